@@ -1,0 +1,36 @@
+"""What every line of a request or task may need to know: its id and where it came from."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from uuid import UUID
+
+from common.ids import uuid7
+
+
+@dataclass(frozen=True)
+class Context:
+    request_id: UUID
+    source: str = ""
+
+
+_current: ContextVar[Context | None] = ContextVar("gatehouse_context", default=None)
+
+
+def current() -> Context:
+    """The context of this request or task; outside of both a fresh one that stays for the rest of the thread."""
+    context = _current.get()
+    if context is None:
+        context = Context(uuid7())
+        _current.set(context)
+    return context
+
+
+@contextmanager
+def bound(context: Context) -> Iterator[Context]:
+    token = _current.set(context)
+    try:
+        yield context
+    finally:
+        _current.reset(token)

@@ -1,0 +1,21 @@
+"""Identifiers: time-ordered UUIDs, made by us, before the row is written."""
+
+from typing import cast
+from uuid import UUID
+
+from uuid_utils import compat
+
+
+def uuid7() -> UUID:
+    """A UUIDv7 as a real `uuid.UUID`."""
+    return cast("UUID", compat.uuid7())
+
+
+def parse_uuid(text: str) -> UUID | None:
+    """The UUID that `text` spells in its usual form, or None."""
+    if len(text) != 36:
+        return None
+    try:
+        return UUID(text)
+    except ValueError:
+        return None

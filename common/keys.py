@@ -1,0 +1,111 @@
+"""The installation's keys: where they come from and what is derived from them.
+
+Production gives them in the environment and refuses to start without. The embedded default makes them once and
+keeps them beside its database, so that every command with the same GATEHOUSE_DATA finds the same keys.
+"""
+
+import base64
+import binascii
+import json
+import os
+import re
+import secrets
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from django.core.exceptions import ImproperlyConfigured
+
+FEWEST_CHARACTERS = 32
+KEY_LINE = re.compile(r"([A-Za-z0-9-]{1,16}):([A-Za-z0-9_-]{43}=?)")
+
+
+@dataclass(frozen=True, repr=False)
+class KeyRing:
+    """Keys by id; the first one is used for new work, the others only to read old work."""
+
+    keys: dict[str, bytes] = field(default_factory=dict)
+
+    @property
+    def first(self) -> tuple[str, bytes]:
+        return next(iter(self.keys.items()))
+
+    def __repr__(self) -> str:
+        return f"KeyRing({', '.join(self.keys)})"
+
+
+@dataclass(frozen=True, repr=False)
+class Keys:
+    secret_key: str
+    token_pepper: str
+    field_keys: str
+    signing_keys: str
+
+
+def load(environ: dict[str, str], data: Path, *, required: bool) -> Keys:
+    """Keys of the environment, else those made for this data directory; with `required` the environment must have them."""
+    names = ("SECRET_KEY", "TOKEN_PEPPER", "FIELD_KEYS", "SIGNING_KEYS")
+    given = {name: environ.get(name, "").strip() for name in names}
+    for name in names[:2]:
+        if given[name] and len(given[name]) < FEWEST_CHARACTERS:
+            raise ImproperlyConfigured(f"{name} must have at least {FEWEST_CHARACTERS} characters.")
+    for name in names[2:]:
+        ring(name, given[name])
+    missing = [name for name in names[:3] if not given[name]]
+    if missing and required:
+        raise ImproperlyConfigured(f"{' and '.join(missing)} must be set when DATABASE_URL is set and DEBUG is off.")
+    made = _kept(data / "keys.json") if missing else {}
+    chosen = {name: given[name] or made.get(name, "") for name in names}
+    return Keys(chosen["SECRET_KEY"], chosen["TOKEN_PEPPER"], chosen["FIELD_KEYS"], chosen["SIGNING_KEYS"])
+
+
+def ring(name: str, value: str) -> KeyRing:
+    """Read `<id>:<base64url of 32 bytes>`, comma-separated."""
+    keys: dict[str, bytes] = {}
+    for item in filter(None, (part.strip() for part in value.split(","))):
+        match = KEY_LINE.fullmatch(item)
+        try:
+            key = base64.urlsafe_b64decode(match[2].rstrip("=") + "=") if match else b""
+        except binascii.Error:
+            key = b""
+        if match is None or len(key) != 32 or match[1] in keys:
+            raise ImproperlyConfigured(f"{name} must be a list of <id>:<base64url of 32 bytes> with different ids.")
+        keys[match[1]] = key
+    return KeyRing(keys)
+
+
+def derive(secret: str, label: str) -> bytes:
+    """A key of its own for each use, so that no signature of one kind passes for another."""
+    return HKDF(algorithm=SHA256(), length=32, salt=None, info=b"gatehouse/" + label.encode()).derive(secret.encode())
+
+
+def _kept(path: Path) -> dict[str, str]:
+    if not path.exists():
+        _make(path)
+    kept: dict[str, str] = json.loads(path.read_text())
+    return kept
+
+
+def _make(path: Path) -> None:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    made = {
+        "SECRET_KEY": secrets.token_urlsafe(48),
+        "TOKEN_PEPPER": secrets.token_urlsafe(48),
+        "FIELD_KEYS": f"f1:{_random_key()}",
+        "SIGNING_KEYS": f"s1:{_random_key()}",
+    }
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    draft.touch(mode=0o600)
+    draft.write_text(json.dumps(made, indent=2) + "\n")
+    try:
+        # A link, not a rename: of two commands that start at once, the second must find the first one's keys.
+        os.link(draft, path)
+    except FileExistsError:
+        pass
+    finally:
+        draft.unlink()
+
+
+def _random_key() -> str:
+    return base64.urlsafe_b64encode(secrets.token_bytes(32)).decode().rstrip("=")

@@ -1,0 +1,70 @@
+"""One JSON object a line, with the request's id, and nothing secret in it."""
+
+from typing import Any
+
+import structlog
+from structlog.typing import EventDict, Processor, WrappedLogger
+
+from common.context import _current
+from common.redaction import redact, redact_text
+
+CAP = 4000
+
+
+def add_context(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    context = _current.get()
+    if context is not None:
+        event.setdefault("request_id", str(context.request_id))
+        if context.source:
+            event.setdefault("source", context.source)
+    return event
+
+
+def without_secrets(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    clean = redact(dict(event))
+    clean["event"] = redact_text(str(event.get("event", "")))[:CAP]
+    return clean
+
+
+SHARED: list[Processor] = [
+    structlog.contextvars.merge_contextvars,
+    structlog.stdlib.add_log_level,
+    structlog.stdlib.add_logger_name,
+    structlog.stdlib.ExtraAdder(),
+    structlog.processors.TimeStamper(fmt="iso", utc=True),
+    structlog.processors.format_exc_info,
+    add_context,
+    without_secrets,
+]
+
+
+def configuration(level: str) -> dict[str, Any]:
+    """`LOGGING` for Django, and the same for Celery, which is told to leave logging alone."""
+    structlog.configure(
+        processors=[structlog.stdlib.filter_by_level, *SHARED, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=True,
+    )
+    return {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "formatters": {
+            "json": {
+                "()": structlog.stdlib.ProcessorFormatter,
+                "foreign_pre_chain": SHARED,
+                "processors": [
+                    structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                    structlog.processors.JSONRenderer(),
+                ],
+            }
+        },
+        "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "json"}},
+        "root": {"handlers": ["console"], "level": level},
+        "loggers": {
+            "django": {"level": level},
+            "django.request": {"level": "ERROR"},
+            "django.server": {"level": "WARNING"},
+            "uvicorn.access": {"level": "WARNING"},
+        },
+    }

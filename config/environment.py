@@ -1,0 +1,89 @@
+"""Readers for the environment. An odd value stops the start with a message that names the variable."""
+
+import os
+import re
+from pathlib import Path
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from django.core.exceptions import ImproperlyConfigured
+
+TRUE, FALSE = {"1", "true", "yes", "on"}, {"", "0", "false", "no", "off"}
+
+
+def text(name: str, default: str = "") -> str:
+    return os.environ.get(name, default).strip()
+
+
+def words(name: str, default: str = "") -> list[str]:
+    return [word.strip() for word in text(name, default).split(",") if word.strip()]
+
+
+def flag(name: str, *, default: bool = False) -> bool:
+    value = text(name, "1" if default else "0").lower()
+    if value not in TRUE | FALSE:
+        raise ImproperlyConfigured(f"{name} must be 0 or 1, not {value!r}.")
+    return value in TRUE
+
+
+def number(name: str, default: int, *, low: int, high: int) -> int:
+    value = text(name) or str(default)
+    if not re.fullmatch(r"-?[0-9]{1,9}", value) or not low <= int(value) <= high:
+        raise ImproperlyConfigured(f"{name} must be a whole number from {low} to {high}, not {value!r}.")
+    return int(value)
+
+
+def url(name: str, schemes: set[str], default: str = "") -> str:
+    value = text(name, default)
+    if value and urlsplit(value).scheme not in schemes:
+        raise ImproperlyConfigured(f"{name} must be a URL that starts with {' or '.join(sorted(schemes))}.")
+    return value
+
+
+def directory(name: str, default: Path) -> Path:
+    path = Path(text(name) or default).resolve()
+    if path.exists() and not path.is_dir():
+        raise ImproperlyConfigured(f"{name} must name a directory; {path} is a file.")
+    return path
+
+
+def database(name: str, sqlite_path: Path) -> dict[str, object]:
+    """The one database: PostgreSQL or SQLite by URL, SQLite in the data directory when none is given."""
+    parts = urlsplit(url(name, {"postgres", "postgresql", "sqlite"}))
+    if not parts.scheme:
+        return sqlite(sqlite_path)
+    if parts.scheme == "sqlite":
+        return sqlite(Path(unquote(parts.path)))
+    try:
+        port = parts.port
+    except ValueError as error:
+        raise ImproperlyConfigured(f"{name} has a port that is not a number.") from error
+    if not parts.path.strip("/"):
+        raise ImproperlyConfigured(f"{name} must name a database after the last slash.")
+    return {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": unquote(parts.path.strip("/")),
+        "USER": unquote(parts.username or ""),
+        "PASSWORD": unquote(parts.password or ""),
+        "HOST": unquote(parts.hostname or ""),
+        "PORT": str(port or ""),
+        "CONN_HEALTH_CHECKS": True,
+        "OPTIONS": {
+            "connect_timeout": 2,
+            "options": "-c statement_timeout=10000 -c lock_timeout=2000 -c idle_in_transaction_session_timeout=30000",
+            "pool": {"min_size": 1, "max_size": 8, "timeout": 2},
+            **dict(parse_qsl(parts.query)),
+        },
+    }
+
+
+def sqlite(path: Path) -> dict[str, object]:
+    return {
+        "ENGINE": "django.db.backends.sqlite3",
+        "NAME": path,
+        "OPTIONS": {
+            "timeout": 20,
+            # Deferred transactions of several processes collide when they upgrade to a write: ask for the lock first.
+            "transaction_mode": "IMMEDIATE",
+            "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
+        },
+    }

@@ -1,0 +1,177 @@
+"""Gatehouse's settings: one file, every value from the environment, with defaults that are safe to run."""
+
+import os
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from django.core.exceptions import ImproperlyConfigured
+
+from common import keys, logs
+from config import environment as env
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+VERSION = "0.1.0"
+
+# ── Where this installation keeps its things, and how it is reached ───────────────────────────────────────────────
+DATA = env.directory("GATEHOUSE_DATA", BASE_DIR / ".data")
+DEBUG = env.flag("DEBUG")
+PORT = env.number("PORT", 8000, low=1, high=65535)
+WEB_WORKERS = env.number("WEB_WORKERS", 2, low=1, high=64)
+PUBLIC_URL = env.url("PUBLIC_URL", {"http", "https"}, f"http://127.0.0.1:{PORT}").rstrip("/")
+SECURE = PUBLIC_URL.startswith("https://")
+ALLOWED_HOSTS = env.words("ALLOWED_HOSTS") or [str(urlsplit(PUBLIC_URL).hostname), "localhost", "127.0.0.1", "[::1]"]
+if "*" in ALLOWED_HOSTS and not DEBUG:
+    raise ImproperlyConfigured("ALLOWED_HOSTS must name the hosts; * is for DEBUG only.")
+CSRF_TRUSTED_ORIGINS = [PUBLIC_URL] if SECURE else []
+TRUSTED_PROXIES = env.number("TRUSTED_PROXIES", 0, low=0, high=10)
+REQUIRE_MFA = env.flag("REQUIRE_MFA")
+
+# ── Keys ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+KEYS = keys.load(dict(os.environ), DATA, required=bool(env.text("DATABASE_URL")) and not DEBUG)
+SECRET_KEY = KEYS.secret_key
+TOKEN_PEPPER = KEYS.token_pepper
+FIELD_KEYS = keys.ring("FIELD_KEYS", KEYS.field_keys)
+SIGNING_KEYS = keys.ring("SIGNING_KEYS", KEYS.signing_keys)
+
+# ── Applications ──────────────────────────────────────────────────────────────────────────────────────────────────
+INSTALLED_APPS = [
+    "config.apps.ConsoleConfig",
+    "unfold.contrib.filters",
+    "unfold",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "allauth",
+    "allauth.account",
+    "allauth.mfa",
+    "allauth.socialaccount",
+    "rest_framework",
+    "django_filters",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "csp",
+    "config",
+    "common",
+    "nhi",
+]
+MIDDLEWARE = [
+    "common.middleware.request_context",
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "common.middleware.security_headers",
+    "csp.middleware.CSPMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
+]
+ROOT_URLCONF = "config.urls"
+ASGI_APPLICATION = "config.asgi.application"
+APPEND_SLASH = True
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    },
+]
+
+# ── Data ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+DATABASES = {"default": env.database("DATABASE_URL", DATA / "gatehouse.sqlite3")}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
+CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
+
+# ── Broker and workers ────────────────────────────────────────────────────────────────────────────────────────────
+OWN_BROKER = not env.text("BROKER_URL")
+BROKER_URL = env.url(
+    "BROKER_URL", {"redis", "rediss", "redis+socket", "amqp", "amqps"}, f"redis+socket://{DATA / 'valkey.sock'}"
+)
+REDIS_URL = env.url("REDIS_URL", {"redis", "rediss", "unix"}, "")
+
+# ── People ────────────────────────────────────────────────────────────────────────────────────────────────────────
+AUTH_USER_MODEL = "nhi.User"
+AUTHENTICATION_BACKENDS = ["django.contrib.auth.backends.ModelBackend"]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+    {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
+]
+LOGIN_URL = "/admin/login/"
+LOGIN_REDIRECT_URL = "/admin/"
+LOGOUT_REDIRECT_URL = "/admin/login/"
+
+# ── The browser ───────────────────────────────────────────────────────────────────────────────────────────────────
+SESSION_COOKIE_NAME = "__Host-gatehouse" if SECURE else "gatehouse"
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_AGE = 8 * 3600
+CSRF_COOKIE_NAME = "__Host-csrftoken" if SECURE else "csrftoken"
+SECURE_SSL_REDIRECT = False
+SECURE_HSTS_SECONDS = 31536000 if SECURE else 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = SECURE
+SECURE_REFERRER_POLICY = "same-origin"
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if SECURE and TRUSTED_PROXIES else None
+X_FRAME_OPTIONS = "DENY"
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": ["'self'"],
+        "img-src": ["'self'", "data:"],
+        "object-src": ["'none'"],
+        "base-uri": ["'self'"],
+        "form-action": ["'self'"],
+        "frame-ancestors": ["'none'"],
+        "script-src": ["'self'"],
+        "style-src": ["'self'"],
+    }
+}
+
+# ── Words, time, static files ─────────────────────────────────────────────────────────────────────────────────────
+LANGUAGE_CODE = "en"
+TIME_ZONE = "UTC"
+USE_I18N = False
+USE_TZ = True
+STATIC_URL = "/static/"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+STATIC_ROOT = BASE_DIR / "static-collected"
+WHITENOISE_USE_FINDERS = not STATIC_ROOT.exists()
+WHITENOISE_AUTOREFRESH = False
+LOGGING = logs.configuration("DEBUG" if DEBUG else "INFO")
+LOGGING_CONFIG = "logging.config.dictConfig"
+
+# ── REST ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": ["nhi.api.authentication.BearerAuthentication", "nhi.api.authentication.ConsoleSession"],
+    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
+    "DEFAULT_RENDERER_CLASSES": ["common.api.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["common.api.parsers.StrictJSONParser"],
+    "DEFAULT_PAGINATION_CLASS": "common.api.pagination.EnvelopePagination",
+    "DEFAULT_SCHEMA_CLASS": "common.api.schema.GatehouseSchema",
+    "EXCEPTION_HANDLER": "common.api.errors.handle",
+    "UNAUTHENTICATED_USER": None,
+    "DATETIME_FORMAT": "%Y-%m-%dT%H:%M:%S.%fZ",
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Gatehouse",
+    "DESCRIPTION": "Who may call what: identities, credentials, grants, roles and decisions.",
+    "VERSION": VERSION,
+    "OAS_VERSION": "3.1.0",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "REDOC_DIST": "SIDECAR",
+    "COMPONENT_SPLIT_REQUEST": True,
+}

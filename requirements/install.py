@@ -1,0 +1,46 @@
+"""Make `.venv` and install the pinned, hashed requirements into it. Standard library only.
+
+    python3 requirements/install.py base|dev
+
+A stamp holds the hash of what was installed, so that a second run costs nothing.
+"""
+
+import hashlib
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+VENV = ROOT / ".venv"
+PYTHON = VENV / "bin" / "python"
+BOOTSTRAP = ROOT / "requirements" / "bootstrap.txt"
+
+
+def main(name: str) -> None:
+    if sys.version_info < (3, 11):  # noqa: UP036 - the check is for whoever runs this with an older one
+        sys.exit(f"Gatehouse needs Python 3.11 or newer; this is {sys.version.split()[0]}. Try: make PYTHON=python3.11 ...")
+    requirements = ROOT / "requirements" / f"{name}.txt"
+    wanted = hashlib.sha256(requirements.read_bytes() + BOOTSTRAP.read_bytes()).hexdigest()
+    stamp = VENV / f"installed-{name}"
+    if stamp.exists() and stamp.read_text() == wanted:
+        return
+    print(f"Installing {requirements.relative_to(ROOT)} into .venv ...", file=sys.stderr, flush=True)
+    if not PYTHON.exists():
+        venv.create(VENV, with_pip=True, symlinks=True)
+    install(requirements)
+    stamp.write_text(wanted)
+
+
+def install(requirements: Path) -> None:
+    pip = [str(PYTHON), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--require-hashes", "-r"]
+    subprocess.run([*pip, str(BOOTSTRAP)], check=True)
+    uv = [str(VENV / "bin" / "uv"), "pip", "install", "--quiet", "--python", str(PYTHON), "--require-hashes", "-r"]
+    if subprocess.run([*uv, str(requirements)]).returncode != 0:
+        # uv reads none of pip's configuration: behind a mirror only pip knows the way.
+        print("uv could not install them; trying pip.", file=sys.stderr, flush=True)
+        subprocess.run([*pip, str(requirements)], check=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

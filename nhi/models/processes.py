@@ -1,0 +1,43 @@
+"""Processes of this installation, by when they were last heard of."""
+
+from datetime import datetime
+
+from django.db import models
+
+from common.ids import uuid7
+
+
+class ProcessKind(models.TextChoices):
+    WEB = "web", "Web"
+    WORKER_CONTROL = "worker-control", "Worker (control)"
+    WORKER_RUNS = "worker-runs", "Worker (runs)"
+    BEAT = "beat", "Beat"
+
+
+class ProcessQuerySet(models.QuerySet["Process"]):
+    def seen_since(self, moment: datetime) -> "ProcessQuerySet":
+        return self.filter(seen_at__gte=moment)
+
+    def silent_since(self, moment: datetime) -> "ProcessQuerySet":
+        return self.filter(seen_at__lt=moment)
+
+
+class Process(models.Model):
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    kind = models.CharField(max_length=16, choices=ProcessKind)
+    host = models.CharField(max_length=255)
+    pid = models.PositiveBigIntegerField()
+    version = models.CharField(max_length=32, blank=True)
+    started_at = models.DateTimeField()
+    seen_at = models.DateTimeField()
+
+    objects = ProcessQuerySet.as_manager()
+
+    class Meta:
+        verbose_name_plural = "processes"
+        ordering = ["kind", "host", "pid"]
+        constraints = [models.UniqueConstraint(fields=["kind", "host", "pid"], name="nhi_process_once")]
+        indexes = [models.Index(fields=["kind", "seen_at"], name="nhi_process_seen")]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.host}:{self.pid}"

@@ -27,6 +27,11 @@ def current() -> Context:
     return context
 
 
+def known() -> Context | None:
+    """The context of this request or task, or None outside of both."""
+    return _current.get()
+
+
 @contextmanager
 def bound(context: Context) -> Iterator[Context]:
     token = _current.set(context)

@@ -1,0 +1,106 @@
+"""Celery: two queues, a beat that only ticks, and the request's id on every message.
+
+A message is a hint. Rows are written first, their ids are published on commit, and a sweep finds what got lost, so
+nothing here tries to make the broker more certain than it is.
+"""
+
+import logging.config
+import os
+import signal
+from typing import Any
+
+from billiard.util import set_pdeathsig
+from celery import Celery, signals
+from kombu import Exchange, Queue
+from kombu.exceptions import OperationalError
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+
+from django.conf import settings
+
+from common import context
+from common.ids import parse_uuid, uuid7
+
+REQUEST_ID = "gatehouse_request_id"
+EXCHANGE = Exchange("gatehouse", type="direct")
+
+
+def ticks(name: str, *, queue: str, every: float, args: tuple[str, ...] = ()) -> dict[str, object]:
+    # A tick that nobody took in time is stale: the next one says the same.
+    return {"task": name, "schedule": every, "args": args, "options": {"queue": queue, "expires": every * 2}}
+
+
+app = Celery("config")
+app.conf.update(
+    broker_url=settings.BROKER_URL,
+    broker_connection_retry_on_startup=True,
+    broker_connection_max_retries=None,
+    broker_transport_options={
+        "visibility_timeout": 21600,
+        "unacked_restore_interval": 10,
+        "unacked_restore_throttle": 1,
+        "global_keyprefix": "gatehouse:",
+        "socket_connect_timeout": 2,
+        "socket_timeout": 5,
+    },
+    task_queues=[Queue(name, EXCHANGE, routing_key=name) for name in ("control", "runs")],
+    task_default_queue="control",
+    task_create_missing_queues=False,
+    task_routes={"supervisor.*": {"queue": "runs"}},
+    task_acks_late=True,
+    task_reject_on_worker_lost=True,
+    task_ignore_result=True,
+    task_soft_time_limit=20,
+    task_time_limit=30,
+    worker_prefetch_multiplier=1,
+    worker_hijack_root_logger=False,
+    worker_enable_remote_control=False,
+    beat_schedule={
+        "tick-control": ticks("nhi.tick", queue="control", every=5.0, args=("worker-control",)),
+        "tick-runs": ticks("nhi.tick", queue="runs", every=5.0, args=("worker-runs",)),
+        "sweep": ticks("nhi.sweep", queue="control", every=15.0),
+    },
+)
+app.autodiscover_tasks()
+
+
+@signals.setup_logging.connect
+def use_own_logging(**_: Any) -> None:
+    logging.config.dictConfig(settings.LOGGING)
+
+
+@signals.beat_init.connect
+def tick_at_once(**_: Any) -> None:
+    """Say that beat is here without waiting for the first interval to pass."""
+    for entry in app.conf.beat_schedule.values():
+        try:
+            app.send_task(entry["task"], args=entry["args"], **entry["options"])
+        except OperationalError:
+            logging.getLogger(__name__).warning("The broker is away; beat goes on trying.")
+
+
+@signals.worker_process_init.connect
+def end_with_the_worker(**_: Any) -> None:
+    """A pool process must not outlive its worker, however that ends."""
+    parent = os.getppid()
+    set_pdeathsig(signal.SIGKILL)
+    if os.getppid() != parent:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+@signals.before_task_publish.connect
+def send_request_id(headers: dict[str, Any], **_: Any) -> None:
+    known = context.known()
+    headers.setdefault(REQUEST_ID, str(known.request_id if known else uuid7()))
+
+
+@signals.task_prerun.connect
+def enter_context(task: Any, **_: Any) -> None:
+    request_id = parse_uuid(str(getattr(task.request, REQUEST_ID, ""))) or uuid7()
+    task.request.gatehouse_scope = scope = context.bound(context.Context(request_id))
+    scope.__enter__()
+
+
+@signals.task_postrun.connect
+def leave_context(task: Any, **_: Any) -> None:
+    task.request.gatehouse_scope.__exit__(None, None, None)

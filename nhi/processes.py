@@ -1,0 +1,72 @@
+"""Which processes of this installation live: each is heard of every few seconds, or counts as gone."""
+
+import os
+import re
+import socket
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import psutil
+from django.conf import settings
+from django.utils import timezone
+
+from nhi.models.processes import Process, ProcessKind
+
+BEAT_EVERY = timedelta(seconds=5)
+LATE_AFTER = timedelta(seconds=20)
+FORGET_AFTER = timedelta(hours=1)
+HOST = socket.gethostname()
+# Read before any fork: the processes of a worker's pool speak for their worker.
+MAIN_PID = os.getpid()
+ORIGIN = re.compile(r"gen(?P<pid>[0-9]{1,10})@(?P<host>.{1,255})")
+
+
+@dataclass(frozen=True)
+class Sender:
+    host: str
+    pid: int
+
+
+def origin(text: str | None) -> Sender | None:
+    """The process that published a Celery message, as the message's `origin` header tells it."""
+    match = ORIGIN.fullmatch(text or "")
+    return Sender(match["host"], int(match["pid"])) if match else None
+
+
+def seen(*, kind: ProcessKind, host: str = HOST, pid: int = MAIN_PID) -> None:
+    """Note that a process was heard of just now."""
+    now = timezone.now()
+    known = Process.objects.filter(kind=kind, host=host, pid=pid).seen_since(now - LATE_AFTER)
+    if not known.update(seen_at=now):
+        # New, or an old process's number come round again: its time starts here.
+        facts = {"version": settings.VERSION, "started_at": now, "seen_at": now}
+        Process.objects.update_or_create(kind=kind, host=host, pid=pid, defaults=facts)
+
+
+def late(now: datetime) -> list[ProcessKind]:
+    """The kinds of which no process was heard of lately."""
+    alive = set(Process.objects.seen_since(now - LATE_AFTER).values_list("kind", flat=True))
+    return [kind for kind in ProcessKind if kind not in alive]
+
+
+def alive(now: datetime) -> dict[ProcessKind, int]:
+    """How many processes of each kind were heard of lately."""
+    kinds = list(Process.objects.seen_since(now - LATE_AFTER).values_list("kind", flat=True))
+    return {kind: kinds.count(kind) for kind in ProcessKind}
+
+
+def leave(*, kind: ProcessKind) -> None:
+    """This process ends in good order."""
+    Process.objects.filter(kind=kind, host=HOST, pid=MAIN_PID).delete()
+
+
+def forget(now: datetime) -> int:
+    """Drop what has been silent for long."""
+    return Process.objects.silent_since(now - FORGET_AFTER).delete()[0]
+
+
+def forget_dead() -> int:
+    """Drop this host's processes that no longer run, so that nobody takes a dead one's last word for life."""
+    here = Process.objects.filter(host=HOST)
+    gone = [row.pk for row in here if not psutil.pid_exists(row.pid)]
+    return here.filter(pk__in=gone).delete()[0]

@@ -1,7 +1,22 @@
-"""The console's admin site, named here so that `django.contrib.admin` finds it."""
+"""The wiring as Django sees it: the console's admin site, and Celery for every process that may publish."""
 
-from django.contrib.admin.apps import AdminConfig
+from importlib import import_module
+
+from django.apps import AppConfig
+from django.contrib.admin import apps as admin
 
 
-class ConsoleConfig(AdminConfig):
+class ConsoleConfig(admin.AdminConfig):
+    """Named here so that `django.contrib.admin` finds the console's own site."""
+
+    default = False
     default_site = "config.admin.ConsoleSite"
+
+
+class WiringConfig(AppConfig):
+    name = "config"
+    default = True
+
+    def ready(self) -> None:
+        # Tasks are declared without an app; the one made there becomes theirs.
+        import_module("config.celery")

@@ -21,6 +21,7 @@ def add_context(_logger: WrappedLogger, _method: str, event: EventDict) -> Event
 
 
 def without_secrets(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    event.pop("color_message", None)  # uvicorn's second copy of its message, for terminals
     clean = redact(dict(event))
     clean["event"] = redact_text(str(event.get("event", "")))[:CAP]
     return clean
@@ -66,5 +67,8 @@ def configuration(level: str) -> dict[str, Any]:
             "django.request": {"level": "ERROR"},
             "django.server": {"level": "WARNING"},
             "uvicorn.access": {"level": "WARNING"},
+            # A line for each tick sent and taken would bury the rest; a task's end is logged.
+            "celery.beat": {"level": "WARNING"},
+            "celery.worker.strategy": {"level": "WARNING"},
         },
     }

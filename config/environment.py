@@ -2,11 +2,15 @@
 
 import os
 import re
+import tempfile
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
+# The kernel's structure holds 107 bytes and a zero.
+LONGEST_SOCKET = 107
 TRUE, FALSE = {"1", "true", "yes", "on"}, {"", "0", "false", "no", "off"}
 
 
@@ -44,6 +48,19 @@ def directory(name: str, default: Path) -> Path:
     if path.exists() and not path.is_dir():
         raise ImproperlyConfigured(f"{name} must name a directory; {path} is a file.")
     return path
+
+
+def socket(path: Path) -> Path:
+    """`path`; where that is too long for a socket, its name in a short directory that a link beside it leads to."""
+    if len(os.fsencode(path)) <= LONGEST_SOCKET:
+        return path
+    link = path.parent / "run"
+    if not link.is_dir():
+        link.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        link.unlink(missing_ok=True)  # the system may have cleared its temporary files
+        with suppress(FileExistsError):
+            link.symlink_to(tempfile.mkdtemp(prefix="gatehouse-"))
+    return link.resolve() / path.name
 
 
 def database(name: str, sqlite_path: Path) -> dict[str, object]:

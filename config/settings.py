@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
@@ -57,6 +57,7 @@ INSTALLED_APPS = [
     "nhi",
 ]
 MIDDLEWARE = [
+    "config.metrics.measured",
     "common.middleware.request_context",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -96,8 +97,9 @@ CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"
 
 # ── Broker and workers ────────────────────────────────────────────────────────────────────────────────────────────
 OWN_BROKER = not env.text("BROKER_URL")
+VALKEY_SOCKET = env.socket(DATA / "valkey.sock") if OWN_BROKER else None
 BROKER_URL = env.url(
-    "BROKER_URL", {"redis", "rediss", "redis+socket", "amqp", "amqps"}, f"redis+socket://{DATA / 'valkey.sock'}"
+    "BROKER_URL", {"redis", "rediss", "redis+socket", "amqp", "amqps"}, f"redis+socket://{quote(str(VALKEY_SOCKET))}"
 )
 REDIS_URL = env.url("REDIS_URL", {"redis", "rediss", "unix"}, "")
 
@@ -154,7 +156,10 @@ LOGGING_CONFIG = "logging.config.dictConfig"
 
 # ── REST ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 REST_FRAMEWORK = {
-    "DEFAULT_AUTHENTICATION_CLASSES": ["nhi.api.authentication.BearerAuthentication", "nhi.api.authentication.ConsoleSession"],
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "nhi.api.authentication.BearerAuthentication",
+        "nhi.api.authentication.ConsoleSession",
+    ],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
     "DEFAULT_RENDERER_CLASSES": ["common.api.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["common.api.parsers.StrictJSONParser"],

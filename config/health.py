@@ -1,0 +1,111 @@
+"""Is the process alive, is the house ready: /healthz for who restarts it, /readyz for who sends it work.
+
+Each check runs in a thread of its own and is waited for no longer than the others: a database that hangs is
+reported as hanging while the caller still listens.
+"""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+
+from celery import current_app
+from django.db import DatabaseError, connection
+from django.http import HttpRequest, JsonResponse
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+from kombu.exceptions import OperationalError
+
+from nhi import processes
+from nhi.models.processes import ProcessKind
+from nhi.record import guards
+
+PATIENCE = 2.5
+
+
+class NotReady(Exception):  # noqa: N818 - named for the fact
+    """What is missing, as a sentence."""
+
+
+@dataclass
+class Check:
+    name: str
+    look: Callable[[], str]
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _asked: "Future[tuple[bool, str]] | None" = None
+    _thread: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "check"))
+
+    def ask(self) -> "Future[tuple[bool, str]]":
+        """The answer to come. While one hangs, who asks next waits for the same one: probes pile up nothing."""
+        with self._lock:
+            if self._asked is None or self._asked.done():
+                self._asked = self._thread.submit(self._answer)
+            return self._asked
+
+    def _answer(self) -> tuple[bool, str]:
+        try:
+            return True, self.look()
+        except NotReady as problem:
+            return False, str(problem)
+        except (DatabaseError, OperationalError, OSError) as error:
+            return False, f"Away: {type(error).__name__}."
+        finally:
+            connection.close()
+
+
+def database() -> str:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1")
+    return f"{connection.vendor} answers."
+
+
+def broker() -> str:
+    with current_app.connection_for_write() as link:
+        link.ensure_connection(max_retries=1, interval_start=0, timeout=PATIENCE)
+        link.default_channel.close()
+    return "The broker answers."
+
+
+def record_guards() -> str:
+    if missing := guards.missing(connection):
+        raise NotReady(f"Missing on append-only tables: {', '.join(missing)}. `manage.py migrate` puts them back.")
+    return "The append-only tables are guarded."
+
+
+def heartbeat(kind: ProcessKind) -> Callable[[], str]:
+    def look() -> str:
+        if kind in processes.late(timezone.now()):
+            raise NotReady(
+                f"No {kind.label.lower()} process was heard of in the last {processes.LATE_AFTER.seconds} s."
+            )
+        return f"{kind.label} was heard of lately."
+
+    return look
+
+
+CHECKS = [
+    Check("database", database),
+    Check("broker", broker),
+    Check("guards", record_guards),
+    *(Check(kind.value, heartbeat(kind)) for kind in ProcessKind if kind is not ProcessKind.WEB),
+]
+
+
+def report() -> dict[str, dict[str, bool | str]]:
+    answers = {check.name: check.ask() for check in CHECKS}
+    wait(answers.values(), timeout=PATIENCE)
+    silence = (False, f"No answer within {PATIENCE} s.")
+    told = {name: answer.result() if answer.done() else silence for name, answer in answers.items()}
+    return {name: {"ok": ok, "message": message} for name, (ok, message) in told.items()}
+
+
+@require_safe
+def healthz(_request: HttpRequest) -> JsonResponse:
+    return JsonResponse({"alive": True})
+
+
+@require_safe
+def readyz(_request: HttpRequest) -> JsonResponse:
+    checks = report()
+    ready = all(check["ok"] for check in checks.values())
+    return JsonResponse({"ready": ready, "checks": checks}, status=200 if ready else 503)

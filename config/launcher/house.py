@@ -1,0 +1,94 @@
+"""Keep a set of processes running until a signal says stop; then end them in order and leave nothing behind."""
+
+import os
+import select
+import signal
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+from config.launcher.children import Child
+
+STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+PATIENCE = 6.0
+LOOK_AT_LOGS_EVERY = 60.0
+
+
+class House:
+    """`groups` are ended one after the other: each may rely on the later ones to the end."""
+
+    def __init__(self, groups: Sequence[Sequence[Child]], say: Callable[[str], None]) -> None:
+        self.groups = groups
+        self.children = [child for group in groups for child in group]
+        self.say = say
+        self.stops = 0
+        self._look_at_logs = 0.0
+        self._bell, self._rope = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Turn signals into bytes on a pipe, so that one wait serves signals, deaths and deadlines."""
+        heard = [*STOPS, signal.SIGCHLD]
+        if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+            heard.remove(signal.SIGHUP)  # nohup: the terminal may go
+        before = {number: signal.signal(number, self._note) for number in heard}
+        rope = signal.set_wakeup_fd(self._rope, warn_on_full_buffer=False)
+        try:
+            yield
+        finally:
+            signal.set_wakeup_fd(rope)
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def start(self, children: Iterable[Child]) -> None:
+        for child in children:
+            child.rotate()
+            child.start()
+
+    def watch(self, done: Callable[[], bool] = lambda: False, every: float = LOOK_AT_LOGS_EVERY) -> None:
+        """Restart what dies, until `done` (asked at least `every` seconds) or a stop signal."""
+        while not self.stops and not done():
+            self._mend()
+            self._wait(every)
+
+    def stop(self) -> None:
+        """End everything; a second signal, or too long a wait, ends it at once."""
+        for group in self.groups:
+            for child in group:
+                child.tell(signal.SIGTERM)
+            self._outwait(group)
+
+    def _outwait(self, group: Sequence[Child]) -> None:
+        deadline, stops = time.monotonic() + PATIENCE, self.stops
+        while left := [child for child in group if child.running and child.ended() is None]:
+            if time.monotonic() > deadline or self.stops > stops:
+                for child in left:
+                    self.say(f"{child.name} did not end in time and was killed.")
+                    child.kill()
+                return
+            self._wait(deadline - time.monotonic())
+
+    def _mend(self) -> None:
+        for child in self.children:
+            if (code := child.ended()) is not None:
+                wait = child.postpone()
+                self.say(f"{child.name} ended {ending(code)}; starting it again in {wait:.1f} s. Its log: {child.log}")
+            if not child.running and child.started and child.due <= time.monotonic():
+                child.start()
+        if self._look_at_logs <= time.monotonic():
+            self._look_at_logs = time.monotonic() + LOOK_AT_LOGS_EVERY
+            for child in self.children:
+                child.trim()
+
+    def _wait(self, longest: float) -> None:
+        due = [child.due - time.monotonic() for child in self.children if child.started and not child.running]
+        ready, _, _ = select.select([self._bell], [], [], max(min([longest, *due]), 0))
+        if ready:
+            os.read(self._bell, 4096)
+
+    def _note(self, number: int, _frame: object) -> None:
+        self.stops += number in STOPS
+
+
+def ending(code: int) -> str:
+    return f"by signal {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"

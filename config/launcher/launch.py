@@ -1,0 +1,86 @@
+"""From an empty data directory to a house that is ready, and back."""
+
+import http.client
+import shutil
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from functools import partial
+from pathlib import Path
+
+from django.conf import settings
+from django.db import connections
+
+from config.celery import app
+from config.launcher import broker, plan
+from config.launcher.house import House
+from nhi import processes
+
+Say = Callable[[str], None]
+
+
+class PortTaken(Exception):  # noqa: N818 - named for the fact
+    """Somebody else listens there."""
+
+
+def run(*, address: str, say: Say, greet: Callable[[], None]) -> None:
+    """Start every process, call `greet` once all are ready, and stay until a signal says stop."""
+    with closing(listen(address)) as listener, prepared(listener.fileno(), say) as house:
+        house.watch(partial(ready, address, listener.getsockname()[1]), every=0.1)
+        if not house.stops:
+            greet()
+        house.watch()
+        say("Stopping ...")
+    say("Stopped.")
+
+
+@contextmanager
+def prepared(listener: int, say: Say) -> Iterator[House]:
+    """The house with everything started in order, and everything ended on the way out, also after an error."""
+    env = plan.environ(fresh_directory("metrics"))
+    fresh_directory("logs", keep=True)
+    valkey = plan.valkey(env)
+    others = [plan.beat(env), plan.web(env, listener), plan.workers(env)]
+    house = House([*others, valkey], say)
+    processes.forget_dead()
+    connections.close_all()
+    with house.listening():
+        try:
+            house.start(valkey)
+            if settings.VALKEY_SOCKET:
+                house.watch(partial(broker.answers, settings.VALKEY_SOCKET), every=0.02)
+                broker.requeue(app)
+            for children in reversed(others):
+                house.start(children)
+            yield house
+        finally:
+            house.stop()
+
+
+def listen(address: str) -> socket.socket:
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    try:
+        return socket.create_server((address, settings.PORT), family=family, backlog=2048)
+    except OSError as error:
+        raise PortTaken(
+            f"Port {settings.PORT} cannot be had ({error.strerror}). Choose another with PORT or --port."
+        ) from error
+
+
+def ready(address: str, port: int) -> bool:
+    """Ask /readyz from outside, the way everybody else will."""
+    host = settings.ALLOWED_HOSTS[0].strip("*.") or "localhost"
+    with closing(http.client.HTTPConnection(address, port, timeout=4)) as link:
+        try:
+            link.request("GET", "/readyz", headers={"Host": host})
+            return link.getresponse().status == 200
+        except (OSError, http.client.HTTPException):
+            return False
+
+
+def fresh_directory(name: str, *, keep: bool = False) -> Path:
+    path = settings.DATA / name
+    if not keep:
+        shutil.rmtree(path, ignore_errors=True)
+    path.mkdir(mode=0o700, exist_ok=True)
+    return path

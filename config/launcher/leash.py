@@ -1,0 +1,28 @@
+"""Run a program that dies with its parent, whatever ends that: `python leash.py PARENT_PID UID PROGRAM [ARGUMENT ...]`.
+
+A wrapper rather than `preexec_fn`, which must not be used in a process that has threads. UID -1 keeps the account.
+"""
+
+import ctypes
+import os
+import signal
+import sys
+
+PR_SET_PDEATHSIG = 1
+
+
+def main(parent: int, uid: int, program: list[str]) -> None:
+    if uid >= 0:
+        os.setgroups([])
+        os.setgid(uid)
+        os.setuid(uid)
+    # After the change of account, which clears it.
+    if sys.platform == "linux" and ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL) != 0:
+        sys.exit("The kernel refused to tie this process to its parent.")
+    if os.getppid() != parent:
+        sys.exit("The parent has gone already.")
+    os.execv(program[0], program)  # noqa: S606 - the program is named by the caller, whole, without a shell
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:])

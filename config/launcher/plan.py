@@ -1,0 +1,61 @@
+"""Which processes one host runs, and how each is called."""
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from django.conf import settings
+
+from config.launcher import broker
+from config.launcher.children import Child
+
+UVICORN = (
+    *(sys.executable, "-m", "uvicorn", "config.asgi:application", "--lifespan", "on", "--no-access-log"),
+    *("--loop", "uvloop", "--http", "httptools", "--no-server-header", "--no-proxy-headers"),
+    # A log configuration that configures nothing: uvicorn's own would print lines that are not JSON.
+    *("--log-config", "config/launcher/uvicorn.json", "--timeout-graceful-shutdown", "3"),
+)
+CELERY = (sys.executable, "-m", "celery", "--quiet", "-A", "config")
+WORKER = (*CELERY, "worker", "--without-mingle", "--without-gossip", "--without-heartbeat")
+
+
+def environ(metrics: Path) -> dict[str, str]:
+    """The launcher's own, with what it has decided said out loud."""
+    return {
+        **os.environ,
+        "DJANGO_SETTINGS_MODULE": "config.settings",
+        "GATEHOUSE_DATA": str(settings.DATA),
+        "PORT": str(settings.PORT),
+        "PROMETHEUS_MULTIPROC_DIR": str(metrics),
+        "PYTHONUNBUFFERED": "1",
+        # Celery would run Django's system checks in each worker, a second of start-up; `make check` runs them.
+        "CELERY_SKIP_CHECKS": "1",
+    }
+
+
+def valkey(env: Mapping[str, str]) -> list[Child]:
+    if settings.VALKEY_SOCKET is None:
+        return []
+    return [_child("valkey", broker.command(settings.DATA, settings.VALKEY_SOCKET), env)]
+
+
+def web(env: Mapping[str, str], listener: int) -> list[Child]:
+    """Single processes on one listening socket: a connection waits there while one of them is being restarted."""
+    argv = [*UVICORN, "--fd", str(listener)]
+    return [_child(f"web-{number}", argv, env, fds=(listener,)) for number in range(1, settings.WEB_WORKERS + 1)]
+
+
+def workers(env: Mapping[str, str]) -> list[Child]:
+    control = [*WORKER, "-Q", "control", "-n", "control@%h", "--pool", "prefork", "--concurrency", "2"]
+    runs = [*WORKER, "-Q", "runs", "-n", "runs@%h", "--pool", "threads", "--concurrency", "4"]
+    return [_child("worker-control", control, env), _child("worker-runs", runs, env)]
+
+
+def beat(env: Mapping[str, str]) -> list[Child]:
+    return [_child("beat", [*CELERY, "beat", "-s", str(settings.DATA / "beat-schedule")], env)]
+
+
+def _child(name: str, argv: list[str], env: Mapping[str, str], fds: tuple[int, ...] = ()) -> Child:
+    log = settings.DATA / "logs" / f"{name}.log"
+    return Child(name=name, argv=argv, environ=env, cwd=settings.BASE_DIR, log=log, fds=fds)

@@ -1,0 +1,83 @@
+"""Numbers for Prometheus, at /metrics. They hold no names and no secrets; the path is meant for a private network.
+
+With PROMETHEUS_MULTIPROC_DIR set, as `manage.py up` does, every process of the host counts into that directory and
+any web process answers for all of them. Without it, a process answers for itself.
+"""
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import prometheus_client
+from celery import signals
+from django.db import DatabaseError
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.registry import Collector
+
+from nhi import processes
+
+REQUESTS = prometheus_client.Counter(
+    "gatehouse_requests", "Requests answered by Django.", ["method", "route", "status"]
+)
+SECONDS = prometheus_client.Histogram("gatehouse_request_seconds", "Time to answer them.", ["route"])
+TASKS = prometheus_client.Counter("gatehouse_tasks", "Celery tasks ended.", ["task", "state"])
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+
+
+class FromDatabase(Collector):
+    """What only the database knows, read at each scrape."""
+
+    def collect(self) -> Iterator[Metric]:
+        up = GaugeMetricFamily("gatehouse_database_up", "1 when the database answered this scrape.")
+        heard = GaugeMetricFamily("gatehouse_processes", "Processes heard of lately.", labels=["kind"])
+        try:
+            alive = processes.alive(timezone.now())
+        except DatabaseError:
+            alive = {}
+        for kind, count in alive.items():
+            heard.add_metric([kind.value], count)
+        up.add_metric([], float(bool(alive)))
+        yield from (up, heard)
+
+
+def measured(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
+    """Middleware: count each request under its route, never under its path, which strangers choose."""
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        begun = time.monotonic()
+        response = get_response(request)
+        route = request.resolver_match.route if request.resolver_match else "unmatched"
+        method = request.method if request.method in METHODS else "other"
+        REQUESTS.labels(method, route, response.status_code).inc()
+        SECONDS.labels(route).observe(time.monotonic() - begun)
+        return response
+
+    return middleware
+
+
+@signals.task_postrun.connect
+def count_task(task: Any, state: str | None = None, **_: Any) -> None:
+    TASKS.labels(task.name, (state or "unknown").lower()).inc()
+
+
+def registry() -> prometheus_client.CollectorRegistry:
+    gathered = prometheus_client.CollectorRegistry()
+    gathered.register(FromDatabase())
+    if os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
+        MultiProcessCollector(gathered)
+    else:
+        for own in (REQUESTS, SECONDS, TASKS):
+            gathered.register(own)
+    return gathered
+
+
+@require_safe
+def metrics(_request: HttpRequest) -> HttpResponse:
+    return HttpResponse(
+        prometheus_client.generate_latest(registry()), content_type=prometheus_client.CONTENT_TYPE_LATEST
+    )

@@ -1,0 +1,22 @@
+"""The database's clock decides expiry and quotas, so that every process means the same moment."""
+
+from datetime import datetime
+
+from django.db import connection
+from django.utils.dateparse import parse_datetime
+from django.utils.timezone import is_naive, make_aware
+
+
+def database_now() -> datetime:
+    sqlite = connection.vendor == "sqlite"
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT STRFTIME('%Y-%m-%d %H:%M:%f', 'NOW')" if sqlite else "SELECT STATEMENT_TIMESTAMP()")
+        return moment(cursor.fetchone()[0])
+
+
+def moment(value: datetime | str) -> datetime:
+    """A time as a database writes it, in a column or inside JSON, as an aware one."""
+    parsed = value if isinstance(value, datetime) else parse_datetime(value)
+    if parsed is None:
+        raise ValueError(f"not a time: {value!r}")
+    return make_aware(parsed) if is_naive(parsed) else parsed

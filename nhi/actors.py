@@ -1,0 +1,57 @@
+"""Who acts: a person, an identity, or Gatehouse itself. Verbs take an actor and ask it for rights."""
+
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from django.contrib.auth.models import Permission
+
+from common.errors import NotAllowed
+from nhi.choices import ActorKind, Kind
+from nhi.models.identities import Identity
+from nhi.models.people import User
+
+
+@dataclass(frozen=True)
+class Actor:
+    kind: ActorKind
+    id: UUID | None
+    name: str
+    rights: frozenset[str] = frozenset()
+    is_superuser: bool = False
+    #: The credential that a request came with, and the state it may act in; empty for people at the console.
+    credential_id: UUID | None = field(default=None, compare=False)
+
+    def may(self, right: str) -> bool:
+        return self.is_superuser or right in self.rights
+
+    def require(self, right: str, doing: str) -> None:
+        """Refuse with a sentence: "You may not {doing}."."""
+        if not self.may(right):
+            raise NotAllowed(f"You may not {doing}.", details={"needs": right})
+
+    @property
+    def is_person(self) -> bool:
+        return self.kind == ActorKind.USER
+
+    @property
+    def only_reads(self) -> bool:
+        """An auditor: reads everything and changes nothing, whatever else was granted."""
+        return not self.is_superuser and "nhi.read_only" in self.rights
+
+
+SYSTEM = Actor(ActorKind.SYSTEM, None, "Gatehouse", is_superuser=True)
+ANONYMOUS = Actor(ActorKind.ANONYMOUS, None, "unknown")
+
+
+def person(user: User, *, credential_id: UUID | None = None) -> Actor:
+    rights = frozenset(user.get_all_permissions()) if not user.is_superuser else frozenset()
+    return Actor(ActorKind.USER, user.pk, user.username, rights, user.is_superuser, credential_id)
+
+
+def identity(row: Identity, *, credential_id: UUID | None = None) -> Actor:
+    """Service accounts may hold console roles; agents and tools never do."""
+    rights: frozenset[str] = frozenset()
+    if row.kind == Kind.SERVICE_ACCOUNT:
+        held = Permission.objects.filter(group__service_accounts=row).select_related("content_type")
+        rights = frozenset(f"{right.content_type.app_label}.{right.codename}" for right in held)
+    return Actor(ActorKind.IDENTITY, row.pk, row.name, rights, credential_id=credential_id)

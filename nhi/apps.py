@@ -1,0 +1,19 @@
+"""What the app sets up when Django has loaded it."""
+
+from django.apps import AppConfig
+from django.core.checks import Tags, register
+from django.db.models.signals import post_migrate
+
+
+class NhiConfig(AppConfig):
+    name = "nhi"
+    label = "nhi"
+    verbose_name = "Identities and access"
+
+    def ready(self) -> None:
+        from nhi import checks, rights  # noqa: PLC0415 - models exist only from here on
+        from nhi.record import guards  # noqa: PLC0415 - the same
+
+        post_migrate.connect(guards.after_migrate, dispatch_uid="nhi.guards")
+        post_migrate.connect(rights.after_migrate, sender=self, dispatch_uid="nhi.rights")
+        register(checks.guards_are_set, Tags.database)

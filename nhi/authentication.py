@@ -1,0 +1,56 @@
+"""From a bearer token to an actor: the same for every door."""
+
+from dataclasses import dataclass
+from typing import NoReturn
+
+from common import context
+from common.errors import GatehouseError
+from nhi import actors, decisions, facts, tokens, usage
+from nhi.actors import Actor
+from nhi.facts import Loaded
+from nhi.record import refusals
+
+
+class Unauthenticated(GatehouseError):
+    """No valid credential; `reason` says why, and is the same for a token that was never ours."""
+
+    code = "unauthenticated"
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message, details={"reason": reason})
+        self.reason = reason
+
+
+@dataclass(frozen=True)
+class Authenticated:
+    actor: Actor
+    loaded: Loaded
+
+
+def authenticate(bearer: str, *, audience: str = "") -> Authenticated:
+    """Who shows this token. A malformed one is refused without touching the database."""
+    shown = tokens.parse(bearer)
+    if shown is None:
+        raise Unauthenticated("malformed", "This is not a Gatehouse token, or a part of it is missing.")
+    source = context.current().source
+    loaded = facts.for_token(shown, source, audience=audience)
+    if loaded.user is not None and not loaded.facts.credential:
+        return _as_person(loaded, source)
+    decision = decisions.decide(loaded.caller, decisions.Action("know_itself"), None, loaded.facts)
+    if not decision.allowed or loaded.identity is None or loaded.credential is None:
+        _refuse(loaded, decision.reason, decision.message)
+    usage.note(loaded.credential, at=decision.decided_at, source=source)
+    return Authenticated(actors.identity(loaded.identity, credential_id=loaded.credential.pk), loaded)
+
+
+def _as_person(loaded: Loaded, source: str) -> Authenticated:
+    assert loaded.user is not None  # asked by the caller
+    assert loaded.credential is not None
+    usage.note(loaded.credential, at=loaded.facts.decided_at, source=source)
+    return Authenticated(actors.person(loaded.user, credential_id=loaded.credential.pk), loaded)
+
+
+def _refuse(loaded: Loaded, reason: str, message: str) -> NoReturn:
+    public_id = loaded.credential.public_id if loaded.credential else refusals.UNKNOWN
+    refusals.note(public_id, reason, loaded.facts.decided_at)
+    raise Unauthenticated(reason, message)

@@ -1,0 +1,20 @@
+"""System checks of the app."""
+
+from typing import Any
+
+from django.core.checks import CheckMessage, Error
+from django.db import connections
+
+from nhi.record import guards
+
+
+def guards_are_set(*, databases: list[str] | None = None, **_kwargs: Any) -> list[CheckMessage]:
+    """Every append-only table has its triggers, once it exists."""
+    found: list[CheckMessage] = []
+    for alias in databases or []:
+        there = connections[alias].introspection.table_names()
+        missing = guards.missing(connections[alias]) if set(guards.TABLES) <= set(there) else []
+        if missing:
+            hint = "Run `manage.py migrate`: it sets them again."
+            found.append(Error(f"The record is not guarded: {', '.join(missing)} missing.", hint=hint, id="nhi.E001"))
+    return found

@@ -1,0 +1,65 @@
+"""The closed vocabularies of the app, and the moves between states."""
+
+from django.db.models import TextChoices
+
+
+class Kind(TextChoices):
+    AGENT = "agent", "Agent"
+    SERVICE_ACCOUNT = "service_account", "Service account"
+    TOOL = "tool", "Tool"
+
+
+class State(TextChoices):
+    INACTIVE = "inactive", "Inactive"
+    ACTIVE = "active", "Active"
+    SUSPENDED = "suspended", "Suspended"
+    DEPRECATED = "deprecated", "Deprecated"
+    ARCHIVED = "archived", "Archived"
+
+
+TRANSITIONS: dict[State, frozenset[State]] = {
+    State.INACTIVE: frozenset({State.ACTIVE, State.DEPRECATED}),
+    State.ACTIVE: frozenset({State.INACTIVE, State.SUSPENDED, State.DEPRECATED}),
+    State.SUSPENDED: frozenset({State.ACTIVE, State.DEPRECATED}),
+    State.DEPRECATED: frozenset({State.ARCHIVED}),
+    State.ARCHIVED: frozenset(),
+}
+
+
+class GrantState(TextChoices):
+    """Derived from `expires_at` and `revoked_at`, for credentials, grants and role assignments alike."""
+
+    LIVE = "live", "Live"
+    EXPIRED = "expired", "Expired"
+    REVOKED = "revoked", "Revoked"
+
+
+class PermissionType(TextChoices):
+    CALL = "call", "Call"
+    DELEGATE = "delegate", "Delegate"
+
+
+class Level(TextChoices):
+    USE = "use", "Use"
+    MANAGE = "manage", "Manage"
+    ADMIN = "admin", "Admin"
+
+    @property
+    def rank(self) -> int:
+        return list(Level).index(self)
+
+    @classmethod
+    def at_least(cls, level: "Level") -> list["Level"]:
+        return [other for other in cls if other.rank >= level.rank]
+
+
+class Verdict(TextChoices):
+    ALLOW = "allow", "Allowed"
+    DENY = "deny", "Denied"
+
+
+class ActorKind(TextChoices):
+    USER = "user", "Person"
+    IDENTITY = "identity", "Identity"
+    SYSTEM = "system", "Gatehouse"
+    ANONYMOUS = "anonymous", "Unknown caller"

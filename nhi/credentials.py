@@ -1,0 +1,227 @@
+"""Issuing, rotating and revoking credentials, and the verdict on one that is shown.
+
+`parse` and `verdict` are the two doors' one check: REST, the protocol endpoints and `/oauth/token` all ask here.
+"""
+
+import ipaddress
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import transaction
+from django.db.models import F
+from django.db.models.functions import Now
+
+from common import clock, crypto
+from common.errors import Conflict
+from nhi import inputs, rights, tokens
+from nhi.actors import Actor
+from nhi.choices import GrantState, Kind, State
+from nhi.inputs import Problems
+from nhi.models import Credential, Identity, User
+from nhi.record import events
+
+PREFIXES = {Kind.AGENT: "agt", Kind.SERVICE_ACCOUNT: "svc"}
+MOST_LIVE = 2
+LONGEST_DAYS, DEFAULT_DAYS = 366, 90
+LONGEST_OVERLAP = 30 * 86400
+
+parse = tokens.parse
+
+
+class TooManyLive(Conflict):
+    code = "two_live"
+
+
+class NotLive(Conflict):
+    code = "not_live"
+
+
+@dataclass(frozen=True, repr=False)
+class Issued:
+    """A credential and its token, which is shown once and kept nowhere."""
+
+    credential: Credential
+    token: str
+    previous: Credential | None = None
+
+
+@dataclass(frozen=True)
+class CredentialFacts:
+    """What the one query found behind a public id or a token."""
+
+    digest: bytes | None
+    live: bool
+    expired: bool
+    revoked: bool
+    networks: tuple[str, ...] = field(default=())
+
+
+def verdict(facts: CredentialFacts | None, shown: tokens.Parsed, source: str, now: datetime) -> str:
+    """The reason for which the shown token is refused, or an empty text. Pure."""
+    if facts is None:
+        return "credential_unknown"
+    if isinstance(shown, tokens.ParsedCredential):
+        if facts.digest is None or not crypto.same(facts.digest, shown.digest):
+            return "credential_unknown"
+    elif shown.expires <= now.timestamp() * 1000:
+        return "token_expired"
+    if facts.revoked:
+        return "credential_revoked"
+    if facts.expired or not facts.live:
+        return "credential_expired"
+    return "" if _from_allowed(source, facts.networks) else "network_not_allowed"
+
+
+def issue(
+    *, actor: Actor, holder: Identity | User, days: int = DEFAULT_DAYS, allowed_networks: list[str] | None = None
+) -> Issued:
+    """Make a credential. At most two are live at a time, so that one can be rotated without an outage."""
+    _require(actor, holder, "nhi.issue_credential")
+    problems = Problems()
+    problems.unless(
+        1 <= days <= LONGEST_DAYS, "expires_in_days", f"Use a whole number of days from 1 to {LONGEST_DAYS}."
+    )
+    read = inputs.networks(problems, "allowed_networks", allowed_networks or [])
+    _check_holder(problems, holder)
+    problems.settle()
+    with transaction.atomic():
+        _lock(holder)
+        if _live_of(holder).count() >= MOST_LIVE:
+            raise TooManyLive(f"{holder} has two live credentials. Revoke one first.")
+        issued = _insert(holder, actor, clock.database_now() + timedelta(days=days), read)
+        events.write("credential.issued", actor=actor, subject=holder, after=_shown(issued.credential))
+    return issued
+
+
+def rotate(*, actor: Actor, credential: Credential, overlap: int = 86400) -> Issued:
+    """Make a successor; the old one works for `overlap` seconds more."""
+    holder = _holder(credential)
+    _require(actor, holder, "nhi.issue_credential")
+    problems = Problems()
+    problems.unless(
+        0 <= overlap <= LONGEST_OVERLAP,
+        "overlap_seconds",
+        f"Use a whole number of seconds from 0 to {LONGEST_OVERLAP}.",
+    )
+    _check_holder(problems, holder)
+    problems.settle()
+    with transaction.atomic():
+        _lock(holder)
+        now = clock.database_now()
+        old = Credential.objects.get(pk=credential.pk)
+        if old.state_at(now) != GrantState.LIVE:
+            raise NotLive(f"This credential of {holder} has ended. Issue a new one.")
+        if _live_of(holder).count() >= MOST_LIVE:
+            raise TooManyLive(f"{holder} has two live credentials. Revoke one first.")
+        ends = min(old.expires_at, now + timedelta(seconds=overlap)) if old.expires_at else now
+        Credential.objects.filter(pk=old.pk).update(rotated_at=Now(), expires_at=ends)
+        issued = _insert(holder, actor, now + old.lifetime, old.allowed_networks)
+        previous = Credential.objects.get(pk=old.pk)
+        details = {"previous": previous.public_id, "previous_ends": ends.isoformat()}
+        events.write(
+            "credential.rotated", actor=actor, subject=holder, after=_shown(issued.credential), details=details
+        )
+    return Issued(issued.credential, issued.token, previous)
+
+
+def revoke(*, actor: Actor, credential: Credential, reason: str) -> Credential:
+    """End a credential now, and the short-lived tokens made from it."""
+    holder = _holder(credential)
+    _require(actor, holder, "nhi.revoke_credential")
+    problems = Problems()
+    problems.reason(reason)
+    problems.settle()
+    with transaction.atomic():
+        open_rows = Credential.objects.filter(pk=credential.pk, revoked_at=None)
+        if not open_rows.update(
+            revoked_at=Now(), revoked_by_id=actor.id, revoked_by_name=actor.name, revoke_reason=reason
+        ):
+            raise NotLive("This credential was revoked before. Nothing was changed.")
+        if isinstance(holder, Identity):
+            Identity.objects.filter(pk=holder.pk).update(access_epoch=F("access_epoch") + 1)
+        revoked = Credential.objects.select_related("identity", "user").get(pk=credential.pk)
+        after = {"public_id": revoked.public_id, "state": "revoked"}
+        events.write("credential.revoked", actor=actor, subject=holder, after=after, reason=reason)
+    return revoked
+
+
+def replace(*, actor: Actor, holder: Identity, days: int = DEFAULT_DAYS) -> Issued:
+    """Issue one in place of the oldest live one, which is revoked when two are live."""
+    live = list(_live_of(holder).order_by("created_at"))
+    if len(live) >= MOST_LIVE:
+        revoke(actor=actor, credential=live[0], reason="Replaced")
+    return issue(actor=actor, holder=holder, days=days)
+
+
+def _insert(holder: Identity | User, actor: Actor, expires_at: datetime, allowed: list[str]) -> Issued:
+    made = tokens.make(_prefix(holder))
+    credential = Credential.objects.create(
+        identity=holder if isinstance(holder, Identity) else None,
+        user=holder if isinstance(holder, User) else None,
+        public_id=made.public_id,
+        digest=made.digest,
+        expires_at=expires_at,
+        allowed_networks=allowed,
+        created_by_id=actor.id,
+        created_by_name=actor.name,
+    )
+    return Issued(credential, made.token)
+
+
+def _require(actor: Actor, holder: Identity | User, right: str) -> None:
+    if isinstance(holder, Identity):
+        if not actor.may(right):
+            rights.require_to_move(actor, holder)
+    elif actor.id != holder.pk:
+        actor.require("nhi.change_user", "handle other people's tokens")
+
+
+def _check_holder(problems: Problems, holder: Identity | User) -> None:
+    if isinstance(holder, User):
+        problems.unless(holder.is_active, "user", f"{holder.username} is deactivated.")
+        return
+    problems.unless(holder.kind in PREFIXES, "identity", "A tool is called; it has no credentials.")
+    gone = holder.state in (State.ARCHIVED, State.DEPRECATED)
+    problems.unless(not gone, "identity", f"{holder.name} is {State(holder.state).label.lower()}.")
+
+
+def _lock(holder: Identity | User) -> None:
+    """Two issues at once count the live ones one after the other."""
+    rows: Any = Identity.objects if isinstance(holder, Identity) else User.objects
+    rows.select_for_update().only("pk").get(pk=holder.pk)
+
+
+def _live_of(holder: Identity | User) -> Any:
+    live = Credential.objects.live()
+    return live.filter(identity=holder) if isinstance(holder, Identity) else live.filter(user=holder)
+
+
+def _holder(credential: Credential) -> Identity | User:
+    holder = credential.identity or credential.user
+    assert holder is not None  # a constraint
+    return holder
+
+
+def _prefix(holder: Identity | User) -> str:
+    return PREFIXES[Kind(holder.kind)] if isinstance(holder, Identity) else "usr"
+
+
+def _shown(credential: Credential) -> dict[str, Any]:
+    assert credential.expires_at is not None  # a constraint
+    return {
+        "public_id": credential.public_id,
+        "expires_at": credential.expires_at.isoformat(),
+        "allowed_networks": credential.allowed_networks,
+    }
+
+
+def _from_allowed(source: str, networks: tuple[str, ...]) -> bool:
+    if not networks:
+        return True
+    try:
+        address = ipaddress.ip_address(source)
+    except ValueError:
+        return False
+    mapped = getattr(address, "ipv4_mapped", None) or address
+    return any(mapped in ipaddress.ip_network(network) for network in networks)

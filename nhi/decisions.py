@@ -1,0 +1,305 @@
+"""The one decision point: default deny, always a reason, and any error is a deny.
+
+Pure: no query and no clock of its own. Facts come from one query (`nhi.facts`). The order of `CHECKS` fixes the
+reason when several checks fail; explain walks the same list and shows all of it.
+"""
+
+import fnmatch
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+from uuid import UUID
+
+from nhi import capabilities, schemas
+from nhi.choices import Kind, State, Verdict
+
+log = logging.getLogger(__name__)
+
+Outcome = Literal["pass", "fail", "skip"]
+
+
+@dataclass(frozen=True)
+class Party:
+    """A caller or a target as the facts query saw it."""
+
+    id: UUID
+    kind: str
+    name: str
+    state: str
+    expired: bool = False
+    capability: str | None = None
+
+
+@dataclass(frozen=True)
+class Match:
+    """A grant or role that covers the target, live or not, with its limits."""
+
+    kind: Literal["grant", "role"]
+    id: UUID
+    name: str
+    expired: bool = False
+    revoked: bool = False
+    expires_at: datetime | None = None
+    allowed_parameters: dict[str, Any] | None = None
+    allowed_actions: list[str] | None = None
+    max_calls_per_hour: int | None = None
+    requires_approval: bool = False
+
+    @property
+    def live(self) -> bool:
+        return not self.expired and not self.revoked
+
+
+@dataclass(frozen=True)
+class Action:
+    """What the caller wants: to know itself, or to call the target."""
+
+    verb: Literal["know_itself", "call"]
+    parameters: Any = None
+    #: The task type or tool name that a grant between identities is limited by.
+    name: str | None = None
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Everything a decision rests on, read in one query at `decided_at`."""
+
+    decision_id: UUID
+    decided_at: datetime
+    #: The reason for which the credential was refused; None when no credential is part of the question.
+    credential: str | None = ""
+    #: The short-lived token's scope: capability patterns; empty for all.
+    scope: tuple[str, ...] = ()
+    matches: tuple[Match, ...] = ()
+
+
+@dataclass(frozen=True)
+class Check:
+    name: str
+    outcome: Outcome
+    reason: str = ""
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class Decision:
+    id: UUID
+    verdict: Verdict
+    reason: str
+    message: str
+    decided_at: datetime
+    match: Match | None = None
+    checks: tuple[Check, ...] = field(default=(), compare=False)
+
+    @property
+    def allowed(self) -> bool:
+        return self.verdict == Verdict.ALLOW
+
+    @property
+    def deciding(self) -> Check | None:
+        return next((check for check in self.checks if check.outcome == "fail"), None)
+
+
+@dataclass(frozen=True)
+class Question:
+    subject: Party | None
+    action: Action
+    target: Party | None
+    facts: Facts
+    match: Match | None = None
+
+
+def decide(subject: Party | None, action: Action, target: Party | None, facts: Facts) -> Decision:
+    """May `subject` do `action` to `target`? Walks every check; the first that fails gives the reason."""
+    try:
+        return _decide(Question(subject, action, target, facts))
+    except Exception:
+        # Whatever broke, the answer is no; the trace goes to the log, not to the caller.
+        log.exception("a decision failed", extra={"decision_id": str(facts.decision_id)})
+        message = "The decision could not be made, so the answer is no."
+        return Decision(facts.decision_id, Verdict.DENY, "decision_failed", message, facts.decided_at)
+
+
+def _decide(question: Question) -> Decision:
+    facts = question.facts
+    question = _with_match(question)
+    checks = tuple(_run(name, check, question) for name, check in CHECKS)
+    failed = next((check for check in checks if check.outcome == "fail"), None)
+    if failed is not None:
+        return Decision(
+            facts.decision_id, Verdict.DENY, failed.reason, failed.message, facts.decided_at, question.match, checks
+        )
+    match = question.match
+    if question.action.verb == "know_itself":
+        reason, message = "self", "The caller asks about itself."
+    elif match is not None:
+        reason = "granted" if match.kind == "grant" else "role"
+        message = f"Allowed by {match.name}."
+    else:
+        raise LookupError("a call passed every check without a grant or a role")
+    return Decision(facts.decision_id, Verdict.ALLOW, reason, message, facts.decided_at, match, checks)
+
+
+def _with_match(question: Question) -> Question:
+    """Pick the grant or role that decides: a live one whose limits the call keeps, else the one that says most."""
+    candidates = sorted(question.facts.matches, key=lambda match: not match.live)
+    for match in candidates:
+        tried = Question(question.subject, question.action, question.target, question.facts, match)
+        if match.live and all(check(tried).outcome != "fail" for check in LIMITS):
+            return tried
+    first = candidates[0] if candidates else None
+    return Question(question.subject, question.action, question.target, question.facts, first)
+
+
+def _run(name: str, check: Callable[[Question], Check], question: Question) -> Check:
+    result = check(question)
+    assert result.name == name
+    return result
+
+
+def _credential(question: Question) -> Check:
+    refused = question.facts.credential
+    if refused is None:
+        return Check("credential", "skip", message="Not checked here: nobody calls.")
+    if refused:
+        return Check("credential", "fail", refused, CREDENTIAL_SAYS.get(refused, "The credential was refused."))
+    return Check("credential", "pass", message="The credential is live and comes from an allowed network.")
+
+
+def _caller(question: Question) -> Check:
+    caller = question.subject
+    if caller is None:
+        return Check("caller", "fail", "credential_unknown", "The caller is not known.")
+    if caller.state != State.ACTIVE:
+        reason = f"caller_{State(caller.state).value}"
+        return Check("caller", "fail", reason, f"{caller.name} is {caller.state}.")
+    if caller.expired:
+        return Check("caller", "fail", "caller_expired", f"{caller.name} has expired.")
+    return Check("caller", "pass", message=f"{caller.name} is active and has not expired.")
+
+
+def _target_known(question: Question) -> Check:
+    if question.action.verb == "know_itself":
+        return Check("target_known", "skip", message="The caller asks about itself.")
+    if question.target is None or question.subject is None:
+        return Check("target_known", "fail", "no_grant", "The caller has no grant and no role that covers this.")
+    return Check("target_known", "pass", message=f"{question.target.name} is registered.")
+
+
+def _access(question: Question) -> Check:
+    if question.action.verb == "know_itself":
+        return Check("access", "skip", message="The caller asks about itself.")
+    match = question.match
+    if match is None:
+        return Check("access", "fail", "no_grant", _nothing_covers(question))
+    if match.revoked:
+        return Check("access", "fail", f"{match.kind}_revoked", f"{_named(match)} was revoked.")
+    if match.expired:
+        return Check("access", "fail", f"{match.kind}_expired", f"{_named(match)} has ended.")
+    return Check("access", "pass", message=f"{_named(match)} covers it.")
+
+
+def _scope(question: Question) -> Check:
+    scope, target = question.facts.scope, question.target
+    if not scope or target is None:
+        return Check("scope", "skip", message="The caller's token is not narrowed.")
+    capability = target.capability
+    if capability and any(capabilities.matches(pattern, capability) for pattern in scope):
+        return Check("scope", "pass", message="The token's scope covers it.")
+    return Check("scope", "fail", "scope_not_allowed", f"The token's scope does not cover {target.name}.")
+
+
+def _target_usable(question: Question) -> Check:
+    target = question.target
+    if target is None:
+        return Check("target", "skip", message="Nothing is called.")
+    if target.state != State.ACTIVE:
+        return Check("target", "fail", "target_unusable", f"{target.name} is {target.state}.")
+    if target.expired:
+        return Check("target", "fail", "target_expired", f"{target.name} has expired.")
+    return Check("target", "pass", message=f"{target.name} is active and has not expired.")
+
+
+def _arguments(question: Question) -> Check:
+    match = question.match
+    if match is None or match.allowed_parameters is None:
+        return Check("arguments", "skip", message="No grant limits the arguments.")
+    given = {} if question.action.parameters is None else question.action.parameters
+    broken = schemas.violations(match.allowed_parameters, given)
+    if broken:
+        place, problem = broken[0]
+        return Check("arguments", "fail", "parameters_not_allowed", f"{place}: {problem}.")
+    return Check("arguments", "pass", message="The arguments keep the grant's limits.")
+
+
+def _actions(question: Question) -> Check:
+    match = question.match
+    if match is None or match.allowed_actions is None:
+        return Check("action", "skip", message="No grant limits the actions.")
+    name = question.action.name
+    if name is not None and any(fnmatch.fnmatchcase(name, glob) for glob in match.allowed_actions):
+        return Check("action", "pass", message=f"The grant allows {name}.")
+    said = (
+        f"The grant does not allow {name}." if name else "The grant allows some actions, and the question names none."
+    )
+    return Check("action", "fail", "action_not_allowed", said)
+
+
+def _approval(question: Question) -> Check:
+    if question.match is not None and question.match.requires_approval:
+        return Check(
+            "approval",
+            "fail",
+            "not_enforceable_yet",
+            "The grant asks for approval of each call, which cannot be given yet.",
+        )
+    return Check("approval", "skip", message="No grant asks for approval of each call.")
+
+
+def _budget(question: Question) -> Check:
+    if question.match is not None and question.match.max_calls_per_hour is not None:
+        return Check(
+            "budget", "fail", "not_enforceable_yet", "The grant limits calls per hour, which are not counted yet."
+        )
+    return Check("budget", "skip", message="No grant limits the calls.")
+
+
+#: The documented order. Later rooms add theirs: server and definition beside the target, chain, breaker.
+CHECKS: tuple[tuple[str, Callable[[Question], Check]], ...] = (
+    ("credential", _credential),
+    ("caller", _caller),
+    ("target_known", _target_known),
+    ("access", _access),
+    ("scope", _scope),
+    ("target", _target_usable),
+    ("arguments", _arguments),
+    ("action", _actions),
+    ("approval", _approval),
+    ("budget", _budget),
+)
+#: What one grant may fail where another passes.
+LIMITS: tuple[Callable[[Question], Check], ...] = (_arguments, _actions, _approval, _budget)
+CREDENTIAL_SAYS = {
+    "credential_unknown": "This token is not known.",
+    "credential_revoked": "This credential was revoked.",
+    "credential_expired": "This credential has ended.",
+    "network_not_allowed": "This credential may not be used from this network.",
+    "token_expired": "This short-lived token has ended.",
+    "token_stopped": "This short-lived token was made before its identity was stopped.",
+    "person_inactive": "The person whose token this is was deactivated.",
+    "audience_not_allowed": "This short-lived token was made for another service.",
+}
+
+
+def _named(match: Match) -> str:
+    return f"The {match.kind} {match.name}"
+
+
+def _nothing_covers(question: Question) -> str:
+    assert question.subject is not None  # the check before this one
+    assert question.target is not None
+    caller, target = question.subject.name, question.target.name
+    roles = " and no role that covers it" if question.target.kind == Kind.TOOL else ""
+    return f"{caller} has no grant for {target}{roles}."

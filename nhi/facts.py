@@ -1,0 +1,185 @@
+"""The one query behind a decision: credential, caller, target, and every grant or role that covers it.
+
+What it reads is the linearization point: it stamps `decided_at`, and a request that arrived after the reply to a
+revoke reads the revoked row.
+"""
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db.models import F, OuterRef, Q, QuerySet, Subquery
+from django.db.models.functions import JSONObject, Now
+
+from common import clock
+from common.ids import uuid7
+from nhi import credentials, tokens
+from nhi.choices import Kind, PermissionType
+from nhi.decisions import Facts, Match, Party
+from nhi.models import Credential, Identity, NhiPermission, RoleAssignment, ToolPermission, User
+
+PARTY = ("id", "kind", "name", "state", "expires_at", "capability")
+TERMS = ("id", "expires_at", "revoked_at", "max_calls_per_hour")
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What the query found, ready for `decide`."""
+
+    facts: Facts
+    caller: Party | None = None
+    target: Party | None = None
+    identity: Identity | None = None
+    user: User | None = None
+    credential: Credential | None = None
+    token: tokens.ParsedToken | None = None
+
+
+def for_token(shown: tokens.Parsed, source: str, target_id: UUID | None = None, *, audience: str = "") -> Loaded:
+    """The facts behind a token that was shown, and behind its wish to call `target_id`."""
+    rows = Credential.objects.select_related("identity", "user")
+    if isinstance(shown, tokens.ParsedCredential):
+        rows = rows.filter(public_id=shown.public_id)
+    else:
+        rows = rows.filter(pk=shown.credential_id, identity_id=shown.identity_id)
+    row = _with_access(rows, OuterRef("identity_id"), target_id).first()
+    if row is None:
+        return Loaded(Facts(uuid7(), clock.database_now(), "credential_unknown"))
+    now = clock.moment(row.facts_now)
+    refused = credentials.verdict(_credential_facts(row, now), shown, source, now)
+    token = shown if isinstance(shown, tokens.ParsedToken) else None
+    refused = refused or _token_refused(token, row.identity, audience) or _person_refused(row.user)
+    scope = tuple(token.scope.split()) if token else ()
+    facts = Facts(uuid7(), now, refused, scope, _matches(row, now))
+    caller = _party_of(row.identity, now) if row.identity else None
+    return Loaded(facts, caller, _target(row, now), row.identity, row.user, row, token)
+
+
+def for_question(caller_id: UUID, target_id: UUID) -> Loaded:
+    """The facts behind "may this caller call that target", asked by somebody who looks on."""
+    row = _with_access(Identity.objects.filter(pk=caller_id), OuterRef("pk"), target_id).first()
+    if row is None:
+        return Loaded(Facts(uuid7(), clock.database_now(), None))
+    now = clock.moment(row.facts_now)
+    return Loaded(Facts(uuid7(), now, None, (), _matches(row, now)), _party_of(row, now), _target(row, now), row)
+
+
+def _with_access(rows: QuerySet[Any], caller: OuterRef, target_id: UUID | None) -> QuerySet[Any]:
+    rows = rows.annotate(facts_now=Now())
+    if target_id is None:
+        return rows
+    target = Identity.objects.filter(pk=target_id)
+    return rows.annotate(
+        facts_target=_one(target, *PARTY),
+        facts_tool=_one(
+            _latest(ToolPermission.objects.filter(agent=caller, tool=target_id)),
+            *TERMS, "allowed_parameters", "requires_approval", name=F("granted_by_name"),
+        ),
+        facts_call=_one(_between(caller, target_id, PermissionType.CALL), *TERMS, "allowed_actions", name=F("granted_by_name")),
+        facts_delegate=_one(
+            _between(caller, target_id, PermissionType.DELEGATE), *TERMS, "allowed_actions", name=F("granted_by_name")
+        ),
+        facts_role=_one(_covering(caller, target), "id", "expires_at", "revoked_at", name=F("role__name")),
+    )  # fmt: skip
+
+
+def _one(rows: QuerySet[Any], *names: str, **more: Any) -> Subquery:
+    """The first row of a sub-select, as one JSON object."""
+    return Subquery(rows.annotate(found=JSONObject(**{name: F(name) for name in names}, **more)).values("found")[:1])
+
+
+def _latest(rows: Any) -> Any:
+    """The unrevoked row of a pair, else the one that was revoked last: it says whether access was ever held."""
+    return rows.order_by(F("revoked_at").desc(nulls_first=True), "-created_at")
+
+
+def _between(caller: OuterRef, target_id: UUID, kind: PermissionType) -> Any:
+    return _latest(NhiPermission.objects.filter(source=caller, target=target_id, permission_type=kind))
+
+
+def _covering(caller: OuterRef, target: QuerySet[Identity]) -> Any:
+    """Assignments of the caller's whose role has a pattern for the target's capability; live and longest first."""
+    capability = Subquery(target.filter(kind=Kind.TOOL).values("capability"))
+    held = RoleAssignment.objects.filter(identity=caller).annotate(wanted=capability)
+    effective = Q(role__capabilities__removed_at=None, role__capabilities__approved_at__isnull=False)
+    exact = Q(role__capabilities__prefix=None, role__capabilities__pattern=F("wanted"))
+    wide = Q(role__capabilities__prefix__isnull=False, wanted__startswith=F("role__capabilities__prefix"))
+    covering = held.filter(effective, exact | wide)
+    return covering.order_by(F("revoked_at").desc(nulls_first=True), F("expires_at").desc(nulls_first=True))
+
+
+def _matches(row: Any, now: datetime) -> tuple[Match, ...]:
+    found = (
+        _match(row, "facts_tool", "grant", now),
+        _match(row, "facts_call", "grant", now),
+        _match(row, "facts_delegate", "grant", now),
+        _match(row, "facts_role", "role", now),
+    )
+    return tuple(match for match in found if match is not None)
+
+
+def _match(row: Any, column: str, kind: Any, now: datetime) -> Match | None:
+    read = _json(getattr(row, column, None))
+    if read is None:
+        return None
+    ends = clock.moment(read["expires_at"]) if read["expires_at"] else None
+    closed = clock.moment(read["revoked_at"]) if read["revoked_at"] else None
+    ended_itself = ends is not None and (ends <= now if closed is None else closed >= ends)
+    return Match(
+        kind=kind,
+        id=UUID(read["id"]),
+        name=f"by {read['name']}" if kind == "grant" else read["name"],
+        expired=ended_itself,
+        revoked=closed is not None and not ended_itself,
+        expires_at=ends,
+        allowed_parameters=_json(read.get("allowed_parameters")),
+        allowed_actions=_json(read.get("allowed_actions")),
+        max_calls_per_hour=read.get("max_calls_per_hour"),
+        requires_approval=bool(read.get("requires_approval")),
+    )
+
+
+def _target(row: Any, now: datetime) -> Party | None:
+    read = _json(getattr(row, "facts_target", None))
+    if read is None:
+        return None
+    ends = clock.moment(read["expires_at"]) if read["expires_at"] else None
+    over = ends is not None and ends <= now
+    return Party(UUID(read["id"]), read["kind"], read["name"], read["state"], over, read["capability"])
+
+
+def _party_of(identity: Identity, now: datetime) -> Party:
+    over = identity.expires_at is not None and identity.expires_at <= now
+    return Party(identity.pk, identity.kind, identity.name, identity.state, over, identity.capability)
+
+
+def _credential_facts(row: Credential, now: datetime) -> credentials.CredentialFacts:
+    state = row.state_at(now)
+    return credentials.CredentialFacts(
+        digest=bytes(row.digest),
+        live=state == "live",
+        expired=state == "expired",
+        revoked=state == "revoked",
+        networks=tuple(row.allowed_networks),
+    )
+
+
+def _token_refused(token: tokens.ParsedToken | None, identity: Identity | None, audience: str) -> str:
+    if token is None:
+        return ""
+    if identity is not None and identity.tokens_from is not None:
+        stopped = identity.tokens_from.timestamp() * 1000
+        if token.issued <= stopped:
+            return "token_stopped"
+    return "audience_not_allowed" if token.audience and token.audience != audience else ""
+
+
+def _person_refused(user: User | None) -> str:
+    return "person_inactive" if user is not None and not user.is_active else ""
+
+
+def _json(value: Any) -> Any:
+    """SQLite hands JSON back as text, PostgreSQL as objects."""
+    return json.loads(value) if isinstance(value, str) else value

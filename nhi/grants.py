@@ -1,0 +1,199 @@
+"""Giving and revoking the three kinds of grant."""
+
+from datetime import datetime
+from typing import Any, TypeVar
+
+from django.db import IntegrityError, transaction
+from django.db.models import Model
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from common.errors import Conflict, Duplicate
+from nhi.actors import Actor
+from nhi.choices import Kind, Level, PermissionType, State
+from nhi.inputs import Problems
+from nhi.models import Identity, NhiPermission, ToolPermission, User, UserPermission
+from nhi.models.grants import Grant
+from nhi.record import events
+
+G = TypeVar("G", bound=Grant)
+
+
+class AlreadyRevoked(Conflict):
+    code = "already_revoked"
+
+
+def give_tool(
+    *,
+    actor: Actor,
+    agent: Identity,
+    tool: Identity,
+    reason: str,
+    expires_at: datetime | None = None,
+    allowed_parameters: dict[str, Any] | None = None,
+    max_calls_per_hour: int | None = None,
+    requires_approval: bool = False,
+) -> ToolPermission:
+    """Let an agent call a tool."""
+    actor.require("nhi.add_toolpermission", "give agents access to tools")
+    problems = Problems()
+    _check_kind(problems, "agent_id", agent, Kind.AGENT)
+    _check_kind(problems, "tool_id", tool, Kind.TOOL)
+    _check_common(problems, reason, expires_at, max_calls_per_hour)
+    problems.schema("allowed_parameters", allowed_parameters)
+    problems.settle()
+    grant = ToolPermission(
+        agent=agent,
+        tool=tool,
+        allowed_parameters=allowed_parameters,
+        max_calls_per_hour=max_calls_per_hour,
+        requires_approval=requires_approval,
+    )
+    return _give(grant, actor, reason, expires_at, pair={"agent": agent, "tool": tool})
+
+
+def give_nhi(
+    *,
+    actor: Actor,
+    source: Identity,
+    target: Identity,
+    permission_type: str,
+    reason: str,
+    expires_at: datetime | None = None,
+    allowed_actions: list[str] | None = None,
+    max_calls_per_hour: int | None = None,
+) -> NhiPermission:
+    """Let an identity call another, or delegate to it."""
+    actor.require("nhi.add_nhipermission", "give identities access to each other")
+    problems = Problems()
+    problems.unless(permission_type in PermissionType.values, "permission_type", "Choose call or delegate.")
+    _check_kind(problems, "source_id", source, Kind.AGENT, Kind.SERVICE_ACCOUNT)
+    _check_kind(problems, "target_id", target, Kind.AGENT, Kind.SERVICE_ACCOUNT)
+    problems.unless(source.pk != target.pk, "target_id", "An identity needs no grant to itself.")
+    _check_actions(problems, allowed_actions)
+    _check_common(problems, reason, expires_at, max_calls_per_hour)
+    problems.settle()
+    grant = NhiPermission(
+        source=source,
+        target=target,
+        permission_type=permission_type,
+        allowed_actions=allowed_actions,
+        max_calls_per_hour=max_calls_per_hour,
+    )
+    pair = {"source": source, "target": target, "permission_type": permission_type}
+    return _give(grant, actor, reason, expires_at, pair=pair)
+
+
+def give_user(
+    *, actor: Actor, nhi: Identity, user: User, level: str, reason: str, expires_at: datetime | None = None
+) -> UserPermission:
+    """Let a person use, manage or administer an identity."""
+    actor.require("nhi.add_userpermission", "give people access to identities")
+    problems = Problems()
+    problems.unless(level in Level.values, "level", "Choose use, manage or admin.")
+    problems.unless(user.is_active, "user_id", f"{user.username} is deactivated.")
+    _check_usable(problems, "nhi_id", nhi)
+    _check_common(problems, reason, expires_at, None)
+    problems.settle()
+    grant = UserPermission(nhi=nhi, user=user, level=level)
+    return _give(grant, actor, reason, expires_at, pair={"nhi": nhi, "user": user})
+
+
+def revoke(*, actor: Actor, grant: G, reason: str) -> G:
+    """End a grant now. A request that arrives after the reply to this is refused."""
+    name = grant._meta.model_name
+    actor.require(f"nhi.revoke_{name}", "revoke this grant")
+    return close(actor=actor, grant=grant, reason=reason, event="grant.revoked")
+
+
+def close(*, actor: Actor, grant: G, reason: str, event: str) -> G:
+    """Compare and swap: of two who revoke at once, one is told that it was done already."""
+    problems = Problems()
+    problems.reason(reason)
+    problems.settle()
+    with transaction.atomic():
+        rows = _rows(grant).filter(pk=grant.pk, revoked_at=None)
+        if not rows.update(revoked_at=Now(), revoked_by_id=actor.id, revoked_by_name=actor.name, revoke_reason=reason):
+            raise AlreadyRevoked(f"{grant} was revoked before. Nothing was changed.")
+        closed = _rows(grant).get(pk=grant.pk)
+        events.write(
+            event, actor=actor, subject=closed, before={"state": grant.state}, after={"state": "revoked"}, reason=reason
+        )
+    return closed
+
+
+def open_pair(*, grant: G, actor: Actor, pair: dict[str, Any], event: str, after: dict[str, Any]) -> G:
+    """Insert the grant; over an ended one of the same pair close that first, over a live one refuse."""
+    try:
+        with transaction.atomic():
+            _close_ended(grant, actor, pair)
+            grant.save(force_insert=True)
+            events.write(event, actor=actor, subject=grant, after=after, reason=grant.reason)
+    except IntegrityError as error:
+        raise Duplicate(f"{grant} is given already and has not ended. Revoke it first.") from error
+    return grant
+
+
+def _give(grant: G, actor: Actor, reason: str, expires_at: datetime | None, *, pair: dict[str, Any]) -> G:
+    grant.reason, grant.expires_at = reason, expires_at
+    grant.granted_by_id, grant.granted_by_name = actor.id, actor.name
+    return open_pair(grant=grant, actor=actor, pair=pair, event="grant.given", after=terms(grant))
+
+
+def terms(grant: Model) -> dict[str, Any]:
+    """What was given, for the record: every column that limits it."""
+    limits = (
+        "permission_type",
+        "level",
+        "allowed_parameters",
+        "allowed_actions",
+        "max_calls_per_hour",
+        "requires_approval",
+    )
+    said = {name: getattr(grant, name) for name in limits if hasattr(grant, name)}
+    ends: datetime | None = getattr(grant, "expires_at", None)
+    return {**said, "expires_at": ends.isoformat() if ends else None}
+
+
+def _close_ended(grant: Grant, actor: Actor, pair: dict[str, Any]) -> None:
+    ended = _rows(grant).filter(**pair, revoked_at=None, expires_at__lte=Now())
+    for old in ended.select_for_update(of=("self",)):
+        _rows(grant).filter(pk=old.pk).update(
+            revoked_at=Now(), revoked_by_id=actor.id, revoked_by_name=actor.name, revoke_reason="Ended"
+        )
+        events.write("grant.expired", actor=actor, subject=old, before={"state": "expired"})
+
+
+def _rows(grant: G) -> Any:
+    return type(grant)._default_manager
+
+
+def _check_kind(problems: Problems, field: str, identity: Identity, *kinds: Kind) -> None:
+    wanted = " or ".join(kind.label.lower() for kind in kinds)
+    problems.unless(identity.kind in kinds, field, f"{identity.name} is not of the kind {wanted}.")
+    _check_usable(problems, field, identity)
+
+
+def _check_usable(problems: Problems, field: str, identity: Identity) -> None:
+    problems.unless(
+        identity.state == State.ACTIVE,
+        field,
+        f"{identity.name} is {State(identity.state).label.lower()}; activate it first.",
+    )
+    if identity.expires_at is not None:
+        over = identity.expires_at <= timezone.now()
+        problems.unless(not over, field, f"{identity.name} has expired.")
+
+
+def _check_common(problems: Problems, reason: str, expires_at: datetime | None, per_hour: int | None) -> None:
+    problems.reason(reason)
+    problems.future("expires_at", expires_at)
+    problems.positive("max_calls_per_hour", per_hour)
+
+
+def _check_actions(problems: Problems, actions: list[str] | None) -> None:
+    if actions is None:
+        return
+    problems.unless(len(actions) <= 100, "allowed_actions", "Name at most 100 actions.")
+    fine = all(isinstance(action, str) and 1 <= len(action) <= 200 for action in actions)
+    problems.unless(fine, "allowed_actions", "Each action is a name or a glob of 1 to 200 characters.")

@@ -1,0 +1,91 @@
+"""Checks that verbs share: every problem of an input is collected, then said at once."""
+
+import ipaddress
+import re
+import unicodedata
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.utils import timezone
+
+from common import canonical
+from common.errors import FieldError, Invalid
+from nhi import schemas
+
+LONGEST_REASON = 500
+SCHEMA_BYTES = 64 * 1024
+
+
+class Problems:
+    """Collects what is wrong; `settle()` raises it all, or nothing."""
+
+    def __init__(self) -> None:
+        self._found: list[FieldError] = []
+
+    def add(self, field: str, message: str) -> None:
+        self._found.append(FieldError(field, message))
+
+    def unless(self, fine: object, field: str, message: str) -> None:
+        if not fine:
+            self.add(field, message)
+
+    def settle(self) -> None:
+        if self._found:
+            first = self._found[0]
+            more = f" And {len(self._found) - 1} more." if len(self._found) > 1 else ""
+            raise Invalid(f"{first.field}: {first.message}{more}", fields=self._found)
+
+    def line(self, field: str, value: str, *, most: int, required: bool = False) -> None:
+        """One line of ordinary text."""
+        self.unless(len(value) <= most, field, f"Use at most {most} characters.")
+        self.unless(value.strip() or not required, field, "Say something here; it is kept on record.")
+        self.unless(is_plain(value), field, "Leave out control characters and invisible marks.")
+
+    def reason(self, value: str, *, required: bool = True) -> None:
+        self.line("reason", value, most=LONGEST_REASON, required=required)
+
+    def future(self, field: str, value: datetime | None) -> None:
+        self.unless(value is None or value > timezone.now(), field, "Choose a time in the future.")
+
+    def positive(self, field: str, value: int | None) -> None:
+        self.unless(
+            value is None or 1 <= value <= 2_000_000_000, field, "Use a whole number of at least 1, or leave it out."
+        )
+
+    def within(self, field: str, value: datetime | None, longest: timedelta) -> None:
+        fine = value is None or value <= timezone.now() + longest
+        self.unless(fine, field, f"Choose a time within {longest.days} days.")
+
+    def schema(self, field: str, value: Any) -> None:
+        """A JSON Schema that can be checked: an object, small, and without a reference to elsewhere."""
+
+        if value is None:
+            return
+        if not isinstance(value, dict):
+            self.add(field, "Give a JSON Schema object.")
+        elif len(canonical.encode(value)) > SCHEMA_BYTES:
+            self.add(field, "The schema is larger than 64 KiB.")
+        elif problem := schemas.problem(value):
+            self.add(field, problem)
+
+
+def is_plain(text: str) -> bool:
+    """No control character, no lone surrogate, no mark that hides or turns text around."""
+    return not any(unicodedata.category(mark) in {"Cc", "Cs", "Cf"} for mark in text)
+
+
+def networks(problems: Problems, field: str, values: list[str]) -> list[str]:
+    """Source networks in their usual spelling."""
+    problems.unless(len(values) <= 50, field, "Name at most 50 networks.")
+    read = []
+    for value in values[:50]:
+        try:
+            read.append(str(ipaddress.ip_network(value, strict=False)))
+        except ValueError:
+            problems.add(field, f"{value[:60]!r} is no network; write one like 10.0.0.0/8 or 192.0.2.7.")
+    return read
+
+
+SLUG = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
+TOOL_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}__[A-Za-z0-9_./:-]{1,127}")
+SEGMENT = re.compile(r"[a-z0-9_-]+")

@@ -1,0 +1,26 @@
+"""The app's tables, a module a subject."""
+
+from nhi.models.credentials import Credential, RefusedAuthentication
+from nhi.models.grants import NhiPermission, ToolPermission, UserPermission
+from nhi.models.identities import Identity
+from nhi.models.people import SavedView, SignInGuard, User
+from nhi.models.processes import Process
+from nhi.models.roles import Role, RoleAssignment, RoleCapability
+from nhi.record.models import AuditEvent
+
+__all__ = [
+    "AuditEvent",
+    "Credential",
+    "Identity",
+    "NhiPermission",
+    "Process",
+    "RefusedAuthentication",
+    "Role",
+    "RoleAssignment",
+    "RoleCapability",
+    "SavedView",
+    "SignInGuard",
+    "ToolPermission",
+    "User",
+    "UserPermission",
+]

@@ -1,0 +1,118 @@
+"""What an identity or a person proves itself with, and what was refused."""
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+
+from common.ids import uuid7
+from common.querysets import Kept, TimeBoxedQuerySet
+from nhi.choices import GrantState
+from nhi.models.identities import Identity
+
+if TYPE_CHECKING:
+    from nhi.actors import Actor
+
+
+class TimeBoxed(Kept):
+    """Made by someone, ends at some time, may be revoked before."""
+
+    expires_at = models.DateTimeField(null=True, blank=True)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    revoked_at = models.DateTimeField(null=True, editable=False)
+    revoked_by_id = models.UUIDField(null=True, editable=False)
+    revoked_by_name = models.CharField(max_length=192, blank=True, editable=False)
+    revoke_reason = models.CharField(max_length=500, blank=True, editable=False)
+
+    class Meta:
+        abstract = True
+
+    def state_at(self, now: datetime) -> GrantState:
+        if self.revoked_at is not None and (self.expires_at is None or self.revoked_at < self.expires_at):
+            return GrantState.REVOKED
+        if self.expires_at is not None and self.expires_at <= now:
+            return GrantState.EXPIRED
+        return GrantState.LIVE
+
+    @property
+    def state(self) -> GrantState:
+        """For showing. What may pass is decided by the database's clock, in `nhi.facts`."""
+        return self.state_at(timezone.now())
+
+
+class CredentialQuerySet(TimeBoxedQuerySet["Credential"]):
+    def visible_to(self, actor: "Actor") -> "CredentialQuerySet":
+        if actor.may("nhi.view_credential"):
+            return self
+        mine = Q(user_id=actor.id) if actor.is_person else Q(identity_id=actor.id)
+        return self.filter(mine | Q(identity__in=Identity.objects.managed_by(actor).values("pk")))
+
+
+class Credential(TimeBoxed):
+    """One token: its public id and the fingerprint of the whole. The secret itself is nowhere."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    identity = models.ForeignKey(Identity, on_delete=models.PROTECT, related_name="credentials", null=True)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="tokens", null=True)
+    public_id = models.CharField(max_length=32, unique=True, editable=False)
+    digest = models.BinaryField(max_length=32, editable=False)
+    allowed_networks = models.JSONField(default=list, blank=True)
+    #: Set when a successor was made; until `expires_at` both work.
+    rotated_at = models.DateTimeField(null=True, editable=False)
+    last_used_at = models.DateTimeField(null=True, editable=False)
+    last_used_from = models.CharField(max_length=45, blank=True, editable=False)
+    created_by_id = models.UUIDField(null=True, editable=False)
+    created_by_name = models.CharField(max_length=192, editable=False)
+
+    objects = CredentialQuerySet.as_manager()
+
+    class Meta:
+        db_table = "nhi_credential"
+        ordering = ["-created_at", "-id"]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(identity__isnull=False, user=None) | Q(identity=None, user__isnull=False),
+                name="nhi_credential_has_one_holder",
+            ),
+            models.CheckConstraint(condition=Q(expires_at__isnull=False), name="nhi_credential_ends"),
+        ]
+        indexes = [models.Index(fields=["expires_at"], name="nhi_credential_by_end")]
+
+    def __str__(self) -> str:
+        return f"…{self.public_id[-4:]}"
+
+    def __repr__(self) -> str:
+        return f"<Credential {self.public_id}>"
+
+    @property
+    def overlaps(self) -> bool:
+        """It was rotated and still works for a while."""
+        return self.rotated_at is not None and self.state == GrantState.LIVE
+
+    @property
+    def lifetime(self) -> timedelta:
+        assert self.expires_at is not None  # a constraint
+        return self.expires_at - self.created_at
+
+
+class RefusedAuthentication(models.Model):
+    """Refused attempts, counted by minute, so that strangers cannot flood the record; `reason` is the last one's."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    public_id = models.CharField(max_length=32, default="unknown")
+    source = models.CharField(max_length=45, blank=True)
+    minute = models.DateTimeField()
+    reason = models.CharField(max_length=40)
+    count = models.PositiveBigIntegerField(default=1)
+
+    class Meta:
+        db_table = "nhi_refused_authentication"
+        ordering = ["-minute", "-id"]
+        constraints = [models.UniqueConstraint("public_id", "source", "minute", name="nhi_refused_authentication_once")]
+        indexes = [models.Index(fields=["-minute", "-id"], name="nhi_refused_by_minute")]
+
+    def __str__(self) -> str:
+        return f"{self.public_id} from {self.source}: {self.reason}"

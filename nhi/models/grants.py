@@ -1,0 +1,144 @@
+"""The three kinds of grant. None is ever deleted: a grant is revoked, and a new one is another row."""
+
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+from django.db import models
+from django.db.models import F, Q
+
+from common.ids import uuid7
+from common.querysets import TimeBoxedQuerySet
+from nhi.choices import Level, PermissionType
+from nhi.models.credentials import TimeBoxed
+from nhi.models.identities import Identity
+
+if TYPE_CHECKING:
+    from nhi.actors import Actor
+
+
+class Grant(TimeBoxed):
+    """Who gave it and why. `expires_at` empty means that it does not end by itself."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    reason = models.CharField(max_length=500)
+    granted_by_id = models.UUIDField(null=True, editable=False)
+    granted_by_name = models.CharField(max_length=192, editable=False)
+
+    class Meta:
+        abstract = True
+
+
+class ToolPermissionQuerySet(TimeBoxedQuerySet["ToolPermission"]):
+    def visible_to(self, actor: "Actor") -> "ToolPermissionQuerySet":
+        if actor.may("nhi.view_toolpermission"):
+            return self
+        mine = Identity.objects.visible_to(actor).values("pk")
+        return self.filter(Q(agent__in=mine) | Q(tool__in=mine))
+
+
+class ToolPermission(Grant):
+    """An agent may call a tool."""
+
+    agent = models.ForeignKey(Identity, on_delete=models.PROTECT, related_name="tool_permissions")
+    tool = models.ForeignKey(Identity, on_delete=models.PROTECT, related_name="agent_permissions")
+    allowed_parameters = models.JSONField(null=True, blank=True)
+    max_calls_per_hour = models.PositiveIntegerField(null=True, blank=True)
+    requires_approval = models.BooleanField(default=False)
+
+    objects = ToolPermissionQuerySet.as_manager()
+
+    class Meta:
+        db_table = "nhi_tool_permission"
+        ordering = ["-created_at", "-id"]
+        constraints = [
+            models.UniqueConstraint("agent", "tool", condition=Q(revoked_at=None), name="nhi_tool_permission_once"),
+            models.CheckConstraint(condition=~Q(agent=F("tool")), name="nhi_tool_permission_not_to_self"),
+            models.CheckConstraint(
+                condition=Q(max_calls_per_hour=None) | Q(max_calls_per_hour__gt=0), name="nhi_tool_permission_limit"
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["agent", "tool", "-created_at"], name="nhi_tool_permission_pair"),
+            models.Index(fields=["-created_at", "-id"], name="nhi_tool_permission_new"),
+            models.Index(fields=["expires_at"], name="nhi_tool_permission_end", condition=Q(revoked_at=None)),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.agent} → {self.tool}"
+
+
+class NhiPermissionQuerySet(TimeBoxedQuerySet["NhiPermission"]):
+    def visible_to(self, actor: "Actor") -> "NhiPermissionQuerySet":
+        if actor.may("nhi.view_nhipermission"):
+            return self
+        mine = Identity.objects.visible_to(actor).values("pk")
+        return self.filter(Q(source__in=mine) | Q(target__in=mine))
+
+
+class NhiPermission(Grant):
+    """An identity may call another, or delegate to it."""
+
+    source = models.ForeignKey(Identity, on_delete=models.PROTECT, related_name="callee_permissions")
+    target = models.ForeignKey(Identity, on_delete=models.PROTECT, related_name="caller_permissions")
+    permission_type = models.CharField(max_length=16, choices=PermissionType, default=PermissionType.CALL)
+    #: Globs over the task type or tool name; null = all, empty = none.
+    allowed_actions = models.JSONField(null=True, blank=True)
+    max_calls_per_hour = models.PositiveIntegerField(null=True, blank=True)
+
+    objects = NhiPermissionQuerySet.as_manager()
+
+    class Meta:
+        db_table = "nhi_nhi_permission"
+        ordering = ["-created_at", "-id"]
+        constraints = [
+            models.UniqueConstraint(
+                "source", "target", "permission_type", condition=Q(revoked_at=None), name="nhi_nhi_permission_once"
+            ),
+            models.CheckConstraint(condition=~Q(source=F("target")), name="nhi_nhi_permission_not_to_self"),
+            models.CheckConstraint(
+                condition=Q(max_calls_per_hour=None) | Q(max_calls_per_hour__gt=0), name="nhi_nhi_permission_limit"
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["source", "target", "-created_at"], name="nhi_nhi_permission_pair"),
+            models.Index(fields=["-created_at", "-id"], name="nhi_nhi_permission_new"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.source} → {self.target}"
+
+
+class UserPermissionQuerySet(TimeBoxedQuerySet["UserPermission"]):
+    def visible_to(self, actor: "Actor") -> "UserPermissionQuerySet":
+        if actor.may("nhi.view_userpermission"):
+            return self
+        if not actor.is_person:
+            return self.filter(nhi_id=actor.id)
+        return self.filter(Q(user_id=actor.id) | Q(nhi__in=Identity.objects.edited_by(actor).values("pk")))
+
+
+class UserPermission(Grant):
+    """A person may use, manage or administer an identity."""
+
+    nhi = models.ForeignKey(Identity, on_delete=models.PROTECT, related_name="user_permissions")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="nhi_permissions")
+    level = models.CharField(max_length=16, choices=Level, default=Level.USE)
+
+    objects = UserPermissionQuerySet.as_manager()
+
+    class Meta:
+        db_table = "nhi_user_permission"
+        ordering = ["-created_at", "-id"]
+        constraints = [
+            models.UniqueConstraint("nhi", "user", condition=Q(revoked_at=None), name="nhi_user_permission_once")
+        ]
+        indexes = [
+            models.Index(fields=["user", "nhi", "-created_at"], name="nhi_user_permission_pair"),
+            models.Index(fields=["-created_at", "-id"], name="nhi_user_permission_new"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.user} → {self.nhi}"
+
+
+AnyGrant = ToolPermission | NhiPermission | UserPermission

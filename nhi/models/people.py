@@ -1,0 +1,84 @@
+"""People, and how they like their lists."""
+
+from typing import TYPE_CHECKING, ClassVar
+
+from django.contrib.auth.models import AbstractUser, UserManager
+from django.db import models
+
+from common.ids import uuid7
+
+if TYPE_CHECKING:
+    from nhi.actors import Actor
+
+
+class PersonQuerySet(models.QuerySet["User"]):
+    def visible_to(self, actor: "Actor") -> "PersonQuerySet":
+        if actor.may("nhi.view_user"):
+            return self
+        return self.filter(pk=actor.id) if actor.is_person else self.none()
+
+    def active(self) -> "PersonQuerySet":
+        return self.filter(is_active=True)
+
+
+class PersonManager(UserManager.from_queryset(PersonQuerySet)):  # type: ignore[misc]  # a base class that is made at run time
+    """Django's manager, with our adjectives."""
+
+
+class User(AbstractUser):
+    """A person. People are deactivated, never deleted: the record names them."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    time_zone = models.CharField(max_length=64, blank=True, help_text="Empty: the browser's zone.")
+    single_key_shortcuts = models.BooleanField(default=True, help_text="Single letters as shortcuts in lists.")
+
+    objects: ClassVar[PersonManager] = PersonManager()
+
+    class Meta(AbstractUser.Meta):
+        db_table = "nhi_user"
+        verbose_name = "person"
+        verbose_name_plural = "people"
+
+
+class SavedViewQuerySet(models.QuerySet["SavedView"]):
+    def visible_to(self, actor: "Actor") -> "SavedViewQuerySet":
+        return self.filter(models.Q(user_id=actor.id) | models.Q(shared=True))
+
+
+class SavedView(models.Model):
+    """A list's filters and order under a name."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="saved_views")
+    page = models.CharField(max_length=64)
+    name = models.CharField(max_length=64)
+    query = models.CharField(max_length=2000, blank=True)
+    shared = models.BooleanField(default=False)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = SavedViewQuerySet.as_manager()
+
+    class Meta:
+        db_table = "nhi_saved_view"
+        constraints = [models.UniqueConstraint("user", "page", "name", name="nhi_saved_view_once")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class SignInGuard(models.Model):
+    """Failed sign-ins of one name from one address: counted before any password is hashed."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    username = models.CharField(max_length=150)
+    source = models.CharField(max_length=45, blank=True)
+    failures = models.PositiveIntegerField(default=0)
+    last_failure_at = models.DateTimeField()
+    locked_until = models.DateTimeField(null=True)
+
+    class Meta:
+        db_table = "nhi_sign_in_guard"
+        constraints = [models.UniqueConstraint("username", "source", name="nhi_sign_in_guard_once")]
+
+    def __str__(self) -> str:
+        return f"{self.username} from {self.source}"

@@ -1,0 +1,176 @@
+"""People: who may sign in, with which console roles, and what becomes of their identities."""
+
+import secrets
+import string
+import zoneinfo
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from django.contrib.auth.models import Group
+from django.contrib.auth.password_validation import validate_password
+from django.core.exceptions import ValidationError
+from django.db import IntegrityError, transaction
+from django.db.models.functions import Now
+
+from common.errors import Duplicate, FieldError, Invalid
+from nhi import rights
+from nhi.actors import Actor
+from nhi.inputs import Problems
+from nhi.models import Credential, User
+from nhi.record import events
+
+ALPHABET = string.ascii_letters + string.digits
+
+
+@dataclass(frozen=True, repr=False)
+class NewPerson:
+    """A person and the password that is shown once."""
+
+    user: User
+    password: str
+
+
+def create(
+    *,
+    actor: Actor,
+    username: str,
+    roles: Iterable[str] = (),
+    superuser: bool = False,
+    email: str = "",
+    password: str = "",
+) -> NewPerson:
+    """Add a person. Without a role they have no console."""
+    actor.require("nhi.add_user", "add people")
+    if superuser and not actor.is_superuser:
+        actor.require("nhi.superuser", "add superusers")
+    wanted = sorted(set(roles))
+    problems = Problems()
+    _check_username(problems, username)
+    _check_roles(problems, wanted)
+    problems.settle()
+    password = password or new_password()
+    user = User(username=username, email=email, is_superuser=superuser, is_staff=superuser or bool(wanted))
+    check_password(password, user)
+    user.set_password(password)
+    try:
+        with transaction.atomic():
+            user.save(force_insert=True)
+            user.groups.set(Group.objects.filter(name__in=wanted))
+            events.write("person.created", actor=actor, subject=user, after={"roles": wanted, "superuser": superuser})
+    except IntegrityError as error:
+        raise Duplicate(
+            f"There is already a person {username}.", fields=[FieldError("username", "This name is taken.")]
+        ) from error
+    return NewPerson(user, password)
+
+
+def set_roles(*, actor: Actor, user: User, roles: Iterable[str]) -> User:
+    """The console roles of a person; none means no console. Nobody changes their own."""
+    actor.require("nhi.change_user", "change console roles")
+    wanted = sorted(set(roles))
+    problems = Problems()
+    _check_roles(problems, wanted)
+    problems.unless(actor.id != user.pk, "roles", "Someone else must change your roles.")
+    problems.settle()
+    _require_over(actor, user)
+    with transaction.atomic():
+        before = sorted(user.groups.values_list("name", flat=True))
+        user.groups.set(Group.objects.filter(name__in=wanted))
+        user.is_staff = user.is_superuser or bool(wanted)
+        user.save(update_fields=["is_staff"])
+        events.write(
+            "person.roles_changed", actor=actor, subject=user, before={"roles": before}, after={"roles": wanted}
+        )
+    return user
+
+
+def change_own(*, actor: Actor, user: User, time_zone: str, single_key_shortcuts: bool) -> User:
+    """What a person may set about themselves."""
+    problems = Problems()
+    known = not time_zone or time_zone in zoneinfo.available_timezones()
+    problems.unless(known, "time_zone", "Choose a zone like Europe/Vienna, or leave it empty for the browser's.")
+    problems.settle()
+    with transaction.atomic():
+        before = {"time_zone": user.time_zone, "single_key_shortcuts": user.single_key_shortcuts}
+        user.time_zone, user.single_key_shortcuts = time_zone, single_key_shortcuts
+        user.save(update_fields=["time_zone", "single_key_shortcuts"])
+        after = {"time_zone": time_zone, "single_key_shortcuts": single_key_shortcuts}
+        if after != before:
+            events.write("person.changed", actor=actor, subject=user, before=before, after=after)
+    return user
+
+
+def change_password(*, actor: Actor, user: User, password: str) -> None:
+    if actor.id != user.pk:
+        actor.require("nhi.change_user", "change other people's passwords")
+        _require_over(actor, user)
+    check_password(password, user)
+    with transaction.atomic():
+        user.set_password(password)
+        user.save(update_fields=["password"])
+        events.write("person.password_changed", actor=actor, subject=user)
+
+
+def deactivate(*, actor: Actor, user: User, reason: str) -> User:
+    """Ends sign-in, console sessions and personal tokens; what the person owns is theirs until handed over."""
+    _require_change(actor, user, reason)
+    with transaction.atomic():
+        User.objects.filter(pk=user.pk).update(is_active=False)
+        Credential.objects.live().filter(user=user).update(
+            revoked_at=Now(), revoked_by_id=actor.id, revoked_by_name=actor.name, revoke_reason=reason
+        )
+        events.write("person.deactivated", actor=actor, subject=user, reason=reason)
+    user.refresh_from_db()
+    return user
+
+
+def reactivate(*, actor: Actor, user: User, reason: str) -> User:
+    _require_change(actor, user, reason)
+    with transaction.atomic():
+        User.objects.filter(pk=user.pk).update(is_active=True)
+        events.write("person.reactivated", actor=actor, subject=user, reason=reason)
+    user.refresh_from_db()
+    return user
+
+
+def new_password() -> str:
+    """Four groups of five: 119 bits, and readable from a terminal."""
+    return "-".join("".join(secrets.choice(ALPHABET) for _ in range(5)) for _ in range(4))
+
+
+def check_password(password: str, user: User) -> None:
+    try:
+        validate_password(password, user)
+    except ValidationError as error:
+        raise Invalid(
+            " ".join(error.messages), fields=[FieldError("password", text) for text in error.messages]
+        ) from error
+
+
+def _require_change(actor: Actor, user: User, reason: str) -> None:
+    actor.require("nhi.change_user", "deactivate or reactivate people")
+    problems = Problems()
+    problems.reason(reason)
+    problems.unless(actor.id != user.pk, "user", "Someone else must do this to your account.")
+    problems.settle()
+    _require_over(actor, user)
+
+
+def _require_over(actor: Actor, user: User) -> None:
+    """Only a superuser touches a superuser."""
+    if user.is_superuser and not actor.is_superuser:
+        actor.require("nhi.superuser", "change a superuser")
+
+
+def _check_username(problems: Problems, username: str) -> None:
+    try:
+        User.username_validator(username)  # type: ignore[misc]  # Django declares it as a class attribute without a type
+        fine = 1 <= len(username) <= 150
+    except ValidationError:
+        fine = False
+    problems.unless(fine, "username", "Use at most 150 letters, digits and @ . + - _.")
+
+
+def _check_roles(problems: Problems, wanted: list[str]) -> None:
+    unknown = [role for role in wanted if role not in rights.ROLES]
+    problems.unless(not unknown, "roles", f"Choose among {', '.join(rights.ROLES)}.")

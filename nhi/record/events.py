@@ -1,0 +1,60 @@
+"""The one writer of audit events."""
+
+from typing import Any
+from uuid import UUID
+
+from django.db import DatabaseError, models
+
+from common import context
+from common.errors import RecordUnavailable
+from common.redaction import redact, redact_text
+from nhi.actors import Actor
+from nhi.record import seal
+from nhi.record.catalogue import EVENTS
+from nhi.record.models import AuditEvent
+
+MARKS = {mark: f"\\u{mark:04x}" for mark in (*range(32), 127)}
+
+
+def write(
+    event: str,
+    *,
+    actor: Actor,
+    subject: models.Model | None = None,
+    subject_kind: str = "",
+    subject_id: UUID | None = None,
+    subject_name: str = "",
+    before: dict[str, Any] | None = None,
+    after: dict[str, Any] | None = None,
+    details: dict[str, Any] | None = None,
+    reason: str = "",
+) -> AuditEvent:
+    """Append one event in the caller's transaction; when that fails, so does what it records."""
+    assert event in EVENTS, event
+    now = context.current()
+    row = AuditEvent(
+        event=event,
+        actor_kind=actor.kind,
+        actor_id=actor.id,
+        actor_name=_line(actor.name, 192),
+        subject_kind=subject_kind or (subject._meta.model_name or "" if subject else ""),
+        subject_id=subject.pk if subject else subject_id,
+        subject_name=_line(str(subject) if subject else subject_name, 400),
+        before=redact(before) if before else None,
+        after=redact(after) if after else None,
+        details=redact(details or {}),
+        reason=_line(reason, 500),
+        request_id=now.request_id,
+        source=now.source,
+    )
+    seal.seal(row)
+    try:
+        row.save()
+    except DatabaseError as error:
+        raise RecordUnavailable from error
+    return row
+
+
+def _line(text: str, cap: int) -> str:
+    """One line, without control characters and secrets: nothing in a name can forge a row."""
+    return redact_text(text.translate(MARKS))[:cap]

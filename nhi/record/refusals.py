@@ -1,0 +1,34 @@
+"""Refused authentications: one row per (public id or "unknown", source, minute) with a count."""
+
+from datetime import datetime
+
+from django.db import DatabaseError, connection
+
+from common import context
+from common.errors import RecordUnavailable
+from common.ids import uuid7
+from nhi.models import RefusedAuthentication
+
+UNKNOWN = "unknown"
+# Both databases speak this; the ORM has no "insert, or add one to what is there".
+COUNT_ONE = """
+INSERT INTO nhi_refused_authentication (id, public_id, source, minute, reason, count) VALUES (%s, %s, %s, %s, %s, 1)
+ON CONFLICT (public_id, source, minute)
+DO UPDATE SET count = nhi_refused_authentication.count + 1, reason = excluded.reason
+"""
+
+
+def note(public_id: str, reason: str, at: datetime) -> None:
+    """Count one refusal. When it cannot be counted, the caller hears that the record is away."""
+    fields = RefusedAuthentication._meta
+    minute = at.replace(second=0, microsecond=0)
+    values = (uuid7(), public_id or UNKNOWN, context.current().source, minute, reason)
+    names = ("id", "public_id", "source", "minute", "reason")
+    ready = [
+        fields.get_field(name).get_db_prep_value(value, connection) for name, value in zip(names, values, strict=True)
+    ]
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(COUNT_ONE, ready)
+    except DatabaseError as error:
+        raise RecordUnavailable from error

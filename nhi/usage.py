@@ -1,0 +1,85 @@
+"""When and from where a credential was last used: noted in memory, written together, off the hot path."""
+
+import atexit
+import logging
+import os
+import threading
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from django.db import DatabaseError, connection
+from django.db.models import Q
+
+from nhi.models import Credential, Identity
+
+log = logging.getLogger(__name__)
+
+FLUSH_SECONDS = 15.0
+
+
+@dataclass(frozen=True)
+class Use:
+    at: datetime
+    source: str
+    identity_id: UUID | None
+
+
+class Ledger:
+    """The last use of each credential that this process has seen since it last wrote them down."""
+
+    def __init__(self) -> None:
+        self.restart()
+
+    def restart(self) -> None:
+        """A fork inherits no thread, and its parent writes down what the parent saw."""
+        self._uses: dict[UUID, Use] = {}
+        self._lock = threading.Lock()
+        self._wake = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def note(self, credential_id: UUID, use: Use) -> None:
+        with self._lock:
+            self._uses[credential_id] = use
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="last-used", daemon=True)
+                self._thread.start()
+
+    def flush(self) -> int:
+        with self._lock:
+            uses, self._uses = self._uses, {}
+        for credential_id, use in uses.items():
+            older = Q(last_used_at=None) | Q(last_used_at__lt=use.at)
+            Credential.objects.filter(older, pk=credential_id).update(last_used_at=use.at, last_used_from=use.source)
+        latest = {use.identity_id: use.at for use in sorted(uses.values(), key=lambda use: use.at) if use.identity_id}
+        for identity_id, at in latest.items():
+            older = Q(last_activity_at=None) | Q(last_activity_at__lt=at)
+            Identity.objects.filter(older, pk=identity_id).update(last_activity_at=at)
+        return len(uses)
+
+    def _run(self) -> None:
+        while True:
+            self._wake.wait(FLUSH_SECONDS)
+            try:
+                self.flush()
+            except DatabaseError:
+                log.warning("last uses could not be written; the next ones will be", exc_info=True)
+            finally:
+                connection.close()
+
+
+ledger = Ledger()
+os.register_at_fork(after_in_child=ledger.restart)
+
+
+def note(credential: Credential, *, at: datetime, source: str) -> None:
+    ledger.note(credential.pk, Use(at, source, credential.identity_id))
+
+
+@atexit.register
+def _at_exit() -> None:
+    try:
+        ledger.flush()
+    except Exception:
+        # The process ends; a last use that is lost here is at most a minute old.
+        log.debug("last uses were lost at exit", exc_info=True)

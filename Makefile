@@ -10,7 +10,7 @@ up: install
 	@exec $(RUN) manage.py up $(ARGS)
 
 test: install-dev
-	@$(RUN) -m tests.run
+	@$(RUN) -m tests.run $(ARGS)
 
 check: install-dev
 	$(VENV)/bin/ruff format --check .

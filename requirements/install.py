@@ -19,7 +19,9 @@ BOOTSTRAP = ROOT / "requirements" / "bootstrap.txt"
 
 def main(name: str) -> None:
     if sys.version_info < (3, 11):  # noqa: UP036 - the check is for whoever runs this with an older one
-        sys.exit(f"Gatehouse needs Python 3.11 or newer; this is {sys.version.split()[0]}. Try: make PYTHON=python3.11 ...")
+        sys.exit(
+            f"Gatehouse needs Python 3.11 or newer; this is {sys.version.split()[0]}. Try: make PYTHON=python3.11 ..."
+        )
     requirements = ROOT / "requirements" / f"{name}.txt"
     wanted = hashlib.sha256(requirements.read_bytes() + BOOTSTRAP.read_bytes()).hexdigest()
     stamp = VENV / f"installed-{name}"
@@ -33,13 +35,20 @@ def main(name: str) -> None:
 
 
 def install(requirements: Path) -> None:
-    pip = [str(PYTHON), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--require-hashes", "-r"]
-    subprocess.run([*pip, str(BOOTSTRAP)], check=True)
-    uv = [str(VENV / "bin" / "uv"), "pip", "install", "--quiet", "--python", str(PYTHON), "--require-hashes", "-r"]
-    if subprocess.run([*uv, str(requirements)]).returncode != 0:
+    pip = [str(PYTHON), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    uv = [str(VENV / "bin" / "uv"), "pip", "install", "--quiet", "--python", str(PYTHON), "--compile-bytecode"]
+    if run(pip, BOOTSTRAP) != 0:
+        sys.exit("pip could not install uv; its message is above. Is a package index reachable from here?")
+    if run(uv, requirements) != 0:
         # uv reads none of pip's configuration: behind a mirror only pip knows the way.
         print("uv could not install them; trying pip.", file=sys.stderr, flush=True)
-        subprocess.run([*pip, str(requirements)], check=True)
+        if run(pip, requirements) != 0:
+            sys.exit("pip could not install them either; its message is above.")
+
+
+def run(tool: list[str], requirements: Path) -> int:
+    command = [*tool, "--require-hashes", "-r", str(requirements)]
+    return subprocess.run(command, check=False).returncode  # noqa: S603 - the two tools named above, no shell
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ A wrapper rather than `preexec_fn`, which must not be used in a process that has
 
 import ctypes
 import os
+import pwd
 import signal
 import sys
 
@@ -14,7 +15,7 @@ PR_SET_PDEATHSIG = 1
 def main(parent: int, uid: int, program: list[str]) -> None:
     if uid >= 0:
         os.setgroups([])
-        os.setgid(uid)
+        os.setgid(pwd.getpwuid(uid).pw_gid)
         os.setuid(uid)
     # After the change of account, which clears it.
     if sys.platform == "linux" and ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL) != 0:

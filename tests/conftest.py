@@ -1,0 +1,49 @@
+"""What every test may rely on: markers, a broker of its own, guards that survive Django's flush, a real house."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.core.management.commands import flush
+
+from tests.services import guards, valkey
+from tests.services.house import House, embedded
+
+MARKERS = (
+    "capability(*ids): the promises of CAPABILITIES.md that this test proves",
+    "both_databases: runs on PostgreSQL and again on SQLite",
+    "browser: drives a real browser",
+)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    for marker in MARKERS:
+        config.addinivalue_line("markers", marker)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _flush_past_the_guards() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(flush, "Command", guards.Flush)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def broker() -> Iterator[str]:
+    """The broker's URL: the one of the environment, else a Valkey of this test process."""
+    if settings.VALKEY_SOCKET is None:
+        yield settings.BROKER_URL
+        return
+    with valkey.server(settings.VALKEY_SOCKET):
+        yield settings.BROKER_URL
+
+
+@pytest.fixture(scope="session")
+def running_house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    """`manage.py up` with the demo, on embedded defaults, ready; it is stopped at the end and must leave nothing."""
+    with embedded(Path(tmp_path_factory.mktemp("house"))) as house:
+        house.wait_until_ready()
+        yield house
+        house.stop()
+        house.assert_nothing_left()

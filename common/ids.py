@@ -1,6 +1,5 @@
 """Identifiers: time-ordered UUIDs, made by us, before the row is written."""
 
-from typing import cast
 from uuid import UUID
 
 from uuid_utils import compat
@@ -8,7 +7,7 @@ from uuid_utils import compat
 
 def uuid7() -> UUID:
     """A UUIDv7 as a real `uuid.UUID`."""
-    return cast("UUID", compat.uuid7())
+    return compat.uuid7()
 
 
 def parse_uuid(text: str) -> UUID | None:

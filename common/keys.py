@@ -44,7 +44,7 @@ class Keys:
 
 
 def load(environ: dict[str, str], data: Path, *, required: bool) -> Keys:
-    """Keys of the environment, else those made for this data directory; with `required` the environment must have them."""
+    """Keys of the environment, else those kept in the data directory; `required` allows only the first."""
     names = ("SECRET_KEY", "TOKEN_PEPPER", "FIELD_KEYS", "SIGNING_KEYS")
     given = {name: environ.get(name, "").strip() for name in names}
     for name in names[:2]:

@@ -22,7 +22,7 @@ def add_context(_logger: WrappedLogger, _method: str, event: EventDict) -> Event
 
 def without_secrets(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
     event.pop("color_message", None)  # uvicorn's second copy of its message, for terminals
-    clean = redact(dict(event))
+    clean: EventDict = redact(dict(event))
     clean["event"] = redact_text(str(event.get("event", "")))[:CAP]
     return clean
 

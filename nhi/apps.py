@@ -16,4 +16,4 @@ class NhiConfig(AppConfig):
 
         post_migrate.connect(guards.after_migrate, dispatch_uid="nhi.guards")
         post_migrate.connect(rights.after_migrate, sender=self, dispatch_uid="nhi.rights")
-        register(checks.guards_are_set, Tags.database)
+        register(Tags.database)(checks.guards_are_set)

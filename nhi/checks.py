@@ -1,14 +1,18 @@
 """System checks of the app."""
 
+from collections.abc import Sequence
 from typing import Any
 
+from django.apps import AppConfig
 from django.core.checks import CheckMessage, Error
 from django.db import connections
 
 from nhi.record import guards
 
 
-def guards_are_set(*, databases: list[str] | None = None, **_kwargs: Any) -> list[CheckMessage]:
+def guards_are_set(
+    *, app_configs: Sequence[AppConfig] | None = None, databases: Sequence[str] | None = None, **_kwargs: Any
+) -> list[CheckMessage]:
     """Every append-only table has its triggers, once it exists."""
     found: list[CheckMessage] = []
     for alias in databases or []:

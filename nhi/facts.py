@@ -21,7 +21,9 @@ from nhi.decisions import Facts, Match, Party
 from nhi.models import Credential, Identity, NhiPermission, RoleAssignment, ToolPermission, User
 
 PARTY = ("id", "kind", "name", "state", "expires_at", "capability")
-TERMS = ("id", "expires_at", "revoked_at", "max_calls_per_hour")
+ENDS = {"id": "id", "expires_at": "expires_at", "revoked_at": "revoked_at"}
+TERMS = {**ENDS, "name": "granted_by_name", "max_calls_per_hour": "max_calls_per_hour"}
+ROLE_TERMS = {**ENDS, "name": "role__name"}
 
 
 @dataclass(frozen=True)
@@ -57,37 +59,37 @@ def for_token(shown: tokens.Parsed, source: str, target_id: UUID | None = None, 
     return Loaded(facts, caller, _target(row, now), row.identity, row.user, row, token)
 
 
-def for_question(caller_id: UUID, target_id: UUID) -> Loaded:
-    """The facts behind "may this caller call that target", asked by somebody who looks on."""
+def for_question(caller_id: UUID, target_id: UUID, *, at: datetime | None = None) -> Loaded:
+    """The facts behind "may this caller call that target, now or at a time to come", asked by somebody who looks on."""
     row = _with_access(Identity.objects.filter(pk=caller_id), OuterRef("pk"), target_id).first()
     if row is None:
         return Loaded(Facts(uuid7(), clock.database_now(), None))
-    now = clock.moment(row.facts_now)
-    return Loaded(Facts(uuid7(), now, None, (), _matches(row, now)), _party_of(row, now), _target(row, now), row)
+    asked = clock.moment(row.facts_now)
+    now = at or asked
+    facts = Facts(uuid7(), asked, None, (), _matches(row, now))
+    return Loaded(facts, _party_of(row, now), _target(row, now), row)
 
 
-def _with_access(rows: QuerySet[Any], caller: OuterRef, target_id: UUID | None) -> QuerySet[Any]:
+def _with_access(rows: Any, caller: OuterRef, target_id: UUID | None) -> Any:
     rows = rows.annotate(facts_now=Now())
     if target_id is None:
         return rows
     target = Identity.objects.filter(pk=target_id)
+    tool = _latest(ToolPermission.objects.filter(agent=caller, tool=target_id))
+    actions = {**TERMS, "allowed_actions": "allowed_actions"}
     return rows.annotate(
-        facts_target=_one(target, *PARTY),
-        facts_tool=_one(
-            _latest(ToolPermission.objects.filter(agent=caller, tool=target_id)),
-            *TERMS, "allowed_parameters", "requires_approval", name=F("granted_by_name"),
-        ),
-        facts_call=_one(_between(caller, target_id, PermissionType.CALL), *TERMS, "allowed_actions", name=F("granted_by_name")),
-        facts_delegate=_one(
-            _between(caller, target_id, PermissionType.DELEGATE), *TERMS, "allowed_actions", name=F("granted_by_name")
-        ),
-        facts_role=_one(_covering(caller, target), "id", "expires_at", "revoked_at", name=F("role__name")),
-    )  # fmt: skip
+        facts_target=_one(target, {name: name for name in PARTY}),
+        facts_tool=_one(tool, {**TERMS, **{name: name for name in ("allowed_parameters", "requires_approval")}}),
+        facts_call=_one(_between(caller, target_id, PermissionType.CALL), actions),
+        facts_delegate=_one(_between(caller, target_id, PermissionType.DELEGATE), actions),
+        facts_role=_one(_covering(caller, target), ROLE_TERMS),
+    )
 
 
-def _one(rows: QuerySet[Any], *names: str, **more: Any) -> Subquery:
+def _one(rows: QuerySet[Any], columns: dict[str, str]) -> Subquery:
     """The first row of a sub-select, as one JSON object."""
-    return Subquery(rows.annotate(found=JSONObject(**{name: F(name) for name in names}, **more)).values("found")[:1])
+    found = JSONObject(**{name: F(column) for name, column in columns.items()})
+    return Subquery(rows.annotate(found=found).values("found")[:1])
 
 
 def _latest(rows: Any) -> Any:

@@ -115,7 +115,7 @@ def close(*, actor: Actor, grant: G, reason: str, event: str) -> G:
         rows = _rows(grant).filter(pk=grant.pk, revoked_at=None)
         if not rows.update(revoked_at=Now(), revoked_by_id=actor.id, revoked_by_name=actor.name, revoke_reason=reason):
             raise AlreadyRevoked(f"{grant} was revoked before. Nothing was changed.")
-        closed = _rows(grant).get(pk=grant.pk)
+        closed: G = _rows(grant).get(pk=grant.pk)
         events.write(
             event, actor=actor, subject=closed, before={"state": grant.state}, after={"state": "revoked"}, reason=reason
         )

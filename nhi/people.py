@@ -164,7 +164,7 @@ def _require_over(actor: Actor, user: User) -> None:
 
 def _check_username(problems: Problems, username: str) -> None:
     try:
-        User.username_validator(username)  # type: ignore[misc]  # Django declares it as a class attribute without a type
+        User.username_validator(username)
         fine = 1 <= len(username) <= 150
     except ValidationError:
         fine = False

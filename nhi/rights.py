@@ -44,7 +44,7 @@ ROLES: dict[str, frozenset[str]] = {
 }
 
 
-def after_migrate(sender: Any, *, using: str, **_kwargs: Any) -> None:
+def after_migrate(*, using: str, **_kwargs: Any) -> None:
     """Groups vanish at the first flush, so they are made after every migrate, never by a migration alone."""
     for codename, (model, name) in OWN.items():
         kind = ContentType.objects.db_manager(using).get_by_natural_key("nhi", model)

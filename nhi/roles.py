@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from django.db import IntegrityError, transaction
 from django.db.models import Q
@@ -71,7 +72,8 @@ def change(*, actor: Actor, role: Role, patterns: Iterable[str] | None = None, d
     problems.settle()
     with transaction.atomic():
         locked = Role.objects.select_for_update().get(pk=role.pk)
-        before, after = {}, {}
+        before: dict[str, Any] = {}
+        after: dict[str, Any] = {}
         if description is not None and description != locked.description:
             before["description"], after["description"] = locked.description, description
             locked.description = description

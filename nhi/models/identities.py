@@ -30,7 +30,7 @@ class IdentityQuerySet(KeptQuerySet["Identity"]):
         if actor.may("nhi.view_identity"):
             return self
         if not actor.is_person:
-            return self.filter(pk=actor.id)
+            return self.filter(pk__in=[actor.id])
         return self.filter(_owned_by(actor) | _granted_to(actor, Level.USE))
 
     def managed_by(self, actor: "Actor") -> "IdentityQuerySet":
@@ -62,7 +62,7 @@ def _owned_by(actor: "Actor") -> Q:
 def _granted_to(actor: "Actor", level: Level) -> Q:
     holding = Identity.objects.filter(
         live_through("user_permissions"),
-        user_permissions__user_id=actor.id,
+        user_permissions__user_id__in=[actor.id],
         user_permissions__level__in=Level.at_least(level),
     )
     return Q(pk__in=holding.values("pk"))

@@ -15,7 +15,7 @@ class PersonQuerySet(models.QuerySet["User"]):
     def visible_to(self, actor: "Actor") -> "PersonQuerySet":
         if actor.may("nhi.view_user"):
             return self
-        return self.filter(pk=actor.id) if actor.is_person else self.none()
+        return self.filter(pk__in=[actor.id]) if actor.is_person else self.none()
 
     def active(self) -> "PersonQuerySet":
         return self.filter(is_active=True)

@@ -25,7 +25,6 @@ EVENTS: dict[str, str] = {
     "role.assigned": "{actor} assigned {subject}",
     "role.assignment_revoked": "{actor} revoked {subject}",
     "decision.checked": "{actor} asked whether it may call {subject}",
-    "decision.explained": "{actor} asked why {subject}",
     "person.created": "{actor} added {subject}",
     "person.changed": "{actor} changed {subject}",
     "person.deactivated": "{actor} deactivated {subject}",

@@ -13,23 +13,29 @@ TABLES = ("nhi_audit_event",)
 
 POSTGRESQL = """
 CREATE OR REPLACE FUNCTION gatehouse_append_only() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN RAISE EXCEPTION 'append-only: % on % is refused', TG_OP, TG_TABLE_NAME USING ERRCODE = 'restrict_violation'; END $$;
+BEGIN
+    RAISE EXCEPTION 'append-only: % on % is refused', TG_OP, TG_TABLE_NAME USING ERRCODE = 'restrict_violation';
+END $$;
 CREATE OR REPLACE TRIGGER {table}_rows BEFORE UPDATE OR DELETE ON {table}
     FOR EACH ROW EXECUTE FUNCTION gatehouse_append_only();
 CREATE OR REPLACE TRIGGER {table}_all BEFORE TRUNCATE ON {table}
     FOR EACH STATEMENT EXECUTE FUNCTION gatehouse_append_only();
 """
 # INSERT OR REPLACE removes the old row without a delete trigger, hence the third guard.
-SQLITE = (
-    "CREATE TRIGGER IF NOT EXISTS {table}_no_update BEFORE UPDATE ON {table} "
-    "BEGIN SELECT RAISE(ABORT, 'append-only: UPDATE on {table} is refused'); END",
-    "CREATE TRIGGER IF NOT EXISTS {table}_no_delete BEFORE DELETE ON {table} "
-    "BEGIN SELECT RAISE(ABORT, 'append-only: DELETE on {table} is refused'); END",
-    "CREATE TRIGGER IF NOT EXISTS {table}_no_replace BEFORE INSERT ON {table} "
-    "WHEN EXISTS (SELECT 1 FROM {table} "
-    "WHERE id = NEW.id OR (writer = NEW.writer AND writer_seq = NEW.writer_seq)) "
-    "BEGIN SELECT RAISE(ABORT, 'append-only: REPLACE on {table} is refused'); END",
+SQLITE = """
+CREATE TRIGGER IF NOT EXISTS {table}_no_update BEFORE UPDATE ON {table}
+BEGIN SELECT RAISE(ABORT, 'append-only: UPDATE on {table} is refused'); END
+--
+CREATE TRIGGER IF NOT EXISTS {table}_no_delete BEFORE DELETE ON {table}
+BEGIN SELECT RAISE(ABORT, 'append-only: DELETE on {table} is refused'); END
+--
+CREATE TRIGGER IF NOT EXISTS {table}_no_replace BEFORE INSERT ON {table}
+WHEN EXISTS (
+    SELECT 1 FROM {table} WHERE id = NEW.id OR (writer = NEW.writer AND writer_seq = NEW.writer_seq)
 )
+BEGIN SELECT RAISE(ABORT, 'append-only: REPLACE on {table} is refused'); END
+"""
+STATEMENTS = {"postgresql": [POSTGRESQL], "sqlite": SQLITE.split("--")}
 SUFFIXES = {"postgresql": ("_rows", "_all"), "sqlite": ("_no_update", "_no_delete", "_no_replace")}
 ENABLED = {
     "postgresql": "SELECT tgname FROM pg_trigger WHERE NOT tgisinternal AND tgenabled IN ('O', 'A')",
@@ -42,7 +48,7 @@ def install(connection: BaseDatabaseWrapper) -> None:
     existing = set(connection.introspection.table_names())
     with connection.cursor() as cursor:
         for table in (table for table in TABLES if table in existing):
-            for statement in [POSTGRESQL] if connection.vendor == "postgresql" else SQLITE:
+            for statement in STATEMENTS[connection.vendor]:
                 cursor.execute(statement.format(table=table))
 
 
@@ -55,5 +61,5 @@ def missing(connection: BaseDatabaseWrapper) -> list[str]:
     return [name for name in wanted if name not in there]
 
 
-def after_migrate(sender: Any, *, using: str, **_kwargs: Any) -> None:
+def after_migrate(*, using: str, **_kwargs: Any) -> None:
     install(connections[using])

@@ -12,7 +12,7 @@ from nhi.models import RefusedAuthentication
 UNKNOWN = "unknown"
 # Both databases speak this; the ORM has no "insert, or add one to what is there".
 COUNT_ONE = """
-INSERT INTO nhi_refused_authentication (id, public_id, source, minute, reason, count) VALUES (%s, %s, %s, %s, %s, 1)
+INSERT INTO nhi_refused_authentication (id, public_id, source, minute, reason, count) VALUES (%s, %s, %s, %s, %s, %s)
 ON CONFLICT (public_id, source, minute)
 DO UPDATE SET count = nhi_refused_authentication.count + 1, reason = excluded.reason
 """
@@ -20,13 +20,10 @@ DO UPDATE SET count = nhi_refused_authentication.count + 1, reason = excluded.re
 
 def note(public_id: str, reason: str, at: datetime) -> None:
     """Count one refusal. When it cannot be counted, the caller hears that the record is away."""
-    fields = RefusedAuthentication._meta
     minute = at.replace(second=0, microsecond=0)
-    values = (uuid7(), public_id or UNKNOWN, context.current().source, minute, reason)
-    names = ("id", "public_id", "source", "minute", "reason")
-    ready = [
-        fields.get_field(name).get_db_prep_value(value, connection) for name, value in zip(names, values, strict=True)
-    ]
+    values = (uuid7(), public_id or UNKNOWN, context.current().source, minute, reason, 1)
+    columns = RefusedAuthentication._meta.concrete_fields
+    ready = [field.get_db_prep_value(value, connection) for field, value in zip(columns, values, strict=True)]
     try:
         with connection.cursor() as cursor:
             cursor.execute(COUNT_ONE, ready)

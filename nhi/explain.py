@@ -1,0 +1,65 @@
+"""Why may or may not A call T: the same checks as a call's decision, all of them, and what would make it pass."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from common.errors import Invalid, NotFound
+from nhi import decisions, facts
+from nhi.actors import Actor
+from nhi.decisions import Action, Check, Decision, Match, Party
+from nhi.models import Identity
+from nhi.reasons import REASONS
+
+
+@dataclass(frozen=True)
+class Explanation:
+    decision: Decision
+    caller: Party
+    target: Party
+    #: What would make it pass: one sentence for each check that fails.
+    would_pass: tuple[str, ...]
+
+    @property
+    def checks(self) -> tuple[Check, ...]:
+        return self.decision.checks
+
+    @property
+    def decided_by(self) -> tuple[str, UUID | None, str]:
+        """Kind, id and name of what decided: the check that failed, or the grant or role that let it pass."""
+        failed, match = self.decision.deciding, self.decision.match
+        if failed is not None and not _is_about(failed, match):
+            return "check", None, failed.name
+        if match is not None:
+            return match.kind, match.id, match.name
+        return "check", None, failed.name if failed else "decision"
+
+
+def explain(
+    *, actor: Actor, caller_id: UUID, target_id: UUID, parameters: Any = None, action: str | None = None,
+    at: datetime | None = None,
+) -> Explanation:  # fmt: skip
+    """Walk every check for a question nobody has called yet. Both sides must be visible to the asker."""
+    visible = Identity.objects.visible_to(actor).filter(pk__in={caller_id, target_id}).count()
+    if visible < len({caller_id, target_id}):
+        raise NotFound
+    loaded = facts.for_question(caller_id, target_id, at=at)
+    if at is not None and at < loaded.facts.decided_at:
+        raise Invalid.field("at", "Choose now or a time to come; what was decided before is in the record.")
+    assert loaded.caller is not None  # both were visible just now, and identities are never deleted
+    assert loaded.target is not None
+    wanted = Action("call", parameters, action)
+    decision = decisions.decide(loaded.caller, wanted, loaded.target, loaded.facts)
+    return Explanation(decision, loaded.caller, loaded.target, _remedies(decision, loaded.caller, loaded.target))
+
+
+def _remedies(decision: Decision, caller: Party, target: Party) -> tuple[str, ...]:
+    failed = [check.reason for check in decision.checks if check.outcome == "fail"]
+    said = [REASONS[reason].remedy.format(caller=caller.name, target=target.name) for reason in failed]
+    return tuple(dict.fromkeys(said))
+
+
+def _is_about(check: Check, match: Match | None) -> bool:
+    """Whether the failing check is about the grant itself: its end, its limits."""
+    return match is not None and check.name in {"access", "arguments", "action", "approval", "budget"}

@@ -100,7 +100,7 @@ class House:
     def children(self, role: str) -> list[psutil.Process]:
         """The launcher's own children of this role."""
         found = psutil.Process(self.launcher.pid).children()
-        return [child for child in found if ROLES[role] in " ".join(child.cmdline())]
+        return [child for child in found if ROLES[role] in command_line(child)]
 
     def heard_of(self, role: str, pid: int, *, after: float = 0.0) -> bool:
         """Whether a heartbeat of this very process is on record (embedded database only)."""
@@ -117,6 +117,14 @@ class House:
         while left := self.processes():
             assert time.monotonic() < deadline, f"Left behind: {[process.cmdline() for process in left]}"
             time.sleep(0.02)
+
+
+def command_line(process: psutil.Process) -> str:
+    """What it was called with; nothing for one that has just ended."""
+    try:
+        return " ".join(process.cmdline())
+    except psutil.Error:
+        return ""
 
 
 @contextmanager

@@ -11,7 +11,10 @@ from nhi.record import guards
 
 
 def guards_are_set(
-    *, app_configs: Sequence[AppConfig] | None = None, databases: Sequence[str] | None = None, **_kwargs: Any
+    *,
+    app_configs: Sequence[AppConfig] | None = None,  # noqa: ARG001 - Django passes it by this name
+    databases: Sequence[str] | None = None,
+    **_kwargs: Any,
 ) -> list[CheckMessage]:
     """Every append-only table has its triggers, once it exists."""
     found: list[CheckMessage] = []

@@ -147,11 +147,11 @@ def revoke(*, actor: Actor, credential: Credential, reason: str) -> Credential:
 
 
 def replace(*, actor: Actor, holder: Identity, days: int = DEFAULT_DAYS) -> Issued:
-    """Issue one in place of the oldest live one, which is revoked when two are live."""
-    live = list(_live_of(holder).order_by("created_at"))
-    if len(live) >= MOST_LIVE:
-        revoke(actor=actor, credential=live[0], reason="Replaced")
-    return issue(actor=actor, holder=holder, days=days)
+    """Issue one in place of all that are live, in one commit."""
+    with transaction.atomic():
+        for live in _live_of(holder):
+            revoke(actor=actor, credential=live, reason="Replaced")
+        return issue(actor=actor, holder=holder, days=days)
 
 
 def _insert(holder: Identity | User, actor: Actor, expires_at: datetime, allowed: list[str]) -> Issued:

@@ -1,0 +1,52 @@
+"""What our management commands share: `--json`, exit codes, and errors as sentences."""
+
+import json
+import sys
+from abc import abstractmethod
+from argparse import ArgumentParser
+from datetime import datetime
+from typing import Any, NoReturn
+
+from django.core.management import BaseCommand
+
+from common.errors import GatehouseError
+
+
+class GatehouseCommand(BaseCommand):
+    """Exit 0 when it was done, 1 for a refusal or a finding, 2 for wrong usage. With `--json`, stdout is only JSON."""
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--json", action="store_true", help="Print one JSON object and nothing else.")
+        self.add_own_arguments(parser)
+
+    def add_own_arguments(self, parser: ArgumentParser) -> None:
+        """A command's own arguments."""
+
+    def handle(self, *_args: Any, **options: Any) -> None:
+        as_json = options.pop("json")
+        try:
+            result = self.run(**options)
+        except GatehouseError as error:
+            self._refuse(error, as_json=as_json)
+        if as_json:
+            self.stdout.write(json.dumps(result, default=_plain))
+        else:
+            for name, value in result.items():
+                self.stdout.write(
+                    f"{name}: {json.dumps(value, default=_plain) if isinstance(value, list | dict) else value}"
+                )
+
+    @abstractmethod
+    def run(self, **options: Any) -> dict[str, Any]:
+        """Call one verb; what it returns is printed."""
+
+    def _refuse(self, error: GatehouseError, *, as_json: bool) -> NoReturn:
+        fields = [{"field": problem.field, "message": problem.message} for problem in error.fields]
+        if as_json:
+            self.stdout.write(json.dumps({"error": error.code, "message": error.message, "fields": fields}))
+        self.stderr.write(error.message)
+        sys.exit(1)
+
+
+def _plain(value: Any) -> str:
+    return value.isoformat().replace("+00:00", "Z") if isinstance(value, datetime) else str(value)

@@ -1,0 +1,23 @@
+"""`manage.py create_person USERNAME`: someone who can sign in, with a password that is shown once."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from common.commands import GatehouseCommand
+from nhi import people, rights
+from nhi.actors import SYSTEM
+
+
+class Command(GatehouseCommand):
+    help = "Add a person. Without a role they have no console; --superuser gives every right."
+
+    def add_own_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("username")
+        parser.add_argument("--role", action="append", choices=sorted(rights.ROLES), default=[])
+        parser.add_argument("--superuser", action="store_true")
+
+    def run(self, **options: Any) -> dict[str, Any]:
+        made = people.create(
+            actor=SYSTEM, username=options["username"], roles=options["role"], superuser=options["superuser"]
+        )
+        return {"id": made.user.pk, "username": made.user.username, "password": made.password}

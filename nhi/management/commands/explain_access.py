@@ -1,0 +1,34 @@
+"""`manage.py explain_access KIND/NAME KIND/NAME`: why may or may not the first call the second."""
+
+import sys
+from argparse import ArgumentParser
+from typing import Any
+
+from common.commands import GatehouseCommand
+from nhi import command_line, explain
+from nhi.actors import SYSTEM
+
+
+class Command(GatehouseCommand):
+    help = "Walk every check of a call that nobody makes. Exit 1 when it would be refused."
+
+    def add_own_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("caller", metavar="KIND/NAME")
+        parser.add_argument("target", metavar="KIND/NAME")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        super().handle(*args, **options)
+        if not self.allowed:
+            sys.exit(1)
+
+    def run(self, **options: Any) -> dict[str, Any]:
+        caller, target = command_line.identity(options["caller"]), command_line.identity(options["target"])
+        found = explain.explain(actor=SYSTEM, caller_id=caller.pk, target_id=target.pk)
+        self.allowed = found.decision.allowed
+        return {
+            "decision": found.decision.verdict,
+            "reason": found.decision.reason,
+            "message": found.decision.message,
+            "checks": [f"{check.outcome}: {check.name}: {check.message}" for check in found.checks],
+            "would_pass": list(found.would_pass),
+        }

@@ -1,0 +1,39 @@
+"""`manage.py give_access agent/NAME tool/NAME`: a grant from a terminal."""
+
+from argparse import ArgumentParser
+from datetime import timedelta
+from typing import Any
+
+from common import clock
+from common.commands import GatehouseCommand
+from common.errors import Invalid
+from nhi import command_line, grants
+from nhi.actors import SYSTEM
+from nhi.choices import Kind, PermissionType
+
+
+class Command(GatehouseCommand):
+    help = "Let an agent call a tool, or an identity call another."
+
+    def add_own_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("caller", metavar="KIND/NAME")
+        parser.add_argument("target", metavar="KIND/NAME")
+        parser.add_argument("--days", type=int, help="End after so many days; without it the grant does not end.")
+        parser.add_argument("--reason", required=True)
+
+    def run(self, **options: Any) -> dict[str, Any]:
+        caller, target = command_line.identity(options["caller"]), command_line.identity(options["target"])
+        given = {"actor": SYSTEM, "reason": options["reason"], "expires_at": _ends(options["days"])}
+        if target.kind == Kind.TOOL:
+            grant: Any = grants.give_tool(agent=caller, tool=target, **given)
+        else:
+            grant = grants.give_nhi(source=caller, target=target, permission_type=PermissionType.CALL, **given)
+        return {"id": grant.pk, "state": grant.state, "expires_at": grant.expires_at}
+
+
+def _ends(days: int | None) -> Any:
+    if days is None:
+        return None
+    if not 1 <= days <= 3650:
+        raise Invalid.field("days", "Use a whole number of days from 1 to 3650.")
+    return clock.database_now() + timedelta(days=days)

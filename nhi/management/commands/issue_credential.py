@@ -1,0 +1,29 @@
+"""`manage.py issue_credential KIND/NAME`: a credential of an identity, shown once."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from common.commands import GatehouseCommand
+from nhi import command_line, credentials
+from nhi.actors import SYSTEM
+
+
+class Command(GatehouseCommand):
+    help = "Issue a credential. Two may be live; --replace revokes those that are."
+
+    def add_own_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("identity", metavar="KIND/NAME")
+        parser.add_argument("--replace", action="store_true", help="Revoke the live ones in the same commit.")
+        parser.add_argument("--days", type=int, default=credentials.DEFAULT_DAYS)
+
+    def run(self, **options: Any) -> dict[str, Any]:
+        identity = command_line.identity(options["identity"])
+        issue = credentials.replace if options["replace"] else credentials.issue
+        issued = issue(actor=SYSTEM, holder=identity, days=options["days"])
+        credential = issued.credential
+        return {
+            "id": credential.pk,
+            "public_id": credential.public_id,
+            "token": issued.token,
+            "expires_at": credential.expires_at,
+        }

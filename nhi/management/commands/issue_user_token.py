@@ -1,0 +1,21 @@
+"""`manage.py issue_user_token USERNAME`: a personal token, shown once."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from common.commands import GatehouseCommand
+from nhi import command_line, credentials
+from nhi.actors import SYSTEM
+
+
+class Command(GatehouseCommand):
+    help = "Issue a personal token, which can do what the person can."
+
+    def add_own_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("username")
+        parser.add_argument("--days", type=int, default=credentials.DEFAULT_DAYS)
+
+    def run(self, **options: Any) -> dict[str, Any]:
+        user = command_line.person(options["username"])
+        issued = credentials.issue(actor=SYSTEM, holder=user, days=options["days"])
+        return {"token": issued.token, "expires_at": issued.credential.expires_at}

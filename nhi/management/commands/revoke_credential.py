@@ -1,0 +1,25 @@
+"""`manage.py revoke_credential PUBLIC_ID`: a found token ends now."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from common.commands import GatehouseCommand
+from common.errors import Invalid
+from nhi import credentials
+from nhi.actors import SYSTEM
+from nhi.models import Credential
+
+
+class Command(GatehouseCommand):
+    help = "Revoke a credential by its public id, the third part of the token."
+
+    def add_own_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("public_id")
+        parser.add_argument("--reason", required=True)
+
+    def run(self, **options: Any) -> dict[str, Any]:
+        found = Credential.objects.select_related("identity", "user").filter(public_id=options["public_id"]).first()
+        if found is None:
+            raise Invalid.field("public_id", f"There is no credential {options['public_id']!r}.")
+        revoked = credentials.revoke(actor=SYSTEM, credential=found, reason=options["reason"])
+        return {"id": revoked.pk, "state": revoked.state, "revoked_at": revoked.revoked_at}

@@ -1,0 +1,18 @@
+"""`manage.py seed_demo`: people, identities and grants to look around with; a second run changes nothing."""
+
+from typing import Any
+
+from django.core.management import BaseCommand
+
+from nhi import demo
+
+
+class Command(BaseCommand):
+    help = "Seed the demo. Passwords are printed when the people are made, and stored nowhere."
+
+    def handle(self, *_args: Any, **_options: Any) -> None:
+        passwords = demo.seed()
+        if passwords:
+            self.stdout.write("Demo people, with passwords that are shown this once:")
+            for username, (what, password) in passwords.items():
+                self.stdout.write(f"  {username:<6} {password}   {what}")

@@ -1,6 +1,6 @@
 """The database's clock decides expiry and quotas, so that every process means the same moment."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 
 from django.db import connection
 from django.utils.dateparse import parse_datetime
@@ -15,8 +15,11 @@ def database_now() -> datetime:
 
 
 def moment(value: datetime | str) -> datetime:
-    """A time as a database writes it, in a column or inside JSON, as an aware one."""
+    """A time as a database writes it, in a column or inside JSON, as an aware one.
+
+    SQLite writes UTC without saying so. The active time zone is the reader's and must not move an expiry.
+    """
     parsed = value if isinstance(value, datetime) else parse_datetime(value)
     if parsed is None:
         raise ValueError(f"not a time: {value!r}")
-    return make_aware(parsed) if is_naive(parsed) else parsed
+    return make_aware(parsed, UTC) if is_naive(parsed) else parsed

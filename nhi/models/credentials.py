@@ -31,8 +31,10 @@ class TimeBoxed(Kept):
         abstract = True
 
     def state_at(self, now: datetime) -> GrantState:
-        if self.revoked_at is not None and (self.expires_at is None or self.revoked_at < self.expires_at):
-            return GrantState.REVOKED
+        if self.revoked_at is not None:
+            # Closed after its end had passed: it had expired. Never live again, whatever the clock says.
+            ended_itself = self.expires_at is not None and self.revoked_at >= self.expires_at
+            return GrantState.EXPIRED if ended_itself else GrantState.REVOKED
         if self.expires_at is not None and self.expires_at <= now:
             return GrantState.EXPIRED
         return GrantState.LIVE

@@ -68,8 +68,9 @@ class Facts:
 
     decision_id: UUID
     decided_at: datetime
-    #: The reason for which the credential was refused; None when no credential is part of the question.
-    credential: str | None = ""
+    #: The reason for which the credential was refused; empty for a live one, None when nobody shows one. No default:
+    #: facts that were never read must not pass for a live credential.
+    credential: str | None
     #: The short-lived token's scope: capability patterns; empty for all.
     scope: tuple[str, ...] = ()
     matches: tuple[Match, ...] = ()

@@ -18,5 +18,6 @@ class WiringConfig(AppConfig):
     default = True
 
     def ready(self) -> None:
-        # Tasks are declared without an app; the one made there becomes theirs.
+        # Tasks are declared without an app; the one made there becomes theirs. Workers count what they end.
         import_module("config.celery")
+        import_module("config.metrics")

@@ -56,7 +56,8 @@ app.conf.update(
     worker_hijack_root_logger=False,
     worker_enable_remote_control=False,
     beat_schedule={
-        "tick-control": ticks("nhi.tick", queue="control", every=5.0, args=("worker-control",)),
+        # The control worker is the one that vouches for beat.
+        "tick-control": ticks("nhi.tick", queue="control", every=5.0, args=("worker-control", "beat")),
         "tick-runs": ticks("nhi.tick", queue="runs", every=5.0, args=("worker-runs",)),
         "sweep": ticks("nhi.sweep", queue="control", every=15.0),
     },

@@ -1,14 +1,21 @@
-"""A web process tells every few seconds that it lives."""
+"""A web process tells every few seconds that it lives, and lets the workers tell the same.
+
+They hear from beat as well; asked by both, a worker is not taken for dead when it is beat that hangs.
+"""
 
 import asyncio
 import logging
 import threading
 
 from django.db import DatabaseError, connection
+from kombu.exceptions import OperationalError
 
 from nhi import processes
 from nhi.models.processes import ProcessKind
+from nhi.tasks import tick
 
+TICK_EVERY = 5.0
+WORKERS = {"control": ProcessKind.WORKER_CONTROL, "runs": ProcessKind.WORKER_RUNS}
 log = logging.getLogger(__name__)
 
 
@@ -27,8 +34,16 @@ class Pulse:
     def _beat(self) -> None:
         while not self._end.is_set():
             self._say(leaving=False)
-            self._end.wait(processes.BEAT_EVERY.total_seconds())
+            self._ask()
+            self._end.wait(TICK_EVERY)
         self._say(leaving=True)
+
+    def _ask(self) -> None:
+        for queue, kind in WORKERS.items():
+            try:
+                tick.apply_async(args=[kind.value], queue=queue, expires=TICK_EVERY * 2, retry=False)
+            except OperationalError as error:
+                log.warning("No tick to %s: the broker is away (%s).", kind.value, type(error).__name__)
 
     def _say(self, *, leaving: bool) -> None:
         try:

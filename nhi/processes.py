@@ -12,7 +12,6 @@ from django.utils import timezone
 
 from nhi.models.processes import Process, ProcessKind
 
-BEAT_EVERY = timedelta(seconds=5)
 LATE_AFTER = timedelta(seconds=20)
 FORGET_AFTER = timedelta(hours=1)
 HOST = socket.gethostname()

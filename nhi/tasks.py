@@ -10,12 +10,12 @@ from nhi.models.processes import ProcessKind
 
 
 @shared_task(name="nhi.tick", bind=True)
-def tick(self: "Task[Any, Any]", kind: str) -> None:
-    """A beat's tick has arrived at a worker: both live, and so does the broker between them."""
+def tick(self: "Task[Any, Any]", kind: str, sender_kind: str = "") -> None:
+    """A tick has arrived at a worker: it lives, and so do the broker and whoever sent it with its kind."""
     processes.seen(kind=ProcessKind(kind))
     sender = processes.origin(self.request.origin)
-    if sender and kind == ProcessKind.WORKER_CONTROL:
-        processes.seen(kind=ProcessKind.BEAT, host=sender.host, pid=sender.pid)
+    if sender and sender_kind:
+        processes.seen(kind=ProcessKind(sender_kind), host=sender.host, pid=sender.pid)
 
 
 @shared_task(name="nhi.sweep")

@@ -10,6 +10,8 @@ from django.core.management.commands import flush
 from tests.services import guards, valkey
 from tests.services.house import House, embedded
 
+pytest_plugins = ("tests.promises",)
+
 MARKERS = (
     "capability(*ids): the promises of CAPABILITIES.md that this test proves",
     "both_databases: runs on PostgreSQL and again on SQLite",

@@ -119,5 +119,3 @@ def test_a_port_given_as_an_option_is_used(tmp_path: Path) -> None:
         house.start()
         house.wait_until_ready()
         assert f"http://127.0.0.1:{house.port}/admin/" in house.output
-
-

@@ -1,0 +1,53 @@
+"""What `up` prints is enough to sign in and to make a first call."""
+
+import json
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.services.house import House, embedded
+
+pytestmark = [pytest.mark.capability("OPS-01"), pytest.mark.xdist_group("house")]
+
+PEOPLE = ("admin", "mara", "tom", "olga", "ada")
+
+
+def printed_call(house: House) -> list[str]:
+    found = re.search(r"^Try: (curl .*)$", house.output, re.MULTILINE)
+    assert found, house.output
+    return shlex.split(found[1])
+
+
+def test_the_printed_call_works(running_house: House) -> None:
+    answer = subprocess.run([*printed_call(running_house), "-s"], capture_output=True, text=True, check=True, timeout=20)
+    me = json.loads(answer.stdout)
+    assert (me["kind"], me["name"], me["state"]) == ("agent", "deploy-bot", "active")
+
+
+def test_people_and_passwords_are_printed(running_house: House) -> None:
+    for person in PEOPLE:
+        assert re.search(rf"^ +{person} +\S{{12,}} ", running_house.output, re.MULTILINE), person
+    assert f"{running_house.url}/admin/" in running_house.output
+
+
+def test_a_second_start_shows_no_password_and_revokes_the_token_before(tmp_path: Path) -> None:
+    with embedded(tmp_path) as house:
+        house.wait_until_ready()
+        passwords = re.findall(r"^  \w+ +(\S{12,}) ", house.output, re.MULTILINE)
+        before = printed_call(house)[2].removeprefix("Authorization: Bearer ")
+        assert len(passwords) == len(PEOPLE)
+        assert house.stop() == 0
+        house.start()
+        house.wait_until_ready()
+        after = printed_call(house)[2].removeprefix("Authorization: Bearer ")
+        assert not any(password in house.output for password in passwords)
+        assert before != after
+        assert house.get("/api/nhi/me", Authorization=f"Bearer {before}")[0] == 401
+        assert house.get("/api/nhi/me", Authorization=f"Bearer {after}")[0] == 200
+        assert house.stop() == 0
+    everything = b"".join(file.read_bytes() for file in house.data.rglob("*") if file.is_file())
+    for secret in (*passwords, before, after):
+        assert secret.encode() not in everything

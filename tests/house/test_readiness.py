@@ -1,0 +1,119 @@
+"""/readyz names what is missing, and answers while there is somebody to listen; /healthz asks nobody."""
+
+import json
+import os
+import signal
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.services import postgresql
+from tests.services.house import House, embedded
+from tests.settings import KEYS_FOR_TESTS
+
+pytestmark = [pytest.mark.capability("OPS-03"), pytest.mark.xdist_group("house")]
+
+CHECKS = {"database", "broker", "guards", "worker-control", "worker-runs", "beat"}
+
+
+@contextmanager
+def halted(processes: list[psutil.Process]) -> Iterator[None]:
+    """Stopped as a whole, so that they hang rather than refuse."""
+    for process in processes:
+        process.suspend()
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.resume()
+
+
+def failing(house: House) -> set[str]:
+    """The names of the failing checks, told within three seconds."""
+    begun = time.monotonic()
+    status, body = house.get("/readyz")
+    assert time.monotonic() - begun < 3
+    checks = json.loads(body)["checks"]
+    assert checks.keys() == CHECKS
+    assert status == (200 if all(check["ok"] for check in checks.values()) else 503)
+    return {name for name, check in checks.items() if not check["ok"]}
+
+
+def test_each_check_is_named_and_good(running_house: House) -> None:
+    assert failing(running_house) == set()
+
+
+def test_a_broker_that_hangs_is_named(running_house: House) -> None:
+    with halted(running_house.children("valkey")):
+        assert failing(running_house) == {"broker"}
+        assert failing(running_house) == {"broker"}, "the second probe does not wait behind the first"
+        assert running_house.get("/healthz")[0] == 200
+    running_house.wait_for(running_house.is_ready, 15, "ready again")
+
+
+@pytest.mark.parametrize("role", ["worker-control", "worker-runs", "beat"])
+def test_a_process_that_hangs_is_named(running_house: House, role: str) -> None:
+    # Nobody can tick through a control worker that hangs: beat is not heard of either.
+    silent = {"worker-control", "beat"} if role == "worker-control" else {role}
+    processes = [part for child in running_house.children(role) for part in (child, *child.children(recursive=True))]
+    with halted(processes):
+        running_house.wait_for(lambda: failing(running_house) == silent, 40, f"{role} reported")
+    running_house.wait_for(running_house.is_ready, 30, "ready again")
+
+
+def test_missing_guards_are_named(tmp_path: Path) -> None:
+    with embedded(tmp_path, "--no-demo") as house:
+        house.wait_until_ready()
+        with closing(sqlite3.connect(house.data / "gatehouse.sqlite3", timeout=20)) as database:
+            database.execute("DROP TRIGGER nhi_audit_event_no_delete")
+        assert failing(house) == {"guards"}
+        assert "nhi_audit_event_no_delete" in house.readiness()["checks"]["guards"]["message"]
+        migrated = house.manage("migrate")
+        assert migrated.returncode == 0, migrated.stderr
+        assert failing(house) == set()
+
+
+@pytest.mark.capability("OPS-02")
+def test_a_database_that_hangs_or_goes_is_named(tmp_path: Path) -> None:
+    with (
+        postgresql.server() as server,
+        embedded(tmp_path, "--no-demo", DATABASE_URL=server.url(), **KEYS_FOR_TESTS) as house,
+    ):
+        house.wait_until_ready()
+        postmaster = psutil.Process(server.pid)
+        with halted([postmaster, *postmaster.children()]):
+            assert "database" in failing(house)
+            assert house.get("/healthz")[0] == 200
+        house.wait_for(lambda: failing(house) == set(), 10, "ready again")
+        os.kill(server.pid, signal.SIGQUIT)
+        house.wait_for(lambda: "database" in failing(house), 5, "database reported")
+        assert house.get("/healthz")[0] == 200
+        assert house.stop() == 0
+        house.assert_nothing_left()
+
+
+def test_numbers_for_prometheus(running_house: House) -> None:
+    for _ in range(5):
+        assert running_house.get("/healthz")[0] == 200
+    status, body = running_house.get("/metrics")
+    lines = dict(line.rsplit(" ", 1) for line in body.decode().splitlines() if not line.startswith("#"))
+    assert status == 200
+    assert lines["gatehouse_database_up"] == "1.0"
+    assert float(lines['gatehouse_processes{kind="worker-control"}']) >= 1
+    # Counted over all web processes, whichever of them answers here.
+    counted = 'gatehouse_requests_total{method="GET",route="healthz",status="200"}'
+    assert float(lines[counted]) >= 5
+    assert any(line.startswith('gatehouse_request_seconds_bucket{le="0.1",route="healthz"') for line in lines)
+    assert any(line.startswith('gatehouse_tasks_total{state="success",task="nhi.tick"}') for line in lines)
+
+
+def test_paths_that_strangers_choose_are_not_labels(running_house: House) -> None:
+    running_house.get("/a-path-nobody-made")
+    body = running_house.get("/metrics")[1].decode()
+    assert "a-path-nobody-made" not in body
+    assert 'route="unmatched"' in body

@@ -67,18 +67,29 @@ class SavedView(models.Model):
 
 
 class SignInGuard(models.Model):
-    """Failed sign-ins of one name from one address: counted before any password is hashed."""
+    """Tries to sign in under one name from one address, or all of a name's or an address's, counted before any hash."""
+
+    #: In place of a name or an address: all of them.
+    ALL = "*"
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     username = models.CharField(max_length=150)
-    source = models.CharField(max_length=45, blank=True)
+    source = models.CharField(max_length=45)
     failures = models.PositiveIntegerField(default=0)
-    last_failure_at = models.DateTimeField()
+    #: Let through and not yet found right or wrong: they count, so that many at once get no more tries than one by one.
+    in_flight = models.PositiveIntegerField(default=0)
+    last_attempt_at = models.DateTimeField()
     locked_until = models.DateTimeField(null=True)
+    #: Locks in a row; each makes the next one longer.
+    locks = models.PositiveIntegerField(default=0)
+    #: Set once this name has signed in from this address.
+    succeeded_at = models.DateTimeField(null=True)
 
     class Meta:
         db_table = "nhi_sign_in_guard"
+        default_permissions = ()
         constraints = [models.UniqueConstraint("username", "source", name="nhi_sign_in_guard_once")]
+        indexes = [models.Index(fields=["last_attempt_at"], name="nhi_sign_in_guard_by_attempt")]
 
     def __str__(self) -> str:
         return f"{self.username} from {self.source}"

@@ -1,0 +1,55 @@
+"""Every promise has tests, and they notice when it is broken."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.capabilities import CAPABILITIES
+
+pytestmark = pytest.mark.capability(*CAPABILITIES)
+ROOT = Path(__file__).resolve().parents[2]
+MUTATED = "GATEHOUSE_MUTATION" in os.environ
+NOTHING_RAN = 5
+
+
+def pytest_run(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    """Another pytest, on embedded defaults, that leaves this one alone."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("PYTEST", "DATABASE_URL", "GATEHOUSE_"))
+    }
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "--ignore",
+        str(Path(__file__)),
+        *arguments,
+    ]
+    return subprocess.run(command, cwd=ROOT, env={**kept, **environ}, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("promise", CAPABILITIES)
+def test_the_tests_of_an_id_fail_when_it_is_broken(promise: str) -> None:
+    mutation = CAPABILITIES[promise].mutation
+    path = os.pathsep.join(filter(None, [str(ROOT / "tests" / "mutation"), os.environ.get("PYTHONPATH", "")]))
+    run = pytest_run("-x", "--capability", promise, GATEHOUSE_MUTATION=mutation, PYTHONPATH=path)
+    assert run.returncode != NOTHING_RAN, f"{promise} has no test that runs here"
+    assert run.returncode == 1, (
+        f"{promise}: its tests do not notice {mutation}\n{run.stdout[-2000:]}{run.stderr[-2000:]}"
+    )
+
+
+def test_every_capability_has_a_sentence_and_a_well_formed_mutation() -> None:
+    for promise, said in CAPABILITIES.items():
+        assert re.fullmatch(r"(NHI|AUD|CON|OPS)-\d\d", promise)
+        assert said.sentence.endswith(".")
+        assert re.fullmatch(r"[a-z_.]+:[A-Za-z_.]+ = (raise|allow|return .+)", said.mutation)

@@ -1,5 +1,6 @@
 """Who acts: a person, an identity, or Gatehouse itself. Verbs take an actor and ask it for rights."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -9,6 +10,8 @@ from common.errors import NotAllowed
 from nhi.choices import ActorKind, Kind
 from nhi.models.identities import Identity
 from nhi.models.people import User
+
+READ_ONLY = "nhi.read_only"
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,7 @@ class Actor:
     @property
     def only_reads(self) -> bool:
         """An auditor: reads everything and changes nothing, whatever else was granted."""
-        return not self.is_superuser and "nhi.read_only" in self.rights
+        return not self.is_superuser and READ_ONLY in self.rights
 
 
 SYSTEM = Actor(ActorKind.SYSTEM, None, "Gatehouse", is_superuser=True)
@@ -44,7 +47,7 @@ ANONYMOUS = Actor(ActorKind.ANONYMOUS, None, "unknown")
 
 
 def person(user: User, *, credential_id: UUID | None = None) -> Actor:
-    rights = frozenset(user.get_all_permissions()) if not user.is_superuser else frozenset()
+    rights = _bounded(user.get_all_permissions()) if not user.is_superuser else frozenset()
     return Actor(ActorKind.USER, user.pk, user.username, rights, user.is_superuser, credential_id)
 
 
@@ -53,5 +56,14 @@ def identity(row: Identity, *, credential_id: UUID | None = None) -> Actor:
     rights: frozenset[str] = frozenset()
     if row.kind == Kind.SERVICE_ACCOUNT:
         held = Permission.objects.filter(group__service_accounts=row).select_related("content_type")
-        rights = frozenset(f"{right.content_type.app_label}.{right.codename}" for right in held)
+        rights = _bounded(f"{right.content_type.app_label}.{right.codename}" for right in held)
     return Actor(ActorKind.IDENTITY, row.pk, row.name, rights, credential_id=credential_id)
+
+
+def _bounded(held: Iterable[str]) -> frozenset[str]:
+    """An auditor who is in another group too still only reads."""
+    rights = frozenset(held)
+    if READ_ONLY not in rights:
+        return rights
+    reads = {right for right in rights if right.partition(".")[2].startswith("view_")}
+    return rights & (reads | {READ_ONLY, "nhi.export_data"})

@@ -13,7 +13,7 @@ from django.db.models import F
 from django.db.models.functions import Now
 
 from common import clock, crypto
-from common.errors import Conflict
+from common.errors import Conflict, NotAllowed
 from nhi import inputs, rights, tokens
 from nhi.actors import Actor
 from nhi.choices import GrantState, Kind, State
@@ -83,10 +83,9 @@ def issue(
         1 <= days <= LONGEST_DAYS, "expires_in_days", f"Use a whole number of days from 1 to {LONGEST_DAYS}."
     )
     read = inputs.networks(problems, "allowed_networks", allowed_networks or [])
-    _check_holder(problems, holder)
-    problems.settle()
     with transaction.atomic():
-        _lock(holder)
+        _check_holder(problems, _lock(holder))
+        problems.settle()
         if _live_of(holder).count() >= MOST_LIVE:
             raise TooManyLive(f"{holder} has two live credentials. Revoke one first.")
         issued = _insert(holder, actor, clock.database_now() + timedelta(days=days), read)
@@ -104,10 +103,9 @@ def rotate(*, actor: Actor, credential: Credential, overlap: int = 86400) -> Iss
         "overlap_seconds",
         f"Use a whole number of seconds from 0 to {LONGEST_OVERLAP}.",
     )
-    _check_holder(problems, holder)
-    problems.settle()
     with transaction.atomic():
-        _lock(holder)
+        _check_holder(problems, _lock(holder))
+        problems.settle()
         now = clock.database_now()
         old = Credential.objects.get(pk=credential.pk)
         if old.state_at(now) != GrantState.LIVE:
@@ -133,6 +131,7 @@ def revoke(*, actor: Actor, credential: Credential, reason: str) -> Credential:
     problems.reason(reason)
     problems.settle()
     with transaction.atomic():
+        _lock(holder)  # before the credential, in the order of everyone who takes both
         open_rows = Credential.objects.filter(pk=credential.pk, revoked_at=None)
         if not open_rows.update(
             revoked_at=Now(), revoked_by_id=actor.id, revoked_by_name=actor.name, revoke_reason=reason
@@ -149,6 +148,7 @@ def revoke(*, actor: Actor, credential: Credential, reason: str) -> Credential:
 def replace(*, actor: Actor, holder: Identity, days: int = DEFAULT_DAYS) -> Issued:
     """Issue one in place of all that are live, in one commit."""
     with transaction.atomic():
+        _lock(holder)
         for live in _live_of(holder):
             revoke(actor=actor, credential=live, reason="Replaced")
         return issue(actor=actor, holder=holder, days=days)
@@ -175,6 +175,8 @@ def _require(actor: Actor, holder: Identity | User, right: str) -> None:
             rights.require_to_move(actor, holder)
     elif actor.id != holder.pk:
         actor.require("nhi.change_user", "handle other people's tokens")
+    elif actor.only_reads:
+        raise NotAllowed("You read everything and change nothing, your own tokens included.")
 
 
 def _check_holder(problems: Problems, holder: Identity | User) -> None:
@@ -186,10 +188,11 @@ def _check_holder(problems: Problems, holder: Identity | User) -> None:
     problems.unless(not gone, "identity", f"{holder.name} is {State(holder.state).label.lower()}.")
 
 
-def _lock(holder: Identity | User) -> None:
-    """Two issues at once count the live ones one after the other."""
+def _lock(holder: Identity | User) -> Identity | User:
+    """The holder as it is now. Two issues at once count the live ones one after the other."""
     rows: Any = Identity.objects if isinstance(holder, Identity) else User.objects
-    rows.select_for_update().only("pk").get(pk=holder.pk)
+    locked: Identity | User = rows.select_for_update().get(pk=holder.pk)
+    return locked
 
 
 def _live_of(holder: Identity | User) -> Any:

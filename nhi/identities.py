@@ -8,9 +8,9 @@ from django.contrib.auth.models import Group
 from django.db import IntegrityError, transaction
 
 from common.errors import Duplicate, FieldError, Invalid
-from nhi import rights
+from nhi import lifecycle, rights
 from nhi.actors import Actor
-from nhi.choices import Kind, State
+from nhi.choices import Kind
 from nhi.inputs import SEGMENT, SLUG, TOOL_NAME, Problems
 from nhi.models import Identity, User
 from nhi.record import events
@@ -27,8 +27,7 @@ def create(*, actor: Actor, kind: Kind, name: str, owner: User, activate: bool =
     """Register an identity, active unless told otherwise."""
     actor.require("nhi.add_identity", "add identities")
     identity = Identity(kind=kind, name=name, owner=owner, created_by_id=actor.id, created_by_name=actor.name)
-    if activate:
-        identity.state, identity.state_by = State.ACTIVE, actor.name
+    lifecycle.begin(identity, active=activate, actor=actor)
     _describe(identity, described)
     if kind == Kind.TOOL and not identity.capability:
         identity.capability = default_capability(name)
@@ -36,7 +35,7 @@ def create(*, actor: Actor, kind: Kind, name: str, owner: User, activate: bool =
     try:
         with transaction.atomic():
             identity.save(force_insert=True)
-            events.write("identity.created", actor=actor, subject=identity, after=facts(identity))
+            events.write("identity.created", actor=actor, subject=identity, after=_registered(identity))
     except IntegrityError as error:
         message = (
             f"There is already {kind.label.lower()} {name}."
@@ -56,6 +55,9 @@ def change(*, actor: Actor, identity: Identity, **described: Any) -> Identity:
         )
         before = facts(current)
         _describe(current, described)
+        if current.capability != before["capability"]:
+            # Roles match it: whoever edits it moves the tool into other agents' reach.
+            actor.require("nhi.change_identity", "change what roles match this tool by")
         _check(current, set(described))
         after = facts(current)
         changed = [name for name in before if before[name] != after[name]]
@@ -114,6 +116,10 @@ def facts(identity: Identity) -> dict[str, Any]:
         "discoverable": identity.discoverable,
         "capability": identity.capability,
     }
+
+
+def _registered(identity: Identity) -> dict[str, Any]:
+    return {"kind": identity.kind, "state": identity.state, **facts(identity)}
 
 
 def _describe(identity: Identity, described: dict[str, Any]) -> None:

@@ -2,7 +2,9 @@
 
 import logging
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextvars import copy_context
 from dataclasses import dataclass, field
+from typing import Any
 
 from django.db import connection, transaction
 from django.db.models import F
@@ -26,6 +28,8 @@ VERBS: dict[State, str] = {
     State.DEPRECATED: "deprecated",
     State.ARCHIVED: "archived",
 }
+#: The states in which nothing of an identity goes on running.
+STOPS = frozenset({State.SUSPENDED, State.ARCHIVED})
 #: What a stop may end, each in the reply whether or not there was any.
 STOPPABLE = ("tokens", "calls", "tasks", "schedules", "executions")
 
@@ -37,6 +41,11 @@ class Stopped:
     identity: Identity
     stopped: dict[str, int] = field(default_factory=dict)
     pending: list[str] = field(default_factory=list)
+
+
+def begin(identity: Identity, *, active: bool, actor: Actor) -> None:
+    """The first state of an identity that is not stored yet."""
+    identity.state, identity.state_by = (State.ACTIVE if active else State.INACTIVE), actor.name
 
 
 def activate(*, actor: Actor, identity: Identity, reason: str) -> Identity:
@@ -53,14 +62,15 @@ def deprecate(*, actor: Actor, identity: Identity, reason: str) -> Identity:
 
 def suspend(*, actor: Actor, identity: Identity, reason: str) -> Stopped:
     """The kill switch: access ends in one commit of its own, then everything that runs is stopped."""
-    moved = move(actor=actor, identity=identity, to=State.SUSPENDED, reason=reason)
+    with transaction.atomic(durable=True):
+        moved = move(actor=actor, identity=identity, to=State.SUSPENDED, reason=reason)
     return _stop(moved)
 
 
 def archive(*, actor: Actor, identity: Identity, reason: str) -> Stopped:
     """The end: access, credentials, grants of all three kinds and role assignments go in one commit."""
     tokens = Credential.objects.live().filter(identity=identity).count()
-    with transaction.atomic():
+    with transaction.atomic(durable=True):
         moved = move(actor=actor, identity=identity, to=State.ARCHIVED, reason=reason)
         access.end_all(actor=actor, identity=moved, reason=f"Archived: {reason}")
     return _stop(moved, tokens=tokens)
@@ -98,24 +108,30 @@ def consequences(identity: Identity) -> dict[str, int]:
 
 
 def finish_stops() -> int:
-    """The sweeper's part: run again what a stop could not finish at once."""
-    done = 0
-    for identity in Identity.objects.exclude(stop_pending=[]):
-        left = _stop(identity).pending
-        if not left:
-            events.write(
-                "identity.stop_finished", actor=SYSTEM, subject=identity, details={"steps": identity.stop_pending}
-            )
-            done += 1
-    return done
+    """The sweeper's part: run again what a stop could not finish at once. Returns how many are finished now."""
+    waiting = Identity.objects.exclude(stop_pending=[])
+    return sum(_finish(identity) for identity in waiting)
 
 
 def _swap(identity: Identity, old: State, to: State, actor: Actor, reason: str) -> bool:
-    ends = {} if to == State.ACTIVE else {"access_epoch": F("access_epoch") + 1, "tokens_from": Now()}
     rows = Identity.objects.filter(pk=identity.pk, state=old).update(
-        state=to, state_since=Now(), state_reason=reason, state_by=actor.name, updated_at=Now(), **ends
+        state=to,
+        state_since=Now(),
+        state_reason=reason,
+        state_by=actor.name,
+        updated_at=Now(),
+        **_access_after(to),
     )
     return rows == 1
+
+
+def _access_after(to: State) -> dict[str, Any]:
+    if to == State.ACTIVE:
+        # It may run again, so what a stop had left to do is not done to it afterwards.
+        return {"stop_pending": []}
+    ends: dict[str, Any] = {"access_epoch": F("access_epoch") + 1, "tokens_from": Now()}
+    # Noted before the first step: when this process dies in the middle, the sweeper still knows.
+    return ends | {"stop_pending": list(registry.stop_steps)} if to in STOPS else ends
 
 
 def _illegal(identity: Identity, to: State) -> InvalidTransition:
@@ -127,31 +143,57 @@ def _illegal(identity: Identity, to: State) -> InvalidTransition:
 
 
 def _stop(identity: Identity, *, tokens: int | None = None) -> Stopped:
-    """Run every stop step in a transaction of its own; a slow or failing one is left to the sweeper."""
+    """Run every stop step; what fails or is slow is named in the answer and left to the sweeper."""
     counts = dict.fromkeys(STOPPABLE, 0)
     counts["tokens"] = Credential.objects.live().filter(identity=identity).count() if tokens is None else tokens
-    if not registry.stop_steps:
-        return Stopped(identity, counts)
-    # Noted before the first step: when this process dies in the middle, the sweeper still knows.
-    names = list(registry.stop_steps)
-    Identity.objects.filter(pk=identity.pk).update(stop_pending=names)
+    names = list(identity.stop_pending)
+    ended = _run_steps(identity, names)
+    return Stopped(identity, counts | ended, [name for name in names if name not in ended])
+
+
+def _finish(identity: Identity) -> bool:
+    # A step whose app is no longer installed has nothing left to stop.
+    for name in set(identity.stop_pending) - set(registry.stop_steps):
+        _strike(identity, name)
+    _run_steps(identity, [name for name in identity.stop_pending if name in registry.stop_steps])
+    with transaction.atomic():
+        now = Identity.objects.select_for_update().get(pk=identity.pk)
+        finished = not now.stop_pending and now.state != State.ACTIVE
+        if finished:
+            steps = {"steps": sorted(identity.stop_pending)}
+            events.write("identity.stop_finished", actor=SYSTEM, subject=now, details=steps)
+    return finished
+
+
+def _run_steps(identity: Identity, names: list[str]) -> dict[str, int]:
+    """Side by side, each in its own transaction: how many things each ended, for those that did so in time."""
+    if not names:
+        return {}
     pool = ThreadPoolExecutor(max_workers=len(names), thread_name_prefix="stop")
-    running = {pool.submit(_run_step, step, identity): name for name, step in registry.stop_steps.items()}
+    # Each in a copy of the context, so that what a step records names the request.
+    running = {pool.submit(copy_context().run, _run_step, registry.stop_steps[name], identity): name for name in names}
     finished, _ = wait(running, timeout=STEP_SECONDS)
     pool.shutdown(wait=False)
-    ended = {running[job]: job.result() for job in finished if job.exception() is None}
     _report_failures(finished, running, identity)
-    pending = [name for name in names if name not in ended]
-    Identity.objects.filter(pk=identity.pk).update(stop_pending=pending)
-    return Stopped(identity, counts | ended, pending)
+    return {running[job]: job.result() for job in finished if job.exception() is None}
 
 
 def _run_step(step: registry.StopStep, identity: Identity) -> int:
     try:
         with transaction.atomic():
-            return step.run(identity)
+            ended = step.run(identity)
+            _strike(identity, step.name)
+            return ended
     finally:
         connection.close()
+
+
+def _strike(identity: Identity, name: str) -> None:
+    """Take a finished step off the list, in the step's own transaction: a late one counts as well as one in time."""
+    with transaction.atomic():
+        now = Identity.objects.select_for_update().only("stop_pending").get(pk=identity.pk)
+        left = [other for other in now.stop_pending if other != name]
+        Identity.objects.filter(pk=identity.pk).update(stop_pending=left)
 
 
 def _report_failures(finished: set[Future[int]], running: dict[Future[int], str], identity: Identity) -> None:

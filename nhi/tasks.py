@@ -5,7 +5,7 @@ from typing import Any
 from celery import Task, shared_task
 from django.utils import timezone
 
-from nhi import processes
+from nhi import lifecycle, processes
 from nhi.models.processes import ProcessKind
 
 
@@ -21,3 +21,4 @@ def tick(self: "Task[Any, Any]", kind: str, sender_kind: str = "") -> None:
 @shared_task(name="nhi.sweep")
 def sweep() -> None:
     processes.forget(timezone.now())
+    lifecycle.finish_stops()

@@ -91,10 +91,10 @@ def approve_capability(*, actor: Actor, capability: RoleCapability, reason: str)
     problems = Problems()
     problems.reason(reason)
     problems.settle()
-    if actor.id is not None and actor.id == capability.added_by_id:
-        raise OwnRequest("You added this wildcard, so someone else must approve it.")
     if not actor.is_person:
         raise NotAllowed("Only people approve wildcards.")
+    if _is_own(actor, capability):
+        raise OwnRequest("You added this wildcard, so someone else must approve it.")
     with transaction.atomic():
         waiting = RoleCapability.objects.current().filter(pk=capability.pk, approved_at=None)
         if not waiting.update(approved_at=Now(), approved_by_name=actor.name):
@@ -157,6 +157,14 @@ def covered(patterns: Iterable[str]) -> IdentityQuerySet:
         begins = capabilities.prefix(pattern)
         match |= Q(capability=pattern) if begins is None else Q(capability__startswith=begins)
     return rows.filter(match)
+
+
+def _is_own(actor: Actor, capability: RoleCapability) -> bool:
+    """Added by this person, or by a service account in their hand."""
+    if actor.id == capability.added_by_id:
+        return True
+    hands = Q(owner_id=actor.id) | Q(backup_owner_id=actor.id)
+    return Identity.objects.filter(hands, pk__in=[capability.added_by_id]).exists()
 
 
 def _swap_patterns(role: Role, wanted: list[str], actor: Actor) -> list[str]:

@@ -20,7 +20,7 @@ from tests.services.postgresql import free_port
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 #: Of the caller's environment, what a fresh machine has too.
-PLAIN = ("PATH", "HOME", "LANG", "TMPDIR")
+PLAIN = ("PATH", "HOME", "LANG", "TMPDIR", "PYTHONPATH", "GATEHOUSE_MUTATION")
 #: How to tell each process by its command line, and how the row of its heartbeat calls it.
 ROLES = {
     "valkey": "valkey-server",

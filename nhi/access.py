@@ -8,7 +8,7 @@ from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from common.errors import GatehouseError
+from common.errors import GatehouseError, RecordUnavailable
 from nhi import grants, roles
 from nhi.actors import Actor
 from nhi.models import Credential, Identity, NhiPermission, RoleAssignment, ToolPermission, UserPermission
@@ -42,7 +42,8 @@ def end_all(*, actor: Actor, identity: Identity, reason: str) -> None:
 
 def _end(model: Any, held: Q, *, actor: Actor, reason: str) -> None:
     event = {Credential: "credential.revoked", RoleAssignment: "role.assignment_revoked"}.get(model, "grant.revoked")
-    rows = list(model.objects.live().filter(held).select_for_update(of=("self",)))
+    named = [field.name for field in model._meta.fields if field.is_relation]
+    rows = list(model.objects.live().filter(held).select_related(*named).select_for_update(of=("self",)))
     model.objects.filter(pk__in=[row.pk for row in rows]).update(
         revoked_at=Now(), revoked_by_id=actor.id, revoked_by_name=actor.name, revoke_reason=reason
     )
@@ -102,6 +103,8 @@ def attempt(kind: str, name: str, target_id: UUID, give: Any) -> ItemResult:
     """One item of a bulk verb: its own transaction, its own result."""
     try:
         return ItemResult("created", kind, name, target_id, id=give().pk)
+    except RecordUnavailable:
+        raise
     except GatehouseError as error:
         result = "exists" if error.code == "duplicate" else "refused"
         return ItemResult(result, kind, name, target_id, error_code=error.code, message=error.message)

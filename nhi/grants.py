@@ -11,7 +11,7 @@ from django.utils import timezone
 from common.errors import Conflict, Duplicate
 from nhi.actors import Actor
 from nhi.choices import Kind, Level, PermissionType, State
-from nhi.inputs import Problems
+from nhi.inputs import Problems, is_plain
 from nhi.models import Identity, NhiPermission, ToolPermission, User, UserPermission
 from nhi.models.grants import Grant
 from nhi.record import events
@@ -92,7 +92,7 @@ def give_user(
     problems = Problems()
     problems.unless(level in Level.values, "level", "Choose use, manage or admin.")
     problems.unless(user.is_active, "user_id", f"{user.username} is deactivated.")
-    _check_usable(problems, "nhi_id", nhi)
+    check_usable(problems, "nhi_id", nhi)
     _check_common(problems, reason, expires_at, None)
     problems.settle()
     grant = UserPermission(nhi=nhi, user=user, level=level)
@@ -126,6 +126,7 @@ def open_pair(*, grant: G, actor: Actor, pair: dict[str, Any], event: str, after
     """Insert the grant; over an ended one of the same pair close that first, over a live one refuse."""
     try:
         with transaction.atomic():
+            _check_still_usable(pair)
             _close_ended(grant, actor, pair)
             grant.save(force_insert=True)
             events.write(event, actor=actor, subject=grant, after=after, reason=grant.reason)
@@ -155,6 +156,15 @@ def terms(grant: Model) -> dict[str, Any]:
     return {**said, "expires_at": ends.isoformat() if ends else None}
 
 
+def _check_still_usable(pair: dict[str, Any]) -> None:
+    """Under a lock that an archive waits for, or is waited for: it revokes every grant there is, this one too."""
+    fields = {held.pk: f"{name}_id" for name, held in pair.items() if isinstance(held, Identity)}
+    problems = Problems()
+    for identity in Identity.objects.filter(pk__in=fields).order_by("pk").select_for_update(no_key=True):
+        check_usable(problems, fields[identity.pk], identity)
+    problems.settle()
+
+
 def _close_ended(grant: Grant, actor: Actor, pair: dict[str, Any]) -> None:
     ended = _rows(grant).filter(**pair, revoked_at=None, expires_at__lte=Now())
     for old in ended.select_for_update(of=("self",)):
@@ -171,10 +181,10 @@ def _rows(grant: G) -> Any:
 def _check_kind(problems: Problems, field: str, identity: Identity, *kinds: Kind) -> None:
     wanted = " or ".join(kind.label.lower() for kind in kinds)
     problems.unless(identity.kind in kinds, field, f"{identity.name} is not of the kind {wanted}.")
-    _check_usable(problems, field, identity)
+    check_usable(problems, field, identity)
 
 
-def _check_usable(problems: Problems, field: str, identity: Identity) -> None:
+def check_usable(problems: Problems, field: str, identity: Identity) -> None:
     problems.unless(
         identity.state == State.ACTIVE,
         field,
@@ -195,5 +205,5 @@ def _check_actions(problems: Problems, actions: list[str] | None) -> None:
     if actions is None:
         return
     problems.unless(len(actions) <= 100, "allowed_actions", "Name at most 100 actions.")
-    fine = all(isinstance(action, str) and 1 <= len(action) <= 200 for action in actions)
-    problems.unless(fine, "allowed_actions", "Each action is a name or a glob of 1 to 200 characters.")
+    fine = all(isinstance(action, str) and 1 <= len(action) <= 200 and is_plain(action) for action in actions)
+    problems.unless(fine, "allowed_actions", "Each action is a name or a glob of 1 to 200 visible characters.")

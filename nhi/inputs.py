@@ -58,15 +58,21 @@ class Problems:
 
     def schema(self, field: str, value: Any) -> None:
         """A JSON Schema that can be checked: an object, small, and without a reference to elsewhere."""
-
-        if value is None:
-            return
-        if not isinstance(value, dict):
-            self.add(field, "Give a JSON Schema object.")
-        elif len(canonical.encode(value)) > SCHEMA_BYTES:
-            self.add(field, "The schema is larger than 64 KiB.")
-        elif problem := schemas.problem(value):
+        if value is not None and (problem := _schema_problem(value)):
             self.add(field, problem)
+
+
+def _schema_problem(value: Any) -> str:
+    if not isinstance(value, dict):
+        return "Give a JSON Schema object."
+    try:
+        text = canonical.encode(value)
+    except canonical.NotCanonical as error:
+        return str(error)
+    if len(text) > SCHEMA_BYTES:
+        return "The schema is larger than 64 KiB."
+    # PostgreSQL's JSON cannot hold it.
+    return "Leave out the NUL character." if b"\\u0000" in text else schemas.problem(value)
 
 
 def is_plain(text: str) -> bool:

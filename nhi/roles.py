@@ -12,7 +12,7 @@ from django.db.models.functions import Now
 from common.errors import Conflict, Duplicate, FieldError, NotAllowed
 from nhi import capabilities, grants
 from nhi.actors import Actor
-from nhi.choices import Kind, State
+from nhi.choices import Kind
 from nhi.inputs import SLUG, Problems
 from nhi.models import Identity, Role, RoleAssignment, RoleCapability
 from nhi.models.identities import IdentityQuerySet
@@ -118,11 +118,7 @@ def assign(
     problems = Problems()
     holds = identity.kind != Kind.TOOL
     problems.unless(holds, "identity_id", "A tool is called; it holds no roles.")
-    problems.unless(
-        identity.state == State.ACTIVE,
-        "identity_id",
-        f"{identity.name} is {State(identity.state).label.lower()}; activate it first.",
-    )
+    grants.check_usable(problems, "identity_id", identity)
     problems.future("expires_at", expires_at)
     problems.reason(reason, required=False)
     problems.settle()

@@ -6,10 +6,8 @@ nothing here tries to make the broker more certain than it is.
 
 import logging.config
 import os
-import signal
 from typing import Any
 
-from billiard.util import set_pdeathsig
 from celery import Celery, signals
 from kombu import Exchange, Queue
 from kombu.exceptions import OperationalError
@@ -20,9 +18,12 @@ from django.conf import settings
 
 from common import context
 from common.ids import parse_uuid, uuid7
+from config.launcher import leash
 
 REQUEST_ID = "gatehouse_request_id"
 EXCHANGE = Exchange("gatehouse", type="direct")
+# Read before a worker forks its pool.
+MAIN_PID = os.getpid()
 
 
 def ticks(name: str, *, queue: str, every: float, args: tuple[str, ...] = ()) -> dict[str, object]:
@@ -83,10 +84,7 @@ def tick_at_once(**_: Any) -> None:
 @signals.worker_process_init.connect
 def end_with_the_worker(**_: Any) -> None:
     """A pool process must not outlive its worker, however that ends."""
-    parent = os.getppid()
-    set_pdeathsig(signal.SIGKILL)
-    if os.getppid() != parent:
-        os.kill(os.getpid(), signal.SIGKILL)
+    leash.tie(MAIN_PID)
 
 
 @signals.before_task_publish.connect

@@ -38,8 +38,9 @@ def number(name: str, default: int, *, low: int, high: int) -> int:
 
 def url(name: str, schemes: set[str], default: str = "") -> str:
     value = text(name, default)
-    if value and urlsplit(value).scheme not in schemes:
-        raise ImproperlyConfigured(f"{name} must be a URL that starts with {' or '.join(sorted(schemes))}.")
+    parts = urlsplit(value)
+    if value and (parts.scheme not in schemes or not (parts.netloc or parts.path.strip("/"))):
+        raise ImproperlyConfigured(f"{name} must be a whole URL that starts with {' or '.join(sorted(schemes))}.")
     return value
 
 

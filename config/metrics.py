@@ -69,7 +69,7 @@ def registry() -> prometheus_client.CollectorRegistry:
     gathered = prometheus_client.CollectorRegistry()
     gathered.register(FromDatabase())
     if os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
-        MultiProcessCollector(gathered)
+        MultiProcessCollector(gathered)  # type: ignore[no-untyped-call]  # the package leaves it untyped
     else:
         for own in (REQUESTS, SECONDS, TASKS):
             gathered.register(own)

@@ -41,7 +41,7 @@ class Pulse:
     def _ask(self) -> None:
         for queue, kind in WORKERS.items():
             try:
-                tick.apply_async(args=[kind.value], queue=queue, expires=TICK_EVERY * 2, retry=False)
+                tick.apply_async(args=(kind.value,), queue=queue, expires=TICK_EVERY * 2, retry=False)
             except OperationalError as error:
                 log.warning("No tick to %s: the broker is away (%s).", kind.value, type(error).__name__)
 

@@ -1,6 +1,7 @@
 """The broker that `up` brings along: a Valkey server of its own, on a socket in the data directory."""
 
 from pathlib import Path
+from typing import Any
 
 from celery import Celery
 from redis import Redis
@@ -28,7 +29,7 @@ def answers(socket: Path) -> bool:
 def requeue(app: Celery) -> int:
     """Put back what workers had taken and not finished when the house went down. No worker may be running yet."""
     with app.connection_for_write() as connection:
-        channel = connection.default_channel
+        channel: Any = connection.default_channel  # kombu's types do not know the Redis transport's own
         with channel.conn_or_acquire() as client:
             tags = client.zrange(channel.unacked_index_key, 0, -1)
             for tag in tags:

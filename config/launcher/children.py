@@ -60,7 +60,7 @@ class Child:
         """Make it due again after a wait that grows while it keeps dying young; return the wait."""
         now = time.monotonic()
         self.deaths = 0 if now - self.started > STEADY_AFTER else self.deaths + 1
-        wait = min(0.2 * 2 ** max(self.deaths - 1, 0), LONGEST_WAIT)
+        wait = min(0.2 * 2.0 ** max(self.deaths - 1, 0), LONGEST_WAIT)
         self.due = now + wait
         return wait
 

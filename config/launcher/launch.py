@@ -19,7 +19,7 @@ from nhi import processes
 Say = Callable[[str], None]
 
 
-class PortTaken(Exception):  # noqa: N818 - named for the fact
+class PortTaken(Exception):
     """Somebody else listens there."""
 
 

@@ -12,16 +12,20 @@ import sys
 PR_SET_PDEATHSIG = 1
 
 
+def tie(parent: int) -> None:
+    """Let the kernel kill this process when `parent`, or rather its thread that made this one, ends."""
+    if sys.platform == "linux" and ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL) != 0:
+        sys.exit("The kernel refused to tie this process to its parent.")
+    if os.getppid() != parent:
+        sys.exit("The parent has gone already.")
+
+
 def main(parent: int, uid: int, program: list[str]) -> None:
     if uid >= 0:
         os.setgroups([])
         os.setgid(pwd.getpwuid(uid).pw_gid)
         os.setuid(uid)
-    # After the change of account, which clears it.
-    if sys.platform == "linux" and ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL) != 0:
-        sys.exit("The kernel refused to tie this process to its parent.")
-    if os.getppid() != parent:
-        sys.exit("The parent has gone already.")
+    tie(parent)  # after the change of account, which would undo it
     os.execv(program[0], program)  # noqa: S606 - the program is named by the caller, whole, without a shell
 
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 
-class AlreadyRunning(Exception):  # noqa: N818 - named for the fact
+class AlreadyRunning(Exception):
     """Another launcher holds this data directory."""
 
 

@@ -22,7 +22,9 @@ def printed_call(house: House) -> list[str]:
 
 
 def test_the_printed_call_works(running_house: House) -> None:
-    answer = subprocess.run([*printed_call(running_house), "-s"], capture_output=True, text=True, check=True, timeout=20)
+    answer = subprocess.run(
+        [*printed_call(running_house), "-s"], capture_output=True, text=True, check=True, timeout=20
+    )
     me = json.loads(answer.stdout)
     assert (me["kind"], me["name"], me["state"]) == ("agent", "deploy-bot", "active")
 

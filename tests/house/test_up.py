@@ -7,7 +7,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.services.house import ROLES, ROOT, House, embedded
+from tests.services.house import ROLES, House, embedded
 
 pytestmark = [pytest.mark.capability("OPS-01"), pytest.mark.xdist_group("house")]
 

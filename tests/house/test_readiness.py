@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.services import postgresql
+from tests.services import postgresql, valkey
 from tests.services.house import House, embedded
 from tests.settings import KEYS_FOR_TESTS
 
@@ -80,11 +80,21 @@ def test_missing_guards_are_named(tmp_path: Path) -> None:
 
 @pytest.mark.capability("OPS-02")
 def test_a_database_that_hangs_or_goes_is_named(tmp_path: Path) -> None:
+    socket = tmp_path / "valkey.sock"
     with (
         postgresql.server() as server,
-        embedded(tmp_path, "--no-demo", DATABASE_URL=server.url(), **KEYS_FOR_TESTS) as house,
+        valkey.server(socket),
+        embedded(
+            tmp_path,
+            "--no-demo",
+            DATABASE_URL=server.url(),
+            BROKER_URL=f"redis+socket://{socket}",
+            WEB_WORKERS="3",
+            **KEYS_FOR_TESTS,
+        ) as house,
     ):
         house.wait_until_ready()
+        assert (len(house.children("web")), len(house.children("valkey"))) == (3, 0)
         postmaster = psutil.Process(server.pid)
         with halted([postmaster, *postmaster.children()]):
             assert "database" in failing(house)

@@ -20,8 +20,10 @@ CREATE OR REPLACE TRIGGER {table}_rows BEFORE UPDATE OR DELETE ON {table}
     FOR EACH ROW EXECUTE FUNCTION gatehouse_append_only();
 CREATE OR REPLACE TRIGGER {table}_all BEFORE TRUNCATE ON {table}
     FOR EACH STATEMENT EXECUTE FUNCTION gatehouse_append_only();
+ALTER TABLE {table} ENABLE ALWAYS TRIGGER {table}_rows, ENABLE ALWAYS TRIGGER {table}_all;
 """
-# INSERT OR REPLACE removes the old row without a delete trigger, hence the third guard.
+# INSERT OR REPLACE removes the old row without a delete trigger, hence the third guard. A row that brings no rowid
+# has -1 there, which no row has.
 SQLITE = """
 CREATE TRIGGER IF NOT EXISTS {table}_no_update BEFORE UPDATE ON {table}
 BEGIN SELECT RAISE(ABORT, 'append-only: UPDATE on {table} is refused'); END
@@ -31,14 +33,14 @@ BEGIN SELECT RAISE(ABORT, 'append-only: DELETE on {table} is refused'); END
 --
 CREATE TRIGGER IF NOT EXISTS {table}_no_replace BEFORE INSERT ON {table}
 WHEN EXISTS (
-    SELECT 1 FROM {table} WHERE id = NEW.id OR (writer = NEW.writer AND writer_seq = NEW.writer_seq)
+    SELECT 1 FROM {table} WHERE rowid = NEW.rowid OR id = NEW.id OR (writer = NEW.writer AND writer_seq = NEW.writer_seq)
 )
 BEGIN SELECT RAISE(ABORT, 'append-only: REPLACE on {table} is refused'); END
 """
 STATEMENTS = {"postgresql": [POSTGRESQL], "sqlite": SQLITE.split("--")}
 SUFFIXES = {"postgresql": ("_rows", "_all"), "sqlite": ("_no_update", "_no_delete", "_no_replace")}
 ENABLED = {
-    "postgresql": "SELECT tgname FROM pg_trigger WHERE NOT tgisinternal AND tgenabled IN ('O', 'A')",
+    "postgresql": "SELECT tgname FROM pg_trigger WHERE NOT tgisinternal AND tgenabled = 'A'",
     "sqlite": "SELECT name FROM sqlite_master WHERE type = 'trigger'",
 }
 

@@ -13,7 +13,8 @@ from nhi.record import seal
 from nhi.record.catalogue import EVENTS
 from nhi.record.models import AuditEvent
 
-MARKS = {mark: f"\\u{mark:04x}" for mark in (*range(32), 127)}
+#: Control characters, and halves of surrogate pairs, which no database stores.
+MARKS = {mark: f"\\u{mark:04x}" for mark in (*range(32), *range(127, 160), *range(0xD800, 0xE000))}
 
 
 def write(

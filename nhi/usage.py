@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from django.db import DatabaseError, connection
+from django.db import connection
 from django.db.models import Q
 
 from nhi.models import Credential, Identity
@@ -62,7 +62,8 @@ class Ledger:
             self._wake.wait(FLUSH_SECONDS)
             try:
                 self.flush()
-            except DatabaseError:
+            except Exception:
+                # Whatever it was: without this thread nothing would be written until the process ends.
                 log.warning("last uses could not be written; the next ones will be", exc_info=True)
             finally:
                 connection.close()

@@ -33,7 +33,8 @@ BEGIN SELECT RAISE(ABORT, 'append-only: DELETE on {table} is refused'); END
 --
 CREATE TRIGGER IF NOT EXISTS {table}_no_replace BEFORE INSERT ON {table}
 WHEN EXISTS (
-    SELECT 1 FROM {table} WHERE rowid = NEW.rowid OR id = NEW.id OR (writer = NEW.writer AND writer_seq = NEW.writer_seq)
+    SELECT 1 FROM {table}
+    WHERE rowid = NEW.rowid OR id = NEW.id OR (writer = NEW.writer AND writer_seq = NEW.writer_seq)
 )
 BEGIN SELECT RAISE(ABORT, 'append-only: REPLACE on {table} is refused'); END
 """

@@ -240,12 +240,14 @@ def _actions(question: Question) -> Check:
     if match is None or match.allowed_actions is None:
         return Check("action", "skip", message="No grant limits the actions.")
     name = question.action.name
-    if name is not None and any(fnmatch.fnmatchcase(name, glob) for glob in match.allowed_actions):
+    if not match.allowed_actions:
+        return Check("action", "fail", "action_not_allowed", "The grant allows no action.")
+    if name is None:
+        said = "The grant allows some actions only, and what is asked names none yet."
+        return Check("action", "fail", "not_enforceable_yet", said)
+    if any(fnmatch.fnmatchcase(name, glob) for glob in match.allowed_actions):
         return Check("action", "pass", message=f"The grant allows {name}.")
-    said = (
-        f"The grant does not allow {name}." if name else "The grant allows some actions, and the question names none."
-    )
-    return Check("action", "fail", "action_not_allowed", said)
+    return Check("action", "fail", "action_not_allowed", f"The grant does not allow {name}.")
 
 
 def _approval(question: Question) -> Check:

@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 
 from tests.services import postgresql
 
-OK, NO_TESTS = 0, 5
+OK, SOME_FAILED, NO_TESTS = 0, 1, 5
 
 
 @dataclass(frozen=True)
@@ -29,11 +29,11 @@ class Outcome:
 
     @property
     def good(self) -> bool:
-        return self.code in {OK, NO_TESTS} and not self.failed
+        return self.code in {OK, NO_TESTS}
 
     def __str__(self) -> str:
         skipped = f", {self.skipped} skipped" if self.skipped else ""
-        stopped = "" if self.good or self.failed else f", and pytest ended with exit code {self.code}"
+        stopped = "" if self.code in {OK, SOME_FAILED, NO_TESTS} else f"; pytest broke off with exit code {self.code}"
         return f"On {self.database}: {self.passed} passed, {self.failed} failed{skipped}{stopped}."
 
 
@@ -69,12 +69,13 @@ def run(database: str, marks: str, arguments: list[str], **environ: str) -> Outc
 
 def read(database: str, code: int, report: Path) -> Outcome:
     if not report.exists():
-        return Outcome(database, code)
+        return Outcome(database, code, failed=1)
     suites = ElementTree.parse(report).getroot().findall("testsuite")
     total, failures, errors, skipped = (
         sum(int(suite.get(name, "0")) for suite in suites) for name in ("tests", "failures", "errors", "skipped")
     )
-    failed = failures + errors
+    # A run that broke off is a failure, though no test says so.
+    failed = failures + errors or int(code not in {OK, NO_TESTS})
     return Outcome(database, code, passed=max(total - failed - skipped, 0), failed=failed, skipped=skipped)
 
 

@@ -1,6 +1,7 @@
 """One command starts the whole house; Ctrl-C, or worse, ends it and leaves nothing."""
 
 import signal
+import stat
 import time
 from pathlib import Path
 
@@ -107,8 +108,16 @@ def test_a_long_path_to_the_data_is_no_obstacle(tmp_path: Path) -> None:
     with embedded(place, "--no-demo") as house:
         house.wait_until_ready()
         assert house.readiness()["checks"]["broker"]["ok"] is True
+        assert not (house.data / "valkey.sock").exists()
+        short = (house.data / "run").resolve()
+        assert [file.name for file in short.iterdir()] == ["valkey.sock"]
+        assert stat.S_IMODE(short.stat().st_mode) == 0o700
         assert house.stop() == 0
-        assert not Path(house.data / "valkey.sock").exists()
+        short.rmdir()
+        house.start()
+        house.wait_until_ready()
+        assert house.stop() == 0
+        (house.data / "run").resolve().rmdir()
 
 
 def test_a_port_given_as_an_option_is_used(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ import psutil
 from tests.services.postgresql import free_port
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-#: Of the caller's environment, what a fresh machine has too.
+#: Of the caller's environment, what a fresh machine has too, and how a test breaks the product on purpose.
 PLAIN = ("PATH", "HOME", "LANG", "TMPDIR", "PYTHONPATH", "GATEHOUSE_MUTATION")
 #: How to tell each process by its command line, and how the row of its heartbeat calls it.
 ROLES = {

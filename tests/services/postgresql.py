@@ -69,8 +69,16 @@ def installation() -> Path:
 
 def reachable(programs: Path, home: Path) -> Path:
     """The programs where the other account can run them: a copy, when a directory above them is closed."""
-    closed = os.getuid() == 0 and any(not parent.stat().st_mode & 0o001 for parent in programs.resolve().parents)
-    return Path(shutil.copytree(programs, home / "programs", symlinks=True)) if closed else programs
+    if os.getuid() != 0 or all(parent.stat().st_mode & 0o001 for parent in programs.resolve().parents):
+        return programs
+    package = programs.parent
+    copy = home / "site" / package.name
+    shutil.copytree(programs, copy / programs.name, symlinks=True)
+    # Found by a path relative to the programs, beside the package.
+    libraries = package.with_name(f"{package.name}.libs")
+    if libraries.exists():
+        shutil.copytree(libraries, copy.with_name(libraries.name), symlinks=True)
+    return copy / programs.name
 
 
 def initialise(programs: Path, home: Path, account: int, password: str) -> None:

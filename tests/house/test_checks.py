@@ -1,0 +1,108 @@
+"""What the three paths answer, and who counts as alive."""
+
+import os
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from nhi import processes
+from nhi.models.processes import Process, ProcessKind
+from tests.services import guards
+
+pytestmark = [pytest.mark.capability("OPS-03"), pytest.mark.both_databases]
+
+
+def everybody_is_heard_of() -> None:
+    for kind in ProcessKind:
+        processes.seen(kind=kind)
+
+
+def failing(client: Client) -> dict[str, str]:
+    answer = client.get("/readyz")
+    checks = answer.json()["checks"]
+    assert answer.status_code == (200 if answer.json()["ready"] else 503)
+    assert answer.json()["ready"] == all(check["ok"] for check in checks.values())
+    return {name: check["message"] for name, check in checks.items() if not check["ok"]}
+
+
+def test_being_alive_takes_no_database(client: Client) -> None:
+    answer = client.get("/healthz")
+    assert (answer.status_code, answer.json()) == (200, {"alive": True})
+
+
+@pytest.mark.django_db(transaction=True)
+def test_ready_when_every_part_is(client: Client) -> None:
+    everybody_is_heard_of()
+    assert failing(client) == {}
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("kind", [kind for kind in ProcessKind if kind is not ProcessKind.WEB])
+def test_the_silent_one_is_named(client: Client, kind: ProcessKind) -> None:
+    everybody_is_heard_of()
+    Process.objects.filter(kind=kind).update(seen_at=timezone.now() - processes.LATE_AFTER - timedelta(seconds=1))
+    assert failing(client).keys() == {kind.value}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_missing_guard_is_named(client: Client) -> None:
+    everybody_is_heard_of()
+    guards.drop("default")
+    (name, message), *others = failing(client).items()
+    assert (name, others) == ("guards", [])
+    assert "nhi_audit_event" in message
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_request_gets_back_its_own_id_or_a_new_one(client: Client) -> None:
+    own = "0193a1b2-7c3d-7e4f-8a5b-6c7d8e9f0a1b"
+    assert client.get("/healthz", headers={"X-Request-ID": own})["X-Request-ID"] == own
+    made = [client.get("/healthz", headers={"X-Request-ID": odd})["X-Request-ID"] for odd in ("", "x" * 36, "1\t2")]
+    assert len(set(made)) == 3
+    assert all(len(one) == 36 for one in made)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_nothing_but_reading_is_answered(client: Client) -> None:
+    answers = {path: client.post(path).status_code for path in ("/healthz", "/readyz", "/metrics")}
+    assert set(answers.values()) == {405}
+
+
+@pytest.mark.django_db
+def test_a_process_has_one_row_however_often_it_is_heard_of() -> None:
+    processes.seen(kind=ProcessKind.BEAT, host="there", pid=7)
+    first = Process.objects.get()
+    processes.seen(kind=ProcessKind.BEAT, host="there", pid=7)
+    again = Process.objects.get()
+    assert (again.pk, again.started_at) == (first.pk, first.started_at)
+    assert again.seen_at > first.seen_at
+
+
+@pytest.mark.django_db
+def test_an_old_number_come_round_again_is_a_new_process() -> None:
+    processes.seen(kind=ProcessKind.BEAT, host="there", pid=7)
+    long_ago = timezone.now() - timedelta(days=1)
+    Process.objects.update(started_at=long_ago, seen_at=long_ago)
+    processes.seen(kind=ProcessKind.BEAT, host="there", pid=7)
+    assert Process.objects.get().started_at > long_ago
+
+
+@pytest.mark.django_db
+def test_the_long_silent_and_the_dead_of_this_host_are_forgotten() -> None:
+    for host, pid in (("there", 1), (processes.HOST, os.getpid()), (processes.HOST, 2**22 + 1)):
+        processes.seen(kind=ProcessKind.WEB, host=host, pid=pid)
+    assert processes.forget_dead() == 1
+    Process.objects.filter(host="there").update(seen_at=timezone.now() - processes.FORGET_AFTER * 2)
+    assert processes.forget(timezone.now()) == 1
+    assert Process.objects.get().pid == os.getpid()
+
+
+@pytest.mark.parametrize("text", [None, "", "gen@host", "genx@host", "worker1@host", "gen1", "gen12345678901@host"])
+def test_an_odd_origin_names_nobody(text: str | None) -> None:
+    assert processes.origin(text) is None
+
+
+def test_an_origin_names_the_process_that_published() -> None:
+    assert processes.origin("gen42@there.example.org") == processes.Sender("there.example.org", 42)

@@ -17,6 +17,13 @@ from nhi.models.grants import Grant
 from nhi.record import events
 
 G = TypeVar("G", bound=Grant)
+#: Of what makes a pair, one row at most is not revoked.
+PAIRS: dict[str, tuple[str, ...]] = {
+    "toolpermission": ("agent", "tool"),
+    "nhipermission": ("source", "target", "permission_type"),
+    "userpermission": ("nhi", "user"),
+    "roleassignment": ("role", "identity"),
+}
 
 
 class AlreadyRevoked(Conflict):
@@ -106,30 +113,59 @@ def revoke(*, actor: Actor, grant: G, reason: str) -> G:
     return close(actor=actor, grant=grant, reason=reason, event="grant.revoked")
 
 
+def renew(*, actor: Actor, grant: G, expires_at: datetime | None, reason: str) -> G:
+    """The same terms with another end, as a new row; the old one is closed in the same transaction."""
+    name = str(grant._meta.model_name)
+    actor.require(f"nhi.add_{name}", "renew this grant")
+    actor.require(f"nhi.revoke_{name}", "renew this grant")
+    pair = {field: getattr(grant, field) for field in PAIRS[name]}
+    problems = Problems()
+    user = pair.get("user")
+    problems.unless(user is None or user.is_active, "user_id", f"{user} is deactivated.")
+    _check_common(problems, reason, expires_at, None)
+    problems.settle()
+    again = _same_terms(grant)
+    again.reason, again.expires_at = reason, expires_at
+    again.granted_by_id, again.granted_by_name = actor.id, actor.name
+    after = {**terms(again), "replaces": str(grant.pk)}
+    return open_pair(grant=again, actor=actor, pair=pair, event="grant.renewed", after=after, replaces=grant)
+
+
 def close(*, actor: Actor, grant: G, reason: str, event: str) -> G:
-    """Compare and swap: of two who revoke at once, one is told that it was done already."""
     problems = Problems()
     problems.reason(reason)
     problems.settle()
     with transaction.atomic():
-        rows = _rows(grant).filter(pk=grant.pk, revoked_at=None)
-        if not rows.update(revoked_at=Now(), revoked_by_id=actor.id, revoked_by_name=actor.name, revoke_reason=reason):
-            raise AlreadyRevoked(f"{grant} was revoked before. Nothing was changed.")
-        closed: G = _rows(grant).get(pk=grant.pk)
+        closed = _end(grant, actor, reason)
         events.write(
             event, actor=actor, subject=closed, before={"state": grant.state}, after={"state": "revoked"}, reason=reason
         )
     return closed
 
 
-def open_pair(*, grant: G, actor: Actor, pair: dict[str, Any], event: str, after: dict[str, Any]) -> G:
+def _end(grant: G, actor: Actor, reason: str) -> G:
+    """Compare and swap: of two who end it at once, one is told that it was done already."""
+    rows = _rows(grant).filter(pk=grant.pk, revoked_at=None)
+    if not rows.update(revoked_at=Now(), revoked_by_id=actor.id, revoked_by_name=actor.name, revoke_reason=reason):
+        raise AlreadyRevoked(f"{grant} was revoked before. Nothing was changed.")
+    ended: G = _rows(grant).get(pk=grant.pk)
+    return ended
+
+
+def open_pair(
+    *, grant: G, actor: Actor, pair: dict[str, Any], event: str, after: dict[str, Any], replaces: G | None = None
+) -> G:
     """Insert the grant; over an ended one of the same pair close that first, over a live one refuse."""
+    before = terms(replaces) if replaces else None
     try:
         with transaction.atomic():
+            # The pair's identities are locked before the row that is replaced: an archive takes them in this order.
             _check_still_usable(pair)
+            if replaces is not None:
+                _end(replaces, actor, f"Renewed: {grant.reason}"[:500])
             _close_ended(grant, actor, pair)
             grant.save(force_insert=True)
-            events.write(event, actor=actor, subject=grant, after=after, reason=grant.reason)
+            events.write(event, actor=actor, subject=grant, before=before, after=after, reason=grant.reason)
     except IntegrityError as error:
         raise Duplicate(f"{grant} is given already and has not ended. Revoke it first.") from error
     return grant
@@ -139,6 +175,13 @@ def _give(grant: G, actor: Actor, reason: str, expires_at: datetime | None, *, p
     grant.reason, grant.expires_at = reason, expires_at
     grant.granted_by_id, grant.granted_by_name = actor.id, actor.name
     return open_pair(grant=grant, actor=actor, pair=pair, event="grant.given", after=terms(grant))
+
+
+def _same_terms(grant: G) -> G:
+    """A row not saved yet, with every column of its own kind; who gave it, when and until when are new."""
+    shared = {field.attname for field in Grant._meta.concrete_fields}
+    own = [field.attname for field in grant._meta.concrete_fields if field.attname not in shared]
+    return type(grant)(**{name: getattr(grant, name) for name in own})
 
 
 def terms(grant: Model) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from django.db.models.functions import Now
 from common.errors import Conflict, Duplicate, FieldError, NotAllowed
 from nhi import capabilities, grants
 from nhi.actors import Actor
-from nhi.choices import Kind
+from nhi.choices import Kind, State
 from nhi.inputs import SLUG, Problems
 from nhi.models import Identity, Role, RoleAssignment, RoleCapability
 from nhi.models.identities import IdentityQuerySet
@@ -134,9 +134,12 @@ def unassign(*, actor: Actor, assignment: RoleAssignment, reason: str) -> RoleAs
 
 
 def effect(role: Role, patterns: Iterable[str]) -> Effect:
-    """What setting these patterns would add and remove, in tools, for how many identities."""
-    wanted = list(patterns)
-    had = list(role.capabilities.current().values_list("pattern", flat=True))
+    """What setting these patterns would add and remove, in tools, for how many identities.
+
+    A wildcard that waits lets nothing pass, so neither the one that is there nor one that is new counts.
+    """
+    had = list(role.capabilities.effective().values_list("pattern", flat=True))
+    wanted = [pattern for pattern in patterns if pattern in had or pattern != capabilities.EVERYTHING]
     before, after = covered(had), covered(wanted)
     return Effect(
         added=after.exclude(pk__in=before.values("pk")).count(),
@@ -146,8 +149,8 @@ def effect(role: Role, patterns: Iterable[str]) -> Effect:
 
 
 def covered(patterns: Iterable[str]) -> IdentityQuerySet:
-    """The tools that any of the patterns matches."""
-    rows = Identity.objects.filter(kind=Kind.TOOL)
+    """The tools that any of the patterns matches; archived ones do not come back, so they count for nothing."""
+    rows = Identity.objects.filter(kind=Kind.TOOL).exclude(state=State.ARCHIVED)
     match = Q(pk__in=[])
     for pattern in patterns:
         begins = capabilities.prefix(pattern)

@@ -99,10 +99,10 @@ def _copy_role(actor: Actor, held: RoleAssignment, target: Identity, reason: str
     )  # fmt: skip
 
 
-def attempt(kind: str, name: str, target_id: UUID, give: Any) -> ItemResult:
+def attempt(kind: str, name: str, target_id: UUID, give: Any, *, done: str = "created") -> ItemResult:
     """One item of a bulk verb: its own transaction, its own result."""
     try:
-        return ItemResult("created", kind, name, target_id, id=give().pk)
+        return ItemResult(done, kind, name, target_id, id=give().pk)
     except RecordUnavailable:
         raise
     except GatehouseError as error:

@@ -100,6 +100,14 @@ class Credential(TimeBoxed):
         return self.expires_at - self.created_at
 
 
+class RefusedAuthenticationQuerySet(models.QuerySet["RefusedAuthentication"]):
+    def visible_to(self, actor: "Actor") -> "RefusedAuthenticationQuerySet":
+        """All for who reads the record; else what was tried with credentials that one sees."""
+        if actor.may("nhi.view_auditevent"):
+            return self
+        return self.filter(public_id__in=Credential.objects.visible_to(actor).values("public_id"))
+
+
 class RefusedAuthentication(models.Model):
     """Refused attempts, counted by minute, so that strangers cannot flood the record; `reason` is the last one's."""
 
@@ -109,6 +117,8 @@ class RefusedAuthentication(models.Model):
     minute = models.DateTimeField()
     reason = models.CharField(max_length=40)
     count = models.PositiveBigIntegerField(default=1)
+
+    objects = RefusedAuthenticationQuerySet.as_manager()
 
     class Meta:
         db_table = "nhi_refused_authentication"

@@ -1,10 +1,14 @@
 """Processes of this installation, by when they were last heard of."""
 
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from django.db import models
 
 from common.ids import uuid7
+
+if TYPE_CHECKING:
+    from nhi.actors import Actor
 
 
 class ProcessKind(models.TextChoices):
@@ -15,6 +19,9 @@ class ProcessKind(models.TextChoices):
 
 
 class ProcessQuerySet(models.QuerySet["Process"]):
+    def visible_to(self, actor: "Actor") -> "ProcessQuerySet":
+        return self if actor.may("nhi.view_process") else self.none()
+
     def seen_since(self, moment: datetime) -> "ProcessQuerySet":
         return self.filter(seen_at__gte=moment)
 

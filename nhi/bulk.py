@@ -1,6 +1,6 @@
 """Giving one agent many tools at once: by list, by server or by pattern; each item with its own result."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -10,7 +10,7 @@ from common.errors import Invalid
 from nhi import capabilities, grants
 from nhi.access import ItemResult, attempt
 from nhi.actors import Actor
-from nhi.choices import Kind
+from nhi.choices import Kind, State
 from nhi.models import Identity, ToolPermission
 from nhi.models.identities import IdentityQuerySet
 
@@ -71,10 +71,20 @@ def give_tools(
 
 def preview(*, actor: Actor, agent: Identity, selection: Selection) -> Preview:
     """What `give_tools` would do now, without doing it."""
+    return preview_each(actor=actor, agents=[agent], selection=selection)[0]
+
+
+def preview_each(*, actor: Actor, agents: Sequence[Identity], selection: Selection) -> list[Preview]:
+    """A preview for each agent, in as many queries as for one."""
     tools, unknown = select(actor, selection)
-    held = set(ToolPermission.objects.live().filter(agent=agent, tool__in=tools).values_list("tool_id", flat=True))
-    usable = set(Identity.objects.usable().filter(pk__in=[tool.pk for tool in tools]).values_list("pk", flat=True))
-    return Preview([_foreseen(tool, held, usable) for tool in tools] + [_unknown(tool_id) for tool_id in unknown])
+    held = ToolPermission.objects.live().filter(agent__in=agents, tool__in=tools).values_list("agent_id", "tool_id")
+    pairs = set(held)
+    both = [identity.pk for identity in (*agents, *tools)]
+    usable = set(Identity.objects.usable().filter(pk__in=both).values_list("pk", flat=True))
+    return [
+        Preview([_foreseen(agent, tool, pairs, usable) for tool in tools] + [_unknown(tool_id) for tool_id in unknown])
+        for agent in agents
+    ]
 
 
 def select(actor: Actor, selection: Selection) -> tuple[list[Identity], list[UUID]]:
@@ -114,12 +124,14 @@ def _bounded(rows: IdentityQuerySet, field: str) -> list[Identity]:
     return tools
 
 
-def _foreseen(tool: Identity, held: set[UUID], usable: set[UUID]) -> ItemResult:
-    if tool.pk in held:
-        return ItemResult("exists", "tool", tool.name, tool.pk, error_code="duplicate", message="Given already.")
-    if tool.pk not in usable:
-        said = f"{tool.name} is {tool.state}." if tool.state != "active" else f"{tool.name} has expired."
+def _foreseen(agent: Identity, tool: Identity, held: set[tuple[UUID, UUID]], usable: set[UUID]) -> ItemResult:
+    unusable = next((identity for identity in (agent, tool) if identity.pk not in usable), None)
+    if unusable is not None:
+        said = f"is {unusable.state}" if unusable.state != State.ACTIVE else "has expired"
+        said = f"{unusable.name} {said}."
         return ItemResult("refused", "tool", tool.name, tool.pk, error_code="invalid", message=said)
+    if (agent.pk, tool.pk) in held:
+        return ItemResult("exists", "tool", tool.name, tool.pk, error_code="duplicate", message="Given already.")
     return ItemResult("created", "tool", tool.name, tool.pk)
 
 

@@ -20,6 +20,8 @@ class Explanation:
     target: Party
     #: What would make it pass: one sentence for each check that fails.
     would_pass: tuple[str, ...]
+    #: Every other grant and role that covers the target, ended ones too.
+    also: tuple[Match, ...] = ()
 
     @property
     def checks(self) -> tuple[Check, ...]:
@@ -51,7 +53,9 @@ def explain(
     assert loaded.target is not None
     wanted = Action("call", parameters, action)
     decision = decisions.decide(loaded.caller, wanted, loaded.target, loaded.facts)
-    return Explanation(decision, loaded.caller, loaded.target, _remedies(decision, loaded.caller, loaded.target))
+    would_pass = _remedies(decision, loaded.caller, loaded.target)
+    also = tuple(match for match in loaded.facts.matches if match != decision.match)
+    return Explanation(decision, loaded.caller, loaded.target, would_pass, also)
 
 
 def _remedies(decision: Decision, caller: Party, target: Party) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ import venv
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-VENV = ROOT / ".venv"
+VENV = (ROOT / ".venv").resolve()
 PYTHON = VENV / "bin" / "python"
 BOOTSTRAP = ROOT / "requirements" / "bootstrap.txt"
 
@@ -25,13 +25,33 @@ def main(name: str) -> None:
     requirements = ROOT / "requirements" / f"{name}.txt"
     wanted = hashlib.sha256(requirements.read_bytes() + BOOTSTRAP.read_bytes()).hexdigest()
     stamp = VENV / f"installed-{name}"
-    if stamp.exists() and stamp.read_text() == wanted:
+    if usable() and stamp.exists() and stamp.read_text() == wanted:
         return
     print(f"Installing {requirements.relative_to(ROOT)} into .venv ...", file=sys.stderr, flush=True)
-    if not PYTHON.exists():
-        venv.create(VENV, with_pip=True, symlinks=True)
+    if not usable():
+        make()
     install(requirements)
     stamp.write_text(wanted)
+
+
+def usable() -> bool:
+    """Whether the environment is there, of this Python's version, and where it was made."""
+    home = VENV / "made-by"
+    return PYTHON.exists() and home.exists() and home.read_text() == maker()
+
+
+def maker() -> str:
+    return f"{sys.version_info.major}.{sys.version_info.minor} in {VENV}"
+
+
+def make() -> None:
+    try:
+        venv.create(VENV, clear=True, with_pip=True, symlinks=True)
+    except subprocess.CalledProcessError:
+        sys.exit(
+            "Python could not make .venv. On Debian its module for that is a package: apt-get install python3-venv"
+        )
+    (VENV / "made-by").write_text(maker())
 
 
 def install(requirements: Path) -> None:

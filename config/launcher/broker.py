@@ -18,7 +18,7 @@ def command(data: Path, socket: Path) -> list[str]:
     ]
 
 
-def answers(socket: Path) -> bool:
+def answers(socket: Path | None) -> bool:
     try:
         with Redis(unix_socket_path=str(socket), socket_timeout=1) as client:
             return bool(client.ping())

@@ -1,5 +1,6 @@
 """Keep a set of processes running until a signal says stop; then end them in order and leave nothing behind."""
 
+import math
 import os
 import select
 import signal
@@ -45,11 +46,20 @@ class House:
             child.rotate()
             child.start()
 
-    def watch(self, done: Callable[[], bool] = lambda: False, every: float = LOOK_AT_LOGS_EVERY) -> None:
-        """Restart what dies, until `done` (asked at least `every` seconds) or a stop signal."""
-        while not self.stops and not done():
+    def watch(
+        self,
+        done: Callable[[], bool] = lambda: False,
+        every: float = LOOK_AT_LOGS_EVERY,
+        longest: float = math.inf,
+    ) -> bool:
+        """Restart what dies until `done`, asked every so often; False when a stop signal or the deadline came first."""
+        deadline = time.monotonic() + longest
+        while not self.stops and time.monotonic() < deadline:
+            if done():
+                return True
             self._mend()
             self._wait(every)
+        return False
 
     def stop(self) -> None:
         """End everything; a second signal, or too long a wait, ends it at once."""

@@ -17,6 +17,7 @@ from config.launcher.house import House
 from nhi import processes
 
 Say = Callable[[str], None]
+PATIENCE = 30.0
 
 
 class PortTaken(Exception):
@@ -26,7 +27,10 @@ class PortTaken(Exception):
 def run(*, address: str, say: Say, greet: Callable[[], None]) -> None:
     """Start every process, call `greet` once all are ready, and stay until a signal says stop."""
     with closing(listen(address)) as listener, prepared(listener.fileno(), say) as house:
-        house.watch(partial(ready, address, listener.getsockname()[1]), every=0.1)
+        reached = partial(ready, address, settings.PORT)
+        if not house.watch(reached, every=0.1, longest=PATIENCE):
+            say(f"Not ready after {PATIENCE:.0f} s; going on. What is missing: {settings.PUBLIC_URL}/readyz")
+            house.watch(reached, every=1)
         if not house.stops:
             greet()
         house.watch()
@@ -47,8 +51,8 @@ def prepared(listener: int, say: Say) -> Iterator[House]:
     with house.listening():
         try:
             house.start(valkey)
-            if settings.VALKEY_SOCKET:
-                house.watch(partial(broker.answers, settings.VALKEY_SOCKET), every=0.02)
+            answers = partial(broker.answers, settings.VALKEY_SOCKET)
+            if valkey and house.watch(answers, every=0.02):
                 broker.requeue(app)
             for children in reversed(others):
                 house.start(children)

@@ -185,7 +185,7 @@ def _target_known(question: Question) -> Check:
     if question.action.verb == "know_itself":
         return Check("target_known", "skip", message="The caller asks about itself.")
     if question.target is None or question.subject is None:
-        return Check("target_known", "fail", "no_grant", "The caller has no grant and no role that covers this.")
+        return Check("target_known", "fail", "no_grant", NOTHING_COVERS)
     return Check("target_known", "pass", message=f"{question.target.name} is registered.")
 
 
@@ -284,6 +284,7 @@ CHECKS: tuple[tuple[str, Callable[[Question], Check]], ...] = (
 )
 #: What one grant may fail where another passes.
 LIMITS: tuple[Callable[[Question], Check], ...] = (_arguments, _actions, _approval, _budget)
+NOTHING_COVERS = "The caller has no grant and no role that covers this."
 CREDENTIAL_SAYS = {
     "credential_unknown": "This token is not known.",
     "credential_revoked": "This credential was revoked.",
@@ -301,8 +302,8 @@ def _named(match: Match) -> str:
 
 
 def _nothing_covers(question: Question) -> str:
-    assert question.subject is not None  # the check before this one
-    assert question.target is not None
+    if question.subject is None or question.target is None:
+        return NOTHING_COVERS
     caller, target = question.subject.name, question.target.name
     roles = " and no role that covers it" if question.target.kind == Kind.TOOL else ""
     return f"{caller} has no grant for {target}{roles}."

@@ -6,12 +6,12 @@ revoke reads the revoked row.
 
 import json
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from django.db.models import F, OuterRef, Q, QuerySet, Subquery
-from django.db.models.functions import JSONObject, Now
+from django.db.models import DateTimeField, F, OuterRef, Q, QuerySet, Subquery, Value
+from django.db.models.functions import Coalesce, Greatest, JSONObject, Least, Now, NullIf
 
 from common import clock
 from common.ids import uuid7
@@ -23,7 +23,8 @@ from nhi.models import Credential, Identity, NhiPermission, RoleAssignment, Tool
 PARTY = ("id", "kind", "name", "state", "expires_at", "capability")
 ENDS = {"id": "id", "expires_at": "expires_at", "revoked_at": "revoked_at"}
 TERMS = {**ENDS, "name": "granted_by_name", "max_calls_per_hour": "max_calls_per_hour"}
-ROLE_TERMS = {**ENDS, "name": "role__name"}
+ROLE_TERMS = {**ENDS, "revoked_at": "closed", "name": "role__name"}
+NEVER = Value(datetime(9999, 1, 1, tzinfo=UTC), DateTimeField())
 
 
 @dataclass(frozen=True)
@@ -102,14 +103,26 @@ def _between(caller: OuterRef, target_id: UUID, kind: PermissionType) -> Any:
 
 
 def _covering(caller: OuterRef, target: QuerySet[Identity]) -> Any:
-    """Assignments of the caller's whose role has a pattern for the target's capability; live and longest first."""
-    capability = Subquery(target.filter(kind=Kind.TOOL).values("capability"))
-    held = RoleAssignment.objects.filter(identity=caller).annotate(wanted=capability)
-    effective = Q(role__capabilities__removed_at=None, role__capabilities__approved_at__isnull=False)
+    """Assignments through which the caller holds or held the target; live and longest first.
+
+    It was held when assignment, pattern and tool were there at one time: a role that ended before the tool came says
+    nothing about it.
+    """
+    tool = target.filter(kind=Kind.TOOL)
+    held = RoleAssignment.objects.filter(identity=caller).annotate(wanted=Subquery(tool.values("capability")))
     exact = Q(role__capabilities__prefix=None, role__capabilities__pattern=F("wanted"))
     wide = Q(role__capabilities__prefix__isnull=False, wanted__startswith=F("role__capabilities__prefix"))
-    covering = held.filter(effective, exact | wide)
-    return covering.order_by(F("revoked_at").desc(nulls_first=True), F("expires_at").desc(nulls_first=True))
+    covering = held.filter(exact | wide, role__capabilities__approved_at__isnull=False).annotate(
+        began=Greatest("created_at", "role__capabilities__approved_at", Subquery(tool.values("created_at"))),
+        ended=Least(_or_never("revoked_at"), _or_never("role__capabilities__removed_at")),
+        closed=NullIf("ended", NEVER),
+    )
+    at_one_time = covering.filter(began__lt=Least("ended", _or_never("expires_at")))
+    return at_one_time.order_by("-ended", F("expires_at").desc(nulls_first=True))
+
+
+def _or_never(column: str) -> Coalesce:
+    return Coalesce(column, NEVER)
 
 
 def _matches(row: Any, now: datetime) -> tuple[Match, ...]:

@@ -32,6 +32,7 @@ SOURCES = {
     "other network": "198.51.100.1",
     "no address": "",
 }
+NETWORKS = ["192.0.2.0/24", "2001:db8::/32"]
 AUDIENCE, OTHER_AUDIENCE = "https://gatehouse.example/mcp", "https://elsewhere.example/"
 
 
@@ -142,11 +143,9 @@ def _credential(on: Stage, case: Case, caller: Identity | None, user: User | Non
     state = next((word for word in words if word in {"rotated", "revoked", "expired", "closed after its end"}), "live")
     made = tokens.make("usr" if user else "svc" if case.calling.kind == "service account" else "agt")
     times = {"expires_at": on.now + LONG_AGO, **_times(on, state)}
-    networks = (
-        ["192.0.2.0/24", "2001:db8::/32"] if any("network" in word or "address" in word for word in words) else []
-    )
+    narrowed = any("network" in word or "address" in word for word in words)
     row = Credential(
-        identity=caller, user=user, public_id=made.public_id, digest=made.digest, allowed_networks=networks,
+        identity=caller, user=user, public_id=made.public_id, digest=made.digest, allowed_networks=NETWORKS if narrowed else [],
         created_by_name="table", **times,
     )  # fmt: skip
     if "unknown" not in words:

@@ -35,6 +35,15 @@ class Invalid(GatehouseError):
         return cls(message, fields=[FieldError(name, message)])
 
 
+class TooLarge(GatehouseError):
+    """More than `limit` bytes were sent."""
+
+    code = "too_large"
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"More than {limit} bytes were sent; that is the most.", details={"limit": limit})
+
+
 class NotFound(GatehouseError):
     """Unknown, or not visible to who asks: the same answer for both."""
 

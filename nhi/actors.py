@@ -51,10 +51,10 @@ def person(user: User, *, credential_id: UUID | None = None) -> Actor:
     return Actor(ActorKind.USER, user.pk, user.username, rights, user.is_superuser, credential_id)
 
 
-def identity(row: Identity, *, credential_id: UUID | None = None) -> Actor:
-    """Service accounts may hold console roles; agents and tools never do."""
+def identity(row: Identity, *, credential_id: UUID | None = None, narrowed: bool = False) -> Actor:
+    """Service accounts may hold console roles; agents, tools and tokens narrowed to a scope of tools never do."""
     rights: frozenset[str] = frozenset()
-    if row.kind == Kind.SERVICE_ACCOUNT:
+    if row.kind == Kind.SERVICE_ACCOUNT and not narrowed:
         held = Permission.objects.filter(group__service_accounts=row).select_related("content_type")
         rights = _bounded(f"{right.content_type.app_label}.{right.codename}" for right in held)
     return Actor(ActorKind.IDENTITY, row.pk, row.name, rights, credential_id=credential_id)

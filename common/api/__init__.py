@@ -1,0 +1,1 @@
+"""What every REST path shares: reading, answering, refusing, describing itself."""

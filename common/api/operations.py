@@ -1,0 +1,127 @@
+"""One verb of one path, declared beside its code: what it takes, what it gives, who may.
+
+The declaration reads the body, checks the right, writes the answer and describes itself to the schema, so that what is
+documented is what runs. The first line of a handler's docstring is its summary, the rest its description.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import wraps
+from inspect import cleandoc
+from typing import Any, Literal, Protocol
+
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from common.api import pages
+from common.api.shapes import Filters, Input, Shape
+
+Handler = Callable[..., Any]
+
+
+class Asked(Protocol):
+    """What a view offers its operations."""
+
+    request: Request
+
+    def require(self, operation: "Operation") -> None: ...
+
+
+@dataclass(frozen=True)
+class Operation:
+    name: str
+    summary: str
+    description: str
+    gives: type[Shape]
+    takes: type[Input] | None = None
+    partial: bool = False
+    filters: type[Filters] | None = None
+    paged: Literal["", "offset", "cursor"] = ""
+    status: int = 200
+    #: The right that the caller needs before anything is read; empty where the verb alone can tell.
+    needs: str = ""
+    #: Refusals beyond those that every path can give.
+    refusals: tuple[int, ...] = field(default=())
+    #: Whether a caller who only reads may use it although it is not a GET.
+    reads: bool = False
+
+
+def operation(
+    *,
+    gives: type[Shape],
+    takes: type[Input] | None = None,
+    partial: bool = False,
+    status: int = 200,
+    needs: str = "",
+    refusals: tuple[int, ...] = (),
+    reads: bool = False,
+    name: str = "",
+) -> Callable[[Handler], Handler]:
+    """A verb that takes a body or nothing and gives one object."""
+
+    def mark(method: Handler) -> Handler:
+        summary, description = said(method)
+        declared = Operation(
+            name, summary, description, gives, takes, partial, None, "", status, needs, refusals, reads
+        )
+
+        def answer(view: Any, request: Request) -> Response:
+            given = () if takes is None else (read(takes, request.data, partial=partial),)
+            return Response(gives(method(view, *given)).data, status=status)
+
+        return _handler(method, declared, answer)
+
+    return mark
+
+
+def listing(
+    *,
+    of: type[Shape],
+    filters: type[Filters] = Filters,
+    needs: str = "",
+    paged: Literal["offset", "cursor"] = "offset",
+    name: str = "",
+) -> Callable[[Handler], Handler]:
+    """A GET whose method returns a queryset; it is given what the query's filters said."""
+    turn = pages.by_offset if paged == "offset" else pages.by_cursor
+
+    def mark(method: Handler) -> Handler:
+        summary, description = said(method)
+        declared = Operation(name, summary, description, of, filters=filters, paged=paged, needs=needs, refusals=(400,))
+
+        def answer(view: Any, request: Request) -> Response:
+            query = request.query_params.dict()
+            rows = method(view, read(filters, query))
+            return Response(turn(rows, query, of, pages.key_of(request.path)))
+
+        return _handler(method, declared, answer)
+
+    return mark
+
+
+def of_handler(handler: Any) -> Operation | None:
+    """The declaration of a view's method, if it has one."""
+    found = getattr(handler, "operation", None)
+    return found if isinstance(found, Operation) else None
+
+
+def read(kind: type[serializers.Serializer[Any]], data: Any, *, partial: bool = False) -> dict[str, Any]:
+    given = kind(data=data, partial=partial)
+    given.is_valid(raise_exception=True)
+    return dict(given.validated_data)
+
+
+def said(method: Handler) -> tuple[str, str]:
+    summary, _, description = cleandoc(method.__doc__ or "").partition("\n")
+    return summary.rstrip("."), description.strip()
+
+
+def _handler(method: Handler, declared: Operation, answer: Callable[[Any, Request], Response]) -> Handler:
+    @wraps(method)
+    def handler(view: Asked, request: Request, **_path: Any) -> Response:
+        view.require(declared)
+        return answer(view, request)
+
+    handler.operation = declared  # type: ignore[attr-defined]  # read back by `of_handler`
+    return handler

@@ -1,0 +1,89 @@
+"""Lists by pages, logs by cursors. The key that holds the rows is the path's last segment, in snake case."""
+
+import base64
+import binascii
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Q, QuerySet
+from rest_framework import serializers
+
+from common import crypto
+from common.errors import Invalid
+
+DEFAULT, MOST = 20, 100
+#: Further than any list reaches, and still a number that every database takes.
+FURTHEST = 2**31
+LABEL = "cursor"
+
+
+class Page(serializers.Serializer[Any]):
+    limit = serializers.IntegerField(
+        min_value=1, default=DEFAULT, help_text=f"At most {MOST}; a larger one means {MOST}."
+    )
+    offset = serializers.IntegerField(min_value=0, default=0)
+
+
+class CursorPage(serializers.Serializer[Any]):
+    limit = serializers.IntegerField(
+        min_value=1, default=DEFAULT, help_text=f"At most {MOST}; a larger one means {MOST}."
+    )
+    cursor = serializers.CharField(required=False, help_text="`next_cursor` of the page before.")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a page of a log ended."""
+
+    at: datetime
+    id: UUID
+
+
+def key_of(path: str) -> str:
+    return path.rstrip("/").rsplit("/", 1)[-1].replace("-", "_")
+
+
+def by_offset(rows: QuerySet[Any], query: Any, shape: Any, key: str) -> dict[str, Any]:
+    asked = _read(Page, query)
+    limit, offset = min(asked["limit"], MOST), min(asked["offset"], FURTHEST)
+    page = rows[offset : offset + limit]
+    return {key: shape(page, many=True).data, "total": rows.count(), "limit": limit, "offset": offset}
+
+
+def by_cursor(rows: QuerySet[Any], query: Any, shape: Any, key: str) -> dict[str, Any]:
+    """Newest first, by (at, id): however far back, a page costs the same, and no count is made."""
+    asked = _read(CursorPage, query)
+    limit = min(asked["limit"], MOST)
+    if "cursor" in asked:
+        place = _place(asked["cursor"])
+        before = Q(at__lt=place.at) | Q(at=place.at, id__lt=place.id)
+        rows = rows.filter(before, at__lte=place.at)
+    page = list(rows.order_by("-at", "-id")[: limit + 1])
+    more = len(page) > limit
+    page = page[:limit]
+    return {key: shape(page, many=True).data, "next_cursor": _cursor(page[-1]) if more else None}
+
+
+def _read(kind: type[serializers.Serializer[Any]], query: Any) -> dict[str, Any]:
+    asked = kind(data=query)
+    asked.is_valid(raise_exception=True)
+    return dict(asked.validated_data)
+
+
+def _cursor(row: Any) -> str:
+    text = f"{row.at.isoformat()}|{row.pk}".encode()
+    return base64.urlsafe_b64encode(crypto.sign(LABEL, text)[:12] + text).decode().rstrip("=")
+
+
+def _place(cursor: str) -> Place:
+    """Signed, so that what we read back is what we wrote and not a question of somebody's own."""
+    try:
+        raw = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
+        if crypto.same(crypto.sign(LABEL, raw[12:])[:12], raw[:12]):
+            at, _, pk = raw[12:].decode().partition("|")
+            return Place(datetime.fromisoformat(at), UUID(pk))
+    except (binascii.Error, ValueError):
+        pass
+    raise Invalid.field("cursor", "This is no cursor of ours; leave it out to begin with the newest.")

@@ -1,0 +1,21 @@
+"""Every path of the REST API, its description, and the token endpoint."""
+
+from django.urls import include, path, re_path
+
+from common.api import documentation
+from nhi import oauth
+from nhi.api import oauth as endpoints
+from nhi.api import openapi  # noqa: F401 - its classes register themselves
+from nhi.api.views import NoSuchPath
+
+urlpatterns = [
+    path("api/nhi/", include("nhi.api.urls")),
+    path("oauth/token", endpoints.Token.as_view()),
+    path(".well-known/oauth-authorization-server", endpoints.ServerMetadata.as_view()),
+    path(oauth.METADATA[1:], endpoints.ResourceMetadata.as_view()),
+    path(oauth.REST_METADATA[1:], endpoints.ResourceMetadata.as_view()),
+    path("api/schema/", documentation.schema),
+    path("api/docs/", documentation.swagger),
+    path("api/redoc/", documentation.redoc),
+    re_path("^api/", NoSuchPath.as_view()),
+]

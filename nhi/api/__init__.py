@@ -1,0 +1,1 @@
+"""REST: paths translate, verbs decide. What the paths answer is in `docs/reference/rest.md` and in the schema."""

@@ -1,0 +1,67 @@
+"""Who calls: an identity or a person by token, a person by the console's session."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings
+from rest_framework.authentication import BaseAuthentication, SessionAuthentication
+from rest_framework.exceptions import PermissionDenied
+from rest_framework.request import Request
+
+from common.errors import NotAllowed
+from nhi import actors, authentication, oauth, tokens
+from nhi.actors import Actor
+from nhi.authentication import Unauthenticated
+from nhi.facts import Loaded
+
+
+@dataclass(frozen=True)
+class Caller:
+    """`request.user` of every authenticated request."""
+
+    actor: Actor
+    #: What the token's query found, and the token; a person at the console shows none.
+    loaded: Loaded | None = None
+    shown: tokens.Parsed | None = None
+
+    is_authenticated = True
+
+
+class CsrfFailed(NotAllowed):
+    """A session alone does not prove that its owner sent this."""
+
+    code = "csrf_failed"
+
+
+class BearerAuthentication(BaseAuthentication):
+    """Any `Authorization` header is an attempt with a token: then cookies are not looked at."""
+
+    def authenticate(self, request: Request) -> tuple[Caller, None] | None:
+        header = request.META.get("HTTP_AUTHORIZATION")
+        if header is None:
+            return None
+        scheme, _, token = header.strip().partition(" ")
+        if scheme.lower() != "bearer":
+            raise Unauthenticated("malformed", "Send the token as Authorization: Bearer nhi_….")
+        found = authentication.authenticate(token.strip(), audience=oauth.rest_resource())
+        return Caller(found.actor, found.loaded, tokens.parse(token.strip())), None
+
+    def authenticate_header(self, request: Request) -> str:
+        """RFC 6750, with the way to the metadata of RFC 9728."""
+        refused = 'error="invalid_token", ' if "HTTP_AUTHORIZATION" in request.META else ""
+        return f'Bearer {refused}resource_metadata="{settings.PUBLIC_URL}{oauth.REST_METADATA}"'
+
+
+class ConsoleSession(SessionAuthentication):
+    """A person who is signed in to the console; unsafe verbs need the CSRF token too."""
+
+    def authenticate(self, request: Request) -> Any:
+        found = super().authenticate(request)
+        return None if found is None else (Caller(actors.person(found[0])), None)
+
+    def enforce_csrf(self, request: Request) -> None:
+        try:
+            super().enforce_csrf(request)
+        except PermissionDenied as error:
+            said = "The CSRF token is missing or wrong: send the cookie's value as X-CSRFToken."
+            raise CsrfFailed(said) from error

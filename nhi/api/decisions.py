@@ -1,0 +1,37 @@
+"""Asking: an identity for itself, a person about two identities."""
+
+from typing import Any
+
+from common.api.operations import operation
+from nhi import asking, explain, oauth
+from nhi.api.shapes.decisions import DecisionShape, ExplanationShape, Question, Wish
+from nhi.api.views import ApiView
+from nhi.decisions import Decision
+from nhi.explain import Explanation
+
+
+class Check(ApiView):
+    @operation(takes=Wish, gives=DecisionShape, reads=True)
+    def post(self, given: dict[str, Any]) -> Decision:
+        """Ask whether the caller may call a target
+
+        Decided like a call, on record, and free of charge. For identities: people get a 403 and use explain. A target
+        that does not exist and one that was never held get the same answer, `no_grant`."""
+        return asking.check(
+            actor=self.actor,
+            shown=self.caller.shown,
+            audience=oauth.rest_resource(),
+            target_id=given["target_id"],
+            parameters=given.get("parameters"),
+            action=given.get("action"),
+        )
+
+
+class Explain(ApiView):
+    @operation(takes=Question, gives=ExplanationShape, reads=True, refusals=(404,))
+    def post(self, given: dict[str, Any]) -> Explanation:
+        """Explain why a caller may or may not call a target
+
+        Every check in its order with its verdict, and what would make it pass. Who cannot see both of them gets a
+        404."""
+        return explain.explain(actor=self.actor, **given)

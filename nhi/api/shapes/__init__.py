@@ -1,0 +1,1 @@
+"""What goes in and out of the paths, a module a subject."""

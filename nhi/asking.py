@@ -1,0 +1,55 @@
+"""An identity asks whether it may call something: decided like a call, on record, free of charge."""
+
+import hashlib
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+
+from common import canonical, context
+from common.errors import NotAllowed
+from nhi import decisions, facts, tokens
+from nhi.actors import Actor
+from nhi.decisions import Action, Decision
+from nhi.record import events
+
+
+class OnlyIdentitiesAsk(NotAllowed):
+    """A person is never the caller of a tool."""
+
+    code = "identities_only"
+
+
+def check(
+    *, actor: Actor, shown: tokens.Parsed | None, audience: str, target_id: UUID, parameters: Any, action: str | None
+) -> Decision:
+    """May the bearer of `shown` call the target? What was never held and what does not exist get the same answer."""
+    if shown is None or actor.is_person:
+        raise OnlyIdentitiesAsk("Only an identity asks for itself; people ask why with decisions/explain.")
+    loaded = facts.for_token(shown, context.current().source, target_id, audience=audience)
+    decision = decisions.decide(loaded.caller, Action("call", parameters, action), loaded.target, loaded.facts)
+    # The caller can read its own events: only what it held once is named there.
+    held = loaded.target is not None and decision.match is not None
+    with transaction.atomic():
+        events.write(
+            "decision.checked",
+            actor=actor,
+            subject_kind="identity",
+            subject_id=target_id,
+            subject_name=loaded.target.name if held and loaded.target else "",
+            details=_said(decision, parameters, action),
+        )
+    return decision
+
+
+def _said(decision: Decision, parameters: Any, action: str | None) -> dict[str, Any]:
+    match = decision.match
+    return {
+        "decision": decision.verdict,
+        "reason": decision.reason,
+        "decision_id": str(decision.id),
+        "decided_at": decision.decided_at.isoformat(),
+        "matched": {"kind": match.kind, "id": str(match.id), "name": match.name} if match else None,
+        "action": action,
+        "args_hash": hashlib.sha256(canonical.encode(parameters or {})).hexdigest(),
+    }

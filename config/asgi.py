@@ -5,8 +5,10 @@ from typing import Any
 
 from django.core.asgi import get_asgi_application
 
+from common.asgi import bounded
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
-django = get_asgi_application()
+django = bounded(get_asgi_application(), limit=1024 * 1024)
 
 # After the line above, which loads the models that this writes.
 from config.pulse import Pulse  # noqa: E402

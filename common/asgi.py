@@ -1,0 +1,55 @@
+"""Bodies, before anything of ours or of the framework's keeps them.
+
+Django writes a whole body to disk before it asks who sent it, and takes one that came in chunks, without a length, for
+an empty one. Here a body is read into memory up to a byte more than the limit, which is enough for a parser to refuse
+it, and given on with its length.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+Message = dict[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Application = Callable[[dict[str, Any], Receive, Any], Awaitable[None]]
+#: Read and thrown away, so that a client who is still sending hears the refusal; whoever sends more is cut off.
+DRAINED = 16 * 1024 * 1024
+
+
+def bounded(application: Application, *, limit: int) -> Application:
+    async def checked(scope: dict[str, Any], receive: Receive, send: Any) -> None:
+        if scope["type"] != "http":
+            await application(scope, receive, send)
+            return
+        body = await _read(receive, limit)
+        if body is not None:
+            await application(_with_length(scope, len(body)), _again(body, receive), send)
+
+    return checked
+
+
+async def _read(receive: Receive, limit: int) -> bytes | None:
+    """At most a byte more than `limit`; None when the client has gone."""
+    kept, seen, more = bytearray(), 0, True
+    while more and seen <= DRAINED:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
+        part = message.get("body", b"")
+        seen += len(part)
+        kept += part[: limit + 1 - len(kept)]
+        more = message.get("more_body", False)
+    return bytes(kept)
+
+
+def _with_length(scope: dict[str, Any], length: int) -> dict[str, Any]:
+    given = [(name, value) for name, value in scope["headers"] if name != b"content-length"]
+    return {**scope, "headers": [*given, (b"content-length", b"%d" % length)] if length else given}
+
+
+def _again(body: bytes, receive: Receive) -> Receive:
+    left = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def replay() -> Message:
+        return left.pop() if left else await receive()
+
+    return replay

@@ -6,6 +6,7 @@ import zoneinfo
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from allauth.mfa.models import Authenticator
 from django.contrib.auth.models import Group
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
@@ -37,9 +38,9 @@ def create(
     roles: Iterable[str] = (),
     superuser: bool = False,
     email: str = "",
-    password: str = "",
+    password: str | None = "",
 ) -> NewPerson:
-    """Add a person. Without a role they have no console."""
+    """Add a person. Without a role they have no console; with None for a password they sign in elsewhere."""
     actor.require("nhi.add_user", "add people")
     if superuser and not actor.is_superuser:
         actor.require("nhi.superuser", "add superusers")
@@ -48,9 +49,10 @@ def create(
     _check_username(problems, username)
     _check_roles(problems, wanted)
     problems.settle()
-    password = password or new_password()
     user = User(username=username, email=email, is_superuser=superuser, is_staff=superuser or bool(wanted))
-    check_password(password, user)
+    password = new_password() if password == "" else password
+    if password is not None:
+        check_password(password, user)
     user.set_password(password)
     try:
         with transaction.atomic():
@@ -61,7 +63,7 @@ def create(
         raise Duplicate(
             f"There is already a person {username}.", fields=[FieldError("username", "This name is taken.")]
         ) from error
-    return NewPerson(user, password)
+    return NewPerson(user, password or "")
 
 
 def set_roles(*, actor: Actor, user: User, roles: Iterable[str]) -> User:
@@ -133,6 +135,19 @@ def reactivate(*, actor: Actor, user: User, reason: str) -> User:
     return user
 
 
+def reset_second_factor(*, actor: Actor, user: User, reason: str) -> int:
+    """Remove someone's second factors and recovery codes, say when a phone is lost. Returns how many factors went."""
+    _require_change(actor, user, reason)
+    with transaction.atomic():
+        held = list(Authenticator.objects.select_for_update().filter(user=user))
+        factors = [row.type for row in held if row.type != Authenticator.Type.RECOVERY_CODES]
+        Authenticator.objects.filter(user=user).delete()
+        events.write(
+            "person.second_factor_reset", actor=actor, subject=user, before={"factors": factors}, reason=reason
+        )
+    return len(factors)
+
+
 def new_password() -> str:
     """Four groups of five: 119 bits, and readable from a terminal."""
     return "-".join("".join(secrets.choice(ALPHABET) for _ in range(5)) for _ in range(4))
@@ -148,7 +163,7 @@ def check_password(password: str, user: User) -> None:
 
 
 def _require_change(actor: Actor, user: User, reason: str) -> None:
-    actor.require("nhi.change_user", "deactivate or reactivate people")
+    actor.require("nhi.change_user", "change other people")
     problems = Problems()
     problems.reason(reason)
     problems.unless(actor.id != user.pk, "user", "Someone else must do this to your account.")

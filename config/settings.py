@@ -8,6 +8,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from common import keys, logs
 from config import environment as env
+from config import oidc
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 VERSION = "0.1.0"
@@ -47,6 +48,7 @@ INSTALLED_APPS = [
     "allauth.account",
     "allauth.mfa",
     "allauth.socialaccount",
+    "allauth.socialaccount.providers.openid_connect",
     "rest_framework",
     "django_filters",
     "drf_spectacular",
@@ -61,8 +63,8 @@ MIDDLEWARE = [
     "common.middleware.request_context",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "common.middleware.security_headers",
     "csp.middleware.CSPMiddleware",
+    "common.middleware.security_headers",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -70,6 +72,10 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "allauth.account.middleware.AccountMiddleware",
+    "nhi.middleware.Refusals",
+    "nhi.middleware.bounded_session",
+    "nhi.middleware.second_factor_first",
+    "nhi.middleware.auditors_only_read",
 ]
 ROOT_URLCONF = "config.urls"
 ASGI_APPLICATION = "config.asgi.application"
@@ -112,15 +118,42 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
     {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
 ]
+# One hasher: with two, the time that a refusal takes would tell which one a person's password was stored with.
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.PBKDF2PasswordHasher"]
 LOGIN_URL = "/admin/login/"
 LOGIN_REDIRECT_URL = "/admin/"
 LOGOUT_REDIRECT_URL = "/admin/login/"
+OIDC = oidc.from_environment()
+ACCOUNT_ADAPTER = "nhi.accounts.AccountAdapter"
+ACCOUNT_LOGIN_METHODS = {"username"}
+ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*", "password2*"]
+ACCOUNT_EMAIL_VERIFICATION = "none"
+ACCOUNT_UNIQUE_EMAIL = False
+# Ours is in the database (nhi.sign_in_guard): allauth's counters live in one process and vanish with its cache.
+ACCOUNT_RATE_LIMITS = MFA_RATE_LIMITS = False
+MFA_ADAPTER = "nhi.accounts.FactorAdapter"
+MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
+MFA_PASSKEY_LOGIN_ENABLED = True
+MFA_ALLOW_UNVERIFIED_EMAIL = True
+MFA_RECOVERY_CODES_SHOW_ONCE = True
+MFA_TOTP_ISSUER = "Gatehouse"
+MFA_TOTP_TOLERANCE = 1
+MFA_FORMS = {
+    "authenticate": "nhi.views.factor_forms.CodeForm",
+    "reauthenticate": "nhi.views.factor_forms.ConfirmCodeForm",
+    "activate_totp": "nhi.views.factor_forms.AddTotpForm",
+}
+SOCIALACCOUNT_ADAPTER = "nhi.accounts.SingleSignOnAdapter"
+SOCIALACCOUNT_STORE_TOKENS = False
+SOCIALACCOUNT_PROVIDERS = {"openid_connect": {"APPS": [OIDC.app]}} if OIDC else {}
 
 # ── The browser ───────────────────────────────────────────────────────────────────────────────────────────────────
 SESSION_COOKIE_NAME = "__Host-gatehouse" if SECURE else "gatehouse"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_AGE = 8 * 3600
+SESSION_IDLE_SECONDS = 30 * 60
+CSRF_FAILURE_VIEW = "nhi.views.errors.csrf_failure"
 CSRF_COOKIE_NAME = "__Host-csrftoken" if SECURE else "csrftoken"
 # Whoever ends TLS redirects; here it would turn the probes of a private network away.
 SECURE_SSL_REDIRECT = False

@@ -8,5 +8,10 @@ urlpatterns = [
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
     path("metrics", metrics.metrics, name="metrics"),
+    path("admin/", include("nhi.views.urls")),
     path("", include("config.api")),
 ]
+handler400 = "nhi.views.errors.bad_request"
+handler403 = "nhi.views.errors.permission_denied"
+handler404 = "nhi.views.errors.page_not_found"
+handler500 = "nhi.views.errors.server_error"

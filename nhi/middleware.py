@@ -1,0 +1,133 @@
+"""What holds for every request of a person at the console, whichever page it is for."""
+
+from collections.abc import Callable
+from contextlib import suppress
+
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth import logout
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+
+from common.errors import GatehouseError, RecordUnavailable
+from nhi import actors, factors, sessions, sign_in
+from nhi.actors import Actor
+from nhi.models import User
+from nhi.record import events
+from nhi.views import errors
+
+GetResponse = Callable[[HttpRequest], HttpResponse]
+CONSOLE = "/admin/"
+#: Signing in and out, and one's own factors, password and profile: open to auditors too.
+OWN = tuple(
+    f"{CONSOLE}{page}/" for page in ("login", "logout", "session", "sign-in", "sso", "password_change", "profile")
+)
+#: The part of it that leads to a second factor.
+TOWARDS_FACTOR = tuple(f"{CONSOLE}{page}/" for page in ("login", "logout", "session", "sign-in"))
+SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
+#: The console fetches these behind a page; nobody opened them.
+PARTS = ("HX-Request", "X-Console-Part")
+POLL = "X-Console-Poll"
+
+
+def bounded_session(get_response: GetResponse) -> GetResponse:
+    """End a session that is idle or old. What a page asks in the background does not keep it alive."""
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        if sessions.has_person(request):
+            why = sessions.left(request).over
+            if why:
+                _end(request, why)
+            elif POLL not in request.headers and not _only_looks(request):
+                sessions.touch(request)
+        return get_response(request)
+
+    return middleware
+
+
+def second_factor_first(get_response: GetResponse) -> GetResponse:
+    """With REQUIRE_MFA, who has no second factor sets one up before anything else."""
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        if settings.REQUIRE_MFA and sessions.has_person(request) and not request.path.startswith(TOWARDS_FACTOR):
+            person = request.user
+            if person.is_authenticated and not request.path.startswith(settings.STATIC_URL) and not factors.has(person):
+                if request.path.startswith(CONSOLE):
+                    return redirect(reverse("mfa_index"))
+                text = f"Set up a second factor first, at {settings.PUBLIC_URL}{reverse('mfa_index')}."
+                return errors.answer(request, 403, text, reason="second_factor_required")
+        return get_response(request)
+
+    return middleware
+
+
+def auditors_only_read(get_response: GetResponse) -> GetResponse:
+    """An auditor changes nothing in the console, and each page they open is on record."""
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        if not (request.path.startswith(CONSOLE) and sessions.has_person(request) and request.user.is_authenticated):
+            return get_response(request)
+        actor = actors.person(request.user)
+        if not actor.only_reads:
+            return get_response(request)
+        if request.method not in SAFE and not request.path.startswith(OWN):
+            return errors.answer(request, 403, "Auditors read everything and change nothing.", reason="read_only")
+        response = get_response(request)
+        try:
+            if _is_page(request, response):
+                _opened(request, response, actor)
+        except RecordUnavailable as error:
+            return errors.of(request, error)
+        return response
+
+    return middleware
+
+
+class Refusals:
+    """A verb's refusal that no page has answered for itself becomes a plain page with the right status."""
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        return self.get_response(request)
+
+    def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
+        return errors.of(request, error) if isinstance(error, GatehouseError) else None
+
+
+def _end(request: HttpRequest, why: str) -> None:
+    person = request.user
+    logout(request)
+    messages.info(request, f"{why}. Sign in again to go on.")
+    # After the end: a record that cannot be written must not keep a session alive.
+    if isinstance(person, User):
+        with suppress(RecordUnavailable):
+            sign_in.signed_out(user=person, why=why)
+
+
+def _opened(request: HttpRequest, response: HttpResponse, actor: Actor) -> None:
+    events.write(
+        "page.opened",
+        actor=actor,
+        subject_kind="page",
+        subject_name=f"{_title(request, response)} ({request.path})",
+        details={"path": request.path, "query": request.META.get("QUERY_STRING", "")[:2000]},
+    )
+
+
+def _only_looks(request: HttpRequest) -> bool:
+    return request.method == "GET" and request.path == reverse("session")
+
+
+def _is_page(request: HttpRequest, response: HttpResponse) -> bool:
+    html = response.headers.get("Content-Type", "").startswith("text/html")
+    part = any(name in request.headers for name in PARTS)
+    return request.method == "GET" and response.status_code == 200 and html and not part
+
+
+def _title(request: HttpRequest, response: HttpResponse) -> str:
+    context = getattr(response, "context_data", None) or {}
+    match = request.resolver_match
+    return str(context.get("title") or (match.url_name if match else "") or "Page")

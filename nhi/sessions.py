@@ -1,0 +1,52 @@
+"""How long a console session lasts: eight hours at most, half an hour without anything done."""
+
+import time
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.contrib.auth import SESSION_KEY
+from django.http import HttpRequest
+
+from nhi.models import User
+
+STARTED, SEEN = "gatehouse_started", "gatehouse_seen"
+#: The time of the last request is written no more often than this: a page must not cost a write each.
+STEP = 30
+
+
+@dataclass(frozen=True)
+class Left:
+    """Whole seconds until the session ends by itself."""
+
+    idle: int
+    absolute: int
+
+    @property
+    def over(self) -> str:
+        if self.absolute <= 0:
+            return f"Ended {settings.SESSION_COOKIE_AGE // 3600} hours after signing in"
+        return f"Ended after {settings.SESSION_IDLE_SECONDS // 60} minutes without a request" if self.idle <= 0 else ""
+
+
+def left(request: HttpRequest) -> Left:
+    now = time.time()
+    started, seen = request.session.get(STARTED, now), request.session.get(SEEN, now)
+    return Left(int(seen + settings.SESSION_IDLE_SECONDS - now), int(started + settings.SESSION_COOKIE_AGE - now))
+
+
+def touch(request: HttpRequest) -> None:
+    now = time.time()
+    request.session.setdefault(STARTED, now)
+    if now - request.session.get(SEEN, 0) > STEP:
+        request.session[SEEN] = now
+
+
+def person(request: HttpRequest) -> User:
+    """Who is signed in, on a page that asks for it."""
+    assert isinstance(request.user, User)
+    return request.user
+
+
+def has_person(request: HttpRequest) -> bool:
+    """Whether there is a session with somebody in it, without asking the database who."""
+    return settings.SESSION_COOKIE_NAME in request.COOKIES and SESSION_KEY in request.session

@@ -1,0 +1,96 @@
+"""What an error looks like: one sentence, what to do next, the request's id, and nothing of how we are built."""
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import render
+from django.template.loader import render_to_string
+
+from common import context
+from common.errors import GatehouseError, Invalid, Limited, NotAllowed, NotFound, RecordUnavailable
+from nhi.models import User
+
+STATUS: dict[type[GatehouseError], int] = {
+    NotFound: 404,
+    NotAllowed: 403,
+    Invalid: 400,
+    Limited: 429,
+    RecordUnavailable: 503,
+}
+#: The status, as the title of a page and as the code of the API's envelope.
+TITLES = {
+    400: ("This request could not be read", "InvalidParameters"),
+    403: ("Not allowed", "Unauthorized"),
+    404: ("Nothing here", "NotFound"),
+    409: ("Nothing was changed", "Conflict"),
+    429: ("Too many tries", "RateLimitExceeded"),
+    500: ("Something broke here", "InternalError"),
+    502: ("No answer from single sign-on", "ExecutionFailed"),
+    503: ("Not recorded, so not done", "InternalError"),
+}
+NOT_PAGES = ("/api/", "/mcp", "/a2a/", "/agents/", "/oauth/", "/.well-known/")
+
+
+def answer(
+    request: HttpRequest, status: int, text: str, *, title: str = "", reason: str = "", **more: Any
+) -> HttpResponse:
+    """A plain page, or the API's envelope for who is not looking at pages."""
+    default_title, code = TITLES[status]
+    request_id = context.current().request_id
+    if request.path.startswith(NOT_PAGES) or "application/json" in request.headers.get("Accept", ""):
+        details = {"reason": reason} if reason else {}
+        body = {"error_code": code, "message": text, "details": details, "request_id": str(request_id)}
+        return plain(JsonResponse(body, status=status))
+    page = {"title": title or default_title, "text": text, "request_id": request_id, **more}
+    # Without the request: no error page may need a session, a person or a database.
+    return plain(HttpResponse(render_to_string("plain/error.html", page), status=status))
+
+
+def of(request: HttpRequest, error: GatehouseError) -> HttpResponse:
+    """The page for a refusal of a verb."""
+    status = next((number for kind, number in STATUS.items() if isinstance(error, kind)), 409)
+    response = answer(request, status, error.message, reason=error.code)
+    if isinstance(error, Limited):
+        response["Retry-After"] = str(error.retry_after)
+    return response
+
+
+def plain(response: HttpResponse) -> HttpResponse:
+    """Ours need neither inline styles nor evaluated scripts, so the console's looser policy is not for them."""
+    response.strict_content_policy = True  # type: ignore[attr-defined]  # read by common.middleware.security_headers
+    return response
+
+
+def no_console(request: HttpRequest, user: User) -> HttpResponse:
+    text = f"You are known here as {user.username}, but you have no console role. Ask a security admin for one."
+    return answer(request, 403, text, title="No console for you yet")
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    return answer(request, 400, "Check the address you typed, or go back and try again.")
+
+
+def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
+    return answer(request, 403, "Your role does not open this page.")
+
+
+def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    return answer(request, 404, "There is nothing here that you can see.")
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    return answer(
+        request, 500, "The request was not finished. Try again; if it stays so, tell an operator the id below."
+    )
+
+
+def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
+    text = (
+        "The page you sent is too old or came from elsewhere. Nothing was changed. Open it again and send it once more."
+    )
+    return answer(request, 403, text, title="This page has gone stale", reason="csrf")
+
+
+def page(request: HttpRequest, template: str, *, status: int = 200, **more: Any) -> HttpResponse:
+    """A plain page for a person."""
+    return plain(render(request, template, more, status=status))

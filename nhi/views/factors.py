@@ -1,0 +1,131 @@
+"""Second factors: shown after the password, added and removed under Settings. allauth's flows, our record.
+
+Each view writes its event in the transaction that changes the factor, so that neither is there without the other.
+"""
+
+from typing import Any
+
+from allauth.mfa.base.views import AuthenticateView, IndexView, ReauthenticateView
+from allauth.mfa.models import Authenticator
+from allauth.mfa.recovery_codes.views import GenerateRecoveryCodesView, ViewRecoveryCodesView
+from allauth.mfa.totp.views import ActivateTOTPView, DeactivateTOTPView
+from allauth.mfa.webauthn.views import (
+    AddWebAuthnView,
+    EditWebAuthnView,
+    LoginWebAuthnView,
+    ReauthenticateWebAuthnView,
+    RemoveWebAuthnView,
+)
+from allauth.socialaccount.models import SocialAccount
+from django.conf import settings
+from django.db import transaction
+from django.http import HttpResponse
+from django.urls import reverse_lazy
+from django.utils import timezone
+
+from nhi import factors
+from nhi.record import refusals
+from nhi.views import errors
+from nhi.views.factor_forms import waits
+
+# Every class below builds on allauth's, which has no types.
+
+
+class PlainView:
+    """A page without inline scripts or styles, under the strict policy."""
+
+    def dispatch(self, *args: Any, **kwargs: Any) -> Any:
+        return errors.plain(super().dispatch(*args, **kwargs))  # type: ignore[misc]  # mixed into allauth's views
+
+
+class Prove(PlainView, AuthenticateView):  # type: ignore[misc]
+    """The second step of signing in."""
+
+    def form_invalid(self, form: Any) -> HttpResponse:
+        return limited(super().form_invalid(form), form)
+
+
+class ConfirmByCode(PlainView, ReauthenticateView):  # type: ignore[misc]
+    def form_invalid(self, form: Any) -> HttpResponse:
+        return limited(super().form_invalid(form), form)
+
+
+class ConfirmByPasskey(PlainView, ReauthenticateWebAuthnView):  # type: ignore[misc]
+    pass
+
+
+class Overview(PlainView, IndexView):  # type: ignore[misc]
+    """Settings, Sign-in: what one signs in with."""
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        person = self.request.user
+        forced = settings.REQUIRE_MFA and not factors.has(person)
+        connected = list(SocialAccount.objects.filter(user=person)) if settings.OIDC else []
+        more = {"forced": forced, "oidc": settings.OIDC, "connected": connected, "title": "Sign-in"}
+        return {**super().get_context_data(**kwargs), **more}
+
+
+class AddTotp(PlainView, ActivateTOTPView):  # type: ignore[misc]
+    def form_valid(self, form: Any) -> HttpResponse:
+        with transaction.atomic():
+            response: HttpResponse = super().form_valid(form)
+            factors.added(user=self.request.user, kind=Authenticator.Type.TOTP)
+        return response
+
+
+class RemoveTotp(PlainView, DeactivateTOTPView):  # type: ignore[misc]
+    def form_valid(self, form: Any) -> HttpResponse:
+        with transaction.atomic():
+            response: HttpResponse = super().form_valid(form)
+            factors.removed(user=self.request.user, kind=Authenticator.Type.TOTP)
+        return response
+
+
+class AddPasskey(PlainView, AddWebAuthnView):  # type: ignore[misc]
+    def form_valid(self, form: Any) -> HttpResponse:
+        with transaction.atomic():
+            response: HttpResponse = super().form_valid(form)
+            factors.added(user=self.request.user, kind=Authenticator.Type.WEBAUTHN)
+        return response
+
+
+class RenamePasskey(PlainView, EditWebAuthnView):  # type: ignore[misc]
+    success_url = reverse_lazy("mfa_index")
+
+
+class RemovePasskey(PlainView, RemoveWebAuthnView):  # type: ignore[misc]
+    success_url = reverse_lazy("mfa_index")
+
+    def form_valid(self, form: Any) -> HttpResponse:
+        with transaction.atomic():
+            response: HttpResponse = super().form_valid(form)
+            factors.removed(user=self.request.user, kind=Authenticator.Type.WEBAUTHN)
+        return response
+
+
+class SignInByPasskey(LoginWebAuthnView):  # type: ignore[misc]
+    """Neither guarded nor locked: there is nothing to guess, and it lets in a person whose name a stranger locked."""
+
+    def form_invalid(self, form: Any) -> HttpResponse:
+        refusals.note("passkey", "passkey_refused", timezone.now())
+        response: HttpResponse = super().form_invalid(form)
+        return response
+
+
+class RecoveryCodes(PlainView, ViewRecoveryCodesView):  # type: ignore[misc]
+    pass
+
+
+class MakeRecoveryCodes(PlainView, GenerateRecoveryCodesView):  # type: ignore[misc]
+    def form_valid(self, form: Any) -> HttpResponse:
+        with transaction.atomic():
+            response: HttpResponse = super().form_valid(form)
+            factors.recovery_codes_made(user=self.request.user)
+        return response
+
+
+def limited(response: HttpResponse, form: Any) -> HttpResponse:
+    if seconds := waits(form):
+        response.status_code = 429
+        response["Retry-After"] = str(seconds)
+    return response

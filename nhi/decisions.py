@@ -137,7 +137,7 @@ def _decide(question: Question) -> Decision:
         reason, message = "self", "The caller asks about itself."
     elif match is not None:
         reason = "granted" if match.kind == "grant" else "role"
-        message = f"Allowed by {match.name}."
+        message = f"Allowed by the {match.kind} {match.name}."
     else:
         raise LookupError("a call passed every check without a grant or a role")
     return Decision(facts.decision_id, Verdict.ALLOW, reason, message, facts.decided_at, match, checks)

@@ -136,8 +136,9 @@ def _access_after(to: State) -> dict[str, Any]:
 
 def _illegal(identity: Identity, to: State) -> InvalidTransition:
     current = State(identity.state)
+    wish = "already" if to == current else f"and cannot become {to.label.lower()}"
     return InvalidTransition(
-        f"{identity.name} is {current.label.lower()} and cannot become {to.label.lower()}. Nothing was changed.",
+        f"{identity.name} is {current.label.lower()} {wish}. Nothing was changed.",
         details={"state": current, "allowed": sorted(TRANSITIONS[current])},
     )
 

@@ -2,6 +2,7 @@
 
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from django.conf import settings
 from django.db import models
@@ -88,6 +89,11 @@ class Credential(TimeBoxed):
 
     def __repr__(self) -> str:
         return f"<Credential {self.public_id}>"
+
+    @property
+    def sides(self) -> tuple[UUID | None, None]:
+        """Who holds it, for the record."""
+        return self.identity_id or self.user_id, None
 
     @property
     def overlaps(self) -> bool:

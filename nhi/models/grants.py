@@ -1,6 +1,7 @@
 """The three kinds of grant. None is ever deleted: a grant is revoked, and a new one is another row."""
 
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from django.conf import settings
 from django.db import models
@@ -26,6 +27,11 @@ class Grant(TimeBoxed):
 
     class Meta:
         abstract = True
+
+    @property
+    def sides(self) -> tuple[UUID, UUID]:
+        """Who holds it and what it leads to, for the record."""
+        raise LookupError(f"{type(self).__name__} does not name its sides")
 
 
 class ToolPermissionQuerySet(TimeBoxedQuerySet["ToolPermission"]):
@@ -65,6 +71,10 @@ class ToolPermission(Grant):
 
     def __str__(self) -> str:
         return f"{self.agent} → {self.tool}"
+
+    @property
+    def sides(self) -> tuple[UUID, UUID]:
+        return self.agent_id, self.tool_id
 
 
 class NhiPermissionQuerySet(TimeBoxedQuerySet["NhiPermission"]):
@@ -107,6 +117,10 @@ class NhiPermission(Grant):
     def __str__(self) -> str:
         return f"{self.source} → {self.target}"
 
+    @property
+    def sides(self) -> tuple[UUID, UUID]:
+        return self.source_id, self.target_id
+
 
 class UserPermissionQuerySet(TimeBoxedQuerySet["UserPermission"]):
     def visible_to(self, actor: "Actor") -> "UserPermissionQuerySet":
@@ -139,6 +153,10 @@ class UserPermission(Grant):
 
     def __str__(self) -> str:
         return f"{self.user} → {self.nhi}"
+
+    @property
+    def sides(self) -> tuple[UUID, UUID]:
+        return self.user_id, self.nhi_id
 
 
 AnyGrant = ToolPermission | NhiPermission | UserPermission

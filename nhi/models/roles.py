@@ -1,6 +1,7 @@
 """Roles: capability patterns under a name, held by identities."""
 
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from django.db import models
 from django.db.models import Q
@@ -105,3 +106,7 @@ class RoleAssignment(Grant):
 
     def __str__(self) -> str:
         return f"{self.identity} holds {self.role}"
+
+    @property
+    def sides(self) -> tuple[UUID, UUID]:
+        return self.identity_id, self.role_id

@@ -33,6 +33,7 @@ def write(
     """Append one event in the caller's transaction; when that fails, so does what it records."""
     assert event in EVENTS, event
     now = context.current()
+    holder_id, target_id = getattr(subject, "sides", (None, None))
     row = AuditEvent(
         event=event,
         actor_kind=actor.kind,
@@ -41,6 +42,8 @@ def write(
         subject_kind=subject_kind or (subject._meta.model_name or "" if subject else ""),
         subject_id=subject.pk if subject else subject_id,
         subject_name=_line(str(subject) if subject else subject_name, 400),
+        holder_id=holder_id,
+        target_id=target_id,
         before=redact(before) if before else None,
         after=redact(after) if after else None,
         details=redact(details or {}),

@@ -21,10 +21,11 @@ class AuditEventQuerySet(QuerySet["AuditEvent"]):
     def visible_to(self, actor: "Actor") -> "AuditEventQuerySet":
         if actor.may("nhi.view_auditevent"):
             return self
-        return self.filter(Q(actor_id=actor.id) | Q(subject_id=actor.id))
+        return self.filter(Q(actor_id=actor.id) | Q(subject_id=actor.id) | Q(holder_id=actor.id))
 
-    def about(self, subject_id: Any) -> "AuditEventQuerySet":
-        return self.filter(subject_id=subject_id)
+    def about(self, one: Any) -> "AuditEventQuerySet":
+        """What was done to it, and to grants and roles of which it is a side."""
+        return self.filter(Q(subject_id=one) | Q(holder_id=one) | Q(target_id=one))
 
     def update(self, **_kwargs: Any) -> NoReturn:
         raise AppendOnly("Audit events are never changed.")
@@ -47,6 +48,9 @@ class AuditEvent(models.Model):
     subject_kind = models.CharField(max_length=32, blank=True)
     subject_id = models.UUIDField(null=True)
     subject_name = models.CharField(max_length=400, blank=True)
+    #: The two sides of a grant or an assignment: who holds it, and what it leads to.
+    holder_id = models.UUIDField(null=True)
+    target_id = models.UUIDField(null=True)
     before = models.JSONField(null=True)
     after = models.JSONField(null=True)
     details = models.JSONField(default=dict)
@@ -68,6 +72,8 @@ class AuditEvent(models.Model):
         indexes = [
             models.Index(fields=["-at", "-id"], name="nhi_audit_event_by_time"),
             models.Index(fields=["subject_id", "-at", "-id"], name="nhi_audit_event_by_subject"),
+            models.Index(fields=["holder_id", "-at", "-id"], name="nhi_audit_event_by_holder"),
+            models.Index(fields=["target_id", "-at", "-id"], name="nhi_audit_event_by_target"),
             models.Index(fields=["actor_id", "-at", "-id"], name="nhi_audit_event_by_actor"),
             models.Index(fields=["event", "-at", "-id"], name="nhi_audit_event_by_event"),
             models.Index(fields=["request_id"], name="nhi_audit_event_by_request"),

@@ -1,14 +1,18 @@
 """Every path that Django answers."""
 
+from django.contrib import admin
 from django.urls import include, path
 
 from config import health, metrics
+from nhi.admin.home import Home
 
 urlpatterns = [
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
     path("metrics", metrics.metrics, name="metrics"),
     path("admin/", include("nhi.views.urls")),
+    path("admin/", admin.site.admin_view(Home.as_view())),
+    path("admin/", admin.site.urls),
     path("", include("config.api")),
 ]
 handler400 = "nhi.views.errors.bad_request"

@@ -1,0 +1,29 @@
+"""The person's own menu: each app adds pages about one's own account."""
+
+from dataclasses import dataclass
+
+from django.http import HttpRequest
+from django.urls import reverse
+
+
+@dataclass(frozen=True)
+class Entry:
+    title: str
+    icon: str
+    #: Name of the page's URL, with its namespace.
+    page: str
+
+    @property
+    def url(self) -> str:
+        return reverse(self.page)
+
+
+_entries = [Entry("Change password", "key", "admin:password_change")]
+
+
+def add(*entries: Entry) -> None:
+    _entries.extend(entries)
+
+
+def links(_request: HttpRequest) -> list[Entry]:
+    return list(_entries)

@@ -1,0 +1,133 @@
+"""Tone, icon and words of every state, in one table.
+
+Tones: good, busy, look, bad, still. Red means trouble, not "no": a denial is the gate at work, a revoke is an end on
+purpose. A test fails when a choice of a model has no row here.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+
+class Tone(StrEnum):
+    GOOD = "good"
+    BUSY = "busy"
+    LOOK = "look"
+    BAD = "bad"
+    STILL = "still"
+
+
+ICONS = {
+    Tone.GOOD: "check_circle",
+    Tone.BUSY: "sync",
+    Tone.LOOK: "warning",
+    Tone.BAD: "error",
+    Tone.STILL: "circle",
+}
+
+
+@dataclass(frozen=True)
+class Badge:
+    label: str
+    tone: Tone
+    icon: str = ""
+
+    @property
+    def symbol(self) -> str:
+        return self.icon or ICONS[self.tone]
+
+    def saying(self, label: str) -> "Badge":
+        """The same with words of the moment."""
+        return Badge(label, self.tone, self.icon)
+
+
+_good, _busy, _look, _bad, _still = Tone.GOOD, Tone.BUSY, Tone.LOOK, Tone.BAD, Tone.STILL
+
+#: By vocabulary, which is `<app>.<class of the choices>`, or a word for what a page derives.
+TABLE: dict[str, dict[str, Badge]] = {
+    "nhi.Kind": {
+        "agent": Badge("Agent", _still, "smart_toy"),
+        "service_account": Badge("Service account", _still, "manufacturing"),
+        "tool": Badge("Tool", _still, "build"),
+    },
+    "nhi.State": {
+        "active": Badge("Active", _good),
+        "inactive": Badge("Inactive", _still),
+        "suspended": Badge("Suspended", _look, "pause_circle"),
+        "deprecated": Badge("Deprecated", _look, "history"),
+        "archived": Badge("Archived", _still, "inventory_2"),
+        "expired": Badge("Expired", _bad, "event_busy"),
+    },
+    "nhi.GrantState": {
+        "live": Badge("Live", _good),
+        "expired": Badge("Expired", _still, "event_busy"),
+        "revoked": Badge("Revoked", _still, "block"),
+        "ends_soon": Badge("Ends soon", _look, "schedule"),
+        "unused": Badge("Unused", _look, "hourglass_empty"),
+        "rotating": Badge("Rotating", _busy),
+        "pending": Badge("Waiting", _look, "front_hand"),
+    },
+    "nhi.Verdict": {
+        "allow": Badge("Allowed", _good, "check"),
+        "deny": Badge("Denied", _look, "block"),
+    },
+    "nhi.PermissionType": {
+        "call": Badge("Call", _still, "call_made"),
+        "delegate": Badge("Delegate", _still, "call_split"),
+    },
+    "nhi.Level": {
+        "use": Badge("Use", _still, "person"),
+        "manage": Badge("Manage", _still, "manage_accounts"),
+        "admin": Badge("Admin", _still, "shield_person"),
+    },
+    "nhi.ActorKind": {
+        "user": Badge("Person", _still, "person"),
+        "identity": Badge("Identity", _still, "smart_toy"),
+        "system": Badge("Gatehouse", _still, "settings"),
+        "anonymous": Badge("Unknown caller", _still, "help"),
+    },
+    "nhi.ProcessKind": {
+        "web": Badge("Web", _still, "public"),
+        "worker-control": Badge("Worker (control)", _still, "conveyor_belt"),
+        "worker-runs": Badge("Worker (runs)", _still, "conveyor_belt"),
+        "beat": Badge("Beat", _still, "schedule"),
+    },
+    "process": {
+        "up": Badge("Up", _good),
+        "late": Badge("Late", _look),
+        "lost": Badge("Lost", _bad),
+    },
+    "person": {
+        "active": Badge("Active", _good),
+        "deactivated": Badge("Deactivated", _still, "person_off"),
+    },
+    "second_factor": {
+        "yes": Badge("Set up", _good, "verified_user"),
+        "no": Badge("None", _look, "gpp_maybe"),
+    },
+    "record": {
+        "intact": Badge("As written", _good, "verified"),
+        "broken": Badge("Not as written", _bad, "gpp_bad"),
+    },
+    "result": {
+        "created": Badge("Added", _good),
+        "exists": Badge("Exists already", _still),
+        "refused": Badge("Refused", _look, "block"),
+        "done": Badge("Done", _good),
+        "skipped": Badge("Skipped", _still),
+        "pending": Badge("Still ending", _busy),
+    },
+}
+
+
+def vocabulary(choices: type) -> str:
+    return f"{choices.__module__.partition('.')[0]}.{choices.__name__}"
+
+
+def find(words: str, value: Any) -> Badge:
+    return TABLE[words][str(getattr(value, "value", value))]
+
+
+def of(choice: Any) -> Badge:
+    """The badge of a member of a TextChoices."""
+    return find(vocabulary(type(choice)), choice)

@@ -1,0 +1,191 @@
+"""The base of every model's admin: a list of ours, and none of Django's forms.
+
+What is governed is made and changed by pages and dialogs that call verbs; nothing is deleted, and no row is edited in
+a list.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.urls import URLPattern, path
+from unfold.admin import ModelAdmin
+
+from common.admin import export, keyset
+from common.admin.lists import Bulk, Column, Filter, Listing, Preset
+from common.admin.pages import Control, Tab, render
+from common.errors import NotAllowed
+
+
+class ListAdmin(ModelAdmin):  # type: ignore[misc]  # unfold has no types
+    """Declarations of a list, and the view that draws it."""
+
+    title = ""
+    lead = ""
+    columns: Sequence[Column] = ()
+    filters: Sequence[Filter] = ()
+    #: Lookups of the search line, such as `name__icontains`.
+    search: Sequence[str] = ()
+    search_words = "Search"
+    order: Sequence[str] = ("-pk",)
+    #: For logs, the column of their time: pages by it instead of by number, and never a count.
+    log_time = ""
+    presets: Sequence[Preset] = ()
+    bulk: Sequence[Bulk] = ()
+    empty_title = "Nothing here yet"
+    empty_words = ""
+    empty_command = ""
+    empty_icon = "inbox"
+    #: The same list over REST.
+    api_path = ""
+    template = "console/list.html"
+
+    # What the app knows and this module does not: who asks, and what they may see.
+    def visible(self, request: HttpRequest) -> QuerySet[Any]:
+        raise NotImplementedError
+
+    def may_see_all(self, request: HttpRequest) -> bool:
+        raise NotImplementedError
+
+    def may_export(self, request: HttpRequest) -> bool:
+        raise NotImplementedError
+
+    def exported(self, request: HttpRequest, rows: int, query: str) -> None:
+        """Put the export on record."""
+        raise NotImplementedError
+
+    def saved_views(self, request: HttpRequest) -> list[tuple[str, str]]:
+        """Names and queries of the views that this person saved or was given."""
+        return []
+
+    def save_links(self, request: HttpRequest, listing: Listing) -> dict[str, str]:
+        return {}
+
+    def controls(self, request: HttpRequest) -> list[Control]:
+        return []
+
+    def bulk_for(self, request: HttpRequest) -> Sequence[Bulk]:
+        return self.bulk
+
+    def siblings(self, request: HttpRequest) -> list[Tab]:
+        """Other lists of the same group, as tabs above this one."""
+        return []
+
+    def related(self, rows: QuerySet[Any]) -> QuerySet[Any]:
+        """Joins that the cells need."""
+        return rows
+
+    def prepare(self, request: HttpRequest, rows: list[Any]) -> None:
+        """Facts that the cells of one page need, in as few queries as there are facts."""
+
+    def row_url(self, row: Any) -> str:
+        """The hub of a row; empty for rows that have none."""
+        return ""
+
+    def pages(self) -> list[URLPattern]:
+        """Hubs, forms and dialogs of this model."""
+        return []
+
+    # ── The list ──────────────────────────────────────────────────────────────────────────────────────────────────
+    @property
+    def list_name(self) -> str:
+        return f"{self.opts.app_label}_{self.opts.model_name}_changelist"
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        listing = Listing(
+            request, self.related(self.visible(request)), self.columns, self.filters, self.search, self.order
+        )
+        if request.GET.get("export") == "csv":
+            return self._export(request, listing)
+        page = self._log_page(listing) if self.log_time else listing.page()
+        rows = page.rows if isinstance(page, keyset.Slice) else list(page)
+        self.prepare(request, rows)
+        return render(
+            request,
+            self.template,
+            title=self.title,
+            lead=self.lead,
+            listing=listing,
+            page=page,
+            keyset=page if self.log_time else None,
+            rows=[self._drawn(row) for row in rows],
+            headings=_headings(listing),
+            views=self._views(request, listing),
+            siblings=self.siblings(request),
+            controls=self.controls(request),
+            bulk=self.bulk_for(request) if rows else (),
+            searchable=bool(self.search),
+            search_words=self.search_words,
+            may_export=self.may_export(request),
+            may_all=self.may_see_all(request),
+            empty_title=self.empty_title,
+            empty_words=self.empty_words,
+            empty_command=self.empty_command,
+            empty_icon=self.empty_icon,
+            api_path=self.api_path,
+            **self.save_links(request, listing),
+            **self.more(request),
+        )
+
+    def more(self, request: HttpRequest) -> dict[str, Any]:
+        """Further facts for a list with a template of its own."""
+        return {}
+
+    def _log_page(self, listing: Listing) -> keyset.Slice:
+        query = listing.query
+        marks = {"before": query.get("before", ""), "after": query.get("after", "")}
+        return keyset.page(listing.matching(), time=self.log_time, **marks)
+
+    def _drawn(self, row: Any) -> dict[str, Any]:
+        cells = [{"html": column.cell(row), "narrow": column.narrow} for column in self.columns]
+        return {"id": str(row.pk), "name": str(row), "url": self.row_url(row), "cells": cells}
+
+    def _views(self, request: HttpRequest, listing: Listing) -> list[Tab]:
+        known = [(preset.label, preset.query) for preset in self.presets] + self.saved_views(request)
+        state = listing.state
+        return [Tab(name, f"?{query}", current=query == state) for name, query in known] if known else []
+
+    def _export(self, request: HttpRequest, listing: Listing) -> HttpResponse:
+        if not self.may_export(request):
+            raise NotAllowed("You may not export lists.")
+        rows = list(listing.matching()[: export.MOST_ROWS])
+        self.prepare(request, rows)
+        self.exported(request, len(rows), listing.state)
+        return export.as_csv(self.title.lower().replace(" ", "-"), self.columns, rows)
+
+    # ── Django's own forms stay shut ──────────────────────────────────────────────────────────────────────────────
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def get_urls(self) -> list[URLPattern]:
+        guard = self.admin_site.admin_view
+        here = [path("", guard(self.changelist_view), name=self.list_name)]
+        return here + [_guarded(pattern, guard) for pattern in self.pages()]
+
+
+def _guarded(pattern: URLPattern, guard: Any) -> URLPattern:
+    return URLPattern(pattern.pattern, guard(pattern.callback), pattern.default_args, pattern.name)
+
+
+def _headings(listing: Listing) -> list[dict[str, Any]]:
+    return [
+        {"label": column.label, "narrow": column.narrow, **_order_of(column, listing)} for column in listing.columns
+    ]
+
+
+def _order_of(column: Column, listing: Listing) -> dict[str, str]:
+    """Where the heading leads, and how the list stands ordered by it."""
+    if not column.sort:
+        return {"url": "", "ordered": ""}
+    rising, falling = listing.sort == column.sort, listing.sort == f"-{column.sort}"
+    query = listing.query.copy()
+    query.pop("page", None)
+    query["sort"] = f"-{column.sort}" if rising else column.sort
+    return {"url": f"?{query.urlencode()}", "ordered": "ascending" if rising else "descending" if falling else ""}

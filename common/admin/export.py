@@ -1,0 +1,31 @@
+"""Lists as CSV that a spreadsheet cannot be made to run."""
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from django.http import HttpResponse
+
+from common.admin.lists import Column
+
+MOST_ROWS = 50_000
+#: A cell that begins with one of these is a formula to a spreadsheet.
+DANGEROUS = ("=", "+", "-", "@", "\t", "\r")
+
+
+def safe(value: Any) -> str:
+    text = "" if value is None else str(value)
+    return f"'{text}" if text.startswith(DANGEROUS) else text
+
+
+def as_csv(name: str, columns: Sequence[Column], rows: Iterable[Any]) -> HttpResponse:
+    lines = io.StringIO()
+    writer = csv.writer(lines)
+    writer.writerow([safe(column.label) for column in columns])
+    writer.writerows([safe(column.text(row)) for column in columns] for row in rows)
+    return HttpResponse(
+        lines.getvalue(),
+        content_type="text/csv; charset=utf-8",
+        headers={"Content-Disposition": f'attachment; filename="{name}.csv"'},
+    )

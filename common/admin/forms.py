@@ -1,0 +1,107 @@
+"""Forms of our own: they read what was typed, a verb decides, and its problems land beside their fields."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from django import forms
+from django.forms.renderers import TemplatesSetting
+from django.utils import timezone
+from django.utils.safestring import SafeString
+
+from common.errors import GatehouseError
+
+ENDS = (
+    ("1", "1 day"),
+    ("7", "7 days"),
+    ("30", "30 days"),
+    ("90", "90 days"),
+    ("date", "On a date"),
+    ("never", "Never"),
+)
+
+
+class ConsoleForm(forms.Form):
+    """Drawn by `console/fields.html`. `aliases` maps a verb's word for a field onto the form's."""
+
+    aliases: dict[str, str] = {}
+    required_css_class = "gh-required"
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, label_suffix="", **kwargs)
+
+    def refuse(self, error: GatehouseError) -> None:
+        """Put what a verb said beside the fields that it named."""
+        for problem in error.fields:
+            name = self.aliases.get(problem.field, problem.field)
+            self.add_error(name if name in self.fields else None, problem.message)
+        if not error.fields:
+            self.add_error(None, error.message)
+
+
+class Chips(forms.RadioSelect):
+    """A few presets, one of them chosen, drawn as buttons in a row."""
+
+    template_name = "console/chips.html"
+
+    def _render(self, template_name: str, context: dict[str, Any], renderer: Any = None) -> SafeString:
+        # Django looks for widgets' templates beside its own; ours is among the console's.
+        return super()._render(template_name, context, TemplatesSetting())  # type: ignore[misc]  # the stubs leave it out
+
+
+class ReasonField(forms.CharField):
+    """Why, kept on record. Presets fill the line; the first one stands there from the start."""
+
+    def __init__(self, *presets: str, required: bool = True) -> None:
+        self.presets = presets
+        super().__init__(
+            label="Reason",
+            max_length=500,
+            required=required,
+            initial=presets[0] if presets else "",
+            help_text="Kept on record." if required else "Optional, kept on record.",
+        )
+        self.widget.attrs["autocomplete"] = "off"
+
+
+class WordsField(forms.CharField):
+    """Words parted by commas or spaces, as a list."""
+
+    def to_python(self, value: Any) -> Any:
+        return [word for word in str(value or "").replace(",", " ").split() if word]
+
+    def prepare_value(self, value: Any) -> Any:
+        return ", ".join(value) if isinstance(value, list) else value
+
+    def run_validators(self, value: Any) -> None:
+        super().run_validators(" ".join(value))
+
+
+class EndsForm(ConsoleForm):
+    """When it ends: a preset, a date, or never."""
+
+    aliases = {"expires_at": "ends"}
+
+    ends = forms.ChoiceField(label="Ends", choices=ENDS, initial="30", widget=Chips)
+    ends_on = forms.DateTimeField(
+        label="Date",
+        required=False,
+        widget=forms.DateTimeInput(
+            attrs={"type": "datetime-local", "data-shown-for": "ends=date"}, format="%Y-%m-%dT%H:%M"
+        ),
+    )
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or self.cleaned_data
+        if cleaned.get("ends") == "date" and not cleaned.get("ends_on"):
+            self.add_error("ends_on", "Choose the date.")
+        return cleaned
+
+    @property
+    def expires_at(self) -> datetime | None:
+        chosen = self.cleaned_data["ends"]
+        if chosen == "never":
+            return None
+        if chosen == "date":
+            moment: datetime = self.cleaned_data["ends_on"]
+            return moment
+        return timezone.now() + timedelta(days=int(chosen))

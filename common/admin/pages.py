@@ -1,0 +1,114 @@
+"""Pages of the console: the frame they share, tabs, and what a refusal looks like."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib import admin
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.urls import NoReverseMatch, reverse
+from django.utils import timezone
+from django.views import View
+
+from common import context
+from common.errors import Conflict, GatehouseError, Invalid, Limited, NotAllowed, NotFound, RecordUnavailable
+
+#: The console asks for a part of a page, a dialog, with this header; without it the same address is a whole page.
+PART = "X-Console-Part"
+STATUS: dict[type[GatehouseError], int] = {
+    NotFound: 404,
+    NotAllowed: 403,
+    Invalid: 400,
+    Conflict: 409,
+    Limited: 429,
+    RecordUnavailable: 503,
+}
+
+
+@dataclass(frozen=True)
+class Tab:
+    label: str
+    url: str
+    count: int | None = None
+    current: bool = False
+
+
+@dataclass(frozen=True)
+class Control:
+    """A button of a page: `blocked` says why the state forbids it now, and then it is drawn disabled."""
+
+    label: str
+    url: str
+    icon: str = ""
+    danger: bool = False
+    blocked: str = ""
+    dialog: bool = True
+
+
+@dataclass(frozen=True)
+class Crumb:
+    label: str
+    url: str
+
+
+def link(page: str, *args: Any) -> str:
+    return reverse(f"admin:{page}", args=args)
+
+
+def link_if_any(page: str, *args: Any) -> str:
+    """For pages that an app may not have: empty then."""
+    try:
+        return link(page, *args)
+    except NoReverseMatch:
+        return ""
+
+
+def wants_part(request: HttpRequest) -> bool:
+    return PART in request.headers
+
+
+def render(request: HttpRequest, template: str, *, title: str, status: int = 200, **more: Any) -> TemplateResponse:
+    """A page in the console's frame, with the moment that its facts are of."""
+    request.current_app = admin.site.name  # type: ignore[attr-defined]  # Django's own way to name the site of a request
+    frame = {} if wants_part(request) else admin.site.each_context(request)
+    whole = {**frame, "title": title, "as_of": timezone.now(), "part": wants_part(request), **more}
+    return TemplateResponse(request, template, whole, status=status)
+
+
+def refused(request: HttpRequest, error: GatehouseError) -> HttpResponse:
+    """One sentence, the request's id, and the way on."""
+    status = next((number for kind, number in STATUS.items() if isinstance(error, kind)), 400)
+    titles = {403: "Not allowed", 404: "Nothing here", 503: "Not recorded"}
+    return render(
+        request,
+        "console/refused.html",
+        title=titles.get(status, "Nothing was changed"),
+        status=status,
+        sentence=error.message,
+        code=error.code,
+        request_id=context.current().request_id,
+    )
+
+
+class Page(View):
+    """A page of the console. `check` refuses before anything is read or done."""
+
+    template = ""
+    title = ""
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        self.check()
+        return super().dispatch(request, *args, **kwargs)
+
+    def get(self, request: HttpRequest, **_kwargs: Any) -> HttpResponse:
+        return self.page()
+
+    def check(self) -> None:
+        """Raise NotFound or NotAllowed for who may not be here."""
+
+    def context(self) -> dict[str, Any]:
+        return {}
+
+    def page(self, *, status: int = 200, **more: Any) -> TemplateResponse:
+        whole = {"title": self.title, **self.context(), **more}
+        return render(self.request, self.template, status=status, **whole)

@@ -1,0 +1,50 @@
+"""The palette: groups of hits, from providers that each app contributes."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from django.http import HttpRequest
+
+from common.admin import navigation
+
+LONGEST = 200
+PER_GROUP = 6
+
+
+@dataclass(frozen=True)
+class Hit:
+    title: str
+    url: str
+    icon: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Group:
+    title: str
+    hits: list[Hit]
+
+
+Provider = Callable[[HttpRequest, str], Iterable[Group]]
+
+_providers: list[Provider] = []
+
+
+def add(*providers: Provider) -> None:
+    _providers.extend(providers)
+
+
+def find(request: HttpRequest, term: str) -> list[Group]:
+    """What this person can open or do; without a term the pages."""
+    groups = [_pages(request, term)]
+    if term:
+        groups += [group for provider in _providers for group in provider(request, term)]
+    return [group for group in groups if group.hits]
+
+
+def _pages(request: HttpRequest, term: str) -> Group:
+    wanted = term.lower()
+    shown = [item for item in navigation.items_for(request) if wanted in item.title.lower()]
+    shown.sort(key=lambda item: not item.title.lower().startswith(wanted))
+    most = PER_GROUP if term else len(shown)
+    return Group("Pages", [Hit(item.title, item.url, item.icon, item.group) for item in shown[:most]])

@@ -1,0 +1,124 @@
+"""The console's tags: badges, moments, outside text, tabs of a hub, the same verb by API."""
+
+import json
+import unicodedata
+from datetime import datetime
+from typing import Any
+
+from django import template
+from django.conf import settings
+from django.http import QueryDict
+from django.utils import timezone
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+
+from common.admin import badges, times
+
+register = template.Library()
+
+LONGEST_OUTSIDE = 2000
+
+
+@register.simple_tag
+def badge(value: Any, words: str = "") -> SafeString:
+    """`{% badge identity.badge %}`, `{% badge 'allow' 'nhi.Verdict' %}`: icon and text, never the hue alone."""
+    if value is None or value == "":
+        return SafeString("")
+    if isinstance(value, badges.Badge):
+        found = value
+    else:
+        found = badges.find(words, value) if words else badges.of(value)
+    return format_html(
+        '<span class="gh-badge gh-badge--{}">{}{}</span>', found.tone.value, icon(found.symbol), found.label
+    )
+
+
+@register.simple_tag
+def icon(name: str) -> SafeString:
+    return format_html('<span class="material-symbols-outlined gh-icon" aria-hidden="true">{}</span>', name)
+
+
+@register.simple_tag
+def when(moment: datetime | None, form: str = "relative", missing: str = "never") -> SafeString:
+    """`relative` with the absolute time on hover, `both` (for ends), or `log` (absolute with milliseconds first)."""
+    if moment is None:
+        return format_html('<span class="gh-subtle">{}</span>', missing)
+    now = timezone.now()
+    rel, full = times.relative(moment, now), times.exact(moment)
+    if form == "log":
+        shown, kept, title = full, "", rel
+    elif form == "both":
+        shown, kept, title = f"{rel}, {times.absolute(moment, now)}", f", {times.absolute(moment, now)}", full
+    else:
+        shown, kept, title = rel, "", full
+    live = SafeString("") if form == "log" else format_html(' data-when="{}"', kept)
+    return format_html('<time datetime="{}" title="{}"{}>{}</time>', times.stamp(moment), title, live, shown)
+
+
+@register.simple_tag
+def outside(text: Any, most: int = LONGEST_OUTSIDE) -> SafeString:
+    """Text from elsewhere: escaped, capped, with marks that hide or turn text around made visible."""
+    shown = text if isinstance(text, str) else json.dumps(text, ensure_ascii=False, indent=2)
+    cut = format_html(' <span class="gh-subtle">(cut, {} more)</span>', len(shown) - most) if len(shown) > most else ""
+    return format_html('<span class="gh-outside">{}{}</span>', SafeString("").join(_marks(shown[:most])), cut)
+
+
+def _marks(text: str) -> list[SafeString]:
+    return [
+        format_html('<span class="gh-mark">U+{}</span>', f"{ord(one):04X}") if _hidden(one) else format_html("{}", one)
+        for one in text
+    ]
+
+
+def _hidden(one: str) -> bool:
+    return one not in "\n\t" and unicodedata.category(one) in {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
+
+
+@register.simple_tag
+def hub_tabs(tabs: Any, label: str = "Parts of this page") -> SafeString:
+    items = format_html_join(
+        "",
+        '<li><a href="{}"{}>{}{}</a></li>',
+        (
+            (
+                tab.url,
+                SafeString(' aria-current="page"') if tab.current else "",
+                tab.label,
+                format_html(' <span class="gh-count">{}</span>', tab.count) if tab.count is not None else "",
+            )
+            for tab in tabs
+        ),
+    )
+    return format_html('<nav class="gh-tabs" aria-label="{}"><ul>{}</ul></nav>', label, items)
+
+
+@register.inclusion_tag("console/by_api.html")
+def by_api(method: str, path: str, body: Any = None) -> dict[str, Any]:
+    """The same verb as `curl`, with a placeholder for the token."""
+    lines = [f"curl -X {method} {settings.PUBLIC_URL}{path}", '-H "Authorization: Bearer $TOKEN"']
+    if body is not None:
+        quoted = json.dumps(body).replace("'", "'\\''")
+        lines += ['-H "Content-Type: application/json"', f"-d '{quoted}'"]
+    return {"command": " \\\n  ".join(lines)}
+
+
+@register.simple_tag
+def with_query(query: QueryDict, **changes: Any) -> str:
+    """The page's query with some of it changed; None or an empty text takes a part out."""
+    changed = query.copy()
+    for name, value in changes.items():
+        changed.pop(name, None)
+        if value not in (None, ""):
+            changed[name] = str(value)
+    return f"?{changed.urlencode()}" if changed else "?"
+
+
+@register.simple_tag
+def without(query: QueryDict, name: str) -> str:
+    """The page's query without one filter, from its first page."""
+    return with_query(query, **{name: None, "page": None})
+
+
+@register.filter
+def bounded(count: int) -> str:
+    return "99+" if count > 99 else str(count)

@@ -1,8 +1,0 @@
-"""The console's site."""
-
-from unfold.sites import UnfoldAdminSite
-
-
-class ConsoleSite(UnfoldAdminSite):
-    site_title = site_header = "Gatehouse"
-    index_title = "Home"

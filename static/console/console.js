@@ -1,0 +1,234 @@
+// The console's own behaviour. Every page works without it; it adds dialogs over the page, keys, ticks and live times.
+(function () {
+  "use strict";
+  const PART = "X-Console-Part";
+  const one = (query, root = document) => root.querySelector(query);
+  const all = (query, root = document) => [...root.querySelectorAll(query)];
+  const say = (text) => { one("#gh-live").textContent = text; };
+
+  // ── Dialogs ───────────────────────────────────────────────────────────────────────────────────────────────────
+  const dialog = one("#gh-dialog");
+  let opener = null;
+
+  async function openDialog(url) {
+    opener = document.activeElement;
+    const answer = await fetch(url, { headers: { [PART]: "1" }, credentials: "same-origin" });
+    if (answer.redirected || !answer.headers.get("Content-Type")?.startsWith("text/html")) {
+      location.assign(url);
+      return;
+    }
+    drawDialog(await answer.text());
+  }
+
+  function drawDialog(html) {
+    dialog.innerHTML = html;
+    if (!dialog.open) dialog.showModal();
+    settle(dialog);
+    (one("[data-errors]", dialog) || one("[autofocus]", dialog) || one("#gh-dialog-title", dialog))?.focus();
+    dialog.scrollTop = 0;
+  }
+
+  async function submitDialog(form, button) {
+    const data = new FormData(form, button || undefined);
+    all("button[type=submit]", form).forEach((each) => { each.disabled = true; });
+    const answer = await fetch(form.action, { method: "POST", body: data, headers: { [PART]: "1" }, credentials: "same-origin" });
+    const next = answer.headers.get("X-Console-Go");
+    if (next) {
+      if (new URL(next, location.href).href === location.href) location.reload();
+      else location.assign(next);
+      return;
+    }
+    drawDialog(await answer.text());
+  }
+
+  if (dialog) {
+    dialog.addEventListener("submit", (event) => {
+      if (event.target.matches("[data-dialog-form]")) {
+        event.preventDefault();
+        submitDialog(event.target, event.submitter);
+      }
+    });
+    dialog.addEventListener("close", () => {
+      if (one("[data-reload-after]", dialog)) location.reload();
+      dialog.replaceChildren();
+      opener?.focus?.();
+    });
+    dialog.addEventListener("cancel", (event) => {
+      if (one("[data-keep-open]", dialog)) event.preventDefault();
+    });
+  }
+
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest("a, button, summary, time");
+    if (!link) return;
+    if (link.matches("[data-dialog]") && !event.ctrlKey && !event.metaKey && !event.shiftKey) {
+      event.preventDefault();
+      openDialog(link.href);
+    } else if (link.matches("[data-dialog-close]") && dialog?.contains(link)) {
+      event.preventDefault();
+      dialog.close();
+    } else if (link.matches("[data-fill]")) {
+      const field = document.getElementById(link.dataset.fill);
+      field.value = link.textContent.trim();
+      field.focus();
+    } else if (link.matches("[data-copy]")) {
+      copy(link);
+    } else if (link.matches("[data-nav]")) {
+      const open = one("#gh-nav").classList.toggle("gh-nav--open");
+      link.setAttribute("aria-expanded", String(open));
+      if (open) one("#gh-nav a").focus();
+    } else if (link.matches("[data-theme]")) {
+      localStorage.setItem("adminTheme", JSON.stringify(link.dataset.theme));
+      location.reload();
+    } else if (link.matches("[data-keysheet]")) {
+      one("#gh-keys").showModal();
+    } else if (link.matches("time[title]")) {
+      const shown = link.textContent;
+      link.textContent = link.title;
+      link.title = shown;
+      delete link.dataset.when;
+    }
+  });
+
+  async function copy(button) {
+    const source = document.getElementById(button.dataset.copy);
+    await navigator.clipboard.writeText(source.dataset.text || source.textContent.trim());
+    say("Copied.");
+    const words = one("[data-words]", button) || button;
+    words.textContent = "Copied";
+  }
+
+  // ── Menus: one at a time, Esc closes and gives the focus back ─────────────────────────────────────────────────
+  document.addEventListener("click", (event) => {
+    all("details.gh-menu[open]").forEach((menu) => { if (!menu.contains(event.target)) menu.open = false; });
+    const nav = one("#gh-nav.gh-nav--open");
+    if (nav && !nav.contains(event.target) && !event.target.closest("[data-nav]")) closeNav();
+  });
+
+  function closeNav() {
+    one("#gh-nav").classList.remove("gh-nav--open");
+    const burger = one("[data-nav]");
+    burger.setAttribute("aria-expanded", "false");
+    burger.focus();
+  }
+
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape") return;
+    const menu = event.target.closest?.("details.gh-menu[open]");
+    if (menu) {
+      menu.open = false;
+      one("summary", menu).focus();
+    } else if (one("#gh-nav.gh-nav--open")) {
+      closeNav();
+    }
+  });
+
+  // ── Keys of a list, only while it has the focus ───────────────────────────────────────────────────────────────
+  let going = false;
+  document.addEventListener("keydown", (event) => {
+    const list = event.target.closest?.("[data-list]");
+    const typing = event.target.matches?.("input:not([type=checkbox]), select, textarea");
+    if (!list || typing || event.ctrlKey || event.metaKey || event.altKey || document.body.dataset.keys === "off") return;
+    const rows = all("[data-row]", list);
+    const at = rows.indexOf(event.target.closest("[data-row]"));
+    const focus = (index) => one("[data-open], a, input", rows[Math.max(0, Math.min(rows.length - 1, index))])?.focus();
+    if (going) {
+      going = false;
+      const target = one(`[data-go="${CSS.escape(event.key)}"]`);
+      if (target) location.assign(target.href);
+    } else if (event.key === "j") focus(at + 1);
+    else if (event.key === "k") focus(at - 1);
+    else if (event.key === "x" && at >= 0) one("[data-tick]", rows[at])?.click();
+    else if (event.key === "g") going = true;
+    else if (event.key === "?") one("#gh-keys").showModal();
+    else if (event.key === "/" && one("#gh-q")) { event.preventDefault(); one("#gh-q").focus(); }
+  });
+
+  // ── Ticks and bulk verbs ──────────────────────────────────────────────────────────────────────────────────────
+  function ticked(list) {
+    const count = all("[data-tick]:checked", list).length;
+    const bar = one("[data-bulk-bar]", list);
+    bar.classList.toggle("gh-bulk--on", count > 0);
+    one("[data-bulk-count]", bar).textContent = count ? `${count} ticked` : "Tick rows to act on several";
+  }
+
+  all("[data-bulk]").forEach((list) => {
+    list.addEventListener("change", (event) => {
+      if (event.target.matches("[data-tick-all]")) {
+        all("[data-tick]", list).forEach((box) => { box.checked = event.target.checked; });
+      }
+      ticked(list);
+    });
+    list.addEventListener("submit", (event) => {
+      event.preventDefault();
+      const ids = new URLSearchParams(new FormData(list));
+      openDialog(`${event.submitter.formAction}?${ids}`);
+    });
+    ticked(list);
+  });
+
+  // ── Filters: choosing applies ─────────────────────────────────────────────────────────────────────────────────
+  all("[data-filters]").forEach((form) => {
+    const box = one("details", form);
+    if (box && matchMedia("(max-width: 639px)").matches) box.open = false;
+    form.addEventListener("submit", () => {
+      all("input, select", form).forEach((field) => { if (!field.value) field.disabled = true; });
+    });
+  });
+
+  // ── Fields that stand only for one answer, and lines that are worked out while one types ──────────────────────
+  function settle(root) {
+    all("[data-shown-for]", root).forEach((part) => {
+      const [name, values] = part.dataset.shownFor.split("=");
+      const form = part.closest("form");
+      const show = () => {
+        const chosen = form.elements[name]?.value;
+        part.hidden = !values.split("|").includes(chosen);
+      };
+      form.addEventListener("change", show);
+      show();
+    });
+    all("[data-live]", root).forEach(liveLine);
+  }
+
+  function liveLine(part) {
+    const form = part.closest("form");
+    let timer = 0;
+    let turn = 0;
+    async function ask() {
+      const mine = (turn += 1);
+      const answer = await fetch(part.dataset.live, { method: "POST", body: new FormData(form), headers: { [PART]: "1" }, credentials: "same-origin" });
+      if (mine === turn && answer.ok) part.innerHTML = await answer.text();
+    }
+    form.addEventListener("input", () => {
+      clearTimeout(timer);
+      timer = setTimeout(ask, 200);
+    });
+    ask();
+  }
+
+  settle(document);
+  one("main [data-errors]")?.focus();
+
+  // ── Times: the relative words move on, outside live regions ───────────────────────────────────────────────────
+  function relative(moment) {
+    const seconds = Math.round((moment - Date.now()) / 1000);
+    const size = Math.abs(seconds);
+    if (size < 5) return "now";
+    const [unit, each] = size < 60 ? ["s", 1] : size < 3600 ? ["min", 60] : size < 86400 ? ["h", 3600] : ["d", 86400];
+    const amount = `${Math.floor(size / each)} ${unit}`;
+    return seconds > 0 ? `in ${amount}` : `${amount} ago`;
+  }
+
+  setInterval(() => {
+    all("time[data-when]").forEach((time) => {
+      if (!time.closest("[aria-live]")) time.textContent = relative(Date.parse(time.dateTime)) + time.dataset.when;
+    });
+  }, 30000);
+
+  // A page may be asked to open with a dialog over it: the palette's verbs lead there.
+  const after = one("[data-dialog-now]");
+  if (after) openDialog(after.dataset.dialogNow);
+
+  window.console_ = { openDialog, say };
+})();

@@ -10,7 +10,7 @@ class ConsoleConfig(admin.AdminConfig):
     """Named here so that `django.contrib.admin` finds the console's own site."""
 
     default = False
-    default_site = "config.admin.ConsoleSite"
+    default_site = "config.console.ConsoleSite"
 
 
 class WiringConfig(AppConfig):
@@ -21,3 +21,4 @@ class WiringConfig(AppConfig):
         # Tasks are declared without an app; the one made there becomes theirs. Workers count what they end.
         import_module("config.celery")
         import_module("config.metrics")
+        import_module("config.description")

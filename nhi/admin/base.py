@@ -1,0 +1,87 @@
+"""Lists and pages of governed models: who asks decides what they hold."""
+
+from typing import Any, ClassVar
+
+from django.db.models import QuerySet
+from django.http import HttpRequest
+
+from common.admin.base import ListAdmin
+from common.admin.dialogs import Dialog
+from common.admin.lists import Bulk, Listing
+from common.admin.pages import Page, link
+from nhi.actors import Actor
+from nhi.admin.acting import actor_of
+from nhi.models import SavedView
+from nhi.record import events
+
+
+class GovernedAdmin(ListAdmin):
+    """A list whose rows are those that the person may see, with saved views and a recorded export."""
+
+    #: Sees every row; who lacks it sees their own.
+    view_right = ""
+
+    def visible(self, request: HttpRequest) -> QuerySet[Any]:
+        rows: QuerySet[Any] = self.model.objects.visible_to(actor_of(request))
+        return rows
+
+    def may_see_all(self, request: HttpRequest) -> bool:
+        return actor_of(request).may(self.view_right)
+
+    def may_export(self, request: HttpRequest) -> bool:
+        return actor_of(request).may("nhi.export_data")
+
+    def exported(self, request: HttpRequest, rows: int, query: str) -> None:
+        details = {"rows": rows, "query": query}
+        events.write(
+            "export.made", actor=actor_of(request), subject_kind="list", subject_name=self.title, details=details
+        )
+
+    def bulk_for(self, request: HttpRequest) -> tuple[Bulk, ...]:
+        return () if actor_of(request).only_reads else tuple(self.bulk)
+
+    def saved_views(self, request: HttpRequest) -> list[tuple[str, str]]:
+        return [(view.name, view.query) for view in _views(request, self.list_name)]
+
+    def save_links(self, request: HttpRequest, listing: Listing) -> dict[str, str]:
+        actor = actor_of(request)
+        if actor.only_reads:
+            return {}
+        mine = [view for view in _views(request, self.list_name) if view.query == listing.state]
+        if mine:
+            own = [view for view in mine if view.user_id == actor.id]
+            return {"forget_url": link("saved_view_remove", own[0].pk)} if own else {}
+        known = any(preset.query == listing.state for preset in self.presets)
+        return {} if known else {"save_url": f"{link('saved_view_add', self.list_name)}?{listing.state}"}
+
+
+def _views(request: HttpRequest, page: str) -> list[SavedView]:
+    """Asked once a request: the tabs and the links beside the filters read the same answer."""
+    known: dict[str, list[SavedView]] = request.__dict__.setdefault("_saved_views", {})
+    if page not in known:
+        known[page] = list(SavedView.objects.visible_to(actor_of(request)).filter(page=page).order_by("name")[:20])
+    return known[page]
+
+
+class Acting:
+    """Pages and dialogs that know their actor."""
+
+    request: HttpRequest
+    actor_may: ClassVar[str] = ""
+
+    @property
+    def actor(self) -> Actor:
+        return actor_of(self.request)
+
+    def check(self) -> None:
+        """`actor_may` names the right that the page needs; pages of one object look at the object too."""
+        if self.actor_may:
+            self.actor.require(self.actor_may, "open this page")
+
+
+class ActingPage(Acting, Page):
+    """A page of governed things."""
+
+
+class ActingDialog(Acting, Dialog):
+    """A dialog whose verb needs an actor."""

@@ -1,0 +1,117 @@
+"""What needs this person: counted in one statement, bounded, kept for 15 seconds a person."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from django.core.cache import cache
+from django.db import connection
+from django.db.models import Q, QuerySet
+from django.db.models.functions import Now
+from django.http import HttpRequest
+
+from common.admin.pages import link
+from nhi.actors import Actor
+from nhi.admin.acting import actor_of
+from nhi.choices import State
+from nhi.models import Credential, Identity, RoleCapability, ToolPermission
+
+BOUND = 100
+SECONDS = 15
+SOON = timedelta(days=7)
+
+Rows = Callable[[Actor], QuerySet[Any]]
+
+
+@dataclass(frozen=True)
+class Need:
+    """One thing that may wait for a person: how many, in words, and the list of them."""
+
+    key: str
+    rows: Rows
+    one: str
+    many: str
+    icon: str
+    #: Name of the list's URL in the admin site, and the query that narrows it to these.
+    page: str
+    query: str = ""
+
+    @property
+    def url(self) -> str:
+        return f"{link(self.page)}?{self.query}" if self.query else link(self.page)
+
+    def said(self, count: int) -> str:
+        number = "99+" if count >= BOUND else str(count)
+        return (self.one if count == 1 else self.many).format(number)
+
+
+_needs: list[Need] = []
+
+
+def add(*needs: Need) -> None:
+    """Each app adds what may need a person."""
+    _needs.extend(needs)
+
+
+def needs() -> list[Need]:
+    return list(_needs)
+
+
+def for_request(request: HttpRequest) -> dict[str, int]:
+    """The same answer for every part of one page."""
+    known: dict[str, int] | None = getattr(request, "_needs", None)
+    if known is None:
+        known = _kept(actor_of(request))
+        request._needs = known  # type: ignore[attr-defined]  # kept on the request for the next to ask
+    return known
+
+
+def _kept(actor: Actor) -> dict[str, int]:
+    key = f"needs:{actor.id}"
+    known: dict[str, int] | None = cache.get(key)
+    if known is None:
+        known = count(actor)
+        cache.set(key, known, SECONDS)
+    return known
+
+
+def count(actor: Actor) -> dict[str, int]:
+    """One SELECT of sub-selects; each stops counting at the bound."""
+    parts, given = [], []
+    for need in _needs:
+        # A column that every table has; the order is of no use to a count.
+        statement, params = need.rows(actor).order_by().values("pk")[:BOUND].query.sql_with_params()
+        parts.append(f"(SELECT COUNT(*) FROM ({statement}) counted)")
+        given += params
+    if not parts:
+        return {}
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {', '.join(parts)}", given)  # noqa: S608 - the ORM wrote each statement
+        row = cursor.fetchone()
+    return {need.key: found for need, found in zip(_needs, row, strict=True)}
+
+
+def credentials_ending(actor: Actor) -> QuerySet[Any]:
+    """Live ones that end within 7 days and have no successor yet, of what the person owns or handles."""
+    mine = Q(user_id=actor.id) | Q(identity__in=Identity.objects.managed_by(actor).values("pk"))
+    soon = Credential.objects.live().filter(expires_at__lte=Now() + SOON, rotated_at=None)
+    return soon if actor.may("nhi.issue_credential") else soon.filter(mine)
+
+
+def access_ending(actor: Actor) -> QuerySet[Any]:
+    return ToolPermission.objects.visible_to(actor).live().filter(expires_at__lte=Now() + SOON)
+
+
+def identities_ending(actor: Actor) -> QuerySet[Any]:
+    return Identity.objects.visible_to(actor).usable().filter(expires_at__lte=Now() + SOON)
+
+
+def wildcards_waiting(actor: Actor) -> QuerySet[Any]:
+    """Wildcards of roles that someone else asked for."""
+    waiting = RoleCapability.objects.current().filter(approved_at=None).exclude(added_by_id=actor.id)
+    return waiting if actor.may("nhi.change_role") and not actor.only_reads else waiting.none()
+
+
+def suspended(actor: Actor) -> QuerySet[Any]:
+    return Identity.objects.visible_to(actor).filter(state=State.SUSPENDED)

@@ -1,0 +1,81 @@
+"""Home: does anything need me? And, before there is anything, what to do first."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Exists, Q
+
+from common.admin.pages import link
+from nhi.admin import counts, sentences
+from nhi.admin.base import ActingPage
+from nhi.models import AuditEvent, Credential, Identity, NhiPermission, RoleAssignment, ToolPermission, User
+
+MINE = 8
+RECENT = 8
+
+
+@dataclass(frozen=True)
+class Step:
+    """One line of the checklist of a new house."""
+
+    title: str
+    words: str
+    url: str
+    action: str
+    done: bool
+
+
+class Home(ActingPage):
+    template = "admin/index.html"
+    title = "Home"
+
+    def context(self) -> dict[str, Any]:
+        waiting = counts.for_request(self.request)
+        steps = self._first_steps()
+        return {
+            "cards": [
+                {"need": need, "words": need.said(waiting[need.key])}
+                for need in counts.needs()
+                if waiting.get(need.key)
+            ],
+            "steps": steps if steps and not all(step.done for step in steps) else [],
+            "recent": sentences.all_of(self._recent()),
+            "mine": list(self._mine()),
+        }
+
+    def _recent(self) -> list[AuditEvent]:
+        seen = AuditEvent.objects.visible_to(self.actor).exclude(
+            event__in=("page.opened", "sign_in.succeeded", "sign_out")
+        )
+        return list(seen.order_by("-at", "-id")[:RECENT])
+
+    def _mine(self) -> Any:
+        """Agents and service accounts that this person owns or stands in for."""
+        own = Q(owner_id=self.actor.id) | Q(backup_owner_id=self.actor.id)
+        return Identity.objects.visible_to(self.actor).filter(own).exclude(kind="tool").order_by("name")[:MINE]
+
+    def _first_steps(self) -> list[Step]:
+        """Only for who can take them; each ticks itself."""
+        if not self.actor.may("nhi.add_identity") or self.actor.only_reads:
+            return []
+        agent, tool, credential, access, used = self._taken()
+        return [
+            Step("Add an agent", "Who calls: it gets a name, an owner and a purpose.", link("nhi_identity_add"), "Add agent", agent),
+            Step("Add a tool", "What is called: a name like github__create_issue.", f"{link('nhi_identity_add')}?kind=tool", "Add tool", tool),
+            Step("Issue a credential", "What the agent shows. It is shown to you once.", link("nhi_identity_changelist") + "?kind=agent", "Choose an agent", credential),
+            Step("Give access", "Nothing is allowed until someone allows it.", link("nhi_identity_changelist") + "?kind=agent", "Choose an agent", access),
+            Step("Make a first call", "The agent's Connect tab has the command.", link("nhi_identity_changelist") + "?kind=agent", "Choose an agent", used),
+        ]  # fmt: skip
+
+    def _taken(self) -> tuple[bool, ...]:
+        """All five in one statement, hung on the person's own row."""
+        live = ToolPermission.objects.live(), NhiPermission.objects.live(), RoleAssignment.objects.live()
+        taken = {
+            "agent": Exists(Identity.objects.filter(kind="agent")),
+            "tool": Exists(Identity.objects.filter(kind="tool")),
+            "credential": Exists(Credential.objects.filter(identity__isnull=False)),
+            "access": Exists(live[0]) | Exists(live[1]) | Exists(live[2]),
+            "used": Exists(Credential.objects.filter(last_used_at__isnull=False, identity__isnull=False)),
+        }
+        row = User.objects.filter(pk=self.actor.id).values_list(*taken.values()).first()
+        return tuple(row or ())

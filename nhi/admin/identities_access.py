@@ -1,0 +1,200 @@
+"""Giving an agent access to tools, and copying what another holds."""
+
+from typing import Any
+from uuid import UUID
+
+from django import forms
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.urls import path
+
+from common.admin.forms import Chips, ConsoleForm, EndsForm, ReasonField
+from common.admin.pages import render
+from common.errors import Conflict, Invalid, NotAllowed
+from nhi import access, bulk
+from nhi.admin.base import ActingDialog
+from nhi.admin.fields import NameField
+from nhi.admin.identities_hub import OfIdentity
+from nhi.choices import Kind
+from nhi.models import Identity
+from nhi.models.identities import IdentityQuerySet
+
+OFFERED = 100
+WHAT = (("pattern", "A pattern"), ("server", "A whole server"), ("tools", "Single tools"))
+
+
+class ToolsField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]  # Django's stubs do not bind the model of a subclass
+    """The first hundred tools by name; more by a pattern or a server."""
+
+    widget = forms.CheckboxSelectMultiple
+
+
+class GiveForm(EndsForm):
+    aliases = {
+        "tool_ids": "tools", "expires_at": "ends", "max_calls_per_hour": "per_hour", "allowed_parameters": "parameters",
+        "requires_approval": "approval",
+    }  # fmt: skip
+
+    what = forms.ChoiceField(choices=WHAT, initial="pattern", widget=Chips, label="Access to")
+    pattern = forms.CharField(
+        required=False,
+        max_length=200,
+        help_text="Like github.read, github.commits.* or github.*",
+        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false", "list": "gh-capabilities"}),
+    )
+    server = forms.ChoiceField(required=False)
+    tools = ToolsField(queryset=Identity.objects.none(), required=False)
+    per_hour = forms.IntegerField(
+        label="Calls per hour", required=False, min_value=1, help_text="Empty: no limit on this grant."
+    )
+    parameters = forms.JSONField(
+        label="Allowed parameters",
+        required=False,
+        help_text="A JSON Schema that the arguments must fit. Empty: any.",
+        widget=forms.Textarea(attrs={"rows": 3, "spellcheck": "false"}),
+    )
+    approval = forms.BooleanField(label="Each call needs approval", required=False)
+    reason = ReasonField("Needed for its work", "Requested by the owner", "Trial")
+
+    field_order = ("what", "pattern", "server", "tools", "ends", "ends_on")
+    limits = ("per_hour", "parameters", "approval")
+
+    def __init__(self, *args: Any, tools: IdentityQuerySet, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        known = tools.filter(kind=Kind.TOOL).usable().order_by("name")
+        names = list(known.values_list("name", "capability")[:2000])
+        servers = sorted({name.partition("__")[0] for name, _ in names})
+        self.fields["server"].choices = [(name, name) for name in servers]  # type: ignore[attr-defined]  # a ChoiceField
+        self.fields["tools"].queryset = known.filter(pk__in=list(known.values_list("pk", flat=True)[:OFFERED]))  # type: ignore[attr-defined]  # a ModelMultipleChoiceField
+        self.capabilities = sorted({capability for _, capability in names} | {f"{name}.*" for name in servers})[:300]
+        for name, when in (("pattern", "pattern"), ("server", "server"), ("tools", "tools")):
+            self.fields[name].shown_for = f"what={when}"  # type: ignore[attr-defined]  # read by the field's template
+        self.fields["ends_on"].shown_for = "ends=date"  # type: ignore[attr-defined]  # the same
+
+    @property
+    def selection(self) -> bulk.Selection:
+        given = self.cleaned_data
+        if given["what"] == "server":
+            return bulk.Selection(server=given["server"])
+        if given["what"] == "tools":
+            ids: tuple[UUID, ...] = tuple(tool.pk for tool in given["tools"])
+            return bulk.Selection(tool_ids=ids)
+        return bulk.Selection(pattern=given["pattern"].strip())
+
+    @property
+    def terms(self) -> dict[str, Any]:
+        given = self.cleaned_data
+        return {
+            "allowed_parameters": given.get("parameters"),
+            "max_calls_per_hour": given.get("per_hour"),
+            "requires_approval": given.get("approval", False),
+        }
+
+
+class Give(OfIdentity, ActingDialog):
+    template = "nhi/identity/give.html"
+    wide = True
+    button = "Give access"
+
+    def check(self) -> None:
+        super().check()
+        if self.actor.only_reads or self.identity.kind != Kind.AGENT:
+            raise NotAllowed(f"You may not give {self.identity.name} access to tools.")
+        self.actor.require("nhi.add_toolpermission", "give agents access to tools")
+
+    def context(self) -> dict[str, Any]:
+        return {
+            "title": f"Give {self.identity.name} access",
+            "preview_url": self.url("give_preview"),
+            "api": f"/api/nhi/permissions/tools/bulk",
+        }
+
+    def form(self, data: Any = None) -> ConsoleForm:
+        initial = {"pattern": self.request.GET.get("pattern", "")[:200]}
+        return GiveForm(data, initial=initial, tools=Identity.objects.visible_to(self.actor))
+
+    def act(self, form: ConsoleForm) -> str | HttpResponse:
+        assert isinstance(form, GiveForm)
+        results = bulk.give_tools(
+            actor=self.actor,
+            agent=self.identity,
+            selection=form.selection,
+            reason=form.cleaned_data["reason"],
+            expires_at=form.expires_at,
+            limits=form.terms,
+        )
+        created = sum(item.result == "created" for item in results)
+        if created == len(results):
+            messages.success(self.request, f"{self.identity.name} was given {_grants(created)}.")
+            return self.url("access")
+        return self._results(results, created)
+
+    def _results(self, results: list[access.ItemResult], created: int) -> HttpResponse:
+        title = f"{self.identity.name} was given {_grants(created)}"
+        return render(self.request, "console/results.html", title=title, results=results, back=self.url("access"))
+
+
+class GivePreview(Give):
+    """The line under the choice, worked out while one chooses. It reads and changes nothing."""
+
+    def post(self, request: HttpRequest, **_kwargs: Any) -> HttpResponse:
+        form = self.form(request.POST)
+        form.is_valid()
+        assert isinstance(form, GiveForm)
+        return render(request, "nhi/identity/give_preview.html", title="Preview", **self._foreseen(form))
+
+    def _foreseen(self, form: GiveForm) -> dict[str, Any]:
+        if not {"what", "pattern", "server", "tools"} <= set(form.cleaned_data) or not _chosen(form):
+            return {"sentence": "", "wide": False}
+        try:
+            preview = bulk.preview(actor=self.actor, agent=self.identity, selection=form.selection)
+        except (Invalid, Conflict) as error:
+            said = error.fields[0].message if error.fields else error.message
+            return {"sentence": said, "trouble": True}
+        wide = form.cleaned_data["what"] != "tools" and form.cleaned_data.get("ends") == "never"
+        return {"sentence": f"{preview.sentence.rstrip('.')}.", "items": preview.items[:20], "endless": wide}
+
+
+class CopyForm(ConsoleForm):
+    to = NameField(Kind.AGENT, Kind.SERVICE_ACCOUNT, label="To", help_text="The name of an agent or a service account.")
+
+
+class Copy(OfIdentity, ActingDialog):
+    button = "Copy access"
+    form_class = CopyForm
+    lead = "The other one gets the live grants with their limits and ends, and the roles. What it holds already stays as it is."
+
+    def check(self) -> None:
+        super().check()
+        if self.actor.only_reads:
+            raise NotAllowed("You may not give access.")
+        self.actor.require("nhi.add_toolpermission", "give access")
+
+    def context(self) -> dict[str, Any]:
+        return {"title": f"Copy the access of {self.identity.name}"}
+
+    def act(self, form: ConsoleForm) -> str | HttpResponse:
+        field = form.fields["to"]
+        assert isinstance(field, NameField)
+        try:
+            target = field.find(self.actor, form.cleaned_data["to"])
+        except forms.ValidationError as error:
+            raise Invalid.field("to", error.messages[0]) from error
+        results = access.copy(actor=self.actor, source=self.identity, target=target)
+        title = f"Copied from {self.identity.name} to {target.name}"
+        return render(self.request, "console/results.html", title=title, results=results, back=self.url("access"))
+
+
+def _chosen(form: GiveForm) -> bool:
+    return bool(form.cleaned_data.get(form.cleaned_data["what"]))
+
+
+def _grants(count: int) -> str:
+    return f"{count} {'grant' if count == 1 else 'grants'}"
+
+
+URLS = [
+    path("<uuid:pk>/give/", Give.as_view(), name="nhi_identity_give"),
+    path("<uuid:pk>/give/preview/", GivePreview.as_view(), name="nhi_identity_give_preview"),
+    path("<uuid:pk>/copy-access/", Copy.as_view(), name="nhi_identity_copy"),
+]

@@ -1,0 +1,168 @@
+"""One verb for several identities: counted first, then each with its own result."""
+
+from collections.abc import Callable
+from typing import Any
+
+from django.http import HttpResponse
+from django.urls import path
+from django.utils.functional import cached_property
+
+from common.admin.dialogs import Effect, counted
+from common.admin.forms import ConsoleForm, WordsField
+from common.admin.pages import link, render
+from common.errors import GatehouseError, NotAllowed
+from common.ids import parse_uuid
+from nhi import identities, lifecycle
+from nhi.access import ItemResult
+from nhi.admin.base import ActingDialog
+from nhi.admin.fields import PersonField
+from nhi.admin.identities_moves import STOPS, StopForm
+from nhi.choices import State
+from nhi.models import Identity
+
+MOST = 100
+#: From here on the number must be typed.
+CAREFUL = 20
+NAMED = 10
+
+
+class Bulk(ActingDialog):
+    """Works on what was ticked and can be seen; what the verb does not fit is skipped and said."""
+
+    template = "nhi/identity/bulk.html"
+    verb = ""
+
+    def check(self) -> None:
+        if self.actor.only_reads:
+            raise NotAllowed("You may not change identities.")
+
+    @cached_property
+    def chosen(self) -> list[Identity]:
+        ids = [known for text in self.request.GET.getlist("id")[:MOST] if (known := parse_uuid(text))]
+        seen = Identity.objects.visible_to(self.actor).filter(pk__in=ids)
+        return list(seen.select_related("owner", "backup_owner").order_by("name"))
+
+    @cached_property
+    def fitting(self) -> list[Identity]:
+        return [one for one in self.chosen if not self.misfit(one)]
+
+    @property
+    def skipped(self) -> list[str]:
+        return [f"{one.name}: {why}" for one in self.chosen if (why := self.misfit(one))]
+
+    def misfit(self, _one: Identity) -> str:
+        """Why the verb has nothing to do for this one; empty when it has."""
+        return ""
+
+    def back(self) -> str:
+        return link("nhi_identity_changelist")
+
+    @property
+    def title(self) -> str:  # type: ignore[override]  # the number is known once there is a request
+        count = len(self.fitting)
+        return f"{self.verb} {count} {'identity' if count == 1 else 'identities'}"
+
+    @property
+    def button(self) -> str:  # type: ignore[override]  # the same
+        return self.title if self.fitting else ""
+
+    @property
+    def typed(self) -> str:  # type: ignore[override]  # the same
+        return str(len(self.fitting)) if self.danger and len(self.fitting) > CAREFUL else ""
+
+    def context(self) -> dict[str, Any]:
+        names = [one.name for one in self.fitting]
+        return {
+            "title": self.title,
+            "names": names[:NAMED],
+            "unnamed": max(0, len(names) - NAMED),
+            "skipped": self.skipped,
+        }
+
+    def each(self, form: ConsoleForm) -> Callable[[Identity], Any]:
+        raise NotImplementedError
+
+    def act(self, form: ConsoleForm) -> HttpResponse:
+        verb = self.each(form)
+        results = [_attempt(one, verb) for one in self.fitting]
+        done = sum(item.result == "done" for item in results)
+        skipped = [
+            ItemResult("skipped", one.kind, one.name, one.pk, message=why)
+            for one in self.chosen
+            if (why := self.misfit(one))
+        ]
+        title = f"{self.verb}: {done} of {len(self.chosen)} done"
+        return render(self.request, "console/results.html", title=title, results=[*results, *skipped], back=self.back())
+
+
+class Suspend(Bulk):
+    verb = "Suspend"
+    danger = True
+    form_class = StopForm
+    lead = "From the moment this is answered, no request of theirs is allowed. Their grants stay."
+
+    def misfit(self, one: Identity) -> str:
+        return "" if one.state == State.ACTIVE else f"is {State(one.state).label.lower()}"
+
+    def effects(self) -> list[Effect]:
+        totals: dict[str, int] = {}
+        for one in self.fitting:
+            for name, count in lifecycle.consequences(one).items():
+                totals[name] = totals.get(name, 0) + count
+        number = counted("identities", len(self.fitting), "Suspends {} identity", "Suspends {} identities")
+        return [number, *(counted(name, count, *STOPS[name]) for name, count in totals.items() if name in STOPS)]
+
+    def each(self, form: ConsoleForm) -> Callable[[Identity], Any]:
+        reason = form.cleaned_data["reason"]
+        return lambda one: lifecycle.suspend(actor=self.actor, identity=one, reason=reason)
+
+
+class OwnerForm(ConsoleForm):
+    aliases = {"owner_id": "owner", "backup_owner_id": "owner"}
+
+    owner = PersonField(label="New owner")
+
+
+class ReassignOwner(Bulk):
+    verb = "Reassign"
+    form_class = OwnerForm
+    lead = "The new owner handles their lifecycle and their credentials from now on."
+
+    def misfit(self, one: Identity) -> str:
+        return "is archived" if one.state == State.ARCHIVED else ""
+
+    def each(self, form: ConsoleForm) -> Callable[[Identity], Any]:
+        return lambda one: identities.change(actor=self.actor, identity=one, owner=form.cleaned_data["owner"])
+
+
+class TagForm(ConsoleForm):
+    tags = WordsField(label="Add tags", help_text="Words parted by commas.")
+    without = WordsField(label="Take away", required=False)
+
+
+class Tag(Bulk):
+    verb = "Tag"
+    form_class = TagForm
+
+    def each(self, form: ConsoleForm) -> Callable[[Identity], Any]:
+        return lambda one: identities.change(actor=self.actor, identity=one, tags=_tags(one, form))
+
+
+def _tags(one: Identity, form: ConsoleForm) -> list[str]:
+    gone = set(form.cleaned_data["without"])
+    return [tag for tag in dict.fromkeys([*one.tags, *form.cleaned_data["tags"]]) if tag not in gone]
+
+
+def _attempt(one: Identity, verb: Callable[[Identity], Any]) -> ItemResult:
+    try:
+        verb(one)
+    except GatehouseError as error:
+        return ItemResult("refused", one.kind, one.name, one.pk, error_code=error.code, message=error.message)
+    return ItemResult("done", one.kind, one.name, one.pk)
+
+
+URLS = [
+    path("bulk/suspend/", Suspend.as_view(), name="nhi_identity_bulk_suspend"),
+    path("bulk/owner/", ReassignOwner.as_view(), name="nhi_identity_bulk_owner"),
+    path("bulk/tag/", Tag.as_view(), name="nhi_identity_bulk_tag"),
+]

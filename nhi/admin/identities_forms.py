@@ -1,0 +1,176 @@
+"""Adding an identity and editing what describes it."""
+
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+
+from common.admin.forms import ConsoleForm, WordsField
+from common.admin.pages import Crumb, link
+from common.errors import Conflict, Invalid, NotAllowed
+from nhi import identities, rights
+from nhi.admin.base import ActingPage
+from nhi.admin.fields import PersonField
+from nhi.admin.identities_hub import OfIdentity
+from nhi.choices import Kind
+from nhi.models import Identity, User
+
+ALIASES = {"owner_id": "owner", "backup_owner_id": "backup_owner"}
+
+
+class DescriptionForm(ConsoleForm):
+    """What describes an identity of any kind."""
+
+    aliases = ALIASES
+
+    owner = PersonField()
+    backup_owner = PersonField(required=False, empty_label="Nobody", help_text="Takes over when the owner is away.")
+    purpose = forms.CharField(required=False, max_length=1000, help_text="What it is for, in one sentence.")
+    description = forms.CharField(required=False, max_length=1000, widget=forms.Textarea(attrs={"rows": 3}))
+    team = forms.CharField(required=False, max_length=100)
+    environment = forms.CharField(required=False, max_length=100, help_text="For example prod, staging, dev.")
+    tags = WordsField(required=False, help_text="Words parted by commas.")
+    expires_at = forms.DateTimeField(
+        required=False,
+        label="Ends",
+        help_text="From then on it can neither call nor be called. Empty: it does not end by itself.",
+        widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
+    )
+    inactivity_days = forms.IntegerField(
+        label="Unused after days", initial=90, min_value=1, max_value=3650, help_text="Reported as unused after this."
+    )
+    capability = forms.CharField(
+        required=False,
+        max_length=200,
+        help_text="Tools only. What roles match, like github.read. Empty: made from the name.",
+    )
+
+    def described(self) -> dict[str, Any]:
+        """What the verb takes; an empty capability is left to it."""
+        given = {name: self.cleaned_data[name] for name in DescriptionForm.base_fields if name in self.cleaned_data}
+        given["capability"] = given.get("capability") or None
+        return given
+
+
+class AddForm(DescriptionForm):
+    kind = forms.ChoiceField(choices=Kind.choices)
+    name = forms.CharField(
+        max_length=192,
+        help_text="Lower-case letters, digits, dots, underscores and hyphens. A tool is <server>__<tool>. It cannot be changed later.",
+        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
+    )
+
+    field_order = ("kind", "name", "owner", "purpose")
+
+
+class EditForm(DescriptionForm):
+    """The name and the kind stay."""
+
+
+class Add(ActingPage):
+    template = "console/form.html"
+    title = "Add an identity"
+
+    def check(self) -> None:
+        self.actor.require("nhi.add_identity", "add identities")
+        if self.actor.only_reads:
+            raise NotAllowed("You may not add identities.")
+
+    def context(self) -> dict[str, Any]:
+        return {
+            "crumb": Crumb("Identities", link("nhi_identity_changelist")),
+            "back": link("nhi_identity_changelist"),
+            "buttons": [("active", "Create and activate"), ("inactive", "Create inactive")],
+        }
+
+    def get(self, request: HttpRequest, **_kwargs: Any) -> HttpResponse:
+        kind = request.GET.get("kind", Kind.AGENT)
+        form = AddForm(initial={"kind": kind, "owner": self.actor.id, "name": request.GET.get("name", "")[:192]})
+        return self.page(form=form)
+
+    def post(self, request: HttpRequest, **_kwargs: Any) -> HttpResponse:
+        form = AddForm(request.POST)
+        if form.is_valid():
+            made = self._create(form, activate=request.POST.get("do") != "inactive")
+            if made is not None:
+                messages.success(request, f"{made.name} was added{_next(made)}")
+                return HttpResponseRedirect(link("nhi_identity_hub", made.pk))
+        return self.page(form=form, status=422)
+
+    def _create(self, form: AddForm, *, activate: bool) -> Identity | None:
+        owner: User = form.cleaned_data["owner"]
+        described = {name: value for name, value in form.described().items() if name != "owner"}
+        if described["capability"] is None:
+            del described["capability"]
+        try:
+            return identities.create(
+                actor=self.actor,
+                kind=Kind(form.cleaned_data["kind"]),
+                name=form.cleaned_data["name"].strip(),
+                owner=owner,
+                activate=activate,
+                **described,
+            )
+        except (Invalid, Conflict) as error:
+            form.refuse(error)
+            return None
+
+
+class Edit(OfIdentity, ActingPage):
+    template = "console/form.html"
+
+    def check(self) -> None:
+        super().check()
+        if self.actor.only_reads:
+            raise NotAllowed(f"You may not change {self.identity.name}.")
+        rights.require_to_edit(self.actor, self.identity)
+
+    def context(self) -> dict[str, Any]:
+        return {
+            "title": f"Edit {self.identity.name}",
+            "crumb": Crumb(self.identity.name, self.url("hub")),
+            "back": self.url("hub"),
+            "buttons": [("save", "Save")],
+        }
+
+    def get(self, _request: HttpRequest, **_kwargs: Any) -> HttpResponse:
+        one = self.identity
+        known = {name: getattr(one, name) for name in DescriptionForm.base_fields}
+        return self.page(form=self._fitting(EditForm(initial=known)))
+
+    def post(self, request: HttpRequest, **_kwargs: Any) -> HttpResponse:
+        form = self._fitting(EditForm(request.POST))
+        if form.is_valid():
+            try:
+                identities.change(actor=self.actor, identity=self.identity, **self._changed(form))
+            except (Invalid, Conflict) as error:
+                form.refuse(error)
+            else:
+                messages.success(request, f"{self.identity.name} was changed.")
+                return HttpResponseRedirect(self.url("hub"))
+        return self.page(form=form, status=422)
+
+    def _fitting(self, form: EditForm) -> EditForm:
+        if self.identity.kind != Kind.TOOL:
+            del form.fields["capability"]
+        return form
+
+    def _changed(self, form: EditForm) -> dict[str, Any]:
+        """Only what was altered: an end that has passed may stay as it is."""
+        given = {name: value for name, value in form.described().items() if name in form.fields}
+        before = self.identity
+        if self.identity.kind == Kind.TOOL and not given["capability"]:
+            given["capability"] = identities.default_capability(before.name)
+        return {name: value for name, value in given.items() if _differs(getattr(before, name), value)}
+
+
+def _differs(old: Any, new: Any) -> bool:
+    if hasattr(old, "replace") and hasattr(old, "second"):
+        # The form knows minutes.
+        old = old.replace(second=0, microsecond=0)
+    return bool(old != new)
+
+
+def _next(made: Identity) -> str:
+    return "." if made.kind == Kind.TOOL else ". Give it a credential and access next."

@@ -1,0 +1,59 @@
+"""Audit events as sentences, with names of their time."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from common.admin.pages import link_if_any
+from nhi.reasons import REASONS
+from nhi.record.catalogue import EVENTS
+from nhi.record.models import AuditEvent
+
+#: Kinds of subject that have a page.
+HUBS = {"identity": "nhi_identity_hub", "role": "nhi_role_hub"}
+
+
+@dataclass(frozen=True)
+class Sentence:
+    event: AuditEvent
+    html: SafeString
+    text: str
+
+
+def of(event: AuditEvent) -> Sentence:
+    template = EVENTS.get(event.event, "{actor} did " + event.event + " to {subject}")
+    text = template.format(actor=event.actor_name, subject=event.subject_name)
+    html = format_html(template, actor=format_html("<strong>{}</strong>", event.actor_name), subject=_linked(event))
+    return Sentence(event, html, text)
+
+
+def all_of(events: Iterable[AuditEvent]) -> list[Sentence]:
+    return [of(event) for event in events]
+
+
+def _linked(event: AuditEvent) -> SafeString:
+    page = HUBS.get(event.subject_kind)
+    url = link_if_any(page, event.subject_id) if page and event.subject_id else ""
+    if not url:
+        return format_html("<strong>{}</strong>", event.subject_name)
+    return format_html('<a href="{}">{}</a>', url, event.subject_name)
+
+
+#: A refused authentication, said to who may see the credential's holder.
+REFUSED = {
+    "credential_unknown": "The secret did not match: the token was cut or altered.",
+    "credential_revoked": "The credential was revoked.",
+    "credential_expired": "The credential had ended.",
+    "network_not_allowed": "The call came from a network that the credential does not allow.",
+    "token_expired": "The short-lived token had ended.",
+    "token_stopped": "The short-lived token was made before the identity was stopped.",
+}
+
+
+def refused(reason: str, caller: str) -> str:
+    """The sentence, and what would make it pass."""
+    known = REASONS.get(reason)
+    remedy = known.remedy.format(caller=caller, target="it") if known else ""
+    return f"{REFUSED.get(reason, reason)} {remedy}".strip()

@@ -1,0 +1,48 @@
+"""Views that people save of their lists."""
+
+from django.db import IntegrityError, transaction
+
+from common.errors import Duplicate, FieldError, NotAllowed
+from nhi.actors import Actor
+from nhi.inputs import Problems
+from nhi.models import SavedView
+from nhi.record import events
+
+#: Of one person on one page; more would be no shortcut any more.
+MOST = 20
+
+
+def create(*, actor: Actor, page: str, name: str, query: str, shared: bool = False) -> SavedView:
+    """Keep a list's filters and order under a name; shared ones are offered to everyone."""
+    _require_person(actor)
+    problems = Problems()
+    problems.line("name", name, most=64, required=True)
+    problems.unless(len(query) <= 2000, "query", "This view has too many filters to be kept.")
+    held = SavedView.objects.filter(user_id=actor.id, page=page).count()
+    problems.unless(held < MOST, "name", f"You have {MOST} views of this list. Remove one first.")
+    problems.settle()
+    view = SavedView(user_id=actor.id, page=page, name=name.strip(), query=query, shared=shared)
+    try:
+        with transaction.atomic():
+            view.save(force_insert=True)
+            events.write(
+                "saved_view.created", actor=actor, subject=view, after={"page": page, "query": query, "shared": shared}
+            )
+    except IntegrityError as error:
+        fields = [FieldError("name", "You have a view of this name.")]
+        raise Duplicate(f"You have a view {name} of this list.", fields=fields) from error
+    return view
+
+
+def remove(*, actor: Actor, view: SavedView) -> None:
+    _require_person(actor)
+    if view.user_id != actor.id:
+        raise NotAllowed("Only who saved this view may remove it.")
+    with transaction.atomic():
+        events.write("saved_view.removed", actor=actor, subject=view, before={"page": view.page, "query": view.query})
+        view.delete()
+
+
+def _require_person(actor: Actor) -> None:
+    if not actor.is_person or actor.only_reads:
+        raise NotAllowed("You may not save views.")

@@ -1,0 +1,77 @@
+"""Tags for what only this app knows: the state of its rows."""
+
+from django import template
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+
+from common.admin import badges
+from common.admin.pages import link
+from common.templatetags.console import badge, icon
+from nhi import badges as standing
+from nhi.models import Credential, Identity
+from nhi.models.credentials import TimeBoxed
+from nhi.models.grants import Grant
+
+register = template.Library()
+
+
+@register.simple_tag
+def state_of(row: Identity | TimeBoxed) -> SafeString:
+    if isinstance(row, Identity):
+        return SafeString(badge(standing.identity(row)))
+    if isinstance(row, Credential):
+        return SafeString(badge(standing.credential(row)))
+    return SafeString(badge(standing.grant(row)))
+
+
+@register.simple_tag
+def kind_icon(identity: Identity) -> SafeString:
+    """The kind as a picture; the word for who hears the page."""
+    known = badges.find("nhi.Kind", identity.kind)
+    return format_html(
+        '<span class="gh-kind-icon" title="{0}">{1}<span class="gh-hidden">{0}: </span></span>',
+        known.label,
+        icon(known.symbol),
+    )
+
+
+@register.simple_tag
+def named(identity: Identity) -> SafeString:
+    """A link by name, with the kind before it."""
+    return format_html(
+        '<span class="gh-kind">{}<a href="{}">{}</a></span>',
+        kind_icon(identity),
+        link("nhi_identity_hub", identity.pk),
+        identity.name,
+    )
+
+
+@register.simple_tag
+def other_side(grant: Grant, side: str) -> Identity:
+    """The identity at the other end of a grant."""
+    found: Identity = getattr(grant, side)
+    return found
+
+
+@register.simple_tag
+def limits_of(grant: Grant) -> SafeString:
+    """What a grant is bounded by, as chips."""
+    said = grant_limits(grant)
+    if not said:
+        return format_html('<span class="gh-subtle">{}</span>', "none")
+    return format_html_join(" ", '<span class="gh-count">{}</span>', ((words,) for words in said))
+
+
+def grant_limits(grant: Grant) -> list[str]:
+    said = []
+    if kind := getattr(grant, "permission_type", ""):
+        said.append(str(kind))
+    if per_hour := getattr(grant, "max_calls_per_hour", None):
+        said.append(f"{per_hour}/h")
+    if getattr(grant, "allowed_parameters", None) is not None:
+        said.append("parameters")
+    if (actions := getattr(grant, "allowed_actions", None)) is not None:
+        said.append(", ".join(actions) or "no action")
+    if getattr(grant, "requires_approval", False):
+        said.append("needs approval")
+    return said

@@ -39,8 +39,7 @@ def test_a_killed_child_is_replaced_and_heard_of_again(running_house: House, rol
     others = {child.pid for child in running_house.children(role)}
     killed_at = time.time()
     victim.kill()
-    running_house.wait_for(lambda: _fresh(running_house, role, others), 10, f"a new {role}")
-    replacement = _fresh(running_house, role, others)[0]
+    replacement = running_house.wait_for(lambda: _fresh(running_house, role, others), 10, f"a new {role}")[0]
     if role != "valkey":
         heard = lambda: running_house.heard_of(role, replacement, after=killed_at)  # noqa: E731
         running_house.wait_for(heard, 30, f"{role} heard of again")

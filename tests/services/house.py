@@ -12,12 +12,13 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import psutil
 
 from tests.services.postgresql import free_port
 
+Found = TypeVar("Found")
 ROOT = Path(__file__).resolve().parent.parent.parent
 #: Of the caller's environment, what a fresh machine has too, and how a test breaks the product on purpose.
 PLAIN = ("PATH", "HOME", "LANG", "TMPDIR", "PYTHONPATH", "GATEHOUSE_MUTATION")
@@ -79,12 +80,14 @@ class House:
         """Ready, and said so: the greeting is printed after that."""
         self.wait_for(lambda: self.is_ready() and "Ctrl-C stops everything" in self.output, seconds, "ready")
 
-    def wait_for(self, fact: Callable[[], object], seconds: float, what: str) -> None:
+    def wait_for(self, fact: Callable[[], Found], seconds: float, what: str) -> Found:
+        """What `fact` returns as soon as that is true of anything."""
         deadline = time.monotonic() + seconds
-        while not fact():
+        while not (found := fact()):
             assert self.launcher.poll() is None, f"The launcher ended while waiting for {what}:\n{self.output}"
             assert time.monotonic() < deadline, f"Not {what} after {seconds} s:\n{self.output}"
             time.sleep(0.05)
+        return found
 
     def processes(self) -> list[psutil.Process]:
         """Every living process that was given this data directory, whoever its parent is now."""

@@ -6,15 +6,18 @@ from typing import Any, overload
 MASK = "[REDACTED:SECRET]"
 SECRET_NAMES = re.compile(
     r"(?:^|_)(?:password|passwd|passphrase|secret|token|api_?key|authorization|cookie|sessionid|csrfmiddlewaretoken"
-    r"|private_?key|pepper|client_secret|access_token|digest|otp|recovery_codes?)(?:$|_)",
-    re.IGNORECASE,
+    r"|private_?key|pepper|digest|otp|recovery_code)s?(?:$|_)"
 )
+#: Of those, the ones whose value may be a number; `max_tokens` is none.
+SECRET_NUMBERS = re.compile(r"(?:^|_)(?:password|passwd|passphrase|secret|otp|recovery_code)s?(?:$|_)")
+WORD_BREAKS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[-.\s]+")
 #: Names that hold such a word and no secret.
 PLAIN_NAMES = frozenset({"token_type", "tokens", "token_endpoint", "public_id"})
 # A credential's public id may be read by anyone; its secret and checksum may not.
-OWN_TOKEN = re.compile(r"\b(nhi_(?:agt|svc|usr)_[0-9A-Za-z]{1,32})_[0-9A-Za-z]+")
-SHORT_TOKEN = re.compile(r"\bnhi_tok_[0-9A-Za-z_.-]+")
-BEARER = re.compile(r"(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}")
+OWN_TOKEN = re.compile(r"(nhi_(?:agt|svc|usr)_[0-9A-Za-z]{1,32})_[0-9A-Za-z]{1,46}")
+SHORT_TOKEN = re.compile(r"nhi_tok_[0-9A-Za-z_.-]+")
+# Something that no word of a sentence has: "basic housekeeping" stays.
+BEARER = re.compile(r"\b((?i:bearer|basic))\s+(?=\S*(?:[0-9+=_]|[a-z][A-Z]))[A-Za-z0-9._~+/=-]{8,}")
 URL_PASSWORD = re.compile(r"(\b[a-z][a-z0-9+.-]*://[^\s:/@]*:)[^\s@/]+@")
 
 
@@ -32,12 +35,14 @@ def redact(value: Any) -> Any: ...
 def redact(value: Any) -> Any:
     """The same structure without its secrets."""
     if isinstance(value, dict):
-        return {key: MASK if _is_secret(str(key), item) else redact(item) for key, item in value.items()}
+        return {redact(key): MASK if _is_secret(str(key), item) else redact(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [redact(item) for item in value]
     return redact_text(value) if isinstance(value, str) else value
 
 
 def _is_secret(name: str, value: Any) -> bool:
-    plain = name in PLAIN_NAMES or value is None or isinstance(value, bool | int)
-    return not plain and bool(SECRET_NAMES.search(name))
+    if name in PLAIN_NAMES or value is None or isinstance(value, bool):
+        return False
+    names = SECRET_NUMBERS if isinstance(value, int | float) else SECRET_NAMES
+    return bool(names.search(WORD_BREAKS.sub("_", name).lower()))

@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from common import canonical
 from common.errors import FieldError, Invalid
+from common.redaction import redact_text
 from nhi import schemas
 
 LONGEST_REASON = 500
@@ -40,6 +41,7 @@ class Problems:
         self.unless(len(value) <= most, field, f"Use at most {most} characters.")
         self.unless(value.strip() or not required, field, "Say something here; it is kept on record.")
         self.unless(is_plain(value), field, "Leave out control characters and invisible marks.")
+        self.unless(redact_text(value) == value, field, "This holds a token or a password; leave it out.")
 
     def reason(self, value: str, *, required: bool = True) -> None:
         self.line("reason", value, most=LONGEST_REASON, required=required)

@@ -145,8 +145,8 @@ def _credential(on: Stage, case: Case, caller: Identity | None, user: User | Non
     times = {"expires_at": on.now + LONG_AGO, **_times(on, state)}
     narrowed = any("network" in word or "address" in word for word in words)
     row = Credential(
-        identity=caller, user=user, public_id=made.public_id, digest=made.digest, allowed_networks=NETWORKS if narrowed else [],
-        created_by_name="table", **times,
+        identity=caller, user=user, public_id=made.public_id, digest=made.digest, created_by_name="table",
+        allowed_networks=NETWORKS if narrowed else [], **times,
     )  # fmt: skip
     if "unknown" not in words:
         on.put(row)

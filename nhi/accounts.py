@@ -18,7 +18,7 @@ from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme
 
 from common.errors import Duplicate
-from nhi import factors, people, sign_in
+from nhi import factors, people, sessions, sign_in
 from nhi.actors import SYSTEM
 from nhi.models import User
 from nhi.record import refusals
@@ -48,6 +48,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
         how = ways(request, user)
         sign_in.succeeded(user=user, how=how)
         super().login(request, user)
+        sessions.touch(request)
 
     def logout(self, request: HttpRequest) -> None:
         if request.user.is_authenticated:

@@ -1,4 +1,4 @@
-"""A second factor: set up, asked for, spent once, counted by the guard, reset by a security admin, required if so set."""
+"""A second factor: set up, asked for, spent once, counted by the guard, reset by an admin, required if so set."""
 
 import re
 import time

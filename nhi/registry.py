@@ -22,3 +22,24 @@ stop_steps: dict[str, StopStep] = {}
 
 def add_stop_step(step: StopStep) -> None:
     stop_steps[step.name] = step
+
+
+@dataclass(frozen=True)
+class House:
+    """What only the wiring knows of this installation, for the page that shows it."""
+
+    #: Each readiness check by its name: whether it holds, and a sentence.
+    readiness: Callable[[], dict[str, tuple[bool, str]]]
+    #: How many messages wait, by queue; None when the broker did not tell in time.
+    queues: Callable[[], dict[str, int] | None]
+
+
+_house: list[House] = []
+
+
+def describe_house(house: House) -> None:
+    _house[:] = [house]
+
+
+def house() -> House | None:
+    return _house[0] if _house else None

@@ -66,11 +66,12 @@ def create(
     return NewPerson(user, password or "")
 
 
-def set_roles(*, actor: Actor, user: User, roles: Iterable[str]) -> User:
+def set_roles(*, actor: Actor, user: User, roles: Iterable[str], reason: str = "") -> User:
     """The console roles of a person; none means no console. Nobody changes their own."""
     actor.require("nhi.change_user", "change console roles")
     wanted = sorted(set(roles))
     problems = Problems()
+    problems.reason(reason, required=False)
     _check_roles(problems, wanted)
     problems.unless(actor.id != user.pk, "roles", "Someone else must change your roles.")
     problems.settle()
@@ -81,7 +82,12 @@ def set_roles(*, actor: Actor, user: User, roles: Iterable[str]) -> User:
         user.is_staff = user.is_superuser or bool(wanted)
         user.save(update_fields=["is_staff"])
         events.write(
-            "person.roles_changed", actor=actor, subject=user, before={"roles": before}, after={"roles": wanted}
+            "person.roles_changed",
+            actor=actor,
+            subject=user,
+            before={"roles": before},
+            after={"roles": wanted},
+            reason=reason,
         )
     return user
 

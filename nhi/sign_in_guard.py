@@ -121,6 +121,12 @@ def unlock(*, username: str) -> int:
     return held.update(failures=0, locks=0, locked_until=None)
 
 
+def locked_until(*, username: str) -> datetime | None:
+    """Until when a name is refused, from everywhere or from one address."""
+    locked = SignInGuard.objects.filter(username=_name(username), locked_until__gt=clock.database_now())
+    return locked.order_by("-locked_until").values_list("locked_until", flat=True).first()
+
+
 def forget(now: datetime) -> int:
     """Remove counters that no longer say anything."""
     stale = Q(last_attempt_at__lt=now - LOCKS_FORGOTTEN_AFTER)

@@ -97,6 +97,10 @@ TABLE: dict[str, dict[str, Badge]] = {
         "late": Badge("Late", _look),
         "lost": Badge("Lost", _bad),
     },
+    "check": {
+        "ok": Badge("Holds", _good),
+        "failed": Badge("Does not hold", _bad),
+    },
     "person": {
         "active": Badge("Active", _good),
         "deactivated": Badge("Deactivated", _still, "person_off"),

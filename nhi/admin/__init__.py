@@ -1,5 +1,14 @@
 """The console's pages of this app. Importing a module registers what it has."""
 
-from nhi.admin import identities, navigation, saved_views
+from nhi.admin import audit, audit_refusals, credentials, identities, navigation, people, saved_views, system
 
-__all__ = ["identities", "navigation", "saved_views"]
+__all__ = [
+    "audit",
+    "audit_refusals",
+    "credentials",
+    "identities",
+    "navigation",
+    "people",
+    "saved_views",
+    "system",
+]

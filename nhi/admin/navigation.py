@@ -3,21 +3,66 @@
 Addresses are names here and are looked up when a page is drawn: the site's own are made of these modules.
 """
 
+from collections.abc import Callable
+
+from django.http import HttpRequest
+
 from common.admin import navigation, palette
 from common.admin.navigation import Item
 from nhi.admin import counts, finding
 from nhi.admin.acting import may
 from nhi.admin.counts import Need
 
+
+def _who(right: str) -> Callable[[HttpRequest], bool]:
+    return lambda request: may(request, right)
+
+
 navigation.add(
     Item("", "Home", "home", "index", lambda _request: True, key="h"),
-    Item("Identities", "All identities", "smart_toy", "nhi_identity_changelist", lambda request: may(request, "nhi.view_identity"), key="i"),
-)  # fmt: skip
+    Item("Identities", "All identities", "smart_toy", "nhi_identity_changelist", _who("nhi.view_identity"), key="i"),
+    Item(
+        "Identities",
+        "Credentials",
+        "key",
+        "nhi_credential_changelist",
+        _who("nhi.view_credential"),
+        badge="credentials_ending",
+    ),
+    Item("Activity", "Audit events", "history", "nhi_auditevent_changelist", _who("nhi.view_auditevent"), key="c"),
+    Item("Settings", "People and roles", "group", "nhi_user_changelist", _who("nhi.view_user")),
+    Item("Settings", "System", "dns", "nhi_process_changelist", _who("nhi.view_process")),
+)
 
 counts.add(
-    Need("identities_ending", counts.identities_ending, "{} identity ends within 7 days", "{} identities end within 7 days", "event_busy", "nhi_identity_changelist", "ends=7"),
-    Need("suspended", counts.suspended, "{} identity is suspended", "{} identities are suspended", "pause_circle", "nhi_identity_changelist", "state=suspended"),
-)  # fmt: skip
+    Need(
+        "credentials_ending",
+        counts.credentials_ending,
+        "{} credential ends within 7 days",
+        "{} credentials end within 7 days",
+        "key",
+        "nhi_credential_changelist",
+        "ends=7",
+    ),
+    Need(
+        "identities_ending",
+        counts.identities_ending,
+        "{} identity ends within 7 days",
+        "{} identities end within 7 days",
+        "event_busy",
+        "nhi_identity_changelist",
+        "ends=7",
+    ),
+    Need(
+        "suspended",
+        counts.suspended,
+        "{} identity is suspended",
+        "{} identities are suspended",
+        "pause_circle",
+        "nhi_identity_changelist",
+        "state=suspended",
+    ),
+)
 
 navigation.count_with(counts.for_request)
 palette.add(finding.find)

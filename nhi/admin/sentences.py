@@ -12,7 +12,7 @@ from nhi.record.catalogue import EVENTS
 from nhi.record.models import AuditEvent
 
 #: Kinds of subject that have a page.
-HUBS = {"identity": "nhi_identity_hub", "role": "nhi_role_hub"}
+HUBS = {"identity": "nhi_identity_hub", "role": "nhi_role_hub", "user": "nhi_user_hub"}
 
 
 @dataclass(frozen=True)

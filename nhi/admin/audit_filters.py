@@ -1,0 +1,118 @@
+"""What the record can be narrowed by. A name stands for every id that went by it, so that the indexes are used."""
+
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest
+from django.utils import timezone
+from django.utils.dateparse import parse_datetime
+
+from common.admin.lists import Filter
+from common.ids import parse_uuid
+from nhi.actors import ANONYMOUS, SYSTEM
+from nhi.choices import ActorKind
+from nhi.models import Identity, NhiPermission, Role, RoleAssignment, ToolPermission, User, UserPermission
+from nhi.record.catalogue import EVENTS
+
+Rows = QuerySet[Any]
+SPANS = {
+    "1h": ("Last hour", timedelta(hours=1)),
+    "24h": ("Last 24 h", timedelta(days=1)),
+    "7d": ("Last 7 d", timedelta(days=7)),
+    "30d": ("Last 30 d", timedelta(days=30)),
+}
+NOBODYS = {SYSTEM.name.lower(): ActorKind.SYSTEM, ANONYMOUS.name.lower(): ActorKind.ANONYMOUS}
+
+
+def by_actor(rows: Rows, value: str) -> Rows:
+    if kind := NOBODYS.get(value.lower()):
+        return rows.filter(actor_kind=kind, actor_id=None)
+    known = parse_uuid(value)
+    return rows.filter(actor_id=known) if known else rows.filter(actor_id__in=_ids(_called(value)))
+
+
+def by_subject(rows: Rows, value: str) -> Rows:
+    """What happened to whoever is called this, and to the grants and roles they hold or are named in."""
+    known = parse_uuid(value)
+    return rows.filter(subject_id=known) if known else rows.filter(subject_id__in=_ids(_about(value)))
+
+
+def _called(name: str) -> Iterator[Rows]:
+    yield User.objects.filter(username__iexact=name)
+    yield Identity.objects.filter(name=name)
+
+
+def _about(name: str) -> Iterator[Rows]:
+    yield from _called(name)
+    yield Role.objects.filter(name=name)
+    yield ToolPermission.objects.filter(agent__name=name)
+    yield ToolPermission.objects.filter(tool__name=name)
+    yield NhiPermission.objects.filter(source__name=name)
+    yield NhiPermission.objects.filter(target__name=name)
+    yield UserPermission.objects.filter(nhi__name=name)
+    yield UserPermission.objects.filter(user__username__iexact=name)
+    yield RoleAssignment.objects.filter(identity__name=name)
+    yield RoleAssignment.objects.filter(role__name=name)
+
+
+def _ids(sources: Iterator[Rows]) -> Rows:
+    """All the ids in one sub-select."""
+    first, *others = (rows.order_by().values_list("pk") for rows in sources)
+    return first.union(*others)
+
+
+def _areas() -> dict[str, list[str]]:
+    areas: dict[str, list[str]] = {}
+    for code in EVENTS:
+        areas.setdefault(code.partition(".")[0], []).append(code)
+    return {f"{area}.*": codes for area, codes in areas.items() if len(codes) > 1}
+
+
+AREAS = _areas()
+
+
+def by_event(rows: Rows, value: str) -> Rows:
+    return rows.filter(event__in=AREAS[value]) if value in AREAS else rows.filter(event=value)
+
+
+def _events(_request: HttpRequest) -> list[tuple[str, str]]:
+    return sorted((value, value) for value in (*AREAS, *EVENTS))
+
+
+def by_span(rows: Rows, value: str) -> Rows:
+    return rows.filter(at__gte=timezone.now() - SPANS[value][1])
+
+
+def by_request(rows: Rows, value: str) -> Rows:
+    known = parse_uuid(value)
+    return rows.filter(request_id=known) if known else rows.none()
+
+
+def _limit(lookup: str) -> Callable[[Rows, str], Rows]:
+    def apply(rows: Rows, value: str) -> Rows:
+        moment = _moment(value)
+        return rows.filter(Q(**{lookup: moment})) if moment else rows.none()
+
+    return apply
+
+
+def _moment(value: str) -> datetime | None:
+    """As the browser sends it: in the person's zone unless it names one."""
+    try:
+        found = parse_datetime(value)
+        return timezone.make_aware(found) if found and timezone.is_naive(found) else found
+    except (ValueError, OverflowError):
+        return None
+
+
+FILTERS = (
+    Filter("span", "Time", by_span, lambda _request: [(key, words) for key, (words, _) in SPANS.items()]),
+    Filter("since", "From", _limit("at__gte"), kind="datetime-local"),
+    Filter("until", "Until", _limit("at__lt"), kind="datetime-local"),
+    Filter("actor", "Who", by_actor),
+    Filter("subject", "To whom or what", by_subject),
+    Filter("event", "Event", by_event, _events),
+    Filter("request", "Request id", by_request),
+)

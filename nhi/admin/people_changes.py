@@ -1,0 +1,275 @@
+"""Dialogs about people: adding, roles, passwords and factors, leaving and coming back, handing over."""
+
+from typing import Any
+
+from allauth.mfa.models import Authenticator
+from django import forms
+from django.contrib import messages
+from django.http import HttpResponse
+from django.urls import path
+from django.utils.functional import cached_property
+
+from common.admin.dialogs import Effect, counted
+from common.admin.forms import ConsoleForm, ReasonField
+from common.admin.pages import link, render
+from common.errors import NotAllowed
+from nhi import factors, handover, people, sign_in
+from nhi.admin.base import ActingDialog
+from nhi.admin.fields import PersonField
+from nhi.admin.people_page import OfPerson
+from nhi.admin.people_rights import LABELS, labels_of, table
+from nhi.models import Credential, Identity, User
+
+
+class Ticks(forms.CheckboxSelectMultiple):
+    template_name = "nhi/people/ticks.html"
+
+
+class AddForm(ConsoleForm):
+    aliases = {"password": "username"}
+
+    username = forms.CharField(
+        label="Name",
+        max_length=150,
+        help_text="Letters, digits and @ . + - _. It stays.",
+        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
+    )
+    email = forms.EmailField(label="Mail address", required=False)
+    roles = forms.MultipleChoiceField(
+        choices=list(LABELS.items()),
+        required=False,
+        widget=Ticks,
+        help_text="Without a role they have no console; identities and rights on them can still be theirs.",
+    )
+
+
+class RolesForm(ConsoleForm):
+    roles = forms.MultipleChoiceField(choices=list(LABELS.items()), required=False, widget=Ticks)
+    reason = ReasonField("New duty", "Duty ended", "Review")
+
+
+class LeaveForm(ConsoleForm):
+    to = PersonField(
+        label="Hand over to",
+        required=False,
+        empty_label="Nobody now",
+        help_text="Who takes what they own and stand in for. The rest stays theirs, with nobody behind it.",
+    )
+    reason = ReasonField("Left", "On leave", "Account misused")
+
+
+class ReturnForm(ConsoleForm):
+    reason = ReasonField("Back", "Deactivated by mistake")
+
+
+class FactorForm(ConsoleForm):
+    reason = ReasonField("Phone lost", "New phone", "Account misused")
+
+
+class HandOverForm(ConsoleForm):
+    to = PersonField(label="To")
+
+
+class Changing(OfPerson, ActingDialog):
+    """Only who changes people; the verbs keep superusers and oneself out."""
+
+    verb = ""
+
+    def check(self) -> None:
+        self.actor.require("nhi.change_user", "change other people")
+        if self.actor.only_reads:
+            raise NotAllowed("You may not change people.")
+        super().check()
+
+    @property
+    def button(self) -> str:  # type: ignore[override]  # the name is known once there is a person
+        return f"{self.verb} {self.person.username}"
+
+    def context(self) -> dict[str, Any]:
+        return {"title": f"{self.verb} {self.person.username}"}
+
+    def said(self, sentence: str) -> str:
+        messages.success(self.request, sentence)
+        return self.url("hub")
+
+    @cached_property
+    def owned(self) -> int:
+        return handover.held_by(self.person).count()
+
+
+class Add(ActingDialog):
+    title = "Add person"
+    button = "Add person"
+    form_class = AddForm
+
+    def check(self) -> None:
+        self.actor.require("nhi.add_user", "add people")
+        if self.actor.only_reads:
+            raise NotAllowed("You may not add people.")
+
+    def back(self) -> str:
+        return link("nhi_user_changelist")
+
+    def act(self, form: ConsoleForm) -> HttpResponse:
+        given = form.cleaned_data
+        made = people.create(actor=self.actor, username=given["username"], email=given["email"], roles=given["roles"])
+        return shown_once(self, made.user, made.password, link("nhi_user_hub", made.user.pk))
+
+
+class Roles(Changing):
+    verb = "Change the roles of"
+    template = "nhi/people/roles.html"
+    form_class = RolesForm
+    wide = True
+
+    def initial(self) -> dict[str, Any]:
+        return {"roles": [group.name for group in self.person.groups.all()]}
+
+    def context(self) -> dict[str, Any]:
+        return {**super().context(), "table": table(), "labels": LABELS.values()}
+
+    @property
+    def button(self) -> str:  # type: ignore[override]  # the name is known once there is a person
+        return f"Set the roles of {self.person.username}"
+
+    def act(self, form: ConsoleForm) -> str:
+        given = form.cleaned_data
+        changed = people.set_roles(actor=self.actor, user=self.person, roles=given["roles"], reason=given["reason"])
+        held = ", ".join(labels_of(User.objects.prefetch_related("groups").get(pk=changed.pk))) or "no console"
+        return self.said(f"{changed.username} is now: {held}.")
+
+
+class NewPassword(Changing):
+    verb = "Set a new password for"
+    lead = "The old one stops working and their sessions end. The new one is shown to you once."
+
+    def act(self, _form: ConsoleForm) -> HttpResponse:
+        password = people.new_password()
+        people.change_password(actor=self.actor, user=self.person, password=password)
+        return shown_once(self, self.person, password, self.url("hub"))
+
+
+class ResetFactor(Changing):
+    verb = "Reset the second factor of"
+    danger = True
+    form_class = FactorForm
+    lead = "Be sure that it is them who asks: whoever has the password alone gets in from then on."
+
+    def effects(self) -> list[Effect]:
+        held = Authenticator.objects.filter(user=self.person, type__in=factors.REAL).count()
+        words = "Removes {} second factor%s and the recovery codes"
+        return [counted("factors", held, words % "", words % "s")]
+
+    def act(self, form: ConsoleForm) -> str:
+        people.reset_second_factor(actor=self.actor, user=self.person, reason=form.cleaned_data["reason"])
+        return self.said(f"{self.person.username} has no second factor now.")
+
+
+class Unlock(Changing):
+    verb = "Unlock sign-in as"
+    lead = "Forgets every failed try at this name, wherever it came from."
+
+    def act(self, _form: ConsoleForm) -> str:
+        sign_in.unlock(actor=self.actor, username=self.person.username)
+        return self.said(f"{self.person.username} may try to sign in again.")
+
+
+class Deactivate(Changing):
+    verb = "Deactivate"
+    danger = True
+    form_class = LeaveForm
+    lead = "They cannot sign in any more, and their sessions and personal tokens end at once."
+
+    def effects(self) -> list[Effect]:
+        tokens = Credential.objects.live().filter(user=self.person).count()
+        return [
+            counted("tokens", tokens, "Ends {} personal token", "Ends {} personal tokens"),
+            counted(
+                "owned", self.owned, "{} identity is theirs: hand it over below",
+                "{} identities are theirs: hand them over below",
+            ),
+        ]  # fmt: skip
+
+    def context(self) -> dict[str, Any]:
+        return {**super().context(), **named(self.person)}
+
+    template = "nhi/people/leave.html"
+
+    def act(self, form: ConsoleForm) -> str | HttpResponse:
+        given = form.cleaned_data
+        if given["to"] is not None and given["to"].pk == self.person.pk:
+            form.add_error("to", "Choose someone else.")
+            return self._drawn(form, self.effects(), status=422)
+        people.deactivate(actor=self.actor, user=self.person, reason=given["reason"])
+        if given["to"] is None or not self.owned:
+            return self.said(f"{self.person.username} is deactivated.")
+        return handed_over(self, given["to"], f"{self.person.username} is deactivated")
+
+
+class Reactivate(Changing):
+    verb = "Reactivate"
+    form_class = ReturnForm
+    lead = "They sign in as before, with the roles they had. Their personal tokens stay ended."
+
+    def act(self, form: ConsoleForm) -> str:
+        people.reactivate(actor=self.actor, user=self.person, reason=form.cleaned_data["reason"])
+        return self.said(f"{self.person.username} is active.")
+
+
+class HandOver(Changing):
+    verb = "Hand over what belongs to"
+    template = "nhi/people/leave.html"
+    form_class = HandOverForm
+    lead = "The new owner handles their lifecycle and credentials from then on."
+
+    @property
+    def button(self) -> str:  # type: ignore[override]  # the number is known once there is a person
+        number = min(self.owned, handover.MOST)
+        return f"Hand over {number} {'identity' if number == 1 else 'identities'}" if number else ""
+
+    def context(self) -> dict[str, Any]:
+        return {**super().context(), **named(self.person)}
+
+    def act(self, form: ConsoleForm) -> HttpResponse:
+        return handed_over(self, form.cleaned_data["to"], "")
+
+
+def handed_over(dialog: Changing, to: User, before: str) -> HttpResponse:
+    results = handover.hand_over(actor=dialog.actor, user=dialog.person, to=to)
+    done = sum(item.result == "done" for item in results)
+    said = f"{done} of {dialog.owned} handed over to {to.username}"
+    title = f"{before}; {said}" if before else said
+    return render(dialog.request, "console/results.html", title=title, results=results, back=dialog.url("hub"))
+
+
+def named(person: User) -> dict[str, Any]:
+    """The first of what is theirs, by name."""
+    held: list[Identity] = list(handover.held_by(person)[:11])
+    return {"names": [one.name for one in held[:10]], "more_names": len(held) > 10}
+
+
+def shown_once(dialog: ActingDialog, user: User, password: str, back: str) -> HttpResponse:
+    """The page of a password: whoever keeps pages is told not to keep this one."""
+    page = render(
+        dialog.request,
+        "nhi/people/password.html",
+        title=f"The password of {user.username}",
+        person=user,
+        password=password,
+        back=back,
+    )
+    page.headers["Cache-Control"] = "no-store"
+    page.headers["Referrer-Policy"] = "no-referrer"
+    return page
+
+
+URLS = [
+    path("add/", Add.as_view(), name="nhi_user_add"),
+    path("<uuid:pk>/roles/", Roles.as_view(), name="nhi_user_roles"),
+    path("<uuid:pk>/password/", NewPassword.as_view(), name="nhi_user_password"),
+    path("<uuid:pk>/factor/", ResetFactor.as_view(), name="nhi_user_factor"),
+    path("<uuid:pk>/unlock/", Unlock.as_view(), name="nhi_user_unlock"),
+    path("<uuid:pk>/deactivate/", Deactivate.as_view(), name="nhi_user_deactivate"),
+    path("<uuid:pk>/reactivate/", Reactivate.as_view(), name="nhi_user_reactivate"),
+    path("<uuid:pk>/hand-over/", HandOver.as_view(), name="nhi_user_hand_over"),
+]

@@ -1,0 +1,124 @@
+"""The system: which processes live, is the house ready, what waits, which limits hold, who may do what."""
+
+import platform
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import django
+from django.conf import settings
+from django.contrib import admin
+from django.contrib.admin import ModelAdmin
+from django.db import connection
+from django.urls import URLPattern, path
+from django.utils import timezone
+
+from common.admin import badges
+from common.admin.badges import Badge
+from nhi import credentials, processes, registry, sign_in_guard
+from nhi.admin.base import ActingPage
+from nhi.admin.people_rights import LABELS, table
+from nhi.models import Process
+from nhi.models.processes import ProcessKind
+
+#: Silent for this many heartbeats' patience, a process is taken for lost.
+LOST_AFTER = 3 * processes.LATE_AFTER
+
+
+@dataclass(frozen=True)
+class Row:
+    """One process, or a kind of which none is known."""
+
+    kind: ProcessKind
+    badge: Badge
+    process: Process | None = None
+
+
+@dataclass(frozen=True)
+class Check:
+    name: str
+    badge: Badge
+    words: str
+
+
+class System(ActingPage):
+    template = "nhi/system/page.html"
+    title = "System"
+    actor_may = "nhi.view_process"
+
+    def context(self) -> dict[str, Any]:
+        house = registry.house()
+        return {
+            "rows": rows(Process.objects.visible_to(self.actor), timezone.now()),
+            "checks": _checks(house.readiness() if house else {}),
+            "queues": house.queues() if house else None,
+            "versions": versions(),
+            "limits": limits(),
+            "table": table(),
+            "labels": LABELS.values(),
+        }
+
+
+def rows(known: Iterable[Process], now: datetime) -> list[Row]:
+    """Every process; and for each kind without any, a line that says so."""
+    found = [Row(ProcessKind(process.kind), standing(process, now), process) for process in known]
+    missing = set(ProcessKind) - {row.kind for row in found}
+    found += [Row(kind, badges.find("process", "lost")) for kind in missing]
+    return sorted(found, key=lambda row: list(ProcessKind).index(row.kind))
+
+
+def standing(process: Process, now: datetime) -> Badge:
+    silent = now - process.seen_at
+    return badges.find(
+        "process", "up" if silent <= processes.LATE_AFTER else "late" if silent <= LOST_AFTER else "lost"
+    )
+
+
+def versions() -> list[tuple[str, str]]:
+    database = f"{connection.display_name} {'.'.join(str(part) for part in _database_version())}"
+    return [
+        ("Gatehouse", settings.VERSION),
+        ("Python", platform.python_version()),
+        ("Django", django.get_version()),
+        ("Database", database),
+    ]
+
+
+def limits() -> list[tuple[str, str]]:
+    """What holds for everyone, read where it is enforced."""
+    pair, name, address = sign_in_guard.PAIR, sign_in_guard.NAME, sign_in_guard.ADDRESS
+    window = f"in {sign_in_guard.WINDOW.seconds // 60} min"
+    life = f"{credentials.DEFAULT_DAYS} days unless told otherwise, {credentials.LONGEST_DAYS} at most"
+    session, idle = settings.SESSION_COOKIE_AGE // 3600, settings.SESSION_IDLE_SECONDS // 60
+    return [
+        ("Live credentials of one identity", f"{credentials.MOST_LIVE}"),
+        ("A credential lives", life),
+        ("Overlap after a rotation", f"{credentials.LONGEST_OVERLAP // 86400} days at most"),
+        ("Console session", f"{session} h, {idle} min without a request"),
+        ("Second factor", "required of everyone" if settings.REQUIRE_MFA else "of each person's own choice"),
+        ("Failed sign-ins, one name from one address", f"{pair.limit} {window}, then locked"),
+        ("Failed sign-ins, one name from anywhere", f"{name.limit} {window}, then locked"),
+        ("Failed sign-ins, one address", f"{address.limit} {window}, then locked"),
+        ("Body of a request", f"{settings.DATA_UPLOAD_MAX_MEMORY_SIZE // 1024} KiB"),
+        ("Proxies whose word is taken for the caller's address", str(settings.TRUSTED_PROXIES)),
+        ("Web processes on this host", str(settings.WEB_WORKERS)),
+    ]  # fmt: skip
+
+
+def _checks(told: dict[str, tuple[bool, str]]) -> list[Check]:
+    return [Check(name, badges.find("check", "ok" if ok else "failed"), words) for name, (ok, words) in told.items()]
+
+
+def _database_version() -> tuple[int, ...]:
+    """Kept by the connection, so that it costs no query but the first."""
+    version: tuple[int, ...] = connection.get_database_version()
+    return version
+
+
+@admin.register(Process)
+class ProcessAdmin(ModelAdmin):  # type: ignore[type-arg]  # Django's class takes no parameter at run time
+    """No list of its own: processes stand on the system's page."""
+
+    def get_urls(self) -> list[URLPattern]:
+        return [path("", self.admin_site.admin_view(System.as_view()), name="nhi_process_changelist")]

@@ -10,7 +10,7 @@ from django.template.response import TemplateResponse
 from django.utils import timezone
 from unfold.sites import UnfoldAdminSite
 
-from common.admin import account, navigation, palette, times
+from common.admin import account, navigation, palette, site_pages, times
 from common.admin.pages import refused, render
 from common.errors import GatehouseError, NotAllowed, NotFound
 
@@ -26,6 +26,9 @@ class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]  # unfold has no types
     def admin_view(self, view: View, cacheable: bool = False) -> View:
         """Every page of the console passes here."""
         return super().admin_view(_framed(view), cacheable)  # type: ignore[no-any-return]  # unfold has no types
+
+    def get_urls(self) -> list[Any]:
+        return [*site_pages.urls(self.admin_view), *super().get_urls()]
 
     def each_context(self, request: HttpRequest) -> dict[str, Any]:
         signed_in = self.has_permission(request)

@@ -18,7 +18,7 @@ from common.admin.pages import Control, Tab, render
 from common.errors import NotAllowed
 
 
-class ListAdmin(ModelAdmin):  # type: ignore[misc]  # unfold has no types
+class ListAdmin(ModelAdmin):
     """Declarations of a list, and the view that draws it."""
 
     title = ""
@@ -59,7 +59,7 @@ class ListAdmin(ModelAdmin):  # type: ignore[misc]  # unfold has no types
         """Names and queries of the views that this person saved or was given."""
         return []
 
-    def save_links(self, request: HttpRequest, listing: Listing) -> dict[str, str]:
+    def save_links(self, request: HttpRequest, listing: Listing) -> dict[str, Any]:
         return {}
 
     def controls(self, request: HttpRequest) -> list[Control]:
@@ -134,8 +134,8 @@ class ListAdmin(ModelAdmin):  # type: ignore[misc]  # unfold has no types
 
     def _log_page(self, listing: Listing) -> keyset.Slice:
         query = listing.query
-        marks = {"before": query.get("before", ""), "after": query.get("after", "")}
-        return keyset.page(listing.matching(), time=self.log_time, **marks)
+        before, after = query.get("before", ""), query.get("after", "")
+        return keyset.page(listing.matching(), time=self.log_time, before=before, after=after)
 
     def _drawn(self, row: Any) -> dict[str, Any]:
         cells = [{"html": column.cell(row), "narrow": column.narrow} for column in self.columns]
@@ -180,7 +180,7 @@ def _headings(listing: Listing) -> list[dict[str, Any]]:
     ]
 
 
-def _order_of(column: Column, listing: Listing) -> dict[str, str]:
+def _order_of(column: Column, listing: Listing) -> dict[str, Any]:
     """Where the heading leads, and how the list stands ordered by it."""
     if not column.sort:
         return {"url": "", "ordered": ""}

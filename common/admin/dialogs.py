@@ -61,7 +61,7 @@ class Dialog(Page):
     def form(self, data: Any = None) -> ConsoleForm:
         return self.form_class(data, initial=self.initial())
 
-    def get(self, _request: HttpRequest, **_kwargs: Any) -> HttpResponse:
+    def get(self, request: HttpRequest, **_kwargs: Any) -> HttpResponse:
         return self._drawn(self.form(), self.effects())
 
     def post(self, request: HttpRequest, **_kwargs: Any) -> HttpResponse:

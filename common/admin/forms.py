@@ -27,7 +27,7 @@ class ConsoleForm(forms.Form):
     required_css_class = "gh-required"
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, label_suffix="", **kwargs)
+        super().__init__(*args, **{"label_suffix": "", **kwargs})
 
     def refuse(self, error: GatehouseError) -> None:
         """Put what a verb said beside the fields that it named."""
@@ -45,7 +45,7 @@ class Chips(forms.RadioSelect):
 
     def _render(self, template_name: str, context: dict[str, Any], renderer: Any = None) -> SafeString:
         # Django looks for widgets' templates beside its own; ours is among the console's.
-        return super()._render(template_name, context, TemplatesSetting())  # type: ignore[misc]  # the stubs leave it out
+        return SafeString(TemplatesSetting().render(template_name, context))
 
 
 class ReasonField(forms.CharField):
@@ -74,6 +74,13 @@ class WordsField(forms.CharField):
 
     def run_validators(self, value: Any) -> None:
         super().run_validators(" ".join(value))
+
+
+class JSONLinesField(forms.JSONField):
+    """JSON as text; nothing where there is none."""
+
+    def prepare_value(self, value: Any) -> Any:
+        return "" if value is None else super().prepare_value(value)
 
 
 class EndsForm(ConsoleForm):

@@ -69,7 +69,7 @@ def wants_part(request: HttpRequest) -> bool:
 
 def render(request: HttpRequest, template: str, *, title: str, status: int = 200, **more: Any) -> TemplateResponse:
     """A page in the console's frame, with the moment that its facts are of."""
-    request.current_app = admin.site.name  # type: ignore[attr-defined]  # Django's own way to name the site of a request
+    request.current_app = admin.site.name
     frame = {} if wants_part(request) else admin.site.each_context(request)
     whole = {**frame, "title": title, "as_of": timezone.now(), "part": wants_part(request), **more}
     return TemplateResponse(request, template, whole, status=status)

@@ -24,13 +24,16 @@ def badge(value: Any, words: str = "") -> SafeString:
     """`{% badge identity.badge %}`, `{% badge 'allow' 'nhi.Verdict' %}`: icon and text, never the hue alone."""
     if value is None or value == "":
         return SafeString("")
-    if isinstance(value, badges.Badge):
-        found = value
-    else:
-        found = badges.find(words, value) if words else badges.of(value)
+    found = _badge(value, words)
     return format_html(
         '<span class="gh-badge gh-badge--{}">{}{}</span>', found.tone.value, icon(found.symbol), found.label
     )
+
+
+def _badge(value: Any, words: str) -> badges.Badge:
+    if isinstance(value, badges.Badge):
+        return value
+    return badges.find(words, value) if words else badges.of(value)
 
 
 @register.simple_tag

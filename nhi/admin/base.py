@@ -43,7 +43,7 @@ class GovernedAdmin(ListAdmin):
     def saved_views(self, request: HttpRequest) -> list[tuple[str, str]]:
         return [(view.name, view.query) for view in _views(request, self.list_name)]
 
-    def save_links(self, request: HttpRequest, listing: Listing) -> dict[str, str]:
+    def save_links(self, request: HttpRequest, listing: Listing) -> dict[str, Any]:
         actor = actor_of(request)
         if actor.only_reads:
             return {}

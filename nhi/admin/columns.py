@@ -16,7 +16,7 @@ Read = Callable[[Any], Any]
 def plain(label: str, read: Read, *, sort: str = "", narrow: bool = False) -> Column:
     """Text as it stands; a dash where there is none."""
     return Column(
-        label, lambda row: read(row) or format_html('<span class="gh-subtle">{}</span>', "–"), read, sort, narrow
+        label, lambda row: read(row) or format_html('<span class="gh-subtle">{}</span>', "\u2013"), read, sort, narrow
     )
 
 

@@ -78,16 +78,17 @@ def _kept(actor: Actor) -> dict[str, int]:
 
 def count(actor: Actor) -> dict[str, int]:
     """One SELECT of sub-selects; each stops counting at the bound."""
-    parts, given = [], []
+    parts: list[str] = []
+    given: list[Any] = []
     for need in _needs:
         # A column that every table has; the order is of no use to a count.
         statement, params = need.rows(actor).order_by().values("pk")[:BOUND].query.sql_with_params()
-        parts.append(f"(SELECT COUNT(*) FROM ({statement}) counted)")
+        parts.append(f"(SELECT COUNT(*) FROM ({statement}) counted)")  # noqa: S608 - the ORM wrote the statement
         given += params
     if not parts:
         return {}
     with connection.cursor() as cursor:
-        cursor.execute(f"SELECT {', '.join(parts)}", given)  # noqa: S608 - the ORM wrote each statement
+        cursor.execute(f"SELECT {', '.join(parts)}", given)
         row = cursor.fetchone()
     return {need.key: found for need, found in zip(_needs, row, strict=True)}
 

@@ -39,6 +39,7 @@ class Home(ActingPage):
                 if waiting.get(need.key)
             ],
             "steps": steps if steps and not all(step.done for step in steps) else [],
+            "first_run": bool(steps) and not steps[0].done,
             "recent": sentences.all_of(self._recent()),
             "mine": list(self._mine()),
         }
@@ -58,14 +59,15 @@ class Home(ActingPage):
         """Only for who can take them; each ticks itself."""
         if not self.actor.may("nhi.add_identity") or self.actor.only_reads:
             return []
-        agent, tool, credential, access, used = self._taken()
-        return [
-            Step("Add an agent", "Who calls: it gets a name, an owner and a purpose.", link("nhi_identity_add"), "Add agent", agent),
-            Step("Add a tool", "What is called: a name like github__create_issue.", f"{link('nhi_identity_add')}?kind=tool", "Add tool", tool),
-            Step("Issue a credential", "What the agent shows. It is shown to you once.", link("nhi_identity_changelist") + "?kind=agent", "Choose an agent", credential),
-            Step("Give access", "Nothing is allowed until someone allows it.", link("nhi_identity_changelist") + "?kind=agent", "Choose an agent", access),
-            Step("Make a first call", "The agent's Connect tab has the command.", link("nhi_identity_changelist") + "?kind=agent", "Choose an agent", used),
-        ]  # fmt: skip
+        add, agents = link("nhi_identity_add"), f"{link('nhi_identity_changelist')}?kind=agent"
+        ways = {
+            "Add an agent": ("Who calls: it gets a name, an owner and a purpose.", add, "Add agent"),
+            "Add a tool": ("What is called: a name like github__create_issue.", f"{add}?kind=tool", "Add tool"),
+            "Issue a credential": ("What the agent shows. It is shown to you once.", agents, "Choose an agent"),
+            "Give access": ("Nothing is allowed until someone allows it.", agents, "Choose an agent"),
+            "Make a first call": ("The agent's Connect tab has the command.", agents, "Choose an agent"),
+        }
+        return [Step(title, *way, done) for (title, way), done in zip(ways.items(), self._taken(), strict=True)]
 
     def _taken(self) -> tuple[bool, ...]:
         """All five in one statement, hung on the person's own row."""

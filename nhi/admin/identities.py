@@ -12,7 +12,7 @@ from django.urls import URLPattern, path
 from django.utils.html import format_html
 
 from common.admin.lists import Bulk, Column, Filter, Preset, choice_filter, text_filter
-from common.admin.pages import Control, link
+from common.admin.pages import Control, Tab, link
 from nhi import badges
 from nhi.admin import columns, identities_bulk
 from nhi.admin import identities_access as access
@@ -110,7 +110,7 @@ class IdentityAdmin(GovernedAdmin):
     def _views(self, request: HttpRequest, listing: Any) -> Any:
         known = super()._views(request, listing)
         mine = f"owner={actor_of(request).name}"
-        known.insert(4, hub.Tab("Mine", f"?{mine}", current=listing.state == mine))
+        known.insert(4, Tab("Mine", f"?{mine}", current=listing.state == mine))
         return known
 
     def controls(self, request: HttpRequest) -> list[Control]:

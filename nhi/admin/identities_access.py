@@ -8,7 +8,7 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.urls import path
 
-from common.admin.forms import Chips, ConsoleForm, EndsForm, ReasonField
+from common.admin.forms import Chips, ConsoleForm, EndsForm, JSONLinesField, ReasonField
 from common.admin.pages import render
 from common.errors import Conflict, Invalid, NotAllowed
 from nhi import access, bulk
@@ -20,6 +20,7 @@ from nhi.models import Identity
 from nhi.models.identities import IdentityQuerySet
 
 OFFERED = 100
+LIMITS = ("per_hour", "parameters", "approval")
 WHAT = (("pattern", "A pattern"), ("server", "A whole server"), ("tools", "Single tools"))
 
 
@@ -47,7 +48,7 @@ class GiveForm(EndsForm):
     per_hour = forms.IntegerField(
         label="Calls per hour", required=False, min_value=1, help_text="Empty: no limit on this grant."
     )
-    parameters = forms.JSONField(
+    parameters = JSONLinesField(
         label="Allowed parameters",
         required=False,
         help_text="A JSON Schema that the arguments must fit. Empty: any.",
@@ -57,7 +58,6 @@ class GiveForm(EndsForm):
     reason = ReasonField("Needed for its work", "Requested by the owner", "Trial")
 
     field_order = ("what", "pattern", "server", "tools", "ends", "ends_on")
-    limits = ("per_hour", "parameters", "approval")
 
     def __init__(self, *args: Any, tools: IdentityQuerySet, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -66,10 +66,24 @@ class GiveForm(EndsForm):
         servers = sorted({name.partition("__")[0] for name, _ in names})
         self.fields["server"].choices = [(name, name) for name in servers]  # type: ignore[attr-defined]  # a ChoiceField
         self.fields["tools"].queryset = known.filter(pk__in=list(known.values_list("pk", flat=True)[:OFFERED]))  # type: ignore[attr-defined]  # a ModelMultipleChoiceField
-        self.capabilities = sorted({capability for _, capability in names} | {f"{name}.*" for name in servers})[:300]
+        known_capabilities = {str(capability) for _, capability in names}
+        self.capabilities = sorted(known_capabilities | {f"{name}.*" for name in servers})[:300]
         for name, when in (("pattern", "pattern"), ("server", "server"), ("tools", "tools")):
             self.fields[name].shown_for = f"what={when}"  # type: ignore[attr-defined]  # read by the field's template
         self.fields["ends_on"].shown_for = "ends=date"  # type: ignore[attr-defined]  # the same
+
+    @property
+    def main_fields(self) -> list[forms.BoundField]:
+        return [field for field in self.visible_fields() if field.name not in (*LIMITS, "reason")]
+
+    @property
+    def limit_fields(self) -> list[forms.BoundField]:
+        return [self[name] for name in LIMITS]
+
+    @property
+    def limited(self) -> bool:
+        """Whether the limits stand open: something was typed there, or refused."""
+        return any(field.value() not in (None, "", False) or field.errors for field in self.limit_fields)
 
     @property
     def selection(self) -> bulk.Selection:
@@ -106,7 +120,7 @@ class Give(OfIdentity, ActingDialog):
         return {
             "title": f"Give {self.identity.name} access",
             "preview_url": self.url("give_preview"),
-            "api": f"/api/nhi/permissions/tools/bulk",
+            "api": "/api/nhi/permissions/tools/bulk",
         }
 
     def form(self, data: Any = None) -> ConsoleForm:
@@ -162,7 +176,10 @@ class CopyForm(ConsoleForm):
 class Copy(OfIdentity, ActingDialog):
     button = "Copy access"
     form_class = CopyForm
-    lead = "The other one gets the live grants with their limits and ends, and the roles. What it holds already stays as it is."
+    lead = (
+        "The other one gets the live grants with their limits and ends, and the roles. "
+        "What it holds already stays as it is."
+    )
 
     def check(self) -> None:
         super().check()

@@ -57,7 +57,8 @@ class AddForm(DescriptionForm):
     kind = forms.ChoiceField(choices=Kind.choices)
     name = forms.CharField(
         max_length=192,
-        help_text="Lower-case letters, digits, dots, underscores and hyphens. A tool is <server>__<tool>. It cannot be changed later.",
+        help_text="Lower-case letters, digits, dots, underscores and hyphens. A tool is <server>__<tool>. "
+        "It cannot be changed later.",
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
     )
 
@@ -134,7 +135,7 @@ class Edit(OfIdentity, ActingPage):
             "buttons": [("save", "Save")],
         }
 
-    def get(self, _request: HttpRequest, **_kwargs: Any) -> HttpResponse:
+    def get(self, request: HttpRequest, **_kwargs: Any) -> HttpResponse:
         one = self.identity
         known = {name: getattr(one, name) for name in DescriptionForm.base_fields}
         return self.page(form=self._fitting(EditForm(initial=known)))

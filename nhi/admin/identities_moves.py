@@ -90,7 +90,10 @@ class Stop(Move):
 
     @property
     def lead(self) -> str:  # type: ignore[override]  # the name is known once there is an identity
-        return f"From the moment this is answered, no request of {self.identity.name} is allowed. Its grants stay, for when it is reactivated."
+        return (
+            f"From the moment this is answered, no request of {self.identity.name} is allowed. "
+            "Its grants stay, for when it is reactivated."
+        )
 
     def effects(self) -> list[Effect]:
         return self.stops()
@@ -126,7 +129,10 @@ class Activate(Move):
     @property
     def lead(self) -> str:  # type: ignore[override]  # the state is known once there is an identity
         if self.identity.state == State.SUSPENDED:
-            return f"Suspended by {self.identity.state_by}: “{self.identity.state_reason}”. Its grants and credentials work again at once."
+            return (
+                f"Suspended by {self.identity.state_by}: “{self.identity.state_reason}”. "
+                "Its grants and credentials work again at once."
+            )
         return "Its grants and credentials work from then on."
 
     def act(self, form: ConsoleForm) -> str:
@@ -137,7 +143,10 @@ class Activate(Move):
 class Deactivate(Move):
     verb = "Deactivate"
     form_class = PauseForm
-    lead = "It can neither call nor be called until someone activates it. Nothing that runs is stopped; Stop now does that."
+    lead = (
+        "It can neither call nor be called until someone activates it. "
+        "Nothing that runs is stopped; Stop now does that."
+    )
 
     def effects(self) -> list[Effect]:
         return [effect for effect in self.stops() if effect.name == "tokens"]
@@ -150,7 +159,10 @@ class Deactivate(Move):
 class Deprecate(Move):
     verb = "Deprecate"
     form_class = EndForm
-    lead = "It stops working and cannot be activated again; archiving is the only step left. Its grants stay on view until then."
+    lead = (
+        "It stops working and cannot be activated again; archiving is the only step left. "
+        "Its grants stay on view until then."
+    )
 
     def effects(self) -> list[Effect]:
         return [effect for effect in self.stops() if effect.name == "tokens"]

@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 from django.http import HttpRequest
 
+from django.urls import reverse
+
 from common.admin import navigation, palette
 from common.admin.navigation import Item
 from nhi.admin import counts, finding
@@ -16,6 +18,15 @@ from nhi.admin.counts import Need
 
 def _who(right: str) -> Callable[[HttpRequest], bool]:
     return lambda request: may(request, right)
+
+
+
+class Own(Item):
+    """A page of one's own account, whose address is not among the admin site's."""
+
+    @property
+    def url(self) -> str:
+        return reverse(self.page)
 
 
 navigation.add(
@@ -31,6 +42,8 @@ navigation.add(
     ),
     Item("Activity", "Audit events", "history", "nhi_auditevent_changelist", _who("nhi.view_auditevent"), key="c"),
     Item("Settings", "People and roles", "group", "nhi_user_changelist", _who("nhi.view_user")),
+    Own("Settings", "Sign-in", "lock", "mfa_index", lambda _request: True),
+    Own("Settings", "My tokens", "vpn_key", "my_tokens", lambda _request: True),
     Item("Settings", "System", "dns", "nhi_process_changelist", _who("nhi.view_process")),
 )
 

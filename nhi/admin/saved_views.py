@@ -57,8 +57,8 @@ class RemoveView(ActingDialog):
 
     @cached_property
     def view(self) -> SavedView:
-        found = SavedView.objects.filter(pk=self.kwargs["pk"], user_id=self.actor.id).first()
-        if found is None or self.actor.only_reads:
+        found = SavedView.objects.visible_to(self.actor).filter(pk=self.kwargs["pk"]).first()
+        if found is None or found.user_id != self.actor.id or self.actor.only_reads:
             raise NotFound
         return found
 

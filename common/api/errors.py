@@ -30,6 +30,7 @@ ANSWERS: dict[str, Answer] = {
     "invalid": Answer("InvalidParameters", 400),
     "too_large": Answer("TooLarge", 413),
     "unauthenticated": Answer("Unauthorized", 401),
+    "sign_in_refused": Answer("Unauthorized", 401),
     "not_allowed": Answer("Unauthorized", 403),
     "not_found": Answer("NotFound", 404),
     "conflict": Answer("Conflict", 409),

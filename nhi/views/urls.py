@@ -2,9 +2,11 @@
 
 from django.urls import path
 
+from nhi.admin import account
 from nhi.views import factors, password, sign_in, sso
 
 urlpatterns = [
+    *account.URLS,
     path("login/", sign_in.SignIn.as_view(), name="account_login"),
     path("logout/", sign_in.SignOut.as_view(), name="account_logout"),
     path("session/", sign_in.session, name="session"),

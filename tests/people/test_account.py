@@ -1,0 +1,91 @@
+"""One's own pages: personal tokens that are shown once, and the profile."""
+
+import re
+
+import pytest
+from django.test import Client
+
+from nhi.models import AuditEvent, Credential, User
+from tests.people.conftest import Make, Somebody
+
+pytestmark = pytest.mark.capability("CON-01")
+
+
+@pytest.fixture
+def mara(make: Make) -> Somebody:
+    mara = make("mara")
+    mara.sign_in()
+    return mara
+
+
+def issue(person: Somebody) -> str:
+    page = person.client.post("/admin/tokens/issue/", {"days": "30", "networks": ""})
+    assert page.status_code == 200, page.content
+    assert "no-store" in page["Cache-Control"]
+    return re.search(r"nhi_usr_[0-9A-Za-z]+_[0-9A-Za-z]+", page.content.decode())[0]
+
+
+@pytest.mark.capability("NHI-04")
+def test_a_token_is_shown_once_and_works(mara: Somebody) -> None:
+    token = issue(mara)
+    assert token not in mara.client.get("/admin/tokens/").content.decode()
+    answer = Client().get("/api/nhi/me", headers={"Authorization": f"Bearer {token}"})
+    assert (answer.status_code, answer.json()["name"]) == (200, "mara")
+
+
+@pytest.mark.capability("NHI-04")
+def test_a_revoked_token_is_dead(mara: Somebody) -> None:
+    token = issue(mara)
+    held = Credential.objects.get(user=mara.user)
+    assert "Revoke" in mara.client.get("/admin/tokens/").content.decode()
+    answer = mara.client.post(f"/admin/tokens/{held.pk}/revoke/", {"reason": "Leaked", "seen": "tokens:1"})
+    assert (answer.status_code, answer["Location"]) == (302, "/admin/tokens/")
+    assert Client().get("/api/nhi/me", headers={"Authorization": f"Bearer {token}"}).status_code == 401
+    event = AuditEvent.objects.get(event="credential.revoked")
+    assert (event.actor_name, event.reason) == ("mara", "Leaked")
+
+
+def test_two_at_a_time(mara: Somebody) -> None:
+    issue(mara)
+    issue(mara)
+    assert mara.client.post("/admin/tokens/issue/", {"days": "30"}).status_code == 409
+    assert "Two work already" in mara.client.get("/admin/tokens/").content.decode()
+
+
+def test_nobody_handles_the_token_of_another(make: Make, mara: Somebody) -> None:
+    issue(mara)
+    held = Credential.objects.get(user=mara.user)
+    tom = make("tom", "approver")
+    tom.sign_in()
+    assert tom.client.post(f"/admin/tokens/{held.pk}/revoke/", {"reason": "x"}).status_code == 404
+    assert held.public_id not in tom.client.get("/admin/tokens/").content.decode()
+
+
+def test_an_auditor_has_no_controls(make: Make) -> None:
+    ada = make("ada", "auditor")
+    ada.sign_in()
+    assert "Issue token" not in ada.client.get("/admin/tokens/").content.decode()
+    assert ada.client.get("/admin/tokens/issue/").status_code == 403
+    assert ada.client.post("/admin/tokens/issue/", {"days": "30"}).status_code == 403
+
+
+def test_the_profile_is_kept(mara: Somebody) -> None:
+    assert mara.client.get("/admin/profile/").status_code == 200
+    answer = mara.client.post("/admin/profile/", {"time_zone": "Europe/Vienna"})
+    assert (answer.status_code, answer["Location"]) == (302, "/admin/profile/")
+    held = User.objects.get(pk=mara.user.pk)
+    assert (held.time_zone, held.single_key_shortcuts) == ("Europe/Vienna", False)
+    assert "Times are in Europe/Vienna" in mara.client.get("/admin/tokens/").content.decode()
+
+
+def test_a_zone_that_is_none_is_refused(mara: Somebody) -> None:
+    answer = mara.client.post("/admin/profile/", {"time_zone": "Europe/Atlantis"})
+    assert answer.status_code == 422
+    assert "Choose a zone like Europe/Vienna" in answer.content.decode()
+
+
+@pytest.mark.parametrize("page", ["tokens/", "tokens/issue/", "profile/", "sign-in/", "password_change/", "logout/"])
+def test_strangers_are_sent_to_sign_in(client: Client, db: None, page: str) -> None:
+    answer = client.get(f"/admin/{page}")
+    assert answer.status_code == 302
+    assert answer["Location"].startswith("/admin/login/")

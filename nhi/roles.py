@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from django.contrib.auth.models import Permission
 from django.db import IntegrityError, transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
 from common.errors import Conflict, Duplicate, FieldError, NotAllowed
@@ -14,7 +15,7 @@ from nhi import capabilities, grants
 from nhi.actors import Actor
 from nhi.choices import Kind, State
 from nhi.inputs import SLUG, Problems
-from nhi.models import Identity, Role, RoleAssignment, RoleCapability
+from nhi.models import Identity, Role, RoleAssignment, RoleCapability, User
 from nhi.models.identities import IdentityQuerySet
 from nhi.record import events
 
@@ -93,7 +94,7 @@ def approve_capability(*, actor: Actor, capability: RoleCapability, reason: str)
     problems.settle()
     if not actor.is_person:
         raise NotAllowed("Only people approve wildcards.")
-    if _is_own(actor, capability):
+    if is_own(actor, capability):
         raise OwnRequest("You added this wildcard, so someone else must approve it.")
     with transaction.atomic():
         waiting = RoleCapability.objects.current().filter(pk=capability.pk, approved_at=None)
@@ -158,7 +159,27 @@ def covered(patterns: Iterable[str]) -> IdentityQuerySet:
     return rows.filter(match)
 
 
-def _is_own(actor: Actor, capability: RoleCapability) -> bool:
+def approvers(capability: RoleCapability) -> QuerySet[User]:
+    """Who may say yes to it: everyone with the right to change roles, but for who asked and who only reads."""
+    named = Permission.objects.filter(content_type__app_label="nhi")
+    able: QuerySet[User] = User.objects.active().filter(
+        Q(is_superuser=True) | _holding(named.filter(codename="change_role"))
+    )
+    able = able.filter(Q(is_superuser=True) | ~_holding(named.filter(codename="read_only"))).order_by("username")
+    asked = capability.added_by_id
+    if asked is None:
+        return able
+    # A service account asks with the hand of its owners.
+    return able.exclude(pk=asked).exclude(owned_identities=asked).exclude(backed_identities=asked)
+
+
+def _holding(rights: QuerySet[Permission]) -> Q:
+    """As one sub-select: a person in two groups stays one person."""
+    held = User.objects.filter(Q(groups__permissions__in=rights) | Q(user_permissions__in=rights))
+    return Q(pk__in=held.values("pk"))
+
+
+def is_own(actor: Actor, capability: RoleCapability) -> bool:
     """Added by this person, or by a service account in their hand."""
     if actor.id == capability.added_by_id:
         return True

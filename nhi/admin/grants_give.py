@@ -1,0 +1,217 @@
+"""Dialogs that give one grant of each kind, and assign a role."""
+
+from typing import Any, ClassVar
+
+from django import forms
+from django.contrib import messages
+
+from common.admin.forms import Chips, ConsoleForm, EndsForm, ReasonField
+from common.admin.pages import link
+from common.errors import NotAllowed
+from nhi import grants, roles
+from nhi.admin import names
+from nhi.admin.base import ActingDialog
+from nhi.admin.grants_page import came_from
+from nhi.choices import Level, PermissionType
+from nhi.models.grants import Grant
+
+#: What Gatehouse stores and cannot count or ask yet; until then such a grant lets nothing pass.
+NOT_YET = "Not enforced yet: until it is, every call through a grant with this limit is refused."
+REASONS = ("Needed for its work", "Requested by the owner", "Trial")
+
+
+def per_hour() -> forms.IntegerField:
+    return forms.IntegerField(
+        label="Calls per hour", required=False, min_value=1, help_text=f"Empty: no limit. {NOT_YET}"
+    )
+
+
+class ToolForm(EndsForm):
+    aliases = {
+        **EndsForm.aliases, "agent_id": "agent", "tool_id": "tool", "allowed_parameters": "parameters",
+        "max_calls_per_hour": "per_hour", "requires_approval": "approval",
+    }  # fmt: skip
+
+    agent = names.NameField("agent", label="Agent")
+    tool = names.NameField("tool", label="Tool", help_text="Like github__create_issue.")
+    parameters = forms.JSONField(
+        label="Allowed arguments",
+        required=False,
+        help_text="A JSON Schema that the arguments must fit. Empty: any.",
+        widget=forms.Textarea(attrs={"rows": 3, "spellcheck": "false"}),
+    )
+    per_hour = per_hour()
+    approval = forms.BooleanField(label="Each call needs approval", required=False, help_text=NOT_YET)
+    reason = ReasonField(*REASONS)
+
+    field_order = ("agent", "tool", "ends", "ends_on", "reason")
+
+
+class NhiForm(EndsForm):
+    aliases = {
+        **EndsForm.aliases, "source_id": "source", "target_id": "target", "permission_type": "may",
+        "allowed_actions": "actions", "max_calls_per_hour": "per_hour",
+    }  # fmt: skip
+
+    source = names.NameField("caller", label="Caller", help_text="An agent or a service account.")
+    target = names.NameField("caller", label="Callee", help_text="An agent or a service account.")
+    may = forms.ChoiceField(
+        choices=PermissionType.choices,
+        initial=PermissionType.CALL,
+        widget=Chips,
+        help_text="Call: the other acts with its own rights. Delegate: it acts on the caller's behalf.",
+    )
+    only_some = forms.BooleanField(label="Only some actions", required=False)
+    actions = forms.CharField(
+        label="Actions",
+        required=False,
+        help_text="Names or globs over the task type, parted by commas or spaces, like release.*. Empty: none at all.",
+        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
+    )
+    per_hour = per_hour()
+    reason = ReasonField(*REASONS)
+
+    field_order = ("source", "target", "may", "ends", "ends_on", "reason")
+
+    @property
+    def allowed_actions(self) -> list[str] | None:
+        """None lets all through; an empty list lets none."""
+        given = self.cleaned_data
+        words: list[str] = given["actions"].replace(",", " ").split()
+        return words if words or given["only_some"] else None
+
+
+class UserForm(EndsForm):
+    aliases = {**EndsForm.aliases, "user_id": "person", "nhi_id": "nhi"}
+
+    person = names.NameField("person", label="Person")
+    nhi = names.NameField("identity", label="Identity")
+    level = forms.ChoiceField(
+        choices=Level.choices,
+        initial=Level.USE,
+        widget=Chips,
+        help_text="Use: sees and uses it. Manage: also stops it and issues its credentials. Admin: also edits it.",
+    )
+    reason = ReasonField(*REASONS)
+
+    field_order = ("person", "nhi", "level", "ends", "ends_on", "reason")
+
+
+class RoleForm(EndsForm):
+    aliases = {**EndsForm.aliases, "identity_id": "identity"}
+
+    identity = names.NameField("caller", label="Identity", help_text="An agent or a service account.")
+    role = names.NameField("role", label="Role")
+    reason = ReasonField(*REASONS, required=False)
+
+    field_order = ("identity", "role", "ends", "ends_on", "reason")
+
+
+class Giving(ActingDialog):
+    """Names from the address fill the form: `?agent=…&tool=…`, each a name or an id."""
+
+    model_name: ClassVar[str]
+    button = "Give access"
+    wide = True
+
+    def check(self) -> None:
+        doing = f"{self.title[:1].lower()}{self.title[1:]}"
+        if self.actor.only_reads:
+            raise NotAllowed(f"You may not {doing}.")
+        self.actor.require(f"nhi.add_{self.model_name}", doing)
+
+    def form(self, data: Any = None) -> ConsoleForm:
+        return names.for_actor(super().form(data), self.actor)
+
+    def initial(self) -> dict[str, Any]:
+        asked = self.request.GET
+        fields = self.form_class.base_fields.items()
+        named = {name: field.what for name, field in fields if isinstance(field, names.NameField)}
+        return {name: names.known(what, self.actor, asked.get(name, "")) for name, what in named.items()}
+
+    def back(self) -> str:
+        return link(f"nhi_{self.model_name}_changelist")
+
+    def _given(self, grant: Grant) -> str:
+        messages.success(self.request, f"Given: {grant}.")
+        return came_from(self.request, grant) or link(f"nhi_{self.model_name}_page", grant.pk)
+
+
+class GiveTool(Giving):
+    model_name = "toolpermission"
+    title = "Give an agent access to a tool"
+    form_class = ToolForm
+
+    def act(self, form: ConsoleForm) -> str:
+        assert isinstance(form, ToolForm)
+        given = form.cleaned_data
+        grant = grants.give_tool(
+            actor=self.actor,
+            agent=given["agent"],
+            tool=given["tool"],
+            reason=given["reason"],
+            expires_at=form.expires_at,
+            allowed_parameters=given["parameters"],
+            max_calls_per_hour=given["per_hour"],
+            requires_approval=given["approval"],
+        )
+        return self._given(grant)
+
+
+class GiveNhi(Giving):
+    model_name = "nhipermission"
+    title = "Let an identity call another"
+    form_class = NhiForm
+
+    def act(self, form: ConsoleForm) -> str:
+        assert isinstance(form, NhiForm)
+        given = form.cleaned_data
+        grant = grants.give_nhi(
+            actor=self.actor,
+            source=given["source"],
+            target=given["target"],
+            permission_type=given["may"],
+            reason=given["reason"],
+            expires_at=form.expires_at,
+            allowed_actions=form.allowed_actions,
+            max_calls_per_hour=given["per_hour"],
+        )
+        return self._given(grant)
+
+
+class GiveUser(Giving):
+    model_name = "userpermission"
+    title = "Give a person an identity"
+    form_class = UserForm
+
+    def act(self, form: ConsoleForm) -> str:
+        assert isinstance(form, UserForm)
+        given = form.cleaned_data
+        grant = grants.give_user(
+            actor=self.actor,
+            nhi=given["nhi"],
+            user=given["person"],
+            level=given["level"],
+            reason=given["reason"],
+            expires_at=form.expires_at,
+        )
+        return self._given(grant)
+
+
+class AssignRole(Giving):
+    model_name = "roleassignment"
+    title = "Assign a role"
+    button = "Assign role"
+    form_class = RoleForm
+
+    def act(self, form: ConsoleForm) -> str:
+        assert isinstance(form, RoleForm)
+        given = form.cleaned_data
+        held = roles.assign(
+            actor=self.actor,
+            role=given["role"],
+            identity=given["identity"],
+            expires_at=form.expires_at,
+            reason=given["reason"],
+        )
+        return self._given(held)

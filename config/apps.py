@@ -4,6 +4,9 @@ from importlib import import_module
 
 from django.apps import AppConfig
 from django.contrib.admin import apps as admin
+from django.contrib.admin import sites
+
+LIBRARIES = frozenset({"auth", "account", "mfa", "socialaccount"})
 
 
 class ConsoleConfig(admin.AdminConfig):
@@ -11,6 +14,12 @@ class ConsoleConfig(admin.AdminConfig):
 
     default = False
     default_site = "config.console.ConsoleSite"
+
+    def ready(self) -> None:
+        super().ready()
+        site = sites.site
+        # Libraries bring forms over their tables: factors, single sign-on, groups. Those change by our verbs alone.
+        site.unregister([model for model in site._registry if model._meta.app_label in LIBRARIES])
 
 
 class WiringConfig(AppConfig):

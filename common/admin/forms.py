@@ -92,10 +92,12 @@ class EndsForm(ConsoleForm):
     ends_on = forms.DateTimeField(
         label="Date",
         required=False,
-        widget=forms.DateTimeInput(
-            attrs={"type": "datetime-local", "data-shown-for": "ends=date"}, format="%Y-%m-%dT%H:%M"
-        ),
+        widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
     )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["ends_on"].shown_for = "ends=date"  # type: ignore[attr-defined]  # read by the field's template
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data

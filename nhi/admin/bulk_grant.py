@@ -10,14 +10,14 @@ from django.urls import path
 
 from common.admin import badges
 from common.admin.badges import Badge
-from common.admin.forms import Chips, ConsoleForm, EndsForm, ReasonField
+from common.admin.forms import Chips, ConsoleForm, JSONLinesField, ReasonField
 from common.admin.pages import STATUS, Crumb, link
 from common.errors import Conflict, Invalid, NotAllowed
 from nhi import bulk
 from nhi.access import ItemResult
 from nhi.admin import names
 from nhi.admin.base import ActingPage
-from nhi.admin.grants_give import NOT_YET, REASONS
+from nhi.admin.grants_give import NOT_YET, REASONS, LimitedForm
 from nhi.models import Identity
 
 MOST = bulk.MOST
@@ -31,9 +31,9 @@ WHAT = (("pattern", "By a pattern"), ("server", "A whole server"), ("tools", "A 
 FORESEEN = {"created": "Adds"}
 
 
-class ManyForm(EndsForm):
+class ManyForm(LimitedForm):
     aliases = {
-        **EndsForm.aliases, "tool_ids": "tools", "allowed_parameters": "parameters", "agent_id": "agents",
+        **LimitedForm.aliases, "tool_ids": "tools", "allowed_parameters": "parameters", "agent_id": "agents",
     }  # fmt: skip
 
     agents = names.NamesField("agent", label="Agents", help_text="A name a line, or parted by commas.")
@@ -51,7 +51,7 @@ class ManyForm(EndsForm):
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
     )
     tools = names.NamesField("tool", label="Tools", required=False, help_text="A name a line, or parted by commas.")
-    parameters = forms.JSONField(
+    parameters = JSONLinesField(
         label="Allowed arguments",
         required=False,
         help_text="A JSON Schema that the arguments must fit. Empty: any.",
@@ -61,6 +61,7 @@ class ManyForm(EndsForm):
     reason = ReasonField(*REASONS)
 
     field_order = ("agents", "what", "pattern", "server", "tools", "ends", "ends_on", "reason")
+    limits = ("parameters", "approval")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -84,7 +85,7 @@ class ManyForm(EndsForm):
         return bulk.Selection(pattern=given["pattern"].strip())
 
     @property
-    def limits(self) -> dict[str, Any]:
+    def terms(self) -> dict[str, Any]:
         given = self.cleaned_data
         return {"allowed_parameters": given["parameters"], "requires_approval": given["approval"]}
 
@@ -165,7 +166,7 @@ class ManyPage(ActingPage):
             for agent in given["agents"]
             for item in bulk.give_tools(
                 actor=self.actor, agent=agent, selection=form.selection, reason=given["reason"],
-                expires_at=form.expires_at, limits=form.limits,
+                expires_at=form.expires_at, limits=form.terms,
             )
         ]  # fmt: skip
         done = sum(line.adds for line in results)

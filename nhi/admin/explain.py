@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse
 
 from common.admin import badges, site_pages, times
 from common.admin.badges import Badge
-from common.admin.forms import ConsoleForm
+from common.admin.forms import ConsoleForm, JSONLinesField
 from common.admin.pages import Control, link
 from common.errors import Invalid, NotAllowed, NotFound
 from nhi import explain
@@ -59,7 +59,7 @@ class ArgumentsForm(ConsoleForm):
 
     aliases = {"parameters": "arguments"}
 
-    arguments = forms.JSONField(
+    arguments = JSONLinesField(
         help_text="JSON. They are checked and forgotten: neither the address nor the record has them.",
         widget=forms.Textarea(attrs={"rows": 4, "spellcheck": "false", "autocomplete": "off"}),
     )

@@ -31,16 +31,16 @@ def pair(label: str, left: Read, right: Read, *, sort: str) -> Column:
     """`deploy-bot → github__create_issue`: the link of the row."""
 
     def drawn(row: Any) -> SafeString:
-        return format_html(
-            '<span>{}{} <span aria-hidden="true">→</span><span class="gh-hidden"> to </span> {}{}</span>',
-            _kind(left(row)), left(row), _kind(right(row)), right(row),
-        )  # fmt: skip
+        arrow = SafeString('<span aria-hidden="true">→</span><span class="gh-hidden"> to </span>')
+        return format_html("<span>{} {} {}</span>", _side(left(row)), arrow, _side(right(row)))
 
     return Column(label, drawn, str, sort, narrow=True)
 
 
-def _kind(row: Any) -> SafeString:
-    return kind_icon(row) if isinstance(row, Identity) else SafeString("")
+def _side(row: Any) -> SafeString:
+    """Not broken between the picture and the name."""
+    kind = kind_icon(row) if isinstance(row, Identity) else ""
+    return format_html('<span class="gh-kind">{}{}</span>', kind, row)
 
 
 def worded(label: str, read: Read, sort: str) -> Column:
@@ -52,7 +52,7 @@ def limits(row: Any) -> list[str]:
     """What narrows a grant, in words short enough for a chip."""
     said = []
     if getattr(row, "allowed_parameters", None) is not None:
-        said.append("only some arguments")
+        said.append("arguments")
     if (actions := getattr(row, "allowed_actions", None)) is not None:
         said.append(f"only {', '.join(actions[:3])}{' …' if len(actions) > 3 else ''}" if actions else "no action")
     if (most := getattr(row, "max_calls_per_hour", None)) is not None:
@@ -66,7 +66,7 @@ def _limits_drawn(row: Any) -> SafeString:
     said = limits(row)
     if not said:
         return format_html('<span class="gh-subtle">{}</span>', "none")
-    return format_html_join(" ", '<span class="gh-count">{}</span>', ((outside(one, 60),) for one in said))
+    return format_html_join(" ", '<span class="gh-count gh-nowrap">{}</span>', ((outside(one, 60),) for one in said))
 
 
 LIMITS = Column("Limits", _limits_drawn, lambda row: "; ".join(limits(row)))

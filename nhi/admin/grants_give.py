@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 from django import forms
 from django.contrib import messages
 
-from common.admin.forms import Chips, ConsoleForm, EndsForm, ReasonField
+from common.admin.forms import Chips, ConsoleForm, EndsForm, JSONLinesField, ReasonField
 from common.admin.pages import link
 from common.errors import NotAllowed
 from nhi import grants, roles
@@ -26,7 +26,25 @@ def per_hour() -> forms.IntegerField:
     )
 
 
-class ToolForm(EndsForm):
+class LimitedForm(EndsForm):
+    """What narrows the grant is folded away until it is wanted, or refused."""
+
+    limits: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def main_fields(self) -> list[forms.BoundField]:
+        return [field for field in self.visible_fields() if field.name not in self.limits]
+
+    @property
+    def limit_fields(self) -> list[forms.BoundField]:
+        return [self[name] for name in self.limits]
+
+    @property
+    def limited(self) -> bool:
+        return any(field.value() not in (None, "", False) or field.errors for field in self.limit_fields)
+
+
+class ToolForm(LimitedForm):
     aliases = {
         **EndsForm.aliases, "agent_id": "agent", "tool_id": "tool", "allowed_parameters": "parameters",
         "max_calls_per_hour": "per_hour", "requires_approval": "approval",
@@ -34,7 +52,7 @@ class ToolForm(EndsForm):
 
     agent = names.NameField("agent", label="Agent")
     tool = names.NameField("tool", label="Tool", help_text="Like github__create_issue.")
-    parameters = forms.JSONField(
+    parameters = JSONLinesField(
         label="Allowed arguments",
         required=False,
         help_text="A JSON Schema that the arguments must fit. Empty: any.",
@@ -45,9 +63,10 @@ class ToolForm(EndsForm):
     reason = ReasonField(*REASONS)
 
     field_order = ("agent", "tool", "ends", "ends_on", "reason")
+    limits = ("parameters", "per_hour", "approval")
 
 
-class NhiForm(EndsForm):
+class NhiForm(LimitedForm):
     aliases = {
         **EndsForm.aliases, "source_id": "source", "target_id": "target", "permission_type": "may",
         "allowed_actions": "actions", "max_calls_per_hour": "per_hour",
@@ -72,6 +91,7 @@ class NhiForm(EndsForm):
     reason = ReasonField(*REASONS)
 
     field_order = ("source", "target", "may", "ends", "ends_on", "reason")
+    limits = ("only_some", "actions", "per_hour")
 
     @property
     def allowed_actions(self) -> list[str] | None:
@@ -138,6 +158,7 @@ class Giving(ActingDialog):
 
 
 class GiveTool(Giving):
+    template = "nhi/grants/give.html"
     model_name = "toolpermission"
     title = "Give an agent access to a tool"
     form_class = ToolForm
@@ -159,6 +180,7 @@ class GiveTool(Giving):
 
 
 class GiveNhi(Giving):
+    template = "nhi/grants/give.html"
     model_name = "nhipermission"
     title = "Let an identity call another"
     form_class = NhiForm

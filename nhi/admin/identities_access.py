@@ -70,7 +70,6 @@ class GiveForm(EndsForm):
         self.capabilities = sorted(known_capabilities | {f"{name}.*" for name in servers})[:300]
         for name, when in (("pattern", "pattern"), ("server", "server"), ("tools", "tools")):
             self.fields[name].shown_for = f"what={when}"  # type: ignore[attr-defined]  # read by the field's template
-        self.fields["ends_on"].shown_for = "ends=date"  # type: ignore[attr-defined]  # the same
 
     @property
     def main_fields(self) -> list[forms.BoundField]:

@@ -145,6 +145,8 @@ def _decide(question: Question) -> Decision:
 
 def _with_match(question: Question) -> Question:
     """Pick the grant or role that decides: a live one whose limits the call keeps, else the one that says most."""
+    if question.action.verb == "know_itself":
+        return question
     candidates = sorted(question.facts.matches, key=lambda match: not match.live)
     for match in candidates:
         tried = Question(question.subject, question.action, question.target, question.facts, match)

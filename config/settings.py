@@ -126,6 +126,7 @@ OIDC = oidc.from_environment()
 ACCOUNT_ADAPTER = "nhi.accounts.AccountAdapter"
 ACCOUNT_LOGIN_METHODS = {"username"}
 ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*", "password2*"]
+ACCOUNT_DEFAULT_HTTP_PROTOCOL = "https" if SECURE else "http"
 ACCOUNT_EMAIL_VERIFICATION = "none"
 ACCOUNT_UNIQUE_EMAIL = False
 # Ours is in the database (nhi.sign_in_guard): allauth's counters live in one process and vanish with its cache.

@@ -18,7 +18,7 @@ check: install-dev
 	$(VENV)/bin/lint-imports --no-cache
 	$(VENV)/bin/mypy
 	$(RUN) manage.py makemigrations --check --dry-run
-	$(RUN) manage.py spectacular --validate --fail-on-warn --file - | diff -u schema.yml -
+	$(RUN) manage.py spectacular --validate --fail-on-warn | diff -u schema.yml -
 
 format: install-dev
 	$(VENV)/bin/ruff check --fix .

@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from django.core.cache import cache
+from django.core.exceptions import EmptyResultSet
 from django.db import connection
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
@@ -81,8 +82,13 @@ def count(actor: Actor) -> dict[str, int]:
     parts: list[str] = []
     given: list[Any] = []
     for need in _needs:
-        # A column that every table has; the order is of no use to a count.
-        statement, params = need.rows(actor).order_by().values("pk")[:BOUND].query.sql_with_params()
+        try:
+            # A column that every table has; the order is of no use to a count.
+            statement, params = need.rows(actor).order_by().values("pk")[:BOUND].query.sql_with_params()
+        except EmptyResultSet:
+            # Known without asking: nothing of it is for this person.
+            parts.append("0")
+            continue
         parts.append(f"(SELECT COUNT(*) FROM ({statement}) counted)")  # noqa: S608 - the ORM wrote the statement
         given += params
     if not parts:

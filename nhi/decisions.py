@@ -245,7 +245,7 @@ def _actions(question: Question) -> Check:
     if not match.allowed_actions:
         return Check("action", "fail", "action_not_allowed", "The grant allows no action.")
     if name is None:
-        said = "The grant allows some actions only, and what is asked names none yet."
+        said = "The grant allows some actions only, and what is asked names none."
         return Check("action", "fail", "not_enforceable_yet", said)
     if any(fnmatch.fnmatchcase(name, glob) for glob in match.allowed_actions):
         return Check("action", "pass", message=f"The grant allows {name}.")

@@ -101,6 +101,11 @@ TABLE: dict[str, dict[str, Badge]] = {
         "ok": Badge("Holds", _good),
         "failed": Badge("Does not hold", _bad),
     },
+    "answer": {
+        "pass": Badge("Passes", _good, "check"),
+        "fail": Badge("Fails", _look, "block"),
+        "skip": Badge("Not asked", _still, "remove"),
+    },
     "person": {
         "active": Badge("Active", _good),
         "deactivated": Badge("Deactivated", _still, "person_off"),

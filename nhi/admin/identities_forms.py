@@ -63,6 +63,20 @@ class AddForm(DescriptionForm):
     )
 
     field_order = ("kind", "name", "owner", "purpose")
+    main = frozenset(field_order)
+
+    @property
+    def main_fields(self) -> list[forms.BoundField]:
+        return [field for field in self.visible_fields() if field.name in self.main]
+
+    @property
+    def further_fields(self) -> list[forms.BoundField]:
+        return [field for field in self.visible_fields() if field.name not in self.main]
+
+    @property
+    def told_more(self) -> bool:
+        """Whether the further fields stand open: one of them was refused."""
+        return any(field.errors for field in self.further_fields)
 
 
 class EditForm(DescriptionForm):
@@ -70,7 +84,7 @@ class EditForm(DescriptionForm):
 
 
 class Add(ActingPage):
-    template = "console/form.html"
+    template = "nhi/identity/add.html"
     title = "Add an identity"
 
     def check(self) -> None:
@@ -96,7 +110,9 @@ class Add(ActingPage):
             made = self._create(form, activate=request.POST.get("do") != "inactive")
             if made is not None:
                 messages.success(request, f"{made.name} was added{_next(made)}")
-                return HttpResponseRedirect(link("nhi_identity_hub", made.pk))
+                # What it needs next: a caller a credential, a tool nothing.
+                page = "nhi_identity_hub" if made.kind == Kind.TOOL else "nhi_identity_credentials"
+                return HttpResponseRedirect(link(page, made.pk))
         return self.page(form=form, status=422)
 
     def _create(self, form: AddForm, *, activate: bool) -> Identity | None:

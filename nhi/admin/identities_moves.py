@@ -15,7 +15,7 @@ from common.errors import NotAllowed
 from nhi import lifecycle, rights
 from nhi.admin.base import ActingDialog
 from nhi.admin.identities_hub import OfIdentity
-from nhi.choices import State
+from nhi.choices import TRANSITIONS, State
 from nhi.models import Identity, NhiPermission, RoleAssignment, ToolPermission, UserPermission
 
 STOPS = {
@@ -52,6 +52,7 @@ class EndForm(ConsoleForm):
 
 class Move(OfIdentity, ActingDialog):
     verb = ""
+    to: State
 
     def check(self) -> None:
         super().check()
@@ -64,7 +65,11 @@ class Move(OfIdentity, ActingDialog):
         return f"{self.verb} {self.identity.name}"
 
     def context(self) -> dict[str, Any]:
-        return {"title": f"{self.verb} {self.identity.name}"}
+        state = State(self.identity.state)
+        if self.to in TRANSITIONS[state]:
+            return {"title": f"{self.verb} {self.identity.name}"}
+        words = f"{self.identity.name} is {state.label.lower()} and cannot become {self.to.label.lower()}."
+        return {"title": f"{self.verb} {self.identity.name}", "impossible": words}
 
     def stops(self) -> list[Effect]:
         counts = lifecycle.consequences(self.identity)
@@ -79,6 +84,7 @@ class Stop(Move):
     """Suspend: access ends in one commit, then everything that runs is stopped."""
 
     verb = "Stop"
+    to = State.SUSPENDED
     danger = True
     form_class = StopForm
 
@@ -120,6 +126,7 @@ class Stop(Move):
 
 
 class Activate(Move):
+    to = State.ACTIVE
     form_class = StartForm
 
     @property
@@ -142,6 +149,7 @@ class Activate(Move):
 
 class Deactivate(Move):
     verb = "Deactivate"
+    to = State.INACTIVE
     form_class = PauseForm
     lead = (
         "It can neither call nor be called until someone activates it. "
@@ -158,6 +166,7 @@ class Deactivate(Move):
 
 class Deprecate(Move):
     verb = "Deprecate"
+    to = State.DEPRECATED
     form_class = EndForm
     lead = (
         "It stops working and cannot be activated again; archiving is the only step left. "
@@ -174,6 +183,7 @@ class Deprecate(Move):
 
 class Archive(Move):
     verb = "Archive"
+    to = State.ARCHIVED
     danger = True
     form_class = EndForm
     lead = "The end: access, credentials, grants and role assignments go in one commit. It stays on record."

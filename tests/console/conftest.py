@@ -1,0 +1,120 @@
+"""The console as people see it: somebody signed in for each role, the demo's rows, and a real browser."""
+
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from django.core.cache import cache
+from django.test import Client
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from pytest_django.live_server_helper import LiveServer
+
+from nhi import demo
+from nhi.models import Identity, User
+
+CHROMIUM = "/usr/bin/chromium"
+FLAGS = [
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+]  # fmt: skip
+BACKEND = "django.contrib.auth.backends.ModelBackend"
+#: The demo's people by their role.
+ROLES = {"admin": "superuser", "mara": "security-admin", "olga": "operator", "tom": "approver", "ada": "auditor"}
+WIDE, NARROW = {"width": 1280, "height": 800}, {"width": 360, "height": 740}
+
+SignedIn = Callable[[str], Client]
+
+
+@pytest.fixture(autouse=True)
+def _no_kept_counts() -> None:
+    cache.clear()
+
+
+@pytest.fixture
+def seeded(db: None) -> None:
+    demo.seed()
+
+
+@pytest.fixture
+def signed_in(seeded: None) -> SignedIn:
+    def signed_in(username: str) -> Client:
+        client = Client()
+        client.force_login(User.objects.get(username=username), backend=BACKEND)
+        return client
+
+    return signed_in
+
+
+@pytest.fixture
+def mara(signed_in: SignedIn) -> Client:
+    return signed_in("mara")
+
+
+def identity(name: str = "deploy-bot") -> Identity:
+    return Identity.objects.get(name=name)
+
+
+def hub(name: str = "deploy-bot", tab: str = "") -> str:
+    return f"/admin/nhi/identity/{identity(name).pk}/{tab}"
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
+        # Playwright runs a loop in this thread, and Django would take its own queries for ones inside it.
+        patch.setitem(os.environ, "DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+class Visitor:
+    """A person at a browser; counts the steps they take, and keeps what the browser complained about."""
+
+    def __init__(self, page: Page, base: str) -> None:
+        self.page, self.base, self.steps = page, base, 0
+        self.complaints: list[str] = []
+        self.requests: list[str] = []
+        page.on("console", lambda told: self._note(told.type, told.text))
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.on("request", lambda request: self.requests.append(request.url))
+
+    def _note(self, kind: str, text: str) -> None:
+        if kind in {"error", "warning"} and "status of 4" not in text:
+            self.complaints.append(text)
+
+    def open(self, path: str) -> None:
+        self.page.goto(self.base + path)
+
+    def step(self, what: Any) -> None:
+        """A click or a committed choice; typing and scrolling are free."""
+        what.click()
+        self.steps += 1
+
+    def find(self, text: str) -> None:
+        """Opens the palette and types: the step is the choice that follows."""
+        self.page.keyboard.press("Control+k")
+        self.page.get_by_role("combobox", name="Find or do").fill(text)
+
+
+Visit = Callable[..., Visitor]
+
+
+@pytest.fixture
+def visit(chromium: Browser, transactional_db: None, live_server: LiveServer) -> Iterator[Visit]:
+    demo.seed()
+    contexts: list[BrowserContext] = []
+
+    def visit(username: str = "mara", **options: Any) -> Visitor:
+        context = chromium.new_context(**{"viewport": WIDE, "color_scheme": "light", **options})
+        contexts.append(context)
+        context.set_default_timeout(10_000)
+        client = Client()
+        client.force_login(User.objects.get(username=username), backend=BACKEND)
+        context.add_cookies([{"name": "gatehouse", "value": client.cookies["gatehouse"].value, "url": live_server.url}])
+        return Visitor(context.new_page(), live_server.url)
+
+    yield visit
+    for context in contexts:
+        context.close()

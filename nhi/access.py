@@ -107,4 +107,5 @@ def attempt(kind: str, name: str, target_id: UUID, give: Any, *, done: str = "cr
         raise
     except GatehouseError as error:
         result = "exists" if error.code == "duplicate" else "refused"
-        return ItemResult(result, kind, name, target_id, error_code=error.code, message=error.message)
+        said = error.fields[0].message if error.fields else error.message
+        return ItemResult(result, kind, name, target_id, error_code=error.code, message=said)

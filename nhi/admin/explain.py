@@ -32,6 +32,7 @@ ASKS = {
     "approval": "Needs no approval",
     "budget": "Within the limit of calls",
 }
+WOULD = {"pass": "Would pass", "fail": "Would fail", "skip": "Not asked"}
 
 
 class AskForm(ConsoleForm):
@@ -80,7 +81,8 @@ class Line:
 
     @property
     def badge(self) -> Badge:
-        return badges.find("check", self.check.outcome)
+        found = badges.find("answer", self.check.outcome)
+        return found.saying(WOULD[self.check.outcome]) if self.behind else found
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,12 @@ MOST = 100
 #: From here on the number must be typed.
 CAREFUL = 20
 NAMED = 10
+NOUNS = {
+    "toolpermission": ("grant to a tool", "grants to tools"),
+    "nhipermission": ("grant between identities", "grants between identities"),
+    "userpermission": ("grant to a person", "grants to people"),
+    "roleassignment": ("role assignment", "role assignments"),
+}
 
 
 class Several(ActingDialog):
@@ -63,7 +69,7 @@ class Several(ActingDialog):
     @property
     def title(self) -> str:  # type: ignore[override]  # the number is known once there is a request
         count = len(self.fitting)
-        return f"{self.verb} {count} {'grant' if count == 1 else 'grants'}"
+        return f"{self.verb} {count} {NOUNS[self.name][count != 1]}"
 
     @property
     def button(self) -> str:  # type: ignore[override]  # the same
@@ -111,7 +117,7 @@ class RevokeSeveral(Several):
     def effects(self) -> list[Effect]:
         return [
             counted("grants", len(self.fitting), "Ends {} grant", "Ends {} grants"),
-            counted("holders", self._holders(), "Of {} holder", "Of {} holders"),
+            counted("holders", self._holders(), "Takes access from {} holder", "Takes access from {} holders"),
         ]
 
     def _holders(self) -> int:

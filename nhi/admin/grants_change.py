@@ -79,7 +79,7 @@ class Revoke(Change):
 
     @property
     def lead(self) -> str:  # type: ignore[override]  # the same
-        return f"{_given(self.grant)} It holds from the moment this is answered."
+        return f"{_given(self.grant)} The end holds from the moment this is answered."
 
     def effects(self) -> list[Effect]:
         return ended_by(self.grant, self.actor)

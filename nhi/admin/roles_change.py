@@ -113,15 +113,14 @@ class ChangeRole(Changing):
 
     def _said(self, patterns: list[str]) -> list[Effect]:
         does = roles.effect(self.role, patterns)
-        holders = "nobody holds it yet" if not does.identities else f"for {does.identities} " + (
-            "identity" if does.identities == 1 else "identities"
-        )  # fmt: skip
+        each = "identity" if does.identities == 1 else "identities"
+        holders = f" for {does.identities} {each}" if does.identities else "; nobody holds the role yet"
         waits = capabilities.EVERYTHING in patterns and capabilities.EVERYTHING not in {
             one.pattern for one in self.current
         }
         return [
-            counted("added", does.added, f"Adds {{}} tool: {holders}", f"Adds {{}} tools: {holders}"),
-            counted("removed", does.removed, f"Removes {{}} tool: {holders}", f"Removes {{}} tools: {holders}"),
+            counted("added", does.added, f"Adds {{}} tool{holders}", f"Adds {{}} tools{holders}"),
+            counted("removed", does.removed, f"Removes {{}} tool{holders}", f"Removes {{}} tools{holders}"),
             Effect("waits", int(waits), "*.* lets nothing pass until a second admin has approved it"),
         ]
 
@@ -134,6 +133,8 @@ class ChangeRole(Changing):
 
 class ChangePreview(ChangeRole):
     """The line under the patterns, worked out while one types. It reads and changes nothing."""
+
+    http_method_names = ["post"]
 
     def post(self, request: HttpRequest, **_kwargs: Any) -> HttpResponse:
         effects = self.effects()

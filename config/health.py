@@ -21,7 +21,7 @@ from nhi import processes
 from nhi.models.processes import ProcessKind
 from nhi.record import guards
 
-PATIENCE = 2.5
+PATIENCE = 2.0
 
 
 class NotReady(Exception):

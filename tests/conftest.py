@@ -47,5 +47,5 @@ def running_house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     with embedded(Path(tmp_path_factory.mktemp("house"))) as house:
         house.wait_until_ready()
         yield house
-        house.stop()
+        assert house.stop() == 0
         house.assert_nothing_left()

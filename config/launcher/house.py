@@ -22,7 +22,8 @@ class House:
         self.groups = groups
         self.children = [child for group in groups for child in group]
         self.say = say
-        self.stops = 0
+        self.told_to_stop: float | None = None
+        self.hurry = False
         self._look_at_logs = 0.0
         self._bell, self._rope = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
 
@@ -54,50 +55,66 @@ class House:
     ) -> bool:
         """Restart what dies until `done`, asked every so often; False when a stop signal or the deadline came first."""
         deadline = time.monotonic() + longest
-        while not self.stops and time.monotonic() < deadline:
+        while self.told_to_stop is None and time.monotonic() < deadline:
             if done():
                 return True
             self._mend()
-            self._wait(every)
+            due = [child.due - time.monotonic() for child in self._missing()]
+            self._wait(min([every, *due]))
         return False
 
     def stop(self) -> None:
-        """End everything; a second signal, or too long a wait, ends it at once."""
+        """End everything in order; what takes too long, or a second signal, is answered with SIGKILL."""
         for group in self.groups:
             for child in group:
                 child.tell(signal.SIGTERM)
             self._outwait(group)
 
     def _outwait(self, group: Sequence[Child]) -> None:
-        deadline, stops = time.monotonic() + PATIENCE, self.stops
+        deadline = time.monotonic() + PATIENCE
         while left := [child for child in group if child.running and child.ended() is None]:
-            if time.monotonic() > deadline or self.stops > stops:
+            if self.hurry or time.monotonic() > deadline:
                 for child in left:
                     self.say(f"{child.name} did not end in time and was killed.")
                     child.kill()
                 return
             self._wait(deadline - time.monotonic())
 
+    def _missing(self) -> list[Child]:
+        return [child for child in self.children if child.started and not child.running]
+
     def _mend(self) -> None:
         for child in self.children:
             if (code := child.ended()) is not None:
                 wait = child.postpone()
                 self.say(f"{child.name} ended {ending(code)}; starting it again in {wait:.1f} s. Its log: {child.log}")
-            if not child.running and child.started and child.due <= time.monotonic():
-                child.start()
+        for child in self._missing():
+            if child.due <= time.monotonic():
+                self._restart(child)
         if self._look_at_logs <= time.monotonic():
             self._look_at_logs = time.monotonic() + LOOK_AT_LOGS_EVERY
             for child in self.children:
                 child.trim()
 
+    def _restart(self, child: Child) -> None:
+        try:
+            child.start()
+        except OSError as error:  # no process or no disk to be had just now
+            self.say(f"{child.name} could not be started ({error}); trying again in {child.postpone():.1f} s.")
+
     def _wait(self, longest: float) -> None:
-        due = [child.due - time.monotonic() for child in self.children if child.started and not child.running]
-        ready, _, _ = select.select([self._bell], [], [], max(min([longest, *due]), 0))
+        ready, _, _ = select.select([self._bell], [], [], max(longest, 0))
         if ready:
             os.read(self._bell, 4096)
 
     def _note(self, number: int, _frame: object) -> None:
-        self.stops += number in STOPS
+        if number not in STOPS:
+            return
+        now = time.monotonic()
+        if self.told_to_stop is None:
+            self.told_to_stop = now
+        # One stop may arrive twice: make passes on what the terminal has told us already.
+        self.hurry = now - self.told_to_stop > 1
 
 
 def ending(code: int) -> str:

@@ -28,11 +28,12 @@ def run(*, address: str, say: Say, greet: Callable[[], None]) -> None:
     """Start every process, call `greet` once all are ready, and stay until a signal says stop."""
     with closing(listen(address)) as listener, prepared(listener.fileno(), say) as house:
         reached = partial(ready, address, settings.PORT)
-        if not house.watch(reached, every=0.1, longest=PATIENCE):
+        if not house.watch(reached, every=0.1, longest=PATIENCE) and house.told_to_stop is None:
             say(f"Not ready after {PATIENCE:.0f} s; going on. What is missing: {settings.PUBLIC_URL}/readyz")
             house.watch(reached, every=1)
-        if not house.stops:
+        if house.told_to_stop is None:
             greet()
+            let_go_of_the_database()
         house.watch()
         say("Stopping ...")
     say("Stopped.")
@@ -47,7 +48,7 @@ def prepared(listener: int, say: Say) -> Iterator[House]:
     others = [plan.beat(env), plan.web(env, listener), plan.workers(env)]
     house = House([*others, valkey], say)
     processes.forget_dead()
-    connections.close_all()
+    let_go_of_the_database()
     with house.listening():
         try:
             house.start(valkey)
@@ -59,6 +60,14 @@ def prepared(listener: int, say: Say) -> Iterator[House]:
             yield house
         finally:
             house.stop()
+
+
+def let_go_of_the_database() -> None:
+    """The launcher lives long and rarely needs it: keep no connection, and no pool that would renew one."""
+    for connection in connections.all(initialized_only=True):
+        connection.close()
+        if close_pool := getattr(connection, "close_pool", None):
+            close_pool()
 
 
 def listen(address: str) -> socket.socket:

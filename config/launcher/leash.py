@@ -21,7 +21,7 @@ def tie(parent: int) -> None:
 
 
 def main(parent: int, uid: int, program: list[str]) -> None:
-    if uid >= 0:
+    if uid not in {-1, os.getuid()}:
         os.setgroups([])
         os.setgid(pwd.getpwuid(uid).pw_gid)
         os.setuid(uid)

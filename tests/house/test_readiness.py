@@ -6,7 +6,7 @@ import signal
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -25,12 +25,14 @@ CHECKS = {"database", "broker", "guards", "worker-control", "worker-runs", "beat
 def halted(processes: list[psutil.Process]) -> Iterator[None]:
     """Stopped as a whole, so that they hang rather than refuse."""
     for process in processes:
-        process.suspend()
+        with suppress(psutil.NoSuchProcess):
+            process.suspend()
     try:
         yield
     finally:
         for process in processes:
-            process.resume()
+            with suppress(psutil.NoSuchProcess):
+                process.resume()
 
 
 def failing(house: House) -> set[str]:

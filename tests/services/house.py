@@ -84,7 +84,7 @@ class House:
         """What `fact` returns as soon as that is true of anything."""
         deadline = time.monotonic() + seconds
         while not (found := fact()):
-            assert self.launcher.poll() is None, f"The launcher ended while waiting for {what}:\n{self.output}"
+            assert self.launcher.poll() is None, f"Waiting for {what}: {self.epitaph()}"
             assert time.monotonic() < deadline, f"Not {what} after {seconds} s:\n{self.output}"
             time.sleep(0.05)
         return found
@@ -111,7 +111,11 @@ class House:
         with closing(sqlite3.connect(f"file:{self.data / 'gatehouse.sqlite3'}?mode=ro", uri=True)) as database:
             return database.execute(query, (role, pid, int(after))).fetchone() is not None
 
+    def epitaph(self) -> str:
+        return f"the launcher ended with {self.launcher.returncode}, having said:\n{self.output}"
+
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
+        assert self.launcher.poll() is None, self.epitaph()
         self.launcher.send_signal(number)
         return self.launcher.wait(timeout=20)
 

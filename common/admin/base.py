@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.urls import URLPattern, path
 from unfold.admin import ModelAdmin
 
@@ -50,6 +50,10 @@ class ListAdmin(ModelAdmin):
 
     def may_export(self, request: HttpRequest) -> bool:
         raise NotImplementedError
+
+    def exports_by_link(self, request: HttpRequest) -> bool:
+        """Whether a GET brings the file. An export goes on record, so for others than auditors it is a POST."""
+        return False
 
     def exported(self, request: HttpRequest, rows: int, query: str) -> None:
         """Put the export on record."""
@@ -96,7 +100,7 @@ class ListAdmin(ModelAdmin):
         listing = Listing(
             request, self.related(self.visible(request)), self.columns, self.filters, self.search, self.order
         )
-        if request.GET.get("export") == "csv":
+        if self._asked(request).get("export") == "csv":
             return self._export(request, listing)
         page = self._log_page(listing) if self.log_time else listing.page()
         rows = page.rows if isinstance(page, keyset.Slice) else list(page)
@@ -118,6 +122,7 @@ class ListAdmin(ModelAdmin):
             searchable=bool(self.search),
             search_words=self.search_words,
             may_export=self.may_export(request),
+            exports_by_link=self.exports_by_link(request),
             may_all=self.may_see_all(request),
             empty_title=self.empty_title,
             empty_words=self.empty_words,
@@ -145,6 +150,9 @@ class ListAdmin(ModelAdmin):
         known = [(preset.label, preset.query) for preset in self.presets] + self.saved_views(request)
         state = listing.state
         return [Tab(name, f"?{query}", current=query == state) for name, query in known] if known else []
+
+    def _asked(self, request: HttpRequest) -> QueryDict:
+        return request.GET if self.exports_by_link(request) else request.POST
 
     def _export(self, request: HttpRequest, listing: Listing) -> HttpResponse:
         if not self.may_export(request):

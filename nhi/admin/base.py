@@ -31,6 +31,10 @@ class GovernedAdmin(ListAdmin):
     def may_export(self, request: HttpRequest) -> bool:
         return actor_of(request).may("nhi.export_data")
 
+    def exports_by_link(self, request: HttpRequest) -> bool:
+        """An auditor posts nothing; every page that they open is on record."""
+        return actor_of(request).only_reads
+
     def exported(self, request: HttpRequest, rows: int, query: str) -> None:
         details = {"rows": rows, "query": query}
         events.write(

@@ -40,11 +40,14 @@ navigation.add(
         _who("nhi.view_credential"),
         badge="credentials_ending",
     ),
+    Item("Access", "Grants", "vpn_key", "nhi_toolpermission_changelist", _who("nhi.view_toolpermission"), key="a"),
+    Item("Access", "Roles", "badge", "nhi_role_changelist", _who("nhi.view_role"), badge="wildcards_waiting"),
+    Item("Access", "Explain", "rule", "explain", lambda _request: True),
     Item("Activity", "Audit events", "history", "nhi_auditevent_changelist", _who("nhi.view_auditevent"), key="c"),
     Item("Settings", "People and roles", "group", "nhi_user_changelist", _who("nhi.view_user")),
     Own("Settings", "Sign-in", "lock", "mfa_index", lambda _request: True),
     Own("Settings", "My tokens", "vpn_key", "my_tokens", lambda _request: True),
-    Item("Settings", "System", "dns", "nhi_process_changelist", _who("nhi.view_process")),
+    Item("Settings", "System", "dns", "system", _who("nhi.view_process")),
 )
 
 counts.add(
@@ -65,6 +68,24 @@ counts.add(
         "event_busy",
         "nhi_identity_changelist",
         "ends=7",
+    ),
+    Need(
+        "access_ending",
+        counts.access_ending,
+        "{} grant ends within 7 days",
+        "{} grants end within 7 days",
+        "vpn_key",
+        "nhi_toolpermission_changelist",
+        "ends=7",
+    ),
+    Need(
+        "wildcards_waiting",
+        counts.wildcards_waiting,
+        "{} role wildcard waits for your approval",
+        "{} role wildcards wait for your approval",
+        "badge",
+        "nhi_role_changelist",
+        "waiting=yes",
     ),
     Need(
         "suspended",

@@ -5,9 +5,11 @@ from typing import Any
 from allauth.mfa.models import Authenticator
 from django import forms
 from django.contrib import messages
+from django.forms.renderers import TemplatesSetting
 from django.http import HttpResponse
 from django.urls import path
 from django.utils.functional import cached_property
+from django.utils.safestring import SafeString
 
 from common.admin.dialogs import Effect, counted
 from common.admin.forms import ConsoleForm, ReasonField
@@ -23,6 +25,10 @@ from nhi.models import Credential, Identity, User
 
 class Ticks(forms.CheckboxSelectMultiple):
     template_name = "nhi/people/ticks.html"
+
+    def _render(self, template_name: str, context: dict[str, Any], renderer: Any = None) -> SafeString:
+        # Django looks for widgets' templates beside its own; this one is among the console's.
+        return SafeString(TemplatesSetting().render(template_name, context))
 
 
 class AddForm(ConsoleForm):

@@ -8,13 +8,10 @@ from typing import Any
 
 import django
 from django.conf import settings
-from django.contrib import admin
-from django.contrib.admin import ModelAdmin
 from django.db import connection
-from django.urls import URLPattern, path
 from django.utils import timezone
 
-from common.admin import badges
+from common.admin import badges, site_pages
 from common.admin.badges import Badge
 from nhi import credentials, processes, registry, sign_in_guard
 from nhi.admin.base import ActingPage
@@ -116,9 +113,4 @@ def _database_version() -> tuple[int, ...]:
     return version
 
 
-@admin.register(Process)
-class ProcessAdmin(ModelAdmin):  # type: ignore[type-arg]  # Django's class takes no parameter at run time
-    """No list of its own: processes stand on the system's page."""
-
-    def get_urls(self) -> list[URLPattern]:
-        return [path("", self.admin_site.admin_view(System.as_view()), name="nhi_process_changelist")]
+site_pages.add("system/", System.as_view(), "system")

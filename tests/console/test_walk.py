@@ -94,7 +94,8 @@ def test_titles_are_unique_and_each_page_has_one_heading(stage: Stage) -> None:
     for place in stage.places("admin/"):
         answer = client.get(place.path)
         page = answer.content.decode() if answer.headers.get("Content-Type", "").startswith("text/html") else ""
-        if answer.status_code == 200 and "<html" in page:
+        part = place.name.endswith("_preview")  # of the page that asks for it
+        if answer.status_code == 200 and "<html" in page and not part:
             assert page.count("<h1") == 1, place.path
             titles[re.search(r"<title>\s*(.*?)\s*</title>", page, re.DOTALL)[1]] += 1
     assert len(titles) > 60

@@ -23,6 +23,7 @@ from django.http import HttpResponse
 from django.urls import reverse_lazy
 from django.utils import timezone
 
+from common.admin import pages
 from nhi import factors
 from nhi.record import refusals
 from nhi.views import errors
@@ -54,8 +55,8 @@ class ConfirmByPasskey(PlainView, ReauthenticateWebAuthnView):  # type: ignore[m
     pass
 
 
-class Overview(PlainView, IndexView):  # type: ignore[misc]
-    """Settings, Sign-in: what one signs in with."""
+class Overview(IndexView):  # type: ignore[misc]
+    """Settings, Sign-in: what one signs in with. While a factor is required and missing, nothing but the way to one."""
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         person = self.request.user
@@ -63,6 +64,11 @@ class Overview(PlainView, IndexView):  # type: ignore[misc]
         connected = list(SocialAccount.objects.filter(user=person)) if settings.OIDC else []
         more = {"forced": forced, "oidc": settings.OIDC, "connected": connected, "title": "Sign-in"}
         return {**super().get_context_data(**kwargs), **more}
+
+    def render_to_response(self, context: dict[str, Any], **kwargs: Any) -> HttpResponse:
+        if context["forced"]:
+            return errors.plain(super().render_to_response(context, **kwargs))
+        return pages.render(self.request, "nhi/account/sign_in.html", **context)
 
 
 class AddTotp(PlainView, ActivateTOTPView):  # type: ignore[misc]

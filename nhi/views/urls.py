@@ -1,5 +1,6 @@
 """Signing in and out, and what one signs in with. Mounted under /admin/, ahead of the admin site's own pages."""
 
+from django.contrib import admin
 from django.urls import path
 
 from nhi.admin import account
@@ -11,7 +12,7 @@ urlpatterns = [
     path("logout/", sign_in.SignOut.as_view(), name="account_logout"),
     path("session/", sign_in.session, name="session"),
     path("password_change/", password.ChangePassword.as_view(), name="account_change_password"),
-    path("sign-in/", factors.Overview.as_view(), name="mfa_index"),
+    path("sign-in/", admin.site.admin_view(factors.Overview.as_view()), name="mfa_index"),
     path("sign-in/confirm/", sign_in.Confirm.as_view(), name="account_reauthenticate"),
     path("sign-in/authenticate/", factors.Prove.as_view(), name="mfa_authenticate"),
     path("sign-in/reauthenticate/", factors.ConfirmByCode.as_view(), name="mfa_reauthenticate"),

@@ -7,9 +7,9 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from common.admin.pages import link_if_any
+from nhi.models import AuditEvent
 from nhi.reasons import REASONS
 from nhi.record.catalogue import EVENTS
-from nhi.record.models import AuditEvent
 
 #: Kinds of subject that have a page.
 HUBS = {"identity": "nhi_identity_hub", "role": "nhi_role_hub", "user": "nhi_user_hub"}

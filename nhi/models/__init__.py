@@ -5,8 +5,8 @@ from nhi.models.grants import NhiPermission, ToolPermission, UserPermission
 from nhi.models.identities import Identity
 from nhi.models.people import SavedView, SignInGuard, User
 from nhi.models.processes import Process
+from nhi.models.record import AuditEvent
 from nhi.models.roles import Role, RoleAssignment, RoleCapability
-from nhi.record.models import AuditEvent
 
 __all__ = [
     "AuditEvent",

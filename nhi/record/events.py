@@ -9,9 +9,9 @@ from common import context
 from common.errors import RecordUnavailable
 from common.redaction import redact, redact_text
 from nhi.actors import Actor
+from nhi.models import AuditEvent
 from nhi.record import seal
 from nhi.record.catalogue import EVENTS
-from nhi.record.models import AuditEvent
 
 #: Control characters, and halves of surrogate pairs, which no database stores.
 MARKS = {mark: f"\\u{mark:04x}" for mark in (*range(32), *range(127, 160), *range(0xD800, 0xE000))}

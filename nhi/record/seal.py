@@ -9,13 +9,14 @@ from uuid import UUID
 
 from common import canonical, crypto
 from common.ids import uuid7
-from nhi.record.models import AuditEvent
+from nhi.models import AuditEvent
 
 #: The columns that each version of a row's MAC covers, in one place, so that old rows stay verifiable.
 COVERED: dict[int, tuple[str, ...]] = {
     1: (
-        "id", "at", "event", "actor_kind", "actor_id", "actor_name", "subject_kind", "subject_id", "subject_name", "holder_id", "target_id",
-        "before", "after", "details", "reason", "request_id", "source", "writer", "writer_seq", "row_version",
+        "id", "at", "event", "actor_kind", "actor_id", "actor_name", "subject_kind", "subject_id", "subject_name",
+        "holder_id", "target_id", "before", "after", "details", "reason", "request_id", "source", "writer",
+        "writer_seq", "row_version",
     )
 }  # fmt: skip
 

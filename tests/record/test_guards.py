@@ -12,8 +12,8 @@ from common import canonical
 from nhi import checks
 from nhi.actors import SYSTEM
 from nhi.models import AuditEvent
+from nhi.models.record import AppendOnly
 from nhi.record import events, guards, seal
-from nhi.record.models import AppendOnly
 
 pytestmark = [pytest.mark.capability("AUD-01"), pytest.mark.both_databases]
 ON_SQLITE = "sqlite"

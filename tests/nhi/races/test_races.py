@@ -7,9 +7,16 @@ import pytest
 from common.errors import Conflict, Duplicate, Invalid, InvalidTransition
 from nhi import credentials, grants, lifecycle, roles
 from nhi.actors import SYSTEM
-from nhi.models import Credential, Identity, NhiPermission, RefusedAuthentication, RoleAssignment, ToolPermission
+from nhi.models import (
+    AuditEvent,
+    Credential,
+    Identity,
+    NhiPermission,
+    RefusedAuthentication,
+    RoleAssignment,
+    ToolPermission,
+)
 from nhi.record import refusals, seal
-from nhi.record.models import AuditEvent
 from tests.nhi import cast
 from tests.nhi.races.crowd import at_once, split
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from django.conf import settings
 from django.contrib.auth import SESSION_KEY
+from django.contrib.sessions.backends.db import SessionStore
 from django.http import HttpRequest
 
 from nhi.models import User
@@ -39,6 +40,11 @@ def touch(request: HttpRequest) -> None:
     request.session.setdefault(STARTED, now)
     if now - request.session.get(SEEN, 0) > STEP:
         request.session[SEEN] = now
+
+
+def forget() -> None:
+    """Remove the rows of sessions that are over."""
+    SessionStore.clear_expired()
 
 
 def person(request: HttpRequest) -> User:

@@ -5,7 +5,7 @@ from typing import Any
 from celery import Task, shared_task
 from django.utils import timezone
 
-from nhi import lifecycle, processes
+from nhi import lifecycle, processes, sessions, sign_in_guard
 from nhi.models.processes import ProcessKind
 
 
@@ -22,3 +22,5 @@ def tick(self: "Task[Any, Any]", kind: str, sender_kind: str = "") -> None:
 def sweep() -> None:
     processes.forget(timezone.now())
     lifecycle.finish_stops()
+    sign_in_guard.forget(timezone.now())
+    sessions.forget()

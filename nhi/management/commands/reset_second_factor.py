@@ -1,0 +1,21 @@
+"""`manage.py reset_second_factor USERNAME`: for who lost their phone, when nobody else can do it in the console."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from common.commands import GatehouseCommand
+from nhi import command_line, people
+from nhi.actors import SYSTEM
+
+
+class Command(GatehouseCommand):
+    help = "Remove a person's second factors and recovery codes. Be sure that it is them who asks."
+
+    def add_own_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("username")
+        parser.add_argument("--reason", required=True)
+
+    def run(self, **options: Any) -> dict[str, Any]:
+        user = command_line.person(options["username"])
+        removed = people.reset_second_factor(actor=SYSTEM, user=user, reason=options["reason"])
+        return {"username": user.username, "factors": removed}

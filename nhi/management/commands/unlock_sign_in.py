@@ -1,0 +1,19 @@
+"""`manage.py unlock_sign_in USERNAME`: let a locked name be tried again at once."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from common.commands import GatehouseCommand
+from nhi import sign_in
+from nhi.actors import SYSTEM
+
+
+class Command(GatehouseCommand):
+    help = "Forget the failed sign-ins of a name, wherever they came from."
+
+    def add_own_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("username")
+
+    def run(self, **options: Any) -> dict[str, Any]:
+        username: str = options["username"]
+        return {"username": username, "counters": sign_in.unlock(actor=SYSTEM, username=username)}

@@ -102,7 +102,9 @@ class ToolPermissionAdmin(GrantAdmin):
     search_words = "Agent, tool, reason or giver"
     empty_title = "No agent may call a tool yet"
     empty_words = "A grant lets one agent call one tool, for a while, within limits. Nothing is allowed without one."
-    empty_command = "manage.py give_access deploy-bot github__create_issue --reason 'Opens release issues' --days 30"
+    empty_command = (
+        "manage.py give_access agent/deploy-bot tool/github__create_issue --days 30 --reason 'Opens release issues'"
+    )
     api_path = "/api/nhi/permissions/tools"
 
     def controls(self, request: HttpRequest) -> list[Control]:

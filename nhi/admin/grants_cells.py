@@ -110,7 +110,7 @@ def server(column: str) -> Filter:
 def _wide(rows: QuerySet[Any], _value: str) -> QuerySet[Any]:
     # As text, since SQLite cannot look into a list; no limit at all is the widest there is.
     said: QuerySet[Any] = rows.annotate(actions_text=Cast("allowed_actions", TextField()))
-    return said.filter(Q(allowed_actions=None) | Q(actions_text__contains="*"))
+    return said.filter(Q(allowed_actions__isnull=True) | Q(actions_text__contains="*"))
 
 
 def _yes(label: str) -> Callable[[HttpRequest], Sequence[tuple[str, str]]]:

@@ -6,6 +6,7 @@ without a console, and it takes as long.
 
 from typing import Any
 
+from allauth.socialaccount.models import SocialAccount
 from django.contrib.auth.hashers import make_password
 from django.core.exceptions import ValidationError
 from django.db import transaction
@@ -81,8 +82,11 @@ def connected(*, user: User) -> None:
     events.write("sign_in.connected", actor=actors.person(user), subject=user)
 
 
-def disconnected(*, user: User) -> None:
-    events.write("sign_in.disconnected", actor=actors.person(user), subject=user)
+def disconnect(*, user: User, account: SocialAccount) -> None:
+    """Part an outside account from its person."""
+    with transaction.atomic():
+        account.delete()
+        events.write("sign_in.disconnected", actor=actors.person(user), subject=user)
 
 
 def unlock(*, actor: Actor, username: str) -> int:

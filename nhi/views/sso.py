@@ -12,7 +12,6 @@ from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import ValidationError
-from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.utils import timezone
@@ -69,9 +68,7 @@ def disconnect(request: HttpRequest, pk: int) -> HttpResponse:
     except ValidationError:
         messages.error(request, "You have no password, so single sign-on is your only way in. It stays.")
         return redirect("mfa_index")
-    with transaction.atomic():
-        account.delete()
-        sign_in.disconnected(user=sessions.person(request))
+    sign_in.disconnect(user=sessions.person(request), account=account)
     return redirect("mfa_index")
 
 

@@ -12,6 +12,8 @@ from nhi.actors import SYSTEM
 from nhi.models import Identity, User
 
 API = "/api/nhi/"
+#: An id that nothing has.
+ABSENT = "00000000-0000-4000-8000-000000000000"
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,12 @@
 """Asking over the API: an identity for itself, a person about two identities."""
 
-import uuid
-
 import pytest
 
 from common.errors import RecordUnavailable
 from nhi import oauth, tokens
 from nhi.models import AuditEvent, Identity
 from nhi.record import events
-from tests.api.callers import Caller
+from tests.api.callers import ABSENT, Caller
 from tests.api.conftest import Stage
 from tests.nhi import cast
 
@@ -32,7 +30,7 @@ def test_an_identity_asks_for_itself(stage: Stage) -> None:
 
 
 def test_what_was_never_held_and_what_is_not_there_are_told_alike(stage: Stage) -> None:
-    hidden, absent = (stage.agent.post("decisions/check", wish(target)) for target in (stage.read, str(uuid.uuid4())))
+    hidden, absent = (stage.agent.post("decisions/check", wish(target)) for target in (stage.read, ABSENT))
     for answer in (hidden, absent):
         assert (answer.body["decision"], answer.body["reason"]) == ("deny", "no_grant")
     own = stage.agent.get("audit-events", event="decision.checked").body["audit_events"]
@@ -69,7 +67,7 @@ def test_people_do_not_ask_for_themselves(stage: Stage, roles: tuple[str, ...]) 
     assert answer.is_refused(403, "Unauthorized", "identities_only")
 
 
-@pytest.mark.parametrize("body", [{}, {"target_id": "x"}, {"target_id": str(uuid.uuid4()), "parameters": []}])
+@pytest.mark.parametrize("body", [{}, {"target_id": "x"}, {"target_id": ABSENT, "parameters": []}])
 def test_a_question_that_makes_no_sense(stage: Stage, body: dict[str, object]) -> None:
     assert stage.agent.post("decisions/check", body).is_refused(400, "InvalidParameters")
 
@@ -112,7 +110,7 @@ def test_why_in_a_time_to_come(stage: Stage) -> None:
 
 def test_who_cannot_see_both_gets_a_404(stage: Stage) -> None:
     cast.tool_grant(stage.bot, stage.read)
-    for target in (stage.read, str(uuid.uuid4())):
+    for target in (stage.read, ABSENT):
         answer = stage.agent.post("decisions/explain", wish(target, caller_id=str(stage.bot.pk)))
         assert answer.is_refused(404, "NotFound")
 

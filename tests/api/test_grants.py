@@ -1,11 +1,10 @@
 """The three kinds of grant over the API."""
 
-import uuid
 from typing import Any
 
 import pytest
 
-from tests.api.callers import Caller
+from tests.api.callers import ABSENT, Caller
 from tests.api.conftest import Stage
 from tests.nhi import cast
 
@@ -57,7 +56,7 @@ def test_the_list_is_filtered(stage: Stage, kind: str) -> None:
     made = stage.admin.post(f"permissions/{kind}", given).body
     for name in [name for name in given if name.endswith("_id")]:
         assert stage.admin.get(f"permissions/{kind}", **{name: given[name]}).body["total"] == 1
-        assert stage.admin.get(f"permissions/{kind}", **{name: str(uuid.uuid4())}).body["total"] == 0
+        assert stage.admin.get(f"permissions/{kind}", **{name: ABSENT}).body["total"] == 0
         assert stage.admin.get(f"permissions/{kind}", **{name: "x"}).is_refused(400, "InvalidParameters")
     assert stage.admin.get(f"permissions/{kind}", state="live").body["total"] == 1
     assert stage.admin.get(f"permissions/{kind}", state="expired").body["total"] == 0
@@ -69,7 +68,7 @@ def test_the_list_is_filtered(stage: Stage, kind: str) -> None:
 WRONG: list[tuple[str, Body, str]] = [
     ("tools", {"reason": ""}, "reason"),
     ("tools", {"tool_id": None}, "tool_id"),
-    ("tools", {"tool_id": str(uuid.uuid4())}, "tool_id"),
+    ("tools", {"tool_id": ABSENT}, "tool_id"),
     ("tools", {"allowed_parameters": []}, "allowed_parameters"),
     ("tools", {"allowed_parameters": {"type": 5}}, "allowed_parameters"),
     ("tools", {"allowed_parameters": {"$ref": "http://127.0.0.1:1/x"}}, "allowed_parameters"),
@@ -85,7 +84,7 @@ WRONG: list[tuple[str, Body, str]] = [
     ("nhi", {"allowed_actions": [1]}, "allowed_actions.0"),
     ("nhi", {"source_id": "x"}, "source_id"),
     ("users", {"level": "own"}, "level"),
-    ("users", {"user_id": str(uuid.uuid4())}, "user_id"),
+    ("users", {"user_id": ABSENT}, "user_id"),
     ("users", {"max_calls_per_hour": 1}, "max_calls_per_hour"),
 ]
 
@@ -161,7 +160,7 @@ def test_many_tools_are_given_at_once(stage: Stage, selection: str) -> None:
 
 @pytest.mark.capability("NHI-12")
 def test_each_item_has_its_own_result(stage: Stage) -> None:
-    unknown = str(uuid.uuid4())
+    unknown = ABSENT
     asked = {"agent_id": str(stage.bot.pk), "tool_ids": [unknown, str(stage.read.pk)], "reason": "Takes over"}
     results = stage.admin.post("permissions/tools/bulk", asked).body["results"]
     refused = next(item for item in results if item["tool_id"] == unknown)
@@ -178,7 +177,7 @@ def test_each_item_has_its_own_result(stage: Stage) -> None:
         {"server": "nowhere"},
         {"pattern": "github*"},
         {"tool_ids": []},
-        {"tool_ids": [str(uuid.uuid4()) for _ in range(101)]},
+        {"tool_ids": [f"{ABSENT[:-3]}{number:03}" for number in range(101)]},
         {"tool_ids": "x"},
     ],
     ids=lambda chosen: ",".join(chosen) or "none",

@@ -1,13 +1,12 @@
 """Identities over the API: registering, reading, changing, moving, and all of their access."""
 
-import uuid
 from typing import Any
 
 import pytest
 
 from nhi.choices import TRANSITIONS, State
 from nhi.models import AuditEvent, Credential, Identity
-from tests.api.callers import Caller
+from tests.api.callers import ABSENT, Caller
 from tests.api.conftest import Stage
 from tests.nhi import cast
 
@@ -62,7 +61,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "no tool's name": ({"kind": "tool", "name": "github"}, "name"),
     "an unknown key": ({**NEW, "colour": "red"}, "colour"),
     "the state": ({**NEW, "state": "archived"}, "state"),
-    "the id": ({**NEW, "id": str(uuid.uuid4())}, "id"),
+    "the id": ({**NEW, "id": ABSENT}, "id"),
     "the past": ({**NEW, "expires_at": "2020-01-01T00:00:00Z"}, "expires_at"),
     "no offset": ({**NEW, "expires_at": "2040-01-01T00:00:00"}, "expires_at"),
     "no time": ({**NEW, "expires_at": "tomorrow"}, "expires_at"),
@@ -80,7 +79,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "a tag twice": ({**NEW, "tags": ["a", "a"]}, "tags"),
     "a number as tag": ({**NEW, "tags": [1]}, "tags.0"),
     "no uuid": ({**NEW, "owner_id": "mara"}, "owner_id"),
-    "an unknown owner": ({**NEW, "owner_id": str(uuid.uuid4())}, "owner_id"),
+    "an unknown owner": ({**NEW, "owner_id": ABSENT}, "owner_id"),
     "a capability of no tool": ({**NEW, "capability": "github.read"}, "capability"),
     "a text too long": ({**NEW, "purpose": "x" * 1001}, "purpose"),
     "a mark that turns text": ({**NEW, "team": "a\u202eb"}, "team"),
@@ -302,7 +301,7 @@ def test_access_is_copied_item_by_item(stage: Stage) -> None:
         ("github__write", "created"),
     ]
     assert stage.admin.get(f"permissions/tools/{results[1]['id']}").body["max_calls_per_hour"] == 5
-    unknown = stage.admin.post(path, {"to_id": str(uuid.uuid4())})
+    unknown = stage.admin.post(path, {"to_id": ABSENT})
     assert unknown.is_refused(400, "InvalidParameters")
     assert unknown.fields == ["to_id"]
     assert stage.agent.post(path, {"to_id": str(stage.bot.pk)}).is_refused(403, "Unauthorized")

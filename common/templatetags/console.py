@@ -63,7 +63,7 @@ def outside(text: Any, most: int = LONGEST_OUTSIDE) -> SafeString:
     """Text from elsewhere: escaped, capped, with marks that hide or turn text around made visible."""
     shown = text if isinstance(text, str) else json.dumps(text, ensure_ascii=False, indent=2)
     cut = format_html(' <span class="gh-subtle">(cut, {} more)</span>', len(shown) - most) if len(shown) > most else ""
-    return format_html('<span class="gh-outside">{}{}</span>', SafeString("").join(_marks(shown[:most])), cut)
+    return format_html('<span class="gh-outside">{}{}</span>', SafeString("".join(_marks(shown[:most]))), cut)
 
 
 def _marks(text: str) -> list[SafeString]:

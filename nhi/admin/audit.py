@@ -33,7 +33,7 @@ def logs(current: str) -> list[Tab]:
 
 def _said(row: Any) -> SafeString:
     """The sentence with the names of its time, and what became of who is no more."""
-    gone = format_html(' <span class="gh-subtle">(archived since)</span>') if row.subject_is_gone else ""
+    gone = format_html(' <span class="gh-subtle">{}</span>', "(archived since)") if row.subject_is_gone else ""
     return format_html("<span>{}{}</span>", sentences.of(row).html, gone)
 
 

@@ -1,8 +1,9 @@
 """What the record can be narrowed by. A name stands for every id that went by it, so that the indexes are used."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
@@ -13,7 +14,7 @@ from common.admin.lists import Filter
 from common.ids import parse_uuid
 from nhi.actors import ANONYMOUS, SYSTEM
 from nhi.choices import ActorKind
-from nhi.models import Identity, NhiPermission, Role, RoleAssignment, ToolPermission, User, UserPermission
+from nhi.models import Identity, Role, User
 from nhi.record.catalogue import EVENTS
 
 Rows = QuerySet[Any]
@@ -29,38 +30,30 @@ NOBODYS = {SYSTEM.name.lower(): ActorKind.SYSTEM, ANONYMOUS.name.lower(): ActorK
 def by_actor(rows: Rows, value: str) -> Rows:
     if kind := NOBODYS.get(value.lower()):
         return rows.filter(actor_kind=kind, actor_id=None)
-    known = parse_uuid(value)
-    return rows.filter(actor_id=known) if known else rows.filter(actor_id__in=_ids(_called(value)))
+    return rows.filter(actor_id__in=_ids(value, _people(value), _identities(value)))
 
 
 def by_subject(rows: Rows, value: str) -> Rows:
-    """What happened to whoever is called this, and to the grants and roles they hold or are named in."""
-    known = parse_uuid(value)
-    return rows.filter(subject_id=known) if known else rows.filter(subject_id__in=_ids(_about(value)))
+    """What was done to whoever is called this, and to the grants and assignments that they are a side of."""
+    ids = _ids(value, _people(value), _identities(value), Role.objects.filter(name=value))
+    return rows.filter(Q(subject_id__in=ids) | Q(holder_id__in=ids) | Q(target_id__in=ids))
 
 
-def _called(name: str) -> Iterator[Rows]:
-    yield User.objects.filter(username__iexact=name)
-    yield Identity.objects.filter(name=name)
+def _people(name: str) -> Rows:
+    called: Rows = User.objects.filter(username__iexact=name)
+    return called
 
 
-def _about(name: str) -> Iterator[Rows]:
-    yield from _called(name)
-    yield Role.objects.filter(name=name)
-    yield ToolPermission.objects.filter(agent__name=name)
-    yield ToolPermission.objects.filter(tool__name=name)
-    yield NhiPermission.objects.filter(source__name=name)
-    yield NhiPermission.objects.filter(target__name=name)
-    yield UserPermission.objects.filter(nhi__name=name)
-    yield UserPermission.objects.filter(user__username__iexact=name)
-    yield RoleAssignment.objects.filter(identity__name=name)
-    yield RoleAssignment.objects.filter(role__name=name)
+def _identities(name: str) -> Rows:
+    return Identity.objects.filter(name=name)
 
 
-def _ids(sources: Iterator[Rows]) -> Rows:
-    """All the ids in one sub-select."""
-    first, *others = (rows.order_by().values_list("pk") for rows in sources)
-    return first.union(*others)
+def _ids(value: str, *named: Rows) -> list[UUID]:
+    """An id as it stands; else all who go by the name, found in one statement. Every index takes a list of ids."""
+    if known := parse_uuid(value):
+        return [known]
+    first, *others = (rows.order_by().values_list("pk", flat=True) for rows in named)
+    return list(first.union(*others))
 
 
 def _areas() -> dict[str, list[str]]:

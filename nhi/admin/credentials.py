@@ -9,7 +9,7 @@ from django.db.models import Case, Q, QuerySet, When
 from django.db.models.functions import Now
 from django.http import HttpRequest
 from django.urls import URLPattern
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from common.admin import times
@@ -70,7 +70,7 @@ def _owner(rows: Any, value: str) -> Any:
 
 def _holder(row: Any) -> SafeString:
     if row.identity is not None:
-        return format_html("<span>{}{}</span>", kind_icon(row.identity), row.identity.name)
+        return format_html('<span class="gh-kind">{}{}</span>', kind_icon(row.identity), row.identity.name)
     return format_html('<span>{} <span class="gh-subtle">(person)</span></span>', row.user.username)
 
 
@@ -85,17 +85,19 @@ def _used_at(row: Any) -> str:
 
 def _do(row: Any) -> SafeString:
     """The verbs of one row; what the state forbids says why."""
-    found = SafeString("")
+    parts = []
     if row.rotate_url:
-        found += _button(row, "Rotate", row.rotate_url)
-    elif row.two_live:
-        found += format_html('<span class="gh-help">Two live: revoke one to rotate.</span>')
-    return found + (_button(row, "Revoke", row.revoke_url) if row.revoke_url else SafeString(""))
+        parts.append(_button(row, "Rotate", row.rotate_url))
+    if row.revoke_url:
+        parts.append(_button(row, "Revoke", row.revoke_url))
+        if row.two_live:
+            parts.append(format_html('<span class="gh-help">{}</span>', "Two are live: revoke one to rotate."))
+    return format_html('<span class="gh-actions">{}</span>', format_html_join("", "{}", ((part,) for part in parts)))
 
 
 def _button(row: Any, verb: str, url: str) -> SafeString:
     return format_html(
-        '<a class="gh-btn gh-btn--small" data-dialog href="{}">{}<span class="gh-hidden"> {}</span></a> ',
+        '<a class="gh-btn gh-btn--small" data-dialog href="{}">{}<span class="gh-hidden"> {}</span></a>',
         url,
         verb,
         row,

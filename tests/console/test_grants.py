@@ -52,7 +52,7 @@ def tool_grant(agent: str = "triage-bot", tool: str = "github__create_issue") ->
     return ToolPermission.objects.get(agent__name=agent, tool__name=tool, revoked_at=None)
 
 
-def mara() -> actors.Actor:
+def as_mara() -> actors.Actor:
     return actors.person(User.objects.get(username="mara"))
 
 
@@ -98,7 +98,7 @@ def test_filters_and_search_narrow_a_list(signed_in: SignedIn, kind: str, query:
 
 def test_a_grant_to_named_actions_only_has_no_star(signed_in: SignedIn) -> None:
     grants.give_nhi(
-        actor=mara(), source=identity("writer"), target=identity("planner"), permission_type="call",
+        actor=as_mara(), source=identity("writer"), target=identity("planner"), permission_type="call",
         allowed_actions=["release"], reason="One thing only",
     )  # fmt: skip
     answer = signed_in("mara").get(at("nhipermission", wide="yes"))
@@ -108,7 +108,7 @@ def test_a_grant_to_named_actions_only_has_no_star(signed_in: SignedIn) -> None:
 def test_an_ended_and_a_revoked_grant_are_told_apart(signed_in: SignedIn) -> None:
     past = timezone.now() - timedelta(days=3)
     ToolPermission.objects.filter(pk=tool_grant().pk).update(expires_at=past, created_at=past - timedelta(days=9))
-    grants.revoke(actor=mara(), grant=tool_grant("deploy-bot"), reason="Done")
+    grants.revoke(actor=as_mara(), grant=tool_grant("deploy-bot"), reason="Done")
     client = signed_in("mara")
     assert rows(client.get(at("toolpermission", state="expired"))) == ["triage-bot → github__create_issue"]
     assert rows(client.get(at("toolpermission", state="revoked"))) == ["deploy-bot → github__create_issue"]

@@ -95,7 +95,9 @@ def test_holders_stand_with_their_ends_and_can_be_unassigned(mara: Client) -> No
     assert answer.headers["Location"] == at(role())
     held.refresh_from_db()
     assert held.state == "revoked"
-    assert "planner" not in text(mara.get(at(role()))).partition("Last changes")[0]
+    holders = text(mara.get(at(role()))).partition("Given by, why")[2].partition("Last changes")[0]
+    assert "nightly-report" in holders
+    assert "planner" not in holders
 
 
 def test_the_page_of_a_role_costs_the_same_whatever_it_holds(mara: Client) -> None:

@@ -1,0 +1,209 @@
+"""Explain: every check in its order, which one decides, and what would make it pass; asked without leaving a trace."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from nhi import grants, lifecycle, people, roles
+from nhi.actors import SYSTEM
+from nhi.decisions import CHECKS
+from nhi.models import AuditEvent, Identity, Role, ToolPermission, User
+from tests.console.conftest import SignedIn, identity
+from tests.console.test_grants import text, tool_grant
+from tests.console.walk import changed, snapshot
+
+pytestmark = [pytest.mark.django_db, pytest.mark.capability("NHI-10", "CON-05")]
+
+PAGE = "/admin/explain/"
+
+
+def ask(client: Client, caller: str, target: str, **more: str) -> Any:
+    return client.get(PAGE, {"caller": caller, "target": target, **more})
+
+
+def decider(answer: Any) -> str:
+    return str(next(line.check.name for line in answer.context["lines"] if line.decides))
+
+
+# ── What it says ────────────────────────────────────────────────────────────────────────────────────────────────
+def test_every_check_stands_in_the_order_of_a_decision(mara: Client) -> None:
+    answer = ask(mara, "deploy-bot", "github__create_issue")
+    assert [line.check.name for line in answer.context["lines"]] == [name for name, _ in CHECKS]
+    page = text(answer)
+    for words in ("Why may deploy-bot call github__create_issue?", "Allowed", "granted", "grant by mara", "decides"):
+        assert words in page
+    assert decider(answer) == "access"
+
+
+def suspended() -> None:
+    lifecycle.suspend(actor=SYSTEM, identity=identity("triage-bot"), reason="Leaked")
+
+
+def stopped_target() -> None:
+    lifecycle.deactivate(actor=SYSTEM, identity=identity("jira__search"), reason="Pause")
+
+
+def ended() -> None:
+    ToolPermission.objects.filter(agent__name="triage-bot").update(expires_at=timezone.now() - timedelta(days=3))
+
+
+def revoked() -> None:
+    grants.revoke(actor=SYSTEM, grant=tool_grant("triage-bot", "jira__search"), reason="Leaked")
+
+
+def asks_for_approval() -> None:
+    ToolPermission.objects.filter(agent__name="triage-bot").update(requires_approval=True)
+
+
+#: What is done first, then the check that decides, its reason, and a button.
+DENIED = [
+    (suspended, "caller", "caller_suspended", "Open triage-bot"),
+    (stopped_target, "target", "target_unusable", "Open jira__search"),
+    (ended, "access", "grant_expired", "Open the grant that ended"),
+    (revoked, "access", "grant_revoked", "Give access"),
+    (asks_for_approval, "approval", "not_enforceable_yet", "Open the grant"),
+]
+
+
+@pytest.mark.parametrize(("first", "check", "reason", "button"), DENIED)
+def test_a_denial_says_which_check_why_and_what_to_do(
+    mara: Client, first: Any, check: str, reason: str, button: str
+) -> None:
+    first()
+    answer = ask(mara, "triage-bot", "jira__search")
+    page = text(answer)
+    assert decider(answer) == check
+    for words in ("Denied", reason, "What would make it pass", button):
+        assert words in page
+
+
+def test_what_stands_behind_the_decider_is_said_too(mara: Client) -> None:
+    answer = ask(mara, "writer", "jira__edit")
+    assert decider(answer) == "access"
+    assert "writer has no grant for jira__edit and no role that covers it." in text(answer)
+    assert "Target is active and has not expired check Would pass" in text(answer)
+
+
+def test_what_else_covers_the_call_is_linked(mara: Client) -> None:
+    held = roles.assign(actor=SYSTEM, role=Role.objects.get(name="reader"), identity=identity("triage-bot"))
+    page = ask(mara, "triage-bot", "jira__search")
+    assert "Also covered by role reader" in text(page)
+    assert f"/admin/nhi/roleassignment/{held.pk}/" in page.content.decode()
+
+
+@pytest.mark.capability("NHI-07")
+def test_it_explains_one_identity_calling_another(mara: Client) -> None:
+    assert "Allowed" in text(ask(mara, "planner", "writer"))
+    unnamed = ask(mara, "planner", "deploy-bot")
+    assert decider(unnamed) == "action"
+    assert "Allowed" in text(ask(mara, "planner", "deploy-bot", action="release.cut"))
+    assert "action_not_allowed" in text(ask(mara, "planner", "deploy-bot", action="other"))
+
+
+def test_it_explains_a_time_to_come_and_no_time_gone(mara: Client) -> None:
+    later = (timezone.now() + timedelta(days=10)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    assert "grant_expired" in text(ask(mara, "triage-bot", "jira__search", at=later))
+    gone = ask(mara, "triage-bot", "jira__search", at="2020-01-01T00:00")
+    assert gone.status_code == 400
+    assert "Choose now or a time to come" in text(gone)
+
+
+def test_the_link_to_copy_holds_ids_and_utc(mara: Client) -> None:
+    User.objects.filter(username="mara").update(time_zone="Asia/Tokyo")
+    answer = ask(mara, "writer", "jira__edit", at="2099-01-31T09:00")
+    address = answer.context["address"]
+    assert f"caller={identity('writer').pk}&target={identity('jira__edit').pk}" in address
+    assert "at=2099-01-31T00%3A00%3A00Z" in address
+    assert mara.get(address).context["at"] == answer.context["at"]
+
+
+# ── Arguments ───────────────────────────────────────────────────────────────────────────────────────────────────
+def with_arguments(client: Client, arguments: str) -> Any:
+    where = f"{PAGE}?caller=triage-bot&target=github__create_issue"
+    return client.post(where, {"arguments": arguments})
+
+
+def test_arguments_come_by_post_and_are_kept_nowhere(mara: Client) -> None:
+    before = snapshot()
+    denied = with_arguments(mara, '{"repo": "acme/payroll-7319"}')
+    assert decider(denied) == "arguments"
+    assert "parameters_not_allowed" in text(denied)
+    assert "payroll-7319" not in denied.context["address"]
+    assert "Allowed" in text(with_arguments(mara, '{"repo": "acme/site"}'))
+    assert not changed(before)
+
+
+def test_arguments_in_an_address_are_not_read(mara: Client) -> None:
+    answer = ask(mara, "triage-bot", "github__create_issue", arguments='{"repo": "acme/site"}')
+    assert decider(answer) == "arguments"
+
+
+def test_arguments_that_are_no_json_are_refused_beside_their_field(mara: Client) -> None:
+    answer = with_arguments(mara, "{")
+    assert answer.status_code == 422
+    assert "valid JSON" in text(answer)
+
+
+# ── Who may ask ─────────────────────────────────────────────────────────────────────────────────────────────────
+def test_a_look_changes_nothing(mara: Client) -> None:
+    before = snapshot()
+    ask(mara, "triage-bot", "jira__search")
+    ask(mara, "writer", "jira__edit", at="2099-01-01T00:00")
+    assert not changed(before)
+    assert not AuditEvent.objects.filter(event="decision.checked").exists()
+
+
+@pytest.mark.parametrize(
+    ("caller", "target"), [("nobody", "jira__edit"), ("writer", "nothing"), ("jira__edit", "writer")]
+)
+def test_what_is_not_there_is_not_found(mara: Client, caller: str, target: str) -> None:
+    assert ask(mara, caller, target).status_code == 404
+
+
+@pytest.mark.usefixtures("seeded")
+def test_both_must_be_visible_and_what_is_hidden_is_as_what_is_not_there() -> None:
+    user = people.create(actor=SYSTEM, username="dev").user
+    User.objects.filter(pk=user.pk).update(is_staff=True)
+    Identity.objects.filter(name__in=("deploy-bot", "jira__edit")).update(owner=user)
+    client = Client()
+    client.force_login(User.objects.get(pk=user.pk))
+    assert ask(client, "deploy-bot", "jira__edit").status_code == 200
+    hidden, unknown = ask(client, "deploy-bot", "jira__search"), ask(client, "deploy-bot", "jira__nothing")
+    assert hidden.status_code == unknown.status_code == 404
+    by_id = ask(client, "deploy-bot", str(identity("jira__search").pk))
+    assert by_id.status_code == 404
+    assert {one.context["sentence"] for one in (hidden, unknown, by_id)} == {"There is nothing here that you can see."}
+
+
+def test_an_auditor_asks_by_address_and_sends_nothing(signed_in: SignedIn) -> None:
+    ada = signed_in("ada")
+    page = ask(ada, "writer", "jira__edit")
+    assert "Denied" in text(page)
+    assert "Give access" not in text(page)
+    assert "With arguments" not in text(page)
+    assert with_arguments(ada, '{"repo": "acme/site"}').status_code == 403
+
+
+@pytest.mark.parametrize("username", ["olga", "tom"])
+def test_who_may_not_give_sees_what_would_help_and_no_button(signed_in: SignedIn, username: str) -> None:
+    page = text(ask(signed_in(username), "writer", "jira__edit"))
+    assert "What would make it pass" in page
+    assert "Give access" not in page.replace("Give writer access", "")
+
+
+def test_a_question_that_lacks_a_name_begins_with_the_other(mara: Client) -> None:
+    page = mara.get(PAGE, {"caller": str(identity("writer").pk)}).content.decode()
+    assert 'value="writer"' in page
+    assert "Every check" not in page
+
+
+def test_an_answer_costs_a_few_queries(mara: Client) -> None:
+    ask(mara, "triage-bot", "jira__search")
+    with CaptureQueriesContext(connection) as asked:
+        ask(mara, "triage-bot", "jira__search")
+    assert len(asked) <= 10

@@ -26,8 +26,8 @@ OWN = tuple(
 #: The part of it that leads to a second factor.
 TOWARDS_FACTOR = tuple(f"{CONSOLE}{page}/" for page in ("login", "logout", "session", "sign-in"))
 SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
-#: The console fetches these behind a page; nobody opened them.
-PARTS = ("HX-Request", "X-Console-Part")
+#: Asked with every letter that is typed; nobody opened it. Told by its address: a header would be the caller's to forge.
+TYPED = frozenset({"search"})
 POLL = "X-Console-Poll"
 
 
@@ -123,8 +123,9 @@ def _only_looks(request: HttpRequest) -> bool:
 
 def _is_page(request: HttpRequest, response: HttpResponse) -> bool:
     html = response.headers.get("Content-Type", "").startswith("text/html")
-    part = any(name in request.headers for name in PARTS)
-    return request.method == "GET" and response.status_code == 200 and html and not part
+    match = request.resolver_match
+    typed = match is not None and match.url_name in TYPED
+    return request.method == "GET" and response.status_code == 200 and html and not typed
 
 
 def _title(request: HttpRequest, response: HttpResponse) -> str:

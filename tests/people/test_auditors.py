@@ -27,9 +27,14 @@ def test_each_page_is_on_record(ada: Somebody) -> None:
     assert event.details == {"path": "/admin/sign-in/", "query": "tab=1"}
 
 
-@pytest.mark.parametrize("header", ["HX-Request", "X-Console-Part"])
-def test_parts_of_a_page_are_not_pages(ada: Somebody, header: str) -> None:
+@pytest.mark.parametrize("header", ["HX-Request", "X-Console-Part", "X-Console-Poll"])
+def test_no_header_keeps_a_page_off_the_record(ada: Somebody, header: str) -> None:
     ada.client.get("/admin/sign-in/", headers={header: "1"})
+    assert opened() == ["Sign-in (/admin/sign-in/)"]
+
+
+def test_what_nobody_opened_is_not_recorded(ada: Somebody) -> None:
+    ada.client.get("/admin/search/", {"s": "dep"})
     ada.client.get("/admin/session/")
     ada.client.get("/admin/nothing-here/")
     ada.client.get("/api/nhi/me")

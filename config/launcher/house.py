@@ -5,8 +5,7 @@ import os
 import select
 import signal
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 
 from config.launcher.children import Child
 
@@ -27,20 +26,12 @@ class House:
         self._look_at_logs = 0.0
         self._bell, self._rope = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
 
-    @contextmanager
-    def listening(self) -> Iterator[None]:
-        """Turn signals into bytes on a pipe, so that one wait serves signals, deaths and deadlines."""
-        heard = [*STOPS, signal.SIGCHLD]
-        if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
-            heard.remove(signal.SIGHUP)  # nohup: the terminal may go
-        before = {number: signal.signal(number, self._note) for number in heard}
-        rope = signal.set_wakeup_fd(self._rope, warn_on_full_buffer=False)
-        try:
-            yield
-        finally:
-            signal.set_wakeup_fd(rope)
-            for number, handler in before.items():
-                signal.signal(number, handler)
+    def listen(self) -> None:
+        """From here to the process's end turn signals into bytes on a pipe: one wait for them, deaths and deadlines."""
+        signal.set_wakeup_fd(self._rope, warn_on_full_buffer=False)
+        for number in (*STOPS, signal.SIGCHLD):
+            if number is not signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:  # nohup ignores it
+                signal.signal(number, self._note)
 
     def start(self, children: Iterable[Child]) -> None:
         for child in children:

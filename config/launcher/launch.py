@@ -49,17 +49,17 @@ def prepared(listener: int, say: Say) -> Iterator[House]:
     house = House([*others, valkey], say)
     processes.forget_dead()
     let_go_of_the_database()
-    with house.listening():
-        try:
-            house.start(valkey)
-            answers = partial(broker.answers, settings.VALKEY_SOCKET)
-            if valkey and house.watch(answers, every=0.02):
-                broker.requeue(app)
-            for children in reversed(others):
-                house.start(children)
-            yield house
-        finally:
-            house.stop()
+    house.listen()
+    try:
+        house.start(valkey)
+        answers = partial(broker.answers, settings.VALKEY_SOCKET)
+        if valkey and house.watch(answers, every=0.02):
+            broker.requeue(app)
+        for children in reversed(others):
+            house.start(children)
+        yield house
+    finally:
+        house.stop()
 
 
 def let_go_of_the_database() -> None:

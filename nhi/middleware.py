@@ -26,7 +26,7 @@ OWN = tuple(
 #: The part of it that leads to a second factor.
 TOWARDS_FACTOR = tuple(f"{CONSOLE}{page}/" for page in ("login", "logout", "session", "sign-in"))
 SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
-#: Asked with every letter that is typed; nobody opened it. Told by its address: a header would be the caller's to forge.
+#: Asked with every letter that is typed; nobody opened it. Told by its address: a header is the caller's to forge.
 TYPED = frozenset({"search"})
 POLL = "X-Console-Poll"
 

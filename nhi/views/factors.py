@@ -28,6 +28,7 @@ from nhi import factors
 from nhi.record import refusals
 from nhi.views import errors
 from nhi.views.factor_forms import waits
+from nhi.views.sso import connect_token
 
 # Every class below builds on allauth's, which has no types.
 
@@ -63,6 +64,7 @@ class Overview(IndexView):  # type: ignore[misc]
         forced = settings.REQUIRE_MFA and not factors.has(person)
         connected = list(SocialAccount.objects.filter(user=person)) if settings.OIDC else []
         more = {"forced": forced, "oidc": settings.OIDC, "connected": connected, "title": "Sign-in"}
+        more["connect_token"] = connect_token(self.request)
         return {**super().get_context_data(**kwargs), **more}
 
     def render_to_response(self, context: dict[str, Any], **kwargs: Any) -> HttpResponse:

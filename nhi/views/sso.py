@@ -18,6 +18,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET, require_POST
 from requests import RequestException
 
+from common import crypto
 from nhi import sessions, sign_in
 from nhi.record import refusals
 from nhi.views import errors
@@ -38,6 +39,8 @@ def start(request: HttpRequest, provider_id: str) -> HttpResponse:
     _require_configured(provider_id)
     process = AuthProcess.LOGIN
     if request.user.is_authenticated and request.GET.get("process") == AuthProcess.CONNECT:
+        if not crypto.same(connect_token(request).encode(), request.GET.get("token", "").encode()):
+            return errors.csrf_failure(request)
         raise_if_reauthentication_required(request, app="allauth.socialaccount")
         process = AuthProcess.CONNECT
     provider = get_adapter().get_provider(request, provider_id)
@@ -80,6 +83,15 @@ def cancelled(request: HttpRequest) -> HttpResponse:
 def failed(request: HttpRequest) -> HttpResponse:
     refusals.note("single sign-on", "sso_failed", timezone.now())
     return errors.answer(request, 502, SORRY, reason="sso_failed")
+
+
+def connect_token(request: HttpRequest) -> str:
+    """In the link that connects an account, and good in this session alone.
+
+    Without it, a stranger who has signed this browser in at the provider as themselves could have their account there
+    connected to the person's account here, by a link.
+    """
+    return crypto.sign("connect single sign-on", str(request.session.session_key).encode()).hex()
 
 
 def _require_configured(provider_id: str) -> None:

@@ -1,7 +1,9 @@
 """Single sign-on against a real provider over HTTP: in, back, connected, refused, and never a right by itself."""
 
+import html
 import http.client
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -41,9 +43,9 @@ def follow(link: str) -> str:
     return connection.getresponse().headers["Location"]
 
 
-def go(client: Client, **query: str):
+def go(client: Client, link: str = START, **query: str):
     """The whole round: out to the provider and back. Returns our last answer."""
-    out = client.get(START, query)
+    out = client.get(link, query or None)
     assert out.status_code == 302, out.content
     back = urlsplit(follow(out["Location"]))
     return client.get(f"{back.path}?{back.query}")
@@ -51,8 +53,14 @@ def go(client: Client, **query: str):
 
 def connect(person: Somebody) -> None:
     person.sign_in()
-    assert go(person.client, process="connect", next="/admin/sign-in/")["Location"] == "/admin/sign-in/"
+    press_connect(person)
     sign_out(person)
+
+
+def press_connect(person: Somebody) -> None:
+    page = person.client.get("/admin/sign-in/").content.decode()
+    link = html.unescape(re.search(r'href="([^"]*process=connect[^"]*)"', page)[1])
+    assert go(person.client, link)["Location"] == "/admin/sign-in/"
 
 
 def test_the_button_is_there_when_configured(client: Client, db: None, sso: Provider) -> None:
@@ -124,6 +132,14 @@ def test_one_connects_ones_own_account(make: Make, sso: Provider) -> None:
     assert AuditEvent.objects.filter(event="sign_in.disconnected", actor_name="mara").count() == 1
 
 
+@pytest.mark.parametrize("query", ["process=connect", "process=connect&token=guess"])
+def test_a_link_of_a_stranger_connects_nothing(make: Make, sso: Provider, query: str) -> None:
+    mara = make("mara")
+    mara.sign_in()
+    assert mara.client.get(f"{START}?{query}").status_code == 403
+    assert not sso.asked
+
+
 def test_nobody_disconnects_another(make: Make, sso: Provider) -> None:
     mara, tom = make("mara"), make("tom", "approver")
     connect(mara)
@@ -134,7 +150,7 @@ def test_nobody_disconnects_another(make: Make, sso: Provider) -> None:
 def test_a_second_factor_here_is_asked_for_too(make: Make, sso: Provider) -> None:
     mara = make("mara")
     secret = set_up_app(mara)
-    assert go(mara.client, process="connect", next="/admin/sign-in/")["Location"] == "/admin/sign-in/"
+    press_connect(mara)
     sign_out(mara)
     assert go(mara.client)["Location"] == "/admin/sign-in/authenticate/"
     assert "_auth_user_id" not in mara.client.session

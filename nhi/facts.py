@@ -42,12 +42,7 @@ class Loaded:
 
 def for_token(shown: tokens.Parsed, source: str, target_id: UUID | None = None, *, audience: str = "") -> Loaded:
     """The facts behind a token that was shown, and behind its wish to call `target_id`."""
-    rows = Credential.objects.select_related("identity", "user")
-    if isinstance(shown, tokens.ParsedCredential):
-        rows = rows.filter(public_id=shown.public_id)
-    else:
-        rows = rows.filter(pk=shown.credential_id, identity_id=shown.identity_id)
-    row = _with_access(rows, OuterRef("identity_id"), target_id).first()
+    row = _with_access(_behind(shown), OuterRef("identity_id"), target_id).first()
     if row is None:
         return Loaded(Facts(uuid7(), clock.database_now(), "credential_unknown"))
     now = clock.moment(row.facts_now)
@@ -69,6 +64,15 @@ def for_question(caller_id: UUID, target_id: UUID, *, at: datetime | None = None
     now = at or asked
     facts = Facts(uuid7(), asked, None, (), _matches(row, now))
     return Loaded(facts, _party_of(row, now), _target(row, now), row)
+
+
+def _behind(shown: tokens.Parsed) -> QuerySet[Credential]:
+    """The credential and its holder, of the kind that the token says: the other kind's table is not looked at."""
+    if isinstance(shown, tokens.ParsedToken):
+        own = Credential.objects.filter(pk=shown.credential_id, identity_id=shown.identity_id)
+        return own.select_related("identity")
+    holder = "user" if shown.prefix == "usr" else "identity"
+    return Credential.objects.filter(public_id=shown.public_id, **{f"{holder}__isnull": False}).select_related(holder)
 
 
 def _with_access(rows: Any, caller: OuterRef, target_id: UUID | None) -> Any:

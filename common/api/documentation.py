@@ -10,8 +10,11 @@ from django.views.decorators.http import require_safe
 from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.renderers import OpenApiJsonRenderer
 
-#: Redoc's styles are put in by script, into style elements that begin empty: this is the hash of nothing.
-EMPTY_STYLE = "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='"
+#: Redoc puts its styles in by script: into style elements that begin empty (the hash of nothing), and one that does not.
+REDOC_STYLES = (
+    "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='",
+    "'sha256-QMIg+bpjm3JdElJ388KYke01izlUW0UoNOeKjpMxdgc='",
+)
 
 
 @functools.cache
@@ -31,7 +34,7 @@ def swagger(request: HttpRequest) -> HttpResponse:
     return render(request, "api/swagger.html")
 
 
-@csp_update({"style-src": [EMPTY_STYLE]})
+@csp_update({"style-src": list(REDOC_STYLES)})
 @require_safe
 def redoc(request: HttpRequest) -> HttpResponse:
     return render(request, "api/redoc.html")

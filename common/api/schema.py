@@ -53,7 +53,8 @@ class GatehouseSchema(AutoSchema):
         return "\n\n".join(filter(None, [" ".join(self.operation.description.split()), right]))
 
     def get_tags(self) -> list[str]:
-        return [self._words()[0] if self.path.startswith("/api/nhi/") else "oauth"]
+        own = self.path.startswith("/api/nhi/")
+        return [self._words()[0].replace("_", " ").capitalize() if own else "OAuth 2.0"]
 
     def get_operation_id(self) -> str:
         if self.method == "POST" and self.operation.status != 201:

@@ -65,7 +65,7 @@ def test_what_is_not_yours_is_not_there(stage: Stage, path: str) -> None:
     for caller in strangers:
         for method in METHODS:
             for body in BODIES:
-                for which in range(3):
+                for which in range(3 if "grant_id" in path else 1):
                     foreign = caller.send(method, filled(path, ids, which), body)
                     assert foreign.is_refused(404, "NotFound", "not_found"), (method, path, body[:20])
                     assert without_request_id(foreign) == without_request_id(caller.send(method, nowhere, body))

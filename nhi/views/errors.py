@@ -1,7 +1,9 @@
 """What an error looks like: one sentence, what to do next, the request's id, and nothing of how we are built."""
 
+import sys
 from typing import Any
 
+from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.template.loader import render_to_string
@@ -38,7 +40,7 @@ def answer(
     default_title, code = TITLES[status]
     request_id = context.current().request_id
     if request.path.startswith(NOT_PAGES) or "application/json" in request.headers.get("Accept", ""):
-        details = {"reason": reason} if reason else {}
+        details = {"reason": reason, "fields": []}
         body = {"error_code": code, "message": text, "details": details, "request_id": str(request_id)}
         return plain(JsonResponse(body, status=status))
     page = {"title": title or default_title, "text": text, "request_id": request_id, **more}
@@ -78,6 +80,9 @@ def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
+    if isinstance(sys.exc_info()[1], OperationalError | InterfaceError):
+        text = "The database cannot be reached, so nothing was done. Try again in a moment."
+        return answer(request, 503, text, title="The database is away", reason="database_unavailable")
     return answer(
         request, 500, "The request was not finished. Try again; if it stays so, tell an operator the id below."
     )

@@ -35,5 +35,6 @@ install-dev:
 
 COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --custom-compile-command 'make lock'
 lock: install
+	$(COMPILE) $(UPGRADE) requirements/bootstrap.in -o requirements/bootstrap.txt
 	$(COMPILE) $(UPGRADE) pyproject.toml -o requirements/base.txt
 	$(COMPILE) $(UPGRADE) pyproject.toml --group dev -c requirements/base.txt -o requirements/dev.txt

@@ -16,6 +16,7 @@ from nhi.choices import GrantState
 from nhi.grants import PAIRS
 from nhi.models import AuditEvent, Identity, Role, ToolPermission, UserPermission
 from nhi.models.grants import Grant
+from nhi.templatetags.grants import grant_url
 
 EVENTS = 20
 
@@ -45,7 +46,7 @@ class OfGrant(Acting):
         return seen(self.model, self.actor)
 
     def url(self, page: str) -> str:
-        return link(f"nhi_{self.name}_{page}", self.grant.pk)
+        return str(grant_url(self.grant, page))
 
     def back(self) -> str:
         return self.url("page")
@@ -73,14 +74,6 @@ def came_from(request: HttpRequest, grant: Any) -> str:
     return link("nhi_identity_access", row.pk) if isinstance(row, Identity) else ""
 
 
-def why_url(grant: Any) -> str:
-    """The page that says whether the call is allowed now; empty for grants that no call goes by."""
-    caller, target = (getattr(grant, name) for name in PAIRS[str(grant._meta.model_name)][:2])
-    if not (isinstance(caller, Identity) and isinstance(target, Identity)):
-        return ""
-    return f"{link('explain')}?caller={caller.pk}&target={target.pk}"
-
-
 class GrantPage(OfGrant, ActingPage):
     template = "nhi/grants/page.html"
 
@@ -94,7 +87,6 @@ class GrantPage(OfGrant, ActingPage):
             "terms": self._terms(),
             "limits": cells.limits(grant),
             "schema": _pretty(getattr(grant, "allowed_parameters", None)),
-            "why": why_url(grant),
             "events": sentences.all_of(self._events()),
             **self._buttons(),
         }

@@ -6,7 +6,6 @@ Addresses are names here and are looked up when a page is drawn: the site's own 
 from collections.abc import Callable
 
 from django.http import HttpRequest
-
 from django.urls import reverse
 
 from common.admin import navigation, palette

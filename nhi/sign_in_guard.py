@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models import Q
+from django.db.models.functions import Now
 
 from common import clock
 from common.errors import Limited
@@ -123,7 +124,7 @@ def unlock(*, username: str) -> int:
 
 def locked_until(*, username: str) -> datetime | None:
     """Until when a name is refused, from everywhere or from one address."""
-    locked = SignInGuard.objects.filter(username=_name(username), locked_until__gt=clock.database_now())
+    locked = SignInGuard.objects.filter(username=_name(username), locked_until__gt=Now())
     return locked.order_by("-locked_until").values_list("locked_until", flat=True).first()
 
 

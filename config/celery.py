@@ -42,7 +42,9 @@ app.conf.update(
         "unacked_restore_throttle": 1,
         "global_keyprefix": "gatehouse:",
         "socket_connect_timeout": 2,
-        "socket_timeout": 5,
+        "socket_timeout": 3,
+        # Who publishes in a request does not wait for ten more tries: a sweep finds what was not published.
+        "max_retries": 0,
     },
     task_queues=[Queue(name, EXCHANGE, routing_key=name) for name in ("control", "runs")],
     task_default_queue="control",

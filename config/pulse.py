@@ -33,8 +33,11 @@ class Pulse:
 
     def _beat(self) -> None:
         while not self._end.is_set():
-            self._say(leaving=False)
-            self._ask()
+            try:
+                self._say(leaving=False)
+                self._ask()
+            except Exception:  # whatever it was, a web process that serves must not look dead for it
+                log.exception("A heartbeat failed.")
             self._end.wait(TICK_EVERY)
         self._say(leaving=True)
 

@@ -1,6 +1,7 @@
 """Celery carries hints: a request's id goes with them, and one that is lost or doubled changes nothing."""
 
 import json
+import socket
 import time
 from contextlib import closing
 from pathlib import Path
@@ -8,6 +9,7 @@ from uuid import uuid4
 
 import pytest
 from celery import Celery
+from kombu.exceptions import OperationalError
 from redis import Redis
 
 from common.context import Context, bound
@@ -74,9 +76,9 @@ def test_doubled_messages_do_no_harm(running_house: House) -> None:
 
 
 def test_what_a_dead_worker_had_taken_is_put_back(tmp_path: Path) -> None:
-    socket = tmp_path / "valkey.sock"
-    with valkey.server(socket), closing(Redis(unix_socket_path=str(socket))) as client:
-        twin = Celery("twin", broker=f"redis+socket://{socket}")
+    place = tmp_path / "valkey.sock"
+    with valkey.server(place), closing(Redis(unix_socket_path=str(place))) as client:
+        twin = Celery("twin", broker=f"redis+socket://{place}")
         twin.conf.update({name: app.conf[name] for name in ("broker_transport_options", "task_queues", "task_routes")})
         with twin.connection_for_write() as connection:
             channel = connection.channel()
@@ -92,3 +94,16 @@ def test_what_a_dead_worker_had_taken_is_put_back(tmp_path: Path) -> None:
         assert client.llen("gatehouse:runs") == 1
         assert client.zcard("gatehouse:unacked_index") == 0
         assert broker.requeue(twin) == 0
+
+
+@pytest.mark.parametrize("state", ["gone", "hanging"])
+def test_publishing_without_a_broker_fails_soon(tmp_path: Path, state: str) -> None:
+    path = tmp_path / "valkey.sock"
+    with closing(socket.socket(socket.AF_UNIX)) as silent:
+        if state == "hanging":
+            silent.bind(str(path))
+            silent.listen()
+        begun = time.monotonic()
+        with app.connection_for_write(f"redis+socket://{path}") as connection, pytest.raises(OperationalError):
+            sweep.apply_async(connection=connection)
+        assert time.monotonic() - begun < 8

@@ -2,14 +2,16 @@
 
 import http.client
 import json
+import os
 import re
 import socket
+import subprocess
 from contextlib import closing
 from typing import Any
 
 import pytest
 
-from tests.services.house import House
+from tests.services.house import ROOT, House
 
 pytestmark = [pytest.mark.capability("OPS-04", "NHI-04"), pytest.mark.xdist_group("house")]
 
@@ -95,3 +97,23 @@ def test_from_credential_to_call(running_house: House) -> None:
     granted = send(running_house, "POST", endpoint, form, **kind)[1]
     me = send(running_house, "GET", "/api/nhi/me", Authorization=f"Bearer {granted['access_token']}")[1]
     assert (me["kind"], me["name"]) == ("agent", "deploy-bot")
+
+
+@pytest.mark.parametrize("page", ["docs/reference/rest.md"])
+def test_the_commands_of_the_documentation_work(running_house: House, mara: dict[str, str], page: str) -> None:
+    """All of them, one after the other, each of them answered with a 2xx."""
+    blocks = re.findall(r"^```sh\n(.*?)^```$", (ROOT / page).read_text(), re.MULTILINE | re.DOTALL)
+    script = "".join(blocks).replace("http://127.0.0.1:8000", running_house.url)
+    credential = token(running_house)
+    tool = send(running_house, "GET", "/api/nhi/identities?name=github__create_issue", **mara)[1]["identities"][0]
+    environ = {
+        **os.environ,
+        "ADMIN": mara["Authorization"].removeprefix("Bearer "),
+        "TOKEN": credential,
+        "PUBLIC_ID": credential.split("_")[2],
+        "TOOL": tool["id"],
+    }
+    checked = 'set -euo pipefail\ncurl() { command curl --fail-with-body -sS "$@"; }\n' + script
+    ran = subprocess.run(["bash", "-c", checked], env=environ, capture_output=True, text=True, timeout=60, check=False)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert ran.stdout.count("{") >= script.count("curl ")

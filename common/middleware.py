@@ -26,13 +26,10 @@ def request_context(get_response: GetResponse) -> GetResponse:
 
 
 def security_headers(get_response: GetResponse) -> GetResponse:
-    """Loosen the content policy for the console alone, and let no page with personal content be kept by a cache."""
+    """Let no page with personal content be kept by a cache. The content policy is one for all, and never loosened."""
 
     def middleware(request: HttpRequest) -> HttpResponse:
         response = get_response(request)
-        if request.path.startswith("/admin/") and not getattr(response, "strict_content_policy", False):
-            # Alpine evaluates its attributes, and unfold writes one inline <style> without a nonce.
-            response._csp_update = {"script-src": ["'unsafe-eval'"], "style-src": ["'unsafe-inline'"]}  # type: ignore[attr-defined]  # django-csp's own way to pass it
         if not request.path.startswith(settings.STATIC_URL):
             response.headers.setdefault("Cache-Control", "no-store, private")
         return response

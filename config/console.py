@@ -6,6 +6,7 @@ from typing import Any
 
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.utils import timezone
 from unfold.sites import UnfoldAdminSite
@@ -39,11 +40,13 @@ class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]  # unfold has no types
             "has_permission": signed_in,
             "is_popup": False,
             "is_nav_sidebar_enabled": False,
-            "colors": self._get_colors("COLORS", request),
-            "form_classes": self._get_config("FORMS", request).get("classes"),
             "sidebar": navigation.sidebar(request, needs) if signed_in else [],
             "account": account.links(request) if signed_in else [],
         }
+
+    def app_index(self, request: HttpRequest, app_label: str, extra_context: Any = None) -> HttpResponse:
+        """Django's list of an app's models; the sidebar is ours."""
+        return redirect("admin:index")
 
     def search(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
         """The palette: asked anew each time, so that it never shows what was taken away."""

@@ -176,17 +176,6 @@ CONTENT_SECURITY_POLICY = {
     }
 }
 
-# The console's colours; everything else about it is in templates/ and static/console/.
-UNFOLD = {
-    "COLORS": {
-        "primary": {
-            "50": "#f3f2fe", "100": "#e7e5fd", "200": "#d0ccfb", "300": "#b3acf7", "400": "#8f86f0", "500": "#6d63e6",
-            "600": "#4f46c8", "700": "#3f37a8", "800": "#332d87", "900": "#2a266b", "950": "#1a1745",
-        },
-    },
-    "COMMAND": {"show_history": False},
-}  # fmt: skip
-
 # ── Words, time, static files ─────────────────────────────────────────────────────────────────────────────────────
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"

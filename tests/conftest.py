@@ -10,7 +10,7 @@ from django.core.management.commands import flush
 from tests.services import guards, valkey
 from tests.services.house import House, embedded
 
-pytest_plugins = ("tests.promises",)
+pytest_plugins = ("tests.promises", "tests.services.browser")
 
 MARKERS = (
     "capability(*ids): the promises of CAPABILITIES.md that this test proves",

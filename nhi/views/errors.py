@@ -42,10 +42,10 @@ def answer(
     if request.path.startswith(NOT_PAGES) or "application/json" in request.headers.get("Accept", ""):
         details = {"reason": reason, "fields": []}
         body = {"error_code": code, "message": text, "details": details, "request_id": str(request_id)}
-        return plain(JsonResponse(body, status=status))
+        return JsonResponse(body, status=status)
     page = {"title": title or default_title, "text": text, "request_id": request_id, **more}
     # Without the request: no error page may need a session, a person or a database.
-    return plain(HttpResponse(render_to_string("plain/error.html", page), status=status))
+    return HttpResponse(render_to_string("plain/error.html", page), status=status)
 
 
 def of(request: HttpRequest, error: GatehouseError) -> HttpResponse:
@@ -54,11 +54,6 @@ def of(request: HttpRequest, error: GatehouseError) -> HttpResponse:
     response = answer(request, status, error.message, reason=error.code)
     if isinstance(error, Limited):
         response["Retry-After"] = str(error.retry_after)
-    return response
-
-
-def plain(response: HttpResponse) -> HttpResponse:
-    """Ours need neither inline styles nor evaluated scripts, so the console's looser policy is not for them."""
     return response
 
 
@@ -97,4 +92,4 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
 
 def page(request: HttpRequest, template: str, *, status: int = 200, **more: Any) -> HttpResponse:
     """A plain page for a person."""
-    return plain(render(request, template, more, status=status))
+    return render(request, template, more, status=status)

@@ -26,33 +26,25 @@ from django.utils import timezone
 from common.admin import pages
 from nhi import factors
 from nhi.record import refusals
-from nhi.views import errors
 from nhi.views.factor_forms import waits
 from nhi.views.sso import connect_token
 
 # Every class below builds on allauth's, which has no types.
 
 
-class PlainView:
-    """A page without inline scripts or styles, under the strict policy."""
-
-    def dispatch(self, *args: Any, **kwargs: Any) -> Any:
-        return errors.plain(super().dispatch(*args, **kwargs))  # type: ignore[misc]  # mixed into allauth's views
-
-
-class Prove(PlainView, AuthenticateView):  # type: ignore[misc]
+class Prove(AuthenticateView):  # type: ignore[misc]
     """The second step of signing in."""
 
     def form_invalid(self, form: Any) -> HttpResponse:
         return limited(super().form_invalid(form), form)
 
 
-class ConfirmByCode(PlainView, ReauthenticateView):  # type: ignore[misc]
+class ConfirmByCode(ReauthenticateView):  # type: ignore[misc]
     def form_invalid(self, form: Any) -> HttpResponse:
         return limited(super().form_invalid(form), form)
 
 
-class ConfirmByPasskey(PlainView, ReauthenticateWebAuthnView):  # type: ignore[misc]
+class ConfirmByPasskey(ReauthenticateWebAuthnView):  # type: ignore[misc]
     pass
 
 
@@ -69,11 +61,11 @@ class Overview(IndexView):  # type: ignore[misc]
 
     def render_to_response(self, context: dict[str, Any], **kwargs: Any) -> HttpResponse:
         if context["forced"]:
-            return errors.plain(super().render_to_response(context, **kwargs))
+            return super().render_to_response(context, **kwargs)  # type: ignore[no-any-return]  # allauth has no types
         return pages.render(self.request, "nhi/account/sign_in.html", **context)
 
 
-class AddTotp(PlainView, ActivateTOTPView):  # type: ignore[misc]
+class AddTotp(ActivateTOTPView):  # type: ignore[misc]
     def form_valid(self, form: Any) -> HttpResponse:
         with transaction.atomic():
             response: HttpResponse = super().form_valid(form)
@@ -81,7 +73,7 @@ class AddTotp(PlainView, ActivateTOTPView):  # type: ignore[misc]
         return response
 
 
-class RemoveTotp(PlainView, DeactivateTOTPView):  # type: ignore[misc]
+class RemoveTotp(DeactivateTOTPView):  # type: ignore[misc]
     def form_valid(self, form: Any) -> HttpResponse:
         with transaction.atomic():
             response: HttpResponse = super().form_valid(form)
@@ -89,7 +81,7 @@ class RemoveTotp(PlainView, DeactivateTOTPView):  # type: ignore[misc]
         return response
 
 
-class AddPasskey(PlainView, AddWebAuthnView):  # type: ignore[misc]
+class AddPasskey(AddWebAuthnView):  # type: ignore[misc]
     def form_valid(self, form: Any) -> HttpResponse:
         with transaction.atomic():
             response: HttpResponse = super().form_valid(form)
@@ -97,11 +89,11 @@ class AddPasskey(PlainView, AddWebAuthnView):  # type: ignore[misc]
         return response
 
 
-class RenamePasskey(PlainView, EditWebAuthnView):  # type: ignore[misc]
+class RenamePasskey(EditWebAuthnView):  # type: ignore[misc]
     success_url = reverse_lazy("mfa_index")
 
 
-class RemovePasskey(PlainView, RemoveWebAuthnView):  # type: ignore[misc]
+class RemovePasskey(RemoveWebAuthnView):  # type: ignore[misc]
     success_url = reverse_lazy("mfa_index")
 
     def form_valid(self, form: Any) -> HttpResponse:
@@ -120,11 +112,11 @@ class SignInByPasskey(LoginWebAuthnView):  # type: ignore[misc]
         return response
 
 
-class RecoveryCodes(PlainView, ViewRecoveryCodesView):  # type: ignore[misc]
+class RecoveryCodes(ViewRecoveryCodesView):  # type: ignore[misc]
     pass
 
 
-class MakeRecoveryCodes(PlainView, GenerateRecoveryCodesView):  # type: ignore[misc]
+class MakeRecoveryCodes(GenerateRecoveryCodesView):  # type: ignore[misc]
     def form_valid(self, form: Any) -> HttpResponse:
         with transaction.atomic():
             response: HttpResponse = super().form_valid(form)

@@ -58,7 +58,7 @@ def callback(request: HttpRequest, provider_id: str) -> HttpResponse:
         response: HttpResponse = views.callback(request, provider_id)
     except TROUBLE:
         return failed(request)
-    return errors.plain(response)
+    return response
 
 
 @require_POST

@@ -78,8 +78,8 @@
       link.setAttribute("aria-expanded", String(open));
       if (open) one("#gh-nav a").focus();
     } else if (link.matches("[data-theme]")) {
-      localStorage.setItem("adminTheme", JSON.stringify(link.dataset.theme));
-      location.reload();
+      chooseTheme(link.dataset.theme);
+      link.closest("details").open = false;
     } else if (link.matches("[data-keysheet]")) {
       one("#gh-keys").showModal();
     } else if (link.matches("time[title]")) {
@@ -97,6 +97,25 @@
     const words = one("[data-words]", button) || button;
     words.textContent = "Copied";
   }
+
+  // ── Theme: light, dark, or what the system has ────────────────────────────────────────────────────────────────
+  const system = matchMedia("(prefers-color-scheme: dark)");
+
+  function chooseTheme(name) {
+    localStorage.setItem("theme", name);
+    document.documentElement.classList.toggle("dark", name === "dark" || (name === "auto" && system.matches));
+    say(name === "auto" ? "Theme as the system" : `Theme: ${name}`);
+  }
+
+  system.addEventListener("change", () => {
+    if ((localStorage.getItem("theme") || "auto") === "auto") chooseTheme("auto");
+  });
+  document.addEventListener("keydown", (event) => {
+    if ((event.ctrlKey || event.metaKey) && event.key === "e") {
+      event.preventDefault();
+      chooseTheme(document.documentElement.classList.contains("dark") ? "light" : "dark");
+    }
+  });
 
   // ── Menus: one at a time, Esc closes and gives the focus back ─────────────────────────────────────────────────
   document.addEventListener("click", (event) => {
@@ -131,7 +150,10 @@
     if (!list || typing || event.ctrlKey || event.metaKey || event.altKey || document.body.dataset.keys === "off") return;
     const rows = all("[data-row]", list);
     const at = rows.indexOf(event.target.closest("[data-row]"));
-    const focus = (index) => one("[data-open], a, input", rows[Math.max(0, Math.min(rows.length - 1, index))])?.focus();
+    const focus = (index) => {
+      const row = rows[Math.max(0, Math.min(rows.length - 1, index))];
+      (one("[data-open]", row) || one("a, input", row))?.focus();
+    };
     if (going) {
       going = false;
       const target = one(`[data-go="${CSS.escape(event.key)}"]`);

@@ -2,12 +2,7 @@
 (function () {
   const root = document.documentElement;
   root.classList.add("gh-js");
-  let chosen = "auto";
-  try {
-    chosen = JSON.parse(localStorage.getItem("adminTheme")) || "auto";
-  } catch {
-    chosen = "auto";
-  }
+  const chosen = localStorage.getItem("theme") || "auto";
   const dark = chosen === "dark" || (chosen === "auto" && matchMedia("(prefers-color-scheme: dark)").matches);
   root.classList.toggle("dark", dark);
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone || "";

@@ -1,23 +1,17 @@
 """The console as people see it: somebody signed in for each role, the demo's rows, and a real browser."""
 
-import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from django.core.cache import cache
 from django.test import Client
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page
 from pytest_django.live_server_helper import LiveServer
 
 from nhi import demo
 from nhi.models import Identity, User
 
-CHROMIUM = "/usr/bin/chromium"
-FLAGS = [
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-]  # fmt: skip
 BACKEND = "django.contrib.auth.backends.ModelBackend"
 #: The demo's people by their role.
 ROLES = {"admin": "superuser", "mara": "security-admin", "olga": "operator", "tom": "approver", "ada": "auditor"}
@@ -57,16 +51,6 @@ def identity(name: str = "deploy-bot") -> Identity:
 
 def hub(name: str = "deploy-bot", tab: str = "") -> str:
     return f"/admin/nhi/identity/{identity(name).pk}/{tab}"
-
-
-@pytest.fixture(scope="session")
-def chromium() -> Iterator[Browser]:
-    with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
-        # Playwright runs a loop in this thread, and Django would take its own queries for ones inside it.
-        patch.setitem(os.environ, "DJANGO_ALLOW_ASYNC_UNSAFE", "true")
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield browser
-        browser.close()
 
 
 class Visitor:

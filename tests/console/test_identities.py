@@ -225,3 +225,13 @@ def test_a_dialog_over_a_page_is_only_its_part_and_leads_on_by_a_header(mara: Cl
     )
     assert done.status_code == 204
     assert done["X-Console-Go"] == hub()
+
+
+@pytest.mark.capability("CON-01")
+def test_an_auditor_sees_no_control(signed_in: SignedIn) -> None:
+    ada = signed_in("ada")
+    for path in ("/admin/", "/admin/nhi/identity/", hub(), hub(tab="access/"), hub(tab="credentials/")):
+        html = ada.get(path).content.decode()
+        main = html[html.index("<main") : html.index("</main>")]
+        for control in ("data-dialog", 'method="post"', "data-tick"):
+            assert control not in main, f"{path}: {control}"

@@ -64,7 +64,7 @@ def test_rotate_without_an_outage_in_four_steps(visit: Visit) -> None:
     mara.step(page.get_by_label("Parts of this page").get_by_role("link", name="Credentials"))
     mara.step(page.get_by_role("link", name="Rotate"))
     mara.step(page.get_by_role("dialog").get_by_role("button", name="Rotate"))
-    page.get_by_text("The old one").wait_for()
+    page.get_by_role("heading", name="The new credential of triage-bot").wait_for()
     assert mara.steps <= 4
     assert Credential.objects.live().filter(identity__name="triage-bot").count() == 2
 

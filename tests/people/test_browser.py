@@ -14,12 +14,11 @@ from pytest_django.live_server_helper import LiveServer
 from nhi import people
 from nhi.actors import SYSTEM
 from nhi.models import AuditEvent, User
-from tests.console.conftest import NARROW, WIDE, chromium
+from tests.console.conftest import NARROW, WIDE
 from tests.people import totp
 from tests.people.conftest import PASSWORD
 
 pytestmark = [pytest.mark.capability("CON-01"), pytest.mark.browser]
-__all__ = ["chromium"]
 
 AXE = (Path(__file__).resolve().parent.parent / "vendor" / "axe-core" / "axe.min.js").read_text()
 RULES = {

@@ -8,7 +8,7 @@ from django.db.models import Model
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from common.errors import Conflict, Duplicate
+from common.errors import Conflict, Duplicate, Invalid
 from nhi.actors import Actor
 from nhi.choices import Kind, Level, PermissionType, State
 from nhi.inputs import Problems, is_plain
@@ -17,6 +17,10 @@ from nhi.models.grants import Grant
 from nhi.record import events
 
 G = TypeVar("G", bound=Grant)
+#: What narrows a grant; each kind has some of them.
+LIMITS = ("allowed_parameters", "allowed_actions", "max_calls_per_hour", "requires_approval")
+#: What is said of a row that another one took the place of, by the event.
+REPLACED = {"grant.renewed": "Renewed", "grant.changed": "Limits changed"}
 #: Of what makes a pair, one row at most is not revoked.
 PAIRS: dict[str, tuple[str, ...]] = {
     "toolpermission": ("agent", "tool"),
@@ -115,20 +119,50 @@ def revoke(*, actor: Actor, grant: G, reason: str) -> G:
 
 def renew(*, actor: Actor, grant: G, expires_at: datetime | None, reason: str) -> G:
     """The same terms with another end, as a new row; the old one is closed in the same transaction."""
-    name = str(grant._meta.model_name)
-    actor.require(f"nhi.add_{name}", "renew this grant")
-    actor.require(f"nhi.revoke_{name}", "renew this grant")
-    pair = {field: getattr(grant, field) for field in PAIRS[name]}
+    _require_replace(actor, grant)
     problems = Problems()
-    user = pair.get("user")
-    problems.unless(user is None or user.is_active, "user_id", f"{user} is deactivated.")
     _check_common(problems, reason, expires_at, None)
     problems.settle()
     again = _same_terms(grant)
-    again.reason, again.expires_at = reason, expires_at
+    again.expires_at = expires_at
+    return _replace(actor, grant, again, reason, "grant.renewed")
+
+
+def change_limits(*, actor: Actor, grant: G, limits: dict[str, Any], reason: str) -> G:
+    """Other limits until the same end, as a new row; a call that arrives after the reply is held to them."""
+    _require_replace(actor, grant)
+    problems = Problems()
+    for name in limits.keys() - _limits_of(grant):
+        problems.add(name, "This kind of grant has no such limit.")
+    problems.schema("allowed_parameters", limits.get("allowed_parameters"))
+    _check_actions(problems, limits.get("allowed_actions"))
+    _check_common(problems, reason, grant.expires_at, limits.get("max_calls_per_hour"))
+    problems.settle()
+    again = _same_terms(grant)
+    again.expires_at = grant.expires_at
+    for name, value in limits.items():
+        setattr(again, name, value)
+    return _replace(actor, grant, again, reason, "grant.changed")
+
+
+def _replace(actor: Actor, grant: G, again: G, reason: str, event: str) -> G:
+    pair = {field: getattr(grant, field) for field in PAIRS[str(grant._meta.model_name)]}
+    user = pair.get("user")
+    if user is not None and not user.is_active:
+        raise Invalid.field("user_id", f"{user} is deactivated.")
+    again.reason = reason
     again.granted_by_id, again.granted_by_name = actor.id, actor.name
     after = {**terms(again), "replaces": str(grant.pk)}
-    return open_pair(grant=again, actor=actor, pair=pair, event="grant.renewed", after=after, replaces=grant)
+    return open_pair(grant=again, actor=actor, pair=pair, event=event, after=after, replaces=grant)
+
+
+def _require_replace(actor: Actor, grant: Grant) -> None:
+    for right in ("add", "revoke"):
+        actor.require(f"nhi.{right}_{grant._meta.model_name}", "change this grant")
+
+
+def _limits_of(grant: Grant) -> set[str]:
+    return {name for name in LIMITS if hasattr(grant, name)}
 
 
 def close(*, actor: Actor, grant: G, reason: str, event: str) -> G:
@@ -162,7 +196,7 @@ def open_pair(
             # The pair's identities are locked before the row that is replaced: an archive takes them in this order.
             _check_still_usable(pair)
             if replaces is not None:
-                _end(replaces, actor, f"Renewed: {grant.reason}"[:500])
+                _end(replaces, actor, f"{REPLACED[event]}: {grant.reason}"[:500])
             _close_ended(grant, actor, pair)
             grant.save(force_insert=True)
             events.write(event, actor=actor, subject=grant, before=before, after=after, reason=grant.reason)
@@ -186,15 +220,7 @@ def _same_terms(grant: G) -> G:
 
 def terms(grant: Model) -> dict[str, Any]:
     """What was given, for the record: every column that limits it."""
-    limits = (
-        "permission_type",
-        "level",
-        "allowed_parameters",
-        "allowed_actions",
-        "max_calls_per_hour",
-        "requires_approval",
-    )
-    said = {name: getattr(grant, name) for name in limits if hasattr(grant, name)}
+    said = {name: getattr(grant, name) for name in ("permission_type", "level", *LIMITS) if hasattr(grant, name)}
     ends: datetime | None = getattr(grant, "expires_at", None)
     return {**said, "expires_at": ends.isoformat() if ends else None}
 

@@ -10,14 +10,15 @@ from django.urls import path
 
 from common.admin import badges
 from common.admin.badges import Badge
-from common.admin.forms import Chips, ConsoleForm, JSONLinesField, ReasonField
+from common.admin.forms import Chips, ConsoleForm, ReasonField
 from common.admin.pages import STATUS, Crumb, link
 from common.errors import Conflict, Invalid, NotAllowed
 from nhi import bulk
 from nhi.access import ItemResult
 from nhi.admin import names
 from nhi.admin.base import ActingPage
-from nhi.admin.grants_give import NOT_YET, REASONS, LimitedForm
+from nhi.admin.grants_give import REASONS
+from nhi.admin.grants_limits import LimitedForm, ToolLimits
 from nhi.models import Identity
 
 MOST = bulk.MOST
@@ -31,10 +32,8 @@ WHAT = (("pattern", "By a pattern"), ("server", "A whole server"), ("tools", "A 
 FORESEEN = {"created": "Adds"}
 
 
-class ManyForm(LimitedForm):
-    aliases = {
-        **LimitedForm.aliases, "tool_ids": "tools", "allowed_parameters": "parameters", "agent_id": "agents",
-    }  # fmt: skip
+class ManyForm(ToolLimits, LimitedForm):
+    aliases = {**LimitedForm.aliases, **ToolLimits.limit_aliases, "tool_ids": "tools", "agent_id": "agents"}
 
     agents = names.NamesField("agent", label="Agents", help_text="A name a line, or parted by commas.")
     what = forms.ChoiceField(choices=WHAT, initial="pattern", widget=Chips, label="Access to")
@@ -51,17 +50,10 @@ class ManyForm(LimitedForm):
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
     )
     tools = names.NamesField("tool", label="Tools", required=False, help_text="A name a line, or parted by commas.")
-    parameters = JSONLinesField(
-        label="Allowed arguments",
-        required=False,
-        help_text="A JSON Schema that the arguments must fit. Empty: any.",
-        widget=forms.Textarea(attrs={"rows": 3, "spellcheck": "false"}),
-    )
-    approval = forms.BooleanField(label="Each call needs approval", required=False, help_text=NOT_YET)
     reason = ReasonField(*REASONS)
 
     field_order = ("agents", "what", "pattern", "server", "tools", "ends", "ends_on", "reason")
-    limits = ("parameters", "approval")
+    limits = ("parameters", "per_hour", "approval")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -83,11 +75,6 @@ class ManyForm(LimitedForm):
         if given["what"] == "server":
             return bulk.Selection(server=given["server"].strip())
         return bulk.Selection(pattern=given["pattern"].strip())
-
-    @property
-    def terms(self) -> dict[str, Any]:
-        given = self.cleaned_data
-        return {"allowed_parameters": given["parameters"], "requires_approval": given["approval"]}
 
 
 @dataclass(frozen=True)

@@ -194,7 +194,14 @@ class Explain(ActingPage):
         if match is not None and failed & {"arguments", "action", "approval", "budget"}:
             covering = _covering(match, target)
             steps.append(Control(f"Open the {match.kind}", covering.url, dialog=False))
+            if match.kind == "grant" and match.live and self._may_replace(target):
+                steps.append(Control("Change its limits", f"{covering.url}limits/", "tune"))
         return steps
+
+    def _may_replace(self, target: Any) -> bool:
+        model = "toolpermission" if target.kind == Kind.TOOL else "nhipermission"
+        rights = (f"nhi.add_{model}", f"nhi.revoke_{model}")
+        return not self.actor.only_reads and all(self.actor.may(right) for right in rights)
 
     def _giving(self, match: Match | None, caller: Any, target: Any) -> list[Control]:
         tool = target.kind == Kind.TOOL

@@ -117,6 +117,7 @@ class ToolPermissionAdmin(GrantAdmin):
             path("give/", give.GiveTool.as_view(), name="nhi_toolpermission_give"),
             *bulk_grant.URLS,
             *names.URLS,
+            path("<uuid:pk>/limits/", change.ChangeLimits.as_view(model=self.model), name="nhi_toolpermission_limits"),
             *super().pages(),
         ]
 
@@ -149,7 +150,11 @@ class NhiPermissionAdmin(GrantAdmin):
     api_path = "/api/nhi/permissions/nhi"
 
     def pages(self) -> list[URLPattern]:
-        return [path("give/", give.GiveNhi.as_view(), name="nhi_nhipermission_give"), *super().pages()]
+        return [
+            path("give/", give.GiveNhi.as_view(), name="nhi_nhipermission_give"),
+            path("<uuid:pk>/limits/", change.ChangeLimits.as_view(model=self.model), name="nhi_nhipermission_limits"),
+            *super().pages(),
+        ]
 
 
 @admin.register(UserPermission)

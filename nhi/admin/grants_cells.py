@@ -66,7 +66,7 @@ def _limits_drawn(row: Any) -> SafeString:
     said = limits(row)
     if not said:
         return format_html('<span class="gh-subtle">{}</span>', "none")
-    return format_html_join(" ", '<span class="gh-count gh-nowrap">{}</span>', ((outside(one, 60),) for one in said))
+    return format_html_join(" ", '<span class="gh-count gh-nowrap">{}</span>', ((one,) for one in said))
 
 
 LIMITS = Column("Limits", _limits_drawn, lambda row: "; ".join(limits(row)))

@@ -13,6 +13,7 @@ from common.errors import NotAllowed
 from nhi import explain, grants, roles
 from nhi.admin import names
 from nhi.admin.base import ActingDialog
+from nhi.admin.grants_limits import NhiLimits, ToolLimits
 from nhi.admin.grants_page import OfGrant, came_from
 from nhi.choices import GrantState
 from nhi.decisions import Match
@@ -20,6 +21,7 @@ from nhi.models import Identity
 from nhi.models.grants import Grant
 
 REVOKED = ("No longer needed", "Access review", "Given by mistake", "Suspicious use")
+LIMITED = ("Narrowed after a review", "Needed for its work", "Requested by the owner")
 RENEWED = ("Still needed", "Requested by the owner", "Access review")
 
 
@@ -116,6 +118,49 @@ class Renew(Change):
         reason = form.cleaned_data["reason"]
         again = grants.renew(actor=self.actor, grant=self.grant, expires_at=form.expires_at, reason=reason)
         return self._said(f"Renewed: {again}.", again)
+
+
+class ToolLimitsForm(ToolLimits, ConsoleForm):
+    aliases = ToolLimits.limit_aliases
+
+    reason = ReasonField(*LIMITED)
+
+
+class NhiLimitsForm(NhiLimits, ConsoleForm):
+    aliases = NhiLimits.limit_aliases
+
+    reason = ReasonField(*LIMITED)
+
+
+class ChangeLimits(Change):
+    """Of a grant that is live, until the same end."""
+
+    verb = "Change the limits of"
+    needs = ("add", "revoke")
+    button = "Change limits"
+    wide = True
+
+    def check(self) -> None:
+        super().check()
+        if self.grant.state != GrantState.LIVE:
+            raise grants.AlreadyRevoked(f"{self.grant} is not live any more. Give it again instead.")
+
+    @property
+    def form_class(self) -> type[ConsoleForm]:  # type: ignore[override]  # the limits go by the kind
+        return ToolLimitsForm if self.name == "toolpermission" else NhiLimitsForm
+
+    @property
+    def lead(self) -> str:  # type: ignore[override]  # the name is known once there is a grant
+        return f"{_ends(self.grant)} A new grant with these limits takes its place at once."
+
+    def initial(self) -> dict[str, Any]:
+        return (ToolLimits if self.name == "toolpermission" else NhiLimits).typed(self.grant)
+
+    def act(self, form: ConsoleForm) -> str:
+        assert isinstance(form, ToolLimitsForm | NhiLimitsForm)
+        reason = form.cleaned_data["reason"]
+        changed = grants.change_limits(actor=self.actor, grant=self.grant, limits=form.terms, reason=reason)
+        return self._said(f"Changed the limits: {changed}.", changed)
 
 
 class CopyForm(ConsoleForm):

@@ -5,71 +5,35 @@ from typing import Any, ClassVar
 from django import forms
 from django.contrib import messages
 
-from common.admin.forms import Chips, ConsoleForm, EndsForm, JSONLinesField, ReasonField
+from common.admin.forms import Chips, ConsoleForm, EndsForm, ReasonField
 from common.admin.pages import link
 from common.errors import NotAllowed
 from nhi import grants, roles
 from nhi.admin import names
 from nhi.admin.base import ActingDialog
+from nhi.admin.grants_limits import LimitedForm, NhiLimits, ToolLimits
 from nhi.admin.grants_page import came_from
 from nhi.choices import Level, PermissionType
 from nhi.models.grants import Grant
 
-#: What Gatehouse stores and cannot count or ask yet; until then such a grant lets nothing pass.
-NOT_YET = "Not enforced yet: until it is, every call through a grant with this limit is refused."
 REASONS = ("Needed for its work", "Requested by the owner", "Trial")
 
 
-def per_hour() -> forms.IntegerField:
-    return forms.IntegerField(
-        label="Calls per hour", required=False, min_value=1, help_text=f"Empty: no limit. {NOT_YET}"
-    )
-
-
-class LimitedForm(EndsForm):
-    """What narrows the grant is folded away until it is wanted, or refused."""
-
-    limits: ClassVar[tuple[str, ...]] = ()
-
-    @property
-    def main_fields(self) -> list[forms.BoundField]:
-        return [field for field in self.visible_fields() if field.name not in self.limits]
-
-    @property
-    def limit_fields(self) -> list[forms.BoundField]:
-        return [self[name] for name in self.limits]
-
-    @property
-    def limited(self) -> bool:
-        return any(field.value() not in (None, "", False) or field.errors for field in self.limit_fields)
-
-
-class ToolForm(LimitedForm):
-    aliases = {
-        **EndsForm.aliases, "agent_id": "agent", "tool_id": "tool", "allowed_parameters": "parameters",
-        "max_calls_per_hour": "per_hour", "requires_approval": "approval",
-    }  # fmt: skip
+class ToolForm(ToolLimits, LimitedForm):
+    aliases = {**EndsForm.aliases, **ToolLimits.limit_aliases, "agent_id": "agent", "tool_id": "tool"}
 
     agent = names.NameField("agent", label="Agent")
     tool = names.NameField("tool", label="Tool", help_text="Like github__create_issue.")
-    parameters = JSONLinesField(
-        label="Allowed arguments",
-        required=False,
-        help_text="A JSON Schema that the arguments must fit. Empty: any.",
-        widget=forms.Textarea(attrs={"rows": 3, "spellcheck": "false"}),
-    )
-    per_hour = per_hour()
-    approval = forms.BooleanField(label="Each call needs approval", required=False, help_text=NOT_YET)
     reason = ReasonField(*REASONS)
 
     field_order = ("agent", "tool", "ends", "ends_on", "reason")
     limits = ("parameters", "per_hour", "approval")
 
 
-class NhiForm(LimitedForm):
+class NhiForm(NhiLimits, LimitedForm):
     aliases = {
-        **EndsForm.aliases, "source_id": "source", "target_id": "target", "permission_type": "may",
-        "allowed_actions": "actions", "max_calls_per_hour": "per_hour",
+        **EndsForm.aliases, **NhiLimits.limit_aliases, "source_id": "source", "target_id": "target",
+        "permission_type": "may",
     }  # fmt: skip
 
     source = names.NameField("caller", label="Caller", help_text="An agent or a service account.")
@@ -80,25 +44,10 @@ class NhiForm(LimitedForm):
         widget=Chips,
         help_text="Call: the other acts with its own rights. Delegate: it acts on the caller's behalf.",
     )
-    only_some = forms.BooleanField(label="Only some actions", required=False)
-    actions = forms.CharField(
-        label="Actions",
-        required=False,
-        help_text="Names or globs over the task type, parted by commas or spaces, like release.*. Empty: none at all.",
-        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
-    )
-    per_hour = per_hour()
     reason = ReasonField(*REASONS)
 
     field_order = ("source", "target", "may", "ends", "ends_on", "reason")
     limits = ("only_some", "actions", "per_hour")
-
-    @property
-    def allowed_actions(self) -> list[str] | None:
-        """None lets all through; an empty list lets none."""
-        given = self.cleaned_data
-        words: list[str] = given["actions"].replace(",", " ").split()
-        return words if words or given["only_some"] else None
 
 
 class UserForm(EndsForm):
@@ -172,9 +121,7 @@ class GiveTool(Giving):
             tool=given["tool"],
             reason=given["reason"],
             expires_at=form.expires_at,
-            allowed_parameters=given["parameters"],
-            max_calls_per_hour=given["per_hour"],
-            requires_approval=given["approval"],
+            **form.terms,
         )
         return self._given(grant)
 
@@ -195,8 +142,7 @@ class GiveNhi(Giving):
             permission_type=given["may"],
             reason=given["reason"],
             expires_at=form.expires_at,
-            allowed_actions=form.allowed_actions,
-            max_calls_per_hour=given["per_hour"],
+            **form.terms,
         )
         return self._given(grant)
 

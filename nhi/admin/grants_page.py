@@ -132,6 +132,8 @@ class GrantPage(OfGrant, ActingPage):
         if revokes:
             controls.append(Control("Revoke", self.url("revoke"), "block", danger=True, blocked=gone.get(ended, "")))
         more = [Control("Copy to…", self.url("copy"), "content_copy")] if adds else []
+        if adds and revokes and hasattr(self.grant, "max_calls_per_hour"):
+            more.insert(0, Control("Change limits", self.url("limits"), "tune", blocked=gone.get(ended, "")))
         return {"controls": controls, "more": more}
 
 

@@ -17,6 +17,7 @@ EVENTS: dict[str, str] = {
     "token.issued": "{actor} exchanged a credential for a short-lived token",
     "grant.given": "{actor} gave {subject}",
     "grant.revoked": "{actor} revoked {subject}",
+    "grant.changed": "{actor} changed the limits of {subject}",
     "grant.renewed": "{actor} renewed {subject}",
     "grant.expired": "{subject} had ended and was closed by {actor}",
     "access.copied": "{actor} copied the access of {subject}",

@@ -66,7 +66,7 @@ DENIED = [
     (stopped_target, "target", "target_unusable", "Open jira__search"),
     (ended, "access", "grant_expired", "Open the grant that ended"),
     (revoked, "access", "grant_revoked", "Give access"),
-    (asks_for_approval, "approval", "not_enforceable_yet", "Open the grant"),
+    (asks_for_approval, "approval", "not_enforceable_yet", "Change its limits"),
 ]
 
 

@@ -1,5 +1,6 @@
 """The lists of grants, and the verbs for one of them: give, revoke, renew, copy."""
 
+import json
 import re
 from datetime import timedelta
 from typing import Any
@@ -8,6 +9,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from common.errors import Invalid
 from nhi import actors, grants, lifecycle, people, roles
 from nhi.actors import SYSTEM
 from nhi.models import (
@@ -186,7 +188,9 @@ def test_who_only_reads_sees_no_control_and_is_refused(signed_in: SignedIn, user
         for control in ("give/", "revoke/", "renew/", "copy/", "many/", "data-tick"):
             assert control not in body
     one, several = f"{grant.pk}/", f"?id={grant.pk}"
-    for verb in ("give/", f"{one}revoke/", f"{one}renew/", f"{one}copy/", f"bulk/revoke/{several}", "bulk/renew/"):
+    verbs = ["give/", f"{one}revoke/", f"{one}renew/", f"{one}copy/", f"bulk/revoke/{several}", "bulk/renew/"]
+    verbs += [f"{one}limits/"] if kind in ("toolpermission", "nhipermission") else []
+    for verb in verbs:
         answer = client.post(at(kind, verb), {"reason": "Because", "ends": "30", "to": "writer"})
         assert answer.status_code == 403, verb
     assert not KINDS[kind].objects.filter(revoked_at__isnull=False).exists()
@@ -365,6 +369,50 @@ def test_nothing_is_renewed_for_who_was_stopped(mara: Client) -> None:
     answer = mara.post(at("toolpermission", f"{grant.pk}/renew/"), {"ends": "30", "reason": "Again"})
     assert answer.status_code == 400
     assert tool_grant() == grant
+
+
+def test_other_limits_hold_at_once_until_the_same_end_and_are_on_record(mara: Client) -> None:
+    old = tool_grant()
+    where = at("toolpermission", f"{old.pk}/limits/")
+    assert "acme/site" in mara.get(where).content.decode()
+    schema = '{"type": "object", "properties": {"repo": {"enum": ["acme/docs"]}}}'
+    answer = mara.post(where, {"parameters": schema, "per_hour": "60", "reason": "Narrowed after a review"})
+    changed = tool_grant()
+    assert answer.headers["Location"] == at("toolpermission", f"{changed.pk}/")
+    assert changed.allowed_parameters == json.loads(schema)
+    assert (changed.max_calls_per_hour, changed.requires_approval) == (60, False)
+    assert changed.expires_at == old.expires_at
+    old.refresh_from_db()
+    assert old.revoke_reason == "Limits changed: Narrowed after a review"
+    event = AuditEvent.objects.get(event="grant.changed")
+    assert event.before["max_calls_per_hour"] is None
+    assert event.after["max_calls_per_hour"] == 60
+
+
+def test_actions_are_narrowed_and_widened_again(mara: Client) -> None:
+    one = NhiPermission.objects.get(permission_type="delegate")
+    mara.post(at("nhipermission", f"{one.pk}/limits/"), {"actions": "release.cut", "reason": "Narrower"})
+    narrow = NhiPermission.objects.get(permission_type="delegate", revoked_at=None)
+    assert narrow.allowed_actions == ["release.cut"]
+    assert 'value="release.cut"' in mara.get(at("nhipermission", f"{narrow.pk}/limits/")).content.decode()
+    mara.post(at("nhipermission", f"{narrow.pk}/limits/"), {"actions": "", "reason": "All of them"})
+    assert NhiPermission.objects.get(permission_type="delegate", revoked_at=None).allowed_actions is None
+
+
+def test_limits_that_cannot_be_are_said_beside_their_field(mara: Client) -> None:
+    one = tool_grant()
+    where = at("toolpermission", f"{one.pk}/limits/")
+    answer = mara.post(where, {"parameters": '{"type": "nonsense"}', "reason": "Wrong"})
+    assert answer.status_code == 400
+    assert "This is no usable JSON Schema" in text(answer)
+    assert tool_grant() == one
+    with pytest.raises(Invalid, match="no such limit"):
+        grants.change_limits(actor=as_mara(), grant=one, limits={"allowed_actions": []}, reason="Wrong kind")
+
+
+def test_an_ended_grant_has_no_limits_to_change(mara: Client) -> None:
+    grants.revoke(actor=SYSTEM, grant=(one := tool_grant()), reason="Done")
+    assert mara.post(at("toolpermission", f"{one.pk}/limits/"), {"reason": "Late"}).status_code == 409
 
 
 COPIES = {

@@ -25,7 +25,7 @@ def addresses() -> list[str]:
         *(at(kind) for kind in kinds),
         *(at(kind, "give/") for kind in kinds),
         at("toolpermission", server="nowhere"),
-        *(at("toolpermission", one + verb) for verb in ("", "revoke/", "renew/", "copy/")),
+        *(at("toolpermission", one + verb) for verb in ("", "revoke/", "renew/", "copy/", "limits/")),
         f"{at('toolpermission', 'bulk/revoke/')}?id={tool_grant().pk}",
         at("toolpermission", "many/"),
         at("role"),

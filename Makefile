@@ -4,7 +4,7 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 UV := $(VENV)/bin/uv
 
-.PHONY: up test check format lock schema install install-dev
+.PHONY: up test check format lock schema install install-dev bench
 
 up: install
 	@exec $(RUN) manage.py up $(ARGS)
@@ -26,6 +26,9 @@ format: install-dev
 
 schema: install-dev
 	$(RUN) manage.py spectacular --validate --fail-on-warn --file schema.yml
+
+bench: install-dev
+	@$(RUN) -m benchmarks.decisions
 
 install:
 	@$(PYTHON) requirements/install.py base

@@ -7,8 +7,6 @@ from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 from pytest_django import DjangoDbBlocker
 
-from nhi import decisions, facts, tokens
-from nhi.decisions import Action, Decision
 from nhi.models import Identity, ToolPermission
 from tests.scale import plans, town
 from tests.scale.town import Town
@@ -17,17 +15,10 @@ pytestmark = [pytest.mark.capability("NHI-10"), pytest.mark.both_databases, pyte
 SMALL, LARGE = (200, 1_000), (10_000, 100_000)
 
 
-def ask(there: Town, target: Identity) -> Decision:
-    parsed = tokens.parse(there.token)
-    assert parsed is not None
-    loaded = facts.for_token(parsed, "192.0.2.1", target.pk)
-    return decisions.decide(loaded.caller, Action("call"), loaded.target, loaded.facts)
-
-
 def asked(there: Town, target: Identity) -> tuple[str, plans.Plan, int]:
     """What is decided, how, and in how many queries."""
     with CaptureQueriesContext(connection) as captured:
-        reason = ask(there, target).reason
+        reason = there.ask(target).reason
     (query,) = [each["sql"] for each in captured.captured_queries]
     return reason, plans.of(query), len(captured)
 

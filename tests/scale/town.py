@@ -8,8 +8,9 @@ from typing import Any
 from django.db import connection
 
 from common import clock
-from nhi import capabilities, tokens
+from nhi import capabilities, decisions, facts, tokens
 from nhi.choices import Kind, State
+from nhi.decisions import Action, Decision
 from nhi.models import (
     Credential,
     Identity,
@@ -34,6 +35,13 @@ class Town:
     granted: Identity
     by_role: Identity
     never: Identity
+
+    def ask(self, target: Identity) -> Decision:
+        """A decision as every door makes it: from the token that was shown, in one query."""
+        parsed = tokens.parse(self.token)
+        assert parsed is not None
+        loaded = facts.for_token(parsed, "192.0.2.1", target.pk)
+        return decisions.decide(loaded.caller, Action("call"), loaded.target, loaded.facts)
 
 
 def build(identities: int, grants: int) -> Town:

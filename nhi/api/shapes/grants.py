@@ -83,15 +83,12 @@ class NewGrant(Input):
     expires_at = Moment(required=False, allow_null=True, help_text="In the future; null for no end.")
 
 
-class ToolLimits(NewGrant):
+class NewToolGrant(NewGrant):
+    agent_id = Identifier()
+    tool_id = Identifier()
     allowed_parameters = Mapping(required=False, allow_null=True, help_text="A JSON Schema that arguments must meet.")
     max_calls_per_hour = Whole(required=False, allow_null=True, help_text="At least 1.")
     requires_approval = Flag(required=False, default=False)
-
-
-class NewToolGrant(ToolLimits):
-    agent_id = Identifier()
-    tool_id = Identifier()
 
     example = {
         "agent_id": examples.DEPLOY_BOT,

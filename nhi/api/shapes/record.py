@@ -1,5 +1,7 @@
 """Audit events."""
 
+from typing import Any
+
 from rest_framework import serializers
 
 from common.api.fields import Identifier, Mapping, Moment, QueryMoment, Text, Word
@@ -45,10 +47,21 @@ class EventShape(Shape):
     }
 
 
+class EventCode(serializers.CharField):
+    """A code of the catalogue, which grows; so the description does not list it."""
+
+    default_error_messages = {"unknown": "There is no such event."}
+
+    def to_internal_value(self, data: Any) -> str:
+        if data not in EVENTS:
+            self.fail("unknown")
+        return str(data)
+
+
 class EventFilters(Filters):
     actor_id = Identifier(required=False)
     subject_id = Identifier(required=False)
-    event = serializers.ChoiceField(choices=sorted(EVENTS), required=False)
+    event = EventCode(required=False, help_text="A code of the catalogue, like `identity.suspended`.")
     request_id = Identifier(required=False)
     since = QueryMoment(required=False, help_text="This moment and later.")
     until = QueryMoment(required=False, help_text="Before this moment.")

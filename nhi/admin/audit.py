@@ -47,7 +47,7 @@ class AuditEventAdmin(GovernedAdmin):
     columns = (
         columns.moment("Time", lambda row: row.at, form="log", narrow=True),
         Column("Who", lambda row: row.actor_name, lambda row: row.actor_name),
-        Column("What", _said, lambda row: sentences.of(row).text, narrow=True),
+        Column("What", _said, sentences.text, narrow=True),
         columns.plain("Reason", lambda row: row.reason),
         columns.plain("From", lambda row: row.source),
     )

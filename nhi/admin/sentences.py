@@ -23,14 +23,20 @@ class Sentence:
 
 
 def of(event: AuditEvent) -> Sentence:
-    template = EVENTS.get(event.event, "{actor} did " + event.event + " to {subject}")
-    text = template.format(actor=event.actor_name, subject=event.subject_name)
-    html = format_html(template, actor=format_html("<strong>{}</strong>", event.actor_name), subject=_linked(event))
-    return Sentence(event, html, text)
+    actor = format_html("<strong>{}</strong>", event.actor_name)
+    return Sentence(event, format_html(_template(event), actor=actor, subject=_linked(event)), text(event))
+
+
+def text(event: AuditEvent) -> str:
+    return _template(event).format(actor=event.actor_name, subject=event.subject_name)
 
 
 def all_of(events: Iterable[AuditEvent]) -> list[Sentence]:
     return [of(event) for event in events]
+
+
+def _template(event: AuditEvent) -> str:
+    return EVENTS.get(event.event, "{actor} did " + event.event + " to {subject}")
 
 
 def _linked(event: AuditEvent) -> SafeString:

@@ -179,10 +179,14 @@ def close(*, actor: Actor, grant: G, reason: str, event: str) -> G:
 
 def _end(grant: G, actor: Actor, reason: str) -> G:
     """Compare and swap: of two who end it at once, one is told that it was done already."""
-    rows = _rows(grant).filter(pk=grant.pk, revoked_at=None)
-    if not rows.update(revoked_at=Now(), revoked_by_id=actor.id, revoked_by_name=actor.name, revoke_reason=reason):
-        raise AlreadyRevoked(f"{grant} was revoked before. Nothing was changed.")
-    ended: G = _rows(grant).get(pk=grant.pk)
+    rows = _rows(grant).filter(pk=grant.pk)
+    closing = {"revoked_by_id": actor.id, "revoked_by_name": actor.name, "revoke_reason": reason}
+    closed = rows.filter(revoked_at=None).update(revoked_at=Now(), **closing)
+    ended: G = rows.get()
+    if not closed:
+        # Whoever wanted to revoke it must see that it was renewed instead.
+        said = f"{grant} was closed before by {ended.revoked_by_name}: “{ended.revoke_reason}”."
+        raise AlreadyRevoked(f"{said} Nothing was changed.")
     return ended
 
 

@@ -73,7 +73,7 @@ class Revoke(Change):
     def check(self) -> None:
         super().check()
         if self.grant.state == GrantState.REVOKED:
-            raise grants.AlreadyRevoked(f"{self.grant} was revoked before. Nothing was changed.")
+            raise grants.AlreadyRevoked(f"{_closed(self.grant)} Nothing was changed.")
 
     @property
     def button(self) -> str:  # type: ignore[override]  # the name is known once there is a grant
@@ -103,7 +103,7 @@ class Renew(Change):
     def check(self) -> None:
         super().check()
         if self.grant.revoked_at is not None:
-            raise grants.AlreadyRevoked(f"{self.grant} was closed before. Give it again instead.")
+            raise grants.AlreadyRevoked(f"{_closed(self.grant)} Give it again instead.")
 
     @property
     def button(self) -> str:  # type: ignore[override]  # the name is known once there is a grant
@@ -237,6 +237,10 @@ COPY = {
     "userpermission": Copy.user,
     "roleassignment": Copy.role,
 }
+
+
+def _closed(grant: Any) -> str:
+    return f"{grant} was closed before by {grant.revoked_by_name}: “{grant.revoke_reason}”."
 
 
 def _given(grant: Any) -> str:

@@ -313,6 +313,16 @@ def test_a_second_revoke_changes_nothing_and_says_so(mara: Client) -> None:
     assert grant.revoke_reason == "First"
 
 
+def test_who_revokes_what_was_renewed_meanwhile_is_told_so(mara: Client) -> None:
+    grant = tool_grant()
+    grants.renew(actor=SYSTEM, grant=grant, expires_at=None, reason="Needed on")
+    with pytest.raises(grants.AlreadyRevoked, match="closed before by Gatehouse: “Renewed: Needed on”"):
+        grants.revoke(actor=as_mara(), grant=grant, reason="Leaked")
+    answer = mara.post(at("toolpermission", f"{grant.pk}/revoke/"), {"reason": "Leaked"})
+    assert "Renewed: Needed on" in text(answer)
+    assert tool_grant().state == "live"
+
+
 def test_a_revoke_needs_a_reason(mara: Client) -> None:
     grant = tool_grant()
     assert mara.post(at("toolpermission", f"{grant.pk}/revoke/"), {"reason": " "}).status_code == 422

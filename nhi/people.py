@@ -13,7 +13,7 @@ from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 from django.db.models.functions import Now
 
-from common.errors import Duplicate, FieldError, Invalid
+from common.errors import Conflict, Duplicate, FieldError, Invalid, NotAllowed
 from nhi import rights
 from nhi.actors import Actor
 from nhi.inputs import Problems
@@ -21,6 +21,12 @@ from nhi.models import Credential, User
 from nhi.record import events
 
 ALPHABET = string.ascii_letters + string.digits
+
+
+class Unchanged(Conflict):
+    """The person is in that state already."""
+
+    code = "unchanged"
 
 
 @dataclass(frozen=True, repr=False)
@@ -94,6 +100,8 @@ def set_roles(*, actor: Actor, user: User, roles: Iterable[str], reason: str = "
 
 def change_own(*, actor: Actor, user: User, time_zone: str, single_key_shortcuts: bool) -> User:
     """What a person may set about themselves."""
+    if actor.id != user.pk:
+        raise NotAllowed("These are another person's own settings.")
     problems = Problems()
     known = not time_zone or time_zone in zoneinfo.available_timezones()
     problems.unless(known, "time_zone", "Choose a zone like Europe/Vienna, or leave it empty for the browser's.")
@@ -123,7 +131,8 @@ def deactivate(*, actor: Actor, user: User, reason: str) -> User:
     """Ends sign-in, console sessions and personal tokens; what the person owns is theirs until handed over."""
     _require_change(actor, user, reason)
     with transaction.atomic():
-        User.objects.filter(pk=user.pk).update(is_active=False)
+        if not User.objects.filter(pk=user.pk, is_active=True).update(is_active=False):
+            raise Unchanged(f"{user.username} was deactivated before. Nothing was changed.")
         Credential.objects.live().filter(user=user).update(
             revoked_at=Now(), revoked_by_id=actor.id, revoked_by_name=actor.name, revoke_reason=reason
         )
@@ -135,7 +144,8 @@ def deactivate(*, actor: Actor, user: User, reason: str) -> User:
 def reactivate(*, actor: Actor, user: User, reason: str) -> User:
     _require_change(actor, user, reason)
     with transaction.atomic():
-        User.objects.filter(pk=user.pk).update(is_active=True)
+        if not User.objects.filter(pk=user.pk, is_active=False).update(is_active=True):
+            raise Unchanged(f"{user.username} is active already. Nothing was changed.")
         events.write("person.reactivated", actor=actor, subject=user, reason=reason)
     user.refresh_from_db()
     return user

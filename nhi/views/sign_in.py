@@ -20,6 +20,7 @@ from django.contrib.auth import REDIRECT_FIELD_NAME
 from django.contrib.auth import logout as end_session
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
+from django.middleware.csrf import get_token
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.decorators import method_decorator
@@ -119,7 +120,8 @@ def session(request: HttpRequest) -> HttpResponse:
     if not request.user.is_authenticated:
         return JsonResponse({"signed_in": False}, status=401)
     left = sessions.left(request)
-    return JsonResponse({"signed_in": True, "idle_seconds": left.idle, "seconds": left.absolute})
+    body = {"signed_in": True, "idle_seconds": left.idle, "seconds": left.absolute, "csrf_token": get_token(request)}
+    return JsonResponse(body)
 
 
 def freshly_proven(view: Answer) -> Answer:

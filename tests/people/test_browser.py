@@ -272,3 +272,47 @@ def test_required_leads_to_the_second_factor(visit: Visit, monkeypatch: pytest.M
     mara.sign_in()
     expect(mara.page.get_by_role("alert").first).to_contain_text("Everyone here signs in with a second factor")
     mara.look("required")
+
+
+def test_the_session_asks_before_it_ends(visit: Visit, monkeypatch: pytest.MonkeyPatch) -> None:
+    mara = visit()
+    page = mara.page
+    page.clock.install()
+    mara.sign_in()
+    page.wait_for_url("**/admin/")
+    mara.open("/admin/profile/")
+    page.get_by_label("Time zone").fill("Europe/Vie")
+    # The server's side of it: nearly half an hour has passed.
+    monkeypatch.setattr(django_settings, "SESSION_IDLE_SECONDS", 100)
+    page.clock.fast_forward("28:01")
+    stay = page.get_by_role("button", name="Stay signed in")
+    expect(stay).to_be_focused()
+    mara.fits("still-there")
+    monkeypatch.setattr(django_settings, "SESSION_IDLE_SECONDS", 1800)
+    with page.expect_response(lambda answer: answer.request.method == "POST") as put_off:
+        page.keyboard.press("Enter")
+    assert put_off.value.status == 200
+    expect(stay).to_be_hidden()
+    expect(page.get_by_label("Time zone")).to_have_value("Europe/Vie")
+
+
+def test_a_session_that_has_ended_keeps_what_was_typed(visit: Visit) -> None:
+    mara = visit()
+    page = mara.page
+    page.clock.install()
+    mara.sign_in()
+    page.wait_for_url("**/admin/")
+    mara.open("/admin/profile/")
+    page.get_by_label("Time zone").fill("Europe/Vie")
+    page.context.clear_cookies()
+    page.clock.fast_forward("28:01")
+    expect(page.get_by_text("You are signed out. Sign in again in another tab")).to_be_visible()
+    other = Person(page.context.new_page(), mara.base)
+    other.sign_in()
+    other.page.wait_for_url("**/admin/")
+    with page.expect_response("**/admin/session/"):
+        page.evaluate("window.dispatchEvent(new Event('focus'))")
+    expect(page.get_by_role("dialog")).to_be_hidden()
+    page.get_by_label("Time zone").fill("Europe/Vienna")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("Saved.")).to_be_visible()

@@ -18,6 +18,15 @@ GO = "X-Console-Go"
 
 
 @dataclass(frozen=True)
+class Call:
+    """The same verb over REST, shown as `curl`."""
+
+    path: str
+    body: dict[str, Any] | None = None
+    method: str = "POST"
+
+
+@dataclass(frozen=True)
 class Effect:
     """One consequence: how many, and of what, in words like "ends 2 tokens"."""
 
@@ -54,6 +63,10 @@ class Dialog(Page):
     def back(self) -> str:
         """Where Cancel goes."""
         return "/admin/"
+
+    def by_api(self) -> Call | None:
+        """The same verb over REST; None where there is none."""
+        return None
 
     def initial(self) -> dict[str, Any]:
         return {}
@@ -93,6 +106,7 @@ class Dialog(Page):
             lead=self.lead,
             wide=self.wide,
             typed=self.typed,
+            call=self.by_api(),
             back=self.back(),
             action=self.request.get_full_path(),
             fields_template=getattr(self, "fields_template", "console/fields.html"),

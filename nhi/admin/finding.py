@@ -22,7 +22,7 @@ VERBS = {
     "give": "give", "grant": "give",
     "issue": "issue", "token": "issue",
     "activate": "activate", "reactivate": "activate",
-    "edit": "edit",
+    "why": "why", "explain": "why",
 }  # fmt: skip
 KINDS = {Kind.AGENT: 0, Kind.SERVICE_ACCOUNT: 1, Kind.TOOL: 2}
 
@@ -32,9 +32,11 @@ def find(request: HttpRequest, term: str) -> Iterable[Group]:
     actor = actor_of(request)
     first, _, rest = term.partition(" ")
     verb = VERBS.get(first.lower())
-    identities = _identities(actor, rest.strip() if verb and rest.strip() else term)
+    # A verb alone offers its first objects; a name may also begin like a verb.
+    identities = _identities(actor, rest.strip() if verb else term)
     yield Group("Verbs", _verbs(actor, identities, verb))
-    yield Group("Objects", [_object(one) for one in identities] + _roles(actor, term))
+    named = [_object(one) for one in identities] if rest.strip() or not verb else []
+    yield Group("Objects", named + _roles(actor, term))
     yield Group("Ids", _ids(actor, term))
 
 
@@ -81,16 +83,20 @@ def _managed(actor: Actor, identities: list[Identity]) -> set[UUID]:
 def _verbs_of(actor: Actor, one: Identity, managed: bool) -> list[tuple[str, Any, Hit]]:
     state, offered = State(one.state), []
     if managed and State.SUSPENDED in TRANSITIONS[state]:
-        offered.append(("stop", f"Stop {one.name} now…", "stop", "stop_circle"))
+        offered.append(("stop", f"Stop {one.name} now…", "stop_circle", _page(one, "stop")))
     if managed and State.ACTIVE in TRANSITIONS[state]:
-        offered.append(("activate", f"Activate {one.name}…", "activate", "play_arrow"))
+        offered.append(("activate", f"Activate {one.name}…", "play_arrow", _page(one, "activate")))
     if one.kind == Kind.AGENT and state == State.ACTIVE and actor.may("nhi.add_toolpermission"):
-        offered.append(("give", f"Give {one.name} access…", "give", "add"))
+        offered.append(("give", f"Give {one.name} access…", "add", _page(one, "give")))
     if one.kind != Kind.TOOL and managed and state not in (State.DEPRECATED, State.ARCHIVED):
-        offered.append(("issue", f"Issue a credential for {one.name}…", "issue", "key"))
-    return [
-        (verb, one.pk, Hit(words, link(f"nhi_identity_{page}", one.pk), icon)) for verb, words, page, icon in offered
-    ]
+        offered.append(("issue", f"Issue a credential for {one.name}…", "key", _page(one, "issue")))
+    if one.kind != Kind.TOOL:
+        offered.append(("why", f"Why may {one.name} call…", "rule", f"{link('explain')}?caller={one.pk}"))
+    return [(verb, one.pk, Hit(words, url, icon)) for verb, words, icon, url in offered]
+
+
+def _page(one: Identity, page: str) -> str:
+    return link(f"nhi_identity_{page}", one.pk)
 
 
 def _ids(actor: Actor, term: str) -> list[Hit]:

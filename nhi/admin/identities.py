@@ -18,8 +18,8 @@ from nhi.admin import columns, identities_bulk
 from nhi.admin import identities_access as access
 from nhi.admin import identities_credentials as credentials
 from nhi.admin import identities_forms as forms
-from nhi.admin import identities_hub as hub
 from nhi.admin import identities_moves as moves
+from nhi.admin import identities_tabs as tabs
 from nhi.admin.acting import actor_of, may_change
 from nhi.admin.base import GovernedAdmin
 from nhi.choices import Kind, State
@@ -139,7 +139,7 @@ class IdentityAdmin(GovernedAdmin):
         return [
             path("add/", forms.Add.as_view(), name="nhi_identity_add"),
             *identities_bulk.URLS,
-            *hub.URLS,
+            *tabs.URLS,
             path("<uuid:pk>/change/", forms.Edit.as_view(), name="nhi_identity_change"),
             *moves.URLS,
             *access.URLS,

@@ -8,12 +8,13 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.urls import path
 
+from common.admin.dialogs import Call
 from common.admin.forms import Chips, ConsoleForm, EndsForm, JSONLinesField, ReasonField
 from common.admin.pages import render
 from common.errors import Conflict, Invalid, NotAllowed
 from nhi import access, bulk
+from nhi.admin import names
 from nhi.admin.base import ActingDialog
-from nhi.admin.fields import NameField
 from nhi.admin.identities_hub import OfIdentity
 from nhi.choices import Kind
 from nhi.models import Identity
@@ -119,8 +120,11 @@ class Give(OfIdentity, ActingDialog):
         return {
             "title": f"Give {self.identity.name} access",
             "preview_url": self.url("give_preview"),
-            "api": "/api/nhi/permissions/tools/bulk",
         }
+
+    def by_api(self) -> Call:
+        body = {"agent_id": str(self.identity.pk), "pattern": "github.read", "expires_at": None, "reason": "…"}
+        return Call("/api/nhi/permissions/tools/bulk", body)
 
     def form(self, data: Any = None) -> ConsoleForm:
         initial = {"pattern": self.request.GET.get("pattern", "")[:200]}
@@ -169,7 +173,7 @@ class GivePreview(Give):
 
 
 class CopyForm(ConsoleForm):
-    to = NameField(Kind.AGENT, Kind.SERVICE_ACCOUNT, label="To", help_text="The name of an agent or a service account.")
+    to = names.NameField("caller", label="To", help_text="The name of an agent or a service account.")
 
 
 class Copy(OfIdentity, ActingDialog):
@@ -189,13 +193,14 @@ class Copy(OfIdentity, ActingDialog):
     def context(self) -> dict[str, Any]:
         return {"title": f"Copy the access of {self.identity.name}"}
 
+    def form(self, data: Any = None) -> ConsoleForm:
+        return names.for_actor(super().form(data), self.actor)
+
+    def by_api(self) -> Call:
+        return Call(self.api("copy-access"), {"to_id": "…"})
+
     def act(self, form: ConsoleForm) -> str | HttpResponse:
-        field = form.fields["to"]
-        assert isinstance(field, NameField)
-        try:
-            target = field.find(self.actor, form.cleaned_data["to"])
-        except forms.ValidationError as error:
-            raise Invalid.field("to", error.messages[0]) from error
+        target = form.cleaned_data["to"]
         results = access.copy(actor=self.actor, source=self.identity, target=target)
         title = f"Copied from {self.identity.name} to {target.name}"
         return render(self.request, "console/results.html", title=title, results=results, back=self.url("access"))

@@ -9,7 +9,7 @@ from django.http import HttpResponse
 from django.urls import path
 from django.utils.functional import cached_property
 
-from common.admin.dialogs import Effect, counted
+from common.admin.dialogs import Call, Effect, counted
 from common.admin.forms import Chips, ConsoleForm, ReasonField, WordsField
 from common.admin.pages import render
 from common.errors import NotAllowed, NotFound
@@ -90,6 +90,9 @@ class Issue(Handling):
     def context(self) -> dict[str, Any]:
         return {"title": f"Issue a credential for {self.identity.name}"}
 
+    def by_api(self) -> Call:
+        return Call(self.api("credentials"), {"expires_in_days": 90, "allowed_networks": []})
+
     def act(self, form: ConsoleForm) -> HttpResponse:
         given = form.cleaned_data
         issued = credentials.issue(
@@ -108,6 +111,9 @@ class Rotate(Handling):
 
     def context(self) -> dict[str, Any]:
         return {"title": f"Rotate a credential of {self.identity.name}"}
+
+    def by_api(self) -> Call:
+        return Call(f"/api/nhi/credentials/{self.credential.pk}/rotate", {"overlap_seconds": 86400})
 
     def act(self, form: ConsoleForm) -> HttpResponse:
         overlap = int(form.cleaned_data["overlap"])
@@ -133,6 +139,9 @@ class Revoke(Handling):
             "none_left", int(not left), f"{self.identity.name} has no other live credential: it cannot call any more"
         )
         return [ends, none_left]
+
+    def by_api(self) -> Call:
+        return Call(f"/api/nhi/credentials/{self.credential.pk}/revoke", {"reason": "…"})
 
     def act(self, form: ConsoleForm) -> str:
         credentials.revoke(actor=self.actor, credential=self.credential, reason=form.cleaned_data["reason"])

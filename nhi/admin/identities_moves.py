@@ -8,7 +8,7 @@ from django.http import HttpResponse
 from django.urls import path
 from django.utils import timezone
 
-from common.admin.dialogs import Effect, counted
+from common.admin.dialogs import Call, Effect, counted
 from common.admin.forms import ConsoleForm, ReasonField
 from common.admin.pages import render
 from common.errors import NotAllowed
@@ -31,6 +31,16 @@ ENDED = {
     "tasks": ("task cancelled", "tasks cancelled"),
     "schedules": ("schedule paused", "schedules paused"),
     "executions": ("process killed", "processes killed"),
+}
+
+
+#: The last part of each move's address over REST.
+API = {
+    State.ACTIVE: "activate",
+    State.INACTIVE: "deactivate",
+    State.SUSPENDED: "suspend",
+    State.DEPRECATED: "deprecate",
+    State.ARCHIVED: "archive",
 }
 
 
@@ -70,6 +80,9 @@ class Move(OfIdentity, ActingDialog):
             return {"title": f"{self.verb} {self.identity.name}"}
         words = f"{self.identity.name} is {state.label.lower()} and cannot become {self.to.label.lower()}."
         return {"title": f"{self.verb} {self.identity.name}", "impossible": words}
+
+    def by_api(self) -> Call:
+        return Call(self.api(API[self.to]), {"reason": "…"})
 
     def stops(self) -> list[Effect]:
         counts = lifecycle.consequences(self.identity)

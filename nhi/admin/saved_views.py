@@ -4,7 +4,6 @@ from django import forms
 from django.contrib import admin
 from django.contrib.admin import ModelAdmin
 from django.urls import NoReverseMatch, URLPattern, path, reverse
-from django.utils.functional import cached_property
 
 from common.admin.forms import ConsoleForm
 from common.errors import NotAllowed, NotFound
@@ -52,11 +51,12 @@ class SaveView(ActingDialog):
 class RemoveView(ActingDialog):
     title = "Remove this view"
 
-    def check(self) -> None:
-        assert self.view
+    view: SavedView
 
-    @cached_property
-    def view(self) -> SavedView:
+    def check(self) -> None:
+        self.view = self._find()
+
+    def _find(self) -> SavedView:
         found = SavedView.objects.visible_to(self.actor).filter(pk=self.kwargs["pk"]).first()
         if found is None or found.user_id != self.actor.id or self.actor.only_reads:
             raise NotFound

@@ -36,9 +36,11 @@ def test_a_name_offers_its_verbs_and_a_verb_offers_its_objects(mara: Client) -> 
         "Stop deploy-bot now…",
         "Give deploy-bot access…",
         "Issue a credential for deploy-bot…",
+        "Why may deploy-bot call…",
     ]
     assert found(mara, "stop triage")["Verbs"] == ["Stop triage-bot now…"]
     assert found(mara, "activate old")["Verbs"] == ["Activate old-scraper…"]
+    assert len(found(mara, "stop")["Verbs"]) == 6
 
 
 def test_an_auditor_finds_objects_and_no_verbs(signed_in: SignedIn) -> None:

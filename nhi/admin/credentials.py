@@ -125,7 +125,7 @@ class CredentialAdmin(GovernedAdmin):
         columns.moment("Ends", lambda row: row.expires_at, sort="expires_at", form="both"),
         Column("Last used", _used, _used_at, "last_used_at"),
         columns.plain("Only from", lambda row: ", ".join(row.allowed_networks) or "anywhere"),
-        Column("Do", _do, lambda _row: "", narrow=True),
+        Column("Do", _do, lambda _row: ""),
     )
     filters = (
         Filter("state", "State", _in_state, lambda _request: STATES),

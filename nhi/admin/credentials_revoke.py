@@ -7,7 +7,7 @@ from django.http import HttpResponse
 from django.urls import path
 from django.utils.functional import cached_property
 
-from common.admin.dialogs import Effect, counted
+from common.admin.dialogs import Call, Effect, counted
 from common.admin.forms import ConsoleForm
 from common.admin.pages import link, render
 from common.errors import NotAllowed, NotFound
@@ -120,6 +120,9 @@ class RevokePersonal(Revoking):
 
     def context(self) -> dict[str, Any]:
         return {"title": f"Revoke a token of {self.credential.user}"}
+
+    def by_api(self) -> Call:
+        return Call(f"/api/nhi/credentials/{self.credential.pk}/revoke", {"reason": "…"})
 
     def effects(self) -> list[Effect]:
         return [counted("credentials", 1, "Ends this token at once", "")]

@@ -237,7 +237,9 @@ def test_axe_finds_nothing_on_the_list_and_in_its_dialogs(visit: Visit, options:
     page.get_by_role("dialog").get_by_role("textbox", name="Reason").wait_for()
     assert not violations(page)
     page.keyboard.press("Escape")
-    page.get_by_role("link", name=re.compile("Rotate")).first.click()
-    page.get_by_role("dialog").get_by_text("24 hours").wait_for()
-    assert not violations(page)
+    if not options:
+        # A narrow list has no verbs: they are on the page that the row opens.
+        page.get_by_role("link", name=re.compile("Rotate")).first.click()
+        page.get_by_role("dialog").get_by_text("24 hours").wait_for()
+        assert not violations(page)
     assert not somebody.complaints

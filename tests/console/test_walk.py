@@ -10,8 +10,9 @@ from django.conf import settings
 from django.contrib import admin
 from django.test import Client
 
-from nhi import identities, people
+from nhi import credentials, identities, people
 from nhi.actors import SYSTEM
+from nhi.choices import Kind
 from nhi.models import User
 from tests.console.walk import Place, Stage, changed, snapshot
 
@@ -53,6 +54,15 @@ def owner_without_role(stage: Stage) -> Client:
     client = outsider("dev")
     identities.change(actor=SYSTEM, identity=stage.bot, owner=User.objects.get(username="dev"))
     return client
+
+
+def auditing_service() -> Client:
+    """A service account that holds the auditor's role, by its credential."""
+    owner = User.objects.get(username="mara")
+    account = identities.create(actor=SYSTEM, kind=Kind.SERVICE_ACCOUNT, name="evidence", owner=owner)
+    identities.set_console_roles(actor=SYSTEM, identity=account, roles=["auditor"])
+    token = credentials.issue(actor=SYSTEM, holder=account).token
+    return Client(headers={"Authorization": f"Bearer {token}"})
 
 
 def look(client: Client, place: Place) -> Any:
@@ -135,8 +145,9 @@ def test_an_auditor_changes_nothing_at_the_console(stage: Stage) -> None:
     assert not changed(before)
 
 
-def test_an_auditor_changes_nothing_over_rest(stage: Stage) -> None:
-    client = browser("ada")
+@pytest.mark.parametrize("by", ["session", "token"])
+def test_an_auditor_changes_nothing_over_rest(stage: Stage, by: str) -> None:
+    client = browser("ada") if by == "session" else auditing_service()
     before = snapshot()
     refused = Counter(
         method
@@ -145,7 +156,7 @@ def test_an_auditor_changes_nothing_over_rest(stage: Stage) -> None:
         for method in UNSAFE
         if _refused(client, method, place)
     )
-    assert refused["post"] > 10
+    assert refused["post"] > 20
     assert not changed(before)
 
 

@@ -6,7 +6,7 @@ from django.contrib import messages
 from django.utils import timezone
 
 from common.admin import times
-from common.admin.dialogs import Effect, counted
+from common.admin.dialogs import Call, Effect, counted
 from common.admin.forms import ConsoleForm, EndsForm, ReasonField
 from common.admin.pages import link
 from common.errors import NotAllowed
@@ -14,7 +14,7 @@ from nhi import explain, grants, roles
 from nhi.admin import names
 from nhi.admin.base import ActingDialog
 from nhi.admin.grants_limits import NhiLimits, ToolLimits
-from nhi.admin.grants_page import OfGrant, came_from
+from nhi.admin.grants_page import API, OfGrant, came_from
 from nhi.choices import GrantState
 from nhi.decisions import Match
 from nhi.models import Identity
@@ -85,6 +85,9 @@ class Revoke(Change):
 
     def effects(self) -> list[Effect]:
         return ended_by(self.grant, self.actor)
+
+    def by_api(self) -> Call:
+        return Call(f"{API[self.name]}/{self.grant.pk}/revoke", {"reason": "…"})
 
     def act(self, form: ConsoleForm) -> str:
         reason = form.cleaned_data["reason"]

@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 from django import forms
 from django.contrib import messages
 
+from common.admin.dialogs import Call
 from common.admin.forms import Chips, ConsoleForm, EndsForm, ReasonField
 from common.admin.pages import link
 from common.errors import NotAllowed
@@ -12,7 +13,7 @@ from nhi import grants, roles
 from nhi.admin import names
 from nhi.admin.base import ActingDialog
 from nhi.admin.grants_limits import LimitedForm, NhiLimits, ToolLimits
-from nhi.admin.grants_page import came_from
+from nhi.admin.grants_page import API, came_from
 from nhi.choices import Level, PermissionType
 from nhi.models.grants import Grant
 
@@ -80,6 +81,8 @@ class Giving(ActingDialog):
     """Names from the address fill the form: `?agent=…&tool=…`, each a name or an id."""
 
     model_name: ClassVar[str]
+    #: What it takes over REST.
+    body: ClassVar[dict[str, Any]]
     button = "Give access"
     wide = True
 
@@ -101,6 +104,9 @@ class Giving(ActingDialog):
     def back(self) -> str:
         return link(f"nhi_{self.model_name}_changelist")
 
+    def by_api(self) -> Call:
+        return Call(API[self.model_name], {**self.body, "expires_at": None, "reason": "…"})
+
     def _given(self, grant: Grant) -> str:
         messages.success(self.request, f"Given: {grant}.")
         return came_from(self.request, grant) or link(f"nhi_{self.model_name}_page", grant.pk)
@@ -109,6 +115,7 @@ class Giving(ActingDialog):
 class GiveTool(Giving):
     template = "nhi/grants/give.html"
     model_name = "toolpermission"
+    body = {"agent_id": "…", "tool_id": "…"}
     title = "Give an agent access to a tool"
     form_class = ToolForm
 
@@ -129,6 +136,7 @@ class GiveTool(Giving):
 class GiveNhi(Giving):
     template = "nhi/grants/give.html"
     model_name = "nhipermission"
+    body = {"source_id": "…", "target_id": "…", "permission_type": "call"}
     title = "Let an identity call another"
     form_class = NhiForm
 
@@ -149,6 +157,7 @@ class GiveNhi(Giving):
 
 class GiveUser(Giving):
     model_name = "userpermission"
+    body = {"nhi_id": "…", "user_id": "…", "level": "use"}
     title = "Give a person an identity"
     form_class = UserForm
 
@@ -168,6 +177,7 @@ class GiveUser(Giving):
 
 class AssignRole(Giving):
     model_name = "roleassignment"
+    body = {"role_id": "…", "identity_id": "…"}
     title = "Assign a role"
     button = "Assign role"
     form_class = RoleForm

@@ -19,6 +19,13 @@ from nhi.models.grants import Grant
 from nhi.templatetags.grants import grant_url
 
 EVENTS = 20
+#: Where each kind stands over REST.
+API = {
+    "toolpermission": "/api/nhi/permissions/tools",
+    "nhipermission": "/api/nhi/permissions/nhi",
+    "userpermission": "/api/nhi/permissions/users",
+    "roleassignment": "/api/nhi/role-assignments",
+}
 
 
 class OfGrant(Acting):
@@ -88,6 +95,7 @@ class GrantPage(OfGrant, ActingPage):
             "limits": cells.limits(grant),
             "schema": _pretty(getattr(grant, "allowed_parameters", None)),
             "events": sentences.all_of(self._events()),
+            "api": f"{API[self.name]}/{grant.pk}",
             **self._buttons(),
         }
 

@@ -97,6 +97,7 @@ class RoleAdmin(GovernedAdmin):
     )
     empty_command = 'curl -X POST …/api/nhi/roles -d \'{"name": "reader", "capabilities": ["github.commits.*"]}\''
     empty_icon = "badge"
+    api_path = "/api/nhi/roles"
 
     def controls(self, request: HttpRequest) -> list[Control]:
         return [Control("Add role", link("nhi_role_add"), "add")] if may_change(request, "nhi.add_role") else []

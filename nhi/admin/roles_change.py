@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import path
 from django.utils.functional import cached_property
 
-from common.admin.dialogs import Effect, counted
+from common.admin.dialogs import Call, Effect, counted
 from common.admin.forms import ConsoleForm, ReasonField, WordsField
 from common.admin.pages import link, render
 from common.errors import NotAllowed, NotFound
@@ -63,6 +63,9 @@ class AddRole(ActingDialog):
     def back(self) -> str:
         return link("nhi_role_changelist")
 
+    def by_api(self) -> Call:
+        return Call("/api/nhi/roles", {"name": "reader", "capabilities": ["github.commits.*"]})
+
     def act(self, form: ConsoleForm) -> str:
         given = form.cleaned_data
         role = roles.create(
@@ -99,6 +102,9 @@ class ChangeRole(Changing):
 
     def context(self) -> dict[str, Any]:
         return {"title": self.title, "preview_url": self.url("change_preview")}
+
+    def by_api(self) -> Call:
+        return Call(self.api(), {"capabilities": [one.pattern for one in self.current]}, "PATCH")
 
     def initial(self) -> dict[str, Any]:
         return {"patterns": [one.pattern for one in self.current], "description": self.role.description}
@@ -173,6 +179,9 @@ class Approve(Changing):
     def lead(self) -> str:  # type: ignore[override]  # the same
         asked = self.capability
         return f"{asked.added_by_name} asked for it. It covers every tool there is and every tool to come."
+
+    def by_api(self) -> Call:
+        return Call(self.api(f"/capabilities/{self.capability.pk}/approve"), {"reason": "…"})
 
     def effects(self) -> list[Effect]:
         had = [one.pattern for one in self.current if one.approved_at is not None]

@@ -50,6 +50,10 @@ class OfRole(Acting):
     def url(self, page: str) -> str:
         return link(f"nhi_role_{page}", self.role.pk)
 
+    def api(self, verb: str = "") -> str:
+        """Where the role, or a verb on it, stands over REST."""
+        return f"/api/nhi/roles/{self.role.pk}{verb}"
+
     def back(self) -> str:
         return self.url("hub")
 
@@ -91,6 +95,7 @@ class RolePage(OfRole, ActingPage):
             "waiting": self.waiting,
             "own_request": self._own_request(),
             "events": sentences.all_of(self._events()),
+            "api": self.api(),
             "revokes": self._may("revoke_roleassignment"),
             **self._buttons(),
         }

@@ -3,10 +3,12 @@
 import json
 import re
 from datetime import timedelta
+from html import unescape
 from typing import Any
 
 import pytest
 from django.test import Client
+from django.urls import resolve
 from django.utils import timezone
 
 from common.errors import Invalid
@@ -464,3 +466,20 @@ def test_a_dialog_leads_back_to_where_it_was_opened(mara: Client) -> None:
         at("toolpermission", f"{other.pk}/revoke/", back="//evil"), {"reason": "Done", "seen": "calls:1"}
     )
     assert answer.headers["Location"] == at("toolpermission", f"{other.pk}/")
+
+
+def told(client: Client, path: str) -> list[tuple[str, str]]:
+    """Method and path of every call that a page offers as `curl`."""
+    body = unescape(client.get(path).content.decode())
+    return re.findall(r"curl -X (\w+) https?://[^/]+(/api/\S+)", body)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_a_page_says_of_the_api_is_there(mara: Client, kind: str) -> None:
+    one = KINDS[kind].objects.earliest("created_at").pk
+    calls = [call for where in ("", f"{one}/", "give/", f"{one}/revoke/") for call in told(mara, at(kind, where))]
+    assert [method for method, _ in calls] == ["GET", "GET", "POST", "POST"]
+    for method, path in calls:
+        assert resolve(path)
+        if method == "GET":
+            assert mara.get(path).status_code == 200

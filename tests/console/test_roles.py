@@ -6,6 +6,7 @@ import pytest
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.urls import resolve
 
 from nhi import actors, capabilities, identities, people, roles
 from nhi.actors import SYSTEM
@@ -13,7 +14,7 @@ from nhi.admin.roles_coverage import Coverage
 from nhi.choices import Kind
 from nhi.models import AuditEvent, Identity, Role, RoleAssignment, RoleCapability, User
 from tests.console.conftest import SignedIn, identity
-from tests.console.test_grants import rows, text
+from tests.console.test_grants import rows, text, told
 
 pytestmark = [pytest.mark.django_db, pytest.mark.capability("NHI-09", "CON-05")]
 
@@ -185,6 +186,14 @@ def test_an_archived_tool_counts_for_nothing(seeded: None) -> None:
     Identity.objects.filter(name="jira__edit").update(state="archived")
     assert roles.effect(role("break-glass"), ["jira.*"]).added == 1
     assert Coverage(SYSTEM).total == 4
+
+
+def test_what_a_page_says_of_the_api_is_there(mara: Client) -> None:
+    pages = (LIST, at(role()), f"{LIST}add/", at(role(), "change/"))
+    calls = [call for page in pages for call in told(mara, page)]
+    assert [method for method, _ in calls] == ["GET", "GET", "POST", "PATCH"]
+    assert all(resolve(path) for _, path in calls)
+    assert mara.get(calls[1][1]).json()["name"] == "reader"
 
 
 # ── The wildcard ────────────────────────────────────────────────────────────────────────────────────────────────

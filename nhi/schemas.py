@@ -3,12 +3,18 @@
 import json
 from functools import lru_cache
 from typing import Any, NoReturn
+from urllib.parse import unquote
 
 import jsonschema_rs
 
 from common import canonical
 
 DEEPEST = 32
+#: Parts of a schema with every reference put in its place: what one value costs at most.
+MOST_PARTS = 2000
+REFERENCES = ("$ref", "$dynamicRef")
+#: Keywords whose values are data, not schemas.
+DATA = frozenset({"const", "enum", "default", "examples"})
 # The linear-time engine: no pattern of a stranger can make it backtrack.
 PATTERNS = jsonschema_rs.RegexOptions(size_limit=1_000_000)
 
@@ -18,8 +24,10 @@ def problem(schema: dict[str, Any]) -> str:
     if _depth(schema) > DEEPEST:
         return f"The schema is nested deeper than {DEEPEST} levels."
     try:
+        if _Parts(schema).of(schema) > MOST_PARTS:
+            return f"The schema unfolds to more than {MOST_PARTS} parts."
         _compiled(canonical.encode(schema))
-    except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as error:
+    except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError, LookupError) as error:
         return f"This is no usable JSON Schema: {str(error).splitlines()[0][:200]}"
     return ""
 
@@ -33,6 +41,40 @@ def violations(schema: dict[str, Any], value: Any) -> list[tuple[str, str]]:
         if len(found) == 10:
             break
     return found
+
+
+class _Parts:
+    """Counts what a schema unfolds to. References that double in each step make a check that never ends out of a few
+    lines, and one in a circle makes one out of a nested value."""
+
+    def __init__(self, root: dict[str, Any]) -> None:
+        self._root, self._counted = root, dict[str, int]()
+
+    def of(self, part: Any, within: frozenset[str] = frozenset()) -> int:
+        if isinstance(part, list):
+            return sum(self.of(item, within) for item in part)
+        if not isinstance(part, dict):
+            return 0
+        below = sum(self.of(value, within) for name, value in part.items() if name not in DATA)
+        return (
+            1 + below + sum(self._behind(part[name], within) for name in REFERENCES if isinstance(part.get(name), str))
+        )
+
+    def _behind(self, reference: str, within: frozenset[str]) -> int:
+        if reference in within or reference == "#":
+            raise ValueError("a reference in a circle is not followed")
+        if not reference.startswith("#/"):
+            raise ValueError("references are written as #/$defs/name")
+        if reference not in self._counted:
+            self._counted[reference] = self.of(self._find(reference), within | {reference})
+        return self._counted[reference]
+
+    def _find(self, reference: str) -> Any:
+        found: Any = self._root
+        for step in reference[2:].split("/"):
+            name = unquote(step).replace("~1", "/").replace("~0", "~")
+            found = found[int(name)] if isinstance(found, list) else found[name]
+        return found
 
 
 @lru_cache(maxsize=512)

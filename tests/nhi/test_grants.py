@@ -149,6 +149,35 @@ def test_a_limit_that_could_not_be_checked_is_invalid(schema: Any) -> None:
     assert fields(refused) == {"allowed_parameters"}
 
 
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {
+            "$defs": {f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(40)} | {"d40": {}},
+            "$ref": "#/$defs/d0",
+        },
+        {"items": {"$ref": "#"}},
+        {"$defs": {"a": {"anyOf": [{"items": {"$ref": "#/$defs/a"}}] * 2}}, "$ref": "#/$defs/a"},
+        {"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}, "not": {"$ref": "#/$defs/a"}},
+        {"$defs": {"a": {"$anchor": "here"}}, "$ref": "#here"},
+        {"$defs": {"a": {"$dynamicAnchor": "here"}}, "$dynamicRef": "#here"},
+    ],
+    ids=["doubling", "itself", "circle", "two in a circle", "anchor", "dynamic"],
+)
+def test_a_schema_that_unfolds_without_end_is_invalid(schema: Any) -> None:
+    with pytest.raises(Invalid) as refused:
+        cast.tool_grant(cast.agent(), cast.tool(), allowed_parameters=schema)
+    assert fields(refused) == {"allowed_parameters"}
+
+
+def test_references_within_a_schema_are_followed() -> None:
+    bot, reader = cast.agent(), cast.tool()
+    repo = {"$defs": {"a/b": {"enum": ["$ref", "site"]}}, "properties": {"repo": {"$ref": "#/$defs/a~1b"}}}
+    cast.tool_grant(bot, reader, allowed_parameters=repo)
+    assert asked(bot, reader, {"repo": "site"}).allowed
+    assert asked(bot, reader, {"repo": "docs"}).reason == "parameters_not_allowed"
+
+
 def test_a_schema_nested_too_deep_is_invalid() -> None:
     for depth in (40, 5000):
         schema: dict[str, Any] = {}

@@ -10,11 +10,7 @@ from common.errors import NotFound
 from nhi import rights
 from nhi.admin.base import Acting, ActingPage
 from nhi.choices import TRANSITIONS, Kind, State
-from nhi.models import (
-    Credential,
-    Identity,
-    ToolPermission,
-)
+from nhi.models import Credential, Identity, RoleAssignment, ToolPermission
 
 TABS = (
     ("hub", "Overview"),
@@ -97,7 +93,8 @@ class Hub(OfIdentity, ActingPage):
             .filter(Q(agent=self.identity) | Q(tool=self.identity)).count()
         )  # fmt: skip
         tokens = Credential.objects.visible_to(self.actor).live().filter(identity=self.identity).count()
-        return {"access": live, "credentials": tokens}
+        roles = RoleAssignment.objects.visible_to(self.actor).live().filter(identity=self.identity).count()
+        return {"access": live + roles, "credentials": tokens}
 
     def _controls(self) -> list[Control]:
         """What to do now, by state; beside it the stop."""

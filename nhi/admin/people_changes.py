@@ -16,8 +16,8 @@ from common.admin.forms import ConsoleForm, ReasonField
 from common.admin.pages import link, render
 from common.errors import NotAllowed
 from nhi import factors, handover, people, sign_in
+from nhi.admin import names
 from nhi.admin.base import ActingDialog
-from nhi.admin.fields import PersonField
 from nhi.admin.people_page import OfPerson
 from nhi.admin.people_rights import LABELS, labels_of, table
 from nhi.models import Credential, Identity, User
@@ -55,11 +55,11 @@ class RolesForm(ConsoleForm):
 
 
 class LeaveForm(ConsoleForm):
-    to = PersonField(
+    to = names.NameField(
+        "person",
         label="Hand over to",
         required=False,
-        empty_label="Nobody now",
-        help_text="Who takes what they own and stand in for. The rest stays theirs, with nobody behind it.",
+        help_text="Who takes what they own and stand in for. Empty: it stays theirs, with nobody behind it.",
     )
     reason = ReasonField("Left", "On leave", "Account misused")
 
@@ -73,7 +73,7 @@ class FactorForm(ConsoleForm):
 
 
 class HandOverForm(ConsoleForm):
-    to = PersonField(label="To")
+    to = names.NameField("person", label="To", help_text="The name of a person.")
 
 
 class Changing(OfPerson, ActingDialog):
@@ -86,6 +86,9 @@ class Changing(OfPerson, ActingDialog):
         if self.actor.only_reads:
             raise NotAllowed("You may not change people.")
         super().check()
+
+    def form(self, data: Any = None) -> ConsoleForm:
+        return names.for_actor(super().form(data), self.actor)
 
     @property
     def button(self) -> str:  # type: ignore[override]  # the name is known once there is a person

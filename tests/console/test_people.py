@@ -224,7 +224,7 @@ def test_who_leaves_hands_over_what_is_theirs(mara: Client, signed_in: SignedIn)
 def test_who_stands_in_for_the_new_owner_already_makes_room(mara: Client) -> None:
     """Nobody backs up themselves."""
     identities.change(actor=SYSTEM, identity=identity("ci"), owner=person("tom"), backup_owner=person("olga"))
-    submit(mara, page_of("tom", "hand-over/"), to=str(person("olga").pk))
+    submit(mara, page_of("tom", "hand-over/"), to="olga")
     ci = identity("ci")
     assert (ci.owner, ci.backup_owner) == (person("olga"), None)
 
@@ -232,6 +232,8 @@ def test_who_stands_in_for_the_new_owner_already_makes_room(mara: Client) -> Non
 def test_handing_over_to_oneself_or_to_nobody_changes_nothing(mara: Client) -> None:
     answer = submit(mara, page_of("tom", "deactivate/"), to=str(person("tom").pk))
     assert "Choose someone else." in answer.content.decode()
+    answer = submit(mara, page_of("tom", "deactivate/"), to="nobody-of-this-name")
+    assert "There is no person nobody-of-this-name" in answer.content.decode()
     assert person("tom").is_active
     assert submit(mara, page_of("tom", "hand-over/"), to="").status_code == 422
 

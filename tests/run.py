@@ -61,7 +61,10 @@ def run(database: str, marks: str, arguments: list[str], **environ: str) -> Outc
     with tempfile.TemporaryDirectory(prefix="gatehouse-report-") as place:
         report = Path(place) / "report.xml"
         # A house is one machine's worth of processes: its tests share a worker, so that only one stands at a time.
-        command = [sys.executable, "-m", "pytest", "-n", "2", "--dist", "loadgroup", f"--junit-xml={report}"]
+        workers = ["-n", "2", "--dist", "loadgroup"]
+        # Python's own tracebacks: pytest parses sources for its prettier ones, and among the greenlets of a browser
+        # test Python 3.11 answers that with a SystemError that takes the whole worker along.
+        command = [sys.executable, "-m", "pytest", *workers, "--tb=native", f"--junit-xml={report}"]
         marked = ["-m", marks] if marks else []
         code = subprocess.run([*command, *arguments, *marked], env={**kept, **environ}, check=False).returncode
         return read(database, code, report)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from nhi import identities
+from nhi import identities, usage
 from nhi.actors import SYSTEM
 from nhi.models import Identity, User
 from tests.api.callers import Caller, calling
@@ -32,6 +32,12 @@ class Stage:
         """A service account that holds console roles."""
         identities.set_console_roles(actor=SYSTEM, identity=self.account, roles=list(roles))
         return calling(self.account)
+
+
+@pytest.fixture(autouse=True)
+def _last_uses_are_written_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their thread has a connection of its own, which cannot see what a test has not committed."""
+    monkeypatch.setattr(usage, "FLUSH_SECONDS", 3600.0)
 
 
 @pytest.fixture

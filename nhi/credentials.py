@@ -188,8 +188,12 @@ def _insert(holder: Identity | User, actor: Actor, expires_at: datetime, allowed
 
 def _require(actor: Actor, holder: Identity | User, right: str) -> None:
     if isinstance(holder, Identity):
-        if not actor.may(right):
-            rights.require_to_move(actor, holder)
+        if actor.may(right):
+            return
+        rights.require_to_move(actor, holder)
+        if right == ISSUE and holder.console_roles.exists():
+            # Its token acts as a security admin, say; owning it does not make one of its owner.
+            raise NotAllowed(f"{holder.name} holds console roles, so only a security admin makes its credentials.")
     elif actor.id == holder.pk:
         if actor.only_reads:
             raise NotAllowed("You read everything and change nothing, your own tokens included.")

@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from common import clock, context
 from common.errors import Invalid, NotAllowed
 from common.ids import uuid7
-from nhi import authentication, credentials, lifecycle, people, tokens
+from nhi import authentication, credentials, identities, lifecycle, people, tokens
 from nhi.actors import SYSTEM
 from nhi.choices import GrantState
 from nhi.models import Credential, Identity, RefusedAuthentication
@@ -256,6 +256,20 @@ def test_whose_credentials_one_handles() -> None:
             credentials.revoke(actor=cast.acting(name), credential=issued.credential, reason="Trying")
         with pytest.raises(NotAllowed):
             credentials.issue(actor=cast.acting(name), holder=cast.user("olga"))
+
+
+@pytest.mark.capability("CON-01")
+def test_owning_a_service_account_with_console_roles_makes_no_admin() -> None:
+    olga = cast.user("olga", "operator")
+    account = cast.service(owner=olga)
+    plain = credentials.issue(actor=cast.acting("olga"), holder=account)
+    identities.set_console_roles(actor=cast.admin(), identity=account, roles=["security-admin"])
+    with pytest.raises(NotAllowed):
+        credentials.issue(actor=cast.acting("olga"), holder=account)
+    with pytest.raises(NotAllowed):
+        credentials.rotate(actor=cast.acting("olga"), credential=plain.credential)
+    credentials.revoke(actor=cast.acting("olga"), credential=plain.credential, reason="Unused")
+    assert credentials.issue(actor=cast.admin(), holder=account).token
 
 
 @pytest.mark.capability("CON-01")

@@ -11,7 +11,7 @@ from django.db.models import F
 
 from common import crypto
 from common.errors import Invalid, NotAllowed
-from nhi import actors, factors, people
+from nhi import actors, credentials, factors, people
 from nhi.actors import SYSTEM
 from nhi.models import AuditEvent, SignInGuard
 from tests.people import totp
@@ -215,6 +215,12 @@ class TestRequired:
         body = answer.json()
         assert (answer.status_code, body["error_code"]) == (403, "Unauthorized")
         assert body["details"]["reason"] == "second_factor_required"
+
+    def test_a_token_speaks_for_itself_whatever_cookie_comes_with_it(self, mara: Somebody) -> None:
+        mara.sign_in()
+        token = credentials.issue(actor=SYSTEM, holder=mara.user).token
+        answer = mara.client.get("/api/nhi/me", headers={"Authorization": f"Bearer {token}"})
+        assert (answer.status_code, answer.json()["name"]) == (200, "mara")
 
     def test_with_a_factor_everything_opens(self, mara: Somebody) -> None:
         set_up_app(mara)

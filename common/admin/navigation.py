@@ -23,10 +23,17 @@ class Item:
     badge: str = ""
     #: Second letter of the shortcut `g` and this one.
     key: str = ""
+    #: Names of other lists that stand under it as tabs.
+    also: tuple[str, ...] = ()
 
     @property
     def url(self) -> str:
         return reverse(f"admin:{self.page}")
+
+    def holds(self, path: str) -> bool:
+        """Whether an address is the page's own, or one below it or its tabs."""
+        below = [self.url] if self.page != "index" else []
+        return path == self.url or path.startswith((*below, *(reverse(f"admin:{page}") for page in self.also)))
 
 
 _items: list[Item] = []
@@ -68,5 +75,5 @@ def sidebar(request: HttpRequest, counts: dict[str, int]) -> list[dict[str, Any]
 
 def _current(path: str, shown: list[Item]) -> Item | None:
     """The item whose address the path begins with, the longest first."""
-    under = [item for item in shown if path == item.url or (item.page != "index" and path.startswith(item.url))]
+    under = [item for item in shown if item.holds(path)]
     return max(under, key=lambda item: len(item.url), default=None)

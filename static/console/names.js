@@ -25,11 +25,41 @@
 
   function later(event) {
     const field = event.target;
-    if (!field.matches?.("[data-names]")) return;
+    if (!field.matches?.("input[data-names]")) return;
     clearTimeout(timer);
     timer = setTimeout(() => offer(field), event.type === "focusin" ? 0 : 150);
   }
 
+  // A field for several names gets a line above it: what is chosen there becomes a line of the field.
+  function lineFor(field) {
+    const line = document.createElement("input");
+    line.type = "text";
+    line.className = "gh-add-line";
+    line.autocomplete = "off";
+    line.placeholder = "Type a name to add it";
+    line.setAttribute("aria-label", `Add to ${field.labels[0].firstChild.textContent.trim().toLowerCase()}`);
+    line.dataset.names = field.dataset.names;
+    line.addEventListener("change", () => {
+      const offered = [...(line.list?.options || [])].some((option) => option.value === line.value.trim());
+      if (offered) add(field, line);
+    });
+    line.addEventListener("keydown", (event) => {
+      if (event.key === "Enter") {
+        event.preventDefault();
+        add(field, line);
+      }
+    });
+    field.before(line);
+  }
+
+  function add(field, line) {
+    const name = line.value.trim();
+    if (!name) return;
+    field.value = field.value.trim() ? `${field.value.trimEnd()}\n${name}` : name;
+    line.value = "";
+  }
+
+  document.querySelectorAll("textarea[data-names]").forEach(lineFor);
   document.addEventListener("focusin", later);
   document.addEventListener("input", later);
 })();

@@ -71,9 +71,11 @@ SHOWN = {
 
 @pytest.mark.parametrize("kind", SHOWN)
 def test_a_list_says_who_what_within_which_limits_by_whom_and_until_when(signed_in: SignedIn, kind: str) -> None:
-    page = text(signed_in("mara").get(at(kind)))
+    answer = signed_in("mara").get(at(kind))
+    page = text(answer)
     for words in SHOWN[kind]:
         assert words in page
+    assert re.search(r'toolpermission/" aria-current="page" data-go="a"', answer.content.decode())
     for tab in ("Agent to tool", "Between identities", "People", "Through roles"):
         assert tab in page
 

@@ -25,7 +25,7 @@ class DescriptionForm(ConsoleForm):
     aliases = ALIASES
 
     owner = PersonField()
-    backup_owner = PersonField(required=False, empty_label="Nobody", help_text="Takes over when the owner is away.")
+    backup_owner = PersonField(required=False, help_text="Takes over when the owner is away. Empty: nobody.")
     purpose = forms.CharField(required=False, max_length=1000, help_text="What it is for, in one sentence.")
     description = forms.CharField(required=False, max_length=1000, widget=forms.Textarea(attrs={"rows": 3}))
     team = forms.CharField(required=False, max_length=100)
@@ -101,7 +101,7 @@ class Add(ActingPage):
 
     def get(self, request: HttpRequest, **_kwargs: Any) -> HttpResponse:
         kind = request.GET.get("kind", Kind.AGENT)
-        form = AddForm(initial={"kind": kind, "owner": self.actor.id, "name": request.GET.get("name", "")[:192]})
+        form = AddForm(initial={"kind": kind, "owner": self.actor.name, "name": request.GET.get("name", "")[:192]})
         return self.page(form=form)
 
     def post(self, request: HttpRequest, **_kwargs: Any) -> HttpResponse:

@@ -129,7 +129,7 @@ def test_bulk_suspend_counts_first_then_says_what_became_of_each(mara: Client) -
 def test_bulk_reassigns_and_tags_through_the_verb(mara: Client) -> None:
     chosen = "&".join(f"id={identity(name).pk}" for name in ("deploy-bot", "planner"))
     olga = User.objects.get(username="olga")
-    assert mara.post(f"/admin/nhi/identity/bulk/owner/?{chosen}", {"owner": olga.pk}).status_code == 200
+    assert mara.post(f"/admin/nhi/identity/bulk/owner/?{chosen}", {"owner": "olga"}).status_code == 200
     assert mara.post(f"/admin/nhi/identity/bulk/tag/?{chosen}", {"tags": "q4, critical"}).status_code == 200
     for name in ("deploy-bot", "planner"):
         assert identity(name).owner == olga

@@ -98,6 +98,24 @@ def test_nothing_scrolls_sideways_at_360_and_every_page_has_one_heading_and_a_ti
     assert len(titles) == len(addresses(mara))
 
 
+SPACED = """const sheet = [...document.styleSheets].find(one => one.href.endsWith("console.css"));
+sheet.insertRule("* { line-height: 1.5 !important; letter-spacing: .12em !important; word-spacing: .16em !important; }",
+sheet.cssRules.length);"""
+
+
+def test_a_zoom_of_400_percent_and_wide_spacing_lose_nothing(visit: Visit) -> None:
+    mara = visit("mara", viewport={"width": 320, "height": 640})
+    for path in ("/admin/", "/admin/nhi/identity/", hub(), hub(tab="access/"), hub(tab="give/")):
+        page = settled(mara, path)
+        assert page.evaluate("document.documentElement.scrollWidth") == 320, path
+        page.evaluate(SPACED)
+        assert page.evaluate("document.documentElement.scrollWidth") == 320, path
+        cut = page.locator("main .gh-btn:visible, main .gh-badge:visible").evaluate_all(
+            "all => all.filter(one => one.scrollWidth > one.clientWidth + 1).map(one => one.textContent)"
+        )
+        assert not cut, path
+
+
 def test_targets_are_large_enough(visit: Visit) -> None:
     mara = visit("mara")
     page = settled(mara, hub())

@@ -70,9 +70,11 @@ def wants_part(request: HttpRequest) -> bool:
 def render(request: HttpRequest, template: str, *, title: str, status: int = 200, **more: Any) -> TemplateResponse:
     """A page in the console's frame, with the moment that its facts are of."""
     request.current_app = admin.site.name
-    frame = {} if wants_part(request) else admin.site.each_context(request)
-    whole = {**frame, "title": title, "as_of": timezone.now(), "part": wants_part(request), **more}
-    return TemplateResponse(request, template, whole, status=status)
+    part = wants_part(request)
+    frame = {} if part else admin.site.each_context(request)
+    whole = {**frame, "title": title, "as_of": timezone.now(), "part": part, **more}
+    # Said again in the answer: what comes without it, the sign-in form for one, is no part of a page.
+    return TemplateResponse(request, template, whole, status=status, headers={PART: "1"} if part else None)
 
 
 def refused(request: HttpRequest, error: GatehouseError) -> HttpResponse:

@@ -20,7 +20,7 @@ from nhi.admin import identities_credentials as credentials
 from nhi.admin import identities_forms as forms
 from nhi.admin import identities_moves as moves
 from nhi.admin import identities_tabs as tabs
-from nhi.admin.acting import actor_of, may_change
+from nhi.admin.acting import actor_of, may, may_change
 from nhi.admin.base import GovernedAdmin
 from nhi.choices import Kind, State
 from nhi.models import Identity, RoleAssignment, ToolPermission, User
@@ -117,6 +117,14 @@ class IdentityAdmin(GovernedAdmin):
         if not may_change(request, "nhi.add_identity"):
             return []
         return [Control("Add agent", link("nhi_identity_add"), "add", dialog=False)]
+
+    def bulk_for(self, request: HttpRequest) -> tuple[Bulk, ...]:
+        """For who may change identities, or handles some of these."""
+        offered = super().bulk_for(request)
+        return offered if may(request, "nhi.move_identity") or self._handles(request) else ()
+
+    def _handles(self, request: HttpRequest) -> bool:
+        return Identity.objects.managed_by(actor_of(request)).exists()
 
     def related(self, rows: QuerySet[Any]) -> QuerySet[Any]:
         return rows.select_related("owner")

@@ -12,12 +12,18 @@
 
   async function openDialog(url) {
     opener = document.activeElement;
-    const answer = await fetch(url, { headers: { [PART]: "1" }, credentials: "same-origin" });
-    if (answer.redirected || !answer.headers.get("Content-Type")?.startsWith("text/html")) {
-      location.assign(url);
-      return;
+    const answer = await ask(url, {});
+    // What is no part of a page, the sign-in form for one, is shown as the page that it is.
+    if (answer?.headers.has(PART)) drawDialog(await answer.text());
+    else location.assign(url);
+  }
+
+  async function ask(url, options) {
+    try {
+      return await fetch(url, { headers: { [PART]: "1" }, credentials: "same-origin", ...options });
+    } catch {
+      return null;
     }
-    drawDialog(await answer.text());
   }
 
   function drawDialog(html) {
@@ -30,15 +36,32 @@
 
   async function submitDialog(form, button) {
     const data = new FormData(form, button || undefined);
-    all("button[type=submit]", form).forEach((each) => { each.disabled = true; });
-    const answer = await fetch(form.action, { method: "POST", body: data, headers: { [PART]: "1" }, credentials: "same-origin" });
+    const buttons = all("button[type=submit]", form);
+    buttons.forEach((each) => { each.disabled = true; });
+    const answer = await ask(form.action, { method: "POST", body: data });
+    if (!answer) {
+      buttons.forEach((each) => { each.disabled = false; });
+      warn(form, "Gatehouse did not answer, so it is not known whether this was done. Look at the page before you try again.");
+      return;
+    }
     const next = answer.headers.get("X-Console-Go");
     if (next) {
       if (new URL(next, location.href).href === location.href) location.reload();
       else location.assign(next);
       return;
     }
-    drawDialog(await answer.text());
+    if (answer.headers.has(PART)) drawDialog(await answer.text());
+    else location.assign(form.action);
+  }
+
+  function warn(form, words) {
+    one("[data-unanswered]", form)?.remove();
+    const told = document.createElement("p");
+    told.className = "gh-message gh-message--error";
+    told.setAttribute("role", "alert");
+    told.dataset.unanswered = "";
+    told.textContent = words;
+    form.prepend(told);
   }
 
   if (dialog) {
@@ -217,16 +240,16 @@
     const form = part.closest("form");
     let timer = 0;
     let turn = 0;
-    async function ask() {
+    async function work() {
       const mine = (turn += 1);
-      const answer = await fetch(part.dataset.live, { method: "POST", body: new FormData(form), headers: { [PART]: "1" }, credentials: "same-origin" });
-      if (mine === turn && answer.ok) part.innerHTML = await answer.text();
+      const answer = await ask(part.dataset.live, { method: "POST", body: new FormData(form) });
+      if (mine === turn && answer?.ok && answer.headers.has(PART)) part.innerHTML = await answer.text();
     }
     form.addEventListener("input", () => {
       clearTimeout(timer);
-      timer = setTimeout(ask, 200);
+      timer = setTimeout(work, 200);
     });
-    ask();
+    work();
   }
 
   settle(document);
@@ -251,6 +274,4 @@
   // A page may be asked to open with a dialog over it: the palette's verbs lead there.
   const after = one("[data-dialog-now]");
   if (after) openDialog(after.dataset.dialogNow);
-
-  window.console_ = { openDialog, say };
 })();

@@ -92,6 +92,31 @@ def test_ticked_rows_open_their_dialog_with_counts(visit: Visit) -> None:
     expect(dialog.get_by_role("heading", name="Suspend: 2 of 2 done")).to_be_visible()
 
 
+def test_a_dialog_that_is_not_answered_says_so_and_keeps_what_was_typed(visit: Visit) -> None:
+    mara = visit()
+    page = mara.page
+    mara.open(hub())
+    page.get_by_role("link", name="Stop now").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_role("textbox", name="Reason").fill("Typed by hand")
+    page.context.set_offline(True)
+    dialog.get_by_role("button", name="Suspend deploy-bot").click()
+    expect(dialog.get_by_role("alert")).to_contain_text("did not answer")
+    expect(dialog.get_by_role("textbox", name="Reason")).to_have_value("Typed by hand")
+    page.context.set_offline(False)
+    dialog.get_by_role("button", name="Suspend deploy-bot").click()
+    expect(page.get_by_role("heading", name="deploy-bot is stopped")).to_be_visible()
+
+
+def test_a_dialog_leads_to_signing_in_when_the_session_is_over(visit: Visit) -> None:
+    mara = visit()
+    page = mara.page
+    mara.open(hub())
+    page.context.clear_cookies()
+    page.get_by_role("link", name="Stop now").click()
+    page.wait_for_url("**/admin/login/**")
+
+
 def test_times_move_on_without_a_reload(visit: Visit) -> None:
     mara = visit()
     page = mara.page

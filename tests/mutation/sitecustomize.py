@@ -10,6 +10,7 @@ import importlib.abc
 import importlib.machinery
 import os
 import sys
+import types
 from dataclasses import is_dataclass, replace
 
 
@@ -57,7 +58,26 @@ class Mutant(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         *way, name = self.path.split(".")
         holder = functools.reduce(getattr, way, module)
         sound = vars(holder)[name]
-        setattr(holder, name, broken(name, sound, self.how))
+        if isinstance(sound, types.FunctionType) and not sound.__closure__:
+            break_in_place(sound, broken(name, copy_of(sound), self.how))
+        else:
+            setattr(holder, name, broken(name, sound, self.how))
+
+
+def copy_of(sound):
+    copied = types.FunctionType(sound.__code__, sound.__globals__, sound.__name__, sound.__defaults__)
+    copied.__kwdefaults__ = sound.__kwdefaults__
+    return copied
+
+
+def break_in_place(sound, instead):
+    """Change the function itself: a table may hold it already, as that of the checks of a decision does."""
+    sound.__globals__["_broken_on_purpose"] = instead
+
+    def bridge(*args, **kwargs):
+        return _broken_on_purpose(*args, **kwargs)  # noqa: F821 - a global of the module that is broken
+
+    sound.__code__, sound.__defaults__, sound.__kwdefaults__ = bridge.__code__, None, None
 
 
 if os.environ.get("GATEHOUSE_MUTATION"):

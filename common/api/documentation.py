@@ -10,7 +10,7 @@ from django.views.decorators.http import require_safe
 from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.renderers import OpenApiJsonRenderer
 
-#: Redoc puts its styles in by script: into style elements that begin empty (the hash of nothing), and one that does not.
+#: Redoc puts its styles in by script: into elements that begin empty (the hash of nothing), and one that does not.
 REDOC_STYLES = (
     "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='",
     "'sha256-QMIg+bpjm3JdElJ388KYke01izlUW0UoNOeKjpMxdgc='",

@@ -19,7 +19,6 @@ def _who(right: str) -> Callable[[HttpRequest], bool]:
     return lambda request: may(request, right)
 
 
-
 class Own(Item):
     """A page of one's own account, whose address is not among the admin site's."""
 

@@ -100,25 +100,38 @@ def count(actor: Actor) -> dict[str, int]:
 
 
 def credentials_ending(actor: Actor) -> QuerySet[Any]:
-    """Live ones that end within 7 days and have no successor yet, of what the person owns or handles."""
-    mine = Q(user_id=actor.id) | Q(identity__in=Identity.objects.managed_by(actor).values("pk"))
+    """Live ones that end within 7 days and have no successor yet."""
     soon = Credential.objects.live().filter(expires_at__lte=Now() + SOON, rotated_at=None)
-    return soon if actor.may("nhi.issue_credential") else soon.filter(mine)
+    return _to_act_on(actor, "nhi.issue_credential", soon, Q(user_id=actor.id) | Q(identity__in=_managed(actor)))
 
 
 def access_ending(actor: Actor) -> QuerySet[Any]:
-    return ToolPermission.objects.visible_to(actor).live().filter(expires_at__lte=Now() + SOON)
+    soon = ToolPermission.objects.live().filter(expires_at__lte=Now() + SOON)
+    return _to_act_on(actor, "nhi.add_toolpermission", soon, Q(agent__in=_managed(actor)))
 
 
 def identities_ending(actor: Actor) -> QuerySet[Any]:
-    return Identity.objects.visible_to(actor).usable().filter(expires_at__lte=Now() + SOON)
+    soon = Identity.objects.usable().filter(expires_at__lte=Now() + SOON)
+    return _to_act_on(actor, "nhi.change_identity", soon, Q(pk__in=_managed(actor)))
 
 
 def wildcards_waiting(actor: Actor) -> QuerySet[Any]:
     """Wildcards of roles that someone else asked for."""
     waiting = RoleCapability.objects.current().filter(approved_at=None).exclude(added_by_id=actor.id)
-    return waiting if actor.may("nhi.change_role") and not actor.only_reads else waiting.none()
+    return _to_act_on(actor, "nhi.change_role", waiting, Q(pk__in=[]))
 
 
 def suspended(actor: Actor) -> QuerySet[Any]:
-    return Identity.objects.visible_to(actor).filter(state=State.SUSPENDED)
+    stopped = Identity.objects.filter(state=State.SUSPENDED)
+    return _to_act_on(actor, "nhi.move_identity", stopped, Q(pk__in=_managed(actor)))
+
+
+def _to_act_on(actor: Actor, right: str, rows: QuerySet[Any], own: Q) -> QuerySet[Any]:
+    """All for who has the right, else one's own; what a person can only read needs somebody else."""
+    if actor.only_reads:
+        return rows.none()
+    return rows if actor.may(right) else rows.filter(own)
+
+
+def _managed(actor: Actor) -> QuerySet[Any]:
+    return Identity.objects.managed_by(actor).values("pk")

@@ -6,7 +6,7 @@ from django.db.models import Q
 from django.utils.functional import cached_property
 
 from common.admin.pages import Control, Crumb, Tab, link
-from common.errors import NotFound
+from common.errors import NotAllowed, NotFound
 from nhi import rights
 from nhi.admin.base import Acting, ActingPage
 from nhi.choices import TRANSITIONS, Kind, State
@@ -58,10 +58,19 @@ class OfIdentity(Acting):
         return self.url("hub")
 
 
+#: Tabs about what an identity proves itself with.
+OF_CALLERS = frozenset({"credentials", "connect"})
+
+
 class Hub(OfIdentity, ActingPage):
     """The frame of every tab: the strip that answers in five seconds, one primary action, tabs as addresses."""
 
     tab = "hub"
+
+    def check(self) -> None:
+        super().check()
+        if not self._has(self.tab):
+            raise NotAllowed(f"You may not see the credentials of {self.identity.name}.")
 
     def context(self) -> dict[str, Any]:
         return {
@@ -84,16 +93,22 @@ class Hub(OfIdentity, ActingPage):
         return [Tab(dict(TABS)[name], self.url(name), counts.get(name), name == self.tab) for name in shown]
 
     def _has(self, tab: str) -> bool:
-        calls = self.identity.kind != Kind.TOOL
-        return {"credentials": calls, "connect": calls}.get(tab, True)
+        return tab not in OF_CALLERS or (self.identity.kind != Kind.TOOL and self.sees_credentials)
+
+    @cached_property
+    def sees_credentials(self) -> bool:
+        """Else an empty list of them would read as if there were none."""
+        return self.actor.may("nhi.view_credential") or self.may_move
 
     def _counts(self) -> dict[str, int]:
         live = (
             ToolPermission.objects.visible_to(self.actor).live()
             .filter(Q(agent=self.identity) | Q(tool=self.identity)).count()
         )  # fmt: skip
-        tokens = Credential.objects.visible_to(self.actor).live().filter(identity=self.identity).count()
         roles = RoleAssignment.objects.visible_to(self.actor).live().filter(identity=self.identity).count()
+        if not self.sees_credentials:
+            return {"access": live + roles}
+        tokens = Credential.objects.visible_to(self.actor).live().filter(identity=self.identity).count()
         return {"access": live + roles, "credentials": tokens}
 
     def _controls(self) -> list[Control]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 from django.conf import settings
 from django.core.management.commands import flush
@@ -22,6 +23,9 @@ MARKERS = (
 def pytest_configure(config: pytest.Config) -> None:
     for marker in MARKERS:
         config.addinivalue_line("markers", marker)
+    # The same examples in every run, and no verdict by the clock of a busy machine.
+    hypothesis.settings.register_profile("gatehouse", derandomize=True, database=None, deadline=None)
+    hypothesis.settings.load_profile("gatehouse")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -111,7 +111,7 @@ def weaker(asked: Asked) -> list[Asked]:
     return losses
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
 @given(QUESTIONS)
 def test_no_loss_of_access_turns_a_deny_into_an_allow(asked: Asked) -> None:
     before = decisions.decide(*asked)
@@ -123,7 +123,7 @@ def test_no_loss_of_access_turns_a_deny_into_an_allow(asked: Asked) -> None:
         assert broken or not decisions.decide(*less).allowed, less
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
 @given(QUESTIONS)
 def test_an_allow_rests_on_what_is_live(asked: Asked) -> None:
     caller, action, target, facts = asked
@@ -226,7 +226,7 @@ def test_facts_that_make_no_sense_deny(spoil: Callable[..., Asked]) -> None:
 
 
 @pytest.mark.capability("NHI-09")
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(PATTERNS, NAMES)
 def test_two_matchers_agree_on_whole_segments(pattern: str, capability: str) -> None:
     assert capabilities.is_pattern(pattern)
@@ -234,7 +234,7 @@ def test_two_matchers_agree_on_whole_segments(pattern: str, capability: str) -> 
 
 
 @pytest.mark.capability("NHI-09")
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.text(alphabet="ab.*_-%A\n é", max_size=12))
 def test_what_is_a_pattern_is_said_by_the_rule(text: str) -> None:
     parts = text.split(".")
@@ -284,7 +284,7 @@ def signed(body: bytes) -> str:
 
 @pytest.mark.capability("NHI-04")
 @pytest.mark.django_db
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(TOKENISH)
 def test_parsing_never_raises_and_never_asks_the_database(text: str) -> None:
     with CaptureQueriesContext(connection) as asked:
@@ -294,7 +294,7 @@ def test_parsing_never_raises_and_never_asks_the_database(text: str) -> None:
 
 
 @pytest.mark.capability("NHI-05")
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     st.one_of(
         st.binary(min_size=20, max_size=200),

@@ -1,7 +1,7 @@
 """Pages of a log by (time, id), newest first: never a count, the same cost at any depth."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -49,6 +49,7 @@ def _read(text: str) -> tuple[datetime, UUID] | None:
     row = parse_uuid(id_text)
     try:
         moment = parse_datetime(moment_text)
-    except ValueError:
+        # In UTC here, since the database asks for that, and not every moment at the calendar's ends has it.
+        return (moment.astimezone(UTC), row) if moment and moment.tzinfo and row else None
+    except (ValueError, OverflowError):
         return None
-    return (moment, row) if moment and moment.tzinfo and row else None

@@ -6,6 +6,9 @@ from django.db import connection
 from django.utils.dateparse import parse_datetime
 from django.utils.timezone import is_naive, make_aware
 
+#: What can be asked for lies between these: far from the ends of the calendar, which not every zone can say.
+EARLIEST, LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
+
 
 def database_now() -> datetime:
     sqlite = connection.vendor == "sqlite"

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from common.clock import LATEST
 from common.errors import Invalid, NotFound
 from nhi import decisions, facts
 from nhi.actors import Actor
@@ -46,6 +47,8 @@ def explain(
     visible = Identity.objects.visible_to(actor).filter(pk__in={caller_id, target_id}).count()
     if visible < len({caller_id, target_id}):
         raise NotFound
+    if at is not None and at >= LATEST:
+        raise Invalid.field("at", f"Choose a time before the year {LATEST.year}.")
     loaded = facts.for_question(caller_id, target_id, at=at)
     if at is not None and at < loaded.facts.decided_at:
         raise Invalid.field("at", "Choose now or a time to come; what was decided before is in the record.")

@@ -9,11 +9,13 @@ from typing import Any
 from django.utils import timezone
 
 from common import canonical
+from common.clock import LATEST
 from common.errors import FieldError, Invalid
 from common.redaction import redact_text
 from nhi import schemas
 
 LONGEST_REASON = 500
+LONGEST_ACTION = 200
 SCHEMA_BYTES = 64 * 1024
 
 
@@ -48,6 +50,7 @@ class Problems:
 
     def future(self, field: str, value: datetime | None) -> None:
         self.unless(value is None or value > timezone.now(), field, "Choose a time in the future.")
+        self.unless(value is None or value < LATEST, field, f"Choose a time before the year {LATEST.year}.")
 
     def positive(self, field: str, value: int | None) -> None:
         self.unless(

@@ -8,6 +8,7 @@ from django.forms.renderers import TemplatesSetting
 from django.utils import timezone
 from django.utils.safestring import SafeString
 
+from common.clock import EARLIEST, LATEST
 from common.errors import GatehouseError
 
 ENDS = (
@@ -83,17 +84,34 @@ class JSONLinesField(forms.JSONField):
         return "" if value is None else super().prepare_value(value)
 
 
+class MomentField(forms.DateTimeField):
+    """A date and a time in the person's zone, kept away from the ends of the calendar."""
+
+    def __init__(self, **options: Any) -> None:
+        widget = forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M")
+        super().__init__(**{"widget": widget, **options})
+
+    def to_python(self, value: Any) -> datetime | None:
+        moment = super().to_python(value)
+        if moment is not None and not EARLIEST <= moment < LATEST:
+            raise forms.ValidationError(f"Choose a time between the years {EARLIEST.year} and {LATEST.year}.")
+        return moment
+
+    def prepare_value(self, value: Any) -> Any:
+        try:
+            return super().prepare_value(value)
+        except OverflowError:
+            # Stored at the end of the calendar, where this person's zone has no time for it.
+            return None
+
+
 class EndsForm(ConsoleForm):
     """When it ends: a preset, a date, or never."""
 
     aliases = {"expires_at": "ends"}
 
     ends = forms.ChoiceField(label="Ends", choices=ENDS, initial="30", widget=Chips)
-    ends_on = forms.DateTimeField(
-        label="Date",
-        required=False,
-        widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
-    )
+    ends_on = MomentField(label="Date", required=False)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

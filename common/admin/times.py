@@ -1,6 +1,6 @@
 """Moments in words: relative beside absolute, in the zone of who looks."""
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from zoneinfo import ZoneInfo, available_timezones
 
 from django.http import HttpRequest
@@ -12,7 +12,11 @@ ZONE_COOKIE = "zone"
 
 def relative(moment: datetime, now: datetime) -> str:
     """`6 min ago`, `in 6 d`, `now`."""
-    seconds = round((moment - now).total_seconds())
+    return _said(moment - now)
+
+
+def _said(span: timedelta) -> str:
+    seconds = round(span.total_seconds())
     if abs(seconds) < 5:
         return "now"
     unit, size = next((unit, size) for limit, unit, size in STEPS if abs(seconds) < limit)
@@ -22,24 +26,33 @@ def relative(moment: datetime, now: datetime) -> str:
 
 def absolute(moment: datetime, now: datetime) -> str:
     """`24 Nov 14:00`, with the year when it is another one."""
-    local, here = timezone.localtime(moment), timezone.localtime(now)
+    zone = timezone.get_current_timezone()
+    local, here = _in(zone, moment), _in(zone, now)
     year = f" {local.year}" if local.year != here.year else ""
     return f"{local.day} {local:%b}{year} {local:%H:%M}"
 
 
 def exact(moment: datetime) -> str:
     """`18 Nov 2026, 14:02:11.482 CET`: what logs show."""
-    local = timezone.localtime(moment)
+    local = _in(timezone.get_current_timezone(), moment)
     return f"{local.day} {local:%b %Y, %H:%M:%S}.{local.microsecond // 1000:03d} {local:%Z}"
 
 
 def stamp(moment: datetime) -> str:
     """For machines: UTC with a Z."""
-    return moment.astimezone(ZoneInfo("UTC")).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return _in(UTC, moment).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def lasts(span: timedelta) -> str:
-    return relative(timezone.now() + span, timezone.now()).removeprefix("in ")
+    return _said(span).removeprefix("in ")
+
+
+def _in(zone: tzinfo, moment: datetime) -> datetime:
+    """In this zone, or as it stands where the calendar ends before the zone can say it."""
+    try:
+        return moment.astimezone(zone)
+    except OverflowError:
+        return moment
 
 
 def zone_of(request: HttpRequest) -> ZoneInfo:

@@ -1,7 +1,7 @@
 """What the record can be narrowed by. A name stands for every id that went by it, so that the indexes are used."""
 
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -95,7 +95,9 @@ def _moment(value: str) -> datetime | None:
     """As the browser sends it: in the person's zone unless it names one."""
     try:
         found = parse_datetime(value)
-        return timezone.make_aware(found) if found and timezone.is_naive(found) else found
+        aware = timezone.make_aware(found) if found and timezone.is_naive(found) else found
+        # In UTC here, since the database asks for that, and not every moment at the calendar's ends has it.
+        return aware.astimezone(UTC) if aware else None
     except (ValueError, OverflowError):
         return None
 

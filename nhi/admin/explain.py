@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse
 
 from common.admin import badges, site_pages, times
 from common.admin.badges import Badge
-from common.admin.forms import ConsoleForm, JSONLinesField
+from common.admin.forms import ConsoleForm, JSONLinesField, MomentField
 from common.admin.pages import Control, link
 from common.errors import Invalid, NotAllowed, NotFound
 from nhi import explain
@@ -40,12 +40,7 @@ class AskForm(ConsoleForm):
 
     caller = names.NameField("caller", label="Caller")
     target = names.NameField("identity", label="May call", help_text="A tool, an agent or a service account.")
-    at = forms.DateTimeField(
-        label="At",
-        required=False,
-        help_text="Empty: now. Or a time to come.",
-        widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
-    )
+    at = MomentField(label="At", required=False, help_text="Empty: now. Or a time to come.")
     action = forms.CharField(
         label="Action",
         required=False,

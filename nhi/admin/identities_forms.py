@@ -6,7 +6,7 @@ from django import forms
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 
-from common.admin.forms import ConsoleForm, WordsField
+from common.admin.forms import ConsoleForm, MomentField, WordsField
 from common.admin.pages import Crumb, link
 from common.errors import Conflict, Invalid, NotAllowed
 from nhi import identities, rights
@@ -31,11 +31,10 @@ class DescriptionForm(ConsoleForm):
     team = forms.CharField(required=False, max_length=100)
     environment = forms.CharField(required=False, max_length=100, help_text="For example prod, staging, dev.")
     tags = WordsField(required=False, help_text="Words parted by commas.")
-    expires_at = forms.DateTimeField(
+    expires_at = MomentField(
         required=False,
         label="Ends",
         help_text="From then on it can neither call nor be called. Empty: it does not end by itself.",
-        widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
     )
     inactivity_days = forms.IntegerField(
         label="Unused after days", initial=90, min_value=1, max_value=3650, help_text="Reported as unused after this."

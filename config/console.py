@@ -5,7 +5,7 @@ from functools import wraps
 from typing import Any
 
 from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.utils import timezone
@@ -13,7 +13,7 @@ from unfold.sites import UnfoldAdminSite
 
 from common.admin import account, navigation, palette, site_pages, times
 from common.admin.pages import refused, render
-from common.errors import GatehouseError, NotAllowed, NotFound
+from common.errors import GatehouseError, Invalid, NotAllowed, NotFound
 
 View = Callable[..., Any]
 
@@ -61,6 +61,7 @@ def _framed(view: View) -> View:
     def framed(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         with timezone.override(times.zone_of(request)):
             try:
+                _refuse_nul(request.GET, request.POST)
                 response = _rendered(view(request, *args, **kwargs))
             except GatehouseError as error:
                 response = _rendered(refused(request, error))
@@ -71,6 +72,12 @@ def _framed(view: View) -> View:
         return response
 
     return framed
+
+
+def _refuse_nul(*sent: QueryDict) -> None:
+    """PostgreSQL stores none and cannot be asked for one: refused here once, for every filter, name and field."""
+    if any("\0" in value for part in sent for _, values in part.lists() for value in values):
+        raise Invalid("Leave out the NUL character.")
 
 
 def _rendered(response: HttpResponse) -> HttpResponse:

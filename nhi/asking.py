@@ -11,6 +11,7 @@ from common.errors import NotAllowed
 from nhi import decisions, facts, tokens
 from nhi.actors import Actor
 from nhi.decisions import Action, Decision
+from nhi.inputs import LONGEST_ACTION, Problems
 from nhi.record import events
 
 
@@ -26,6 +27,9 @@ def check(
     """May the bearer of `shown` call the target? What was never held and what does not exist get the same answer."""
     if shown is None or actor.is_person:
         raise OnlyIdentitiesAsk("Only an identity asks for itself; people ask why with decisions/explain.")
+    problems = Problems()
+    problems.line("action", action or "", most=LONGEST_ACTION)
+    problems.settle()
     loaded = facts.for_token(shown, context.current().source, target_id, audience=audience)
     decision = decisions.decide(loaded.caller, Action("call", parameters, action), loaded.target, loaded.facts)
     # The caller can read its own events: only what it held once is named there.

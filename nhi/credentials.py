@@ -165,10 +165,16 @@ def revoke_each(*, actor: Actor, credentials: Iterable[Credential], reason: str)
 def replace(*, actor: Actor, holder: Identity, days: int = DEFAULT_DAYS) -> Issued:
     """Issue one in place of all that are live, in one commit."""
     with transaction.atomic():
+        revoke_all(actor=actor, holder=holder, reason="Replaced")
+        return issue(actor=actor, holder=holder, days=days)
+
+
+def revoke_all(*, actor: Actor, holder: Identity | User, reason: str) -> None:
+    """End every live credential of the holder, in one commit."""
+    with transaction.atomic():
         _lock(holder)
         for live in _live_of(holder):
-            revoke(actor=actor, credential=live, reason="Replaced")
-        return issue(actor=actor, holder=holder, days=days)
+            revoke(actor=actor, credential=live, reason=reason)
 
 
 def _insert(holder: Identity | User, actor: Actor, expires_at: datetime, allowed: list[str]) -> Issued:

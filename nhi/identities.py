@@ -7,8 +7,8 @@ from typing import Any
 from django.contrib.auth.models import Group
 from django.db import IntegrityError, transaction
 
-from common.errors import Duplicate, FieldError, Invalid
-from nhi import lifecycle, rights
+from common.errors import Duplicate, FieldError, Invalid, NotAllowed
+from nhi import credentials, lifecycle, rights
 from nhi.actors import Actor
 from nhi.choices import Kind
 from nhi.inputs import SEGMENT, SLUG, TOOL_NAME, Problems
@@ -53,11 +53,12 @@ def change(*, actor: Actor, identity: Identity, **described: Any) -> Identity:
         current = (
             Identity.objects.select_for_update(of=("self",)).select_related("owner", "backup_owner").get(pk=identity.pk)
         )
-        before = facts(current)
+        before, ended = facts(current), current.expires_at
         _describe(current, described)
         if current.capability != before["capability"]:
             # Roles match it: whoever edits it moves the tool into other agents' reach.
             actor.require("nhi.change_identity", "change what roles match this tool by")
+        _require_for_others(actor, before, ended, current)
         _check(current, set(described))
         after = facts(current)
         changed = [name for name in before if before[name] != after[name]]
@@ -74,16 +75,23 @@ def change(*, actor: Actor, identity: Identity, **described: Any) -> Identity:
 
 
 def set_console_roles(*, actor: Actor, identity: Identity, roles: list[str]) -> None:
-    """Let a service account act in the console's API as a person with these roles would."""
+    """Let a service account act in the console's API as a person with these roles would.
+
+    Its credentials end: whoever made one for it as it was does not hold what it becomes.
+    """
     actor.require("nhi.change_user", "give console roles")
+    if "security-admin" in roles:
+        actor.require("nhi.superuser", "make a service account a security admin")
     if identity.kind != Kind.SERVICE_ACCOUNT:
         raise Invalid.field("identity", "Only service accounts may hold console roles.")
     groups = list(Group.objects.filter(name__in=roles))
     if len(groups) != len(set(roles)):
         raise Invalid.field("roles", "One of these console roles does not exist.")
     with transaction.atomic():
+        Identity.objects.select_for_update(of=("self",)).get(pk=identity.pk)
         before = sorted(identity.console_roles.values_list("name", flat=True))
         identity.console_roles.set(groups)
+        credentials.revoke_all(actor=actor, holder=identity, reason="Its console roles changed")
         events.write(
             "identity.console_roles_changed",
             actor=actor,
@@ -91,6 +99,18 @@ def set_console_roles(*, actor: Actor, identity: Identity, roles: list[str]) -> 
             before={"roles": before},
             after={"roles": sorted(roles)},
         )
+
+
+def _require_for_others(actor: Actor, before: dict[str, Any], ended: datetime | None, current: Identity) -> None:
+    """What an owner may not do to an identity although it is theirs to describe."""
+    if actor.may("nhi.change_identity"):
+        return
+    after, owners = facts(current), {before["owner"], before["backup_owner"]}
+    handed = any(before[side] != after[side] for side in ("owner", "backup_owner"))
+    if handed and actor.name not in owners:
+        raise NotAllowed(f"Only an owner of {current.name} or a security admin hands it over.")
+    if ended is not None and (current.expires_at is None or current.expires_at > ended):
+        raise NotAllowed(f"You may bring the end of {current.name} forward; a security admin moves it back.")
 
 
 def default_capability(tool_name: str) -> str:

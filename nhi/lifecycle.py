@@ -45,7 +45,8 @@ class Stopped:
 
 def begin(identity: Identity, *, active: bool, actor: Actor) -> None:
     """The first state of an identity that is not stored yet."""
-    identity.state, identity.state_by = (State.ACTIVE if active else State.INACTIVE), actor.name
+    identity.state = State.ACTIVE if active else State.INACTIVE
+    identity.state_by_id, identity.state_by = actor.id, actor.name
 
 
 def activate(*, actor: Actor, identity: Identity, reason: str) -> Identity:
@@ -82,6 +83,7 @@ def move(*, actor: Actor, identity: Identity, to: State, reason: str) -> Identit
     problems = Problems()
     problems.reason(reason)
     problems.settle()
+    _require_to_lift(actor, identity, to)
     old = State(identity.state)
     if to not in TRANSITIONS[old]:
         raise _illegal(identity, to)
@@ -98,6 +100,13 @@ def move(*, actor: Actor, identity: Identity, to: State, reason: str) -> Identit
             reason=reason,
         )
     return moved
+
+
+def _require_to_lift(actor: Actor, identity: Identity, to: State) -> None:
+    """An owner lifts the suspension that they set; one that a security admin set is a security admin's to lift."""
+    lifts = identity.state == State.SUSPENDED and to == State.ACTIVE
+    if lifts and identity.state_by_id != actor.id:
+        actor.require("nhi.move_identity", f"activate what {identity.state_by} suspended")
 
 
 def consequences(identity: Identity) -> dict[str, int]:
@@ -118,6 +127,7 @@ def _swap(identity: Identity, old: State, to: State, actor: Actor, reason: str) 
         state=to,
         state_since=Now(),
         state_reason=reason,
+        state_by_id=actor.id,
         state_by=actor.name,
         updated_at=Now(),
         **_access_after(to),

@@ -11,6 +11,7 @@ from django.contrib.auth.models import Group
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
+from django.db.models import F
 from django.db.models.functions import Now
 
 from common.errors import Conflict, Duplicate, FieldError, Invalid, NotAllowed
@@ -20,7 +21,14 @@ from nhi.inputs import Problems
 from nhi.models import Credential, User
 from nhi.record import events
 
+SECURITY_ADMIN = "security-admin"
 ALPHABET = string.ascii_letters + string.digits
+
+
+class NoPassword(Conflict):
+    """The person signs in through single sign-on."""
+
+    code = "no_password"
 
 
 class Unchanged(Conflict):
@@ -55,6 +63,7 @@ def create(
     _check_username(problems, username)
     _check_roles(problems, wanted)
     problems.settle()
+    _require_to_give(actor, set(wanted))
     user = User(username=username, email=email, is_superuser=superuser, is_staff=superuser or bool(wanted))
     password = new_password() if password == "" else password
     if password is not None:
@@ -84,6 +93,7 @@ def set_roles(*, actor: Actor, user: User, roles: Iterable[str], reason: str = "
     _require_over(actor, user)
     with transaction.atomic():
         before = sorted(user.groups.values_list("name", flat=True))
+        _require_to_give(actor, set(wanted) - set(before))
         user.groups.set(Group.objects.filter(name__in=wanted))
         user.is_staff = user.is_superuser or bool(wanted)
         user.save(update_fields=["is_staff"])
@@ -119,7 +129,9 @@ def change_own(*, actor: Actor, user: User, time_zone: str, single_key_shortcuts
 def change_password(*, actor: Actor, user: User, password: str) -> None:
     if actor.id != user.pk:
         actor.require("nhi.change_user", "change other people's passwords")
-        _require_over(actor, user)
+        _require_to_stand_in(actor, user)
+        if not user.has_usable_password():
+            raise NoPassword(f"{user.username} signs in elsewhere and has no password here.")
     check_password(password, user)
     with transaction.atomic():
         user.set_password(password)
@@ -131,7 +143,8 @@ def deactivate(*, actor: Actor, user: User, reason: str) -> User:
     """Ends sign-in, console sessions and personal tokens; what the person owns is theirs until handed over."""
     _require_change(actor, user, reason)
     with transaction.atomic():
-        if not User.objects.filter(pk=user.pk, is_active=True).update(is_active=False):
+        ends = {"is_active": False, "session_epoch": F("session_epoch") + 1}
+        if not User.objects.filter(pk=user.pk, is_active=True).update(**ends):
             raise Unchanged(f"{user.username} was deactivated before. Nothing was changed.")
         Credential.objects.live().filter(user=user).update(
             revoked_at=Now(), revoked_by_id=actor.id, revoked_by_name=actor.name, revoke_reason=reason
@@ -154,6 +167,7 @@ def reactivate(*, actor: Actor, user: User, reason: str) -> User:
 def reset_second_factor(*, actor: Actor, user: User, reason: str) -> int:
     """Remove someone's second factors and recovery codes, say when a phone is lost. Returns how many factors went."""
     _require_change(actor, user, reason)
+    _require_to_stand_in(actor, user)
     with transaction.atomic():
         held = list(Authenticator.objects.select_for_update().filter(user=user))
         factors = [row.type for row in held if row.type != Authenticator.Type.RECOVERY_CODES]
@@ -191,6 +205,19 @@ def _require_over(actor: Actor, user: User) -> None:
     """Only a superuser touches a superuser."""
     if user.is_superuser and not actor.is_superuser:
         actor.require("nhi.superuser", "change a superuser")
+
+
+def _require_to_give(actor: Actor, roles: set[str]) -> None:
+    """A security admin who makes another, or becomes one by a new password, would be two people in one."""
+    if SECURITY_ADMIN in roles and not actor.is_superuser:
+        actor.require("nhi.superuser", "make someone a security admin")
+
+
+def _require_to_stand_in(actor: Actor, user: User) -> None:
+    """Who sets a password or takes a second factor away could sign in as that person."""
+    _require_over(actor, user)
+    if not actor.is_superuser and user.groups.filter(name=SECURITY_ADMIN).exists():
+        actor.require("nhi.superuser", "do this to a security admin")
 
 
 def _check_username(problems: Problems, username: str) -> None:

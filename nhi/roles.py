@@ -13,7 +13,7 @@ from django.db.models.functions import Now
 from common.errors import Conflict, Duplicate, FieldError, NotAllowed
 from nhi import capabilities, grants
 from nhi.actors import Actor
-from nhi.choices import Kind, State
+from nhi.choices import ActorKind, Kind, State
 from nhi.inputs import SLUG, Problems
 from nhi.models import Identity, Role, RoleAssignment, RoleCapability, User
 from nhi.models.identities import IdentityQuerySet
@@ -49,6 +49,7 @@ def create(*, actor: Actor, name: str, patterns: Iterable[str] = (), description
     problems.line("description", description, most=1000)
     _check_patterns(problems, wanted)
     problems.settle()
+    _require_person(actor, wanted)
     role = Role(name=name, description=description, created_by_id=actor.id, created_by_name=actor.name)
     try:
         with transaction.atomic():
@@ -80,6 +81,7 @@ def change(*, actor: Actor, role: Role, patterns: Iterable[str] | None = None, d
             locked.description = description
             locked.save(update_fields=["description"])
         if wanted is not None and (had := _swap_patterns(locked, wanted, actor)) != sorted(wanted):
+            _require_person(actor, set(wanted) - set(had))
             before["capabilities"], after["capabilities"] = had, sorted(wanted)
         if after:
             events.write("role.changed", actor=actor, subject=locked, before=before, after=after)
@@ -94,7 +96,7 @@ def approve_capability(*, actor: Actor, capability: RoleCapability, reason: str)
     problems.settle()
     if not actor.is_person:
         raise NotAllowed("Only people approve wildcards.")
-    if is_own(actor, capability):
+    if actor.id == capability.added_by_id:
         raise OwnRequest("You added this wildcard, so someone else must approve it.")
     with transaction.atomic():
         waiting = RoleCapability.objects.current().filter(pk=capability.pk, approved_at=None)
@@ -166,11 +168,7 @@ def approvers(capability: RoleCapability) -> QuerySet[User]:
         Q(is_superuser=True) | _holding(named.filter(codename="change_role"))
     )
     able = able.filter(Q(is_superuser=True) | ~_holding(named.filter(codename="read_only"))).order_by("username")
-    asked = capability.added_by_id
-    if asked is None:
-        return able
-    # A service account asks with the hand of its owners.
-    return able.exclude(pk=asked).exclude(owned_identities=asked).exclude(backed_identities=asked)
+    return able.exclude(pk__in=[capability.added_by_id]) if capability.added_by_id else able
 
 
 def _holding(rights: QuerySet[Permission]) -> Q:
@@ -179,12 +177,10 @@ def _holding(rights: QuerySet[Permission]) -> Q:
     return Q(pk__in=held.values("pk"))
 
 
-def is_own(actor: Actor, capability: RoleCapability) -> bool:
-    """Added by this person, or by a service account in their hand."""
-    if actor.id == capability.added_by_id:
-        return True
-    hands = Q(owner_id=actor.id) | Q(backup_owner_id=actor.id)
-    return Identity.objects.filter(hands, pk__in=[capability.added_by_id]).exists()
+def _require_person(actor: Actor, added: Iterable[str]) -> None:
+    """Only a person asks for everything: behind a service account the one who asks could approve."""
+    if capabilities.EVERYTHING in added and actor.kind == ActorKind.IDENTITY:
+        raise NotAllowed("Only people add *.* to a role.")
 
 
 def _swap_patterns(role: Role, wanted: list[str], actor: Actor) -> list[str]:

@@ -161,7 +161,7 @@ class Approve(Changing):
 
     def check(self) -> None:
         super().check()
-        if roles.is_own(self.actor, self.capability):
+        if self.actor.id == self.capability.added_by_id:
             raise roles.OwnRequest(own_request(self.capability))
 
     @cached_property

@@ -116,7 +116,7 @@ class RolePage(OfRole, ActingPage):
 
     def _own_request(self) -> str:
         """Said to who asked: that it is not theirs to approve, and whose it is."""
-        if self.waiting is None or not self._may("change_role") or not roles.is_own(self.actor, self.waiting):
+        if self.waiting is None or not self._may("change_role") or self.actor.id != self.waiting.added_by_id:
             return ""
         return own_request(self.waiting)
 

@@ -95,6 +95,7 @@ class Identity(Kept):
     state = models.CharField(max_length=16, choices=State, default=State.INACTIVE, editable=False)
     state_since = models.DateTimeField(default=timezone.now, editable=False)
     state_reason = models.CharField(max_length=500, blank=True, editable=False)
+    state_by_id = models.UUIDField(null=True, editable=False)
     state_by = models.CharField(max_length=192, blank=True, editable=False)
     #: Raised whenever access ends, so that a call reserved under an older epoch is refused.
     access_epoch = models.PositiveBigIntegerField(default=0, editable=False)

@@ -1,11 +1,12 @@
 """The one writer of audit events."""
 
+import hashlib
 from typing import Any
 from uuid import UUID
 
 from django.db import DatabaseError, models
 
-from common import context
+from common import canonical, context
 from common.errors import RecordUnavailable
 from common.redaction import redact, redact_text
 from nhi.actors import Actor
@@ -15,6 +16,9 @@ from nhi.record.catalogue import EVENTS
 
 #: Control characters, and halves of surrogate pairs, which no database stores.
 MARKS = {mark: f"\\u{mark:04x}" for mark in (*range(32), *range(127, 160), *range(0xD800, 0xE000))}
+
+#: A grant's limits with the largest schema fit.
+LARGEST = 96 * 1024
 
 
 def write(
@@ -44,9 +48,9 @@ def write(
         subject_name=_line(str(subject) if subject else subject_name, 400),
         holder_id=holder_id,
         target_id=target_id,
-        before=redact(before) if before else None,
-        after=redact(after) if after else None,
-        details=redact(details or {}),
+        before=_bounded(redact(before)) if before else None,
+        after=_bounded(redact(after)) if after else None,
+        details=_bounded(redact(details or {})),
         reason=_line(reason, 500),
         request_id=now.request_id,
         source=now.source,
@@ -57,6 +61,14 @@ def write(
     except DatabaseError as error:
         raise RecordUnavailable from error
     return row
+
+
+def _bounded(value: dict[str, Any]) -> dict[str, Any]:
+    """A row stays for ever, so nobody fills it: past the cap, what was said is kept as a size and a hash."""
+    text = canonical.encode(value)
+    if len(text) <= LARGEST:
+        return value
+    return {"omitted_bytes": len(text), "sha256": hashlib.sha256(text).hexdigest()}
 
 
 def _line(text: str, cap: int) -> str:

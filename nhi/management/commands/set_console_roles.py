@@ -1,0 +1,21 @@
+"""`manage.py set_console_roles service_account/NAME --role ROLE`: the API as people with that role have it."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from common.commands import GatehouseCommand
+from nhi import command_line, identities, rights
+from nhi.actors import SYSTEM
+
+
+class Command(GatehouseCommand):
+    help = "Set the console roles of a service account; none takes them away. Its live credentials are revoked."
+
+    def add_own_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("identity", metavar="KIND/NAME")
+        parser.add_argument("--role", action="append", choices=sorted(rights.ROLES), default=[])
+
+    def run(self, **options: Any) -> dict[str, Any]:
+        identity = command_line.identity(options["identity"])
+        identities.set_console_roles(actor=SYSTEM, identity=identity, roles=options["role"])
+        return {"id": identity.pk, "console_roles": sorted(options["role"])}

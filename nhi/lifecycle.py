@@ -1,6 +1,7 @@
 """The one place that moves an identity from state to state, and the kill switch."""
 
 import logging
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextvars import copy_context
 from dataclasses import dataclass, field
@@ -111,9 +112,14 @@ def _require_to_lift(actor: Actor, identity: Identity, to: State) -> None:
 
 def consequences(identity: Identity) -> dict[str, int]:
     """What a stop would end now, for the dialog that says so before it happens."""
+    return consequences_of([identity])
+
+
+def consequences_of(identities: Sequence[Identity]) -> dict[str, int]:
+    """The same for a stop of several, all together."""
     counts = dict.fromkeys(STOPPABLE, 0)
-    counts["tokens"] = Credential.objects.live().filter(identity=identity).count()
-    return counts | {step.name: step.count(identity) for step in registry.stop_steps.values()}
+    counts["tokens"] = Credential.objects.live().filter(identity__in=identities).count()
+    return counts | {step.name: sum(map(step.count, identities)) for step in registry.stop_steps.values()}
 
 
 def finish_stops() -> int:

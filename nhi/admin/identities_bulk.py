@@ -10,10 +10,10 @@ from django.utils.functional import cached_property
 from common.admin.dialogs import Effect, counted
 from common.admin.forms import ConsoleForm, WordsField
 from common.admin.pages import link, render
-from common.errors import GatehouseError, NotAllowed
+from common.errors import NotAllowed
 from common.ids import parse_uuid
 from nhi import identities, lifecycle
-from nhi.access import ItemResult
+from nhi.access import ItemResult, attempt
 from nhi.admin.base import ActingDialog
 from nhi.admin.fields import PersonField
 from nhi.admin.identities_moves import STOPS, StopForm
@@ -79,12 +79,15 @@ class Bulk(ActingDialog):
             "skipped": self.skipped,
         }
 
-    def each(self, form: ConsoleForm) -> Callable[[Identity], Any]:
+    def each(self, form: ConsoleForm) -> Callable[[Identity], Identity]:
         raise NotImplementedError
 
     def act(self, form: ConsoleForm) -> HttpResponse:
         verb = self.each(form)
-        results = [_attempt(one, verb) for one in self.fitting]
+        results = [
+            attempt(one.kind, one.name, one.pk, lambda one=one: verb(one), done="done")
+            for one in self.fitting
+        ]  # fmt: skip
         done = sum(item.result == "done" for item in results)
         skipped = [
             ItemResult("skipped", one.kind, one.name, one.pk, message=why)
@@ -105,16 +108,13 @@ class Suspend(Bulk):
         return "" if one.state == State.ACTIVE else f"is {State(one.state).label.lower()}"
 
     def effects(self) -> list[Effect]:
-        totals: dict[str, int] = {}
-        for one in self.fitting:
-            for name, count in lifecycle.consequences(one).items():
-                totals[name] = totals.get(name, 0) + count
+        totals = lifecycle.consequences_of(self.fitting)
         number = counted("identities", len(self.fitting), "Suspends {} identity", "Suspends {} identities")
         return [number, *(counted(name, count, *STOPS[name]) for name, count in totals.items() if name in STOPS)]
 
-    def each(self, form: ConsoleForm) -> Callable[[Identity], Any]:
+    def each(self, form: ConsoleForm) -> Callable[[Identity], Identity]:
         reason = form.cleaned_data["reason"]
-        return lambda one: lifecycle.suspend(actor=self.actor, identity=one, reason=reason)
+        return lambda one: lifecycle.suspend(actor=self.actor, identity=one, reason=reason).identity
 
 
 class OwnerForm(ConsoleForm):
@@ -131,7 +131,7 @@ class ReassignOwner(Bulk):
     def misfit(self, one: Identity) -> str:
         return "is archived" if one.state == State.ARCHIVED else ""
 
-    def each(self, form: ConsoleForm) -> Callable[[Identity], Any]:
+    def each(self, form: ConsoleForm) -> Callable[[Identity], Identity]:
         return lambda one: identities.change(actor=self.actor, identity=one, owner=form.cleaned_data["owner"])
 
 
@@ -144,21 +144,13 @@ class Tag(Bulk):
     verb = "Tag"
     form_class = TagForm
 
-    def each(self, form: ConsoleForm) -> Callable[[Identity], Any]:
+    def each(self, form: ConsoleForm) -> Callable[[Identity], Identity]:
         return lambda one: identities.change(actor=self.actor, identity=one, tags=_tags(one, form))
 
 
 def _tags(one: Identity, form: ConsoleForm) -> list[str]:
     gone = set(form.cleaned_data["without"])
     return [tag for tag in dict.fromkeys([*one.tags, *form.cleaned_data["tags"]]) if tag not in gone]
-
-
-def _attempt(one: Identity, verb: Callable[[Identity], Any]) -> ItemResult:
-    try:
-        verb(one)
-    except GatehouseError as error:
-        return ItemResult("refused", one.kind, one.name, one.pk, error_code=error.code, message=error.message)
-    return ItemResult("done", one.kind, one.name, one.pk)
 
 
 URLS = [

@@ -1,10 +1,13 @@
 """Ends are moments of the database, whatever zone the reader has chosen."""
 
+from datetime import timedelta
+
 import pytest
 from django.utils import timezone
 
 from common import clock
 from nhi import decisions, effective, facts
+from nhi.choices import GrantState
 from nhi.decisions import Action
 from nhi.models import ToolPermission
 from tests.nhi import cast
@@ -41,3 +44,32 @@ def test_the_end_itself_is_past() -> None:
     for at, reason in ((grant.expires_at, "grant_expired"), (cast.future(hours=23), "granted")):
         loaded = facts.for_question(bot.pk, reader.pk, at=at)
         assert decisions.decide(loaded.caller, Action("call"), loaded.target, loaded.facts).reason == reason
+
+
+def test_rows_are_in_one_state_and_python_and_database_name_the_same() -> None:
+    """Whole seconds, equal moments and fractions: SQLite compares times as text."""
+    now = clock.database_now()
+    whole = now.replace(microsecond=0)
+    moments = [None, *(at + timedelta(hours=hours) for at in (now, whole) for hours in (-2, -1, 2))]
+    bot = cast.agent()
+    ends = [(expires, revoked) for expires in moments for revoked in moments if revoked is None or revoked < now]
+    rows = []
+    for number, (expires, revoked) in enumerate(ends):
+        tool = cast.tool(f"s__t{number}")
+        rows.append(
+            ToolPermission(
+                agent=bot, tool=tool, reason="x", granted_by_name="x", expires_at=expires, revoked_at=revoked,
+                created_at=now - timedelta(days=1),
+            )
+        )  # fmt: skip
+    ToolPermission.objects.bulk_create(rows)
+    named = {
+        state: set(ToolPermission.objects.in_state(state).values_list("pk", flat=True)) for state in GrantState.values
+    }
+    assert sum(map(len, named.values())) == len(rows)
+    for row in ToolPermission.objects.all():
+        assert row.pk in named[row.state_at(clock.database_now())], (row.expires_at, row.revoked_at)
+        loaded = facts.for_question(bot.pk, row.tool_id)
+        (match,) = loaded.facts.matches
+        said = "live" if match.live else "revoked" if match.revoked else "expired"
+        assert said == row.state_at(loaded.facts.decided_at), (row.expires_at, row.revoked_at)

@@ -12,9 +12,8 @@ from django.urls import reverse
 
 from common.errors import GatehouseError, RecordUnavailable
 from nhi import actors, factors, sessions, sign_in
-from nhi.actors import Actor
 from nhi.models import User
-from nhi.record import events
+from nhi.record import opened
 from nhi.views import errors
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
@@ -76,7 +75,7 @@ def auditors_only_read(get_response: GetResponse) -> GetResponse:
         response = get_response(request)
         try:
             if _is_page(request, response):
-                _opened(request, response, actor)
+                opened.write(request, actor=actor, title=_title(request, response))
         except RecordUnavailable as error:
             return errors.of(request, error)
         return response
@@ -105,16 +104,6 @@ def _end(request: HttpRequest, why: str) -> None:
     if isinstance(person, User):
         with suppress(RecordUnavailable):
             sign_in.signed_out(user=person, why=why)
-
-
-def _opened(request: HttpRequest, response: HttpResponse, actor: Actor) -> None:
-    events.write(
-        "page.opened",
-        actor=actor,
-        subject_kind="page",
-        subject_name=f"{_title(request, response)} ({request.path})",
-        details={"path": request.path, "query": request.META.get("QUERY_STRING", "")[:2000]},
-    )
 
 
 def _only_looks(request: HttpRequest) -> bool:

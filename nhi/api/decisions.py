@@ -11,6 +11,9 @@ from nhi.explain import Explanation
 
 
 class Check(ApiView):
+    #: Its verb writes what was asked.
+    opens = False
+
     @operation(takes=Wish, gives=DecisionShape, reads=True)
     def post(self, given: dict[str, Any]) -> Decision:
         """Ask whether the caller may call a target

@@ -13,6 +13,9 @@ from nhi.models import RoleAssignment, User
 
 
 class Me(ApiView):
+    #: Nothing is seen but oneself, and clients poll it.
+    opens = False
+
     @operation(gives=MeShape)
     def get(self) -> dict[str, Any]:
         """Say who calls

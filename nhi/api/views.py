@@ -1,16 +1,18 @@
 """What every path does before its verb: who calls, whether they only read, what the path names."""
 
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 from uuid import UUID
 
 from django.db.models import Model, QuerySet
 from rest_framework.request import Request
+from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from common.api.operations import Operation, of_handler
-from common.errors import Invalid, NotAllowed, NotFound
+from common.errors import Invalid, NotAllowed, NotFound, RecordUnavailable
 from nhi.actors import Actor
 from nhi.api.authentication import Caller
+from nhi.record import opened
 
 M = TypeVar("M", bound=Model)
 SAFE = frozenset({"GET", "HEAD"})
@@ -20,6 +22,8 @@ class ApiView(APIView):
     """The order is a contract: 401, then 403 for who only reads, then 404, then rights, and only then the body."""
 
     http_method_names = ["get", "head", "post", "patch", "put", "delete"]
+    #: Whether an auditor's look at it is on record.
+    opens: ClassVar[bool] = True
 
     @property
     def caller(self) -> Caller:
@@ -35,6 +39,9 @@ class ApiView(APIView):
         super().initial(request, *args, **kwargs)
         self._refuse_reader(request)
         self.find(**kwargs)
+
+    def finalize_response(self, request: Request, response: Response, *args: Any, **kwargs: Any) -> Response:
+        return super().finalize_response(request, self._on_record(request, response), *args, **kwargs)
 
     def find(self, **path: UUID) -> None:
         """Load what the path names. Views with an id in their path say how; whoever may not see it gets a 404."""
@@ -56,10 +63,24 @@ class ApiView(APIView):
         if operation.needs:
             self.actor.require(operation.needs, operation.summary[:1].lower() + operation.summary[1:])
 
+    def _on_record(self, request: Request, response: Response) -> Response:
+        """An auditor is given nothing that is not on record; what they may send at all is a question."""
+        declared = self._declared(request)
+        if response.status_code >= 400 or declared is None or not (self.opens and self.actor.only_reads):
+            return response
+        try:
+            opened.write(request, actor=self.actor, title=declared.summary)
+        except RecordUnavailable as error:
+            return self.handle_exception(error)
+        return response
+
+    def _declared(self, request: Request) -> Operation | None:
+        return of_handler(getattr(self, (request.method or "").lower(), None))
+
     def _refuse_reader(self, request: Request) -> None:
         if request.method in SAFE or not self.actor.only_reads:
             return
-        declared = of_handler(getattr(self, (request.method or "").lower(), None))
+        declared = self._declared(request)
         if declared is None or not declared.reads:
             raise NotAllowed("An auditor reads everything and changes nothing.", details={"reason": "only_reads"})
 

@@ -1,9 +1,15 @@
 """An auditor reads everything, changes nothing, and leaves a trace of each page they open."""
 
+from collections.abc import Callable
+
 import pytest
 from django.db import DatabaseError
+from django.test import Client
 
+from nhi import credentials, identities
+from nhi.actors import SYSTEM
 from nhi.models import AuditEvent
+from tests.nhi import cast
 from tests.people.conftest import PASSWORD, Make, Somebody
 
 pytestmark = pytest.mark.capability("AUD-01", "CON-01")
@@ -41,10 +47,75 @@ def test_what_nobody_opened_is_not_recorded(ada: Somebody) -> None:
     assert not opened()
 
 
+def by_session(ada: Somebody) -> Client:
+    return ada.client
+
+
+def by_own_token(ada: Somebody) -> Client:
+    # Issued for them: an auditor changes nothing, so none of theirs is issued by themselves.
+    return bearer(credentials.issue(actor=SYSTEM, holder=ada.user).token)
+
+
+def by_service_account(_ada: Somebody) -> Client:
+    account = cast.service("ada-evidence")
+    identities.set_console_roles(actor=SYSTEM, identity=account, roles=["auditor"])
+    return bearer(credentials.issue(actor=SYSTEM, holder=account).token)
+
+
+def bearer(token: str) -> Client:
+    return Client(headers={"Authorization": f"Bearer {token}"})
+
+
+WAYS = pytest.mark.parametrize("way", [by_session, by_own_token, by_service_account])
+
+
+@WAYS
+def test_each_answer_over_rest_is_on_record(ada: Somebody, way: Callable[[Somebody], Client]) -> None:
+    client = way(ada)
+    assert client.get("/api/nhi/identities?kind=agent").status_code == 200
+    event = AuditEvent.objects.get(event="page.opened")
+    assert (event.actor_name.partition("-")[0], event.subject_kind) == ("ada", "page")
+    assert event.subject_name == "List identities (/api/nhi/identities)"
+    assert event.details == {"path": "/api/nhi/identities", "query": "kind=agent"}
+    assert client.head("/api/nhi/people").status_code == 200
+    assert opened()[1:] == ["List people (/api/nhi/people)"]
+
+
+def test_an_explanation_over_rest_is_on_record(ada: Somebody) -> None:
+    bot, read = cast.agent("bot"), cast.tool("github__read")
+    body = {"caller_id": str(bot.pk), "target_id": str(read.pk)}
+    answer = by_own_token(ada).post("/api/nhi/decisions/explain", body, content_type="application/json")
+    assert answer.status_code == 200, answer.content
+    assert [name.rpartition(" ")[2] for name in opened()] == ["(/api/nhi/decisions/explain)"]
+
+
+def test_what_was_not_shown_over_rest_is_not_recorded(ada: Somebody) -> None:
+    for path in (f"identities/{ada.user.pk}", "nothing-here", "identities?limit=x"):
+        assert ada.client.get(f"/api/nhi/{path}").status_code in (400, 404)
+    assert ada.client.get("/api/schema/").status_code == 200
+    assert not opened()
+
+
+@WAYS
+def test_nothing_is_shown_over_rest_that_cannot_be_recorded(
+    ada: Somebody, monkeypatch: pytest.MonkeyPatch, way: Callable[[Somebody], Client]
+) -> None:
+    client = way(ada)
+
+    def broken(*_: object, **__: object) -> None:
+        raise DatabaseError
+
+    monkeypatch.setattr(AuditEvent, "save", broken)
+    answer = client.get("/api/nhi/people")
+    assert answer.status_code == 503
+    assert answer.json()["details"]["reason"] == "record_unavailable"
+
+
 def test_others_leave_none(make: Make) -> None:
     mara = make("mara")
     mara.sign_in()
     mara.client.get("/admin/sign-in/")
+    assert mara.client.get("/api/nhi/people").status_code == 200
     assert not opened()
 
 

@@ -15,7 +15,7 @@ from common.ids import parse_uuid
 from nhi import identities, lifecycle
 from nhi.access import ItemResult, attempt
 from nhi.admin.base import ActingDialog
-from nhi.admin.fields import PersonField
+from nhi.admin.fields import PersonField, among_people
 from nhi.admin.identities_moves import STOPS, StopForm
 from nhi.choices import State
 from nhi.models import Identity
@@ -127,6 +127,9 @@ class ReassignOwner(Bulk):
     verb = "Reassign"
     form_class = OwnerForm
     lead = "The new owner handles their lifecycle and their credentials from now on."
+
+    def form(self, data: Any = None) -> ConsoleForm:
+        return among_people(super().form(data), self.actor)
 
     def misfit(self, one: Identity) -> str:
         return "is archived" if one.state == State.ARCHIVED else ""

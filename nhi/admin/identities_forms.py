@@ -11,7 +11,7 @@ from common.admin.pages import Crumb, link
 from common.errors import Conflict, Invalid, NotAllowed
 from nhi import identities, rights
 from nhi.admin.base import ActingPage
-from nhi.admin.fields import PersonField
+from nhi.admin.fields import PersonField, among_people
 from nhi.admin.identities_hub import OfIdentity
 from nhi.choices import Kind
 from nhi.models import Identity, User
@@ -104,7 +104,7 @@ class Add(ActingPage):
         return self.page(form=form)
 
     def post(self, request: HttpRequest, **_kwargs: Any) -> HttpResponse:
-        form = AddForm(request.POST)
+        form = among_people(AddForm(request.POST), self.actor)
         if form.is_valid():
             made = self._create(form, activate=request.POST.get("do") != "inactive")
             if made is not None:
@@ -170,7 +170,7 @@ class Edit(OfIdentity, ActingPage):
     def _fitting(self, form: EditForm) -> EditForm:
         if self.identity.kind != Kind.TOOL:
             del form.fields["capability"]
-        return form
+        return among_people(form, self.actor, self.identity.owner, self.identity.backup_owner)
 
     def _changed(self, form: EditForm) -> dict[str, Any]:
         """Only what was altered: an end that has passed may stay as it is."""

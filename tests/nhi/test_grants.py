@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from common.errors import Conflict, Duplicate, Invalid, NotAllowed
-from nhi import decisions, facts, grants, lifecycle, people
+from nhi import decisions, facts, grants, lifecycle, people, schemas
 from nhi.actors import SYSTEM
 from nhi.decisions import Action, Decision
 from nhi.models import AuditEvent, Identity, NhiPermission, ToolPermission, UserPermission
@@ -168,6 +168,55 @@ def test_a_schema_that_unfolds_without_end_is_invalid(schema: Any) -> None:
     with pytest.raises(Invalid) as refused:
         cast.tool_grant(cast.agent(), cast.tool(), allowed_parameters=schema)
     assert fields(refused) == {"allowed_parameters"}
+
+
+def doubling(place: str, levels: int = 25) -> dict[str, Any]:
+    """A few lines that unfold to millions, their references written from the root."""
+    steps = {f"a{n}": {"allOf": [{"$ref": f"#{place}/$defs/a{n + 1}"}] * 2} for n in range(levels)}
+    return {"$defs": {**steps, f"a{levels}": {}}, "$ref": f"#{place}/$defs/a0"}
+
+
+@pytest.mark.parametrize("name", ["default", "const", "enum", "examples"])
+@pytest.mark.parametrize("of_names", ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas"])
+def test_a_property_named_like_a_keyword_for_data_hides_nothing(of_names: str, name: str) -> None:
+    said = schemas.problem({of_names: {name: doubling(f"/{of_names}/{name}", levels=15)}})
+    assert said.startswith("The schema unfolds to more than"), said
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"default": doubling("/default"), "$ref": "#/default"},
+        {"not": {"$id": "urn:a", **doubling("")}},
+        {"enum": [{"$id": "urn:a", "x": doubling("/x")}], "$ref": "#/enum/0/x"},
+        {"not": {"$anchor": "here"}},
+        {"not": {"$schema": "http://json-schema.org/draft-04/schema#", "id": "urn:a"}},
+        {"$dynamicRef": "#/$defs/a", "$defs": {"a": {}}},
+    ],
+    ids=["data that is referred to", "id", "id on the way", "anchor", "another draft", "dynamic"],
+)
+def test_a_schema_whose_cost_cannot_be_counted_is_refused(schema: dict[str, Any]) -> None:
+    assert schemas.problem(schema)
+
+
+def test_what_gives_references_another_meaning_is_named() -> None:
+    assert "$id is not followed below the root" in schemas.problem({"not": {"$id": "urn:a"}})
+
+
+def test_a_long_chain_of_references_is_refused() -> None:
+    chain = {f"a{n}": {"$ref": f"#/$defs/a{n + 1}"} for n in range(1000)}
+    assert "lead on" in schemas.problem({"$defs": {**chain, "a1000": {}}, "$ref": "#/$defs/a0"})
+
+
+def test_properties_may_be_named_like_keywords() -> None:
+    names = ("default", "const", "enum", "examples", "$id", "id", "$anchor", "$ref")
+    schema = {
+        "$id": "urn:root",
+        "properties": {name: {"type": "string"} for name in names},
+        "default": {"$id": "urn:b"},
+    }
+    assert schemas.problem(schema) == ""
+    assert schemas.violations(schema, {"const": 1, "$id": "x"})[0][0] == "$.const"
 
 
 def test_references_within_a_schema_are_followed() -> None:

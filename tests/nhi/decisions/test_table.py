@@ -4,6 +4,8 @@ from collections import Counter
 
 import pytest
 
+from nhi import decisions, explain
+from nhi.actors import SYSTEM
 from nhi.reasons import REASONS
 from tests.nhi.decisions import oracle, stage, table
 
@@ -21,6 +23,26 @@ def test_every_case_is_decided_as_the_table_says() -> None:
         if (found := stage.answer(each.decide())) != each.case.expected
     ]
     assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.django_db
+def test_explain_says_the_same_and_shows_every_check() -> None:
+    """What it is asked for a caller with a live credential; whether a broken limit denies is not its to show."""
+    plain = [case for case in CASES if (case.credential, case.token, case.verb) == ("live", "", "call") and case.called]
+    for each in stage.stage(plain):
+        case = each.case
+        told = explain.explain(
+            actor=SYSTEM, caller_id=each.caller_id, target_id=each.target_id, parameters=case.arguments,
+            action=case.action or None,
+        )  # fmt: skip
+        assert (told.decision.verdict, told.decision.reason) == (case.verdict, case.reason), case.case
+        if case.reason == "decision_failed":
+            continue
+        assert [check.name for check in told.checks] == [name for name, _ in decisions.CHECKS]
+        failed = [check for check in told.checks if check.outcome == "fail"]
+        assert bool(failed) == bool(told.would_pass) == (case.verdict == "deny"), case.case
+        assert all(check.message for check in told.checks)
+        assert not [sentence for sentence in told.would_pass if "{" in sentence]
 
 
 def test_the_oracle_agrees_with_the_table() -> None:

@@ -12,9 +12,13 @@ from common import canonical
 DEEPEST = 32
 #: Parts of a schema with every reference put in its place: what one value costs at most.
 MOST_PARTS = 2000
-REFERENCES = ("$ref", "$dynamicRef")
-#: Keywords whose values are data, not schemas.
+#: Keywords whose values are data, not schemas. A property may have such a name, and its value is a schema.
 DATA = frozenset({"const", "enum", "default", "examples"})
+#: Keywords whose values hold schemas by names that are not keywords.
+MAPS = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"})
+#: What would give `#/…` another meaning below it than at the root, or lead on where the value decides.
+MOVING = frozenset({"$id", "id", "$schema", "$anchor", "$dynamicAnchor", "$recursiveAnchor"})
+DYNAMIC = frozenset({"$dynamicRef", "$recursiveRef"})
 # The linear-time engine: no pattern of a stranger can make it backtrack.
 PATTERNS = jsonschema_rs.RegexOptions(size_limit=1_000_000)
 
@@ -51,20 +55,33 @@ class _Parts:
         self._root, self._counted = root, dict[str, int]()
 
     def of(self, part: Any, within: frozenset[str] = frozenset()) -> int:
+        """Of a schema, or of a list of them."""
         if isinstance(part, list):
             return sum(self.of(item, within) for item in part)
         if not isinstance(part, dict):
             return 0
-        below = sum(self.of(value, within) for name, value in part.items() if name not in DATA)
-        return (
-            1 + below + sum(self._behind(part[name], within) for name in REFERENCES if isinstance(part.get(name), str))
-        )
+        self._refuse_moving(part)
+        below = sum(self._under(name, value, within) for name, value in part.items() if name not in DATA)
+        reference = part.get("$ref")
+        return 1 + below + (self._behind(reference, within) if isinstance(reference, str) else 0)
+
+    def _under(self, name: str, value: Any, within: frozenset[str]) -> int:
+        if name in MAPS and isinstance(value, dict):
+            return sum(self.of(schema, within) for schema in value.values())
+        return self.of(value, within)
+
+    def _refuse_moving(self, part: dict[str, Any]) -> None:
+        refused = DYNAMIC if part is self._root else DYNAMIC | MOVING
+        if found := sorted(name for name in refused if isinstance(part.get(name), str | bool)):
+            raise ValueError(f"{found[0]} is not followed below the root; write references as #/$defs/name")
 
     def _behind(self, reference: str, within: frozenset[str]) -> int:
         if reference in within or reference == "#":
             raise ValueError("a reference in a circle is not followed")
         if not reference.startswith("#/"):
             raise ValueError("references are written as #/$defs/name")
+        if len(within) >= DEEPEST:
+            raise ValueError(f"references lead on to more than {DEEPEST} others")
         if reference not in self._counted:
             self._counted[reference] = self.of(self._find(reference), within | {reference})
         return self._counted[reference]
@@ -74,6 +91,8 @@ class _Parts:
         for step in reference[2:].split("/"):
             name = unquote(step).replace("~1", "/").replace("~0", "~")
             found = found[int(name)] if isinstance(found, list) else found[name]
+            if isinstance(found, dict):
+                self._refuse_moving(found)
         return found
 
 

@@ -41,7 +41,7 @@ navigation.add(
     Item(
         "Access",
         "Grants",
-        "vpn_key",
+        "handshake",
         "nhi_toolpermission_changelist",
         _who("nhi.view_toolpermission"),
         key="a",
@@ -80,7 +80,7 @@ counts.add(
         counts.access_ending,
         "{} grant ends within 7 days",
         "{} grants end within 7 days",
-        "vpn_key",
+        "handshake",
         "nhi_toolpermission_changelist",
         "ends=7",
     ),

@@ -17,7 +17,7 @@ from common.admin.forms import Chips, ConsoleForm, ReasonField, WordsField
 from common.admin.pages import Control, render
 from common.errors import Invalid, NotAllowed, NotFound
 from nhi import credentials, people, sessions
-from nhi.admin.base import ActingDialog, ActingPage
+from nhi.admin.base import ActingDialog, ActingPage, FreshlyProven
 from nhi.models import Credential, User
 
 LIVES = (("30", "30 days"), ("90", "90 days"), ("180", "180 days"), ("366", "A year"))
@@ -77,7 +77,7 @@ class Tokens(Own, ActingPage):
         return {"title": self.title, "tokens": own, "handles": handles, "controls": [issue] if handles else []}
 
 
-class Issue(Own, ActingDialog):
+class Issue(Own, FreshlyProven):
     form_class = IssueForm
     title = "Issue a personal token"
     lead = "It can do what you can do, over REST. Nothing about it is narrower than you are."

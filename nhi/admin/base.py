@@ -3,12 +3,13 @@
 from typing import Any, ClassVar
 
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 
 from common.admin.base import ListAdmin
-from common.admin.dialogs import Dialog
+from common.admin.dialogs import Dialog, go
 from common.admin.lists import Bulk, Listing
 from common.admin.pages import Page, link
+from nhi import sessions
 from nhi.actors import Actor
 from nhi.admin.acting import actor_of
 from nhi.models import SavedView
@@ -89,3 +90,17 @@ class ActingPage(Acting, Page):
 
 class ActingDialog(Acting, Dialog):
     """A dialog whose verb needs an actor."""
+
+
+class FreshlyProven(ActingDialog):
+    """What would outlive a session that somebody else has taken over. An old proof leads to a new one and back here."""
+
+    def get(self, request: HttpRequest, **kwargs: Any) -> HttpResponse:
+        return self._unproven() or super().get(request, **kwargs)
+
+    def post(self, request: HttpRequest, **kwargs: Any) -> HttpResponse:
+        return self._unproven() or super().post(request, **kwargs)
+
+    def _unproven(self) -> HttpResponse | None:
+        way = sessions.way_to_prove(self.request, back=self.request.get_full_path())
+        return go(self.request, way) if way else None

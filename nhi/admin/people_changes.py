@@ -17,7 +17,7 @@ from common.admin.pages import link, render
 from common.errors import NotAllowed
 from nhi import factors, handover, people, sign_in
 from nhi.admin import names
-from nhi.admin.base import ActingDialog
+from nhi.admin.base import ActingDialog, FreshlyProven
 from nhi.admin.people_page import OfPerson
 from nhi.admin.people_rights import LABELS, labels_of, table
 from nhi.models import Credential, Identity, User
@@ -106,7 +106,7 @@ class Changing(OfPerson, ActingDialog):
         return handover.held_by(self.person).count()
 
 
-class Add(ActingDialog):
+class Add(FreshlyProven):
     title = "Add person"
     button = "Add person"
     form_class = AddForm
@@ -125,7 +125,7 @@ class Add(ActingDialog):
         return shown_once(self, made.user, made.password, link("nhi_user_hub", made.user.pk))
 
 
-class Roles(Changing):
+class Roles(FreshlyProven, Changing):
     verb = "Change the roles of"
     template = "nhi/people/roles.html"
     form_class = RolesForm
@@ -148,7 +148,7 @@ class Roles(Changing):
         return self.said(f"{changed.username} is now: {held}.")
 
 
-class NewPassword(Changing):
+class NewPassword(FreshlyProven, Changing):
     verb = "Set a new password for"
     lead = "The old one stops working and their sessions end. The new one is shown to you once."
 
@@ -158,7 +158,7 @@ class NewPassword(Changing):
         return shown_once(self, self.person, password, self.url("hub"))
 
 
-class ResetFactor(Changing):
+class ResetFactor(FreshlyProven, Changing):
     verb = "Reset the second factor of"
     danger = True
     form_class = FactorForm

@@ -14,8 +14,8 @@ from django.views.decorators.debug import sensitive_post_parameters
 
 from common.errors import Invalid, NotAllowed
 from nhi import actors, people, sessions
+from nhi.sessions import freshly_proven
 from nhi.views import errors
-from nhi.views.sign_in import freshly_proven
 
 
 class PasswordForm(forms.Form):

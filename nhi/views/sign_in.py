@@ -1,14 +1,9 @@
 """Sign in, confirm, sign out, and how long the session lasts."""
 
-from collections.abc import Callable
-from functools import wraps
 from typing import Any
-from urllib.parse import urlencode
 
-from allauth.account.adapter import get_adapter
 from allauth.account.internal.flows.login import perform_password_login
 from allauth.account.internal.flows.reauthentication import (
-    is_reauthentication_required,
     reauthenticate_by_password,
     resume_request,
 )
@@ -16,13 +11,11 @@ from allauth.account.models import Login
 from allauth.account.utils import get_next_redirect_url
 from django import forms
 from django.conf import settings
-from django.contrib.auth import REDIRECT_FIELD_NAME
 from django.contrib.auth import logout as end_session
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.middleware.csrf import get_token
 from django.shortcuts import redirect
-from django.urls import reverse
 from django.utils.decorators import method_decorator
 from django.views import View
 from django.views.decorators.debug import sensitive_post_parameters
@@ -31,8 +24,6 @@ from django.views.decorators.http import require_http_methods
 from common.errors import GatehouseError, Limited
 from nhi import sessions, sign_in
 from nhi.views import errors
-
-Answer = Callable[..., Any]
 
 
 class SignInForm(forms.Form):
@@ -122,20 +113,6 @@ def session(request: HttpRequest) -> HttpResponse:
     left = sessions.left(request)
     body = {"signed_in": True, "idle_seconds": left.idle, "seconds": left.absolute, "csrf_token": get_token(request)}
     return JsonResponse(body)
-
-
-def freshly_proven(view: Answer) -> Answer:
-    """Ask for the password or a factor again when the last proof is old. What was sent is not kept meanwhile."""
-
-    @wraps(view)
-    def wrapped(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
-        if not is_reauthentication_required(request, app="nhi"):
-            return view(request, *args, **kwargs)
-        way = get_adapter().get_reauthentication_methods(request.user)[0]["url"]
-        back = request.path if request.method == "GET" else reverse("mfa_index")
-        return redirect(f"{way}?{urlencode({REDIRECT_FIELD_NAME: back})}")
-
-    return wrapped
 
 
 def own_path(request: HttpRequest) -> str:

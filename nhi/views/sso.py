@@ -21,8 +21,9 @@ from requests import RequestException
 from common import crypto
 from nhi import sessions, sign_in
 from nhi.record import refusals
+from nhi.sessions import freshly_proven
 from nhi.views import errors
-from nhi.views.sign_in import freshly_proven, own_path
+from nhi.views.sign_in import own_path
 
 #: What a provider that is away, or answers with something else than OpenID Connect, makes allauth raise.
 TROUBLE = (RequestException, OAuth2Error, KeyError, ValueError)

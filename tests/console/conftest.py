@@ -4,7 +4,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from allauth.account.internal.flows.login import record_authentication
 from django.core.cache import cache
+from django.http import HttpRequest
 from django.test import Client
 from playwright.sync_api import Browser, BrowserContext, Page
 from pytest_django.live_server_helper import LiveServer
@@ -18,6 +20,16 @@ ROLES = {"admin": "superuser", "mara": "security-admin", "olga": "operator", "to
 WIDE, NARROW = {"width": 1280, "height": 800}, {"width": 360, "height": 740}
 
 SignedIn = Callable[[str], Client]
+
+
+def enter(client: Client, username: str) -> None:
+    """As somebody who has just signed in with their password."""
+    user = User.objects.get(username=username)
+    client.force_login(user, backend=BACKEND)
+    request = HttpRequest()
+    request.session = client.session
+    record_authentication(request, user, method="password")
+    request.session.save()
 
 
 @pytest.fixture(autouse=True)
@@ -34,7 +46,7 @@ def seeded(db: None) -> None:
 def signed_in(seeded: None) -> SignedIn:
     def signed_in(username: str) -> Client:
         client = Client()
-        client.force_login(User.objects.get(username=username), backend=BACKEND)
+        enter(client, username)
         return client
 
     return signed_in
@@ -95,7 +107,7 @@ def visit(chromium: Browser, transactional_db: None, live_server: LiveServer) ->
         contexts.append(context)
         context.set_default_timeout(10_000)
         client = Client()
-        client.force_login(User.objects.get(username=username), backend=BACKEND)
+        enter(client, username)
         context.add_cookies([{"name": "gatehouse", "value": client.cookies["gatehouse"].value, "url": live_server.url}])
         return Visitor(context.new_page(), live_server.url)
 

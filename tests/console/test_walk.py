@@ -14,6 +14,7 @@ from nhi import credentials, identities, people
 from nhi.actors import SYSTEM
 from nhi.choices import Kind
 from nhi.models import User
+from tests.console.conftest import enter
 from tests.console.walk import Place, Stage, changed, snapshot
 
 pytestmark = [pytest.mark.capability("CON-01", "CON-05", "AUD-01"), pytest.mark.django_db]
@@ -40,7 +41,7 @@ def stage() -> Stage:
 
 def browser(name: str) -> Client:
     client = Client()
-    client.force_login(User.objects.get(username=name))
+    enter(client, name)
     return client
 
 

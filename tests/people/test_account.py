@@ -1,14 +1,19 @@
 """One's own pages: personal tokens that are shown once, and the profile."""
 
 import re
+from datetime import timedelta
+from typing import Any
+from urllib.parse import unquote
 
 import pytest
+import time_machine
 from django.test import Client
 
 from nhi.models import AuditEvent, Credential, User
-from tests.people.conftest import Make, Somebody
+from tests.people.conftest import PASSWORD, Make, Somebody
 
 pytestmark = pytest.mark.capability("CON-01")
+CONFIRM = "/admin/sign-in/confirm/?next="
 
 
 @pytest.fixture
@@ -43,6 +48,41 @@ def test_a_revoked_token_is_dead(mara: Somebody) -> None:
     assert Client().get("/api/nhi/me", headers={"Authorization": f"Bearer {token}"}).status_code == 401
     event = AuditEvent.objects.get(event="credential.revoked")
     assert (event.actor_name, event.reason) == ("mara", "Leaked")
+
+
+@pytest.mark.parametrize("header", [{}, {"X-Console-Part": "1"}], ids=["page", "dialog"])
+def test_an_old_session_proves_itself_before_it_issues_a_token(mara: Somebody, header: dict[str, str]) -> None:
+    page = "/admin/tokens/issue/"
+    with time_machine.travel(timedelta(minutes=6)):
+        sent = mara.client.post(page, {"days": "30", "networks": ""}, headers=header)
+        assert led_to(sent) == led_to(mara.client.get(page, headers=header)) == CONFIRM + page
+        assert not Credential.objects.filter(user=mara.user).exists()
+        assert mara.client.post(led_to(sent), {"password": PASSWORD, "next": page})["Location"] == page
+        assert mara.client.get(page).status_code == 200
+        assert issue(mara)
+
+
+def test_an_old_session_proves_itself_before_it_changes_who_gets_in(mara: Somebody, make: Make) -> None:
+    tom = make("tom", "operator").user
+    with time_machine.travel(timedelta(minutes=6)):
+        for part in ("add", f"{tom.pk}/roles", f"{tom.pk}/password", f"{tom.pk}/factor"):
+            page = f"/admin/nhi/user/{part}/"
+            assert led_to(mara.client.get(page)) == CONFIRM + page
+            body = {"roles": "security-admin", "username": "new", "reason": "Because", "seen": ""}
+            assert led_to(mara.client.post(page, body)) == CONFIRM + page
+    assert not AuditEvent.objects.filter(event__startswith="person.", actor_name="mara").exists()
+
+
+def test_who_may_not_is_told_so_and_proves_nothing(make: Make, mara: Somebody) -> None:
+    olga = make("olga", "operator")
+    olga.sign_in()
+    with time_machine.travel(timedelta(minutes=6)):
+        assert olga.client.get("/admin/nhi/user/add/").status_code == 403
+
+
+def led_to(answer: Any) -> str:
+    """Where the browser goes next; scripts are told in a header."""
+    return unquote(answer.headers.get("Location") or answer.headers["X-Console-Go"])
 
 
 def test_two_at_a_time(mara: Somebody) -> None:

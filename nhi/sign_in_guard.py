@@ -2,7 +2,7 @@
 
 Three counters see each try: the name from this address, the name from anywhere, the address with any name. A name
 that has signed in from an address before is counted there by the first alone, so that a stranger elsewhere cannot
-lock a person out of their usual place. docs/decisions/0010-sign-in-guard.md says why.
+lock a person out of their usual place. docs/decisions/0007-sign-in-guard.md says why.
 """
 
 import hashlib

@@ -13,6 +13,10 @@ from config import oidc
 BASE_DIR = Path(__file__).resolve().parent.parent
 VERSION = "0.1.0"
 
+# The database, its log and what processes write beside them are for this account alone, also in a directory that others
+# may enter. Every process reads this file before it writes one.
+os.umask(0o077)
+
 # ── Where this installation keeps its things, and how it is reached ───────────────────────────────────────────────
 DATA = env.directory("GATEHOUSE_DATA", BASE_DIR / ".data")
 DEBUG = env.flag("DEBUG")
@@ -184,6 +188,8 @@ USE_TZ = True
 STATIC_URL = "/static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
 STATIC_ROOT = BASE_DIR / "static-collected"
+# Whoever serves them may be another account than the one that collected them.
+FILE_UPLOAD_PERMISSIONS, FILE_UPLOAD_DIRECTORY_PERMISSIONS = 0o644, 0o755
 WHITENOISE_USE_FINDERS = not STATIC_ROOT.exists()
 WHITENOISE_AUTOREFRESH = False
 LOGGING = logs.configuration("DEBUG" if DEBUG else "INFO")

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
+from config.launcher import private
 from tests.services.house import ROOT
 from tests.settings import KEYS_FOR_TESTS
 
@@ -104,6 +105,38 @@ def test_keys_are_made_once_and_kept_private(monkeypatch: pytest.MonkeyPatch, tm
     assert stat.S_IMODE(kept.parent.stat().st_mode) == 0o700
     assert first["SECRET_KEY"] == again["SECRET_KEY"] != other["SECRET_KEY"]
     assert first["TOKEN_PEPPER"] == again["TOKEN_PEPPER"] != other["TOKEN_PEPPER"]
+
+
+def readable_by_others(data: Path) -> list[str]:
+    return [str(path) for path in data.rglob("*") if path.is_file() and path.stat().st_mode & 0o077]
+
+
+def test_nobody_else_reads_the_database_in_an_open_directory(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    environ = {"PATH": os.environ["PATH"], "GATEHOUSE_DATA": str(tmp_path)}
+    # Looked at while it is open, when its log is there too.
+    program = (
+        "import os, runpy, sys; os.umask(0o022); sys.argv = ['manage.py', 'migrate', '--verbosity', '0'];"
+        "runpy.run_path('manage.py', run_name='__main__'); from django.db import connection;"
+        "connection.cursor().execute('DELETE FROM django_session');"
+        "print(*(oct(p.stat().st_mode & 0o077) + p.name for p in os.scandir(os.environ['GATEHOUSE_DATA'])))"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, env=environ, capture_output=True, text=True, timeout=120, check=True
+    )
+    assert {"0o0gatehouse.sqlite3", "0o0gatehouse.sqlite3-wal", "0o0gatehouse.sqlite3-shm"} <= set(ran.stdout.split())
+    assert readable_by_others(tmp_path) == []
+
+
+def test_what_others_could_read_is_closed_at_the_next_start(tmp_path: Path) -> None:
+    names = ("keys.json", "gatehouse.sqlite3", "gatehouse.sqlite3-wal", "logs/web-1.log", "appendonlydir/a.aof")
+    for name in (*names, "not-ours.txt"):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+        path.chmod(0o644)
+    private.tighten(tmp_path, tmp_path / "gatehouse.sqlite3")
+    assert readable_by_others(tmp_path) == [str(tmp_path / "not-ours.txt")]
 
 
 def test_secure_by_a_public_url_with_https(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -19,6 +19,12 @@ def test_it_is_ready_with_every_process_up(running_house: House) -> None:
     assert counts == {"valkey": 1, "web": 2, "worker-control": 1, "worker-runs": 1, "beat": 1}
 
 
+def test_nobody_else_reads_what_it_writes(running_house: House) -> None:
+    written = [path for path in running_house.data.rglob("*") if path.is_file()]
+    assert {"gatehouse.sqlite3", "web-1.log", "valkey.log"} <= {path.name for path in written}
+    assert [path for path in written if path.stat().st_mode & 0o077] == []
+
+
 def test_a_second_one_on_the_same_data_says_so(running_house: House) -> None:
     second = running_house.manage("up")
     assert second.returncode == 1

@@ -5,12 +5,14 @@ import json
 import os
 import sys
 from argparse import ArgumentParser
+from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 from django.core.management import BaseCommand, CommandError, call_command, get_commands
+from django.db import connection
 
-from config.launcher import launch, lock
+from config.launcher import launch, lock, private
 
 
 class Command(BaseCommand):
@@ -38,6 +40,8 @@ class Command(BaseCommand):
 
     def prepare(self, *, demo: bool) -> None:
         self.say(f"Gatehouse {settings.VERSION}, data in {settings.DATA}")
+        embedded = connection.vendor == "sqlite"
+        private.tighten(settings.DATA, Path(connection.settings_dict["NAME"]) if embedded else None)
         call_command("migrate", verbosity=0, interactive=False)
         if demo and "seed_demo" in get_commands():
             # At once, not with the greeting: first passwords are shown once and stored nowhere.

@@ -90,7 +90,7 @@ def move(*, actor: Actor, identity: Identity, to: State, reason: str) -> Identit
         raise _illegal(identity, to)
     with transaction.atomic():
         if not _swap(identity, old, to, actor, reason):
-            raise _illegal(Identity.objects.get(pk=identity.pk), to)
+            raise _overtaken(Identity.objects.get(pk=identity.pk), to)
         moved = Identity.objects.select_related("owner", "backup_owner").get(pk=identity.pk)
         events.write(
             f"identity.{VERBS[to]}",
@@ -129,7 +129,9 @@ def finish_stops() -> int:
 
 
 def _swap(identity: Identity, old: State, to: State, actor: Actor, reason: str) -> bool:
-    rows = Identity.objects.filter(pk=identity.pk, state=old).update(
+    # Who set the state too: it may have been left and entered again by another, whose suspension this would lift.
+    read = Identity.objects.filter(pk=identity.pk, state=old, state_by_id=identity.state_by_id)
+    rows = read.update(
         state=to,
         state_since=Now(),
         state_reason=reason,
@@ -148,6 +150,15 @@ def _access_after(to: State) -> dict[str, Any]:
     ends: dict[str, Any] = {"access_epoch": F("access_epoch") + 1, "tokens_from": Now()}
     # Noted before the first step: when this process dies in the middle, the sweeper still knows.
     return ends | {"stop_pending": list(registry.stop_steps)} if to in STOPS else ends
+
+
+def _overtaken(identity: Identity, to: State) -> InvalidTransition:
+    """Somebody else was first; what this was meant for may still be legal, and is for its actor to look at again."""
+    illegal = _illegal(identity, to)
+    if to not in TRANSITIONS[State(identity.state)]:
+        return illegal
+    said = f"{identity.name} was {VERBS[State(identity.state)]} by {identity.state_by} meanwhile. Nothing was changed."
+    return InvalidTransition(said, details=illegal.details)
 
 
 def _illegal(identity: Identity, to: State) -> InvalidTransition:

@@ -62,6 +62,21 @@ def test_who_moves_from_a_state_that_has_passed_is_refused() -> None:
     assert Identity.objects.get(pk=identity.pk).state == "suspended"
 
 
+def test_what_another_suspended_meanwhile_is_not_lifted_by_an_older_look() -> None:
+    olga = cast.acting("olga", "operator")
+    bot = cast.agent(owner=cast.user("olga"))
+    lifecycle.suspend(actor=olga, identity=bot, reason="Mine")
+    seen = Identity.objects.get(pk=bot.pk)
+    lifecycle.activate(actor=olga, identity=Identity.objects.get(pk=bot.pk), reason="Done")
+    lifecycle.suspend(actor=cast.admin(), identity=Identity.objects.get(pk=bot.pk), reason="Leak")
+    with pytest.raises(InvalidTransition) as refused:
+        lifecycle.activate(actor=olga, identity=seen, reason="Mine to lift")
+    assert "suspended by mara meanwhile" in refused.value.message
+    assert Identity.objects.get(pk=bot.pk).state == "suspended"
+    with pytest.raises(NotAllowed):
+        lifecycle.activate(actor=olga, identity=Identity.objects.get(pk=bot.pk), reason="Mine to lift")
+
+
 def test_the_history_is_the_record() -> None:
     identity = cast.agent(activate=False)
     for verb in (lifecycle.activate, lifecycle.suspend, lifecycle.activate, lifecycle.deactivate, lifecycle.deprecate):

@@ -16,6 +16,7 @@ from nhi.record.catalogue import EVENTS
 
 #: Control characters, and halves of surrogate pairs, which no database stores.
 MARKS = {mark: f"\\u{mark:04x}" for mark in (*range(32), *range(127, 160), *range(0xD800, 0xE000))}
+NOT_STORED = {mark: f"\\u{mark:04x}" for mark in (0, *range(0xD800, 0xE000))}
 
 #: A grant's limits with the largest schema fit.
 LARGEST = 96 * 1024
@@ -48,9 +49,9 @@ def write(
         subject_name=_line(str(subject) if subject else subject_name, 400),
         holder_id=holder_id,
         target_id=target_id,
-        before=_bounded(redact(before)) if before else None,
-        after=_bounded(redact(after)) if after else None,
-        details=_bounded(redact(details or {})),
+        before=_bounded(before) if before else None,
+        after=_bounded(after) if after else None,
+        details=_bounded(details or {}),
         reason=_line(reason, 500),
         request_id=now.request_id,
         source=now.source,
@@ -65,10 +66,20 @@ def write(
 
 def _bounded(value: dict[str, Any]) -> dict[str, Any]:
     """A row stays for ever, so nobody fills it: past the cap, what was said is kept as a size and a hash."""
-    text = canonical.encode(value)
+    kept: dict[str, Any] = _storable(redact(value))
+    text = canonical.encode(kept)
     if len(text) <= LARGEST:
-        return value
+        return kept
     return {"omitted_bytes": len(text), "sha256": hashlib.sha256(text).hexdigest()}
+
+
+def _storable(value: Any) -> Any:
+    """PostgreSQL's JSON holds no NUL, and no encoding holds half of a surrogate pair: both are spelled out."""
+    if isinstance(value, dict):
+        return {_storable(name): _storable(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_storable(item) for item in value]
+    return value.translate(NOT_STORED) if isinstance(value, str) else value
 
 
 def _line(text: str, cap: int) -> str:

@@ -243,6 +243,14 @@ def test_no_name_forges_a_row_or_keeps_one_from_being_written(name: str) -> None
     assert seal.intact(read)
 
 
+@pytest.mark.django_db
+def test_no_value_keeps_a_row_from_being_written() -> None:
+    row = events.write("identity.changed", actor=SYSTEM, details={"a\x00": ["b\x00", {"c": "\ud800"}], "d": "e\n"})
+    read = AuditEvent.objects.get(pk=row.pk)
+    assert read.details == {"a\\u0000": ["b\\u0000", {"c": "\\ud800"}], "d": "e\n"}
+    assert seal.intact(read)
+
+
 def test_what_is_not_json_is_refused_before_the_database() -> None:
     for value in (float("nan"), float("inf"), "\ud800", {1: 2}, object(), b"x"):
         with pytest.raises(canonical.NotCanonical):

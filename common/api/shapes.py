@@ -21,11 +21,20 @@ class Input(serializers.Serializer[Any]):
     default_error_messages = {"invalid": "Send a JSON object."}
 
     def to_internal_value(self, data: Any) -> Any:
-        if self.strict and isinstance(data, dict):
-            unknown = [name for name in data if name not in self.fields]
-            if unknown:
-                raise serializers.ValidationError({name[:80]: ["This key is not known here."] for name in unknown})
-        return super().to_internal_value(data)
+        unknown = self._unknown(data)
+        try:
+            read = super().to_internal_value(data)
+        except serializers.ValidationError as error:
+            assert isinstance(error.detail, dict)  # what a serializer says is by field
+            raise serializers.ValidationError({**unknown, **error.detail}) from error
+        if unknown:
+            raise serializers.ValidationError(unknown)
+        return read
+
+    def _unknown(self, data: Any) -> dict[str, Any]:
+        if not self.strict or not isinstance(data, dict):
+            return {}
+        return {name[:80]: ["This key is not known here."] for name in data if name not in self.fields}
 
 
 class Filters(serializers.Serializer[Any]):

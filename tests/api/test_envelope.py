@@ -96,6 +96,12 @@ def test_another_type_is_refused(stage: Stage, content_type: str) -> None:
     assert answer.is_refused(400, "InvalidParameters", "unsupported_media_type")
 
 
+def test_every_problem_of_a_body_is_said_at_once(stage: Stage) -> None:
+    answer = stage.agent.post("decisions/check", {"target_id": "x", "foo": 1, "bar": 2, "parameters": []})
+    assert answer.is_refused(400, "InvalidParameters")
+    assert set(answer.fields) == {"foo", "bar", "target_id", "parameters"}
+
+
 def test_another_encoding_is_refused(stage: Stage) -> None:
     answer = stage.admin.send("POST", "identities", b"{}", content_type="application/json; charset=utf-16")
     assert answer.is_refused(400, "InvalidParameters", "bad_json")

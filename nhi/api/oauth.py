@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.conf import settings
+from rest_framework.exceptions import UnsupportedMediaType
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
@@ -64,6 +65,8 @@ class Token(OpenView):
         }
 
     def handle_exception(self, exc: Exception) -> Response:
+        if isinstance(exc, UnsupportedMediaType):
+            exc = forms.BadRequest("Send a form, as application/x-www-form-urlencoded.")
         error, answer, reason = errors.understood(exc)
         if answer.status >= 500:
             body = {**errors.body(error, answer, reason), "error": "server_error", "error_description": error.message}

@@ -49,8 +49,13 @@ def _identity(caller: Caller) -> dict[str, Any]:
     return {
         **about,
         "roles": sorted(held.values_list("role__name", flat=True)),
-        "console_roles": sorted(identity.console_roles.values_list("name", flat=True)),
+        "console_roles": [] if _is_narrowed(caller) else sorted(identity.console_roles.values_list("name", flat=True)),
     }
+
+
+def _is_narrowed(caller: Caller) -> bool:
+    """Whether the token is for some tools alone; then it carries no console role."""
+    return caller.loaded is not None and bool(caller.loaded.facts.scope)
 
 
 def _token(caller: Caller) -> dict[str, Any] | None:

@@ -78,6 +78,7 @@ def test_a_narrowed_token_carries_no_console_rights(stage: Stage) -> None:
     narrow = Caller(ask({**GRANT, **client(automation), "scope": "github.*"}).body["access_token"])
     assert wide.get("people").status == 200
     assert narrow.get("people").is_refused(403, "Unauthorized")
+    assert narrow.get("me").body["console_roles"] == []
 
 
 @pytest.mark.parametrize("resource", ["", "/", "/api/nhi", "/api/nhi/"])
@@ -179,6 +180,7 @@ def test_forms_that_cannot_be_read(stage: Stage) -> None:
         assert refused(ask(GRANT, Authorization=header), 400, "invalid_request")
     as_json = Caller().send("POST", "/oauth/token", '{"grant_type": "client_credentials"}')
     assert refused(as_json, 400, "invalid_request")
+    assert as_json.body["error_description"] == "Send a form, as application/x-www-form-urlencoded."
     assert refused(Caller().send("GET", "/oauth/token"), 405, "invalid_request")
     assert refused(ask("grant_type=" + "x" * 1024 * 1024), 413, "invalid_request")
 

@@ -87,6 +87,11 @@ def database(name: str, sqlite_path: Path) -> dict[str, object]:
         "CONN_HEALTH_CHECKS": True,
         "OPTIONS": {
             "connect_timeout": 2,
+            # Where packets vanish nobody says no: without these, a query waits for the kernel's quarter of an hour.
+            "tcp_user_timeout": 3000,
+            "keepalives_idle": 5,
+            "keepalives_interval": 2,
+            "keepalives_count": 3,
             "options": "-c statement_timeout=10000 -c lock_timeout=2000 -c idle_in_transaction_session_timeout=30000",
             "pool": {"min_size": 1, "max_size": 8, "timeout": 2},
             **dict(parse_qsl(parts.query)),

@@ -161,9 +161,10 @@ CSRF_FAILURE_VIEW = "nhi.views.errors.csrf_failure"
 CSRF_COOKIE_NAME = "__Host-csrftoken" if SECURE else "csrftoken"
 # Whoever ends TLS redirects; here it would turn the probes of a private network away.
 SECURE_SSL_REDIRECT = False
-SILENCED_SYSTEM_CHECKS = ["security.W008"]
+# Whether the other hosts below this one have TLS is for those who run them to know: HSTS_SUBDOMAINS says it.
+SILENCED_SYSTEM_CHECKS = ["security.W008", "security.W005", "security.W021"]
 SECURE_HSTS_SECONDS = 31536000 if SECURE else 0
-SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = SECURE
+SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = env.flag("HSTS_SUBDOMAINS") and SECURE
 SECURE_REFERRER_POLICY = "same-origin"
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if SECURE and TRUSTED_PROXIES else None
 X_FRAME_OPTIONS = "DENY"

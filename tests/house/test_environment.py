@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
+from psycopg.conninfo import make_conninfo
 
 from config.launcher import private
 from tests.services.house import ROOT
@@ -19,6 +20,7 @@ pytestmark = pytest.mark.capability("OPS-02")
 
 DATABASE = {"DATABASE_URL": "postgresql://gatehouse@127.0.0.1:1/gatehouse"}
 KEY = "A" * 43
+GIVING_UP = ("connect_timeout", "tcp_user_timeout", "keepalives_idle", "keepalives_interval", "keepalives_count")
 
 ODD = [
     ("PORT", {"PORT": "abc"}),
@@ -29,6 +31,7 @@ ODD = [
     ("WEB_WORKERS", {"WEB_WORKERS": "many"}),
     ("DEBUG", {"DEBUG": "maybe"}),
     ("REQUIRE_MFA", {"REQUIRE_MFA": "2"}),
+    ("HSTS_SUBDOMAINS", {"HSTS_SUBDOMAINS": "maybe"}),
     ("TRUSTED_PROXIES", {"TRUSTED_PROXIES": "-1"}),
     ("TRUSTED_PROXIES", {"TRUSTED_PROXIES": "1.5"}),
     ("ALLOWED_HOSTS", {"ALLOWED_HOSTS": "*"}),
@@ -144,8 +147,27 @@ def test_secure_by_a_public_url_with_https(monkeypatch: pytest.MonkeyPatch, tmp_
     assert taken["SESSION_COOKIE_SECURE"]
     assert taken["CSRF_COOKIE_SECURE"]
     assert taken["SECURE_HSTS_SECONDS"] > 0
+    assert not taken["SECURE_HSTS_INCLUDE_SUBDOMAINS"]
+    assert not taken["SECURE_HSTS_PRELOAD"]
     assert taken["ALLOWED_HOSTS"][0] == "gate.example.org"
     assert taken["CSRF_TRUSTED_ORIGINS"] == ["https://gate.example.org"]
+
+
+def test_hsts_reaches_further_only_when_asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    asked = {"PUBLIC_URL": "https://gate.example.org", "HSTS_SUBDOMAINS": "1"}
+    taken = settings(monkeypatch, tmp_path, asked)
+    assert taken["SECURE_HSTS_INCLUDE_SUBDOMAINS"]
+    assert taken["SECURE_HSTS_PRELOAD"]
+    assert not settings(monkeypatch, tmp_path, {"HSTS_SUBDOMAINS": "1"})["SECURE_HSTS_INCLUDE_SUBDOMAINS"]
+
+
+def test_a_network_that_swallows_packets_is_given_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    taken = settings(monkeypatch, tmp_path, {**DATABASE, **KEYS_FOR_TESTS})
+    conninfo = make_conninfo(**{key: taken["DATABASES"]["default"]["OPTIONS"][key] for key in GIVING_UP})
+    assert "tcp_user_timeout=3000" in conninfo
+    other = {"DATABASE_URL": f"{DATABASE['DATABASE_URL']}?tcp_user_timeout=9000"}
+    own = settings(monkeypatch, tmp_path, {**other, **KEYS_FOR_TESTS})
+    assert own["DATABASES"]["default"]["OPTIONS"]["tcp_user_timeout"] == "9000"
 
 
 @pytest.mark.parametrize("command", ["up", "migrate", "check"])

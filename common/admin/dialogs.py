@@ -9,9 +9,10 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 
+from common import statuses
 from common.admin.forms import ConsoleForm
-from common.admin.pages import STATUS, Page, wants_part
-from common.errors import Conflict, GatehouseError, Invalid
+from common.admin.pages import Page, wants_part
+from common.errors import Conflict, Invalid
 
 #: Where the browser goes after a dialog that was shown over a page.
 GO = "X-Console-Go"
@@ -89,7 +90,7 @@ class Dialog(Page):
             done = self.act(form)
         except (Invalid, Conflict) as error:
             form.refuse(error)
-            return self._drawn(form, self.effects(), status=_status(error))
+            return self._drawn(form, self.effects(), status=statuses.of(error))
         return done if isinstance(done, HttpResponse) else go(request, done)
 
     def _drawn(
@@ -118,10 +119,6 @@ def go(request: HttpRequest, url: str) -> HttpResponse:
     if wants_part(request):
         return HttpResponse(status=204, headers={GO: url})
     return HttpResponseRedirect(url)
-
-
-def _status(error: GatehouseError) -> int:
-    return next((number for kind, number in STATUS.items() if isinstance(error, kind)), 422)
 
 
 def _seen(effects: list[Effect]) -> str:

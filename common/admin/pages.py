@@ -10,19 +10,11 @@ from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
 from django.views import View
 
-from common import context
-from common.errors import Conflict, GatehouseError, Invalid, Limited, NotAllowed, NotFound, RecordUnavailable
+from common import context, statuses
+from common.errors import GatehouseError
 
 #: The console asks for a part of a page, a dialog, with this header; without it the same address is a whole page.
 PART = "X-Console-Part"
-STATUS: dict[type[GatehouseError], int] = {
-    NotFound: 404,
-    NotAllowed: 403,
-    Invalid: 400,
-    Conflict: 409,
-    Limited: 429,
-    RecordUnavailable: 503,
-}
 
 
 @dataclass(frozen=True)
@@ -79,7 +71,7 @@ def render(request: HttpRequest, template: str, *, title: str, status: int = 200
 
 def refused(request: HttpRequest, error: GatehouseError) -> HttpResponse:
     """One sentence, the request's id, and the way on."""
-    status = next((number for kind, number in STATUS.items() if isinstance(error, kind)), 400)
+    status = statuses.of(error)
     titles = {403: "Not allowed", 404: "Nothing here", 503: "Not recorded"}
     return render(
         request,

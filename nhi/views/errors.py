@@ -8,17 +8,10 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.template.loader import render_to_string
 
-from common import context
-from common.errors import GatehouseError, Invalid, Limited, NotAllowed, NotFound, RecordUnavailable
+from common import context, statuses
+from common.errors import GatehouseError, Limited
 from nhi.models import User
 
-STATUS: dict[type[GatehouseError], int] = {
-    NotFound: 404,
-    NotAllowed: 403,
-    Invalid: 400,
-    Limited: 429,
-    RecordUnavailable: 503,
-}
 #: The status, as the title of a page and as the code of the API's envelope.
 TITLES = {
     400: ("This request could not be read", "InvalidParameters"),
@@ -50,8 +43,7 @@ def answer(
 
 def of(request: HttpRequest, error: GatehouseError) -> HttpResponse:
     """The page for a refusal of a verb."""
-    status = next((number for kind, number in STATUS.items() if isinstance(error, kind)), 409)
-    response = answer(request, status, error.message, reason=error.code)
+    response = answer(request, statuses.of(error), error.message, reason=error.code)
     if isinstance(error, Limited):
         response["Retry-After"] = str(error.retry_after)
     return response

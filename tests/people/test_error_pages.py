@@ -3,11 +3,14 @@
 import uuid
 
 import pytest
-from django.test import Client
+from django.contrib.auth.models import AnonymousUser
+from django.test import Client, RequestFactory
 from django.urls import path
 
-from common.errors import Conflict, Invalid, Limited, NotAllowed, NotFound, RecordUnavailable
+from common.admin.pages import PART, refused
+from common.errors import Conflict, GatehouseError, Invalid, Limited, NotAllowed, NotFound, RecordUnavailable
 from config import urls
+from nhi.views import errors
 
 pytestmark = pytest.mark.capability("CON-01")
 
@@ -21,6 +24,12 @@ ERRORS = {
     "unrecorded": (RecordUnavailable(), 503),
     "broken": (ValueError("a secret value"), 500),
 }
+
+
+class Unheard(GatehouseError):
+    """Of a kind that no table names."""
+
+    code = "unheard"
 
 
 def fail(request, kind: str):
@@ -71,3 +80,12 @@ def test_an_unknown_host_is_refused(client: Client) -> None:
     answer = client.get("/admin/login/", headers={"Host": "evil.example"})
     assert answer.status_code == 400
     assert "evil.example" not in answer.content.decode()
+
+
+@pytest.mark.parametrize(
+    "error", [Unheard("Not so."), *(error for error, _ in ERRORS.values() if isinstance(error, GatehouseError))]
+)
+def test_a_refusal_has_one_status_in_the_console_and_outside_it(error: GatehouseError, rf: RequestFactory) -> None:
+    request = rf.get("/admin/", headers={PART: "1"})
+    request.user = AnonymousUser()
+    assert refused(request, error).status_code == errors.of(request, error).status_code

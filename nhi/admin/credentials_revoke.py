@@ -7,20 +7,15 @@ from django.http import HttpResponse
 from django.urls import path
 from django.utils.functional import cached_property
 
+from common.admin import several
 from common.admin.dialogs import Call, Effect, counted
 from common.admin.forms import ConsoleForm
 from common.admin.pages import link, render
 from common.errors import NotAllowed, NotFound
-from common.ids import parse_uuid
 from nhi import credentials
 from nhi.admin.base import ActingDialog
 from nhi.admin.identities_credentials import RevokeForm
 from nhi.models import Credential
-
-MOST = 100
-#: From here on the number must be typed.
-CAREFUL = 20
-NAMED = 10
 
 
 class Revoking(ActingDialog):
@@ -47,8 +42,7 @@ class BulkRevoke(Revoking):
 
     @cached_property
     def chosen(self) -> list[Credential]:
-        ids = [known for text in self.request.GET.getlist("id")[:MOST] if (known := parse_uuid(text))]
-        return list(self.seen.filter(pk__in=ids).order_by("pk"))
+        return list(self.seen.filter(pk__in=several.ticked(self.request)).order_by("pk"))
 
     @cached_property
     def fitting(self) -> list[Credential]:
@@ -64,7 +58,7 @@ class BulkRevoke(Revoking):
 
     @property
     def typed(self) -> str:  # type: ignore[override]  # the same
-        return str(len(self.fitting)) if len(self.fitting) > CAREFUL else ""
+        return several.to_type(len(self.fitting))
 
     def effects(self) -> list[Effect]:
         ids = {one.identity_id for one in self.fitting if one.identity_id}
@@ -84,8 +78,7 @@ class BulkRevoke(Revoking):
         ended = [f"{one.identity or one.user} {one}: has ended" for one in self.chosen if one.state != "live"]
         return {
             "title": self.title,
-            "names": names[:NAMED],
-            "unnamed": max(0, len(names) - NAMED),
+            **several.named(names),
             "skipped": ended,
         }
 

@@ -6,11 +6,11 @@ from typing import Any
 from django.http import HttpResponse
 from django.utils.functional import cached_property
 
+from common.admin import several
 from common.admin.dialogs import Effect, counted
 from common.admin.forms import ConsoleForm
 from common.admin.pages import link, render
 from common.errors import NotAllowed
-from common.ids import parse_uuid
 from nhi import grants, roles
 from nhi.access import ItemResult, attempt
 from nhi.admin.base import ActingDialog
@@ -19,10 +19,6 @@ from nhi.admin.grants_page import seen
 from nhi.models import ToolPermission
 from nhi.models.grants import Grant
 
-MOST = 100
-#: From here on the number must be typed.
-CAREFUL = 20
-NAMED = 10
 NOUNS = {
     "toolpermission": ("grant to a tool", "grants to tools"),
     "nhipermission": ("grant between identities", "grants between identities"),
@@ -52,8 +48,8 @@ class Several(ActingDialog):
 
     @cached_property
     def chosen(self) -> list[Any]:
-        ids = [known for text in self.request.GET.getlist("id")[:MOST] if (known := parse_uuid(text))]
-        return list(seen(self.model, self.actor).filter(pk__in=ids).order_by("-created_at", "-id"))
+        rows = seen(self.model, self.actor).filter(pk__in=several.ticked(self.request))
+        return list(rows.order_by("-created_at", "-id"))
 
     @cached_property
     def fitting(self) -> list[Any]:
@@ -77,14 +73,13 @@ class Several(ActingDialog):
 
     @property
     def typed(self) -> str:  # type: ignore[override]  # the same
-        return str(len(self.fitting)) if self.danger and len(self.fitting) > CAREFUL else ""
+        return several.to_type(len(self.fitting)) if self.danger else ""
 
     def context(self) -> dict[str, Any]:
         named = [str(one) for one in self.fitting]
         return {
             "title": self.title,
-            "names": named[:NAMED],
-            "unnamed": max(0, len(named) - NAMED),
+            **several.named(named),
             "skipped": [f"{one}: {why}" for one in self.chosen if (why := self.misfit(one))],
         }
 

@@ -7,11 +7,11 @@ from django.http import HttpResponse
 from django.urls import path
 from django.utils.functional import cached_property
 
+from common.admin import several
 from common.admin.dialogs import Effect, counted
 from common.admin.forms import ConsoleForm, WordsField
 from common.admin.pages import link, render
 from common.errors import NotAllowed
-from common.ids import parse_uuid
 from nhi import identities, lifecycle
 from nhi.access import ItemResult, attempt
 from nhi.admin.base import ActingDialog
@@ -19,11 +19,6 @@ from nhi.admin.fields import PersonField, among_people
 from nhi.admin.identities_moves import STOPS, StopForm
 from nhi.choices import State
 from nhi.models import Identity
-
-MOST = 100
-#: From here on the number must be typed.
-CAREFUL = 20
-NAMED = 10
 
 
 class Bulk(ActingDialog):
@@ -38,8 +33,7 @@ class Bulk(ActingDialog):
 
     @cached_property
     def chosen(self) -> list[Identity]:
-        ids = [known for text in self.request.GET.getlist("id")[:MOST] if (known := parse_uuid(text))]
-        seen = Identity.objects.visible_to(self.actor).filter(pk__in=ids)
+        seen = Identity.objects.visible_to(self.actor).filter(pk__in=several.ticked(self.request))
         return list(seen.select_related("owner", "backup_owner").order_by("name"))
 
     @cached_property
@@ -68,14 +62,13 @@ class Bulk(ActingDialog):
 
     @property
     def typed(self) -> str:  # type: ignore[override]  # the same
-        return str(len(self.fitting)) if self.danger and len(self.fitting) > CAREFUL else ""
+        return several.to_type(len(self.fitting)) if self.danger else ""
 
     def context(self) -> dict[str, Any]:
         names = [one.name for one in self.fitting]
         return {
             "title": self.title,
-            "names": names[:NAMED],
-            "unnamed": max(0, len(names) - NAMED),
+            **several.named(names),
             "skipped": self.skipped,
         }
 

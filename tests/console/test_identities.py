@@ -234,3 +234,11 @@ def test_an_auditor_sees_no_control(signed_in: SignedIn) -> None:
         main = html[html.index("<main") : html.index("</main>")]
         for control in ("data-dialog", 'method="post"', "data-tick"):
             assert control not in main, f"{path}: {control}"
+
+
+@pytest.mark.capability("NHI-04")
+def test_the_connect_tab_tells_which_part_of_a_token_is_its_public_id(mara: Client) -> None:
+    page = mara.get(hub(tab="connect/")).content.decode()
+    assert "$PUBLIC_ID for the part between its second and third underscore" in page
+    issued = credentials.issue(actor=SYSTEM, holder=identity("triage-bot"), days=30)
+    assert issued.token.split("_")[2] == issued.credential.public_id

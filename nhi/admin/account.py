@@ -13,24 +13,15 @@ from django.utils.functional import cached_property
 
 from common.admin.account import Entry, add
 from common.admin.dialogs import Effect, counted
-from common.admin.forms import Chips, ConsoleForm, ReasonField, WordsField
+from common.admin.forms import ConsoleForm, ReasonField
 from common.admin.pages import Control, render
 from common.errors import Invalid, NotAllowed, NotFound
 from nhi import credentials, people, sessions
 from nhi.admin.base import ActingDialog, ActingPage, FreshlyProven
+from nhi.admin.identities_credentials import IssueForm
 from nhi.models import Credential, User
 
-LIVES = (("30", "30 days"), ("90", "90 days"), ("180", "180 days"), ("366", "A year"))
 SHOWN = 50
-
-
-class IssueForm(ConsoleForm):
-    aliases = {"expires_in_days": "days", "allowed_networks": "networks"}
-
-    days = forms.ChoiceField(label="Works for", choices=LIVES, initial="90", widget=Chips)
-    networks = WordsField(
-        required=False, label="Only from", help_text="Networks like 10.0.0.0/8, parted by commas. Empty: from anywhere."
-    )
 
 
 class RevokeForm(ConsoleForm):

@@ -25,8 +25,8 @@ class Input(serializers.Serializer[Any]):
         try:
             read = super().to_internal_value(data)
         except serializers.ValidationError as error:
-            assert isinstance(error.detail, dict)  # what a serializer says is by field
-            raise serializers.ValidationError({**unknown, **error.detail}) from error
+            by_field: Any = error.detail
+            raise serializers.ValidationError({**unknown, **by_field}) from error
         if unknown:
             raise serializers.ValidationError(unknown)
         return read

@@ -18,7 +18,7 @@ from nhi.admin import columns
 from nhi.choices import GrantState
 from nhi.models import Identity
 from nhi.models.grants import Grant
-from nhi.templatetags.identities import kind_icon, state_of
+from nhi.templatetags.identities import grant_limits, kind_icon, state_of
 
 REASON_SHOWN = 80
 #: Ends that the list can be narrowed to: within so many days.
@@ -48,28 +48,14 @@ def worded(label: str, read: Read, sort: str) -> Column:
     return Column(label, lambda row: badge(badges.of(read(row))), lambda row: badges.of(read(row)).label, sort)
 
 
-def limits(row: Any) -> list[str]:
-    """What narrows a grant, in words short enough for a chip."""
-    said = []
-    if getattr(row, "allowed_parameters", None) is not None:
-        said.append("arguments")
-    if (actions := getattr(row, "allowed_actions", None)) is not None:
-        said.append(f"only {', '.join(actions[:3])}{' …' if len(actions) > 3 else ''}" if actions else "no action")
-    if (most := getattr(row, "max_calls_per_hour", None)) is not None:
-        said.append(f"{most} per hour")
-    if getattr(row, "requires_approval", False):
-        said.append("needs approval")
-    return said
-
-
 def _limits_drawn(row: Any) -> SafeString:
-    said = limits(row)
+    said = grant_limits(row)
     if not said:
         return format_html('<span class="gh-subtle">{}</span>', "none")
     return format_html_join(" ", '<span class="gh-count gh-nowrap">{}</span>', ((one,) for one in said))
 
 
-LIMITS = Column("Limits", _limits_drawn, lambda row: "; ".join(limits(row)))
+LIMITS = Column("Limits", _limits_drawn, lambda row: "; ".join(grant_limits(row)))
 
 
 def _given(row: Grant) -> SafeString:

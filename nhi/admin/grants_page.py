@@ -9,7 +9,6 @@ from django.utils.functional import cached_property
 
 from common.admin.pages import Control, Crumb, link
 from common.errors import NotFound
-from nhi.admin import grants_cells as cells
 from nhi.admin import sentences
 from nhi.admin.base import Acting, ActingPage
 from nhi.choices import GrantState
@@ -17,6 +16,7 @@ from nhi.grants import PAIRS
 from nhi.models import AuditEvent, Identity, Role, ToolPermission, UserPermission
 from nhi.models.grants import Grant
 from nhi.templatetags.grants import grant_url
+from nhi.templatetags.identities import grant_limits
 
 EVENTS = 20
 #: Where each kind stands over REST.
@@ -92,7 +92,7 @@ class GrantPage(OfGrant, ActingPage):
             "grant": grant,
             "sides": [(label, row, isinstance(row, Identity)) for label, row in self._labelled()],
             "terms": self._terms(),
-            "limits": cells.limits(grant),
+            "limits": grant_limits(grant),
             "schema": _pretty(getattr(grant, "allowed_parameters", None)),
             "events": sentences.all_of(self._events()),
             "api": f"{API[self.name]}/{grant.pk}",

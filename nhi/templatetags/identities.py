@@ -55,23 +55,23 @@ def other_side(grant: Grant, side: str) -> Identity:
 
 @register.simple_tag
 def limits_of(grant: Grant) -> SafeString:
-    """What a grant is bounded by, as chips."""
-    said = grant_limits(grant)
+    """The type of a grant that has one, and what it is bounded by, as chips."""
+    kind = str(getattr(grant, "permission_type", ""))
+    said = [kind, *grant_limits(grant)] if kind else grant_limits(grant)
     if not said:
         return format_html('<span class="gh-subtle">{}</span>', "none")
     return format_html_join(" ", '<span class="gh-count">{}</span>', ((words,) for words in said))
 
 
 def grant_limits(grant: Grant) -> list[str]:
+    """What narrows a grant, in words short enough for a chip: the same in every table and in the export."""
     said = []
-    if kind := getattr(grant, "permission_type", ""):
-        said.append(str(kind))
-    if per_hour := getattr(grant, "max_calls_per_hour", None):
-        said.append(f"{per_hour}/h")
     if getattr(grant, "allowed_parameters", None) is not None:
-        said.append("parameters")
+        said.append("arguments")
     if (actions := getattr(grant, "allowed_actions", None)) is not None:
-        said.append(", ".join(actions) or "no action")
+        said.append(f"only {', '.join(actions[:3])}{' …' if len(actions) > 3 else ''}" if actions else "no action")
+    if (most := getattr(grant, "max_calls_per_hour", None)) is not None:
+        said.append(f"{most} per hour")
     if getattr(grant, "requires_approval", False):
         said.append("needs approval")
     return said

@@ -73,6 +73,9 @@ def reachable(programs: Path, home: Path) -> Path:
         return programs
     package = programs.parent
     copy = home / "site" / package.name
+    copy.mkdir(parents=True)
+    for way in (copy.parent, copy):
+        way.chmod(0o711)  # whatever the umask
     shutil.copytree(programs, copy / programs.name, symlinks=True)
     # Found by a path relative to the programs, beside the package.
     libraries = package.with_name(f"{package.name}.libs")

@@ -1,7 +1,6 @@
 """What the palette finds: objects by name, ids exactly, and verbs for an object."""
 
 from collections.abc import Iterable
-from typing import Any
 from uuid import UUID
 
 from django.http import HttpRequest
@@ -12,32 +11,30 @@ from common.admin.palette import PER_GROUP, Group, Hit
 from common.ids import parse_uuid
 from nhi import tokens
 from nhi.actors import Actor
+from nhi.admin import finding_verbs
 from nhi.admin.acting import actor_of
-from nhi.choices import TRANSITIONS, Kind, State
-from nhi.models import AuditEvent, Credential, Identity, Role
-
-#: First words of a verb, and the verb that they begin.
-VERBS = {
-    "stop": "stop", "suspend": "stop", "kill": "stop",
-    "give": "give", "grant": "give",
-    "issue": "issue", "token": "issue",
-    "activate": "activate", "reactivate": "activate",
-    "why": "why", "explain": "why",
-}  # fmt: skip
-KINDS = {Kind.AGENT: 0, Kind.SERVICE_ACCOUNT: 1, Kind.TOOL: 2}
+from nhi.admin.finding_verbs import Wish
+from nhi.choices import State
+from nhi.models import AuditEvent, Credential, Identity, Role, User
 
 
 def find(request: HttpRequest, term: str) -> Iterable[Group]:
-    """Objects, Ids and Verbs that this person may open."""
-    actor = actor_of(request)
-    first, _, rest = term.partition(" ")
-    verb = VERBS.get(first.lower())
-    # A verb alone offers its first objects; a name may also begin like a verb.
-    identities = _identities(actor, rest.strip() if verb else term)
-    yield Group("Verbs", _verbs(actor, identities, verb))
-    named = [_object(one) for one in identities] if rest.strip() or not verb else []
-    yield Group("Objects", named + _roles(actor, term))
+    """Objects, Verbs and Ids that this person may open; a verb that was typed comes first, else the thing named."""
+    actor, wish = actor_of(request), finding_verbs.read(term)
+    identities = _identities(actor, wish.name)
+    starts = finding_verbs.starts(actor, wish, term)
+    verbs = Group("Verbs", _wanted(finding_verbs.verbs(actor, identities, wish), wish, starts))
+    named = [_object(one) for one in identities] if wish.name else []
+    objects = Group("Objects", named + _roles(actor, wish.name or term) + _people(actor, wish.name or term))
+    yield from (verbs, objects) if wish.verb else (objects, verbs)
     yield Group("Ids", _ids(actor, term))
+
+
+def _wanted(verbs: list[Hit], wish: Wish, starts: list[Hit]) -> list[Hit]:
+    """For what was named; a verb alone offers the page that begins it, then its first objects."""
+    if wish.name and wish.verb and verbs:
+        return verbs
+    return [*starts, *verbs][:PER_GROUP]
 
 
 def _identities(actor: Actor, term: str) -> list[Identity]:
@@ -63,40 +60,12 @@ def _roles(actor: Actor, term: str) -> list[Hit]:
     return [Hit(name, url, "badge", "Role") for name, url in found if url]
 
 
-def _verbs(actor: Actor, identities: list[Identity], verb: str | None) -> list[Hit]:
-    if actor.only_reads:
+def _people(actor: Actor, term: str) -> list[Hit]:
+    """By their name; only for who may open their pages."""
+    if not actor.may("nhi.view_user"):
         return []
-    managed = _managed(actor, identities)
-    hits = [hit for one in identities for hit in _verbs_of(actor, one, one.pk in managed) if not verb or hit[0] == verb]
-    # Typed as a verb: all of them. Typed as a name: those of the best match.
-    wanted = hits if verb else [hit for hit in hits if hit[1] == identities[0].pk]
-    return [hit[2] for hit in wanted[:PER_GROUP]]
-
-
-def _managed(actor: Actor, identities: list[Identity]) -> set[UUID]:
-    ids = [one.pk for one in identities]
-    if actor.may("nhi.move_identity"):
-        return set(ids)
-    return set(Identity.objects.managed_by(actor).filter(pk__in=ids).values_list("pk", flat=True))
-
-
-def _verbs_of(actor: Actor, one: Identity, managed: bool) -> list[tuple[str, Any, Hit]]:
-    state, offered = State(one.state), []
-    if managed and State.SUSPENDED in TRANSITIONS[state]:
-        offered.append(("stop", f"Stop {one.name} now…", "stop_circle", _page(one, "stop")))
-    if managed and State.ACTIVE in TRANSITIONS[state]:
-        offered.append(("activate", f"Activate {one.name}…", "play_arrow", _page(one, "activate")))
-    if one.kind == Kind.AGENT and state == State.ACTIVE and actor.may("nhi.add_toolpermission"):
-        offered.append(("give", f"Give {one.name} access…", "add", _page(one, "give")))
-    if one.kind != Kind.TOOL and managed and state not in (State.DEPRECATED, State.ARCHIVED):
-        offered.append(("issue", f"Issue a credential for {one.name}…", "key", _page(one, "issue")))
-    if one.kind != Kind.TOOL:
-        offered.append(("why", f"Why may {one.name} call…", "rule", f"{link('explain')}?caller={one.pk}"))
-    return [(verb, one.pk, Hit(words, url, icon)) for verb, words, icon, url in offered]
-
-
-def _page(one: Identity, page: str) -> str:
-    return link(f"nhi_identity_{page}", one.pk)
+    rows = User.objects.visible_to(actor).filter(username__icontains=term).order_by("username")[:PER_GROUP]
+    return [Hit(one.username, link("nhi_user_hub", one.pk), "person", "Person") for one in rows]
 
 
 def _ids(actor: Actor, term: str) -> list[Hit]:

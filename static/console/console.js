@@ -253,7 +253,15 @@
   }
 
   settle(document);
-  one("main [data-errors]")?.focus();
+  focusFirst(one("main"));
+
+  // What was refused, else where a page that is one dialog begins: its first field, or its button.
+  function focusFirst(main) {
+    if (!main) return;
+    const fields = "input:not([type=hidden], [type=radio]:not(:checked)), select, textarea, button[type=submit]";
+    const first = all(`[data-dialog-form] :is(${fields})`, main).find((field) => field.checkVisibility());
+    (one("[data-errors]", main) || first)?.focus();
+  }
 
   // ── Times: the relative words move on, outside live regions ───────────────────────────────────────────────────
   function relative(moment) {

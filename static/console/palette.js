@@ -39,7 +39,7 @@
     const hits = options();
     input.setAttribute("aria-expanded", String(hits.length > 0));
     input.removeAttribute("aria-activedescendant");
-    count.textContent = input.value.trim() ? (hits.length ? `${hits.length} found` : "Nothing found that you can see") : "Type a name, paste an id, or begin with a verb: stop, give, issue";
+    count.textContent = input.value.trim() ? (hits.length ? `${hits.length} found` : "Nothing found that you can see") : "Type a name, paste an id, or begin with a verb: stop, give, add";
     choose(0);
   }
 

@@ -8,7 +8,7 @@ from django.test.utils import CaptureQueriesContext
 from nhi import credentials
 from nhi.actors import SYSTEM
 from nhi.models import AuditEvent
-from tests.console.conftest import BACKEND, SignedIn, Visit, identity
+from tests.console.conftest import BACKEND, SignedIn, Visit, hub, identity
 from tests.nhi.cast import agent, user, user_grant
 
 pytestmark = pytest.mark.capability("CON-06")
@@ -41,6 +41,50 @@ def test_a_name_offers_its_verbs_and_a_verb_offers_its_objects(mara: Client) -> 
     assert found(mara, "stop triage")["Verbs"] == ["Stop triage-bot now…"]
     assert found(mara, "activate old")["Verbs"] == ["Activate old-scraper…"]
     assert len(found(mara, "stop")["Verbs"]) == 6
+
+
+def test_a_name_leads_to_the_thing_before_what_can_be_done_to_it(mara: Client) -> None:
+    assert list(found(mara, "deploy-bot")) == ["Objects", "Verbs"]
+    assert next(iter(found(mara, "stop deploy-bot"))) == "Verbs"
+
+
+@pytest.mark.parametrize(
+    ("term", "first"),
+    [
+        ("add agent", "Add an agent…"),
+        ("add an agent please", "Add an agent…"),
+        ("add identity", "Add an agent…"),
+        ("register", "Add an agent…"),
+        ("new tool", "Add a tool…"),
+        ("create person", "Add a person…"),
+        ("assign role", "Assign a role…"),
+        ("assign role to writer", "Assign a role to writer…"),
+        ("assign writer", "Assign a role to writer…"),
+        ("rotate deploy-bot", "Rotate a credential of deploy-bot…"),
+        ("revoke deploy-bot token", "Revoke a credential of deploy-bot…"),
+        ("give deploy-bot access", "Give deploy-bot access…"),
+        ("give deploy-bot github.read", "Give deploy-bot access…"),
+        ("deploy-bot stop", "Stop deploy-bot now…"),
+        ("give", "Give access…"),
+    ],
+)
+def test_what_one_wants_to_do_is_found_in_ones_own_words(mara: Client, term: str, first: str) -> None:
+    assert found(mara, term)["Verbs"][0] == first
+
+
+def test_a_verb_alone_offers_whom_it_could_be_for(mara: Client) -> None:
+    for verb in ("rotate", "revoke"):
+        assert found(mara, verb)["Verbs"]
+
+
+def test_people_are_found_by_who_may_open_their_pages(signed_in: SignedIn) -> None:
+    assert found(signed_in("mara"), "olga")["Objects"] == ["olga"]
+    assert found(signed_in("olga"), "mara") == {}
+
+
+def test_a_verb_is_not_offered_where_its_page_would_refuse(signed_in: SignedIn) -> None:
+    assert "Verbs" not in found(signed_in("olga"), "rotate deploy-bot")
+    assert "Verbs" not in found(signed_in("ada"), "add agent")
 
 
 def test_an_auditor_finds_objects_and_no_verbs(signed_in: SignedIn) -> None:
@@ -106,4 +150,9 @@ def test_arrows_choose_enter_opens_and_escape_gives_the_focus_back(visit: Visit)
     mara.find("deploy")
     page.get_by_role("option", name="Stop deploy-bot now…").wait_for()
     page.keyboard.press("Enter")
+    page.wait_for_url(f"**{hub()}")
+    mara.find("stop deploy")
+    page.get_by_role("option", name="Stop deploy-bot now…").wait_for()
+    page.keyboard.press("Enter")
     page.wait_for_url("**/stop/")
+    assert page.evaluate("document.activeElement.closest('[data-dialog-form]') !== null")

@@ -7,9 +7,23 @@ from argparse import ArgumentParser
 from datetime import datetime
 from typing import Any, NoReturn
 
+from django.conf import settings
 from django.core.management import BaseCommand
+from django.db import DatabaseError, connection
 
 from common.errors import GatehouseError
+
+
+class NoHouse(GatehouseError):
+    """The database has no tables: most often another data directory than the running house's."""
+
+    code = "no_house"
+
+    def __init__(self) -> None:
+        super().__init__(
+            f"There is no house in {settings.DATA} yet. Is GATEHOUSE_DATA (or DATABASE_URL) that of the running house? "
+            "If none is running, start it with `make up`."
+        )
 
 
 class GatehouseCommand(BaseCommand):
@@ -28,6 +42,10 @@ class GatehouseCommand(BaseCommand):
             result = self.run(**options)
         except GatehouseError as error:
             self._refuse(error, as_json=as_json)
+        except DatabaseError:
+            if connection.introspection.table_names():
+                raise
+            self._refuse(NoHouse(), as_json=as_json)
         if as_json:
             self.stdout.write(json.dumps(result, default=_plain))
         else:

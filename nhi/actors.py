@@ -1,5 +1,7 @@
 """Who acts: a person, an identity, or Gatehouse itself. Verbs take an actor and ask it for rights."""
 
+import getpass
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from uuid import UUID
@@ -44,6 +46,15 @@ class Actor:
 
 SYSTEM = Actor(ActorKind.SYSTEM, None, "Gatehouse", is_superuser=True)
 ANONYMOUS = Actor(ActorKind.ANONYMOUS, None, "unknown")
+
+
+def terminal() -> Actor:
+    """Whoever runs a command on the host: what they do is done with every right, under their own name."""
+    try:
+        name = getpass.getuser()
+    except (KeyError, OSError):
+        name = f"uid {os.getuid()}"
+    return Actor(ActorKind.SYSTEM, None, f"{name} at the terminal", is_superuser=True)
 
 
 def person(user: User, *, credential_id: UUID | None = None) -> Actor:

@@ -32,16 +32,15 @@ def check(
     problems.settle()
     loaded = facts.for_token(shown, context.current().source, target_id, audience=audience)
     decision = decisions.decide(loaded.caller, Action("call", parameters, action), loaded.target, loaded.facts)
-    # The caller can read its own events: only what it held once is named there.
-    held = loaded.target is not None and decision.match is not None
     with transaction.atomic():
         events.write(
-            "decision.checked",
+            "decision.allowed" if decision.allowed else "decision.denied",
             actor=actor,
             subject_kind="identity",
             subject_id=target_id,
-            subject_name=loaded.target.name if held and loaded.target else "",
+            subject_name=loaded.target.name if loaded.target else "what is not registered",
             details=_said(decision, parameters, action),
+            reason=decision.reason,
         )
     return decision
 

@@ -100,6 +100,8 @@ def select(actor: Actor, selection: Selection) -> tuple[list[Identity], list[UUI
     if selection.server is not None:
         return _bounded(rows.filter(name__startswith=f"{selection.server}__"), "server"), []
     assert selection.pattern is not None  # the one that is left
+    if selection.pattern == capabilities.EVERYTHING:
+        raise Invalid.field("pattern", "Everything at once takes two people: give a role *.* and have it approved.")
     if not capabilities.is_pattern(selection.pattern):
         raise Invalid.field("pattern", "This is no pattern; write github.read, github.commits.*, github.* or *.*.")
     return _bounded(rows.covered_by(selection.pattern), "pattern"), []

@@ -163,9 +163,11 @@ def _overtaken(identity: Identity, to: State) -> InvalidTransition:
 
 def _illegal(identity: Identity, to: State) -> InvalidTransition:
     current = State(identity.state)
-    wish = "already" if to == current else f"and cannot become {to.label.lower()}"
+    now = f"{identity.name} is {current.label.lower()}"
+    who = f" ({identity.state_by}: “{identity.state_reason}”)" if identity.state_reason else ""
+    wish = f" already{who}" if to == current else f"{who} and cannot become {to.label.lower()}"
     return InvalidTransition(
-        f"{identity.name} is {current.label.lower()} {wish}. Nothing was changed.",
+        f"{now}{wish}. Nothing was changed.",
         details={"state": current, "allowed": sorted(TRANSITIONS[current])},
     )
 

@@ -166,7 +166,7 @@ class Deactivate(Move):
     form_class = PauseForm
     lead = (
         "It can neither call nor be called until someone activates it. "
-        "Nothing that runs is stopped; Stop now does that."
+        "Nothing that runs is stopped. To end that too, use Stop now instead."
     )
 
     def effects(self) -> list[Effect]:

@@ -21,6 +21,9 @@ class AuditEventQuerySet(QuerySet["AuditEvent"]):
     def visible_to(self, actor: "Actor") -> "AuditEventQuerySet":
         if actor.may("nhi.view_auditevent"):
             return self
+        if not actor.is_person:
+            # What is written about an identity names people, addresses and targets that it was never shown.
+            return self.none()
         return self.filter(Q(actor_id=actor.id) | Q(subject_id=actor.id) | Q(holder_id=actor.id))
 
     def about(self, one: Any) -> "AuditEventQuerySet":

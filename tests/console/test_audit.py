@@ -91,7 +91,7 @@ def test_it_is_narrowed_by_code_area_time_and_request(mara: Client) -> None:
     assert {row.event for row in rows(mara, event="role.*")} == {"role.created", "role.assigned"}
     event = suspended()
     with context.bound(Context(uuid7(), "192.0.2.7")):
-        events.write("decision.checked", actor=SYSTEM)
+        events.write("decision.allowed", actor=SYSTEM)
         request_id = context.current().request_id
     assert [row.source for row in rows(mara, request=str(request_id))] == ["192.0.2.7"]
     assert rows(mara, request="no id") == []
@@ -104,7 +104,7 @@ def test_it_is_narrowed_by_code_area_time_and_request(mara: Client) -> None:
 
 def test_pages_follow_each_other_without_a_gap_and_without_a_count(mara: Client) -> None:
     for _ in range(120):
-        events.write("decision.checked", actor=SYSTEM)
+        events.write("decision.allowed", actor=SYSTEM)
     seen: list[str] = []
     query: dict[str, str] = {}
     while True:
@@ -124,7 +124,7 @@ def many(count: int) -> None:
     for at in range(0, count, 1000):
         made = [
             AuditEvent(
-                at=start + timedelta(seconds=at + i), event="decision.checked", actor_kind="system",
+                at=start + timedelta(seconds=at + i), event="decision.allowed", actor_kind="system",
                 actor_name="Gatehouse", subject_kind="identity", subject_id=subject.pk if not i % 50 else uuid4(),
                 subject_name="x", request_id=uuid4(), writer=uuid4(), writer_seq=i, row_mac="t1:none",
             )
@@ -237,7 +237,7 @@ def test_an_export_is_safe_in_a_spreadsheet_keeps_the_filter_and_is_on_record(ma
 @pytest.mark.both_databases
 def test_jsonl_holds_every_column_of_every_row(mara: Client) -> None:
     for _ in range(1100):
-        events.write("decision.checked", actor=SYSTEM, after={"a": [1, "ü"]})
+        events.write("decision.allowed", actor=SYSTEM, after={"a": [1, "ü"]})
     lines = [json.loads(line) for line in exported(mara, "jsonl").splitlines()]
     kept = {str(row.pk): row for row in AuditEvent.objects.exclude(event="export.made")}
     assert {line["id"] for line in lines} == kept.keys()

@@ -2,7 +2,11 @@
 
 import io
 import json
+import os
+import subprocess
+import sys
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from allauth.mfa.models import Authenticator
@@ -15,6 +19,7 @@ from nhi.models import AuditEvent, SignInGuard
 from tests.people.conftest import PASSWORD, Somebody
 from tests.people.test_second_factor import set_up_app
 
+ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.capability("OPS-05", "CON-01")
 
 
@@ -36,7 +41,7 @@ def test_a_lost_factor_is_reset(mara: Somebody) -> None:
     set_up_app(mara)
     assert told("reset_second_factor", "mara", "--reason", "Lost phone") == {"username": "mara", "factors": 1}
     assert not Authenticator.objects.exists()
-    assert AuditEvent.objects.get(event="person.second_factor_reset").actor_name == "Gatehouse"
+    assert AuditEvent.objects.get(event="person.second_factor_reset").actor_name.endswith(" at the terminal")
 
 
 def test_nobody_unknown_is_reset(db: None, capsys: pytest.CaptureFixture[str]) -> None:
@@ -55,3 +60,12 @@ def test_the_sweep_removes_what_is_over(mara: Somebody) -> None:
     assert not Session.objects.exists()
     assert not SignInGuard.objects.filter(username="nobody").exists()
     assert SignInGuard.objects.filter(username="mara").exists()
+
+
+def test_a_database_without_tables_says_that_there_is_no_house(tmp_path: Path) -> None:
+    environ = {**os.environ, "GATEHOUSE_DATA": str(tmp_path), "DJANGO_SETTINGS_MODULE": "config.settings"}
+    environ.pop("DATABASE_URL", None)
+    command = [sys.executable, "manage.py", "create_person", "me", "--json"]
+    run = subprocess.run(command, env=environ, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (run.returncode, json.loads(run.stdout)["error"]) == (1, "no_house")
+    assert "Traceback" not in run.stderr

@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import shlex
 import sys
 from argparse import ArgumentParser
 from pathlib import Path
@@ -57,7 +58,10 @@ class Command(BaseCommand):
             self.say(f"Token of agent/deploy-bot, new at each start: {token}")
             self.say(f'Try: curl -H "Authorization: Bearer {token}" {settings.PUBLIC_URL}/api/nhi/me')
         else:
-            self.say("Make the first person: manage.py create_person NAME --superuser --json")
+            data = (
+                f"GATEHOUSE_DATA={shlex.quote(os.environ['GATEHOUSE_DATA'])} " if "GATEHOUSE_DATA" in os.environ else ""
+            )
+            self.say(f"Make the first person: {data}.venv/bin/python manage.py create_person NAME --superuser --json")
         self.say(f"Logs in {settings.DATA / 'logs'}. Ctrl-C stops everything.")
 
     def say(self, text: str) -> None:

@@ -5,8 +5,7 @@ from typing import Any
 
 from common.commands import GatehouseCommand
 from common.errors import Invalid
-from nhi import command_line, identities
-from nhi.actors import SYSTEM
+from nhi import actors, command_line, identities
 from nhi.choices import Kind
 
 
@@ -27,7 +26,7 @@ class Command(GatehouseCommand):
             raise Invalid.field("identity", f"Write KIND/NAME with KIND one of {', '.join(Kind.values)}.")
         described = {field: options[field] for field in ("purpose", "team", "environment")}
         made = identities.create(
-            actor=SYSTEM,
+            actor=actors.terminal(),
             kind=Kind(kind),
             name=name,
             owner=command_line.person(options["owner"]),

@@ -4,8 +4,7 @@ from argparse import ArgumentParser
 from typing import Any
 
 from common.commands import GatehouseCommand
-from nhi import people, rights
-from nhi.actors import SYSTEM
+from nhi import actors, people, rights
 
 
 class Command(GatehouseCommand):
@@ -18,6 +17,6 @@ class Command(GatehouseCommand):
 
     def run(self, **options: Any) -> dict[str, Any]:
         made = people.create(
-            actor=SYSTEM, username=options["username"], roles=options["role"], superuser=options["superuser"]
+            actor=actors.terminal(), username=options["username"], roles=options["role"], superuser=options["superuser"]
         )
         return {"id": made.user.pk, "username": made.user.username, "password": made.password}

@@ -5,8 +5,7 @@ from argparse import ArgumentParser
 from typing import Any
 
 from common.commands import GatehouseCommand
-from nhi import command_line, explain
-from nhi.actors import SYSTEM
+from nhi import actors, command_line, explain
 
 
 class Command(GatehouseCommand):
@@ -23,7 +22,7 @@ class Command(GatehouseCommand):
 
     def run(self, **options: Any) -> dict[str, Any]:
         caller, target = command_line.identity(options["caller"]), command_line.identity(options["target"])
-        found = explain.explain(actor=SYSTEM, caller_id=caller.pk, target_id=target.pk)
+        found = explain.explain(actor=actors.terminal(), caller_id=caller.pk, target_id=target.pk)
         self.allowed = found.decision.allowed
         return {
             "decision": found.decision.verdict,

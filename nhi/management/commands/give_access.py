@@ -7,8 +7,7 @@ from typing import Any
 from common import clock
 from common.commands import GatehouseCommand
 from common.errors import Invalid
-from nhi import command_line, grants
-from nhi.actors import SYSTEM
+from nhi import actors, command_line, grants
 from nhi.choices import Kind, PermissionType
 
 
@@ -23,7 +22,7 @@ class Command(GatehouseCommand):
 
     def run(self, **options: Any) -> dict[str, Any]:
         caller, target = command_line.identity(options["caller"]), command_line.identity(options["target"])
-        given = {"actor": SYSTEM, "reason": options["reason"], "expires_at": _ends(options["days"])}
+        given = {"actor": actors.terminal(), "reason": options["reason"], "expires_at": _ends(options["days"])}
         if target.kind == Kind.TOOL:
             grant: Any = grants.give_tool(agent=caller, tool=target, **given)
         else:

@@ -4,8 +4,7 @@ from argparse import ArgumentParser
 from typing import Any
 
 from common.commands import GatehouseCommand
-from nhi import command_line, credentials
-from nhi.actors import SYSTEM
+from nhi import actors, command_line, credentials
 
 
 class Command(GatehouseCommand):
@@ -19,7 +18,7 @@ class Command(GatehouseCommand):
     def run(self, **options: Any) -> dict[str, Any]:
         identity = command_line.identity(options["identity"])
         issue = credentials.replace if options["replace"] else credentials.issue
-        issued = issue(actor=SYSTEM, holder=identity, days=options["days"])
+        issued = issue(actor=actors.terminal(), holder=identity, days=options["days"])
         credential = issued.credential
         return {
             "id": credential.pk,

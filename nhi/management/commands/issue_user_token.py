@@ -4,8 +4,7 @@ from argparse import ArgumentParser
 from typing import Any
 
 from common.commands import GatehouseCommand
-from nhi import command_line, credentials
-from nhi.actors import SYSTEM
+from nhi import actors, command_line, credentials
 
 
 class Command(GatehouseCommand):
@@ -17,5 +16,5 @@ class Command(GatehouseCommand):
 
     def run(self, **options: Any) -> dict[str, Any]:
         user = command_line.person(options["username"])
-        issued = credentials.issue(actor=SYSTEM, holder=user, days=options["days"])
+        issued = credentials.issue(actor=actors.terminal(), holder=user, days=options["days"])
         return {"token": issued.token, "expires_at": issued.credential.expires_at}

@@ -4,8 +4,7 @@ from argparse import ArgumentParser
 from typing import Any
 
 from common.commands import GatehouseCommand
-from nhi import command_line, lifecycle
-from nhi.actors import SYSTEM
+from nhi import actors, command_line, lifecycle
 from nhi.lifecycle import Stopped
 
 
@@ -20,7 +19,7 @@ class Command(GatehouseCommand):
     def run(self, **options: Any) -> dict[str, Any]:
         identity = command_line.identity(options["identity"])
         verb = getattr(lifecycle, options["verb"])
-        moved = verb(actor=SYSTEM, identity=identity, reason=options["reason"])
+        moved = verb(actor=actors.terminal(), identity=identity, reason=options["reason"])
         if isinstance(moved, Stopped):
             done = {"id": moved.identity.pk, "state": moved.identity.state}
             return {**done, "stopped": moved.stopped, "pending": moved.pending}

@@ -4,8 +4,7 @@ from argparse import ArgumentParser
 from typing import Any
 
 from common.commands import GatehouseCommand
-from nhi import command_line, people
-from nhi.actors import SYSTEM
+from nhi import actors, command_line, people
 
 
 class Command(GatehouseCommand):
@@ -17,5 +16,5 @@ class Command(GatehouseCommand):
 
     def run(self, **options: Any) -> dict[str, Any]:
         user = command_line.person(options["username"])
-        removed = people.reset_second_factor(actor=SYSTEM, user=user, reason=options["reason"])
+        removed = people.reset_second_factor(actor=actors.terminal(), user=user, reason=options["reason"])
         return {"username": user.username, "factors": removed}

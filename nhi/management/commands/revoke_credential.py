@@ -5,8 +5,7 @@ from typing import Any
 
 from common.commands import GatehouseCommand
 from common.errors import Invalid
-from nhi import credentials
-from nhi.actors import SYSTEM
+from nhi import actors, credentials
 from nhi.models import Credential
 
 
@@ -21,5 +20,5 @@ class Command(GatehouseCommand):
         found = Credential.objects.select_related("identity", "user").filter(public_id=options["public_id"]).first()
         if found is None:
             raise Invalid.field("public_id", f"There is no credential {options['public_id']!r}.")
-        revoked = credentials.revoke(actor=SYSTEM, credential=found, reason=options["reason"])
+        revoked = credentials.revoke(actor=actors.terminal(), credential=found, reason=options["reason"])
         return {"id": revoked.pk, "state": revoked.state, "revoked_at": revoked.revoked_at}

@@ -4,8 +4,7 @@ from argparse import ArgumentParser
 from typing import Any
 
 from common.commands import GatehouseCommand
-from nhi import command_line, identities, rights
-from nhi.actors import SYSTEM
+from nhi import actors, command_line, identities, rights
 
 
 class Command(GatehouseCommand):
@@ -17,5 +16,5 @@ class Command(GatehouseCommand):
 
     def run(self, **options: Any) -> dict[str, Any]:
         identity = command_line.identity(options["identity"])
-        identities.set_console_roles(actor=SYSTEM, identity=identity, roles=options["role"])
+        identities.set_console_roles(actor=actors.terminal(), identity=identity, roles=options["role"])
         return {"id": identity.pk, "console_roles": sorted(options["role"])}

@@ -4,8 +4,7 @@ from argparse import ArgumentParser
 from typing import Any
 
 from common.commands import GatehouseCommand
-from nhi import sign_in
-from nhi.actors import SYSTEM
+from nhi import actors, sign_in
 
 
 class Command(GatehouseCommand):
@@ -16,4 +15,4 @@ class Command(GatehouseCommand):
 
     def run(self, **options: Any) -> dict[str, Any]:
         username: str = options["username"]
-        return {"username": username, "counters": sign_in.unlock(actor=SYSTEM, username=username)}
+        return {"username": username, "counters": sign_in.unlock(actor=actors.terminal(), username=username)}

@@ -28,7 +28,7 @@ class ToolForm(ToolLimits, LimitedForm):
     reason = ReasonField(*REASONS)
 
     field_order = ("agent", "tool", "ends", "ends_on", "reason")
-    limits = ("parameters", "per_hour", "approval")
+    limits = ("parameters",)
 
 
 class NhiForm(NhiLimits, LimitedForm):
@@ -48,7 +48,7 @@ class NhiForm(NhiLimits, LimitedForm):
     reason = ReasonField(*REASONS)
 
     field_order = ("source", "target", "may", "ends", "ends_on", "reason")
-    limits = ("only_some", "actions", "per_hour")
+    limits = ("only_some", "actions")
 
 
 class UserForm(EndsForm):

@@ -5,26 +5,13 @@ from typing import Any, ClassVar
 from django import forms
 
 from common.admin.forms import EndsForm, JSONLinesField
-
-#: What Gatehouse stores and cannot count or ask yet; until then such a grant lets nothing pass.
-NOT_YET = "Not enforced yet: until it is, every call through a grant with this limit is refused."
-
-
-class PerHourField(forms.IntegerField):
-    def __init__(self) -> None:
-        super().__init__(
-            label="Calls per hour", required=False, min_value=1, help_text=f"Empty: no limit. {NOT_YET}"
-        )  # fmt: skip
+from nhi.templatetags.identities import unenforced_limits
 
 
 class ToolLimits(forms.Form):
     """Of an agent's grant to a tool."""
 
-    limit_aliases = {
-        "allowed_parameters": "parameters",
-        "max_calls_per_hour": "per_hour",
-        "requires_approval": "approval",
-    }
+    limit_aliases = {"allowed_parameters": "parameters"}
 
     parameters = JSONLinesField(
         label="Allowed arguments",
@@ -32,8 +19,6 @@ class ToolLimits(forms.Form):
         help_text="A JSON Schema that the arguments must fit. Empty: any.",
         widget=forms.Textarea(attrs={"rows": 3, "spellcheck": "false"}),
     )
-    per_hour = PerHourField()
-    approval = forms.BooleanField(label="Each call needs approval", required=False, help_text=NOT_YET)
 
     @property
     def terms(self) -> dict[str, Any]:
@@ -49,7 +34,7 @@ class ToolLimits(forms.Form):
 class NhiLimits(forms.Form):
     """Of a grant between identities."""
 
-    limit_aliases = {"allowed_actions": "actions", "max_calls_per_hour": "per_hour"}
+    limit_aliases = {"allowed_actions": "actions"}
 
     only_some = forms.BooleanField(label="Only some actions", required=False)
     actions = forms.CharField(
@@ -58,21 +43,37 @@ class NhiLimits(forms.Form):
         help_text="Names or globs over the task type, parted by commas or spaces, like release.*. Empty: none at all.",
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
     )
-    per_hour = PerHourField()
 
     @property
     def terms(self) -> dict[str, Any]:
         """No actions typed means all of them, unless only some were asked for."""
         given = self.cleaned_data
         words = given["actions"].replace(",", " ").split()
-        actions = words if words or given["only_some"] else None
-        return {"allowed_actions": actions, "max_calls_per_hour": given["per_hour"]}
+        return {"allowed_actions": words if words or given["only_some"] else None}
 
     @staticmethod
     def typed(grant: Any) -> dict[str, Any]:
         actions = grant.allowed_actions
-        said = {"only_some": actions is not None, "actions": ", ".join(actions or [])}
-        return {**said, "per_hour": grant.max_calls_per_hour}
+        return {"only_some": actions is not None, "actions": ", ".join(actions or [])}
+
+
+class Unenforced(forms.Form):
+    """Limits that were stored over REST and hold nothing yet but refuse every call: kept, or dropped by a tick."""
+
+    drop = forms.BooleanField(required=False)
+
+    def tell(self, grant: Any) -> None:
+        """Draw the tick only where there is something to drop."""
+        stored = unenforced_limits(grant)
+        if not stored:
+            del self.fields["drop"]
+            return
+        self.fields["drop"].label = f"Drop “{'” and “'.join(stored)}”"
+        self.fields["drop"].help_text = "Not enforced yet: until it is, every call through this grant is refused."
+
+    def dropped(self, grant: Any) -> dict[str, Any]:
+        none = {"max_calls_per_hour": None, "requires_approval": False}
+        return {name: value for name, value in none.items() if self.cleaned_data.get("drop") and hasattr(grant, name)}
 
 
 class LimitedForm(EndsForm):

@@ -21,7 +21,7 @@ from nhi.models import Identity
 from nhi.models.identities import IdentityQuerySet
 
 OFFERED = 100
-LIMITS = ("per_hour", "parameters", "approval")
+LIMITS = ("parameters",)
 WHAT = (("pattern", "A pattern"), ("server", "A whole server"), ("tools", "Single tools"))
 
 
@@ -32,10 +32,7 @@ class ToolsField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]  # D
 
 
 class GiveForm(EndsForm):
-    aliases = {
-        "tool_ids": "tools", "expires_at": "ends", "max_calls_per_hour": "per_hour", "allowed_parameters": "parameters",
-        "requires_approval": "approval",
-    }  # fmt: skip
+    aliases = {"tool_ids": "tools", "expires_at": "ends", "allowed_parameters": "parameters"}
 
     what = forms.ChoiceField(choices=WHAT, initial="pattern", widget=Chips, label="Access to")
     pattern = forms.CharField(
@@ -46,16 +43,12 @@ class GiveForm(EndsForm):
     )
     server = forms.ChoiceField(required=False)
     tools = ToolsField(queryset=Identity.objects.none(), required=False)
-    per_hour = forms.IntegerField(
-        label="Calls per hour", required=False, min_value=1, help_text="Empty: no limit on this grant."
-    )
     parameters = JSONLinesField(
-        label="Allowed parameters",
+        label="Allowed arguments",
         required=False,
         help_text="A JSON Schema that the arguments must fit. Empty: any.",
         widget=forms.Textarea(attrs={"rows": 3, "spellcheck": "false"}),
     )
-    approval = forms.BooleanField(label="Each call needs approval", required=False)
     reason = ReasonField("Needed for its work", "Requested by the owner", "Trial")
 
     field_order = ("what", "pattern", "server", "tools", "ends", "ends_on")
@@ -97,12 +90,7 @@ class GiveForm(EndsForm):
 
     @property
     def terms(self) -> dict[str, Any]:
-        given = self.cleaned_data
-        return {
-            "allowed_parameters": given.get("parameters"),
-            "max_calls_per_hour": given.get("per_hour"),
-            "requires_approval": given.get("approval", False),
-        }
+        return {"allowed_parameters": self.cleaned_data.get("parameters")}
 
 
 class Give(OfIdentity, ActingDialog):

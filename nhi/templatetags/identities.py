@@ -70,6 +70,12 @@ def grant_limits(grant: Grant) -> list[str]:
         said.append("arguments")
     if (actions := getattr(grant, "allowed_actions", None)) is not None:
         said.append(f"only {', '.join(actions[:3])}{' …' if len(actions) > 3 else ''}" if actions else "no action")
+    return [*said, *unenforced_limits(grant)]
+
+
+def unenforced_limits(grant: Grant) -> list[str]:
+    """What is stored and cannot be counted or asked yet; until then such a grant lets nothing pass."""
+    said = []
     if (most := getattr(grant, "max_calls_per_hour", None)) is not None:
         said.append(f"{most} per hour")
     if getattr(grant, "requires_approval", False):

@@ -1,5 +1,6 @@
 """What every test may rely on: markers, a broker of its own, guards that survive Django's flush, a real house."""
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 from django.conf import settings
 from django.core.management.commands import flush
 
+from nhi import usage
 from tests.services import guards, valkey
 from tests.services.house import House, embedded
 
@@ -33,6 +35,14 @@ def _flush_past_the_guards() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(flush, "Command", guards.Flush)
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _last_uses_stay_in_memory() -> Iterator[None]:
+    """No thread of this process writes between tests, or to a database that is gone; houses have their own."""
+    usage.ledger._thread = threading.current_thread()
+    yield
+    usage.ledger.restart()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -10,6 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 
+from common.admin.pages import PART
 from common.errors import GatehouseError, RecordUnavailable
 from nhi import actors, factors, sessions, sign_in
 from nhi.models import User
@@ -34,15 +35,26 @@ def bounded_session(get_response: GetResponse) -> GetResponse:
     """End a session that is idle or old. What a page asks in the background does not keep it alive."""
 
     def middleware(request: HttpRequest) -> HttpResponse:
-        if sessions.has_person(request):
-            why = sessions.left(request).over
-            if why:
-                _end(request, why)
-            elif POLL not in request.headers and not _only_looks(request):
-                sessions.touch(request)
-        return get_response(request)
+        why = sessions.left(request).over if sessions.has_person(request) else ""
+        if why:
+            _end(request, why)
+        elif sessions.has_person(request) and POLL not in request.headers and not _only_looks(request):
+            sessions.touch(request)
+        response = get_response(request)
+        return response if why else _told(request, response)
 
     return middleware
+
+
+def _told(request: HttpRequest, response: HttpResponse) -> HttpResponse:
+    """Say at the sign-in form why it is there, where the session was ended meanwhile."""
+    sent = response.headers.get("Location", "").startswith(settings.LOGIN_URL)
+    held = bool(request.COOKIES.get(settings.SESSION_COOKIE_NAME)) and not request.path.startswith(OWN[:2])
+    if not (sent and held and request.session.is_empty()):
+        return response
+    messages.info(request, "Your session ended; nothing was changed. Sign in to go on.")
+    # A script that follows to the form would read the message in the person's place.
+    return HttpResponse(status=401) if PART in request.headers else response
 
 
 def second_factor_first(get_response: GetResponse) -> GetResponse:

@@ -192,3 +192,20 @@ def test_a_production_cookie_is_bound_to_its_host(tmp_path: Path) -> None:
     script = f"from django.conf import settings; print(*(getattr(settings, name) for name in {names}))"
     done = manage(tmp_path, "shell", "--no-imports", "-c", script, **PRODUCTION)
     assert done.stdout.split() == ["__Host-gatehouse", "True", "__Host-csrftoken", "None"], done.stderr
+
+
+def test_who_comes_back_after_the_end_is_told_so_once(mara: Somebody) -> None:
+    mara.sign_in()
+    mara.client.session.flush()
+    part = mara.client.get("/admin/sign-in/", headers={"X-Console-Part": "1"})
+    assert part.status_code == 401
+    told = "Your session ended; nothing was changed. Sign in to go on."
+    assert told in mara.client.get("/admin/sign-in/", follow=True).content.decode()
+    assert told not in mara.client.get("/admin/sign-in/", follow=True).content.decode()
+
+
+def test_who_was_never_here_or_signed_out_is_told_nothing_of_a_session(mara: Somebody) -> None:
+    assert "Your session ended" not in mara.client.get("/admin/sign-in/", follow=True).content.decode()
+    mara.sign_in()
+    mara.client.post("/admin/logout/")
+    assert "Your session ended" not in mara.client.get("/admin/sign-in/", follow=True).content.decode()

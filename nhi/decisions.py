@@ -232,9 +232,17 @@ def _arguments(question: Question) -> Check:
     given = {} if question.action.parameters is None else question.action.parameters
     broken = schemas.violations(match.allowed_parameters, given)
     if broken:
-        place, problem = broken[0]
-        return Check("arguments", "fail", "parameters_not_allowed", f"{place}: {problem}.")
+        return Check("arguments", "fail", "parameters_not_allowed", _broken(*broken[0]))
     return Check("arguments", "pass", message="The arguments keep the grant's limits.")
+
+
+def _broken(place: str, problem: str) -> str:
+    """`repo` is missing: the grant demands it."""
+    where = place.removeprefix("$").removeprefix(".")
+    subject = f"`{where}`" if where else "The whole of the arguments"
+    if problem.startswith(("the value ", "is ")):
+        return f"{subject} {problem.removeprefix('the value ')}."
+    return f"{subject}: {problem}."
 
 
 def _actions(question: Question) -> Check:

@@ -40,8 +40,9 @@ def violations(schema: dict[str, Any], value: Any) -> list[tuple[str, str]]:
     """Where the value breaks the schema and how, at most ten. The value itself is not repeated."""
     found = []
     for error in _compiled(canonical.encode(schema)).iter_errors(value):
-        place = "$" + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.instance_path)
-        found.append((place, _said(error)))
+        place, said = _missing_or_unknown(error) or ([], str(error.message)[:300])
+        path = [*error.instance_path, *place]
+        found.append(("$" + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path), said))
         if len(found) == 10:
             break
     return found
@@ -107,8 +108,13 @@ def _refuse(uri: str) -> NoReturn:
     raise ValueError(f"a reference to {uri[:80]} is not followed; put the definition into the schema itself")
 
 
-def _said(error: Any) -> str:
-    return str(error.message)[:300]
+def _missing_or_unknown(error: Any) -> tuple[list[str], str] | None:
+    """These two are about a member, not about what holds it."""
+    if error.kind.name == "required":
+        return [str(error.kind.property)], "is missing: the grant demands it"
+    if error.kind.name == "additionalProperties" and error.kind.unexpected:
+        return [str(error.kind.unexpected[0])[:100]], "is not among what the grant allows"
+    return None
 
 
 def _depth(value: Any) -> int:

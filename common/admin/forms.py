@@ -1,5 +1,6 @@
 """Forms of our own: they read what was typed, a verb decides, and its problems land beside their fields."""
 
+import json
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -78,10 +79,29 @@ class WordsField(forms.CharField):
 
 
 class JSONLinesField(forms.JSONField):
-    """JSON as text; nothing where there is none."""
+    """JSON as text; nothing where there is none, and where it breaks off when it is not JSON."""
+
+    def to_python(self, value: Any) -> Any:
+        try:
+            read = super().to_python(value)
+            # Django marks a text that was read with a type of its own, which nothing else knows.
+            return str(read) if isinstance(read, str) else read
+        except forms.ValidationError:
+            raise forms.ValidationError(_where_it_breaks(value), code="invalid") from None
 
     def prepare_value(self, value: Any) -> Any:
         return "" if value is None else super().prepare_value(value)
+
+
+def _where_it_breaks(value: str) -> str:
+    try:
+        json.loads(value)
+    except json.JSONDecodeError as error:
+        said = f"{error.msg[:1].lower()}{error.msg[1:]}"
+        return f"This is not JSON: line {error.lineno}, column {error.colno}, {said}."
+    except (ValueError, RecursionError):
+        return "This is not JSON that can be read: a number is too long, or it is nested too deep."
+    return "This is not JSON."
 
 
 class MomentField(forms.DateTimeField):
@@ -90,6 +110,11 @@ class MomentField(forms.DateTimeField):
     def __init__(self, **options: Any) -> None:
         widget = forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M")
         super().__init__(**{"widget": widget, **options})
+
+    def get_bound_field(self, form: forms.BaseForm, field_name: str) -> forms.BoundField:
+        """Says whose clock it is: the zone is known once somebody looks."""
+        self.help_text = f"{self.help_text} Time zone: {timezone.get_current_timezone_name()}.".strip()
+        return super().get_bound_field(form, field_name)
 
     def to_python(self, value: Any) -> datetime | None:
         moment = super().to_python(value)

@@ -143,10 +143,22 @@ def test_arguments_in_an_address_are_not_read(mara: Client) -> None:
     assert decider(answer) == "arguments"
 
 
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("{}", "`repo` is missing: the grant demands it."),
+        ('{"repo": "acme/payroll"}', "`repo` is not one of"),
+        ('"x"', "The whole of the arguments is not of type"),
+    ],
+)
+def test_arguments_that_break_the_limits_are_said_by_their_name(mara: Client, arguments: str, words: str) -> None:
+    assert words in text(with_arguments(mara, arguments))
+
+
 def test_arguments_that_are_no_json_are_refused_beside_their_field(mara: Client) -> None:
     answer = with_arguments(mara, "{")
     assert answer.status_code == 422
-    assert "valid JSON" in text(answer)
+    assert "This is not JSON: line 1, column 2," in text(answer)
 
 
 # ── Who may ask ─────────────────────────────────────────────────────────────────────────────────────────────────

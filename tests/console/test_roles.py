@@ -265,3 +265,12 @@ def test_without_a_role_one_sees_the_roles_of_ones_own() -> None:
     assert "planner" in held
     assert "nightly-report" not in held
     assert client.get(at(role("break-glass"))).status_code == 404
+
+
+def test_a_change_that_was_not_foreseen_shows_its_effect_once_and_blames_nobody(mara: Client) -> None:
+    answer = change(mara, "github.*", seen="added:0,removed:0,waits:0")
+    page = answer.content.decode()
+    assert answer.status_code == 409
+    assert "This is what these patterns would do" in page
+    assert "More would end" not in page
+    assert page.count('class="gh-effects"') == 1

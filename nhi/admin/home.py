@@ -3,11 +3,12 @@
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Exists, Q
+from django.db.models import Exists
 
-from common.admin.pages import link
+from common.admin.pages import Control, link
 from nhi.admin import counts, sentences
 from nhi.admin.base import ActingPage
+from nhi.choices import Kind
 from nhi.models import AuditEvent, Credential, Identity, NhiPermission, RoleAssignment, ToolPermission, User
 
 MINE = 8
@@ -42,6 +43,8 @@ class Home(ActingPage):
             "first_run": bool(steps) and not steps[0].done,
             "recent": sentences.all_of(self._recent()),
             "mine": list(self._mine()),
+            "reads_only": self.actor.only_reads,
+            "controls": self._controls(),
         }
 
     def _recent(self) -> list[AuditEvent]:
@@ -51,9 +54,13 @@ class Home(ActingPage):
         return list(seen.order_by("-at", "-id")[:RECENT])
 
     def _mine(self) -> Any:
-        """Agents and service accounts that this person owns or stands in for."""
-        own = Q(owner_id=self.actor.id) | Q(backup_owner_id=self.actor.id)
-        return Identity.objects.visible_to(self.actor).filter(own).exclude(kind="tool").order_by("name")[:MINE]
+        own = Identity.objects.visible_to(self.actor).filter(owner_id=self.actor.id, kind=Kind.AGENT)
+        return own.order_by("name")[:MINE]
+
+    def _controls(self) -> list[Control]:
+        if self.actor.only_reads or not self.actor.may("nhi.add_identity"):
+            return []
+        return [Control("Add agent", link("nhi_identity_add"), "add", dialog=False)]
 
     def _first_steps(self) -> list[Step]:
         """Only for who can take them; each ticks itself."""

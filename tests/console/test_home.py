@@ -30,7 +30,13 @@ def test_an_admin_sees_what_waits_for_anyone_and_an_owner_what_is_theirs(signed_
 def test_nothing_needs_who_can_only_read(signed_in: SignedIn) -> None:
     page = signed_in("ada").get("/admin/")
     assert page.context["cards"] == []
-    assert "Nothing needs you. Last check" in page.content.decode()
+    assert "Needs you" not in page.content.decode()
+
+
+def test_an_agent_can_always_be_added_from_home_by_who_may(signed_in: SignedIn) -> None:
+    for username, labels in (("mara", ["Add agent"]), ("tom", []), ("ada", [])):
+        page = signed_in(username).get("/admin/")
+        assert [control.label for control in page.context["controls"]] == labels
 
 
 def test_a_wildcard_waits_for_somebody_else_than_who_asked(db: None, client: Client) -> None:
@@ -64,7 +70,7 @@ def test_counts_are_kept_for_a_few_seconds_a_person(mara: Client) -> None:
 
 def test_my_agents_lead_to_how_they_connect(signed_in: SignedIn) -> None:
     page = signed_in("olga").get("/admin/")
-    assert [one.name for one in page.context["mine"]] == ["nightly-report", "writer"]
+    assert [one.name for one in page.context["mine"]] == ["writer"]
     assert f'href="{hub("writer", "connect/")}"' in page.content.decode()
 
 

@@ -4,17 +4,19 @@ from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import messages
+from django.utils.html import format_html
 
 from common.admin.dialogs import Call
 from common.admin.forms import Chips, ConsoleForm, EndsForm, ReasonField
 from common.admin.pages import link
-from common.errors import NotAllowed
+from common.errors import Duplicate, NotAllowed
 from nhi import grants, roles
 from nhi.admin import names
 from nhi.admin.base import ActingDialog
 from nhi.admin.grants_limits import LimitedForm, NhiLimits, ToolLimits
-from nhi.admin.grants_page import API, came_from
+from nhi.admin.grants_page import API, came_from, seen
 from nhi.choices import Level, PermissionType
+from nhi.models import NhiPermission, RoleAssignment, ToolPermission, UserPermission
 from nhi.models.grants import Grant
 
 REASONS = ("Needed for its work", "Requested by the owner", "Trial")
@@ -81,6 +83,9 @@ class Giving(ActingDialog):
     """Names from the address fill the form: `?agent=…&tool=…`, each a name or an id."""
 
     model_name: ClassVar[str]
+    model: ClassVar[type[Grant]]
+    #: The columns that no two live grants share, by the fields that they come from.
+    pair: ClassVar[dict[str, str]]
     #: What it takes over REST.
     body: ClassVar[dict[str, Any]]
     button = "Give access"
@@ -107,6 +112,23 @@ class Giving(ActingDialog):
     def by_api(self) -> Call:
         return Call(API[self.model_name], {**self.body, "expires_at": None, "reason": "…"})
 
+    def give(self, form: Any) -> Grant:
+        """Call the verb."""
+        raise NotImplementedError
+
+    def act(self, form: ConsoleForm) -> str:
+        try:
+            return self._given(self.give(form))
+        except Duplicate as error:
+            raise Duplicate(self._with_the_one_there_is(error.message, form.cleaned_data)) from error
+
+    def _with_the_one_there_is(self, said: str, given: dict[str, Any]) -> str:
+        pair = {column: given[field] for column, field in self.pair.items()}
+        there = seen(self.model, self.actor).filter(**pair, revoked_at=None).first()
+        if there is None:
+            return said
+        return format_html('{} <a href="{}">Open it</a>', said, link(f"nhi_{self.model_name}_page", there.pk))
+
     def _given(self, grant: Grant) -> str:
         messages.success(self.request, f"Given: {grant}.")
         return came_from(self.request, grant) or link(f"nhi_{self.model_name}_page", grant.pk)
@@ -115,14 +137,15 @@ class Giving(ActingDialog):
 class GiveTool(Giving):
     template = "nhi/grants/give.html"
     model_name = "toolpermission"
+    model = ToolPermission
+    pair = {"agent": "agent", "tool": "tool"}
     body = {"agent_id": "…", "tool_id": "…"}
     title = "Give an agent access to a tool"
     form_class = ToolForm
 
-    def act(self, form: ConsoleForm) -> str:
-        assert isinstance(form, ToolForm)
+    def give(self, form: ToolForm) -> Grant:
         given = form.cleaned_data
-        grant = grants.give_tool(
+        return grants.give_tool(
             actor=self.actor,
             agent=given["agent"],
             tool=given["tool"],
@@ -130,20 +153,20 @@ class GiveTool(Giving):
             expires_at=form.expires_at,
             **form.terms,
         )
-        return self._given(grant)
 
 
 class GiveNhi(Giving):
     template = "nhi/grants/give.html"
     model_name = "nhipermission"
+    model = NhiPermission
+    pair = {"source": "source", "target": "target", "permission_type": "may"}
     body = {"source_id": "…", "target_id": "…", "permission_type": "call"}
     title = "Let an identity call another"
     form_class = NhiForm
 
-    def act(self, form: ConsoleForm) -> str:
-        assert isinstance(form, NhiForm)
+    def give(self, form: NhiForm) -> Grant:
         given = form.cleaned_data
-        grant = grants.give_nhi(
+        return grants.give_nhi(
             actor=self.actor,
             source=given["source"],
             target=given["target"],
@@ -152,19 +175,19 @@ class GiveNhi(Giving):
             expires_at=form.expires_at,
             **form.terms,
         )
-        return self._given(grant)
 
 
 class GiveUser(Giving):
     model_name = "userpermission"
+    model = UserPermission
+    pair = {"nhi": "nhi", "user": "person"}
     body = {"nhi_id": "…", "user_id": "…", "level": "use"}
     title = "Give a person an identity"
     form_class = UserForm
 
-    def act(self, form: ConsoleForm) -> str:
-        assert isinstance(form, UserForm)
+    def give(self, form: UserForm) -> Grant:
         given = form.cleaned_data
-        grant = grants.give_user(
+        return grants.give_user(
             actor=self.actor,
             nhi=given["nhi"],
             user=given["person"],
@@ -172,24 +195,23 @@ class GiveUser(Giving):
             reason=given["reason"],
             expires_at=form.expires_at,
         )
-        return self._given(grant)
 
 
 class AssignRole(Giving):
     model_name = "roleassignment"
+    model = RoleAssignment
+    pair = {"identity": "identity", "role": "role"}
     body = {"role_id": "…", "identity_id": "…"}
     title = "Assign a role"
     button = "Assign role"
     form_class = RoleForm
 
-    def act(self, form: ConsoleForm) -> str:
-        assert isinstance(form, RoleForm)
+    def give(self, form: RoleForm) -> Grant:
         given = form.cleaned_data
-        held = roles.assign(
+        return roles.assign(
             actor=self.actor,
             role=given["role"],
             identity=given["identity"],
             expires_at=form.expires_at,
             reason=given["reason"],
         )
-        return self._given(held)

@@ -252,7 +252,7 @@ REFUSED: list[tuple[str, dict[str, str], str, int]] = [
     ("toolpermission", {"agent": "ci", "tool": "jira__edit"}, "no agent ci that you can see", 422),
     ("toolpermission", {"agent": "writer"}, "This field is required", 422),
     ("toolpermission", {"agent": "writer", "tool": "jira__edit", "reason": ""}, "This field is required", 422),
-    ("toolpermission", {"agent": "writer", "tool": "jira__edit", "parameters": "{"}, "valid JSON", 422),
+    ("toolpermission", {"agent": "writer", "tool": "jira__edit", "parameters": "{"}, "This is not JSON", 422),
     ("toolpermission", {"agent": "writer", "tool": "jira__edit", "ends": "date"}, "Choose the date", 422),
     ("toolpermission", {"agent": "old-scraper", "tool": "jira__edit"}, "old-scraper is suspended", 400),
     ("toolpermission", {"agent": "deploy-bot", "tool": "github__create_issue"}, "given already", 409),
@@ -484,3 +484,11 @@ def test_what_a_page_says_of_the_api_is_there(mara: Client, kind: str) -> None:
         assert resolve(path)
         if method == "GET":
             assert mara.get(path).status_code == 200
+
+
+def test_what_is_given_already_leads_to_the_grant_there_is(mara: Client) -> None:
+    one = tool_grant()
+    fields = {"agent": one.agent.name, "tool": one.tool.name, "ends": "30", "reason": "Again"}
+    answer = mara.post(at("toolpermission", "give/"), fields)
+    assert answer.status_code == 409
+    assert f'<a href="{at("toolpermission", f"{one.pk}/")}">Open it</a>' in answer.content.decode()

@@ -116,7 +116,10 @@ class IdentityAdmin(GovernedAdmin):
     def controls(self, request: HttpRequest) -> list[Control]:
         if not may_change(request, "nhi.add_identity"):
             return []
-        return [Control("Add agent", link("nhi_identity_add"), "add", dialog=False)]
+        kind = request.GET.get("kind", "")
+        words = {Kind.TOOL.value: "Add tool", Kind.SERVICE_ACCOUNT.value: "Add service account"}
+        query = f"?kind={kind}" if kind in words else ""
+        return [Control(words.get(kind, "Add agent"), f"{link('nhi_identity_add')}{query}", "add", dialog=False)]
 
     def bulk_for(self, request: HttpRequest) -> tuple[Bulk, ...]:
         """For who may change identities, or handles some of these."""

@@ -38,7 +38,6 @@ class GiveForm(EndsForm):
     pattern = forms.CharField(
         required=False,
         max_length=200,
-        help_text="Like github.read, github.commits.* or github.*",
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false", "list": "gh-capabilities"}),
     )
     server = forms.ChoiceField(required=False)
@@ -62,6 +61,7 @@ class GiveForm(EndsForm):
         self.fields["tools"].queryset = known.filter(pk__in=list(known.values_list("pk", flat=True)[:OFFERED]))  # type: ignore[attr-defined]  # a ModelMultipleChoiceField
         known_capabilities = {str(capability) for _, capability in names}
         self.capabilities = sorted(known_capabilities | {f"{name}.*" for name in servers})[:300]
+        self.fields["pattern"].help_text = _examples(self.capabilities)
         for name, when in (("pattern", "pattern"), ("server", "server"), ("tools", "tools")):
             self.fields[name].shown_for = f"what={when}"  # type: ignore[attr-defined]  # read by the field's template
 
@@ -192,6 +192,13 @@ class Copy(OfIdentity, ActingDialog):
         results = access.copy(actor=self.actor, source=self.identity, target=target)
         title = f"Copied from {self.identity.name} to {target.name}"
         return render(self.request, "console/results.html", title=title, results=results, back=self.url("access"))
+
+
+def _examples(capabilities: list[str]) -> str:
+    """Words that would match something here."""
+    exact = [one for one in capabilities if not one.endswith(".*")][:2]
+    whole = [one for one in capabilities if one.endswith(".*")][:1]
+    return f"Like {' or '.join(exact + whole)}." if exact else "No tool can be called yet: add one first."
 
 
 def _chosen(form: GiveForm) -> bool:

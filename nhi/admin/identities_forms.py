@@ -13,6 +13,7 @@ from nhi import identities, rights
 from nhi.admin.base import ActingPage
 from nhi.admin.fields import PersonField, among_people
 from nhi.admin.identities_hub import OfIdentity
+from nhi.admin.people_rights import without_console
 from nhi.choices import Kind
 from nhi.models import Identity, User
 
@@ -109,10 +110,15 @@ class Add(ActingPage):
             made = self._create(form, activate=request.POST.get("do") != "inactive")
             if made is not None:
                 messages.success(request, f"{made.name} was added{_next(made)}")
+                self._tell_of(made.owner)
                 # What it needs next: a caller a credential, a tool nothing.
                 page = "nhi_identity_hub" if made.kind == Kind.TOOL else "nhi_identity_credentials"
                 return HttpResponseRedirect(link(page, made.pk))
         return self.page(form=form, status=422)
+
+    def _tell_of(self, owner: User) -> None:
+        if said := without_console(owner):
+            messages.info(self.request, said)
 
     def _create(self, form: AddForm, *, activate: bool) -> Identity | None:
         owner: User = form.cleaned_data["owner"]
@@ -164,8 +170,13 @@ class Edit(OfIdentity, ActingPage):
                 form.refuse(error)
             else:
                 messages.success(request, f"{self.identity.name} was changed.")
+                self._tell_of(form)
                 return HttpResponseRedirect(self.url("hub"))
         return self.page(form=form, status=422)
+
+    def _tell_of(self, form: EditForm) -> None:
+        if "owner" in form.changed_data and (said := without_console(form.cleaned_data["owner"])):
+            messages.info(self.request, said)
 
     def _fitting(self, form: EditForm) -> EditForm:
         if self.identity.kind != Kind.TOOL:

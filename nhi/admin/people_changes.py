@@ -19,7 +19,7 @@ from nhi import factors, handover, people, sign_in
 from nhi.admin import names
 from nhi.admin.base import ActingDialog, FreshlyProven
 from nhi.admin.people_page import OfPerson
-from nhi.admin.people_rights import LABELS, labels_of, table
+from nhi.admin.people_rights import LABELS, labels_of, table, without_console
 from nhi.models import Credential, Identity, User
 
 
@@ -45,7 +45,7 @@ class AddForm(ConsoleForm):
         choices=list(LABELS.items()),
         required=False,
         widget=Ticks,
-        help_text="Without a role they have no console; identities and rights on them can still be theirs.",
+        help_text="Without a role: no console. They use the API with a personal token, and identities can be theirs.",
     )
 
 
@@ -122,6 +122,8 @@ class Add(FreshlyProven):
     def act(self, form: ConsoleForm) -> HttpResponse:
         given = form.cleaned_data
         made = people.create(actor=self.actor, username=given["username"], email=given["email"], roles=given["roles"])
+        if not given["roles"]:
+            messages.info(self.request, without_console(made.user))
         return shown_once(self, made.user, made.password, link("nhi_user_hub", made.user.pk))
 
 

@@ -75,3 +75,10 @@ def labels_of(user: User) -> list[str]:
     """The roles that a person holds, in words."""
     held = {group.name for group in user.groups.all()}
     return [*(["Superuser"] if user.is_superuser else []), *(LABELS[role] for role in LABELS if role in held)]
+
+
+def without_console(user: User) -> str:
+    """What to know of who was just chosen, or nothing."""
+    if labels_of(user):
+        return ""
+    return f"{user.username} has no console role, so no console: they use the API with a personal token."

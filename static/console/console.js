@@ -30,7 +30,7 @@
     dialog.innerHTML = html;
     if (!dialog.open) dialog.showModal();
     settle(dialog);
-    (one("[data-errors]", dialog) || one("[autofocus]", dialog) || one("#gh-dialog-title", dialog))?.focus();
+    (refusedIn(dialog) || one("[autofocus]", dialog) || one("#gh-dialog-title", dialog))?.focus();
     dialog.scrollTop = 0;
   }
 
@@ -229,6 +229,7 @@
       const show = () => {
         const chosen = form.elements[name]?.value;
         part.hidden = !values.split("|").includes(chosen);
+        if (part.hidden) forget(part);
       };
       form.addEventListener("change", show);
       show();
@@ -260,8 +261,24 @@
     if (!main) return;
     const fields = "input:not([type=hidden], [type=radio]:not(:checked)), select, textarea, button[type=submit]";
     const first = all(`[data-dialog-form] :is(${fields})`, main).find((field) => field.checkVisibility());
-    (one("[data-errors]", main) || first)?.focus();
+    (refusedIn(main) || first)?.focus();
   }
+
+  function refusedIn(root) {
+    return one("[data-errors]", root) || one(".gh-field--wrong :is(input:not([type=hidden]), select, textarea)", root);
+  }
+
+  // What was said of a field goes once the field is mended, or another way was chosen.
+  function forget(part) {
+    part.classList.remove("gh-field--wrong");
+    all(".gh-wrong", part).forEach((words) => words.remove());
+    all("[aria-invalid]", part).forEach((field) => field.removeAttribute("aria-invalid"));
+  }
+
+  document.addEventListener("input", (event) => {
+    const part = event.target.closest?.(".gh-field--wrong");
+    if (part) forget(part);
+  });
 
   // ── Times: the relative words move on, outside live regions ───────────────────────────────────────────────────
   function relative(moment) {

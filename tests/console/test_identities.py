@@ -8,6 +8,7 @@ from nhi.actors import SYSTEM
 from nhi.choices import State
 from nhi.models import AuditEvent, Credential, Identity, ToolPermission
 from tests.console.conftest import SignedIn, hub, identity
+from tests.nhi.cast import user
 
 pytestmark = pytest.mark.capability("CON-05")
 ADD = "/admin/nhi/identity/add/"
@@ -242,3 +243,31 @@ def test_the_connect_tab_tells_which_part_of_a_token_is_its_public_id(mara: Clie
     assert "$PUBLIC_ID for the part between its second and third underscore" in page
     issued = credentials.issue(actor=SYSTEM, holder=identity("triage-bot"), days=30)
     assert issued.token.split("_")[2] == issued.credential.public_id
+
+
+@pytest.mark.parametrize(
+    ("kind", "label"), [("tool", "Add tool"), ("service_account", "Add service account"), ("", "Add agent")]
+)
+def test_each_tab_adds_what_it_lists(mara: Client, kind: str, label: str) -> None:
+    controls = mara.get("/admin/nhi/identity/", {"kind": kind} if kind else {}).context["controls"]
+    assert [control.label for control in controls] == [label]
+    assert mara.get(controls[0].url).context["form"].initial["kind"] == (kind or "agent")
+
+
+def test_an_owner_without_a_role_is_told_of(mara: Client) -> None:
+    user("dev")
+    fields = {"kind": "agent", "name": "devs-own", "owner": "dev", "inactivity_days": "90", "do": "active"}
+    answer = mara.post("/admin/nhi/identity/add/", fields, follow=True)
+    assert "dev has no console role, so no console: they use the API" in answer.content.decode()
+
+
+def test_what_is_refused_of_a_pattern_is_said_once(mara: Client) -> None:
+    body = {"what": "pattern", "pattern": "nothing.*", "ends": "30", "reason": "Trial", "seen": ""}
+    answer = mara.post(hub(tab="give/"), body)
+    assert answer.content.decode().count("No tool matches this.") == 1
+    known = Identity.objects.filter(kind="tool", state="active").values_list("capability", flat=True)
+    assert any(name in answer.context["form"].fields["pattern"].help_text for name in known)
+
+
+def test_a_date_says_whose_clock_it_goes_by(mara: Client) -> None:
+    assert "Time zone: UTC." in mara.get(hub(tab="give/")).content.decode()

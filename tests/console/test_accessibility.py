@@ -47,7 +47,7 @@ def open_dialog(page: Page) -> None:
 def open_wrong_dialog(page: Page) -> None:
     page.get_by_role("link", name="Give access").click()
     page.get_by_role("dialog").get_by_role("button", name="Give access").click()
-    page.get_by_role("alert").wait_for()
+    page.locator(".gh-field--wrong input:focus").wait_for()
 
 
 def open_menu(page: Page) -> None:

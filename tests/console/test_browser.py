@@ -154,3 +154,19 @@ def test_everything_works_without_scripts(visit: Visit) -> None:
     expect(page.get_by_role("heading", name="triage-bot is stopped")).to_be_visible()
     page.get_by_role("link", name="Done").click()
     expect(page.locator("main .gh-badge").first).to_contain_text("Suspended")
+
+
+@pytest.mark.capability("CON-05")
+def test_what_was_refused_is_forgotten_once_another_way_is_chosen(visit: Visit) -> None:
+    mara = visit()
+    page = mara.page
+    mara.open(hub(tab="give/"))
+    page.get_by_role("combobox", name="Pattern").fill("nothing.*")
+    page.get_by_role("button", name="Give access").click()
+    said = page.get_by_text("No tool matches this.").filter(visible=True)
+    page.locator(".gh-field--wrong input:focus").wait_for()
+    page.wait_for_load_state("networkidle")
+    assert said.count() == 1
+    page.get_by_text("Single tools").click()
+    page.get_by_text("A pattern", exact=True).click()
+    assert not page.locator(".gh-field--wrong").count()

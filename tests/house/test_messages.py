@@ -78,7 +78,7 @@ def test_doubled_messages_do_no_harm(running_house: House) -> None:
 def test_what_a_dead_worker_had_taken_is_put_back(tmp_path: Path) -> None:
     place = tmp_path / "valkey.sock"
     with valkey.server(place), closing(Redis(unix_socket_path=str(place))) as client:
-        twin = Celery("twin", broker=f"redis+socket://{place}")
+        twin = Celery("twin", broker=f"redis+socket://{place}", set_as_current=False)
         twin.conf.update({name: app.conf[name] for name in ("broker_transport_options", "task_queues", "task_routes")})
         with twin.connection_for_write() as connection:
             channel = connection.channel()

@@ -71,6 +71,8 @@ class Person:
         assert not self.page.evaluate(TOO_SMALL), name
 
     def fits(self, name: str) -> None:
+        # A click that leads on may still be on its way, and there is nothing to measure between two pages.
+        self.page.wait_for_load_state()
         if place := os.environ.get("GATEHOUSE_SHOTS"):
             width = self.page.viewport_size["width"]
             self.page.screenshot(path=f"{place}/{name}-{width}.png", full_page=True)

@@ -11,7 +11,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 django = bounded(get_asgi_application(), limit=1024 * 1024)
 
 # After the line above, which loads the models that this writes.
-from config.pulse import Pulse  # noqa: E402
+from config.pulse import Pulse  # noqa: E402 - see the line before
 
 
 async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:

@@ -32,23 +32,23 @@ from nhi.views.sso import connect_token
 # Every class below builds on allauth's, which has no types.
 
 
-class Prove(AuthenticateView):  # type: ignore[misc]
+class Prove(AuthenticateView):
     """The second step of signing in."""
 
     def form_invalid(self, form: Any) -> HttpResponse:
         return limited(super().form_invalid(form), form)
 
 
-class ConfirmByCode(ReauthenticateView):  # type: ignore[misc]
+class ConfirmByCode(ReauthenticateView):
     def form_invalid(self, form: Any) -> HttpResponse:
         return limited(super().form_invalid(form), form)
 
 
-class ConfirmByPasskey(ReauthenticateWebAuthnView):  # type: ignore[misc]
+class ConfirmByPasskey(ReauthenticateWebAuthnView):
     pass
 
 
-class Overview(IndexView):  # type: ignore[misc]
+class Overview(IndexView):
     """Settings, Sign-in: what one signs in with. While a factor is required and missing, nothing but the way to one."""
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
@@ -65,7 +65,7 @@ class Overview(IndexView):  # type: ignore[misc]
         return pages.render(self.request, "nhi/account/sign_in.html", **context)
 
 
-class AddTotp(ActivateTOTPView):  # type: ignore[misc]
+class AddTotp(ActivateTOTPView):
     def form_valid(self, form: Any) -> HttpResponse:
         with transaction.atomic():
             response: HttpResponse = super().form_valid(form)
@@ -73,7 +73,7 @@ class AddTotp(ActivateTOTPView):  # type: ignore[misc]
         return response
 
 
-class RemoveTotp(DeactivateTOTPView):  # type: ignore[misc]
+class RemoveTotp(DeactivateTOTPView):
     def form_valid(self, form: Any) -> HttpResponse:
         with transaction.atomic():
             response: HttpResponse = super().form_valid(form)
@@ -81,7 +81,7 @@ class RemoveTotp(DeactivateTOTPView):  # type: ignore[misc]
         return response
 
 
-class AddPasskey(AddWebAuthnView):  # type: ignore[misc]
+class AddPasskey(AddWebAuthnView):
     def form_valid(self, form: Any) -> HttpResponse:
         with transaction.atomic():
             response: HttpResponse = super().form_valid(form)
@@ -89,11 +89,11 @@ class AddPasskey(AddWebAuthnView):  # type: ignore[misc]
         return response
 
 
-class RenamePasskey(EditWebAuthnView):  # type: ignore[misc]
+class RenamePasskey(EditWebAuthnView):
     success_url = reverse_lazy("mfa_index")
 
 
-class RemovePasskey(RemoveWebAuthnView):  # type: ignore[misc]
+class RemovePasskey(RemoveWebAuthnView):
     success_url = reverse_lazy("mfa_index")
 
     def form_valid(self, form: Any) -> HttpResponse:
@@ -103,7 +103,7 @@ class RemovePasskey(RemoveWebAuthnView):  # type: ignore[misc]
         return response
 
 
-class SignInByPasskey(LoginWebAuthnView):  # type: ignore[misc]
+class SignInByPasskey(LoginWebAuthnView):
     """Neither guarded nor locked: there is nothing to guess, and it lets in a person whose name a stranger locked."""
 
     def form_invalid(self, form: Any) -> HttpResponse:
@@ -112,11 +112,11 @@ class SignInByPasskey(LoginWebAuthnView):  # type: ignore[misc]
         return response
 
 
-class RecoveryCodes(ViewRecoveryCodesView):  # type: ignore[misc]
+class RecoveryCodes(ViewRecoveryCodesView):
     pass
 
 
-class MakeRecoveryCodes(GenerateRecoveryCodesView):  # type: ignore[misc]
+class MakeRecoveryCodes(GenerateRecoveryCodesView):
     def form_valid(self, form: Any) -> HttpResponse:
         with transaction.atomic():
             response: HttpResponse = super().form_valid(form)

@@ -18,7 +18,7 @@ from common.errors import GatehouseError, Invalid, NotAllowed, NotFound
 View = Callable[..., Any]
 
 
-class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]  # unfold has no types
+class ConsoleSite(UnfoldAdminSite):
     site_title = site_header = "Gatehouse"
     index_title = "Home"
     site_url = None

@@ -140,8 +140,12 @@ class Explain(ActingPage):
         else:
             form = AskForm(query)
         names.for_actor(form, self.actor)
-        if form.is_bound and any(error.code == "unknown" for error in _errors(form)):
-            raise NotFound
+        if form.is_bound:
+            if any(error.code == "unknown" for error in _errors(form)):
+                raise NotFound
+            # A link holds ids; people read names.
+            read = {name: names.full(form.cleaned_data[name]) for name in both if form.cleaned_data.get(name)}
+            form.data = {**query.dict(), **read}
         return form
 
     def _explain(self, asked: AskForm, arguments: Any) -> Explanation:

@@ -128,6 +128,12 @@ def with_arguments(client: Client, arguments: str) -> Any:
     return client.post(where, {"arguments": arguments})
 
 
+def test_a_link_with_ids_shows_names(mara: Client) -> None:
+    bot, tool = (Identity.objects.get(name=name) for name in ("triage-bot", "jira__search"))
+    form = ask(mara, str(bot.pk), str(tool.pk)).context["form"]
+    assert (form["caller"].value(), form["target"].value()) == ("triage-bot", "jira__search")
+
+
 def test_arguments_come_by_post_and_are_kept_nowhere(mara: Client) -> None:
     before = snapshot()
     denied = with_arguments(mara, '{"repo": "acme/payroll-7319"}')

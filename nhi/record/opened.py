@@ -13,6 +13,6 @@ def write(request: HttpRequest, *, actor: Actor, title: str) -> None:
         "page.opened",
         actor=actor,
         subject_kind="page",
-        subject_name=f"{title} ({request.path})",
+        subject_name=title,
         details={"path": request.path, "query": request.META.get("QUERY_STRING", "")[:LONGEST_QUERY]},
     )

@@ -66,4 +66,4 @@ def test_the_rows_that_are_looked_at_do_not_grow(told: dict[str, dict[str, tuple
             # SQLite does not count: that each table is entered by the same kind of step says it.
             assert "SCAN nhi" not in told["large"][name][1].text
             continue
-        assert large <= max(40, small * 2), f"{name}: {small} rows, then {large}"
+        assert large <= max(40, small * 2), f"{name}: {small} rows, then {large}\n{told['large'][name][1].text}"

@@ -25,7 +25,7 @@ KEYS_FOR_TESTS = {
 os.environ.update(KEYS_FOR_TESTS)
 
 from config.settings import *  # noqa: E402, F403 - the settings under test are all of them
-from config.settings import DATA, DATABASES  # noqa: E402
+from config.settings import DATA, DATABASES  # noqa: E402 - the environment comes first
 
 DATA.mkdir(mode=0o700, parents=True, exist_ok=True)
 # The hasher's slowness is Django's promise, not ours; a test that needs it asks for it.

@@ -134,6 +134,6 @@ def listed() -> list[type[models.Model]]:
 @pytest.mark.parametrize("model", listed(), ids=lambda model: model.__name__)
 def test_whatever_can_be_listed_says_to_whom_it_is_visible(model: type[models.Model]) -> None:
     if model.__name__ == "RoleCapability":
-        assert hasattr(model._meta.get_field("role").related_model._default_manager, "visible_to")  # type: ignore[union-attr]
+        assert hasattr(model._meta.get_field("role").related_model._default_manager, "visible_to")  # type: ignore[union-attr]  # a foreign key, never a generic one
         return
     assert hasattr(model._default_manager, "visible_to")

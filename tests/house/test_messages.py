@@ -59,7 +59,7 @@ def test_lost_messages_do_no_harm(running_house: House) -> None:
     flushed_at = time.time()
     for role in ("worker-control", "worker-runs", "beat"):
         process = running_house.children(role)[0]
-        heard = lambda: running_house.heard_of(role, process.pid, after=flushed_at)  # noqa: B023, E731
+        heard = lambda: running_house.heard_of(role, process.pid, after=flushed_at)  # noqa: B023, E731 - asked before the loop goes on
         running_house.wait_for(heard, 30, f"{role} heard of after the loss")
     assert running_house.is_ready()
 
@@ -70,7 +70,7 @@ def test_doubled_messages_do_no_harm(running_house: House) -> None:
     with link(running_house) as connection:
         for _ in range(3):
             tick.apply_async(args=["worker-control"], connection=connection, queue="control", task_id="the-same")
-    heard = lambda: running_house.heard_of("worker-control", worker.pid, after=sent_at)  # noqa: E731
+    heard = lambda: running_house.heard_of("worker-control", worker.pid, after=sent_at)  # noqa: E731 - a fact to wait for, named
     running_house.wait_for(heard, 15, "heard of")
     assert running_house.is_ready()
 

@@ -47,7 +47,7 @@ def test_a_killed_child_is_replaced_and_heard_of_again(running_house: House, rol
     victim.kill()
     replacement = running_house.wait_for(lambda: _fresh(running_house, role, others), 10, f"a new {role}")[0]
     if role != "valkey":
-        heard = lambda: running_house.heard_of(role, replacement, after=killed_at)  # noqa: E731
+        heard = lambda: running_house.heard_of(role, replacement, after=killed_at)  # noqa: E731 - a fact to wait for, named
         running_house.wait_for(heard, 30, f"{role} heard of again")
     running_house.wait_for(lambda: _all_heard_since(running_house, killed_at), 30, "every process heard of")
     # A beat that was on its way when the broker died counts as heard: readiness itself says when all is well again.

@@ -77,7 +77,7 @@ def test_after_a_revoke_another_row_is_made() -> None:
     assert asked(bot, reader).reason == "grant_revoked"
     new = cast.tool_grant(bot, reader)
     assert new.pk != old.pk
-    assert asked(bot, reader).match.id == new.pk  # type: ignore[union-attr]
+    assert asked(bot, reader).match.id == new.pk  # type: ignore[union-attr]  # the assertion is that there is one
     assert list(ToolPermission.objects.revoked().values_list("pk", flat=True)) == [old.pk]
 
 

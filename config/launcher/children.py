@@ -4,13 +4,14 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-LEASH = Path(__file__).with_name("leash.py")
+from common import leash
+
+LEASH = leash.PROGRAM
 STEADY_AFTER = 30.0
 LONGEST_WAIT = 30.0
 LARGEST_LOG = 20_000_000
@@ -34,10 +35,9 @@ class Child:
         return self.process is not None
 
     def start(self) -> None:
-        leash = [sys.executable, "-I", "-S", str(LEASH), str(os.getpid()), "-1"]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(  # noqa: S603 - our own programs, no shell
-                [*leash, *self.argv],
+                leash.command([*self.argv]),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from common.leash import PROGRAM as LEASH
 from config.launcher import broker
-from config.launcher.children import LEASH
 
 
 @contextmanager

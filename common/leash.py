@@ -1,0 +1,66 @@
+"""Run a program that dies with its parent, whatever ends that.
+
+    python leash.py PARENT_PID UID [--rules=RULES] PROGRAM [ARGUMENT ...]
+
+A wrapper rather than `preexec_fn`, which must not be used in a process that has threads. UID -1 keeps the account.
+RULES are parted by commas: `NOFILE=4096` sets that limit of the kernel, `no-new-privileges` does what it says.
+"""
+
+import ctypes
+import os
+import pwd
+import resource
+import signal
+import sys
+from pathlib import Path
+
+PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS = 1, 38
+PROGRAM = Path(__file__)
+RULES = "--rules="
+
+
+def command(program: list[str], *, uid: int = -1, rules: str = "") -> list[str]:
+    """How this process calls a program so that it dies with the thread that calls it."""
+    return [sys.executable, "-I", "-S", str(PROGRAM), str(os.getpid()), str(uid), f"{RULES}{rules}", *program]
+
+
+def limit(rule: str) -> None:
+    name, _, value = rule.partition("=")
+    which = getattr(resource, f"RLIMIT_{name}")
+    # Never above what is allowed already: raising that is for root alone.
+    hard = resource.getrlimit(which)[1]
+    most = int(value) if hard == resource.RLIM_INFINITY else min(int(value), hard)
+    resource.setrlimit(which, (most, most))
+
+
+def bind(rules: str) -> None:
+    for rule in rules.split(","):
+        if rule == "no-new-privileges" and sys.platform == "linux":
+            ctypes.CDLL(None).prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+        elif "=" in rule:
+            limit(rule)
+
+
+def tie(parent: int) -> None:
+    """Let the kernel kill this process when `parent`, or rather its thread that made this one, ends."""
+    if sys.platform == "linux" and ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL) != 0:
+        sys.exit("The kernel refused to tie this process to its parent.")
+    if os.getppid() != parent:
+        sys.exit("The parent has gone already.")
+
+
+def main(parent: int, uid: int, program: list[str]) -> None:
+    rules, program = (program[0], program[1:]) if program[0].startswith(RULES) else ("", program)
+    if uid not in {-1, os.getuid()}:
+        os.setgroups([])
+        os.setgid(pwd.getpwuid(uid).pw_gid)
+        os.setuid(uid)
+    tie(parent)  # after the change of account, which would undo it
+    bind(rules.removeprefix(RULES))
+    # Python ignores it, and what is ignored stays ignored in the program that comes next.
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    os.execv(program[0], program)  # noqa: S606 - the program is named by the caller, whole, without a shell
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:])

@@ -1,6 +1,7 @@
 """An identity asks whether it may call something: decided like a call, on record, free of charge."""
 
 import hashlib
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -8,11 +9,11 @@ from django.db import transaction
 
 from common import canonical, context
 from common.errors import NotAllowed
-from nhi import decisions, facts, tokens
+from nhi import decisions, facts, registry, tokens
 from nhi.actors import Actor
-from nhi.decisions import Action, Decision
 from nhi.inputs import LONGEST_ACTION, Problems
 from nhi.record import events
+from nhi.terms import Action, Decision
 
 
 class OnlyIdentitiesAsk(NotAllowed):
@@ -31,7 +32,9 @@ def check(
     problems.line("action", action or "", most=LONGEST_ACTION)
     problems.settle()
     loaded = facts.for_token(shown, context.current().source, target_id, audience=audience)
-    decision = decisions.decide(loaded.caller, Action("call", parameters, action), loaded.target, loaded.facts)
+    known = registry.conditions(actor.id, target_id, parameters) if actor.id and loaded.target else ()
+    wanted = Action("call", parameters, name=action)
+    decision = decisions.decide(loaded.caller, wanted, loaded.target, replace(loaded.facts, conditions=known))
     with transaction.atomic():
         events.write(
             "decision.allowed" if decision.allowed else "decision.denied",

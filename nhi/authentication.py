@@ -5,7 +5,7 @@ from typing import NoReturn
 
 from common import context
 from common.errors import GatehouseError
-from nhi import actors, decisions, facts, tokens, usage
+from nhi import actors, decisions, facts, terms, tokens, usage
 from nhi.actors import Actor
 from nhi.facts import Loaded
 from nhi.record import refusals
@@ -36,7 +36,7 @@ def authenticate(bearer: str, *, audience: str = "") -> Authenticated:
     loaded = facts.for_token(shown, source, audience=audience)
     if loaded.user is not None and not loaded.facts.credential:
         return _as_person(loaded, source)
-    decision = decisions.decide(loaded.caller, decisions.Action("know_itself"), None, loaded.facts)
+    decision = decisions.decide(loaded.caller, terms.Action("know_itself"), None, loaded.facts)
     if not decision.allowed or loaded.identity is None or loaded.credential is None:
         _refuse(loaded, decision.reason, decision.message)
     usage.note(loaded.credential, at=decision.decided_at, source=source)

@@ -58,6 +58,15 @@ class Verdict(TextChoices):
     DENY = "deny", "Denied"
 
 
+class CallStatus(TextChoices):
+    """What became of a call, as the invocation log has it."""
+
+    SUCCESS = "success", "Success"
+    ERROR = "error", "Error"
+    PERMISSION_DENIED = "permission_denied", "Denied"
+    RATE_LIMITED = "rate_limited", "Rate limited"
+
+
 class ActorKind(TextChoices):
     USER = "user", "Person"
     IDENTITY = "identity", "Identity"

@@ -7,100 +7,13 @@ reason when several checks fail; explain walks the same list and shows all of it
 import fnmatch
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Any, Literal
-from uuid import UUID
+from dataclasses import dataclass
 
 from nhi import capabilities, schemas
 from nhi.choices import Kind, State, Verdict
+from nhi.terms import Action, Check, Condition, Decision, Facts, Match, Party
 
 log = logging.getLogger(__name__)
-
-Outcome = Literal["pass", "fail", "skip"]
-
-
-@dataclass(frozen=True)
-class Party:
-    """A caller or a target as the facts query saw it."""
-
-    id: UUID
-    kind: str
-    name: str
-    state: str
-    expired: bool = False
-    capability: str | None = None
-
-
-@dataclass(frozen=True)
-class Match:
-    """A grant or role that covers the target, live or not, with its limits."""
-
-    kind: Literal["grant", "role"]
-    id: UUID
-    name: str
-    expired: bool = False
-    revoked: bool = False
-    expires_at: datetime | None = None
-    allowed_parameters: dict[str, Any] | None = None
-    allowed_actions: list[str] | None = None
-    max_calls_per_hour: int | None = None
-    requires_approval: bool = False
-
-    @property
-    def live(self) -> bool:
-        return not self.expired and not self.revoked
-
-
-@dataclass(frozen=True)
-class Action:
-    """What the caller wants: to know itself, or to call the target."""
-
-    verb: Literal["know_itself", "call"]
-    parameters: Any = None
-    #: The task type or tool name that a grant between identities is limited by.
-    name: str | None = None
-
-
-@dataclass(frozen=True)
-class Facts:
-    """Everything a decision rests on, read in one query at `decided_at`."""
-
-    decision_id: UUID
-    decided_at: datetime
-    #: The reason for which the credential was refused; empty for a live one, None when nobody shows one. No default:
-    #: facts that were never read must not pass for a live credential.
-    credential: str | None
-    #: The short-lived token's scope: capability patterns; empty for all.
-    scope: tuple[str, ...] = ()
-    matches: tuple[Match, ...] = ()
-
-
-@dataclass(frozen=True)
-class Check:
-    name: str
-    outcome: Outcome
-    reason: str = ""
-    message: str = ""
-
-
-@dataclass(frozen=True)
-class Decision:
-    id: UUID
-    verdict: Verdict
-    reason: str
-    message: str
-    decided_at: datetime
-    match: Match | None = None
-    checks: tuple[Check, ...] = field(default=(), compare=False)
-
-    @property
-    def allowed(self) -> bool:
-        return self.verdict == Verdict.ALLOW
-
-    @property
-    def deciding(self) -> Check | None:
-        return next((check for check in self.checks if check.outcome == "fail"), None)
 
 
 @dataclass(frozen=True)
@@ -229,8 +142,10 @@ def _arguments(question: Question) -> Check:
     match = question.match
     if match is None or match.allowed_parameters is None:
         return Check("arguments", "skip", message="No grant limits the arguments.")
-    given = {} if question.action.parameters is None else question.action.parameters
-    broken = schemas.violations(match.allowed_parameters, given)
+    broken = question.action.checked.get(match.id)
+    if broken is None:
+        given = {} if question.action.parameters is None else question.action.parameters
+        broken = schemas.violations(match.allowed_parameters, given)
     if broken:
         return Check("arguments", "fail", "parameters_not_allowed", _broken(*broken[0]))
     return Check("arguments", "pass", message="The arguments keep the grant's limits.")
@@ -261,25 +176,42 @@ def _actions(question: Question) -> Check:
 
 
 def _approval(question: Question) -> Check:
-    if question.match is not None and question.match.requires_approval:
-        return Check(
-            "approval",
-            "fail",
-            "not_enforceable_yet",
-            "The grant asks for approval of each call, which cannot be given yet.",
-        )
-    return Check("approval", "skip", message="No grant asks for approval of each call.")
+    match = question.match
+    every_caller = question.facts.condition("every_call_approved") is not None
+    if not every_caller and not (match is not None and match.requires_approval):
+        return Check("approval", "skip", message="Nobody needs to approve each call.")
+    permit = question.facts.condition("approval")
+    if permit is None:
+        said = "Each call of this needs a person's approval, which cannot be given yet."
+        return Check("approval", "fail", "not_enforceable_yet", said)
+    return _as_check(permit)
 
 
 def _budget(question: Question) -> Check:
+    counted = question.facts.condition("budget")
+    if counted is not None:
+        return _as_check(counted)
     if question.match is not None and question.match.max_calls_per_hour is not None:
-        return Check(
-            "budget", "fail", "not_enforceable_yet", "The grant limits calls per hour, which are not counted yet."
-        )
+        said = "The grant limits calls per hour, which are not counted yet."
+        return Check("budget", "fail", "not_enforceable_yet", said)
     return Check("budget", "skip", message="No grant limits the calls.")
 
 
-#: The documented order. Later rooms add theirs: server and definition beside the target, chain, breaker.
+def _told(name: str, unknown: str) -> Callable[[Question], Check]:
+    """A check whose answer a higher app brings along."""
+
+    def check(question: Question) -> Check:
+        condition = question.facts.condition(name)
+        return Check(name, "skip", message=unknown) if condition is None else _as_check(condition)
+
+    return check
+
+
+def _as_check(condition: Condition) -> Check:
+    return Check(condition.name, "pass" if condition.ok else "fail", condition.reason, condition.message)
+
+
+#: The documented order; it fixes the reason when several fail.
 CHECKS: tuple[tuple[str, Callable[[Question], Check]], ...] = (
     ("credential", _credential),
     ("caller", _caller),
@@ -287,9 +219,13 @@ CHECKS: tuple[tuple[str, Callable[[Question], Check]], ...] = (
     ("access", _access),
     ("scope", _scope),
     ("target", _target_usable),
+    ("server", _told("server", "No server stands behind it.")),
+    ("definition", _told("definition", "It has no definition that could change.")),
     ("arguments", _arguments),
+    ("input", _told("input", "No schema describes the arguments.")),
     ("action", _actions),
     ("approval", _approval),
+    ("breaker", _told("breaker", "No breaker guards it.")),
     ("budget", _budget),
 )
 #: What one grant may fail where another passes.

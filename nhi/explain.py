@@ -1,17 +1,17 @@
 """Why may or may not A call T: the same checks as a call's decision, all of them, and what would make it pass."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from common.clock import LATEST
 from common.errors import Invalid, NotFound
-from nhi import decisions, facts
+from nhi import decisions, facts, registry
 from nhi.actors import Actor
-from nhi.decisions import Action, Check, Decision, Match, Party
 from nhi.models import Identity
 from nhi.reasons import REASONS
+from nhi.terms import Action, Check, Decision, Match, Party
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,9 @@ def explain(
         raise Invalid.field("at", "Choose now or a time to come; what was decided before is in the record.")
     assert loaded.caller is not None  # both were visible just now, and identities are never deleted
     assert loaded.target is not None
-    wanted = Action("call", parameters, action)
-    decision = decisions.decide(loaded.caller, wanted, loaded.target, loaded.facts)
+    wanted = Action("call", parameters, name=action)
+    known = replace(loaded.facts, conditions=registry.conditions(caller_id, target_id, parameters))
+    decision = decisions.decide(loaded.caller, wanted, loaded.target, known)
     would_pass = _remedies(decision, loaded.caller, loaded.target)
     also = tuple(match for match in loaded.facts.matches if match != decision.match)
     return Explanation(decision, loaded.caller, loaded.target, would_pass, also)

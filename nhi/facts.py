@@ -17,13 +17,13 @@ from common import clock
 from common.ids import uuid7
 from nhi import credentials, tokens
 from nhi.choices import Kind, PermissionType
-from nhi.decisions import Facts, Match, Party
 from nhi.models import Credential, Identity, NhiPermission, RoleAssignment, ToolPermission, User
+from nhi.terms import Facts, Match, Party
 
 PARTY = ("id", "kind", "name", "state", "expires_at", "capability")
 ENDS = {"id": "id", "expires_at": "expires_at", "revoked_at": "revoked_at"}
 TERMS = {**ENDS, "name": "granted_by_name", "max_calls_per_hour": "max_calls_per_hour"}
-ROLE_TERMS = {**ENDS, "revoked_at": "closed", "name": "role__name"}
+ROLE_TERMS = {**ENDS, "revoked_at": "closed", "name": "role__name", "role_id": "role_id"}
 NEVER = Value(datetime(9999, 1, 1, tzinfo=UTC), DateTimeField())
 
 
@@ -157,6 +157,7 @@ def _match(row: Any, column: str, kind: Any, now: datetime) -> Match | None:
         allowed_actions=_json(read.get("allowed_actions")),
         max_calls_per_hour=read.get("max_calls_per_hour"),
         requires_approval=bool(read.get("requires_approval")),
+        role_id=UUID(read["role_id"]) if kind == "role" else None,
     )
 
 

@@ -11,7 +11,8 @@ class Reason:
     remedy: str = ""
 
 
-REASONS: dict[str, Reason] = {
+#: Of what identities, credentials, grants and roles say.
+DECIDED: dict[str, Reason] = {
     # What lets pass.
     "granted": Reason(allows=True),
     "role": Reason(allows=True),
@@ -52,3 +53,21 @@ REASONS: dict[str, Reason] = {
     # Something broke: never an allow.
     "decision_failed": Reason(False, "Ask an operator, with the request id."),
 }
+#: Of what only a higher app knows and tells the decision.
+TOLD: dict[str, Reason] = {
+    # The server behind a tool, and the tool's definition.
+    "server_disabled": Reason(False, "Enable the server of {target}."),
+    "definition_pending": Reason(False, "Approve the definition of {target}."),
+    "definition_changed": Reason(False, "Look at what changed in {target}, and approve it if it is right."),
+    "definition_withdrawn": Reason(False, "Its server no longer offers {target}; use another tool."),
+    # The arguments and the person who looks at them.
+    "invalid_parameters": Reason(False, "Call with arguments that the schema of {target} describes."),
+    "approval_required": Reason(False, "Ask an approver to approve this call, then send it again."),
+    "approval_refused": Reason(False, "An approver refused this call; find out why before asking again."),
+    # The service behind it, and how much may be called.
+    "breaker_open": Reason(False, "Wait for the next probe, or look at why the server of {target} fails."),
+    "rate_exceeded": Reason(False, "Call more slowly, or raise the rate of the budget."),
+    "concurrency_exceeded": Reason(False, "Wait until a call in flight has ended, or raise the budget's concurrency."),
+    "quota_exceeded": Reason(False, "Wait until the quota frees up, or raise it."),
+}
+REASONS: dict[str, Reason] = {**DECIDED, **TOLD}

@@ -2,8 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
 
 from nhi.models import Identity
+from nhi.terms import Condition
+
+#: What a higher app knows of one caller, target and arguments, for checks and explanations outside a call.
+ConditionSource = Callable[[UUID, UUID, Any], tuple[Condition, ...]]
 
 
 @dataclass(frozen=True)
@@ -22,6 +28,19 @@ stop_steps: dict[str, StopStep] = {}
 
 def add_stop_step(step: StopStep) -> None:
     stop_steps[step.name] = step
+
+
+#: Who is asked, in the order of the apps.
+_condition_sources: list[ConditionSource] = []
+
+
+def add_conditions(source: ConditionSource) -> None:
+    if source not in _condition_sources:
+        _condition_sources.append(source)
+
+
+def conditions(caller_id: UUID, target_id: UUID, parameters: Any) -> tuple[Condition, ...]:
+    return tuple(one for source in _condition_sources for one in source(caller_id, target_id, parameters))
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """The four roles people hold, as groups of permissions, and what an actor may do to one identity."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.contrib.auth.models import Group, Permission
@@ -13,7 +14,7 @@ READS = frozenset(
     f"view_{model}"
     for model in (
         "user", "identity", "credential", "toolpermission", "nhipermission", "userpermission", "role",
-        "roleassignment", "auditevent", "process",
+        "roleassignment", "auditevent", "invocationlog", "process",
     )
 )  # fmt: skip
 WRITES = frozenset(
@@ -45,15 +46,22 @@ ROLES: dict[str, frozenset[str]] = {
 
 
 def after_migrate(*, using: str, **_kwargs: Any) -> None:
-    """Groups vanish at the first flush, so they are made after every migrate, never by a migration alone."""
-    for codename, (model, name) in OWN.items():
-        kind = ContentType.objects.db_manager(using).get_by_natural_key("nhi", model)
+    spread("nhi", OWN, ROLES, using=using)
+
+
+def spread(app: str, own: Mapping[str, tuple[str, str]], roles: Mapping[str, frozenset[str]], *, using: str) -> None:
+    """Make the rights of one app and give them to the groups; what another app gave these stays.
+
+    Groups vanish at the first flush, so they are made after every migrate, never by a migration alone.
+    """
+    for codename, (model, name) in own.items():
+        kind = ContentType.objects.db_manager(using).get_by_natural_key(app, model)
         Permission.objects.using(using).update_or_create(content_type=kind, codename=codename, defaults={"name": name})
-    for role, rights in ROLES.items():
+    of_app = Permission.objects.using(using).filter(content_type__app_label=app)
+    for role, rights in roles.items():
         group, _ = Group.objects.using(using).get_or_create(name=role)
-        group.permissions.set(
-            Permission.objects.using(using).filter(content_type__app_label="nhi", codename__in=rights)
-        )
+        group.permissions.remove(*group.permissions.filter(content_type__app_label=app).exclude(codename__in=rights))
+        group.permissions.add(*of_app.filter(codename__in=rights))
 
 
 def require_to_move(actor: Actor, identity: Identity) -> None:

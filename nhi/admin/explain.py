@@ -16,8 +16,8 @@ from nhi import explain
 from nhi.admin import names
 from nhi.admin.base import ActingPage
 from nhi.choices import Kind
-from nhi.decisions import Check, Match
 from nhi.explain import Explanation
+from nhi.terms import Check, Match
 
 #: What a check asks, by its name; one that a later room adds goes by its own until it has words here.
 ASKS = {

@@ -16,9 +16,9 @@ from nhi.admin.base import ActingDialog
 from nhi.admin.grants_limits import NhiLimits, ToolLimits, Unenforced
 from nhi.admin.grants_page import API, OfGrant, came_from
 from nhi.choices import GrantState
-from nhi.decisions import Match
 from nhi.models import Identity
 from nhi.models.grants import Grant
+from nhi.terms import Match
 
 REVOKED = ("No longer needed", "Access review", "Given by mistake", "Suspicious use")
 LIMITED = ("Narrowed after a review", "Needed for its work", "Requested by the owner")

@@ -6,8 +6,8 @@ from common.api.operations import operation
 from nhi import asking, explain, oauth
 from nhi.api.shapes.decisions import DecisionShape, ExplanationShape, Question, Wish
 from nhi.api.views import ApiView
-from nhi.decisions import Decision
 from nhi.explain import Explanation
+from nhi.terms import Decision
 
 
 class Check(ApiView):

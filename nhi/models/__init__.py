@@ -5,13 +5,15 @@ from nhi.models.grants import NhiPermission, ToolPermission, UserPermission
 from nhi.models.identities import Identity
 from nhi.models.people import SavedView, SignInGuard, User
 from nhi.models.processes import Process
-from nhi.models.record import AuditEvent
+from nhi.models.record import AuditEvent, CallRollup, InvocationLog
 from nhi.models.roles import Role, RoleAssignment, RoleCapability
 
 __all__ = [
     "AuditEvent",
+    "CallRollup",
     "Credential",
     "Identity",
+    "InvocationLog",
     "NhiPermission",
     "Process",
     "RefusedAuthentication",

@@ -7,7 +7,8 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from common.ids import uuid7
-from nhi.choices import ActorKind
+from nhi.choices import ActorKind, CallStatus
+from nhi.models.identities import Identity
 
 if TYPE_CHECKING:
     from nhi.actors import Actor
@@ -92,3 +93,122 @@ class AuditEvent(models.Model):
 
     def delete(self, *_args: Any, **_kwargs: Any) -> NoReturn:
         raise AppendOnly("Audit events are never removed.")
+
+
+class InvocationLogQuerySet(QuerySet["InvocationLog"]):
+    def visible_to(self, actor: "Actor") -> "InvocationLogQuerySet":
+        """All for those who read the log; an identity's own calls; for people, those of the identities they manage."""
+        if actor.may("nhi.view_invocationlog"):
+            return self
+        if not actor.is_person:
+            return self.filter(agent_id__in=[actor.id])
+        return self.filter(agent_id__in=Identity.objects.managed_by(actor).values("pk"))
+
+    def update(self, **_kwargs: Any) -> NoReturn:
+        raise AppendOnly("The invocation log is never changed.")
+
+    def delete(self) -> NoReturn:
+        raise AppendOnly("The invocation log is never shortened.")
+
+
+class InvocationLog(models.Model):
+    """One row for each call of a tool, whatever became of it. Its id is the call's."""
+
+    ROW_VERSION = 1
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    timestamp = models.DateTimeField(default=timezone.now)
+    run_id = models.UUIDField()
+    agent_id = models.UUIDField()
+    agent_name = models.CharField(max_length=192)
+    #: The role that let it pass; empty for a direct grant.
+    agent_role = models.CharField(max_length=192, blank=True)
+    #: The tool's identity; empty for a name that no tool has.
+    tool_id = models.UUIDField(null=True)
+    #: The server's name, and the tool's own name on it.
+    tool_name = models.CharField(max_length=192)
+    method = models.CharField(max_length=192)
+    args_hash = models.CharField(max_length=64)
+    redaction_applied = models.BooleanField(default=False)
+    #: Milliseconds.
+    duration = models.FloatField(default=0)
+    status = models.CharField(max_length=20, choices=CallStatus)
+    error_code = models.CharField(max_length=40, blank=True)
+    error_message = models.CharField(max_length=500, blank=True)
+    reason = models.CharField(max_length=64, blank=True)
+    request_id = models.UUIDField()
+    thread_id = models.CharField(max_length=200, blank=True)
+    session_id = models.CharField(max_length=200, blank=True)
+    task_id = models.CharField(max_length=200, blank=True)
+    decision_id = models.UUIDField(null=True)
+    grant_id = models.UUIDField(null=True)
+    role_id = models.UUIDField(null=True)
+    chain = models.JSONField(default=list)
+    source = models.CharField(max_length=45, blank=True)
+    #: What stood around it: where the time went, budgets and breaker of that moment, the approval.
+    details = models.JSONField(default=dict)
+    writer = models.UUIDField()
+    writer_seq = models.BigIntegerField()
+    row_version = models.PositiveSmallIntegerField(default=ROW_VERSION)
+    row_mac = models.CharField(max_length=90)
+
+    objects = InvocationLogQuerySet.as_manager()
+
+    class Meta:
+        db_table = "nhi_invocation_log"
+        ordering = ["-timestamp", "-id"]
+        default_permissions = ("view",)
+        constraints = [models.UniqueConstraint("writer", "writer_seq", name="nhi_invocation_writer_seq")]
+        indexes = [
+            models.Index(fields=["-timestamp", "-id"], name="nhi_invocation_by_time"),
+            models.Index(fields=["agent_id", "-timestamp", "-id"], name="nhi_invocation_by_agent"),
+            models.Index(fields=["tool_name", "method", "-timestamp", "-id"], name="nhi_invocation_by_tool"),
+            models.Index(fields=["status", "-timestamp", "-id"], name="nhi_invocation_by_status"),
+            models.Index(fields=["request_id"], name="nhi_invocation_by_request"),
+            models.Index(fields=["run_id"], name="nhi_invocation_by_run"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.method} on {self.tool_name} by {self.agent_name}"
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        if not self._state.adding:
+            raise AppendOnly("The invocation log is never changed.")
+        super().save(*args, **{**kwargs, "force_insert": True})
+
+    def delete(self, *_args: Any, **_kwargs: Any) -> NoReturn:
+        raise AppendOnly("The invocation log is never shortened.")
+
+
+class CallRollup(models.Model):
+    """The invocation log summed by hour, for charts and counts; made from it, never the truth."""
+
+    #: Upper ends of the latency buckets in milliseconds; the last one has none.
+    BUCKETS = (5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10000, 30000)
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    hour = models.DateTimeField()
+    agent_id = models.UUIDField()
+    agent_name = models.CharField(max_length=192)
+    tool_name = models.CharField(max_length=192)
+    method = models.CharField(max_length=192)
+    status = models.CharField(max_length=20, choices=CallStatus)
+    calls = models.PositiveIntegerField()
+    duration_sum = models.FloatField()
+    #: Calls by latency bucket, in the order of BUCKETS and one more.
+    buckets = models.JSONField(default=list)
+
+    class Meta:
+        db_table = "nhi_call_rollup"
+        ordering = ["-hour"]
+        default_permissions = ()
+        constraints = [
+            models.UniqueConstraint("hour", "agent_id", "tool_name", "method", "status", name="nhi_call_rollup_once")
+        ]
+        indexes = [
+            models.Index(fields=["agent_id", "-hour"], name="nhi_call_rollup_by_agent"),
+            models.Index(fields=["tool_name", "method", "-hour"], name="nhi_call_rollup_by_tool"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.calls} calls of {self.method} on {self.tool_name} by {self.agent_name}"

@@ -9,7 +9,7 @@ from typing import Any
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-TABLES = ("nhi_audit_event",)
+TABLES = ("nhi_audit_event", "nhi_invocation_log")
 
 POSTGRESQL = """
 CREATE OR REPLACE FUNCTION gatehouse_append_only() RETURNS trigger LANGUAGE plpgsql AS $$

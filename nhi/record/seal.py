@@ -9,16 +9,23 @@ from uuid import UUID
 
 from common import canonical, crypto
 from common.ids import uuid7
-from nhi.models import AuditEvent
+from nhi.models import AuditEvent, InvocationLog
 
-#: The columns that each version of a row's MAC covers, in one place, so that old rows stay verifiable.
-COVERED: dict[int, tuple[str, ...]] = {
-    1: (
+#: The columns that each version of a table's MAC covers, in one place, so that old rows stay verifiable.
+COVERED: dict[tuple[str, int], tuple[str, ...]] = {
+    ("nhi_audit_event", 1): (
         "id", "at", "event", "actor_kind", "actor_id", "actor_name", "subject_kind", "subject_id", "subject_name",
         "holder_id", "target_id", "before", "after", "details", "reason", "request_id", "source", "writer",
         "writer_seq", "row_version",
-    )
+    ),
+    ("nhi_invocation_log", 1): (
+        "id", "timestamp", "run_id", "agent_id", "agent_name", "agent_role", "tool_id", "tool_name", "method",
+        "args_hash", "redaction_applied", "duration", "status", "error_code", "error_message", "reason", "request_id",
+        "thread_id", "session_id", "task_id", "decision_id", "grant_id", "role_id", "chain", "source", "details",
+        "writer", "writer_seq", "row_version",
+    ),
 }  # fmt: skip
+Row = AuditEvent | InvocationLog
 
 
 class Writer:
@@ -40,18 +47,22 @@ writer = Writer()
 os.register_at_fork(after_in_child=writer.restart)
 
 
-def seal(row: AuditEvent) -> None:
+def seal(row: Row) -> None:
     row.writer, row.writer_seq = writer.next()
     row.row_mac = crypto.row_mac(covered(row))
 
 
-def intact(row: AuditEvent) -> bool:
+def intact(row: Row) -> bool:
     """Whether the row still says what was written."""
-    return row.row_version in COVERED and crypto.row_mac_fits(covered(row), row.row_mac)
+    return _key(row) in COVERED and crypto.row_mac_fits(covered(row), row.row_mac)
 
 
-def covered(row: AuditEvent) -> bytes:
-    return canonical.encode({name: _plain(getattr(row, name)) for name in COVERED[row.row_version]})
+def covered(row: Row) -> bytes:
+    return canonical.encode({name: _plain(getattr(row, name)) for name in COVERED[_key(row)]})
+
+
+def _key(row: Row) -> tuple[str, int]:
+    return row._meta.db_table, row.row_version
 
 
 def _plain(value: Any) -> Any:

@@ -120,7 +120,7 @@ def test_one_place_decides() -> None:
         module.path
         for module in modules()
         for node in ast.walk(module.tree)
-        if isinstance(node, ast.Call) and ast.unparse(node.func) in {"Decision", "decisions.Decision"}
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in {"Decision", "terms.Decision"}
     }
     assert made == {"nhi/decisions.py"}
 

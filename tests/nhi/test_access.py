@@ -6,8 +6,8 @@ from common.errors import Invalid, NotAllowed
 from nhi import access, bulk, decisions, effective, facts, grants, lifecycle, roles
 from nhi.actors import SYSTEM
 from nhi.bulk import Selection
-from nhi.decisions import Action
 from nhi.models import AuditEvent, Identity, NhiPermission, RoleAssignment, ToolPermission
+from nhi.terms import Action
 from tests.nhi import cast
 
 pytestmark = [pytest.mark.capability("NHI-12"), pytest.mark.django_db, pytest.mark.both_databases]

@@ -8,8 +8,8 @@ from django.utils import timezone
 from common import clock
 from nhi import decisions, effective, facts
 from nhi.choices import GrantState
-from nhi.decisions import Action
 from nhi.models import ToolPermission
+from nhi.terms import Action
 from tests.nhi import cast
 
 pytestmark = [pytest.mark.capability("NHI-06"), pytest.mark.django_db, pytest.mark.both_databases]

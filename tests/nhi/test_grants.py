@@ -8,8 +8,8 @@ import pytest
 from common.errors import Conflict, Duplicate, Invalid, NotAllowed
 from nhi import decisions, facts, grants, lifecycle, people, schemas
 from nhi.actors import SYSTEM
-from nhi.decisions import Action, Decision
 from nhi.models import AuditEvent, Identity, NhiPermission, ToolPermission, UserPermission
+from nhi.terms import Action, Decision
 from tests.nhi import cast
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both_databases, pytest.mark.capability("NHI-06")]

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 
 from common import crypto
 from common.ids import uuid7
-from nhi import capabilities, decisions, roles, schemas, tokens
+from nhi import capabilities, decisions, roles, schemas, terms, tokens
 from nhi.choices import Kind, State, Verdict
-from nhi.decisions import Action, Facts, Match, Party
 from nhi.models import Identity, User
+from nhi.terms import Action, Facts, Match, Party
 from tests.nhi.decisions import oracle
 
 pytestmark = [pytest.mark.capability("NHI-10")]
@@ -176,7 +176,7 @@ HELPERS: list[tuple[Any, str]] = [
 @pytest.mark.parametrize("name", [name for name, _ in decisions.CHECKS])
 @pytest.mark.parametrize("error", [RuntimeError, KeyError, AssertionError, RecursionError, MemoryError, TimeoutError])
 def test_a_check_that_breaks_denies(name: str, error: type[Exception], monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(_question: decisions.Question) -> decisions.Check:
+    def broken(_question: decisions.Question) -> terms.Check:
         raise error
 
     checks = tuple((each, broken if each == name else check) for each, check in decisions.CHECKS)

@@ -5,8 +5,8 @@ import pytest
 from common.errors import Conflict, Duplicate, Invalid, NotAllowed
 from nhi import actors, credentials, decisions, facts, grants, identities, roles
 from nhi.actors import SYSTEM
-from nhi.decisions import Action
 from nhi.models import Identity, Role, RoleAssignment, RoleCapability
+from nhi.terms import Action
 from tests.nhi import cast
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both_databases, pytest.mark.capability("NHI-09")]

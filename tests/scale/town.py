@@ -10,7 +10,6 @@ from django.db import connection
 from common import clock
 from nhi import capabilities, decisions, facts, tokens
 from nhi.choices import Kind, State
-from nhi.decisions import Action, Decision
 from nhi.models import (
     Credential,
     Identity,
@@ -22,6 +21,7 @@ from nhi.models import (
     User,
     UserPermission,
 )
+from nhi.terms import Action, Decision
 
 BATCH = 2000
 

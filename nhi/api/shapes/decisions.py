@@ -6,8 +6,8 @@ from common.api.fields import Identifier, Mapping, Moment, Text, Texts, Word
 from common.api.shapes import Input, Shape
 from nhi.api.shapes import examples
 from nhi.choices import Verdict
-from nhi.decisions import Decision
 from nhi.explain import Explanation
+from nhi.terms import Decision
 
 
 class Wish(Input):

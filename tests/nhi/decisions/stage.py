@@ -8,7 +8,7 @@ from uuid import UUID
 
 from common import clock
 from common.ids import uuid7
-from nhi import capabilities, decisions, facts, tokens
+from nhi import capabilities, decisions, facts, terms, tokens
 from nhi.choices import Kind, PermissionType
 from nhi.models import (
     Credential,
@@ -46,10 +46,10 @@ class Staged:
     shown: str
     source: str
 
-    def decide(self) -> decisions.Decision:
+    def decide(self) -> terms.Decision:
         loaded = self._load()
         verb: Any = "know_itself" if self.case.verb == "know itself" else "call"
-        action = decisions.Action(verb, self.case.arguments, self.case.action or None)
+        action = terms.Action(verb, self.case.arguments, self.case.action or None)
         target = loaded.target if verb == "call" else None
         return decisions.decide(loaded.caller, action, target, loaded.facts)
 
@@ -62,7 +62,7 @@ class Staged:
         return facts.for_token(parsed, self.source, wanted, audience=AUDIENCE)
 
 
-def answer(decision: decisions.Decision) -> Expected:
+def answer(decision: terms.Decision) -> Expected:
     """A decision in the table's words."""
     if decision.allowed:
         by = decision.match.kind if decision.match else "self"

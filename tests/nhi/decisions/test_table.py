@@ -6,7 +6,7 @@ import pytest
 
 from nhi import decisions, explain
 from nhi.actors import SYSTEM
-from nhi.reasons import REASONS
+from nhi.reasons import DECIDED
 from tests.nhi.decisions import oracle, stage, table
 
 pytestmark = [pytest.mark.capability("NHI-10"), pytest.mark.both_databases]
@@ -54,11 +54,11 @@ def test_the_table_is_large_enough_and_leaves_no_reason_out() -> None:
     verdicts = Counter(case.verdict for case in CASES)
     assert len(CASES) >= 300
     assert verdicts["allow"] >= 40
-    assert {case.reason for case in CASES} == set(REASONS)
+    assert {case.reason for case in CASES} == set(DECIDED)
     assert len({case.case for case in CASES}) == len(CASES)
 
 
 def test_a_reason_allows_or_denies_but_never_both() -> None:
     for case in CASES:
-        assert REASONS[case.reason].allows == (case.verdict == "allow"), case.case
-        assert REASONS[case.reason].allows or REASONS[case.reason].remedy, case.reason
+        assert DECIDED[case.reason].allows == (case.verdict == "allow"), case.case
+        assert DECIDED[case.reason].allows or DECIDED[case.reason].remedy, case.reason

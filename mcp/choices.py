@@ -1,0 +1,68 @@
+"""The closed vocabularies of the gateway, and the moves between states."""
+
+from django.db.models import TextChoices
+
+
+class Transport(TextChoices):
+    STDIO = "stdio", "Process (stdio)"
+    HTTP = "http", "Streamable HTTP"
+    SSE = "sse", "HTTP with SSE"
+
+
+class Connection(TextChoices):
+    """How a server is doing. Seed 004 calls them connected, degraded and disconnected."""
+
+    READY = "Ready", "Ready"
+    DEGRADED = "Degraded", "Degraded"
+    OFFLINE = "Offline", "Offline"
+
+
+CONNECTION_MOVES: dict[Connection, frozenset[Connection]] = {
+    Connection.OFFLINE: frozenset({Connection.READY}),
+    Connection.READY: frozenset({Connection.DEGRADED, Connection.OFFLINE}),
+    Connection.DEGRADED: frozenset({Connection.READY, Connection.OFFLINE}),
+}
+SEED_WORDS = {Connection.READY: "connected", Connection.DEGRADED: "degraded", Connection.OFFLINE: "disconnected"}
+
+
+class DefinitionState(TextChoices):
+    PENDING = "pending", "Needs approval"
+    APPROVED = "approved", "Approved"
+    QUARANTINED = "quarantined", "Quarantined"
+    WITHDRAWN = "withdrawn", "Gone from server"
+
+
+DEFINITION_MOVES: dict[DefinitionState, frozenset[DefinitionState]] = {
+    DefinitionState.PENDING: frozenset({DefinitionState.APPROVED, DefinitionState.WITHDRAWN}),
+    DefinitionState.APPROVED: frozenset({DefinitionState.QUARANTINED, DefinitionState.WITHDRAWN}),
+    DefinitionState.QUARANTINED: frozenset({DefinitionState.APPROVED, DefinitionState.WITHDRAWN}),
+    # A tool that comes back is looked at again.
+    DefinitionState.WITHDRAWN: frozenset({DefinitionState.PENDING, DefinitionState.QUARANTINED}),
+}
+
+
+class BudgetScope(TextChoices):
+    SERVER = "server", "Server"
+    TOOL = "tool", "Tool"
+    AGENT = "agent", "Agent"
+    GRANT = "grant", "Grant"
+
+
+class BreakerState(TextChoices):
+    CLOSED = "CLOSED", "Closed, calls flow"
+    HALF_OPEN = "HALF-OPEN", "Half-open, one probe"
+    OPEN = "OPEN", "Open, calls refused"
+
+
+class ApprovalState(TextChoices):
+    PENDING = "pending", "Waiting"
+    APPROVED = "approved", "Approved"
+    REFUSED = "refused", "Refused"
+    EXPIRED = "expired", "Expired"
+    USED = "used", "Used"
+
+
+class HealthStatus(TextChoices):
+    HEALTHY = "Healthy", "Healthy"
+    DEGRADED = "Degraded", "Degraded"
+    UNHEALTHY = "Unhealthy", "Unhealthy"

@@ -1,0 +1,21 @@
+"""The app's tables, a module a subject."""
+
+from mcp.models.calls import Call, CallApproval, CallSlot
+from mcp.models.health import HealthReport
+from mcp.models.limits import Breaker, Budget, BudgetWindow
+from mcp.models.servers import Server, ServerSecret
+from mcp.models.tools import Tool, ToolDefinition
+
+__all__ = [
+    "Breaker",
+    "Budget",
+    "BudgetWindow",
+    "Call",
+    "CallApproval",
+    "CallSlot",
+    "HealthReport",
+    "Server",
+    "ServerSecret",
+    "Tool",
+    "ToolDefinition",
+]

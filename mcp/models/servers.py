@@ -1,0 +1,140 @@
+"""Servers whose tools are called through the gateway, and the secrets that only they are given."""
+
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+
+from common.ids import uuid7
+from common.querysets import Kept, KeptQuerySet
+from mcp.choices import SEED_WORDS, Connection, Transport
+from nhi.models import Identity
+
+if TYPE_CHECKING:
+    from nhi.actors import Actor
+
+
+class ServerQuerySet(KeptQuerySet["Server"]):
+    def visible_to(self, actor: "Actor") -> "ServerQuerySet":
+        """All for those who read the register of servers; for people, those they own or own a tool of."""
+        if actor.may("mcp.view_server"):
+            return self
+        if not actor.is_person:
+            return self.none()
+        mine = Identity.objects.visible_to(actor).values("pk")
+        return self.filter(Q(owner_id=actor.id) | Q(tools__in=mine)).distinct()
+
+    def enabled(self) -> "ServerQuerySet":
+        return self.filter(enabled=True)
+
+
+class Server(Kept):
+    """How a server is reached, and how it is doing."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    name = models.CharField(max_length=63, unique=True)
+    description = models.CharField(max_length=1000, blank=True)
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="owned_servers")
+    transport = models.CharField(max_length=8, choices=Transport)
+    command = models.CharField(max_length=1000, blank=True)
+    args = models.JSONField(default=list, blank=True)
+    env = models.JSONField(default=dict, blank=True)
+    base_url = models.CharField(max_length=2000, blank=True)
+    headers = models.JSONField(default=dict, blank=True)
+    #: Seconds a call may take.
+    timeout = models.FloatField(default=30.0)
+    #: What whoever configured it says it can do; what it says itself is in `server_capabilities`.
+    capabilities = models.JSONField(default=list, blank=True)
+    schema_version = models.CharField(max_length=32, blank=True)
+    enabled = models.BooleanField(default=True, editable=False)
+    #: Raised with every change of how it is reached, so that no connection outlives one.
+    revision = models.PositiveIntegerField(default=1, editable=False)
+    #: Who changed last how it is reached: not the one to approve what changes with it.
+    changed_by_id = models.UUIDField(null=True, editable=False)
+    changed_by_name = models.CharField(max_length=192, blank=True, editable=False)
+
+    status = models.CharField(max_length=16, choices=Connection, default=Connection.OFFLINE, editable=False)
+    status_since = models.DateTimeField(default=timezone.now, editable=False)
+    status_reason = models.CharField(max_length=500, default="It was not tried yet.", editable=False)
+    #: Faults since the last success.
+    faults = models.PositiveIntegerField(default=0, editable=False)
+    era = models.CharField(max_length=8, blank=True, editable=False)
+    protocol_version = models.CharField(max_length=16, blank=True, editable=False)
+    server_info = models.JSONField(default=dict, editable=False)
+    server_capabilities = models.JSONField(default=list, editable=False)
+    instructions = models.TextField(blank=True, editable=False)
+    handshake_latency_ms = models.FloatField(null=True, editable=False)
+    #: Seconds from the first byte sent to a list of tools.
+    initialization_time = models.FloatField(null=True, editable=False)
+    #: The last check that went well.
+    last_health_check = models.DateTimeField(null=True, editable=False)
+    last_checked_at = models.DateTimeField(null=True, editable=False)
+    last_refreshed_at = models.DateTimeField(null=True, editable=False)
+    last_error = models.CharField(max_length=500, blank=True, editable=False)
+    #: The steps of the last handshake, redacted: what was sent, what came.
+    last_handshake = models.JSONField(default=list, editable=False)
+
+    created_by_id = models.UUIDField(null=True, editable=False)
+    created_by_name = models.CharField(max_length=192, editable=False)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    objects = ServerQuerySet.as_manager()
+
+    class Meta:
+        db_table = "mcp_server"
+        ordering = ["name"]
+        constraints = [
+            models.CheckConstraint(condition=Q(transport__in=Transport.values), name="mcp_server_transport"),
+            models.CheckConstraint(condition=Q(status__in=Connection.values), name="mcp_server_status"),
+            models.CheckConstraint(
+                condition=(Q(transport=Transport.STDIO) & ~Q(command="") & Q(base_url=""))
+                | (~Q(transport=Transport.STDIO) & Q(command="") & ~Q(base_url="")),
+                name="mcp_server_is_reached_one_way",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def connection_state(self) -> str:
+        """Seed 004's word for the status."""
+        return SEED_WORDS[Connection(self.status)]
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What makes it this server and no other: pinned with each of its tools. Values of secrets are no part."""
+        return {
+            "name": self.name,
+            "transport": self.transport,
+            "command": self.command,
+            "args": self.args,
+            "env": self.env,
+            "base_url": self.base_url,
+            "headers": self.headers,
+            "secrets": {secret.name: str(secret.pk) for secret in self.secrets.all()},
+        }
+
+
+class ServerSecret(models.Model):
+    """A value that `${NAME}` stands for in this server's environment, arguments and headers. Replaced, never shown."""
+
+    #: A new value is a new row under a new id, so that what was pinned with the old one shows the change.
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    server = models.ForeignKey(Server, on_delete=models.PROTECT, related_name="secrets")
+    name = models.CharField(max_length=100)
+    sealed = models.TextField(editable=False)
+    set_at = models.DateTimeField(default=timezone.now, editable=False)
+    set_by_name = models.CharField(max_length=192, editable=False)
+
+    class Meta:
+        db_table = "mcp_server_secret"
+        ordering = ["name"]
+        default_permissions = ()
+        constraints = [models.UniqueConstraint("server", "name", name="mcp_server_secret_once")]
+
+    def __str__(self) -> str:
+        return self.name

@@ -1,0 +1,103 @@
+"""The tools that servers offer, and every definition of them that was ever seen."""
+
+from typing import TYPE_CHECKING
+
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+
+from common.ids import uuid7
+from common.querysets import Kept, KeptQuerySet
+from mcp.choices import DefinitionState
+from mcp.models.servers import Server
+from nhi.models import Identity
+
+if TYPE_CHECKING:
+    from nhi.actors import Actor
+
+
+class ToolQuerySet(KeptQuerySet["Tool"]):
+    def visible_to(self, actor: "Actor") -> "ToolQuerySet":
+        if actor.may("mcp.view_tool"):
+            return self
+        return self.filter(identity__in=Identity.objects.visible_to(actor).values("pk"))
+
+    def in_state(self, *states: DefinitionState) -> "ToolQuerySet":
+        return self.filter(state__in=states)
+
+
+class Tool(Kept):
+    """What stands behind a tool's identity: its server, and the definition that was approved for it."""
+
+    identity = models.OneToOneField(Identity, on_delete=models.PROTECT, primary_key=True, related_name="tool")
+    server = models.ForeignKey(Server, on_delete=models.PROTECT, related_name="tools")
+    #: As the server calls it.
+    name = models.CharField(max_length=128)
+    state = models.CharField(max_length=16, choices=DefinitionState, default=DefinitionState.PENDING, editable=False)
+    state_since = models.DateTimeField(default=timezone.now, editable=False)
+    #: What a call is decided by; empty until somebody approves the first one.
+    approved = models.ForeignKey(
+        "ToolDefinition", on_delete=models.PROTECT, null=True, related_name="+", editable=False
+    )
+    #: What the server said last.
+    current = models.ForeignKey("ToolDefinition", on_delete=models.PROTECT, null=True, related_name="+", editable=False)
+    #: Each call waits for a person, whoever makes it.
+    requires_approval = models.BooleanField(default=False)
+    deprecated = models.BooleanField(default=False)
+    tags = models.JSONField(default=list, blank=True)
+    metadata = models.JSONField(default=dict, blank=True)
+    first_seen_at = models.DateTimeField(default=timezone.now, editable=False)
+    last_seen_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    objects = ToolQuerySet.as_manager()
+
+    class Meta:
+        db_table = "mcp_tool"
+        ordering = ["server__name", "name"]
+        constraints = [
+            models.UniqueConstraint("server", "name", name="mcp_tool_once"),
+            models.CheckConstraint(condition=Q(state__in=DefinitionState.values), name="mcp_tool_state"),
+            models.CheckConstraint(
+                condition=~Q(state=DefinitionState.APPROVED) | Q(approved__isnull=False),
+                name="mcp_tool_approved_has_definition",
+            ),
+        ]
+        indexes = [models.Index(fields=["state", "server"], name="mcp_tool_by_state")]
+
+    def __str__(self) -> str:
+        return f"{self.server}__{self.name}"
+
+
+class ToolDefinition(Kept):
+    """One version of what a server says of a tool, with the server as it was reached then. Pinned by its hash."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    tool = models.ForeignKey(Tool, on_delete=models.PROTECT, related_name="definitions")
+    number = models.PositiveIntegerField()
+    hash = models.CharField(max_length=64)
+    #: {name, title, description, inputSchema, outputSchema, annotations, icons, _meta, server}
+    body = models.JSONField()
+    #: What a person should look at twice: [{kind, place, message}].
+    flags = models.JSONField(default=list)
+    seen_at = models.DateTimeField(default=timezone.now)
+    #: Who changed how the server is reached, when that is what made this version; empty when the server itself did.
+    changed_by_id = models.UUIDField(null=True)
+    changed_by_name = models.CharField(max_length=192, blank=True)
+    approved_at = models.DateTimeField(null=True)
+    approved_by_id = models.UUIDField(null=True)
+    approved_by_name = models.CharField(max_length=192, blank=True)
+    approve_reason = models.CharField(max_length=500, blank=True)
+    #: Whoever added the server approved this, its first definition.
+    self_approved = models.BooleanField(default=False)
+
+    class Meta:
+        db_table = "mcp_tool_definition"
+        ordering = ["-number"]
+        default_permissions = ()
+        constraints = [
+            models.UniqueConstraint("tool", "hash", name="mcp_tool_definition_once"),
+            models.UniqueConstraint("tool", "number", name="mcp_tool_definition_number"),
+        ]
+
+    def __str__(self) -> str:
+        return f"v{self.number}"

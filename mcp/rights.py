@@ -1,0 +1,30 @@
+"""What people may do at the gateway, by console role."""
+
+from typing import Any
+
+from nhi import rights
+
+READS = frozenset(
+    f"view_{model}" for model in ("server", "tool", "budget", "breaker", "call", "callapproval", "healthreport")
+)
+#: Running what is there: no new server, no new command, no approval.
+RUNS = frozenset({"operate_server", "reset_breaker"})
+WRITES = frozenset({"add_server", "change_server", "change_tool", "add_budget", "change_budget", "delete_budget"})
+APPROVES = frozenset({"approve_definition", "decide_approval"})
+#: Rights of our own that no model's add, change, delete or view says.
+OWN: dict[str, tuple[str, str]] = {
+    "operate_server": ("server", "Test, refresh, enable and disable servers"),
+    "reset_breaker": ("breaker", "Reset breakers"),
+    "approve_definition": ("tool", "Approve definitions of tools"),
+    "decide_approval": ("callapproval", "Approve or refuse calls that wait for a person"),
+}
+ROLES: dict[str, frozenset[str]] = {
+    "security-admin": READS | RUNS | WRITES | APPROVES,
+    "operator": READS | RUNS,
+    "approver": READS | APPROVES,
+    "auditor": READS,
+}
+
+
+def after_migrate(*, using: str, **_kwargs: Any) -> None:
+    rights.spread("mcp", OWN, ROLES, using=using)

@@ -1,0 +1,48 @@
+"""What is answered instead of a result: an HTTP status and a JSON-RPC error."""
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL_ERROR = -32700, -32600, -32601, -32602, -32603
+HEADER_MISMATCH, UNSUPPORTED_VERSION = -32020, -32022
+#: The specification fixes these; whatever is not named is answered 200.
+STATUS = {
+    PARSE_ERROR: 400,
+    INVALID_REQUEST: 400,
+    INVALID_PARAMS: 400,
+    HEADER_MISMATCH: 400,
+    UNSUPPORTED_VERSION: 400,
+    METHOD_NOT_FOUND: 404,
+}
+RequestId = str | int
+Pairs = tuple[tuple[bytes, bytes], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    status: int
+    code: int
+    message: str
+    data: dict[str, Any] = field(default_factory=dict)
+    id: RequestId | None = None
+    headers: Pairs = ()
+
+    def to(self, request: RequestId | None) -> "Refusal":
+        return replace(self, id=request)
+
+    @property
+    def envelope(self) -> dict[str, Any]:
+        error: dict[str, Any] = {"code": self.code, "message": self.message}
+        if self.data:
+            error["data"] = self.data
+        return {"jsonrpc": "2.0", "id": self.id, "error": error}
+
+
+def protocol(code: int, message: str, **data: Any) -> Refusal:
+    """One of the protocol's own errors, with the status that belongs to it."""
+    return Refusal(STATUS.get(code, 200), code, message, data)
+
+
+def http(status: int, message: str, *headers: tuple[bytes, bytes], **data: Any) -> Refusal:
+    """A refusal before there is a message: its code is the status, outside of JSON-RPC's own range."""
+    return Refusal(status, status, message, data, headers=headers)

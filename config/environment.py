@@ -4,6 +4,7 @@ import os
 import re
 import tempfile
 from contextlib import suppress
+from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -11,6 +12,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 # The kernel's structure holds 107 bytes and a zero.
 LONGEST_SOCKET = 107
+ENDPOINT = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?)):([1-9][0-9]{0,4})")
 TRUE, FALSE = {"1", "true", "yes", "on"}, {"", "0", "false", "no", "off"}
 
 
@@ -44,10 +46,40 @@ def url(name: str, schemes: set[str], default: str = "") -> str:
     return value
 
 
+def endpoints(name: str) -> frozenset[str]:
+    """`host:port`, comma-separated, each in the one spelling that a URL's host and port are compared in."""
+    return frozenset(_endpoint(name, word) for word in words(name))
+
+
+def _endpoint(name: str, word: str) -> str:
+    found = ENDPOINT.fullmatch(word.lower())
+    try:
+        if found is None or int(found[3]) > 65535:
+            raise ValueError(word)
+        if found[1]:
+            return f"[{IPv6Address(found[1]).compressed}]:{found[3]}"
+        if re.fullmatch(r"[0-9]+|0x[0-9a-f]*", found[2].rpartition(".")[2]):
+            return f"{IPv4Address(found[2])}:{found[3]}"
+    except ValueError as error:
+        raise ImproperlyConfigured(
+            f"{name} must list exact places as host:port, without scheme, path or *; {word!r} is not one."
+        ) from error
+    return f"{found[2]}:{found[3]}"
+
+
 def directory(name: str, default: Path) -> Path:
     path = Path(text(name) or default).resolve()
     if path.exists() and not path.is_dir():
         raise ImproperlyConfigured(f"{name} must name a directory; {path} is a file.")
+    return path
+
+
+def file(name: str) -> Path | None:
+    if not (value := text(name)):
+        return None
+    path = Path(value)
+    if not path.is_absolute() or not path.is_file():
+        raise ImproperlyConfigured(f"{name} must be the absolute path of a file that is there, not {value!r}.")
     return path
 
 

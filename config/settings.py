@@ -30,6 +30,7 @@ if "*" in ALLOWED_HOSTS and not DEBUG:
 CSRF_TRUSTED_ORIGINS = [PUBLIC_URL] if SECURE else []
 TRUSTED_PROXIES = env.number("TRUSTED_PROXIES", 0, low=0, high=10)
 REQUIRE_MFA = env.flag("REQUIRE_MFA")
+EGRESS_ALLOW = env.endpoints("EGRESS_ALLOW")
 
 # ── Keys ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 KEYS = keys.load(dict(os.environ), DATA, required=bool(env.text("DATABASE_URL")) and not DEBUG)
@@ -112,6 +113,10 @@ BROKER_URL = env.url(
     "BROKER_URL", {"redis", "rediss", "redis+socket", "amqp", "amqps"}, f"redis+socket://{quote(str(VALKEY_SOCKET))}"
 )
 REDIS_URL = env.url("REDIS_URL", {"redis", "rediss", "unix"}, "")
+
+# ── Programs that may run here ────────────────────────────────────────────────────────────────────────────────────
+EXECUTABLE_ALLOWLIST = env.file("EXECUTABLE_ALLOWLIST")
+STDIO_SOCKET = env.socket(DATA / "stdio.sock")
 
 # ── People ────────────────────────────────────────────────────────────────────────────────────────────────────────
 AUTH_USER_MODEL = "nhi.User"

@@ -1,0 +1,14 @@
+"""The one way out: every request that Gatehouse makes of another machine goes through `session()`.
+
+What people type is judged twice. `problem` and `check` answer whoever saves a URL; the session guards each request by
+itself, also for callers who never asked. A name is resolved once, all its addresses are judged, and only those are
+connected to; redirects, proxies, cookies and netrc are not followed, used, kept or read.
+
+Whoever starts an event loop of their own ends it with `close()`.
+"""
+
+from common.egress.client import close, read, session
+from common.egress.names import check
+from common.egress.urls import EgressBlocked, problem
+
+__all__ = ["EgressBlocked", "check", "close", "problem", "read", "session"]

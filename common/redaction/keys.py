@@ -1,0 +1,48 @@
+"""Private keys in PEM: over many lines, with `\\n` for the line ends, on one line, and cut off."""
+
+import re
+from collections.abc import Iterator
+
+from common.redaction.masks import Find, find
+
+MARKER = "-----BEGIN "
+BEGIN = re.compile(r"-----BEGIN (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----")
+END = re.compile(r"-----END (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----")
+#: What a key without an end is made of. A short piece belongs to it when its line ends there: prose has other words.
+BODY = re.compile(
+    r"(?:[ \t\r\n]|\\+[nr]|[A-Za-z0-9+/]{16,}+={0,2}|(?:Proc-Type|DEK-Info|Version|Comment):[^\n\\\"']*+"
+    r"|[A-Za-z0-9+/]{1,15}+={0,2}(?=\\|\s*\n|\s*-----END|[\"']|\Z))*+"
+)
+#: A key of 16384 bits has 12.5 kB.
+LONGEST = 16 * 1024
+
+
+def finds(text: str) -> Iterator[Find]:
+    end, begin = -1, BEGIN.search(text)
+    while begin:
+        following = BEGIN.search(text, begin.end())
+        if 0 <= end < begin.end():
+            end = -1
+        if end == -1:
+            closing = END.search(text, begin.end())
+            end = closing.end() if closing else len(text) + LONGEST + 1
+        limit = following.start() if following else len(text)
+        stop = end if end <= min(limit, begin.end() + LONGEST) else body_end(text, begin.end())
+        yield find(begin.start(), stop)
+        begin = following
+
+
+def body_end(text: str, at: int) -> int:
+    match = BODY.match(text, at)
+    assert match is not None  # it matches an empty text
+    return match.end()
+
+
+def open_at(text: str) -> int:
+    """Where the last key begins that has not ended, or -1."""
+    at = text.rfind(MARKER)
+    while at >= 0:
+        if BEGIN.match(text, at):
+            return -1 if END.search(text, at) else at
+        at = text.rfind(MARKER, 0, at)
+    return -1

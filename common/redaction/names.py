@@ -1,0 +1,35 @@
+"""Names whose values are secrets, whatever the values look like."""
+
+import re
+from functools import lru_cache
+from typing import Any
+
+SECRET_NAMES = re.compile(
+    r"(?:^|_)(?:password|passwd|passphrase|secret|token|api_?key|authorization|cookie|sessionid|csrfmiddlewaretoken"
+    r"|private_?key|pepper|digest|otp|recovery_code)s?(?:$|_)"
+)
+#: Of those, the ones whose value may be a number; `max_tokens` is none.
+SECRET_NUMBERS = re.compile(r"(?:^|_)(?:password|passwd|passphrase|secret|otp|recovery_code)s?(?:$|_)")
+WORD_BREAKS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[-.\s]+")
+#: Names that hold such a word and no secret.
+PLAIN_NAMES = frozenset({"token_type", "tokens", "token_endpoint", "public_id"})
+#: Longer ones are looked at each time: whoever calls a tool chooses its names, and the memory is ours.
+LONGEST_KEPT = 64
+
+
+def is_secret(name: str, value: Any) -> bool:
+    if value is None or isinstance(value, bool):
+        return False
+    text, number = _kinds(name) if len(name) <= LONGEST_KEPT else _judge(name)
+    return number if isinstance(value, int | float) else text
+
+
+def _judge(name: str) -> tuple[bool, bool]:
+    """Whether a text of that name is a secret, and whether a number is."""
+    if name in PLAIN_NAMES:
+        return False, False
+    words = WORD_BREAKS.sub("_", name).lower()
+    return bool(SECRET_NAMES.search(words)), bool(SECRET_NUMBERS.search(words))
+
+
+_kinds = lru_cache(maxsize=4096)(_judge)

@@ -1,0 +1,48 @@
+"""What belongs to people and machines: e-mail addresses, telephone numbers, IP addresses."""
+
+import ipaddress
+import re
+from collections.abc import Iterator
+
+from common.redaction.masks import EMAIL, IP, PHONE, Find, find
+
+LOCAL = re.compile(r"[A-Za-z0-9._%+-]{1,64}+")
+DOMAIN = re.compile(r"(?:[A-Za-z0-9-]{1,63}+\.){1,8}[A-Za-z]{2,24}(?![A-Za-z0-9])")
+#: International, or as North America writes them; a run of digits alone may be anything.
+TELEPHONE = re.compile(
+    r"\+[0-9](?:[ .()-]{0,2}+[0-9]){6,14}+(?![0-9])"
+    r"|(?<![\w.+-])(?:\([0-9]{3}\) ?|[0-9]{3}[ .-])[0-9]{3}[ .-][0-9]{4}(?![\w-])"
+)
+IPV4 = re.compile(r"(?<![\w.])[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?!\.?\w)")
+IPV6 = re.compile(r"(?<![\w:.])[0-9A-Fa-f:]{2,39}+(?:(?<=:)[0-9]{1,3}(?:\.[0-9]{1,3}){3})?+(?![\w:])")
+
+
+def emails(text: str) -> Iterator[Find]:
+    at = text.find("@")
+    while at >= 0:
+        local, domain = LOCAL.match(text[max(0, at - 64) : at][::-1]), DOMAIN.match(text, at + 1)
+        if local and domain:
+            yield find(at - local.end(), domain.end(), mask=EMAIL)
+        at = text.find("@", at + 1)
+
+
+def phones(text: str) -> Iterator[Find]:
+    for match in TELEPHONE.finditer(text):
+        yield find(*match.span(), mask=PHONE)
+
+
+def addresses(text: str) -> Iterator[Find]:
+    for pattern in (IPV4, IPV6):
+        for match in pattern.finditer(text):
+            if _is_address(match[0]):
+                yield find(*match.span(), mask=IP)
+
+
+def _is_address(text: str) -> bool:
+    if ":" in text and (text.count(":") < 2 or text == "::"):
+        return False
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True

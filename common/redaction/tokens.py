@@ -1,0 +1,116 @@
+"""Tokens that tell what they are by their beginning.
+
+Each rule is a beginning, found by `str.find`, and a pattern matched there. The patterns take a whole run of characters
+possessively and are judged by its length afterwards, and the search goes on behind the run: every character is looked
+at a fixed number of times, whatever the text.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from common.redaction.masks import Find, find
+
+Match = re.Match[str]
+#: A letter before a beginning may be the end of an escape: `\n`, `%3D`, `\u003d`.
+ESCAPES = re.compile(r"(?:\\[nrtbf]|%[0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4})\Z")
+LONGEST_BEGINNING = 12
+DIGIT, LOWER, UPPER = re.compile(r"[0-9]"), re.compile(r"[a-z]"), re.compile(r"[A-Z]")
+
+
+@dataclass(frozen=True)
+class Rule:
+    beginning: str
+    pattern: re.Pattern[str]
+    judge: Callable[[Match], bool]
+    #: The group that is the secret; 0 is all.
+    part: int
+
+
+def glued(text: str, at: int) -> bool:
+    """Whether the place is inside a word or a blob, where a short beginning means nothing."""
+    if not at or not (text[at - 1].isalnum() or text[at - 1] in "_+/"):
+        return False
+    return not ESCAPES.search(text, max(0, at - 6), at)
+
+
+def mixed(text: str) -> bool:
+    """Digits, small and large letters: no word, no slug."""
+    return bool(DIGIT.search(text) and LOWER.search(text) and UPPER.search(text))
+
+
+def finds(text: str) -> Iterator[Find]:
+    for rule in RULES:
+        if rule.beginning in text:
+            yield from _of(rule, text)
+
+
+def _of(rule: Rule, text: str) -> Iterator[Find]:
+    at = text.find(rule.beginning)
+    while at >= 0:
+        match = rule.pattern.match(text, at)
+        if match and rule.judge(match):
+            start, end = match.span(rule.part)
+            yield find(start, end, first=at)
+            at = text.find(rule.beginning, match.end())
+        else:
+            # The end of a run may be the beginning of a token: `ghp_ghp_…`.
+            at = text.find(rule.beginning, max(at + 1, match.end() - LONGEST_BEGINNING if match else 0))
+
+
+def _at_least(least: int) -> Callable[[Match], bool]:
+    return lambda match: match.end() - match.start() >= least
+
+
+def _github(match: Match) -> bool:
+    # In a long base64url text these four characters stand by chance; a real token has 36 behind them.
+    length = match.end() - match.start() - 4
+    return length == 36 if glued(match.string, match.start()) else length >= 20
+
+
+def _apart(least: int) -> Callable[[Match], bool]:
+    return lambda match: match.end() - match.start() >= least and not glued(match.string, match.start())
+
+
+def _sk(match: Match) -> bool:
+    length = match.end() - match.start()
+    if length < 20:
+        return False
+    if glued(match.string, match.start()):
+        return bool(match["kind"]) and mixed(match[0])
+    return bool(match["kind"]) or mixed(match[0])
+
+
+def _always(_match: Match) -> bool:
+    return True
+
+
+def _rule(beginning: str, pattern: str, judge: Callable[[Match], bool]) -> Rule:
+    compiled = re.compile(pattern)
+    return Rule(beginning, compiled, judge, 1 if compiled.groups and not compiled.groupindex else 0)
+
+
+#: A JWT that lacks its dots is taken as a run and let go. Five parts: an encrypted one.
+JWT = r"(eyJ[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]{4,}+\.[A-Za-z0-9_-]*+(?:\.[A-Za-z0-9_-]++){0,2}+)|eyJ[A-Za-z0-9_-]*+"
+
+RULES = (
+    # A credential's public id may be read by anyone; its secret and checksum may not.
+    _rule("nhi_", r"nhi_(?:agt|svc|usr)_[0-9A-Za-z]{1,32}+_([0-9A-Za-z]{1,46}+)", _always),
+    _rule("nhi_tok_", r"nhi_tok_[0-9A-Za-z_.-]++", _always),
+    _rule("gh", r"gh[opsur]_[A-Za-z0-9]*+", _github),
+    _rule("github_pat_", r"github_pat_[A-Za-z0-9_]*+", _at_least(31)),
+    _rule("glpat-", r"glpat-[A-Za-z0-9_.-]*+", _at_least(22)),
+    _rule("xox", r"xox[a-z](?:\.xox[a-z])?-[A-Za-z0-9-]*+", _at_least(16)),
+    _rule("xapp-", r"xapp-[A-Za-z0-9-]*+", _at_least(20)),
+    _rule("hooks.slack", r"hooks\.slack(?:-gov)?\.com/[a-z]++/([A-Za-z0-9_/+-]++)", _always),
+    _rule("sk-", r"sk-(?P<kind>(?:ant|proj|svcacct|admin|or-v1)-)?+[A-Za-z0-9_-]*+", _sk),
+    _rule("AIza", r"AIza[A-Za-z0-9_-]*+", _apart(34)),
+    _rule("ya29.", r"ya29\.[A-Za-z0-9_.-]*+", _at_least(25)),
+    _rule("GOCSPX-", r"GOCSPX-[A-Za-z0-9_-]*+", _at_least(24)),
+    _rule("k_live_", r"(?<=[sr])k_live_([A-Za-z0-9]{10,}+)", _always),
+    _rule("k_test_", r"(?<=[sr])k_test_([A-Za-z0-9]{10,}+)", _always),
+    _rule("whsec_", r"whsec_[A-Za-z0-9+/=_-]*+", _at_least(22)),
+    _rule("AKIA", r"AKIA[A-Z0-9]*+", _at_least(20)),
+    _rule("ASIA", r"ASIA[A-Z0-9]*+", _at_least(20)),
+    _rule("eyJ", JWT, lambda match: bool(match[1])),
+)

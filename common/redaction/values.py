@@ -1,0 +1,95 @@
+"""Secrets that are known by value, in every dress in which a program may print them."""
+
+import base64
+import html
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from urllib.parse import quote, quote_plus
+
+from common.redaction.masks import MASKED, Find, find
+
+#: A shorter one stands in ordinary words.
+SHORTEST = 6
+#: A longer one is sought in pieces, so that a part of it is found too and a stream need not hold all of it.
+PIECE = 1024
+ALPHABET = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_")
+
+
+@dataclass(frozen=True, repr=False)
+class Form:
+    text: str
+    #: How many characters beside it hold some bits of the secret: base64 does not end where bytes do.
+    before: int = 0
+    after: int = 0
+
+
+@lru_cache(maxsize=128)
+def forms(values: frozenset[str]) -> tuple[Form, ...]:
+    found = {form for value in values if len(value) >= SHORTEST for form in _dresses(value)}
+    # What stands in a mask is no secret any more, and masking it there would never end.
+    return tuple(sorted((form for form in found if not _in_a_mask(form.text)), key=lambda form: form.text))
+
+
+def finds(text: str, sought: tuple[Form, ...]) -> Iterator[Find]:
+    for form in sought:
+        if form.text in text:
+            yield from _of(form, text)
+
+
+def _of(form: Form, text: str) -> Iterator[Find]:
+    at = text.find(form.text)
+    while at >= 0:
+        start, end = at, at + len(form.text)
+        start -= form.before if text[max(0, start - 1) : start] in ALPHABET else 0
+        end += form.after if text[end : end + 1] in ALPHABET else 0
+        yield find(start, end)
+        at = text.find(form.text, at + max(1, len(form.text) // 2))
+
+
+def _dresses(value: str) -> Iterator[Form]:
+    raw = value.encode("utf-8", "surrogatepass")
+    for text in {value, *_escaped(value), *_quoted(raw), raw.hex(), raw.hex().upper(), html.escape(value)}:
+        yield from (Form(piece) for piece in _pieces(text))
+    for offset in range(3):
+        yield from _base64(raw, offset)
+
+
+def _escaped(value: str) -> Iterator[str]:
+    for ascii_only in (True, False):
+        once = json.dumps(value, ensure_ascii=ascii_only)[1:-1]
+        yield from (once, once.replace("/", "\\/"), json.dumps(once)[1:-1])
+
+
+def _quoted(raw: bytes) -> Iterator[str]:
+    for text in (quote(raw, safe=""), quote(raw), quote_plus(raw)):
+        yield from (text, _small_hex(text))
+
+
+def _small_hex(text: str) -> str:
+    first, *parts = text.split("%")
+    return "%".join([first, *(part[:2].lower() + part[2:] for part in parts)])
+
+
+def _base64(raw: bytes, offset: int) -> Iterator[Form]:
+    """The characters that depend on nothing but the secret, when `offset` bytes stand before it in a group of three."""
+    lead = (0, 2, 3)[offset]
+    rest = (offset + len(raw)) % 3
+    for encode in (base64.b64encode, base64.urlsafe_b64encode):
+        text = encode(b"\0" * offset + raw).decode().rstrip("=")
+        core = text[lead : len(text) - (1 if rest else 0)]
+        pieces = list(_pieces(core))
+        for number, piece in enumerate(pieces):
+            yield Form(piece, int(bool(offset) and number == 0), int(bool(rest) and number == len(pieces) - 1))
+
+
+def _pieces(text: str) -> Iterator[str]:
+    count = max(1, len(text) // PIECE)
+    for number in range(count):
+        yield text[number * PIECE : (number + 1) * PIECE if number < count - 1 else None]
+
+
+def _in_a_mask(text: str) -> bool:
+    masks = ("[REDACTED:SECRET]", "[REDACTED:EMAIL]", "[REDACTED:PHONE]", "[REDACTED:IP]", "[REDACTED:UNREADABLE]")
+    return any(text in mask for mask in masks) or bool(MASKED.fullmatch(text))

@@ -107,7 +107,7 @@ async def serving(
     """A web server on 127.0.0.1; its port."""
     application = web.Application()
     application.router.add_route("*", "/{path:.*}", handler)
-    runner = web.AppRunner(application, shutdown_timeout=0)
+    runner = web.AppRunner(application, handler_cancellation=True, access_log=None)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls)
     await site.start()

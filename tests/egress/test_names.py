@@ -1,0 +1,163 @@
+"""A name is resolved once for a connection, all its addresses are judged, and only those are connected to."""
+
+import asyncio
+import socket
+import threading
+
+import aiohttp
+import pytest
+from aiohttp import web
+from pytest_django import Settings
+
+from common import egress
+from tests.egress.far_side import OTHER_PUBLIC, PUBLIC, Listener, NameServers, Wire, run, serving
+from tests.egress.tls import Certificate
+
+pytestmark = pytest.mark.capability("OPS-01")
+
+URL = "https://tools.example:8443/mcp"
+
+
+async def unreachable(url: str = URL) -> None:
+    with pytest.raises(aiohttp.ClientConnectorError):
+        await egress.session().get(url)
+
+
+async def blocked(url: str = URL) -> None:
+    with pytest.raises(egress.EgressBlocked):
+        await egress.session().get(url)
+
+
+def test_only_the_judged_address_is_connected_to_when_the_name_changes(name_servers: NameServers) -> None:
+    name_servers.answers["tools.example"] = [[PUBLIC], ["127.0.0.1"]]
+
+    async def main(wire: Wire) -> list[str]:
+        await unreachable()
+        return wire.connected
+
+    assert run(main) == [PUBLIC]
+    assert name_servers.asked == ["tools.example"]
+
+
+def test_a_name_that_changed_since_it_was_checked_is_judged_anew(name_servers: NameServers, listener: Listener) -> None:
+    name_servers.answers["tools.example"] = [[PUBLIC], ["127.0.0.1"]]
+
+    async def main(wire: Wire) -> list[str]:
+        await egress.check(f"https://tools.example:{listener.port}/")
+        await blocked(f"https://tools.example:{listener.port}/")
+        return wire.connected
+
+    assert run(main) == []
+    assert listener.count() == 0
+
+
+def test_every_judged_address_is_tried(name_servers: NameServers) -> None:
+    name_servers.answers["tools.example"] = [[PUBLIC, OTHER_PUBLIC]]
+
+    async def main(wire: Wire) -> list[str]:
+        await egress.check(URL)
+        await unreachable()
+        return wire.connected
+
+    assert sorted(run(main)) == sorted([PUBLIC, OTHER_PUBLIC])
+
+
+@pytest.mark.parametrize(
+    "answer", [[PUBLIC, "127.0.0.1"], ["10.0.0.1", PUBLIC], [PUBLIC, OTHER_PUBLIC, "::1"], [OTHER_PUBLIC, "fe80::1%2"]]
+)
+def test_one_private_address_among_public_ones_closes_the_name(answer: list[str], name_servers: NameServers) -> None:
+    name_servers.answers["tools.example"] = [answer]
+
+    async def main(wire: Wire) -> list[str]:
+        with pytest.raises(egress.EgressBlocked):
+            await egress.check(URL)
+        await blocked()
+        return wire.connected
+
+    assert run(main) == []
+
+
+def test_a_peer_that_is_not_the_address_asked_for_is_left_at_once(
+    name_servers: NameServers, certificate: Certificate
+) -> None:
+    """As when a translation on the way leads back inside."""
+    name_servers.answers["tools.example"] = [[PUBLIC]]
+    heard: list[str] = []
+
+    async def handler(request: web.Request) -> web.Response:
+        heard.append(request.path)
+        return web.Response()
+
+    async def main(wire: Wire) -> list[str]:
+        async with serving(handler, certificate.server()) as port:
+            wire.routes[PUBLIC] = ("127.0.0.1", port)
+            with pytest.raises(egress.EgressBlocked):
+                await egress.session().get(URL, ssl=certificate.client())
+        return wire.connected
+
+    assert run(main) == [PUBLIC]
+    assert heard == []
+
+
+def test_a_name_that_nobody_knows_is_not_blocked_and_not_called(name_servers: NameServers) -> None:
+    async def main(wire: Wire) -> list[str]:
+        await egress.check(URL)
+        with pytest.raises(aiohttp.ClientConnectorDNSError):
+            await egress.session().get(URL)
+        return wire.connected
+
+    assert run(main) == []
+
+
+def test_name_servers_that_hang_hold_up_no_other_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    released = threading.Event()
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *question: released.wait(10) and [])
+
+    async def main(wire: Wire) -> None:
+        calls = [asyncio.ensure_future(egress.session().get(f"https://n{each}.example/")) for each in range(8)]
+        await asyncio.wait_for(asyncio.to_thread(int), 5)
+        released.set()
+        await asyncio.gather(*calls, return_exceptions=True)
+
+    run(main)
+
+
+def test_host_and_tls_name_stay_those_of_the_url(
+    name_servers: NameServers, certificate: Certificate, settings: Settings
+) -> None:
+    name_servers.answers["tools.example"] = [["127.0.0.1"]]
+    asked_for: list[str | None] = []
+    tls = certificate.server()
+    tls.sni_callback = lambda connection, name, context: asked_for.append(name)
+
+    async def handler(request: web.Request) -> web.Response:
+        return web.Response(text=request.host)
+
+    async def main(wire: Wire) -> str:
+        async with serving(handler, tls) as port:
+            settings.EGRESS_ALLOW = frozenset({f"tools.example:{port}"})
+            async with egress.session().get(f"https://tools.example:{port}/", ssl=certificate.client()) as response:
+                return (await response.text()).partition(":")[0]
+
+    assert run(main) == "tools.example"
+    assert asked_for == ["tools.example"]
+
+
+def test_a_certificate_that_nobody_vouches_for_ends_the_call(
+    name_servers: NameServers, certificate: Certificate, settings: Settings
+) -> None:
+    """An allowed place is not believed more than others, and nobody can ask for that."""
+    name_servers.answers["tools.example"] = [["127.0.0.1"]]
+
+    async def handler(request: web.Request) -> web.Response:
+        return web.Response()
+
+    async def main(wire: Wire) -> None:
+        async with serving(handler, certificate.server()) as port:
+            settings.EGRESS_ALLOW = frozenset({f"tools.example:{port}"})
+            with pytest.raises(aiohttp.ClientConnectorCertificateError):
+                await egress.session().get(f"https://tools.example:{port}/")
+            with pytest.raises(egress.EgressBlocked):
+                await egress.session().get(f"https://tools.example:{port}/", ssl=False)
+
+    run(main)

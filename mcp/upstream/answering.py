@@ -1,0 +1,130 @@
+"""Reading the answer to one request, as JSON or from the stream that belongs to it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+
+import aiohttp
+
+from mcp.faults import UpstreamFault, UpstreamTrouble
+from mcp.upstream.sending import RESULT_LIMIT, Sent, chunks, drain, kind_of, read
+from mcp.upstream.target import OnProgress
+from mcp.wire import jsonrpc, sse
+from mcp.wire.progress import Progress
+
+#: Told of each message that is not the answer.
+Hear = Callable[[jsonrpc.Message], Awaitable[None]]
+#: All that a stream may bring for one request. An event has the limit of an answer.
+STREAM_LIMIT = 4 * RESULT_LIMIT
+MOST_ERRANDS = 256
+
+
+class Errands:
+    """Small things to send or to finish that nobody waits for. None outlives `close`."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def run(self, errand: Coroutine[Any, Any, None]) -> None:
+        if len(self._tasks) >= MOST_ERRANDS:
+            errand.close()
+            return
+        task = asyncio.create_task(self._quietly(errand))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def close(self, *, seconds: float = 2) -> None:
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=seconds)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    @staticmethod
+    async def _quietly(errand: Coroutine[Any, Any, None]) -> None:
+        try:
+            async with asyncio.timeout(10):
+                await errand
+        except (UpstreamTrouble, TimeoutError):
+            return
+
+
+async def ignore(_message: jsonrpc.Message) -> None:
+    """For requests beside which nothing matters."""
+
+
+def hearing(on_progress: OnProgress | None, token: jsonrpc.RequestId) -> Hear:
+    if on_progress is None:
+        return ignore
+    progress = Progress(token)
+
+    async def hear(message: jsonrpc.Message) -> None:
+        said = progress.of(message)
+        if said is not None:
+            await on_progress(said)
+
+    return hear
+
+
+async def answer(
+    response: aiohttp.ClientResponse, request_id: jsonrpc.RequestId, *, sent: Sent, hear: Hear, errands: Errands
+) -> jsonrpc.Message:
+    """The result of the request. Whatever ends the wait for it closes the response: that tells the server."""
+    whole = False
+    try:
+        kind = kind_of(response)
+        if kind == "application/json":
+            message = await _from_body(response, request_id, sent, hear)
+        elif kind == "text/event-stream":
+            message = await from_stream(response, request_id, sse.Parser(RESULT_LIMIT), sent=sent, hear=hear)
+        else:
+            raise _no_answer(response, kind)
+        whole = True
+    finally:
+        if not whole:
+            response.close()
+    let_go(response, errands)
+    return jsonrpc.outcome(message, status=response.status)
+
+
+def let_go(response: aiohttp.ClientResponse, errands: Errands) -> None:
+    """The answer is there; what follows it is read in passing, so that the connection can serve again."""
+    if response.content.at_eof():
+        response.release()
+    else:
+        errands.run(drain(response))
+
+
+async def from_stream(
+    response: aiohttp.ClientResponse, request_id: jsonrpc.RequestId, parser: sse.Parser, *, sent: Sent, hear: Hear
+) -> jsonrpc.Message:
+    size = 0
+    async for chunk in chunks(response, sent):
+        size += len(chunk)
+        if size > STREAM_LIMIT:
+            raise UpstreamFault("too_large", "The server's event stream is too long.", sent=sent.yes)
+        for event in parser.feed(chunk):
+            if event.name != "message":
+                continue
+            for message in jsonrpc.decode(event.data):
+                if jsonrpc.answers(message, request_id):
+                    return message
+                await hear(message)
+    raise UpstreamFault("closed", "The server ended its event stream before it had answered.", sent=sent.yes)
+
+
+async def _from_body(
+    response: aiohttp.ClientResponse, request_id: jsonrpc.RequestId, sent: Sent, hear: Hear
+) -> jsonrpc.Message:
+    for message in jsonrpc.decode(await read(response, RESULT_LIMIT, sent)):
+        if jsonrpc.answers(message, request_id):
+            return message
+        await hear(message)
+    raise UpstreamFault("protocol", "The server's answer belongs to no request of ours.", sent=sent.yes)
+
+
+def _no_answer(response: aiohttp.ClientResponse, kind: str) -> UpstreamFault:
+    if response.status == 202:
+        return UpstreamFault("protocol", "The server accepted the request and gave no answer to it (202).", sent=True)
+    what = f"as {kind[:60]}" if kind else "without a content type"
+    return UpstreamFault("protocol", f"The server answered {what}, and not with JSON.", sent=True)

@@ -1,0 +1,49 @@
+"""What the eras have in common: a way to ask, and the two questions that are asked over it."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
+
+from mcp.faults import UpstreamFault
+from mcp.upstream.sending import Sent
+from mcp.upstream.target import Era, OnProgress
+from mcp.wire.jsonrpc import Message
+from mcp.wire.listing import Tools
+
+
+class Connection(Protocol):
+    """A server in the era it speaks. Made without a word sent; whatever it needs open it opens when first asked."""
+
+    era: Era
+
+    async def list_tools(self) -> list[Message]: ...
+
+    async def call_tool(
+        self,
+        name: str,
+        arguments: Message,
+        *,
+        sent: Sent,
+        meta: Message | None = None,
+        on_progress: OnProgress | None = None,
+        input_schema: dict[str, Any] | None = None,
+    ) -> Message: ...
+
+    async def close(self) -> None: ...
+
+
+async def every_page(ask: Callable[[Message], Awaitable[Message]]) -> list[Message]:
+    tools = Tools()
+    params: Message | None = {}
+    while params is not None:
+        params = tools.take(await again_if_closed(ask, params))
+    return tools.tools
+
+
+async def again_if_closed(ask: Callable[[Message], Awaitable[Message]], params: Message) -> Message:
+    """For what has no effect: a kept connection that the server has just given up costs no answer."""
+    try:
+        return await ask(params)
+    except UpstreamFault as fault:
+        if fault.code != "closed":
+            raise
+    return await ask(params)

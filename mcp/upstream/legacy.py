@@ -1,0 +1,155 @@
+"""A server of the handshake revisions over Streamable HTTP: one session, opened when first asked."""
+
+import asyncio
+import itertools
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from mcp.faults import UpstreamError, UpstreamFault, UpstreamTrouble
+from mcp.upstream.answering import Errands, Hear, answer, hearing, ignore
+from mcp.upstream.connection import every_page
+from mcp.upstream.sending import Sender, Sent, within
+from mcp.upstream.target import Era, OnProgress
+from mcp.wire import jsonrpc, legacy, modern
+from mcp.wire.jsonrpc import Message
+
+SESSION_ID = re.compile(r"[\x21-\x7E]{1,1024}")
+
+
+@dataclass(frozen=True)
+class Session:
+    id: str
+    welcome: legacy.Welcome
+
+    @property
+    def headers(self) -> dict[str, str]:
+        found = {"Accept": modern.ACCEPT, "MCP-Protocol-Version": self.welcome.protocol_version}
+        if self.id:
+            found["Mcp-Session-Id"] = self.id
+        return found
+
+
+class SessionGone(Exception):
+    """The server has forgotten the session, and did nothing with the request."""
+
+
+class Legacy:
+    era: Era = "legacy"
+
+    def __init__(self, sender: Sender, errands: Errands, *, handshake_timeout: float) -> None:
+        self._sender = sender
+        self._errands = errands
+        self._handshake_timeout = handshake_timeout
+        # Never started again, so that a late answer can meet no other request, in this session or the next.
+        self._ids = itertools.count(1)
+        self._session: Session | None = None
+        self._opening = asyncio.Lock()
+
+    async def session(self) -> Session:
+        """The session; whoever comes first opens it for all."""
+        if self._session is None:
+            async with self._opening:
+                if self._session is None:
+                    self._session = await self._open()
+        return self._session
+
+    async def _open(self) -> Session:
+        async with within(self._handshake_timeout, Sent()):
+            request_id = next(self._ids)
+            message = jsonrpc.request(request_id, "initialize", legacy.INITIALIZE)
+            response = await self._sender.post(message, {"Accept": modern.ACCEPT}, Sent())
+            session_id = response.headers.get("Mcp-Session-Id", "")
+            welcome = legacy.welcome(
+                await answer(response, request_id, sent=Sent(), hear=ignore, errands=self._errands)
+            )
+            if session_id and not SESSION_ID.fullmatch(session_id):
+                raise UpstreamFault("protocol", "The server's session id is not visible ASCII.", sent=False)
+            session = Session(session_id, welcome)
+            await self._sender.tell(legacy.INITIALIZED, session.headers)
+            return session
+
+    async def request(
+        self,
+        method: str,
+        params: Message,
+        *,
+        sent: Sent,
+        meta: Message | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> Message:
+        try:
+            return await self._once(await self.session(), method, params, sent, meta, on_progress)
+        except SessionGone:
+            # Refused, so it may be sent again; a server that forgets each session at once is not asked a third time.
+            sent.yes = False
+        try:
+            return await self._once(await self.session(), method, params, sent, meta, on_progress)
+        except SessionGone:
+            detail = "The server forgets its sessions as soon as it has opened them."
+            raise UpstreamFault("protocol", detail, sent=False) from None
+
+    async def _once(
+        self,
+        session: Session,
+        method: str,
+        params: Message,
+        sent: Sent,
+        meta: Message | None,
+        on_progress: OnProgress | None,
+    ) -> Message:
+        request_id = next(self._ids)
+        said = dict(meta or {})
+        if on_progress is not None:
+            said["progressToken"] = request_id
+        message = jsonrpc.request(request_id, method, {**params, "_meta": said} if said else params)
+        try:
+            response = await self._sender.post(message, session.headers, sent)
+            hear = self._hear(session, hearing(on_progress, request_id))
+            return await answer(response, request_id, sent=sent, hear=hear, errands=self._errands)
+        except asyncio.CancelledError:
+            # A connection that closes means nothing in these revisions.
+            if sent.yes:
+                self._tell(session, legacy.cancelled(request_id, "Nobody waits for the answer any more."))
+            raise
+        except UpstreamTrouble as refused:
+            error = refused if isinstance(refused, UpstreamError) else None
+            if session.id and legacy.session_is_gone(refused.status, error):
+                if self._session is session:
+                    self._session = None
+                raise SessionGone from refused
+            raise
+
+    def _hear(self, session: Session, told: Hear) -> Hear:
+        async def hear(message: Message) -> None:
+            reply = legacy.reply(message)
+            if reply is None:
+                await told(message)
+            else:
+                self._tell(session, reply)
+
+        return hear
+
+    def _tell(self, session: Session, message: Message) -> None:
+        self._errands.run(self._sender.tell(message, session.headers))
+
+    async def list_tools(self) -> list[Message]:
+        return await every_page(lambda params: self.request("tools/list", params, sent=Sent()))
+
+    async def call_tool(
+        self,
+        name: str,
+        arguments: Message,
+        *,
+        sent: Sent,
+        meta: Message | None = None,
+        on_progress: OnProgress | None = None,
+        input_schema: dict[str, Any] | None = None,  # noqa: ARG002 -- of use to the era with header bindings alone
+    ) -> Message:
+        params = {"name": name, "arguments": arguments}
+        return await self.request("tools/call", params, sent=sent, meta=meta, on_progress=on_progress)
+
+    async def close(self) -> None:
+        session, self._session = self._session, None
+        if session is not None and session.id:
+            self._errands.run(self._sender.delete(session.headers))

@@ -1,0 +1,109 @@
+"""A server of 2026-07-28: each request stands alone, so there is nothing to open and nothing to lose."""
+
+import itertools
+import logging
+from typing import Any
+
+from mcp_types.jsonrpc import HEADER_MISMATCH
+
+from mcp.faults import UpstreamError
+from mcp.upstream.answering import Errands, answer, hearing
+from mcp.upstream.connection import every_page
+from mcp.upstream.sending import Sender, Sent
+from mcp.upstream.target import Era, OnProgress
+from mcp.wire import headers, modern
+from mcp.wire.jsonrpc import Message
+
+log = logging.getLogger(__name__)
+
+
+class Modern:
+    era: Era = "modern"
+
+    def __init__(self, sender: Sender, errands: Errands, *, version: str = modern.LATEST) -> None:
+        self.version = version
+        self._sender = sender
+        self._errands = errands
+        self._ids = itertools.count(1)
+        #: For each tool the schema that its bindings were read from, and those.
+        self._bound: dict[str, tuple[Any, tuple[headers.Binding, ...]]] = {}
+
+    async def request(
+        self,
+        method: str,
+        params: Message,
+        *,
+        sent: Sent,
+        meta: Message | None = None,
+        on_progress: OnProgress | None = None,
+        mirrored: tuple[tuple[str, str], ...] = (),
+    ) -> Message:
+        request_id = next(self._ids)
+        said = dict(meta or {})
+        if on_progress is not None:
+            said["progressToken"] = request_id
+        message = modern.envelope(request_id, method, params, version=self.version, meta=said)
+        head = modern.headers(method, params, version=self.version)
+        head.update(mirrored)
+        response = await self._sender.post(message, head, sent)
+        hear = hearing(on_progress, request_id)
+        return modern.complete(await answer(response, request_id, sent=sent, hear=hear, errands=self._errands))
+
+    async def discover(self, params: Message) -> Message:
+        return await self.request("server/discover", params, sent=Sent())
+
+    async def list_tools(self) -> list[Message]:
+        return [tool for tool in await self._listed() if self._can_be_called(tool)]
+
+    async def call_tool(
+        self,
+        name: str,
+        arguments: Message,
+        *,
+        sent: Sent,
+        meta: Message | None = None,
+        on_progress: OnProgress | None = None,
+        input_schema: dict[str, Any] | None = None,
+    ) -> Message:
+        params = {"name": name, "arguments": arguments}
+        bound = self._bindings(name, input_schema)
+        for last in (False, True):
+            mirrored = tuple(headers.mirrored(bound, arguments))
+            try:
+                return await self.request(
+                    "tools/call", params, sent=sent, meta=meta, on_progress=on_progress, mirrored=mirrored
+                )
+            except UpstreamError as refused:
+                if refused.code != HEADER_MISMATCH or last:
+                    raise
+            # The server refused the headers before it ran anything: the tool wants others than we knew.
+            bound = await self._learn(name, input_schema)
+        raise AssertionError("the second attempt returns or raises")
+
+    async def close(self) -> None:
+        """There is nothing to end."""
+
+    def _bindings(self, name: str, schema: dict[str, Any] | None) -> tuple[headers.Binding, ...]:
+        known = self._bound.get(name)
+        if known is not None and (schema is None or known[0] is schema or known[0] == schema):
+            return known[1]
+        bound = headers.bindings(schema)
+        self._bound[name] = (schema, bound)
+        return bound
+
+    async def _learn(self, name: str, schema: dict[str, Any] | None) -> tuple[headers.Binding, ...]:
+        """Kept for the schema that the callers know, so that their next call need not learn it again."""
+        live = next((tool.get("inputSchema") for tool in await self._listed() if tool["name"] == name), None)
+        bound = headers.bindings(live)
+        self._bound[name] = (schema, bound)
+        return bound
+
+    async def _listed(self) -> list[Message]:
+        return await every_page(lambda params: self.request("tools/list", params, sent=Sent()))
+
+    @staticmethod
+    def _can_be_called(tool: Message) -> bool:
+        wrong = headers.invalid_annotation(tool.get("inputSchema"))
+        if wrong:
+            log.warning("a tool that cannot be called over HTTP is left out", extra={"why": wrong})
+        return not wrong

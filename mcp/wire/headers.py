@@ -1,0 +1,131 @@
+"""Header values of 2026-07-28: what HTTP cannot carry as it is goes as `=?base64?...?=`; arguments that a tool wants
+mirrored go as `Mcp-Param-*`."""
+
+import base64
+import binascii
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+ANNOTATION = "x-mcp-header"
+PREFIX = "Mcp-Param-"
+WRAPPED = re.compile(r"=\?base64\?(.*)\?=")
+PLAIN = re.compile(r"[\x20-\x7E]*")
+TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+#: No `number`: two readers may write the same one differently.
+MIRRORED_TYPES = frozenset({"string", "integer", "boolean"})
+#: Keywords of JSON Schema 2020-12 that hold schemas. Values such as `default` or `enum` are data and never walked.
+ONE_SCHEMA = frozenset({
+    "items", "contains", "unevaluatedItems", "additionalProperties", "propertyNames", "unevaluatedProperties", "not",
+    "if", "then", "else", "contentSchema",
+})  # fmt: skip
+SCHEMA_LISTS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
+SCHEMA_MAPS = frozenset({"patternProperties", "dependentSchemas", "$defs", "definitions"})
+
+Path = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """An argument and the header that repeats it."""
+
+    path: Path
+    header: str
+
+
+def encode_value(value: str) -> str:
+    if PLAIN.fullmatch(value) and value == value.strip() and not WRAPPED.fullmatch(value):
+        return value
+    raw = value.encode("utf-8", "surrogatepass")
+    return f"=?base64?{base64.b64encode(raw).decode()}?="
+
+
+def decode_value(value: str) -> str | None:
+    """What the header says; None for a wrapping that is broken, so that it equals nothing by accident."""
+    wrapped = WRAPPED.fullmatch(value)
+    if wrapped is None:
+        return value
+    try:
+        raw = base64.b64decode(wrapped[1], validate=True)
+        text = raw.decode()
+    except (binascii.Error, UnicodeDecodeError):
+        return None
+    return text if base64.b64encode(raw).decode() == wrapped[1] else None
+
+
+def bindings(schema: Any) -> tuple[Binding, ...]:
+    """The arguments to mirror. A schema with one wrong annotation has none that can be kept."""
+    found = _annotations(schema)
+    return () if _invalid(found) else tuple(Binding(path or (), PREFIX + node[ANNOTATION]) for path, node in found)
+
+
+def invalid_annotation(schema: Any) -> str:
+    """Why the tool cannot be called over HTTP, as one clause; empty when it can."""
+    return _invalid(_annotations(schema))
+
+
+def _annotations(schema: Any) -> list[tuple[Path | None, Mapping[str, Any]]]:
+    return [(path, node) for path, node in _schemas(schema) if ANNOTATION in node]
+
+
+def _invalid(found: list[tuple[Path | None, Mapping[str, Any]]]) -> str:
+    seen: set[str] = set()
+    for path, node in found:
+        name = node[ANNOTATION]
+        if not path:
+            return f"{ANNOTATION} stands where no argument can be reached by names alone"
+        if not isinstance(name, str) or not TOKEN.fullmatch(name):
+            return f"{ANNOTATION} of {'.'.join(path)} is no header name"
+        if node.get("type") not in MIRRORED_TYPES:
+            return f"{ANNOTATION} of {'.'.join(path)} stands on neither a string, an integer nor a boolean"
+        if name.lower() in seen:
+            return f"{ANNOTATION} {name} is there twice"
+        seen.add(name.lower())
+    return ""
+
+
+def _schemas(root: Any) -> Iterator[tuple[Path | None, Mapping[str, Any]]]:
+    """Each schema in a schema with the chain of `properties` to it, None once anything else was crossed."""
+    stack: list[tuple[Path | None, Any]] = [((), root)]
+    while stack:
+        path, node = stack.pop()
+        if not isinstance(node, dict):
+            continue
+        yield path, node
+        for keyword, value in node.items():
+            if keyword == "properties" and isinstance(value, dict):
+                stack += [(None if path is None else (*path, name), part) for name, part in value.items()]
+            elif keyword in ONE_SCHEMA:
+                stack.append((None, value))
+            elif keyword in SCHEMA_LISTS and isinstance(value, list):
+                stack += [(None, part) for part in value]
+            elif keyword in SCHEMA_MAPS and isinstance(value, dict):
+                stack += [(None, part) for part in value.values()]
+
+
+def mirrored(bound: tuple[Binding, ...], arguments: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The headers for these arguments; one that is absent or null has none."""
+    for binding in bound:
+        text = _text(_argument(binding.path, arguments))
+        if text is not None:
+            yield binding.header, encode_value(text)
+
+
+def _argument(path: Path, arguments: Mapping[str, Any]) -> Any:
+    node: Any = arguments
+    for name in path:
+        if not isinstance(node, Mapping):
+            return None
+        node = node.get(name)
+    return node
+
+
+def _text(value: Any) -> str | None:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    try:
+        return str(value) if isinstance(value, str | int | float) else None
+    except ValueError:
+        # More digits than Python writes out: no header, and the server says what it wants.
+        return None

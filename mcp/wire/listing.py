@@ -1,0 +1,48 @@
+"""A list that comes in pages: never endless, never twice the same page."""
+
+from typing import Any
+
+from mcp.faults import UpstreamFault
+from mcp.wire.jsonrpc import Message
+
+MOST_PAGES = 100
+MOST_TOOLS = 10_000
+
+
+class Tools:
+    """Takes the pages of `tools/list` and says what to ask next."""
+
+    def __init__(self) -> None:
+        self.tools: list[Message] = []
+        self._pages = 0
+        self._seen: set[str] = set()
+
+    def take(self, page: Message) -> Message | None:
+        """The parameters of the next request, or None after the last page. An empty cursor is a cursor."""
+        self.tools += _tools(page.get("tools"))
+        self._pages += 1
+        if len(self.tools) > MOST_TOOLS:
+            raise UpstreamFault("too_large", f"The server lists more than {MOST_TOOLS} tools.", sent=True)
+        cursor = page.get("nextCursor")
+        if cursor is None:
+            return None
+        self._check(cursor)
+        return {"cursor": cursor}
+
+    def _check(self, cursor: Any) -> None:
+        if not isinstance(cursor, str):
+            raise UpstreamFault("protocol", "The server's list of tools has a cursor that is no text.", sent=True)
+        if cursor in self._seen:
+            raise UpstreamFault("protocol", "The server's list of tools leads back to a page it gave.", sent=True)
+        if self._pages >= MOST_PAGES:
+            raise UpstreamFault("too_large", f"The server's list has more than {MOST_PAGES} pages.", sent=True)
+        self._seen.add(cursor)
+
+
+def _tools(found: Any) -> list[Message]:
+    if not isinstance(found, list):
+        raise UpstreamFault("protocol", "The server's list of tools is no list.", sent=True)
+    for tool in found:
+        if not isinstance(tool, dict) or not isinstance(tool.get("name"), str):
+            raise UpstreamFault("protocol", "The server lists a tool that has no name.", sent=True)
+    return found

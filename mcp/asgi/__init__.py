@@ -1,0 +1,66 @@
+"""The gateway as an MCP server: a plain ASGI application, beside Django, for `/mcp` and `/mcp/<server>`.
+
+`/mcp` names every tool `<server>__<tool>`; `/mcp/<server>` has the tools of one server under their own names.
+"""
+
+import re
+from functools import lru_cache
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.http.request import split_domain_port, validate_host
+
+from common.asgi import Application, Receive
+from mcp.asgi.exchanges import Door, Exchange
+from mcp.front.admission import House
+from nhi import oauth
+
+#: Paths of the REST API below /mcp. No server has one of these names.
+RESERVED = frozenset({"tools", "servers", "calls"})
+PATH = re.compile(r"/mcp(?:/([^/]*))?")
+
+
+def endpoint(path: str) -> str | None:
+    """The server that `path` names, "" for all of them, None for a path that is Django's."""
+    match = PATH.fullmatch(path)
+    server = (match[1] or "") if match else None
+    return None if server in RESERVED else server
+
+
+def make_application(gateway: Any) -> Application:
+    """The application over a gateway; it takes only scopes whose path is an `endpoint`."""
+    door = Door(gateway, house(), {"name": "gatehouse", "title": "Gatehouse", "version": settings.VERSION}, headers())
+
+    async def application(scope: dict[str, Any], receive: Receive, send: Any) -> None:
+        await Exchange(door, endpoint(scope["path"]) or "", scope, receive, send).run()
+
+    return application
+
+
+def house() -> House:
+    parts = urlsplit(settings.PUBLIC_URL.lower())
+    port = "" if parts.port in {None, {"http": 80, "https": 443}[parts.scheme]} else f":{parts.port}"
+    name = f"[{parts.hostname}]" if ":" in str(parts.hostname) else parts.hostname
+    return House(f"{parts.scheme}://{name}{port}", knows_host, f"{settings.PUBLIC_URL}{oauth.METADATA}")
+
+
+@lru_cache(maxsize=256)
+def knows_host(host: str) -> bool:
+    domain, _ = split_domain_port(host)
+    return bool(domain) and validate_host(domain, settings.ALLOWED_HOSTS)
+
+
+def headers() -> tuple[tuple[bytes, bytes], ...]:
+    """What Django's middleware would say of an answer that is no page."""
+    always = (
+        (b"cache-control", b"no-store, private"),
+        (b"x-content-type-options", b"nosniff"),
+        (b"referrer-policy", settings.SECURE_REFERRER_POLICY.encode()),
+    )
+    if not settings.SECURE_HSTS_SECONDS:
+        return always
+    words = ["includeSubDomains"] if settings.SECURE_HSTS_INCLUDE_SUBDOMAINS else []
+    words += ["preload"] if settings.SECURE_HSTS_PRELOAD else []
+    value = "; ".join([f"max-age={settings.SECURE_HSTS_SECONDS}", *words])
+    return (*always, (b"strict-transport-security", value.encode()))

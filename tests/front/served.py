@@ -1,0 +1,38 @@
+"""The application behind the real server, on a free port of the loopback."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import uvicorn
+
+from mcp import asgi
+from tests.front.door import Gateway
+
+DEADLINE = 10.0
+
+
+@contextmanager
+def served(gateway: Gateway) -> Iterator[str]:
+    """The URL of `/mcp`."""
+    settings = uvicorn.Config(
+        asgi.make_application(gateway), port=0, lifespan="off", log_config=None, timeout_graceful_shutdown=2
+    )
+    server = uvicorn.Server(settings)
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    try:
+        wait_for(lambda: server.started, "serving")
+        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}/mcp"
+    finally:
+        server.should_exit = True
+        thread.join(DEADLINE)
+        assert not thread.is_alive()
+
+
+def wait_for(fact: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + DEADLINE
+    while not fact():
+        assert time.monotonic() < deadline, f"not {what} after {DEADLINE} s"
+        time.sleep(0.01)

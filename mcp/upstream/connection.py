@@ -1,13 +1,15 @@
 """What the eras have in common: a way to ask, and the two questions that are asked over it."""
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from mcp.faults import UpstreamFault
 from mcp.upstream.sending import Sent
 from mcp.upstream.target import Era, OnProgress
 from mcp.wire.jsonrpc import Message
 from mcp.wire.listing import Tools
+
+T = TypeVar("T")
 
 
 class Connection(Protocol):
@@ -39,7 +41,7 @@ async def every_page(ask: Callable[[Message], Awaitable[Message]]) -> list[Messa
     return tools.tools
 
 
-async def again_if_closed(ask: Callable[[Message], Awaitable[Message]], params: Message) -> Message:
+async def again_if_closed(ask: Callable[[Message], Awaitable[T]], params: Message) -> T:
     """For what has no effect: a kept connection that the server has just given up costs no answer."""
     try:
         return await ask(params)

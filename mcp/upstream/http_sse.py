@@ -65,16 +65,21 @@ class Stream:
         try:
             response = await self._sender.post(jsonrpc.request(request_id, method, params), {}, sent, url=url)
             self._errands.run(drain(response))
-            return jsonrpc.outcome(await answered)
+            return jsonrpc.outcome(await self._answer(answered))
         except asyncio.CancelledError:
             if sent.yes and cancellable:
                 self._tell(legacy.cancelled(request_id, "Nobody waits for the answer any more."))
             raise
-        except UpstreamFault as fault:
-            # The stream may end before any byte left, and the fault is the same for all who wait.
-            raise UpstreamFault(fault.code, fault.detail, sent=fault.sent and sent.yes, status=fault.status) from None
         finally:
             del self._waiting[request_id]
+
+    @staticmethod
+    async def _answer(answered: asyncio.Future[Message]) -> Message:
+        try:
+            return await answered
+        except UpstreamFault as end:
+            # One fault ended the stream for all who wait; each gets one of its own, and the request had left.
+            raise UpstreamFault(end.code, end.detail, sent=True) from None
 
     async def close(self) -> None:
         self._owner.cancel()
@@ -139,7 +144,8 @@ class Stream:
             self._errands.run(self._sender.tell(message, {}, url=self._endpoint.result()))
 
     def _fail(self, end: UpstreamTrouble) -> None:
-        for future in [self._endpoint, *(answered for answered, _ in self._waiting.values())]:
+        waiting: list[asyncio.Future[Any]] = [self._endpoint, *(answered for answered, _ in self._waiting.values())]
+        for future in waiting:
             if not future.done():
                 future.set_exception(end)
                 # Looked at, so that asyncio does not complain where nobody waits.

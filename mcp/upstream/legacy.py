@@ -8,7 +8,7 @@ from typing import Any
 
 from mcp.faults import UpstreamError, UpstreamFault, UpstreamTrouble
 from mcp.upstream.answering import Errands, Hear, answer, hearing, ignore
-from mcp.upstream.connection import every_page
+from mcp.upstream.connection import again_if_closed, every_page
 from mcp.upstream.sending import Sender, Sent, within
 from mcp.upstream.target import Era, OnProgress
 from mcp.wire import jsonrpc, legacy, modern
@@ -56,18 +56,19 @@ class Legacy:
 
     async def _open(self) -> Session:
         async with within(self._handshake_timeout, Sent()):
-            request_id = next(self._ids)
-            message = jsonrpc.request(request_id, "initialize", legacy.INITIALIZE)
-            response = await self._sender.post(message, {"Accept": modern.ACCEPT}, Sent())
-            session_id = response.headers.get("Mcp-Session-Id", "")
-            welcome = legacy.welcome(
-                await answer(response, request_id, sent=Sent(), hear=ignore, errands=self._errands)
-            )
-            if session_id and not SESSION_ID.fullmatch(session_id):
-                raise UpstreamFault("protocol", "The server's session id is not visible ASCII.", sent=False)
-            session = Session(session_id, welcome)
+            session = await again_if_closed(self._initialize, legacy.INITIALIZE)
             await self._sender.tell(legacy.INITIALIZED, session.headers)
             return session
+
+    async def _initialize(self, params: Message) -> Session:
+        request_id, sent = next(self._ids), Sent()
+        message = jsonrpc.request(request_id, "initialize", params)
+        response = await self._sender.post(message, {"Accept": modern.ACCEPT}, sent)
+        session_id = response.headers.get("Mcp-Session-Id", "")
+        welcome = legacy.welcome(await answer(response, request_id, sent=sent, hear=ignore, errands=self._errands))
+        if session_id and not SESSION_ID.fullmatch(session_id):
+            raise UpstreamFault("protocol", "The server's session id is not visible ASCII.", sent=True)
+        return Session(session_id, welcome)
 
     async def request(
         self,

@@ -90,10 +90,15 @@ def as_fault(error: Exception, sent: Sent) -> UpstreamFault:
 
 @contextlib.asynccontextmanager
 async def within(seconds: float, sent: Sent) -> AsyncIterator[None]:
-    """An absolute deadline: bytes that trickle in do not move it."""
+    """An absolute deadline: bytes that trickle in do not move it.
+
+    What fails before the request itself has left, a handshake for it say, is a fault without an effect."""
     try:
         async with asyncio.timeout(seconds):
             yield
+    except UpstreamFault as fault:
+        fault.sent = fault.sent and sent.yes
+        raise
     except TimeoutError:
         raise UpstreamFault("timeout", f"The server did not answer within {seconds:g} s.", sent=sent.yes) from None
 

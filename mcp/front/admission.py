@@ -23,11 +23,18 @@ def refused(method: str, head: Head, house: House) -> Refusal | None:
     """The first thing wrong with the request as HTTP. Host and Origin first: a page that was rebound learns nothing."""
     if "host" in head.repeated or not house.knows_host(head.get("host")):
         return http(421, "This host name is not one of this server's.")
-    if "origin" in head.values and ("origin" in head.repeated or head.get("origin").lower() != house.origin):
+    if "origin" in head.values and not _is_own(head, house):
         return http(403, "Requests from pages of another origin are refused.")
     if method != "POST":
         return http(405, "Send requests with POST; there is no session and no stream to open.", ONLY_POST)
     return None
+
+
+def _is_own(head: Head, house: House) -> bool:
+    """Whether the page is of this house: at its public address, or at the known host that it sends its request to."""
+    scheme = house.origin.partition("://")[0]
+    own = {house.origin, f"{scheme}://{head.get('host').lower()}"}
+    return "origin" not in head.repeated and head.get("origin").lower() in own
 
 
 def unfit(head: Head) -> Refusal | None:

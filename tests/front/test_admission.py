@@ -12,7 +12,7 @@ from tests.front.asking import headers, message
 pytestmark = pytest.mark.capability("OPS-01")
 HOUSE = House(
     origin="https://gate.example.org",
-    knows_host=lambda host: host == "gate.example.org",
+    knows_host=lambda host: host in {"gate.example.org", "inside.example:8000"},
     resource_metadata="https://gate.example.org/.well-known/oauth-protected-resource",
 )
 RIGHT: dict[str, str | None] = {"host": "gate.example.org"}
@@ -36,6 +36,14 @@ SENDERS = {
     "another origin": ("POST", head(origin="https://evil.example"), 403),
     "its own origin without TLS": ("POST", head(origin="http://gate.example.org"), 403),
     "its own origin at another port": ("POST", head(origin="https://gate.example.org:8443"), 403),
+    "another host of its own": ("POST", head(host="inside.example:8000", origin="https://inside.example:8000"), 200),
+    "the other host without TLS": ("POST", head(host="inside.example:8000", origin="http://inside.example:8000"), 403),
+    "another port of the other host": ("POST", head(host="inside.example:8000", origin="https://inside.example"), 403),
+    "its own origin at another host": (
+        "POST",
+        head(host="inside.example:8000", origin="https://gate.example.org"),
+        200,
+    ),
     "a page without an origin": ("POST", head(origin="null"), 403),
     "an empty origin": ("POST", head(origin=""), 403),
     "two origins": ("POST", head(twice=(b"origin", b"https://evil.example"), origin="https://gate.example.org"), 403),

@@ -1,0 +1,105 @@
+"""Whatever is sent, there is an answer: a request that is whole, or a refusal that its reader knows."""
+
+import ast
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as some
+from mcp_types import jsonrpc
+
+from mcp.front import admission, heads, modern
+from mcp.front.admission import House
+from mcp.front.modern import Notification, Request
+from mcp.front.refusals import Refusal
+from tests.front.asking import META, NAMED, VERSION, headers, message
+
+pytestmark = pytest.mark.capability("OPS-01")
+FRONT = Path(modern.__file__).parent
+HOUSE = House("https://gate.example.org", bool, "https://gate.example.org/x")
+
+SCALARS = some.none() | some.booleans() | some.integers() | some.floats() | some.text(max_size=20)
+VALUES = some.recursive(
+    SCALARS,
+    lambda inner: some.lists(inner, max_size=3) | some.dictionaries(some.text(max_size=9), inner, max_size=3),
+    max_leaves=9,
+)
+METHODS = some.sampled_from([*modern.METHODS, *NAMED, "initialize", "ping"]) | some.text(max_size=9)
+KEYS = [*META, "progressToken", "gatehouse/context"]
+META_VALUES = some.just(META) | some.dictionaries(some.sampled_from(KEYS), VALUES | some.just(VERSION)) | VALUES
+PARAMS = some.fixed_dictionaries(
+    {}, optional={"_meta": META_VALUES, "name": VALUES, "arguments": VALUES, "cursor": VALUES, "uri": VALUES}
+)
+MESSAGES = some.fixed_dictionaries(
+    {}, optional={"jsonrpc": some.just("2.0") | VALUES, "id": VALUES, "method": METHODS, "params": PARAMS | VALUES}
+)
+NAMES = some.sampled_from([name.encode() for name in heads.KNOWN.values()])
+HEADERS = some.lists(some.tuples(NAMES, some.binary(max_size=30)), max_size=8)
+
+
+def sound(found: Request | Refusal | Notification, sent: Any = None) -> None:
+    if isinstance(found, Refusal):
+        assert 400 <= found.status < 500
+        jsonrpc.JSONRPCError.model_validate(json.loads(json.dumps(found.envelope)))
+    elif isinstance(found, Request):
+        assert isinstance(sent, dict)
+        assert (found.id, found.method) == (sent["id"], sent["method"])
+        assert found.method in modern.METHODS
+        assert found.version == VERSION
+        if found.method == "tools/call":
+            assert found.name == sent["params"]["name"]
+            assert found.arguments == sent["params"].get("arguments", {})
+
+
+@given(some.binary(max_size=200), HEADERS)
+@example(b"\x80", [])
+def test_bytes(raw: bytes, given_headers: list[tuple[bytes, bytes]]) -> None:
+    sound(modern.read(heads.read(given_headers), raw))
+
+
+@given(MESSAGES)
+def test_messages_with_the_headers_that_belong_to_them(sent: dict[str, Any]) -> None:
+    params = sent.get("params")
+    meta = params.get("_meta") if isinstance(params, dict) else None
+    version = meta.get("io.modelcontextprotocol/protocolVersion") if isinstance(meta, dict) else None
+    named = params.get(NAMED.get(sent.get("method", ""), "")) if isinstance(params, dict) else None
+    pairs = {"mcp-method": sent.get("method"), "mcp-protocol-version": version, "mcp-name": named}
+    given_headers = [
+        (name.encode(), value.encode())
+        for name, value in pairs.items()
+        if isinstance(value, str) and value.isprintable()
+    ]
+    sound(modern.read(heads.read(given_headers), json.dumps(sent).encode()), sent)
+
+
+@given(HEADERS)
+def test_headers_alone(given_headers: list[tuple[bytes, bytes]]) -> None:
+    head = heads.read(given_headers)
+    for found in (admission.refused("POST", head, HOUSE), admission.unfit(head), admission.bearer(head, HOUSE)):
+        assert found is None or isinstance(found, str | Refusal)
+
+
+@given(HEADERS)
+def test_a_right_message_passes_only_with_headers_that_say_the_same(extra: list[tuple[bytes, bytes]]) -> None:
+    right = message()
+    found = modern.read(heads.read([*headers(right), *extra]), json.dumps(right).encode())
+    doubled = {name for name, _ in extra} & {name.encode() for name in heads.ROUTING}
+    assert isinstance(found, Refusal) == bool(doubled)
+
+
+def test_nothing_of_it_needs_django_or_a_socket() -> None:
+    allowed = {"common", "mcp.front", "orjson"}
+    for file in sorted(FRONT.glob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text())):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            for name in names:
+                own = any(name == one or name.startswith(f"{one}.") for one in allowed)
+                assert own or name in PURE, f"{file.name} imports {name}"
+
+
+PURE = {
+    "base64", "binascii", "bisect", "collections.abc", "dataclasses", "functools", "hmac", "json", "math", "typing",
+}  # fmt: skip

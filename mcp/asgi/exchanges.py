@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -13,7 +13,7 @@ from django.db import InterfaceError, OperationalError
 from common import crypto
 from common.asgi import Receive
 from common.context import Context, bound
-from common.errors import GatehouseError, Limited, RecordUnavailable
+from common.errors import GatehouseError, Limited
 from common.ids import parse_uuid, uuid7
 from common.middleware import client_address
 from mcp.asgi import bodies
@@ -29,6 +29,8 @@ from nhi.authentication import Unauthenticated
 
 log = logging.getLogger(__name__)
 sign = partial(crypto.sign, "mcp-cursor")
+#: What a gateway raises when it cannot decide, by its code; nothing was sent to any server then.
+STATUS = {"record_unavailable": 503, "database_unavailable": 503, "queue_full": 503, "limited": 429}
 
 
 @dataclass(frozen=True)
@@ -214,19 +216,19 @@ def _numbers(outcome: Any) -> Pairs:
 
 def _failure(error: Exception) -> Refusal:
     """Nothing came of it, for a reason of ours."""
-    if isinstance(error, Limited):
-        wait = (b"retry-after", str(error.retry_after).encode())
-        return Refusal(429, refusals.INTERNAL_ERROR, error.message, {"reason": error.code}, headers=(wait,))
-    if isinstance(error, RecordUnavailable):
-        return Refusal(503, refusals.INTERNAL_ERROR, error.message, {"reason": error.code})
     if isinstance(error, OperationalError | InterfaceError):
         log.warning("the database is away", exc_info=error)
-        said = "The database cannot be reached, so nothing was done."
-        return Refusal(503, refusals.INTERNAL_ERROR, said, {"reason": "database_unavailable"})
+        return _own(503, "database_unavailable", "The database cannot be reached, so nothing was done.")
+    if isinstance(error, GatehouseError) and error.code in STATUS:
+        wait = error.retry_after if isinstance(error, Limited) else None
+        headers = () if wait is None else ((b"retry-after", str(wait).encode()),)
+        return replace(_own(STATUS[error.code], error.code, error.message), headers=headers)
     log.error("unexpected", exc_info=error)
-    code = error.code if isinstance(error, GatehouseError) else "unexpected"
-    said = "Something went wrong here. Name the request id when you report it."
-    return Refusal(500, refusals.INTERNAL_ERROR, said, {"reason": code})
+    return _own(500, "unexpected", "Something went wrong here. Name the request id when you report it.")
+
+
+def _own(status: int, reason: str, message: str) -> Refusal:
+    return Refusal(status, refusals.INTERNAL_ERROR, message, {"reason": reason})
 
 
 def _source(scope: dict[str, Any], head: heads.Head) -> str:

@@ -1,0 +1,112 @@
+"""Which programs may run as servers here. To say what a server runs is to say what runs on this machine, so the list is
+a file that only those who run the machine write; no page and no call changes it.
+
+Without a list, one thing may run: this Python with a script of `examples/`. A Python free to be told what it runs would
+be leave to run anything, so nothing may stand before the script, not even `-c` or `-m`, and the script may be no link
+to somewhere else. The same holds for whoever lists an interpreter: it is better to list the script itself, with its
+`#!` line. Either way what is started is the file that was looked at, by its real name.
+"""
+
+import os
+import re
+import stat
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from django.conf import settings
+
+EXAMPLES = settings.BASE_DIR / "examples"
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+#: With these, who sets the environment of a program chooses the code that it runs.
+STEERING = re.compile(
+    r"(LD_|DYLD_|PYTHON|PERL5|GIT_|GATEHOUSE_).*|PATH|IFS|ENV|BASH_ENV|SHELLOPTS|NODE_(OPTIONS|PATH)|RUBY(OPT|LIB)|"
+    r"(JAVA_TOOL|_JAVA)_OPTIONS"
+)
+#: What this installation itself is told by its environment.
+OWN = frozenset({
+    "ALLOWED_HOSTS", "AUDIT_ANCHOR", "BROKER_URL", "DATABASE_URL", "DEBUG", "DJANGO_SETTINGS_MODULE", "EGRESS_ALLOW",
+    "EXECUTABLE_ALLOWLIST", "FIELD_KEYS", "REDIS_URL", "REQUIRE_MFA", "RUN_AS", "SECRET_KEY", "SIGNING_KEYS",
+    "TOKEN_PEPPER", "TRUSTED_PROXIES", "WORKDIR_ALLOWLIST",
+})  # fmt: skip
+
+
+class NotExecutable(Exception):
+    """This may not be started here: why, as a sentence for admins."""
+
+
+def problem(command: str, arguments: Sequence[str] = ()) -> str:
+    """Why this may not be started here, as a sentence; empty when it may."""
+    try:
+        resolve(command, arguments)
+    except NotExecutable as reason:
+        return str(reason)
+    return ""
+
+
+def resolve(command: str, arguments: Sequence[str] = ()) -> list[str]:
+    """The command line by the real names of its files, or `NotExecutable`."""
+    for word in (command, *arguments):
+        if "\0" in word or "\n" in word:
+            raise NotExecutable("A command and its arguments are single lines.")
+    program = _program(command)
+    if settings.EXECUTABLE_ALLOWLIST is None:
+        return [program, *_example(program, arguments)]
+    allowed = listed(settings.EXECUTABLE_ALLOWLIST)
+    if program not in allowed:
+        link = f" {command} is, but it leads there by a link." if command in allowed else ""
+        raise NotExecutable(f"{program} is not in the file that EXECUTABLE_ALLOWLIST names.{link}")
+    return [program, *arguments]
+
+
+def environment_problem(name: str) -> str:
+    """Why no server may be given this variable, as a sentence; empty when it may."""
+    if not NAME.fullmatch(name):
+        return f"{name} is no name for a variable: letters, digits and underscores make one."
+    if name in OWN or STEERING.fullmatch(name):
+        return f"{name} may not be set: it would steer what runs, or is a setting of this installation."
+    return ""
+
+
+def listed(path: Path) -> frozenset[str]:
+    """The programs in the file, one a line."""
+    try:
+        if path.stat().st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            raise NotExecutable("The file that EXECUTABLE_ALLOWLIST names can be written by others than its owner.")
+        lines = path.read_text().splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise NotExecutable("The file that EXECUTABLE_ALLOWLIST names cannot be read.") from error
+    return frozenset(_entry(number, line) for number, line in enumerate(lines, 1) if _says_something(line))
+
+
+def _says_something(line: str) -> bool:
+    return bool(line.strip()) and not line.lstrip().startswith("#")
+
+
+def _entry(number: int, line: str) -> str:
+    path = line.strip()
+    if not path.startswith("/") or os.path.normpath(path) != path:
+        raise NotExecutable(f"EXECUTABLE_ALLOWLIST, line {number}: write one absolute path, without .. or //.")
+    return path
+
+
+def _program(command: str) -> str:
+    if not command.startswith("/"):
+        raise NotExecutable(f"The command must be the absolute path of a program; {command!r} is not.")
+    program = os.path.realpath(command)
+    if not Path(program).is_file() or not os.access(program, os.X_OK):
+        raise NotExecutable(f"{command} is no program that can be run here.")
+    return program
+
+
+def _example(program: str, arguments: Sequence[str]) -> list[str]:
+    if program != os.path.realpath(sys.executable):
+        raise NotExecutable(f"EXECUTABLE_ALLOWLIST is not set, so only examples may run, by {sys.executable}.")
+    script = os.path.realpath(arguments[0]) if arguments and arguments[0].startswith("/") else ""
+    if (
+        Path(script).parent != Path(os.path.realpath(EXAMPLES))
+        or not script.endswith(".py")
+        or not Path(script).is_file()
+    ):
+        raise NotExecutable(f"The first argument must be the absolute path of a script in {EXAMPLES}.")
+    return [script, *arguments[1:]]

@@ -105,6 +105,11 @@ def test_a_child_tells_which_environment_it_was_given(tmp_path: Path, monkeypatc
     assert "GATEHOUSE_CANARY" not in given
 
 
+def test_its_command_has_a_name_that_no_link_leads_away_from(tmp_path: Path) -> None:
+    with sdk_server("stdio", tmp_path / "peer") as peer:
+        assert Path(peer.command) == Path(peer.command).resolve()
+
+
 def test_no_connection_is_said_so(tmp_path: Path) -> None:
     with sdk_server("http", tmp_path / "peer") as peer:
         url = peer.url

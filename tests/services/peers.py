@@ -30,7 +30,10 @@ DEADLINE = 30.0
 
 @dataclass
 class PeerServer:
-    """One server: `command` and `args` to start it over stdio, or the `url` where it runs already."""
+    """One server: `command` and `args` to start it over stdio, or the `url` where it runs already.
+
+    The command is a file of its own by its real name, so that a list of what may be started can name it.
+    """
 
     kind: str
     transport: str
@@ -73,9 +76,19 @@ def _lines(path: Path) -> list[dict[str, Any]]:
 
 
 def python(home: Path) -> str:
-    program = home / "bin" / "python"
-    assert program.exists(), f"There is no {home.name}: run make peers."
-    return str(program)
+    found = home / "bin" / "python"
+    assert found.exists(), f"There is no {home.name}: run make peers."
+    return str(found)
+
+
+def program(home: Path, place: Path) -> str:
+    """A script that runs the server with that Python: its own link would be followed away from the SDK."""
+    servers = PEERS / "servers"
+    script = place.resolve() / "peer"
+    run = f"runpy.run_path({str(servers / 'peer.py')!r}, run_name='__main__')"
+    script.write_text(f"#!{python(home)}\nimport runpy, sys\nsys.path[0] = {str(servers)!r}\n{run}\n")
+    script.chmod(0o755)
+    return str(script)
 
 
 @contextmanager
@@ -84,8 +97,7 @@ def sdk_server(kind: str, place: Path, *options: str, port: int = 0) -> Iterator
     home, transport = KINDS[kind]
     place.mkdir(exist_ok=True)
     files = ["--notes", str(place / "notes"), "--control", str(place / "control")]
-    args = [str(PEERS / "servers" / "peer.py"), transport, *files, *options]
-    peer = PeerServer(kind, transport, python(home), args, place)
+    peer = PeerServer(kind, transport, program(home, place), [transport, *files, *options], place)
     if transport == "stdio":
         yield peer
         return

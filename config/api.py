@@ -14,6 +14,7 @@ urlpatterns = [
     path(".well-known/oauth-authorization-server", endpoints.ServerMetadata.as_view()),
     path(oauth.METADATA[1:], endpoints.ResourceMetadata.as_view()),
     path(oauth.REST_METADATA[1:], endpoints.ResourceMetadata.as_view()),
+    path(oauth.MCP_METADATA[1:], endpoints.ResourceMetadata.as_view()),
     path("api/schema/", documentation.schema),
     path("api/docs/", documentation.swagger),
     path("api/redoc/", documentation.redoc),

@@ -57,7 +57,7 @@ def _tools(identity: Identity) -> list[Reach]:
     by_pattern = _held_patterns(identity)
     for tool in roles.covered(by_pattern).usable() if by_pattern else ():
         reach = reached.setdefault(tool.pk, _reach(tool))
-        covering = [via for pattern, held in by_pattern.items() if _covers(pattern, tool) for via in held]
+        covering = [via for pattern, held in by_pattern.items() if covers(pattern, tool.capability) for via in held]
         reach.via.extend(dict.fromkeys(covering))
     return sorted(reached.values(), key=lambda reach: reach.name)
 
@@ -89,5 +89,5 @@ def _reach(target: Identity) -> Reach:
     return Reach(target.pk, target.name, target.capability)
 
 
-def _covers(pattern: str, tool: Identity) -> bool:
-    return capabilities.matches(pattern, tool.capability or "")
+def covers(pattern: str, capability: str | None) -> bool:
+    return capabilities.matches(pattern, capability or "")

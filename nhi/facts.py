@@ -48,7 +48,8 @@ def for_token(shown: tokens.Parsed, source: str, target_id: UUID | None = None, 
     now = clock.moment(row.facts_now)
     refused = credentials.verdict(_credential_facts(row, now), shown, source, now)
     token = shown if isinstance(shown, tokens.ParsedToken) else None
-    refused = refused or _token_refused(token, row.identity, audience) or _person_refused(row.user)
+    tokens_from = row.identity.tokens_from if row.identity else None
+    refused = refused or token_refused(token, tokens_from, audience) or _person_refused(row.user)
     scope = tuple(token.scope.split()) if token else ()
     facts = Facts(uuid7(), now, refused, scope, _matches(row, now))
     caller = _party_of(row.identity, now) if row.identity else None
@@ -186,13 +187,12 @@ def _credential_facts(row: Credential, now: datetime) -> credentials.CredentialF
     )
 
 
-def _token_refused(token: tokens.ParsedToken | None, identity: Identity | None, audience: str) -> str:
+def token_refused(token: tokens.ParsedToken | None, tokens_from: datetime | None, audience: str) -> str:
+    """What speaks against a short-lived token besides its credential."""
     if token is None:
         return ""
-    if identity is not None and identity.tokens_from is not None:
-        stopped = identity.tokens_from.timestamp() * 1000
-        if token.issued <= stopped:
-            return "token_stopped"
+    if tokens_from is not None and token.issued <= tokens_from.timestamp() * 1000:
+        return "token_stopped"
     return "audience_not_allowed" if token.audience and token.audience != audience else ""
 
 

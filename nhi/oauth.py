@@ -16,7 +16,8 @@ LONGEST = timedelta(minutes=15)
 MOST_PATTERNS, LONGEST_SCOPE = 20, 800
 REST_PATH = "/api/nhi"
 METADATA = "/.well-known/oauth-protected-resource"
-REST_METADATA = METADATA + REST_PATH
+MCP_PATH = "/mcp"
+REST_METADATA, MCP_METADATA = METADATA + REST_PATH, METADATA + MCP_PATH
 
 
 class InvalidScope(Invalid):
@@ -43,6 +44,11 @@ class Granted:
 def rest_resource() -> str:
     """The identifier of this API as a protected resource."""
     return f"{settings.PUBLIC_URL}{REST_PATH}"
+
+
+def mcp_resource() -> str:
+    """The identifier of the MCP endpoint, for all its servers."""
+    return f"{settings.PUBLIC_URL}{MCP_PATH}"
 
 
 def exchange(*, client_id: str, secret: str, scope: str = "", resource: str = "") -> Granted:
@@ -95,7 +101,7 @@ def _audience(resource: str) -> str:
     asked = resource.rstrip("/")
     if asked in {"", settings.PUBLIC_URL}:
         return ""
-    if asked != rest_resource():
+    if asked not in {rest_resource(), mcp_resource()}:
         raise InvalidTarget.field("resource", "There is no such resource here.")
     return asked
 

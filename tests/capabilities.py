@@ -36,7 +36,7 @@ CAPABILITIES: dict[str, Promise] = {
     ),
     "NHI-05": Promise(
         "A credential is exchanged for a short-lived token, narrowed to a scope and an audience.",
-        "nhi.facts:_token_refused = raise",
+        "nhi.facts:token_refused = raise",
     ),
     "NHI-06": Promise(
         "Agent to tool grants: a duplicate is refused, wrong kinds are refused, every stored constraint is "

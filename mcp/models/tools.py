@@ -77,6 +77,8 @@ class ToolDefinition(Kept):
     hash = models.CharField(max_length=64)
     #: {name, title, description, inputSchema, outputSchema, annotations, icons, _meta, server}
     body = models.JSONField()
+    #: Whether our own checker can check arguments against its input schema; the server checks them in any case.
+    checkable = models.BooleanField(default=False)
     #: What a person should look at twice: [{kind, place, message}].
     flags = models.JSONField(default=list)
     seen_at = models.DateTimeField(default=timezone.now)

@@ -16,6 +16,7 @@ class ProcessKind(models.TextChoices):
     WORKER_CONTROL = "worker-control", "Worker (control)"
     WORKER_RUNS = "worker-runs", "Worker (runs)"
     BEAT = "beat", "Beat"
+    STDIO_OWNER = "stdio-owner", "Stdio owner"
 
 
 class ProcessQuerySet(models.QuerySet["Process"]):

@@ -38,6 +38,10 @@ class Writer:
     def restart(self) -> None:
         self._id, self._numbers = uuid7(), count(1)
 
+    @property
+    def id(self) -> UUID:
+        return self._id
+
     def next(self) -> tuple[UUID, int]:
         with self._lock:
             return self._id, next(self._numbers)

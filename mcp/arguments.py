@@ -1,0 +1,65 @@
+"""Arguments against schemas, in the caller's own task, so that no large call makes others wait at the desk.
+
+What a caller's last call of a tool had to be checked against is remembered, and checked before the next one is even
+brought to the desk. Remembering is no authority: the desk says which schemas count now, and asks again if need be.
+"""
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Any, Generic, TypeVar
+from uuid import UUID
+
+from mcp.clerk.words import Checked, Unchecked
+from nhi import schemas
+
+K = TypeVar("K")
+V = TypeVar("V")
+Problems = list[tuple[str, str]]
+
+
+class Recent(Generic[K, V]):
+    """The last so many things, by key."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._kept: OrderedDict[K, V] = OrderedDict()
+
+    def get(self, key: K) -> V | None:
+        found = self._kept.get(key)
+        if found is not None:
+            self._kept.move_to_end(key)
+        return found
+
+    def put(self, key: K, value: V) -> None:
+        self._kept[key] = value
+        if len(self._kept) > self._most:
+            self._kept.popitem(last=False)
+
+
+_schemas = Recent[UUID, dict[str, Any]](4096)
+_wanted = Recent[tuple[str, str, str], tuple[UUID, ...]](4096)
+
+
+def check_before(caller: str, server: str, tool: str, arguments: Mapping[str, Any]) -> Checked:
+    """Against what counted the last time."""
+    wanted = _wanted.get((caller, server, tool)) or ()
+    return {one: problems for one in wanted if (problems := _against(one, arguments)) is not None}
+
+
+def check(caller: str, server: str, tool: str, arguments: Mapping[str, Any], asked: Unchecked) -> Checked:
+    """Against what the desk says counts now."""
+    for one, schema in asked.schemas.items():
+        _schemas.put(one, schema)
+    wanted = (*asked.grants, *asked.definitions)
+    before = _wanted.get((caller, server, tool)) or ()
+    _wanted.put((caller, server, tool), tuple(dict.fromkeys((*wanted, *before)))[:8])
+    return {one: problems for one in wanted if (problems := _against(one, arguments)) is not None}
+
+
+def schema(one: UUID) -> dict[str, Any] | None:
+    return _schemas.get(one)
+
+
+def _against(one: UUID, arguments: Mapping[str, Any]) -> Problems | None:
+    known = _schemas.get(one)
+    return None if known is None else schemas.violations(known, dict(arguments))

@@ -1,0 +1,124 @@
+"""The call itself, outside of any transaction: what a server answered, or why it did not, as the log will say it."""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+
+from common.redaction.redactor import Redactor
+from mcp import upstream
+from mcp.clerk.words import Ticket
+from mcp.faults import UpstreamError, UpstreamFault
+from mcp.targets import Reach
+from mcp.upstream import OnProgress
+from nhi.choices import CallStatus
+
+#: What a transport may take past the call's own deadline to say why.
+MARGIN = 0.5
+#: Redacting more than this would hold up everybody else on the loop.
+LARGE = 256 * 1024
+
+
+@dataclass(frozen=True)
+class Answered:
+    """What came of it, redacted: nothing of this still holds a secret that Gatehouse knows."""
+
+    status: str
+    result: dict[str, Any] | None = None
+    reason: str = ""
+    error_code: str = ""
+    message: str = ""
+    redacted: bool = False
+    service: str = "success"
+
+
+async def call(
+    ticket: Ticket, reach: Reach, arguments: dict[str, Any], *, meta: dict[str, Any], on_progress: OnProgress | None,
+    input_schema: dict[str, Any] | None,
+) -> Answered:  # fmt: skip
+    redactor = Redactor(known=frozenset(reach.known_values))
+    told = _redacted_progress(redactor, on_progress) if on_progress is not None else None
+    try:
+        async with asyncio.timeout(ticket.timeout + MARGIN):
+            result = await upstream.call_tool(
+                reach.target,
+                ticket.row["method"],
+                arguments,
+                timeout=ticket.timeout,
+                meta=meta,
+                on_progress=told,
+                input_schema=input_schema,
+            )
+    except TimeoutError:
+        return _timed_out(ticket)
+    except UpstreamFault as fault:
+        return _faulted(ticket, fault, redactor)
+    except UpstreamError as error:
+        return _refused(error, redactor)
+    return await _read(result, redactor)
+
+
+async def _read(result: dict[str, Any], redactor: Redactor) -> Answered:
+    if _size(result) > LARGE:
+        shown, changed = await asyncio.to_thread(redactor.result, result)
+    else:
+        shown, changed = redactor.result(result)
+    if not isinstance(shown, dict):
+        said = "The result could not be looked through for secrets, so it is not given on."
+        return Answered(CallStatus.ERROR, None, "unreadable", "ExecutionFailed", said, redacted=True)
+    if shown.get("isError"):
+        said = _first_text(shown) or "The tool reported an error."
+        return Answered(CallStatus.ERROR, shown, "tool_error", "ExecutionFailed", said[:500], changed)
+    return Answered(CallStatus.SUCCESS, shown, redacted=changed)
+
+
+def _timed_out(ticket: Ticket) -> Answered:
+    said = f"No answer within {ticket.timeout:g} s. The call may have had an effect."
+    return Answered(CallStatus.ERROR, None, "timeout", "Timeout", said, service="fault")
+
+
+def _faulted(ticket: Ticket, fault: UpstreamFault, redactor: Redactor) -> Answered:
+    if fault.code == "timeout":
+        return _timed_out(ticket)
+    # The process that runs stdio servers is ours: its absence says nothing of the server.
+    service = "" if fault.code == "not_running" else "fault"
+    said = redactor.text(fault.detail)
+    return Answered(CallStatus.ERROR, None, "upstream", "ExecutionFailed", said, said != fault.detail, service)
+
+
+def _refused(error: UpstreamError, redactor: Redactor) -> Answered:
+    said = redactor.text(error.message)
+    changed = said != error.message
+    if error.callers_fault:
+        return Answered(CallStatus.ERROR, None, "invalid_parameters", "InvalidParameters", said, changed)
+    return Answered(CallStatus.ERROR, None, "upstream", "ExecutionFailed", said, changed, "fault")
+
+
+def _redacted_progress(redactor: Redactor, on_progress: OnProgress) -> OnProgress:
+    async def told(progress: dict[str, Any]) -> None:
+        await on_progress(redactor.value(progress))
+
+    return told
+
+
+def _first_text(result: dict[str, Any]) -> str:
+    content = result.get("content")
+    for block in content if isinstance(content, list) else ():
+        if isinstance(block, dict) and isinstance(block.get("text"), str):
+            return str(block["text"])
+    return ""
+
+
+def _size(value: Any) -> int:
+    """Roughly, and no further than it takes to know."""
+    left, seen = [value], 0
+    while left and seen <= LARGE:
+        item = left.pop()
+        if isinstance(item, str):
+            seen += len(item)
+        elif isinstance(item, dict):
+            seen += len(item)
+            left.extend(item.values())
+        elif isinstance(item, list):
+            seen += len(item)
+            left.extend(item)
+    return seen

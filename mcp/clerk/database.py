@@ -1,0 +1,109 @@
+"""The clerk's own connection: short waits, and statements that the server has prepared."""
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any
+from uuid import UUID
+
+import orjson
+import psycopg
+from django.db import connection, models
+
+from mcp.clerk import sql
+
+PATIENCE_MS = 2000
+
+
+def is_postgresql() -> bool:
+    return connection.vendor == "postgresql"
+
+
+def prepare() -> None:
+    """A connection that gives up early: who waits for a decision is told so, and does not queue up behind a lock."""
+    if connection.connection is not None and connection.is_usable():
+        return
+    connection.close()
+    connection.ensure_connection()
+    if is_postgresql():
+        run(f"SET statement_timeout = {PATIENCE_MS}")
+        run("SET lock_timeout = 1000")
+    else:
+        with connection.cursor() as cursor:
+            cursor.execute(f"PRAGMA busy_timeout = {PATIENCE_MS}")
+
+
+def run(statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+    """The rows of one statement; on PostgreSQL with parameters bound by the server, so that it prepares what recurs."""
+    if is_postgresql():
+        connection.ensure_connection()
+        with psycopg.Cursor(connection.connection) as cursor:
+            cursor.execute(statement.encode(), values or None)
+            return cursor.fetchall() if cursor.description else []
+    with connection.cursor() as cursor:
+        cursor.execute(statement, values)
+        return list(cursor.fetchall()) if cursor.description else []
+
+
+def facts(asked: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """The facts of each wish: (public id, credential id, identity id, tool's name, hash of the arguments)."""
+    numbered = [(number, *one) for number, one in enumerate(asked)]
+    if is_postgresql():
+        return run(_facts("postgresql", 0), [list(column) for column in zip(*numbered, strict=True)])
+    return run(_facts("sqlite", len(asked)), [plain(value) for one in numbered for value in one])
+
+
+@lru_cache(maxsize=256)
+def _facts(vendor: str, size: int) -> str:
+    rows = ", ".join(["(%s, %s, %s, %s, %s, %s)"] * size)
+    return sql.FACTS.format(asked=sql.ASKED[vendor].format(rows=rows), **sql.WORDS[vendor])
+
+
+def insert(model: type[models.Model], rows: Sequence[dict[str, Any]]) -> None:
+    """Rows by column name, past the ORM; append-only tables take them as any other."""
+    if not rows:
+        return
+    table, columns = model._meta.db_table, [field.attname for field in model._meta.concrete_fields]
+    named = ", ".join(columns)
+    if is_postgresql():
+        taken = ", ".join(f"r.{column}" for column in columns)
+        run(f"INSERT INTO {table} ({named}) SELECT {taken} FROM {records(table)} r", [as_json(rows)])  # noqa: S608 - our own names
+        return
+    marks = ", ".join(["%s"] * len(columns))
+    with connection.cursor() as cursor:
+        cursor.executemany(
+            f"INSERT INTO {table} ({named}) VALUES ({marks})",  # noqa: S608 - our own names
+            [[plain(row[column]) for column in columns] for row in rows],
+        )
+
+
+def records(table: str) -> str:
+    """A JSON list as rows of a table (PostgreSQL)."""
+    return f"jsonb_populate_recordset(NULL::{table}, %s::jsonb)"
+
+
+def as_json(rows: Sequence[dict[str, Any]]) -> str:
+    return orjson.dumps(rows).decode()
+
+
+def plain(value: Any) -> Any:
+    """As SQLite keeps it, and the ORM reads it."""
+    if isinstance(value, UUID):
+        return value.hex
+    if isinstance(value, datetime):
+        return str(value.astimezone(UTC).replace(tzinfo=None))
+    if isinstance(value, dict | list):
+        return json.dumps(value)
+    return value
+
+
+def ids(values: Sequence[UUID]) -> tuple[str, list[Any]]:
+    """A condition for "is one of these", and its parameters."""
+    if is_postgresql():
+        return "= ANY(%s)", [list(values)]
+    return f"IN ({', '.join(['%s'] * len(values))})", [value.hex for value in values]
+
+
+def plain_id(value: UUID) -> UUID | str:
+    return value if is_postgresql() else value.hex

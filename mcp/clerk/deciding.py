@@ -1,0 +1,143 @@
+"""From a wish and its facts to a decision, and to the row that will say so."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from mcp.clerk import reading
+from mcp.clerk.reading import Found
+from mcp.clerk.words import Refusal, Unchecked, Wish
+from nhi import decisions
+from nhi.choices import CallStatus
+from nhi.record import invocations
+from nhi.terms import Action, Decision
+
+#: Checks before the arguments': where one of these refuses, nobody looks at arguments.
+BEFORE_ARGUMENTS = frozenset(
+    {"credential", "caller", "target_known", "access", "scope", "target", "server", "definition"}
+)
+BEARER = frozenset({"credential", "caller"})
+#: How each refusal stands in the log and is answered over REST; what is not named is a plain denial.
+STATUS: dict[str, tuple[str, str]] = {
+    "no_grant": (CallStatus.PERMISSION_DENIED, "NotFound"),
+    "invalid_parameters": (CallStatus.ERROR, "InvalidParameters"),
+    "breaker_open": (CallStatus.ERROR, "ExecutionFailed"),
+    "rate_exceeded": (CallStatus.RATE_LIMITED, "RateLimitExceeded"),
+    "quota_exceeded": (CallStatus.RATE_LIMITED, "RateLimitExceeded"),
+    "concurrency_exceeded": (CallStatus.RATE_LIMITED, "RateLimitExceeded"),
+}
+DENIED = (CallStatus.PERMISSION_DENIED, "Unauthorized")
+
+
+@dataclass
+class Draft:
+    """A wish on its way: what was found and decided, and the log row begun for it."""
+
+    wish: Wish
+    found: Found
+    decision: Decision
+    row: dict[str, Any] | None = None
+
+    @property
+    def begun(self) -> dict[str, Any]:
+        assert self.row is not None  # every known caller's wish has one
+        return self.row
+
+    @property
+    def needs_approval(self) -> bool:
+        return self.decision.reason == "approval_required"
+
+    @property
+    def uses_permit(self) -> bool:
+        """Only a call that needed the permit takes it."""
+        return any(check.name == "approval" and check.outcome == "pass" for check in self.decision.checks)
+
+
+def decide(found: Found, wish: Wish) -> Draft:
+    caller, target, facts = reading.caller(found), reading.target(found), reading.question(found, wish)
+    action = Action("call", None, checked=wish.checked)
+    decision = decisions.decide(caller, action, target, facts)
+    draft = Draft(wish, found, decision)
+    if not is_strangers(draft):
+        draft.row = _begin(draft)
+    return draft
+
+
+def is_strangers(draft: Draft) -> bool:
+    """Nobody who may act has shown a token: the attempt is counted, and no identity is said to have called."""
+    failed = draft.decision.deciding
+    return not draft.found.is_identity or (failed is not None and failed.name in BEARER)
+
+
+def unchecked(draft: Draft) -> Unchecked | None:
+    """What the arguments must still be checked against before this decision means anything."""
+    failed, found, checked = draft.decision.deciding, draft.found, draft.wish.checked
+    if is_strangers(draft) or (failed is not None and failed.name in BEFORE_ARGUMENTS):
+        return None
+    grant, definition_id = reading.grant(found), found.id("definition_id")
+    limited = grant is not None and grant.live and grant.allowed_parameters is not None and grant.id not in checked
+    grants = (grant.id,) if grant is not None and limited else ()
+    wanted = definition_id is not None and found.row["definition_checkable"] and definition_id not in checked
+    definitions = (definition_id,) if definition_id is not None and wanted else ()
+    return Unchecked(grants, definitions) if grants or definitions else None
+
+
+def _begin(draft: Draft) -> dict[str, Any]:
+    wish, found, match = draft.wish, draft.found, draft.decision.match
+    agent_id = found.id("agent_id")
+    assert agent_id is not None  # no stranger's
+    around = wish.circumstances
+    row = invocations.begin(
+        call_id=wish.call_id,
+        at=found.now,
+        agent=(agent_id, found.row["agent_name"]),
+        tool_id=found.id("tool_id"),
+        tool_name=wish.server,
+        method=wish.tool,
+        args_hash=wish.args_hash,
+        request_id=wish.request_id,
+        source=wish.source,
+        thread_id=around.thread_id,
+        session_id=around.session_id,
+        task_id=around.task_id,
+        decision_id=draft.decision.id,
+        details={"door": wish.door},
+    )
+    if match is not None:
+        row["grant_id"] = match.id if match.kind == "grant" else None
+        row["role_id"] = match.role_id
+        row["agent_role"] = match.name if match.kind == "role" else ""
+    if found.row["breaker_state"]:
+        row["details"]["breaker"] = {"state": found.row["breaker_state"], "failures": found.row["failures"]}
+    return row
+
+
+def refuse(draft: Draft, reason: str, message: str, **more: Any) -> tuple[Refusal, dict[str, Any] | None]:
+    """The answer, and the finished row for the log."""
+    status, error_code = STATUS.get(reason, DENIED)
+    refusal = Refusal(
+        draft.wish.call_id, status, reason, message, held=reason != "no_grant", unknown_bearer=draft.row is None, **more
+    )
+    if draft.row is None:
+        return refusal, None
+    more_details = {"decision": [[check.name, check.outcome, check.reason] for check in draft.decision.checks]}
+    ended = invocations.end(
+        draft.row, status=status, reason=reason, error_code=error_code, error_message=message, details=more_details
+    )
+    return refusal, ended
+
+
+def refuse_as_decided(draft: Draft) -> tuple[Refusal, dict[str, Any] | None]:
+    decision, more = draft.decision, dict[str, Any]()
+    if decision.reason == "breaker_open":
+        more["retry_after"] = reading.probe_in(draft.found)
+    if decision.reason == "invalid_parameters":
+        more["fields"] = _broken(draft)
+    return refuse(draft, decision.reason, decision.message, **more)
+
+
+def _broken(draft: Draft) -> tuple[tuple[str, str], ...]:
+    definition_id = draft.found.id("definition_id")
+    broken = draft.wish.checked.get(definition_id, ()) if definition_id else ()
+    return tuple(
+        (f"parameters.{place.removeprefix('$').removeprefix('.')}".rstrip("."), said) for place, said in broken
+    )

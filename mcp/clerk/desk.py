@@ -1,0 +1,205 @@
+"""The clerk's desk: one thread of each process works off what its callers bring, a batch at a time.
+
+Every decision reads committed facts after its wish arrived, every answer follows a commit, and the cost of both is
+shared by all that came meanwhile.
+"""
+
+import logging
+import os
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
+from uuid import UUID
+
+from django.db import DatabaseError, InterfaceError, OperationalError, connection
+
+from common.errors import RecordUnavailable
+from mcp.clerk import database, recording, renewing, reserving
+from mcp.clerk.words import Answer, DatabaseAway, Outcome, Overloaded, Wish
+
+log = logging.getLogger(__name__)
+
+MOST_WAITING, LARGEST_BATCH = 4000, 200
+#: Between two looks at the leases of calls in flight, and at rows that could not be written.
+TURN = 1.0
+#: How often a wish is decided anew because access changed under it.
+MOST_ROUNDS = 5
+AWAY = (OperationalError, InterfaceError)
+
+
+@dataclass
+class Item:
+    work: Wish | Outcome
+    future: "Future[Any]" = field(default_factory=Future)
+
+
+class Desk:
+    def __init__(self) -> None:
+        self.restart()
+
+    def restart(self) -> None:
+        """A fork inherits no thread, and no call of its parent's is its own."""
+        self._items: queue.SimpleQueue[Item | None] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self.flights = renewing.Flights()
+        #: Outcomes that could not be written: nothing is decided until one of them was.
+        self._unwritten: list[Outcome] = []
+
+    def decide(self, wish: Wish) -> "Future[Answer]":
+        return self._put(Item(wish))
+
+    def record(self, outcome: Outcome) -> "Future[bool]":
+        """True when this outcome is the call's row; false when the call had been given up before."""
+        return self._put(Item(outcome))
+
+    def stop(self) -> None:
+        """Finish what was brought, and end."""
+        with self._lock:
+            thread, self._thread = self._thread, None
+        if thread is not None:
+            self._items.put(None)
+            thread.join(10)
+
+    def _put(self, item: Item) -> "Future[Any]":
+        if self._items.qsize() >= MOST_WAITING and isinstance(item.work, Wish):
+            item.future.set_exception(Overloaded("More calls wait than can be decided in time.", retry_after=1))
+            return item.future
+        self._items.put(item)
+        if self._thread is None:
+            self._start()
+        return item.future
+
+    def _start(self) -> None:
+        with self._lock:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="clerk", daemon=True)
+                self._thread.start()
+
+    def _run(self) -> None:
+        looked = time.monotonic()
+        while True:
+            batch, ended = self._collect()
+            self._work(batch)
+            if ended:
+                connection.close()
+                return
+            if time.monotonic() - looked >= TURN:
+                looked = time.monotonic()
+                self._look_after_flights()
+
+    def _collect(self) -> tuple[list[Item], bool]:
+        """Wait for one, take what else has come by then."""
+        batch: list[Item] = []
+        try:
+            item = self._items.get(timeout=TURN)
+            while item is not None:
+                batch.append(item)
+                if len(batch) >= LARGEST_BATCH:
+                    return batch, False
+                item = self._items.get_nowait()
+        except queue.Empty:
+            return batch, False
+        return batch, True
+
+    def _work(self, batch: Sequence[Item]) -> None:
+        outcomes = [item for item in batch if isinstance(item.work, Outcome)]
+        # Whoever has gone meanwhile is not decided about.
+        wishes = [item for item in batch if isinstance(item.work, Wish) and item.future.set_running_or_notify_cancel()]
+        if outcomes:
+            self._attempt(outcomes, self._record)
+        if wishes:
+            self._attempt(wishes, self._reserve)
+
+    def _attempt(self, items: Sequence[Item], work: Callable[[Sequence[Item]], None]) -> None:
+        """Together; one by one when a single item's data is what the database refuses."""
+        try:
+            database.prepare()
+            work(items)
+        except AWAY as error:
+            log.warning("the database is away", exc_info=error)
+            connection.close()
+            self._fail(items, DatabaseAway())
+        except (DatabaseError, RecordUnavailable) as error:
+            if len(items) > 1 and not isinstance(error, RecordUnavailable):
+                for item in items:
+                    self._attempt([item], work)
+            else:
+                log.error("a call's record could not be written", exc_info=error)
+                self._fail(items, RecordUnavailable())
+        except Exception as error:
+            log.exception("the clerk failed")
+            self._fail(items, error)
+
+    def _fail(self, items: Sequence[Item], error: Exception) -> None:
+        for item in items:
+            if item.future.done():
+                continue
+            if isinstance(item.work, Outcome):
+                self._unwritten.append(item.work)
+                error = RecordUnavailable()
+            item.future.set_exception(error)
+
+    def _reserve(self, items: Sequence[Item]) -> None:
+        if self._unwritten:
+            raise RecordUnavailable
+        by_call = {item.work.call_id: item for item in items if isinstance(item.work, Wish)}
+        answers = reserving.reserve([item.work for item in by_call.values() if isinstance(item.work, Wish)])
+        for call_id, answer in answers.items():
+            self._answer(by_call[call_id], answer)
+
+    def _answer(self, item: Item, answer: Answer | None) -> None:
+        assert isinstance(item.work, Wish)
+        if answer is not None:
+            self.flights.begin(answer)
+            item.future.set_result(answer)
+        elif item.work.rounds >= MOST_ROUNDS:
+            item.future.set_exception(Overloaded("Access changes too fast to decide.", retry_after=1))
+        else:
+            again = Item(replace(item.work, rounds=item.work.rounds + 1), item.future)
+            self._work_again(again)
+
+    def _work_again(self, item: Item) -> None:
+        """At once, and not behind all that came since."""
+        self._attempt([item], self._reserve)
+
+    def _record(self, items: Sequence[Item]) -> None:
+        outcomes = [item.work for item in items if isinstance(item.work, Outcome)]
+        written = recording.record(outcomes)
+        for item, outcome in zip(items, outcomes, strict=True):
+            self.flights.end(outcome.ticket.call_id)
+            item.future.set_result(outcome.ticket.call_id in written)
+
+    def _look_after_flights(self) -> None:
+        if not self._unwritten and not self.flights:
+            return
+        try:
+            database.prepare()
+            self._write_the_unwritten()
+            self.flights.renew()
+        except Exception:
+            # The next turn tries again; until then nothing is decided that could not be recorded.
+            log.warning("calls in flight could not be looked after", exc_info=True)
+            with suppress(Exception):
+                connection.close()
+
+    def _write_the_unwritten(self) -> None:
+        while self._unwritten:
+            first = self._unwritten[0]
+            recording.again([first])
+            self.flights.end(first.ticket.call_id)
+            self._unwritten.pop(0)
+
+
+desk = Desk()
+os.register_at_fork(after_in_child=desk.restart)
+
+
+def waiting_calls() -> list[UUID]:
+    """The calls of this process that are under way."""
+    return desk.flights.ids()

@@ -1,0 +1,101 @@
+"""Calls that wait for a person, as the deciding transaction sees them."""
+
+import json
+from datetime import timedelta
+from typing import Any
+
+from common import canonical, crypto
+from common.context import Context, bound
+from mcp.choices import ApprovalState
+from mcp.clerk import deciding
+from mcp.clerk.deciding import Draft
+from mcp.clerk.words import Refusal
+from mcp.models import CallApproval
+from nhi.actors import Actor
+from nhi.choices import ActorKind
+from nhi.record import events, lines
+
+#: How long a call may wait for a person, and how long the permit lasts.
+WAIT = timedelta(minutes=15)
+MESSAGE = "This call waits for a person's approval. Send it again once it is approved."
+
+
+def place(approval: CallApproval) -> str:
+    return f"mcp_call_approval/{approval.pk}/arguments"
+
+
+def ask(draft: Draft) -> tuple[Refusal, dict[str, Any] | None]:
+    """The waiting approval of these very arguments, or a new one; the attempt is logged either way."""
+    approval = _waiting(draft) or _new(draft)
+    draft.begun["details"]["approval_id"] = str(approval.pk)
+    return deciding.refuse(draft, "approval_required", MESSAGE, expires_at=approval.expires_at)
+
+
+def use(draft: Draft) -> bool:
+    """Take the permit for this call, once."""
+    now = draft.found.now
+    open_permit = CallApproval.objects.filter(
+        pk__in=[draft.found.id("approval_id")], state=ApprovalState.APPROVED, expires_at__gt=now
+    )
+    if not open_permit.update(state=ApprovalState.USED, used_by=draft.wish.call_id):
+        return False
+    draft.begun["details"]["approval_id"] = str(draft.found.id("approval_id"))
+    return True
+
+
+def give_back(draft: Draft) -> None:
+    CallApproval.objects.filter(pk__in=[draft.found.id("approval_id")], used_by=draft.wish.call_id).update(
+        state=ApprovalState.APPROVED, used_by=None
+    )
+
+
+def _waiting(draft: Draft) -> CallApproval | None:
+    """What is past its time makes room for a new one."""
+    same = {"agent_id": draft.begun["agent_id"], "tool_id": draft.begun["tool_id"], "args_hash": draft.wish.args_hash}
+    known = CallApproval.objects.select_for_update().filter(
+        **same, state__in=[ApprovalState.PENDING, ApprovalState.APPROVED]
+    )
+    approval = known.first()
+    if approval is None:
+        return None
+    if approval.expires_at <= draft.found.now:
+        CallApproval.objects.filter(pk=approval.pk).update(state=ApprovalState.EXPIRED, sealed_arguments="")
+        return None
+    CallApproval.objects.filter(pk=approval.pk).update(attempts=approval.attempts + 1)
+    return approval
+
+
+def _new(draft: Draft) -> CallApproval:
+    wish, row, match = draft.wish, draft.begun, draft.decision.match
+    approval = CallApproval(
+        id=wish.call_id,
+        agent_id=row["agent_id"],
+        agent_name=row["agent_name"],
+        tool_id=row["tool_id"],
+        tool_name=wish.name,
+        args_hash=wish.args_hash,
+        context=lines.storable(_context(draft)),
+        grant_id=match.id if match is not None and match.kind == "grant" else None,
+        owner_id=draft.found.id("owner_id"),
+        asked_at=draft.found.now,
+        expires_at=draft.found.now + WAIT,
+    )
+    text = canonical.encode(dict(wish.arguments)).decode()
+    approval.sealed_arguments = crypto.seal(text, place=place(approval))
+    approval.save(force_insert=True)
+    asker = Actor(ActorKind.IDENTITY, row["agent_id"], row["agent_name"])
+    with bound(Context(wish.request_id, wish.source)):
+        events.write("approval.asked", actor=asker, subject=approval, details={"args_hash": wish.args_hash})
+    return approval
+
+
+def _context(draft: Draft) -> dict[str, str]:
+    around = draft.wish.circumstances
+    said = {"conversation_id": around.thread_id, "task_id": around.task_id, "user_instruction": around.user_instruction}
+    return {name: lines.line(value, 2000) for name, value in said.items() if value}
+
+
+def opened(approval: CallApproval) -> dict[str, Any]:
+    """The arguments as they were sent, for who decides; only while it waits."""
+    read: dict[str, Any] = json.loads(crypto.unseal(approval.sealed_arguments, place=place(approval)))
+    return read

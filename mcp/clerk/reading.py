@@ -1,0 +1,213 @@
+"""A row of the facts as what a decision is made of."""
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from common import clock
+from common.ids import uuid7
+from mcp.choices import ApprovalState, BreakerState, DefinitionState
+from mcp.clerk import sql
+from mcp.clerk.words import Wish
+from nhi import credentials, facts
+from nhi.terms import Condition, Facts, Match, Party
+from nhi.tokens import ParsedToken
+
+NOTHING_PASSES: dict[str, Any] = {"not": {}}
+DEFINITION_SAYS = {
+    DefinitionState.PENDING: ("definition_pending", "Nobody has approved this tool's definition yet."),
+    DefinitionState.QUARANTINED: (
+        "definition_changed",
+        "The server changed this tool's definition. Calls are refused until someone approves it.",
+    ),
+    DefinitionState.WITHDRAWN: ("definition_withdrawn", "The server no longer offers this tool."),
+}
+
+
+@dataclass(frozen=True)
+class Found:
+    """What the one query found for a wish, by name."""
+
+    row: dict[str, Any]
+    now: datetime
+
+    def id(self, name: str) -> UUID | None:
+        value = self.row[name]
+        return value if value is None or isinstance(value, UUID) else UUID(value)
+
+    def at(self, name: str) -> datetime | None:
+        value = self.row[name]
+        return None if value is None else clock.moment(value)
+
+    def past(self, name: str) -> bool:
+        ends = self.at(name)
+        return ends is not None and ends <= self.now
+
+    @property
+    def is_identity(self) -> bool:
+        return self.row["agent_id"] is not None
+
+
+def read(raw: tuple[Any, ...]) -> Found:
+    row = dict(zip(sql.COLUMNS, raw, strict=True))
+    return Found(row, clock.moment(row["now"]))
+
+
+def caller(found: Found) -> Party | None:
+    agent_id = found.id("agent_id")
+    if agent_id is None:
+        return None
+    row = found.row
+    return Party(agent_id, row["agent_kind"], row["agent_name"], row["agent_state"], found.past("agent_expires"))
+
+
+def target(found: Found) -> Party | None:
+    tool_id = found.id("tool_id")
+    if tool_id is None:
+        return None
+    row = found.row
+    return Party(
+        tool_id, "tool", row["tool_name"], row["tool_identity_state"], found.past("tool_expires"), row["capability"]
+    )
+
+
+def question(found: Found, wish: Wish) -> Facts:
+    token = wish.shown if isinstance(wish.shown, ParsedToken) else None
+    refused = _credential_refused(found, wish)
+    scope = tuple(token.scope.split()) if token else ()
+    matches = tuple(match for match in (grant(found), role(found)) if match is not None)
+    return Facts(uuid7(), found.now, refused, scope, matches, conditions(found, wish) if found.id("tool_id") else ())
+
+
+def _credential_refused(found: Found, wish: Wish) -> str:
+    row = found.row
+    if row["credential_id"] is None or not found.is_identity:
+        return "credential_unknown"
+    known = credentials.CredentialFacts(
+        digest=bytes(row["digest"]),
+        live=row["credential_revoked"] is None and not found.past("credential_expires"),
+        expired=found.past("credential_expires"),
+        revoked=row["credential_revoked"] is not None,
+        networks=tuple(_json(row["networks"])),
+    )
+    refused = credentials.verdict(known, wish.shown, wish.source, found.now)
+    token = wish.shown if isinstance(wish.shown, ParsedToken) else None
+    return refused or facts.token_refused(token, found.at("tokens_from"), wish.audience)
+
+
+def grant(found: Found) -> Match | None:
+    grant_id, row = found.id("grant_id"), found.row
+    if grant_id is None:
+        return None
+    ends, closed = found.at("grant_expires"), found.at("grant_revoked")
+    return Match(
+        kind="grant",
+        id=grant_id,
+        name=f"by {row['granted_by']}",
+        **_end(ends, closed, found.now),
+        # The schema itself is read once for each grant and checked by whoever asks; unchecked, nothing passes it.
+        allowed_parameters=NOTHING_PASSES if row["limited"] else None,
+        max_calls_per_hour=row["per_hour"],
+        requires_approval=bool(row["grant_asks"]),
+    )
+
+
+def role(found: Found) -> Match | None:
+    covering = _json(found.row["role"])
+    if covering is None:
+        return None
+    ends = clock.moment(covering["expires_at"]) if covering["expires_at"] else None
+    closed = clock.moment(covering["closed"]) if covering["closed"] else None
+    return Match(
+        kind="role",
+        id=UUID(covering["id"]),
+        name=covering["name"],
+        **_end(ends, closed, found.now),
+        role_id=UUID(covering["role_id"]),
+    )
+
+
+def _end(ends: datetime | None, closed: datetime | None, now: datetime) -> dict[str, Any]:
+    by_itself = ends is not None and (ends <= now if closed is None else closed >= ends)
+    return {"expired": by_itself, "revoked": closed is not None and not by_itself, "expires_at": ends}
+
+
+def conditions(found: Found, wish: Wish) -> tuple[Condition, ...]:
+    """What only the gateway knows, in the order of the decision's checks."""
+    said = [_server(found), _definition(found), _input(found, wish)]
+    if found.row["asks"]:
+        said.append(Condition("every_call_approved", True))
+    counted = Condition("budget", True, message="Counted when the call is let through.")
+    said += [_approval(found), breaker(found), counted]
+    return tuple(one for one in said if one is not None)
+
+
+def _server(found: Found) -> Condition:
+    if found.row["server_id"] is None:
+        return Condition("server", False, "target_unusable", "No server offers this tool.")
+    name = found.row["server_name"]
+    if not found.row["enabled"]:
+        return Condition("server", False, "server_disabled", f"The server {name} is disabled.")
+    return Condition("server", True, message=f"The server {name} is enabled.")
+
+
+def _definition(found: Found) -> Condition | None:
+    state = found.row["tool_state"]
+    if state is None:
+        return None
+    if state in DEFINITION_SAYS:
+        reason, message = DEFINITION_SAYS[DefinitionState(state)]
+        return Condition("definition", False, reason, message)
+    return Condition("definition", True, message="Its definition is approved.")
+
+
+def _input(found: Found, wish: Wish) -> Condition | None:
+    definition_id = found.id("definition_id")
+    broken = wish.checked.get(definition_id) if definition_id else None
+    if not found.row["definition_checkable"] or broken is None:
+        return None
+    if not broken:
+        return Condition("input", True, message="The arguments are as the tool describes them.")
+    place, problem = broken[0]
+    return Condition("input", False, "invalid_parameters", f"{place.removeprefix('$.')}: {problem}.")
+
+
+def _approval(found: Found) -> Condition:
+    if found.row["approval_state"] == ApprovalState.APPROVED and not found.past("approval_expires"):
+        return Condition("approval", True, message="A person approved this call.")
+    return Condition("approval", False, "approval_required", "This call waits for a person's approval.")
+
+
+def breaker(found: Found) -> Condition | None:
+    """Open ones whose time has come let one call try; which one is settled when its lease is written."""
+    state, row = found.row["breaker_state"], found.row
+    if state is None:
+        return None
+    if state == BreakerState.CLOSED or wants_probe(found):
+        return Condition("breaker", True, message="Its breaker lets calls through.")
+    said = f"{row['server_name']} failed {row['failures']} times in a row; it is left alone until the next probe."
+    return Condition("breaker", False, "breaker_open", said)
+
+
+def wants_probe(found: Found) -> bool:
+    since, until = found.at("breaker_since"), found.at("probe_until")
+    if found.row["breaker_state"] == BreakerState.OPEN and since is not None:
+        return bool((found.now - since).total_seconds() >= found.row["recovery"])
+    if found.row["breaker_state"] == BreakerState.HALF_OPEN:
+        return until is None or until <= found.now
+    return False
+
+
+def probe_in(found: Found) -> int:
+    """Seconds until the next call may try; at least 1."""
+    since, until = found.at("breaker_since"), found.at("probe_until")
+    if found.row["breaker_state"] == BreakerState.HALF_OPEN and until is not None:
+        return max(1, int((until - found.now).total_seconds()))
+    waited = (found.now - since).total_seconds() if since else 0
+    return max(1, int(found.row["recovery"] - waited + 0.999))
+
+
+def _json(value: Any) -> Any:
+    return json.loads(value) if isinstance(value, str) else value

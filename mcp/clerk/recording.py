@@ -1,0 +1,135 @@
+"""Writing what became of calls: the lease is taken away, and only who took it writes the row."""
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+
+from common import clock
+from common.context import Context, bound
+from mcp import breakers, connections
+from mcp.clerk import database
+from mcp.clerk.words import Outcome
+from mcp.models import Breaker, Call
+from nhi.actors import SYSTEM
+from nhi.choices import CallStatus
+from nhi.models import InvocationLog
+from nhi.record import events, invocations
+
+COLUMNS = ", ".join(invocations.COLUMNS)
+TAKEN = ", ".join(f"r.{column}" for column in invocations.COLUMNS)
+LOST_SAYS = "The process that made this call is gone, or was not heard of in time."
+
+
+def record(outcomes: Sequence[Outcome]) -> set[UUID]:
+    """The calls whose rows are written; what is missing was given up before, and has its row already."""
+    rows = [_row(outcome) for outcome in outcomes]
+    asides = [outcome for outcome in outcomes if outcome.service == "fault" or outcome.ticket.unwell]
+    slots = [outcome.ticket.call_id for outcome in outcomes if outcome.ticket.slots]
+    if database.is_postgresql() and not asides and not slots:
+        return _missing_told(outcomes, _take_and_insert(rows))
+    with transaction.atomic():
+        written = _take_and_insert(rows)
+        _free(slots)
+        for outcome in asides:
+            _tell_service(outcome)
+        return _missing_told(outcomes, written)
+
+
+def again(outcomes: Sequence[Outcome]) -> set[UUID]:
+    """After a commit of which nothing was heard: what is in the log was written then."""
+    condition, values = database.ids([outcome.ticket.call_id for outcome in outcomes])
+    found = database.run(f"SELECT id FROM nhi_invocation_log WHERE id {condition}", values)  # noqa: S608 - our own names
+    there = {UUID(str(row[0])) for row in found}
+    left = [outcome for outcome in outcomes if outcome.ticket.call_id not in there]
+    return there | (record(left) if left else set())
+
+
+def reap(most: int = 500) -> int:
+    """Give up the calls whose leases ran out: their process is gone. One row each, as for every call."""
+    now = clock.database_now()
+    with transaction.atomic():
+        overdue = Call.objects.select_for_update(skip_locked=database.is_postgresql()).filter(deadline__lte=now)
+        leases = list(overdue.order_by("id")[:most])
+        rows = []
+        for lease in leases:
+            begun = invocations.from_json(lease.row)
+            duration = (now - begun["timestamp"]).total_seconds() * 1000
+            rows.append(
+                invocations.end(
+                    begun, status=CallStatus.ERROR, reason="lost", error_code="Timeout", error_message=LOST_SAYS,
+                    duration=duration,
+                )
+            )  # fmt: skip
+        _take_and_insert(rows)
+        _free([lease.pk for lease in leases])
+    return len(leases)
+
+
+def _row(outcome: Outcome) -> dict[str, Any]:
+    return invocations.end(
+        outcome.ticket.row,
+        status=outcome.status,
+        reason=outcome.reason,
+        error_code=outcome.error_code,
+        error_message=outcome.error_message,
+        duration=outcome.duration,
+        redaction_applied=outcome.redaction_applied,
+        details=outcome.details,
+    )
+
+
+def _take_and_insert(rows: list[dict[str, Any]]) -> set[UUID]:
+    if not rows:
+        return set()
+    condition, values = database.ids([row["id"] for row in rows])
+    if database.is_postgresql():
+        statement = (
+            f"WITH taken AS (DELETE FROM mcp_call WHERE id {condition} RETURNING id)"  # noqa: S608 - our own names
+            f" INSERT INTO nhi_invocation_log ({COLUMNS}) SELECT {TAKEN}"
+            f" FROM {database.records('nhi_invocation_log')} r JOIN taken ON taken.id = r.id RETURNING id"
+        )
+        return {row[0] for row in database.run(statement, [*values, database.as_json(rows)])}
+    with transaction.atomic():
+        taken = database.run(f"DELETE FROM mcp_call WHERE id {condition} RETURNING id", values)  # noqa: S608 - our own names
+        ids = {UUID(row[0]) for row in taken}
+        database.insert(InvocationLog, [row for row in rows if row["id"] in ids])
+    return ids
+
+
+def _free(calls: Sequence[UUID]) -> None:
+    if calls:
+        condition, values = database.ids(calls)
+        database.run(f"DELETE FROM mcp_call_slot WHERE call_id {condition}", values)  # noqa: S608 - our own names
+
+
+def _tell_service(outcome: Outcome) -> None:
+    """Breaker and status learn of every fault, and of a success when there is something to put right."""
+    server_id, call_id = outcome.ticket.server_id, outcome.ticket.call_id
+    breaker = Breaker.objects.filter(server_id=server_id).first()
+    if outcome.service == "success":
+        if breaker is not None:
+            breakers.success(breaker, call_id=call_id)
+        connections.succeeded(server_id)
+    elif outcome.service == "fault":
+        opened = False
+        if breaker is not None:
+            opened = breakers.fault(breaker, call_id=call_id, why=outcome.error_message).state == "OPEN"
+        connections.faulted(server_id, outcome.error_message, gone=opened)
+
+
+def _missing_told(outcomes: Sequence[Outcome], written: set[UUID]) -> set[UUID]:
+    for outcome in outcomes:
+        if outcome.ticket.call_id not in written:
+            row = outcome.ticket.row
+            with bound(Context(row["request_id"], row["source"])), transaction.atomic():
+                events.write(
+                    "call.late_result",
+                    actor=SYSTEM,
+                    subject_kind="call",
+                    subject_id=outcome.ticket.call_id,
+                    subject_name=f"{row['method']} on {row['tool_name']} by {row['agent_name']}",
+                    details={"status": outcome.status},
+                )
+    return written

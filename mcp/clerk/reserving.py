@@ -1,0 +1,266 @@
+"""Deciding a batch of wishes, and writing leases and refusals before anybody is told."""
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+
+from common.context import Context, bound
+from common.errors import RecordUnavailable
+from common.ids import uuid7
+from mcp import breakers
+from mcp.clerk import allotting, database, deciding, permits, purses, reading, schemas
+from mcp.clerk.allotting import Purse
+from mcp.clerk.deciding import Draft
+from mcp.clerk.words import Answer, Left, Refusal, Ticket, Wish
+from mcp.models import Call, CallSlot
+from nhi import usage
+from nhi.models import InvocationLog
+from nhi.record import invocations, refusals, seal
+from nhi.tokens import ParsedCredential
+
+#: A lease is renewed by the process that makes its call; past this it counts as lost.
+LEASE = timedelta(seconds=30)
+GRACE = timedelta(seconds=10)
+
+Written = dict[UUID, Answer | None]
+
+
+class Stale(Exception):
+    """The access of these calls' callers changed between reading and writing: nothing of the batch is kept."""
+
+    def __init__(self, calls: set[UUID]) -> None:
+        super().__init__()
+        self.calls = calls
+
+
+class Batch:
+    """The drafts of one batch on their way to leases and rows."""
+
+    def __init__(self, drafts: Sequence[Draft]) -> None:
+        self.drafts = drafts
+        self.answers: Written = {}
+        self.rows: list[dict[str, Any]] = []
+        self.leases: list[tuple[Draft, Ticket, datetime]] = []
+        self.slots: list[dict[str, Any]] = []
+
+    def refuse(self, draft: Draft, refused: tuple[Refusal, dict[str, Any] | None]) -> None:
+        refusal, row = refused
+        self.answers[draft.wish.call_id] = refusal
+        if row is not None:
+            self.rows.append(row)
+
+    def write(self, *, whole: bool) -> None:
+        """Leases, slots and refusals. Of what is charged together, a missing lease takes the rest back with it."""
+        written = _lease(self.leases)
+        missing = {draft.wish.call_id for draft, _, _ in self.leases} - written
+        if missing and whole:
+            raise Stale(missing)
+        for draft, ticket, _ in self.leases:
+            self.answers[draft.wish.call_id] = ticket if draft.wish.call_id in written else None
+        database.insert(CallSlot, self.slots)
+        database.insert(InvocationLog, self.rows)
+
+
+def reserve(wishes: Sequence[Wish]) -> Written:
+    """An answer for each wish; None for one that has to be decided again."""
+    asked = [_asked(wish) for wish in wishes]
+    drafts = [deciding.decide(reading.read(row), wish) for row, wish in zip(database.facts(asked), wishes, strict=True)]
+    if not all(draft.found.row["recordable"] for draft in drafts):
+        raise RecordUnavailable
+    _note_uses(drafts)
+    questions = {draft.wish.call_id: question for draft in drafts if (question := deciding.unchecked(draft))}
+    ready = [draft for draft in drafts if draft.wish.call_id not in questions]
+    return {**schemas.answer(questions), **(_settled(ready) if ready else {})}
+
+
+def _note_uses(drafts: Sequence[Draft]) -> None:
+    for draft in drafts:
+        credential_id = draft.found.id("credential_id")
+        if credential_id is not None and not deciding.is_strangers(draft):
+            use = usage.Use(draft.found.now, draft.wish.source, draft.found.id("agent_id"))
+            usage.ledger.note(credential_id, use)
+
+
+def _settled(drafts: Sequence[Draft]) -> Written:
+    try:
+        return _write(drafts)
+    except Stale as stale:
+        fresh = [draft for draft in drafts if draft.wish.call_id not in stale.calls]
+        return dict.fromkeys(stale.calls) | _settled(fresh)
+
+
+def _write(drafts: Sequence[Draft]) -> Written:
+    batch = Batch(drafts)
+    if all(draft.decision.allowed and not purses.concerns(draft) and not _is_special(draft) for draft in drafts):
+        # The usual case: with one writing statement there is nothing to hold together.
+        for draft in drafts:
+            _let_through(batch, draft, [], draft.found.now)
+        with transaction.atomic() if not database.is_postgresql() else nullcontext():
+            batch.write(whole=False)
+        return batch.answers
+    with transaction.atomic():
+        _count_strangers(drafts)
+        _allot(batch, [draft for draft in drafts if draft.decision.allowed])
+        for draft in drafts:
+            if draft.needs_approval:
+                batch.refuse(draft, permits.ask(draft))
+            elif not draft.decision.allowed:
+                batch.refuse(draft, deciding.refuse_as_decided(draft))
+        batch.write(whole=True)
+    return batch.answers
+
+
+def _is_special(draft: Draft) -> bool:
+    return draft.uses_permit or reading.wants_probe(draft.found)
+
+
+def _allot(batch: Batch, allowed: Sequence[Draft]) -> None:
+    """In order of arrival, under the locks of all budgets of the batch."""
+    limited = any(purses.concerns(draft) for draft in allowed)
+    if limited:
+        purses.make_for_grants(allowed)
+    held, now = purses.lock(allowed) if limited else ({}, None)
+    for draft in allowed:
+        own = purses.of(draft, held)
+        moment = now or draft.found.now
+        if _misses_its_turn(batch, draft):
+            continue
+        if lack := allotting.allot(own, moment):
+            _give_back(draft)
+            left = allotting.tightest(own, moment)
+            refused = deciding.refuse(draft, lack.reason, lack.message, retry_after=lack.retry_after, left=left)
+            batch.refuse(draft, refused)
+        else:
+            _let_through(batch, draft, own, moment)
+    if now is not None:
+        purses.settle(held.values(), now)
+
+
+def _misses_its_turn(batch: Batch, draft: Draft) -> bool:
+    """A permit or a probe goes to one call; who comes second is decided again on what is true then."""
+    if draft.uses_permit and not permits.use(draft):
+        batch.answers[draft.wish.call_id] = None
+        return True
+    breaker_id = draft.found.id("breaker_id")
+    if breaker_id is None or not reading.wants_probe(draft.found) or breakers.claim(breaker_id, draft.wish.call_id):
+        return False
+    if draft.uses_permit:
+        permits.give_back(draft)
+    batch.answers[draft.wish.call_id] = None
+    return True
+
+
+def _give_back(draft: Draft) -> None:
+    """A call that a budget refuses costs nothing: neither its permit nor the breaker's one probe."""
+    if draft.uses_permit:
+        permits.give_back(draft)
+    if reading.wants_probe(draft.found):
+        breakers.release(draft.wish.call_id)
+
+
+def _let_through(batch: Batch, draft: Draft, own: list[Purse], now: datetime) -> None:
+    found, wish = draft.found, draft.wish
+    timeout = min([float(found.row["timeout"]), *(purse.timeout for purse in own if purse.timeout)])
+    deadline = now + min(timedelta(seconds=timeout) + GRACE, LEASE)
+    limits = [purse for purse in own if purse.concurrency_limit is not None]
+    for purse in limits:
+        slot = {"id": uuid7(), "budget_id": purse.id, "call_id": wish.call_id, "deadline": deadline}
+        batch.slots.append(slot)
+    if own:
+        draft.begun["details"]["budgets"] = [_stood(purse, now) for purse in own]
+    ticket = _ticket(draft, timeout, slots=bool(limits), left=allotting.tightest(own, now))
+    batch.leases.append((draft, ticket, deadline))
+
+
+def _ticket(draft: Draft, timeout: float, *, slots: bool, left: Left | None) -> Ticket:
+    found, row = draft.found, draft.found.row
+    server_id, definition_id = found.id("server_id"), found.id("definition_id")
+    assert server_id is not None  # the decision saw an enabled server
+    assert definition_id is not None  # and an approved definition
+    unwell = row["breaker_state"] not in (None, "CLOSED") or bool(row["failures"]) or row["connection"] != "Ready"
+    return Ticket(
+        call_id=draft.wish.call_id,
+        server_id=server_id,
+        revision=row["revision"],
+        era=row["era"],
+        timeout=timeout,
+        definition_id=definition_id,
+        decided_at=found.now,
+        row=draft.begun,
+        unwell=unwell or bool(row["faults"]),
+        slots=slots,
+        left=left,
+    )
+
+
+def _stood(purse: Purse, now: datetime) -> dict[str, Any]:
+    """The budget as the call's page shows it."""
+    left = purse.left(now)
+    return {
+        "scope": purse.scope,
+        "name": purse.target_name,
+        "in_flight": purse.in_flight if purse.concurrency_limit is not None else None,
+        "remaining": left.remaining if left else None,
+    }
+
+
+def _lease(leases: Sequence[tuple[Draft, Ticket, datetime]]) -> set[UUID]:
+    if not leases:
+        return set()
+    owner = seal.writer.id
+    rows = [
+        {
+            "id": ticket.call_id,
+            "agent_id": ticket.row["agent_id"],
+            "server_id": ticket.server_id,
+            "tool_id": ticket.row["tool_id"],
+            "owner": owner,
+            "deadline": deadline,
+            "stop_reason": "",
+            "row": invocations.as_json(ticket.row),
+            "epoch": draft.found.row["epoch"],
+        }
+        for draft, ticket, deadline in leases
+    ]
+    return _lease_postgresql(rows) if database.is_postgresql() else _lease_sqlite(rows)
+
+
+def _lease_postgresql(rows: list[dict[str, Any]]) -> set[UUID]:
+    """Only where the caller's access is still that of the decision."""
+    written = database.run(
+        "INSERT INTO mcp_call (id, agent_id, server_id, tool_id, owner, deadline, stop_reason, row)"
+        " SELECT r.id, r.agent_id, r.server_id, r.tool_id, r.owner, r.deadline, '', r.row"
+        " FROM jsonb_to_recordset(%s::jsonb) AS r(id uuid, agent_id uuid, server_id uuid, tool_id uuid, owner uuid,"
+        " deadline timestamptz, row jsonb, epoch bigint)"
+        " JOIN nhi_identity i ON i.id = r.agent_id AND i.access_epoch = r.epoch RETURNING id",
+        [database.as_json(rows)],
+    )
+    return {row[0] for row in written}
+
+
+def _lease_sqlite(rows: list[dict[str, Any]]) -> set[UUID]:
+    condition, values = database.ids([row["agent_id"] for row in rows])
+    epochs = database.run(f"SELECT id, access_epoch FROM nhi_identity WHERE id {condition}", values)  # noqa: S608 - our own names
+    now = {UUID(identity): epoch for identity, epoch in epochs}
+    held = [row for row in rows if now.get(row["agent_id"]) == row["epoch"]]
+    database.insert(Call, held)
+    return {row["id"] for row in held}
+
+
+def _count_strangers(drafts: Sequence[Draft]) -> None:
+    for draft in drafts:
+        if deciding.is_strangers(draft):
+            public_id = draft.found.row["public_id"] or refusals.UNKNOWN
+            with bound(Context(draft.wish.request_id, draft.wish.source)):
+                refusals.note(public_id, draft.decision.reason, draft.found.now)
+
+
+def _asked(wish: Wish) -> tuple[Any, ...]:
+    shown = wish.shown
+    if isinstance(shown, ParsedCredential):
+        return shown.public_id, None, None, wish.name, wish.args_hash
+    return None, shown.credential_id, shown.identity_id, wish.name, wish.args_hash

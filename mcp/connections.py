@@ -1,0 +1,51 @@
+"""How a server is doing: the one place that moves its status."""
+
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import F
+from django.db.models.functions import Now
+
+from mcp.choices import CONNECTION_MOVES, Connection
+from mcp.models import Server
+from nhi.actors import SYSTEM, Actor
+from nhi.record import events, lines
+
+#: Faults in a row before a ready server counts as degraded.
+DEGRADED_AFTER = 2
+
+
+def succeeded(server_id: UUID) -> None:
+    """It answered."""
+    Server.objects.filter(pk=server_id, faults__gt=0).update(faults=0)
+    server = Server.objects.get(pk=server_id)
+    if server.enabled and server.status != Connection.READY:
+        move(server, Connection.READY, "It answers.")
+
+
+def faulted(server_id: UUID, why: str, *, gone: bool = False) -> None:
+    """It did not answer as it should; `gone` when it is not called any more, or could not be met at all."""
+    Server.objects.filter(pk=server_id).update(faults=F("faults") + 1, last_error=lines.line(why, 500))
+    server = Server.objects.get(pk=server_id)
+    if gone:
+        move(server, Connection.OFFLINE, why)
+    elif server.status == Connection.READY and server.faults >= DEGRADED_AFTER:
+        move(server, Connection.DEGRADED, f"{server.faults} faults in a row: {why}")
+
+
+def move(server: Server, to: Connection, why: str, *, actor: Actor = SYSTEM) -> bool:
+    """Compare and swap; False when it is there already or somebody else moved it first."""
+    old = Connection(server.status)
+    if to not in CONNECTION_MOVES[old]:
+        return False
+    said = lines.line(why, 500)
+    with transaction.atomic():
+        moved = Server.objects.filter(pk=server.pk, status=old).update(
+            status=to, status_since=Now(), status_reason=said
+        )
+        if moved:
+            events.write(
+                f"server.{to.lower()}", actor=actor, subject=server, before={"status": old}, after={"status": to},
+                reason=said,
+            )  # fmt: skip
+    return bool(moved)

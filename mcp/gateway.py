@@ -1,0 +1,253 @@
+"""The way of one tool call: decided, made, recorded, answered. Every door calls this."""
+
+import asyncio
+import hashlib
+import logging
+import time
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from common import canonical
+from common.ids import uuid7
+from mcp import arguments, calling, listing
+from mcp.calling import Answered
+from mcp.clerk import words
+from mcp.clerk.desk import desk
+from mcp.clerk.words import Circumstances as CallContext
+from mcp.clerk.words import Refusal, Ticket, Unchecked, Wish
+from mcp.targets import kept
+from mcp.threads import in_thread
+from mcp.upstream import OnProgress
+from nhi import oauth, tokens
+from nhi.choices import CallStatus
+
+__all__ = ["Ask", "CallContext", "Outcome", "call_tool", "list_tools"]
+
+log = logging.getLogger("mcp.calls")
+list_tools = listing.of_bearer
+
+#: What seed 004's tool call context calls an outcome.
+SEED_STATUS = {"success": "success", "timeout": "timeout"}
+LONGEST_SHOWN = 2000
+STRANGER = "This token is not one that may call tools."
+
+
+@dataclass(frozen=True)
+class Ask:
+    """A call as a door has read it."""
+
+    bearer: str = field(repr=False)
+    #: The server's name; empty when the tool's name says it as `<server>__<tool>`.
+    server: str
+    tool: str
+    arguments: dict[str, Any] = field(repr=False)
+    request_id: UUID
+    source: str
+    door: str = "rest"
+    context: CallContext = field(default_factory=CallContext)
+    on_progress: OnProgress | None = field(default=None, repr=False)
+    protocol_version: str = ""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a door answers."""
+
+    call_id: UUID | None
+    status: str
+    reason: str = ""
+    message: str = ""
+    error_code: str = ""
+    #: False: this caller never held it, and is told what a stranger to the tool is told.
+    held: bool = True
+    result: dict[str, Any] | None = None
+    retry_after: int | None = None
+    latency_ms: float = 0.0
+    expires_at: datetime | None = None
+    remaining: int | None = None
+    reset: int | None = None
+    fields: tuple[tuple[str, str], ...] = ()
+
+
+async def call_tool(ask: Ask) -> Outcome:
+    began = time.monotonic()
+    shown = tokens.parse(ask.bearer)
+    if shown is None or (isinstance(shown, tokens.ParsedCredential) and shown.prefix == "usr"):
+        return Outcome(None, "unauthenticated", "malformed", STRANGER)
+    wish = _wish(ask, shown)
+    answer = await _decided(wish)
+    if isinstance(answer, Refusal):
+        outcome = _refused(answer, began)
+        if not answer.unknown_bearer:
+            _tell(wish, outcome, began)
+        return outcome
+    return await _made(ask, wish, answer, began)
+
+
+async def _decided(wish: Wish) -> Ticket | Refusal:
+    """What the desk says; arguments that it finds unchecked are checked here, and brought again."""
+    caller = _caller(wish)
+    checked = arguments.check_before(caller, wish.server, wish.tool, wish.arguments)
+    for _ in range(words.MOST_QUESTIONS):
+        answer = await asyncio.wrap_future(desk.decide(replace(wish, checked=checked)))
+        if not isinstance(answer, Unchecked):
+            return answer
+        checked = {**checked, **arguments.check(caller, wish.server, wish.tool, wish.arguments, answer)}
+    raise words.Overloaded("Access changes too fast to decide.", retry_after=1)
+
+
+async def _made(ask: Ask, wish: Wish, ticket: Ticket, began: float) -> Outcome:
+    """From the lease on, whatever happens becomes a row."""
+    stopped: list[str] = []
+    task = asyncio.current_task()
+    assert task is not None  # every loop runs its coroutines in one
+    desk.flights.on_stop(ticket.call_id, partial(_stop, asyncio.get_running_loop(), task, stopped))
+    sent = time.monotonic()
+    try:
+        answered = await _call(ask, ticket)
+    except asyncio.CancelledError:
+        if not stopped:
+            await _record(wish, ticket, _given_up("cancelled", "The caller went away."), began, sent)
+            raise
+        task.uncancel()
+        answered = _given_up(stopped[0], "The caller's access ended while the call was under way.")
+    except Exception:
+        # A fault of ours, and a row all the same.
+        said = "Something went wrong here. Name the request id when you report it."
+        await _record(wish, ticket, Answered(CallStatus.ERROR, None, "unexpected", "InternalError", said, service=""),
+                      began, sent)  # fmt: skip
+        raise
+    return await _record(wish, ticket, answered, began, sent)
+
+
+async def _call(ask: Ask, ticket: Ticket) -> Answered:
+    reach = kept.find(ticket.server_id, ticket.revision, ticket.era)
+    if reach is None:
+        reach = await in_thread(partial(kept.load, ticket.server_id))
+    if reach.target.revision != ticket.revision:
+        # What was decided upon is not what would be called now.
+        said = "The server was changed while the call was decided. Nothing was sent; send it again."
+        return Answered(CallStatus.ERROR, None, "upstream", "ExecutionFailed", said, service="")
+    return await calling.call(
+        ticket,
+        reach,
+        ask.arguments,
+        meta={"gatehouse/request_id": str(ask.request_id), "gatehouse/call_id": str(ticket.call_id)},
+        on_progress=ask.on_progress,
+        input_schema=arguments.schema(ticket.definition_id),
+    )
+
+
+async def _record(wish: Wish, ticket: Ticket, answered: Answered, began: float, sent: float) -> Outcome:
+    """The row first, then the answer. Shielded: who went away leaves a row behind, too."""
+    now = time.monotonic()
+    outcome = words.Outcome(
+        ticket=ticket,
+        status=answered.status,
+        duration=(now - began) * 1000,
+        reason=answered.reason,
+        error_code=answered.error_code,
+        error_message=answered.message,
+        redaction_applied=answered.redacted,
+        service=answered.service,
+        details={"decide_ms": round((sent - began) * 1000, 3), "upstream_ms": round((now - sent) * 1000, 3)},
+    )
+    written = await asyncio.shield(asyncio.wrap_future(desk.record(outcome)))
+    if not written:
+        answered = Answered(CallStatus.ERROR, None, "lost", "Timeout", "This call had been given up as lost.")
+    left = ticket.left
+    told = Outcome(
+        call_id=ticket.call_id,
+        status=answered.status,
+        reason=answered.reason,
+        message=answered.message,
+        error_code=answered.error_code,
+        result=answered.result,
+        latency_ms=round((time.monotonic() - began) * 1000, 3),
+        remaining=left.remaining if left else None,
+        reset=left.reset if left else None,
+    )
+    _tell(wish, told, began, redacted=answered.redacted)
+    return told
+
+
+def _refused(refusal: Refusal, began: float) -> Outcome:
+    status = refusal.status
+    if refusal.unknown_bearer:
+        status = "unauthenticated"
+    elif refusal.reason == "approval_required":
+        status = "pending_approval"
+    return Outcome(
+        call_id=refusal.call_id,
+        status=status,
+        reason=refusal.reason,
+        message=refusal.message,
+        held=refusal.held,
+        retry_after=refusal.retry_after,
+        latency_ms=round((time.monotonic() - began) * 1000, 3),
+        expires_at=refusal.expires_at,
+        remaining=refusal.left.remaining if refusal.left else None,
+        reset=refusal.left.reset if refusal.left else None,
+        fields=refusal.fields,
+    )
+
+
+def _wish(ask: Ask, shown: tokens.Parsed) -> Wish:
+    server, tool = (ask.server, ask.tool) if ask.server else split(ask.tool)
+    return Wish(
+        call_id=uuid7(),
+        shown=shown,
+        audience=oauth.rest_resource() if ask.door == "rest" else oauth.mcp_resource(),
+        server=server,
+        tool=tool,
+        arguments=ask.arguments,
+        args_hash=hashlib.sha256(canonical.encode(ask.arguments)).hexdigest(),
+        request_id=ask.request_id,
+        source=ask.source,
+        circumstances=ask.context,
+        door=ask.door,
+    )
+
+
+def split(name: str) -> tuple[str, str]:
+    """A qualified name at its first `__`; one without it names no server."""
+    server, _, tool = name.partition("__")
+    return server, tool
+
+
+def _caller(wish: Wish) -> str:
+    shown = wish.shown
+    return shown.public_id if isinstance(shown, tokens.ParsedCredential) else str(shown.credential_id)
+
+
+def _stop(loop: asyncio.AbstractEventLoop, task: "asyncio.Task[Any]", stopped: list[str], reason: str) -> None:
+    stopped.append(reason)
+    loop.call_soon_threadsafe(task.cancel)
+
+
+def _given_up(reason: str, message: str) -> Answered:
+    return Answered(CallStatus.ERROR, None, reason, "ExecutionFailed", message, service="")
+
+
+def _tell(wish: Wish, outcome: Outcome, began: float, *, redacted: bool = False) -> None:
+    """Seed 004's tool call context, as one line of the structured log."""
+    if not log.isEnabledFor(logging.INFO):
+        return
+    log.info(
+        "tool call",
+        extra={
+            "call_id": str(outcome.call_id),
+            "request_id": str(wish.request_id),
+            "thread_id": wish.circumstances.thread_id,
+            "tool_name": wish.name,
+            "args_hash": wish.args_hash,
+            "execution_duration": round(time.monotonic() - began, 6),
+            "status": SEED_STATUS.get(outcome.reason or outcome.status, "failure"),
+            "reason": outcome.reason,
+            "error": outcome.message,
+            "redaction_applied": redacted,
+        },
+    )

@@ -1,0 +1,61 @@
+"""The tools that a caller may call now, as MCP and REST list them."""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from common.context import Context, bound
+from common.ids import uuid7
+from mcp.choices import DefinitionState
+from mcp.models import Tool
+from mcp.threads import in_thread
+from nhi import authentication, effective, oauth
+from nhi.authentication import Unauthenticated
+from nhi.models import Identity
+
+#: What a listed tool has of its definition.
+SHOWN = ("title", "description", "inputSchema", "outputSchema", "annotations", "icons")
+
+
+@dataclass(frozen=True)
+class Listing:
+    identity_id: UUID
+    tools: list[dict[str, Any]]
+
+
+async def of_bearer(bearer: str, *, server: str = "", source: str = "") -> Listing | Unauthenticated:
+    return await in_thread(partial(_of_bearer, bearer, server, source))
+
+
+def _of_bearer(bearer: str, server: str, source: str) -> Listing | Unauthenticated:
+    with bound(Context(uuid7(), source)):
+        try:
+            found = authentication.authenticate(bearer, audience=oauth.mcp_resource())
+        except Unauthenticated as refused:
+            return refused
+    identity = found.loaded.identity
+    if identity is None:
+        return Unauthenticated("identities_only", "Only an identity calls tools; people use the console.")
+    scope = tuple(found.loaded.token.scope.split()) if found.loaded.token else ()
+    return Listing(identity.pk, [as_listed(tool, server) for tool in callable_by(identity, server, scope)])
+
+
+def callable_by(identity: Identity, server: str = "", scope: tuple[str, ...] = ()) -> list[Tool]:
+    """Granted, approved, and on a server that is enabled; in the order of their names."""
+    reached = [reach.id for reach in effective.of(identity).tools if _in_scope(scope, reach.capability)]
+    rows = Tool.objects.filter(pk__in=reached, state=DefinitionState.APPROVED, server__enabled=True)
+    if server:
+        rows = rows.filter(server__name=server)
+    return list(rows.select_related("server", "approved", "identity").order_by("server__name", "name"))
+
+
+def as_listed(tool: Tool, server: str = "") -> dict[str, Any]:
+    assert tool.approved is not None  # a constraint
+    body = tool.approved.body
+    shown = {name: body[name] for name in SHOWN if body.get(name) is not None}
+    return {"name": tool.name if server else str(tool), **shown}
+
+
+def _in_scope(scope: tuple[str, ...], capability: str | None) -> bool:
+    return not scope or any(effective.covers(pattern, capability) for pattern in scope)

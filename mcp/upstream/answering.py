@@ -25,13 +25,15 @@ class Errands:
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def run(self, errand: Coroutine[Any, Any, None]) -> None:
+    def run(self, errand: Coroutine[Any, Any, None]) -> bool:
+        """Begin it, unless too many are under way: then nothing is done."""
         if len(self._tasks) >= MOST_ERRANDS:
             errand.close()
-            return
+            return False
         task = asyncio.create_task(self._quietly(errand))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return True
 
     async def close(self, *, seconds: float = 2) -> None:
         if self._tasks:
@@ -67,36 +69,44 @@ def hearing(on_progress: OnProgress | None, token: jsonrpc.RequestId) -> Hear:
 
 
 async def answer(
-    response: aiohttp.ClientResponse, request_id: jsonrpc.RequestId, *, sent: Sent, hear: Hear, errands: Errands
+    response: aiohttp.ClientResponse,
+    request_id: jsonrpc.RequestId,
+    *,
+    sent: Sent,
+    hear: Hear,
+    errands: Errands,
+    parser: sse.Parser | None = None,
 ) -> jsonrpc.Message:
-    """The result of the request. Whatever ends the wait for it closes the response: that tells the server."""
+    """The result of the request. Whatever ends the wait for it closes the response: that tells the server.
+
+    A `parser` of the caller's knows afterwards how far a stream came that ended too soon."""
     whole = False
     try:
         kind = kind_of(response)
         if kind == "application/json":
             message = await _from_body(response, request_id, sent, hear)
         elif kind == "text/event-stream":
-            message = await from_stream(response, request_id, sse.Parser(RESULT_LIMIT), sent=sent, hear=hear)
+            message = await _from_stream(response, request_id, parser or sse.Parser(RESULT_LIMIT), sent, hear)
         else:
             raise _no_answer(response, kind)
         whole = True
     finally:
         if not whole:
             response.close()
-    let_go(response, errands)
+    _let_go(response, errands)
     return jsonrpc.outcome(message, status=response.status)
 
 
-def let_go(response: aiohttp.ClientResponse, errands: Errands) -> None:
+def _let_go(response: aiohttp.ClientResponse, errands: Errands) -> None:
     """The answer is there; what follows it is read in passing, so that the connection can serve again."""
     if response.content.at_eof():
         response.release()
-    else:
-        errands.run(drain(response))
+    elif not errands.run(drain(response)):
+        response.close()
 
 
-async def from_stream(
-    response: aiohttp.ClientResponse, request_id: jsonrpc.RequestId, parser: sse.Parser, *, sent: Sent, hear: Hear
+async def _from_stream(
+    response: aiohttp.ClientResponse, request_id: jsonrpc.RequestId, parser: sse.Parser, sent: Sent, hear: Hear
 ) -> jsonrpc.Message:
     size = 0
     async for chunk in chunks(response, sent):

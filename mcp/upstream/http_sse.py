@@ -19,6 +19,8 @@ from mcp.upstream.target import Era, OnProgress
 from mcp.wire import jsonrpc, legacy, sse
 from mcp.wire.jsonrpc import Message
 
+#: Seconds without a request after which a stream is ended; the next request opens another.
+IDLE = 600.0
 ENDED = UpstreamFault("closed", "The server ended its event stream.", sent=True)
 
 
@@ -32,6 +34,7 @@ class Stream:
         self._waiting: dict[int, tuple[asyncio.Future[Message], Hear]] = {}
         self._endpoint: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._owner = asyncio.create_task(self._own())
+        self._rest: asyncio.TimerHandle | None = None
         self.welcome: legacy.Welcome | None = None
 
     @property
@@ -62,9 +65,11 @@ class Stream:
             raise UpstreamFault("closed", ENDED.detail, sent=False)
         answered: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
         self._waiting[request_id] = (answered, hear or hearing(on_progress, request_id))
+        self._keep_awake()
         try:
             response = await self._sender.post(jsonrpc.request(request_id, method, params), {}, sent, url=url)
-            self._errands.run(drain(response))
+            if not self._errands.run(drain(response)):
+                response.close()
             return jsonrpc.outcome(await self._answer(answered))
         except asyncio.CancelledError:
             if sent.yes and cancellable:
@@ -72,6 +77,18 @@ class Stream:
             raise
         finally:
             del self._waiting[request_id]
+            self._rest_when_idle()
+
+    def _keep_awake(self) -> None:
+        if self._rest is not None:
+            self._rest.cancel()
+            self._rest = None
+
+    def _rest_when_idle(self) -> None:
+        """A stream that nobody asks anything is a connection held for nothing, on both sides."""
+        self._keep_awake()
+        if not self._waiting and self.is_open:
+            self._rest = asyncio.get_running_loop().call_later(IDLE, self._owner.cancel)
 
     @staticmethod
     async def _answer(answered: asyncio.Future[Message]) -> Message:
@@ -82,6 +99,7 @@ class Stream:
             raise UpstreamFault(end.code, end.detail, sent=True) from None
 
     async def close(self) -> None:
+        self._keep_awake()
         self._owner.cancel()
         await asyncio.wait([self._owner])
 

@@ -9,6 +9,7 @@ from typing import Any
 from mcp.faults import UpstreamError, UpstreamFault, UpstreamTrouble
 from mcp.upstream.answering import Errands, Hear, answer, hearing, ignore
 from mcp.upstream.connection import again_if_closed, every_page
+from mcp.upstream.resuming import Resumable
 from mcp.upstream.sending import Sender, Sent, within
 from mcp.upstream.target import Era, OnProgress
 from mcp.wire import jsonrpc, legacy, modern
@@ -106,8 +107,9 @@ class Legacy:
         message = jsonrpc.request(request_id, method, {**params, "_meta": said} if said else params)
         try:
             response = await self._sender.post(message, session.headers, sent)
+            stream = Resumable(self._sender, session.headers, self._errands)
             hear = self._hear(session, hearing(on_progress, request_id))
-            return await answer(response, request_id, sent=sent, hear=hear, errands=self._errands)
+            return await stream.answer(response, request_id, sent=sent, hear=hear)
         except asyncio.CancelledError:
             # A connection that closes means nothing in these revisions.
             if sent.yes:

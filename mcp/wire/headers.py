@@ -77,7 +77,7 @@ def _invalid(found: list[tuple[Path | None, Mapping[str, Any]]]) -> str:
             return f"{ANNOTATION} stands where no argument can be reached by names alone"
         if not isinstance(name, str) or not TOKEN.fullmatch(name):
             return f"{ANNOTATION} of {'.'.join(path)} is no header name"
-        if node.get("type") not in MIRRORED_TYPES:
+        if str(node.get("type")) not in MIRRORED_TYPES:
             return f"{ANNOTATION} of {'.'.join(path)} stands on neither a string, an integer nor a boolean"
         if name.lower() in seen:
             return f"{ANNOTATION} {name} is there twice"

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from mcp_types.jsonrpc import METHOD_NOT_FOUND
+from mcp_types.jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_HANDSHAKE_VERSION
 
 from mcp.faults import UpstreamError, UpstreamFault
@@ -58,10 +58,13 @@ def cancelled(request_id: RequestId, reason: str) -> Message:
 def session_is_gone(status: int, answer: UpstreamError | None) -> bool:
     """Whether a refused request means that the server has forgotten the session.
 
-    404 says so. Many servers, those of the TypeScript examples among them, answer 400 and name the session."""
-    if status == 404:
-        return True
-    return status == 400 and answer is not None and "session" in answer.message.lower()
+    404 says so. Many servers, those of the TypeScript examples among them, answer 400 and name the session. An error
+    that blames the method or its parameters is an answer: it must not lead to a second call."""
+    if answer is None:
+        return status == 404
+    if answer.code in {METHOD_NOT_FOUND, INVALID_PARAMS}:
+        return False
+    return status == 404 or (status == 400 and "session" in answer.message.lower())
 
 
 def _object(value: Any) -> Message:

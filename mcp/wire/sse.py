@@ -25,10 +25,18 @@ class Parser:
         self._first = True
         self._name = ""
         self._data: list[bytes] = []
+        self._id = ""
         #: The last id seen, to take the stream up again from there.
         self.last_id = ""
         #: How long to wait before that, in seconds; None where the server did not say.
         self.retry: float | None = None
+
+    def next(self) -> "Parser":
+        """For the stream that goes on where this one ended."""
+        found = Parser(self._limit)
+        found.last_id = found._id = self.last_id
+        found.retry = self.retry
+        return found
 
     def feed(self, chunk: bytes) -> Iterator[Event]:
         if self._after_cr and chunk.startswith(b"\n"):
@@ -64,7 +72,7 @@ class Parser:
         elif field == b"event":
             self._name = value.decode("utf-8", "replace")
         elif field == b"id" and b"\0" not in value:
-            self.last_id = value.decode("utf-8", "replace")
+            self._id = value.decode("utf-8", "replace")
         elif field == b"retry" and value.isdigit():
             self.retry = int(value[:9]) / 1000
         return None
@@ -72,6 +80,8 @@ class Parser:
     def _dispatch(self) -> Event | None:
         data, name = self._data, self._name
         self._data, self._name, self._size = [], "", 0
-        if not data:
+        # Only now: an event that is cut off is to be sent again.
+        self.last_id = self._id
+        if not any(data):
             return None
         return Event(b"\n".join(data), name or "message", self.last_id)

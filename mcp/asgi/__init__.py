@@ -3,7 +3,6 @@
 `/mcp` names every tool `<server>__<tool>`; `/mcp/<server>` has the tools of one server under their own names.
 """
 
-import re
 from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
@@ -14,26 +13,16 @@ from django.http.request import split_domain_port, validate_host
 from common.asgi import Application, Receive
 from mcp.asgi.exchanges import Door, Exchange
 from mcp.front.admission import House
+from mcp.front.endpoints import server_of
 from nhi import oauth
-
-#: Paths of the REST API below /mcp. No server has one of these names.
-RESERVED = frozenset({"tools", "servers", "calls"})
-PATH = re.compile(r"/mcp(?:/([^/]*))?")
-
-
-def endpoint(path: str) -> str | None:
-    """The server that `path` names, "" for all of them, None for a path that is Django's."""
-    match = PATH.fullmatch(path)
-    server = (match[1] or "") if match else None
-    return None if server in RESERVED else server
 
 
 def make_application(gateway: Any) -> Application:
-    """The application over a gateway; it takes only scopes whose path is an `endpoint`."""
+    """The application over a gateway; it takes only scopes whose path is one of its endpoints."""
     door = Door(gateway, house(), {"name": "gatehouse", "title": "Gatehouse", "version": settings.VERSION}, headers())
 
     async def application(scope: dict[str, Any], receive: Receive, send: Any) -> None:
-        await Exchange(door, endpoint(scope["path"]) or "", scope, receive, send).run()
+        await Exchange(door, server_of(scope["path"]) or "", scope, receive, send).run()
 
     return application
 

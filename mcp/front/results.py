@@ -34,11 +34,14 @@ def discovered(info: Json) -> Json:
 
 
 def tools_page(tools: Sequence[Json], cursors: Cursors, *, after: str, now: float, info: Json) -> Json:
-    """A page of tools that are sorted by name, beginning behind `after`, which need not be there any more."""
-    begin = bisect_right(tools, after, key=lambda tool: str(tool["name"])) if after else 0
-    page = tools[begin : begin + PAGE]
+    """A page of tools by name, beginning behind `after`, which need not be there any more."""
+    # Here and by code points: databases order names by rules of their own, in which a page would not end where the
+    # next begins.
+    ordered = sorted(tools, key=_name)
+    begin = bisect_right(ordered, after, key=_name) if after else 0
+    page = ordered[begin : begin + PAGE]
     listed: Json = {"tools": [_unmirrored(tool) for tool in page], **NOT_KEPT}
-    if begin + PAGE < len(tools):
+    if begin + PAGE < len(ordered):
         listed["nextCursor"] = cursors.after(page[-1]["name"], now=now)
     return _complete(listed, info)
 
@@ -74,6 +77,10 @@ def encode(message: Json) -> bytes:
 def event(message: bytes) -> bytes:
     """As a server-sent event. JSON of ours has no line breaks."""
     return b"event: message\ndata: " + message + b"\n\n"
+
+
+def _name(tool: Json) -> str:
+    return str(tool["name"])
 
 
 def _complete(result: Json, info: Json) -> Json:

@@ -11,6 +11,7 @@ from mcp_types import methods
 
 from common.errors import Conflict, Limited, RecordUnavailable
 from mcp import asgi
+from mcp.front import endpoints
 from mcp.front.modern import LARGEST
 from nhi.authentication import Unauthenticated
 from tests.front.asking import META, VERSION, body, headers, message
@@ -278,7 +279,7 @@ ENDPOINTS = {
 
 @pytest.mark.parametrize(("path", "server"), ENDPOINTS.items())
 def test_paths_of_the_rest_api_stay_its_own(path: str, server: str | None) -> None:
-    assert asgi.endpoint(path) == server
+    assert endpoints.server_of(path) == server
 
 
 def test_a_body_in_many_parts_is_one_body() -> None:

@@ -57,6 +57,14 @@ def test_pages_hold_every_tool_once_in_order(count: int) -> None:
     assert seen == [tool["name"] for tool in listed]
 
 
+def test_pages_follow_each_other_in_whatever_order_the_tools_come() -> None:
+    names = [f"{server}__{tool}" for server in ("a", "a-b", "a1") for tool in ("Z", "_", "b", *map(str, range(60)))]
+    listed = [{"name": name, "inputSchema": {"type": "object"}} for name in names]
+    first = page(listed)
+    second = page(listed[::-1], MINE.read(first["nextCursor"], now=NOW) or "?")
+    assert [tool["name"] for tool in first["tools"] + second["tools"]] == sorted(names)
+
+
 def test_a_page_begins_behind_a_tool_that_is_gone() -> None:
     listed = [tool for tool in tools(200) if tool["name"] != "t0099"]
     assert page(listed, "t0099")["tools"][0]["name"] == "t0100"

@@ -101,5 +101,6 @@ def test_nothing_of_it_needs_django_or_a_socket() -> None:
 
 
 PURE = {
-    "base64", "binascii", "bisect", "collections.abc", "dataclasses", "functools", "hmac", "json", "math", "typing",
+    "base64", "binascii", "bisect", "collections.abc", "dataclasses", "functools", "hmac", "json", "math", "re",
+    "typing",
 }  # fmt: skip

@@ -9,8 +9,10 @@ from typing import Any, TypeVar
 from uuid import UUID
 from weakref import WeakKeyDictionary
 
+from mcp_types.jsonrpc import UNSUPPORTED_PROTOCOL_VERSION
+
 from common import egress
-from mcp.faults import UpstreamError, UpstreamFault, UpstreamTrouble
+from mcp.faults import UpstreamError, UpstreamTrouble
 from mcp.upstream.answering import Errands
 from mcp.upstream.connection import Connection
 from mcp.upstream.http_sse import EventStream
@@ -202,8 +204,9 @@ class HttpTransport:
 
 def _may_be_another_era(era: Era, refused: UpstreamTrouble) -> bool:
     """Whether a server of another era would refuse so. A refusal in this sense has had no effect."""
-    if isinstance(refused, UpstreamError):
-        if era == "modern":
-            return refused.status in REFUSED and refused.code not in modern.OWN_CODES
-        return refused.status in REFUSED or refused.code in modern.OWN_CODES
-    return isinstance(refused, UpstreamFault) and refused.status in REFUSED
+    if not isinstance(refused, UpstreamError):
+        return refused.status in REFUSED
+    if era == "modern" and refused.code in modern.OWN_CODES:
+        # Of these, only one may come of a server that has gone back to the handshake.
+        return refused.code == UNSUPPORTED_PROTOCOL_VERSION
+    return refused.status in REFUSED or refused.code in modern.OWN_CODES

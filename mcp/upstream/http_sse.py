@@ -34,12 +34,13 @@ class Stream:
         self._waiting: dict[int, tuple[asyncio.Future[Message], Hear]] = {}
         self._endpoint: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._owner = asyncio.create_task(self._own())
+        self._over = False
         self._rest: asyncio.TimerHandle | None = None
         self.welcome: legacy.Welcome | None = None
 
     @property
     def is_open(self) -> bool:
-        return not self._owner.done()
+        return not self._over and not self._owner.done()
 
     async def initialize(self) -> legacy.Welcome:
         answer = await self.ask("initialize", legacy.INITIALIZE, sent=Sent(), hear=ignore, cancellable=False)
@@ -88,7 +89,12 @@ class Stream:
         """A stream that nobody asks anything is a connection held for nothing, on both sides."""
         self._keep_awake()
         if not self._waiting and self.is_open:
-            self._rest = asyncio.get_running_loop().call_later(IDLE, self._owner.cancel)
+            self._rest = asyncio.get_running_loop().call_later(IDLE, self._end)
+
+    def _end(self) -> None:
+        # Nobody may begin to wait between here and the owner's next turn.
+        self._over = True
+        self._owner.cancel()
 
     @staticmethod
     async def _answer(answered: asyncio.Future[Message]) -> Message:
@@ -100,7 +106,7 @@ class Stream:
 
     async def close(self) -> None:
         self._keep_awake()
-        self._owner.cancel()
+        self._end()
         await asyncio.wait([self._owner])
 
     async def _address(self) -> str:

@@ -8,6 +8,7 @@ import aiohttp
 from aiohttp.abc import AbstractStreamWriter
 from aiohttp.payload import Payload
 from multidict import CIMultiDict
+from yarl import URL
 
 from common import egress
 from common.errors import TooLarge
@@ -196,7 +197,8 @@ async def _refusal(response: aiohttp.ClientResponse) -> UpstreamTrouble:
     if status in {401, 403}:
         return UpstreamFault("auth", f"The server refused our credentials ({status}).", sent=False, status=status)
     if 300 <= status < 400:
-        detail = f"The server answered with a redirect ({status}), and redirects are not followed."
+        where = _redirected_to(response)
+        detail = f"The server answered with a redirect ({status}){where}, and redirects are not followed."
         return UpstreamFault("http_status", detail, sent=False, status=status)
     said = await _said(response)
     if said is not None:
@@ -204,6 +206,15 @@ async def _refusal(response: aiohttp.ClientResponse) -> UpstreamTrouble:
     # Below 500 the request was refused; from there on it may have been half done.
     detail = f"The server answered with status {status} and no error that the protocol knows."
     return UpstreamFault("http_status", detail, sent=status >= 500, status=status)
+
+
+def _redirected_to(response: aiohttp.ClientResponse) -> str:
+    """Often only a slash is missing at the end of the address that was set. A query may hold secrets."""
+    try:
+        url = response.url.join(URL(response.headers["Location"]))
+    except (KeyError, ValueError):
+        return ""
+    return f" to {str(url.with_query(None).with_fragment(None).with_user(None))[:200]}"
 
 
 async def _said(response: aiohttp.ClientResponse) -> UpstreamTrouble | None:

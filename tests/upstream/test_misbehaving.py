@@ -102,8 +102,8 @@ CASES = {
         says(http("200 OK", "application/json", result({"resultType": "task"}))), "protocol", says="'task'"
     ),
     "redirects": Case(
-        says(http("302 Found", "text/plain", b"", "Location: http://127.0.0.1:1/")), "http_status", sent=False,
-        says="redirect (302)",
+        says(http("302 Found", "text/plain", b"", "Location: http://a:b@127.0.0.1:1/?key=s3cret")), "http_status",
+        sent=False, says="redirect (302) to http://127.0.0.1:1/,",
     ),
     "does not know us": Case(
         says(http("401 Unauthorized", "application/json", error(-32001))), "auth", sent=False,

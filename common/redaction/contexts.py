@@ -11,6 +11,7 @@ from common.redaction.masks import MASK, Find, find
 from common.redaction.names import is_secret
 from common.redaction.tokens import glued
 
+SCHEMES = ("bearer", "basic")
 CREDENTIALS = re.compile(r"\s{1,32}+([A-Za-z0-9._~+/=-]{8,}+)")
 #: Something that no word of a sentence has: "basic housekeeping" stays.
 NO_WORD = re.compile(r"[0-9+=_]|[a-z][A-Z]")
@@ -20,35 +21,39 @@ WORDS = (
     "passw", "passphrase", "secret", "token", "apikey", "api_key", "api-key", "authorization", "cookie", "sessionid",
     "privatekey", "private_key", "private-key", "pepper", "otp", "recovery", "sharedaccesskey", "accountkey",
 )  # fmt: skip
+#: What stands between a name and its value; `=` beside it. Times, URLs and paths do not have it.
+SIGN = re.compile(r":[ \t]|[\"'][ \t]{0,8}:")
 NAME_BEFORE = re.compile(r"[\w.-]{0,64}+")
 NAME_AFTER = re.compile(r"[\w.-]{0,64}+")
 #: `"name": "`, also inside a string of JSON, where each quote has backslashes before it.
 QUOTED = re.compile(r"(?P<slashes>\\{0,15}+)(?P<quote>[\"'])[ \t]{0,8}+:[ \t]{0,8}+")
-QUOTE = re.compile(r"(\\*+)([\"'])")
+QUOTE = re.compile(r"(\\*+)([\"'])|\n")
 NUMBER = re.compile(r"-?[0-9][0-9.eE+-]{0,40}+")
-ASSIGNED = re.compile(r"(?P<sign>=|:[ \t]{1,8}+)[\"']?(?P<value>[^\s&;,\"'<>()\[\]{}|\\]{4,}+)")
+ASSIGNED = re.compile(r"(?P<sign>=|[ \t]{1,8}+=[ \t]{1,8}+|:[ \t]{1,8}+)[\"']?(?P<value>[^\s&;,\"'<>()\[\]{}|\\]{4,}+)")
+#: Behind a space may stand the next word of a sentence.
+SHORTEST_SPACED = 6
 #: Names of keys in connection strings of the clouds, which `names` does not know.
 KEYS = re.compile(r"(?i)(?:sharedaccess|account)key\Z")
 RANDOM = re.compile(r"[0-9!@#$^*+=~?]")
 #: `host=db password=correcthorse`: a connection string, in which a password may be a plain word.
-CONNECTION = re.compile(r"(?i)(?:host|server|data source|dbname|database|user|uid|user id|endpoint)=")
+CONNECTION = ("host=", "server=", "data source=", "dbname=", "database=", "user=", "uid=", "user id=", "endpoint=")
 #: In running text a digest is a name of something public, unlike in the structures we write ourselves.
 PUBLIC = re.compile(r"(?i)digest")
 
 
-def finds(text: str) -> Iterator[Find]:
-    lower = _lower(text)
-    for word in ("bearer", "basic"):
+def finds(text: str) -> list[Find]:
+    lower, found = _lower(text), list[Find]()
+    for word in SCHEMES:
         if word in lower:
-            yield from _credentials(text, lower, word)
+            found += _credentials(text, lower, word)
     if "://" in text:
-        yield from _passwords(text)
-    if "=" in text or ":" in text:
-        connection = None
-        for word in WORDS:
-            if word in lower:
-                connection = bool(CONNECTION.search(text)) if connection is None else connection
-                yield from _named(text, lower, word, connection)
+        found += _passwords(text)
+    if "=" in text or (":" in text and SIGN.search(text)):
+        words = [word for word in WORDS if word in lower]
+        connection = bool(words) and any(word in lower for word in CONNECTION)
+        for word in words:
+            found += _named(text, lower, word, connection)
+    return found
 
 
 def _lower(text: str) -> str:
@@ -87,46 +92,57 @@ def _passwords(text: str) -> Iterator[Find]:
 
 
 def _named(text: str, lower: str, word: str, connection: bool) -> Iterator[Find]:
-    for at in _places(lower, word):
+    at = lower.find(word)
+    while at >= 0:
         before = NAME_BEFORE.match(text[max(0, at - 64) : at][::-1])
         after = NAME_AFTER.match(text, at + len(word))
         assert before is not None  # both match an empty text
         assert after is not None
-        first, name_end = at - before.end(), after.end()
-        name = text[first:name_end]
-        if PUBLIC.search(name):
-            continue
-        if quoted := QUOTED.match(text, name_end):
-            yield from _quoted(text, name, first, quoted)
-        elif assigned := ASSIGNED.match(text, name_end):
-            yield from _assigned(name, first, assigned, connection)
+        first, behind = at - before.end(), after.end()
+        name = text[first:behind]
+        if (is_secret(name, "") or KEYS.search(name)) and not PUBLIC.search(name):
+            if quoted := QUOTED.match(text, behind):
+                found = _quoted(text, name, first, quoted)
+            else:
+                found = _assigned(text, name, first, behind, connection)
+            if found:
+                yield found
+                behind = found.end
+        at = lower.find(word, behind)
 
 
-def _quoted(text: str, name: str, first: int, opened: re.Match[str]) -> Iterator[Find]:
-    slashes, quote, at = opened["slashes"], opened["quote"], opened.end()
-    opening = slashes + quote
-    if text.startswith(opening, at) or (not slashes and text[at : at + 1] in ('"', "'")):
-        quote = text[at + len(slashes) : at + len(slashes) + 1]
+def _quoted(text: str, name: str, first: int, opened: re.Match[str]) -> Find | None:
+    slashes, at = opened["slashes"], opened.end()
+    quote = text[at + len(slashes) : at + len(slashes) + 1]
+    if quote in ('"', "'") and text.startswith(slashes, at):
         start = at + len(slashes) + 1
         end = _closing(text, start, len(slashes), quote)
-        if end > start and is_secret(name, ""):
-            yield find(start, end, first=first, last=end + len(slashes) + 1)
-    elif (number := NUMBER.match(text, at)) and is_secret(name, 0):
-        yield find(*number.span(), first=first, mask=f"{opening}{MASK}{opening}")
+        return find(start, end, first=first, last=end + len(slashes) + 1) if end > start else None
+    if (number := NUMBER.match(text, at)) and is_secret(name, 0):
+        opening = slashes + opened["quote"]
+        return find(*number.span(), first=first, mask=f"{opening}{MASK}{opening}")
+    return None
 
 
 def _closing(text: str, at: int, slashes: int, quote: str) -> int:
     """Where the string ends: at its quote, which has as many backslashes as the opening one beside escaped ones."""
-    line = text.find("\n", at)
-    line = len(text) if line < 0 else line
-    for match in QUOTE.finditer(text, at, line):
+    for match in QUOTE.finditer(text, at):
+        if match[2] is None:
+            return match.start()
         if match[2] == quote and len(match[1]) % (2 * (slashes + 1)) == slashes:
             return match.end() - 1 - slashes
-    return line
+    return len(text)
 
 
-def _assigned(name: str, first: int, match: re.Match[str], connection: bool) -> Iterator[Find]:
-    value = match["value"]
-    telling = RANDOM.search(value) or (connection and match["sign"] == "=")
-    if telling and (is_secret(name, "") or KEYS.search(name)) and (match["sign"] == "=" or len(value) >= 6):
-        yield find(*match.span("value"), first=first)
+def _assigned(text: str, name: str, first: int, at: int, connection: bool) -> Find | None:
+    match = ASSIGNED.match(text, at)
+    if match is None:
+        return None
+    value, tight = match["value"], match["sign"] == "="
+    if NUMBER.fullmatch(value):
+        told = is_secret(name, 0)
+    elif RANDOM.search(value):
+        told = tight or len(value) >= SHORTEST_SPACED
+    else:
+        told = tight and connection
+    return find(*match.span("value"), first=first) if told else None

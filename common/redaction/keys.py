@@ -13,6 +13,8 @@ BODY = re.compile(
     r"(?:[ \t\r\n]|\\+[nr]|[A-Za-z0-9+/]{16,}+={0,2}|(?:Proc-Type|DEK-Info|Version|Comment):[^\n\\\"']*+"
     r"|[A-Za-z0-9+/]{1,15}+={0,2}(?=\\|\s*\n|\s*-----END|[\"']|\Z))*+"
 )
+#: The text ends inside of the end line.
+CUT_END = re.compile(r"-{1,5}+[A-Z0-9 ]{0,60}+-{0,4}\Z")
 #: A key of 16384 bits has 12.5 kB.
 LONGEST = 16 * 1024
 
@@ -33,9 +35,11 @@ def finds(text: str) -> Iterator[Find]:
 
 
 def body_end(text: str, at: int) -> int:
+    """Where a key ends whose end line is far, or cut off, or missing."""
     match = BODY.match(text, at)
     assert match is not None  # it matches an empty text
-    return match.end()
+    end = END.match(text, match.end()) or CUT_END.match(text, match.end())
+    return end.end() if end else match.end()
 
 
 def open_at(text: str) -> int:

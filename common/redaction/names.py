@@ -13,18 +13,18 @@ SECRET_NUMBERS = re.compile(r"(?:^|_)(?:password|passwd|passphrase|secret|otp|re
 WORD_BREAKS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[-.\s]+")
 #: Names that hold such a word and no secret.
 PLAIN_NAMES = frozenset({"token_type", "tokens", "token_endpoint", "public_id"})
-#: Longer ones are looked at each time: whoever calls a tool chooses its names, and the memory is ours.
-LONGEST_KEPT = 64
+#: Whoever calls a tool chooses its names, and the memory is ours.
+MOST_KEPT, LONGEST_KEPT = 4096, 64
 
 
 def is_secret(name: str, value: Any) -> bool:
+    text, number = _remembered(name) if len(name) <= LONGEST_KEPT else judged(name)
     if value is None or isinstance(value, bool):
         return False
-    text, number = _kinds(name) if len(name) <= LONGEST_KEPT else _judge(name)
     return number if isinstance(value, int | float) else text
 
 
-def _judge(name: str) -> tuple[bool, bool]:
+def judged(name: str) -> tuple[bool, bool]:
     """Whether a text of that name is a secret, and whether a number is."""
     if name in PLAIN_NAMES:
         return False, False
@@ -32,4 +32,4 @@ def _judge(name: str) -> tuple[bool, bool]:
     return bool(SECRET_NAMES.search(words)), bool(SECRET_NUMBERS.search(words))
 
 
-_kinds = lru_cache(maxsize=4096)(_judge)
+_remembered = lru_cache(maxsize=MOST_KEPT)(judged)

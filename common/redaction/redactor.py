@@ -1,21 +1,24 @@
 """What is taken out of texts and structures, by one policy and one set of known secrets."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from common.redaction import contexts, keys, personal, tokens, values
 from common.redaction.masks import MASK, UNREADABLE, Find, merged, replaced
-from common.redaction.names import is_secret
+from common.redaction.names import LONGEST_KEPT, MOST_KEPT, judged
 
-#: Nothing shorter holds a secret that anything here would find.
-SHORTEST = 6
+#: Nothing shorter holds a secret, or an address, that anything here would find.
+SHORTEST, SHORTEST_ADDRESS = 6, 3
 #: The JSON that this house reads is no deeper.
 DEEPEST = 64
 MOST_PARTS = 1_000_000
 #: A text in which finds still appear after so many rounds was made for that.
 ROUNDS = 4
+NUMBERS = (int, float)
+PARTS = (dict, list, tuple, set, frozenset, Mapping)
 Finder = Callable[[str], Iterable[Find]]
 
 
@@ -32,15 +35,53 @@ class Policy:
 DEFAULT = Policy()
 
 
+class _Compiled:
+    """What one policy and one set of known values come to."""
+
+    def __init__(self, policy: Policy, known: frozenset[str]) -> None:
+        self.forms = values.forms(known) if policy.secrets else ()
+        self._sought = [(form.text, form) for form in self.forms]
+        self.secrets = policy.secrets
+        self.shortest = SHORTEST_ADDRESS if policy.ip else SHORTEST
+        chosen = (policy.email, personal.emails), (policy.phone, personal.phones), (policy.ip, personal.addresses)
+        self.personal: list[Finder] = [finder for wanted, finder in chosen if wanted]
+        #: Names that hold nothing, with what they say of their values: a text's, a number's.
+        self.names: dict[str, tuple[bool, bool]] = {}
+
+    def finds(self, text: str) -> list[Find]:
+        found: list[Find] = []
+        if forms := [form for sought, form in self._sought if sought in text]:
+            found += values.finds(text, forms)
+        if self.secrets:
+            if rules := tokens.present(text):
+                found += tokens.finds(text, rules)
+            if keys.MARKER in text:
+                found += keys.finds(text)
+            found += contexts.finds(text)
+        for finder in self.personal:
+            found += finder(text)
+        return merged(text, found) if found else found
+
+
+_compiled = lru_cache(maxsize=128)(_Compiled)
+
+
 @dataclass(frozen=True)
 class Redactor:
-    """Cheap to make: the forms of the known values are worked out once for each set of them."""
+    """Cheap to make: what a policy and a set of known values come to is worked out once."""
 
     policy: Policy = DEFAULT
     known: frozenset[str] = field(default=frozenset(), repr=False)
+    _does: _Compiled = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_does", _compiled(self.policy, frozenset(self.known)))
 
     def text(self, text: str) -> str:
-        return self._text(text)[0]
+        try:
+            return redacted(self._does, text)
+        except Exception:  # whatever it is, the text was not looked at and goes nowhere
+            return UNREADABLE
 
     def value(self, value: Any) -> Any:
         """The same structure without its secrets."""
@@ -49,74 +90,61 @@ class Redactor:
     def result(self, value: Any) -> tuple[Any, bool]:
         """A copy without secrets, and whether anything was taken out of it."""
         try:
-            walk = _Walk(self)
+            walk = _Walk(self._does)
             return walk.of(value), walk.changed
-        except Exception:  # whatever it is, the value was not looked at and goes nowhere
+        except Exception:  # the same
             return UNREADABLE, True
 
     def finds(self, text: str) -> list[Find]:
         """What would go, in order; nothing of it overlaps."""
-        found = [item for finder in self._finders() for item in finder(text)]
-        return merged(text, found) if found else found
+        return self._does.finds(text)
 
     def forms(self) -> tuple[values.Form, ...]:
-        return values.forms(self.known) if self.known and self.policy.secrets else ()
+        return self._does.forms
 
-    def _text(self, text: str) -> tuple[str, bool]:
-        if len(text) < SHORTEST:
-            return text, False
-        try:
-            clean = self._until_quiet(text)
-            if clean != text and text.lstrip()[:1] in ("{", "[", '"'):
-                clean = self._as_json(text, clean)
-        except Exception:  # the same
-            return UNREADABLE, True
-        return clean, clean != text
 
-    def _until_quiet(self, text: str) -> str:
-        """Until another round finds nothing, so that redacting the outcome changes nothing."""
-        for _ in range(ROUNDS):
-            found = self.finds(text)
-            clean = replaced(text, found) if found else text
-            if clean == text:
-                return text
-            text = clean
-        return MASK
+def redacted(does: _Compiled, text: str) -> str:
+    """The same object when nothing was found."""
+    if len(text) < does.shortest:
+        return text
+    clean = _until_quiet(does, text)
+    if clean is not text and text.lstrip()[:1] in ("{", "[", '"') and _is_json(text) and not _is_json(clean):
+        # Masks in its text broke what was JSON, so it is walked instead.
+        clean = json.dumps(_Walk(does).of(json.loads(text)), ensure_ascii=False)
+    return clean
 
-    def _as_json(self, text: str, clean: str) -> str:
-        """What was JSON stays JSON: where masks in its text broke it, it is walked instead."""
-        if not _is_json(text) or _is_json(clean):
-            return clean
-        return json.dumps(_Walk(self).of(json.loads(text)), ensure_ascii=False)
 
-    def _finders(self) -> Iterator[Finder]:
-        if self.policy.secrets:
-            if forms := self.forms():
-                yield lambda text: values.finds(text, forms)
-            yield from (tokens.finds, keys.finds, contexts.finds)
-        if self.policy.email:
-            yield personal.emails
-        if self.policy.phone:
-            yield personal.phones
-        if self.policy.ip:
-            yield personal.addresses
+def _until_quiet(does: _Compiled, text: str) -> str:
+    """Until another round finds nothing, so that redacting the outcome changes nothing."""
+    for _ in range(ROUNDS):
+        found = does.finds(text)
+        clean = replaced(text, found) if found else text
+        if clean == text:
+            return text
+        text = clean
+    return MASK
 
 
 class _Walk:
     """One walk through one value, which knows how far it went and whether it changed anything."""
 
-    def __init__(self, redactor: Redactor) -> None:
-        self._redactor = redactor
+    def __init__(self, does: _Compiled) -> None:
+        self._does = does
         self._left = MOST_PARTS
         self.changed = False
 
     def of(self, value: Any, depth: int = 1) -> Any:
         if isinstance(value, str):
             return self._text(value)
-        if isinstance(value, bytes | bytearray):
-            return self._bytes(value)
-        if not isinstance(value, Mapping | list | tuple | set | frozenset):
+        if value is None or isinstance(value, NUMBERS):
             return value
+        if isinstance(value, PARTS):
+            return self._parts(value, depth)
+        if isinstance(value, bytes | bytearray):
+            return self._text(value.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+        return value
+
+    def _parts(self, value: Any, depth: int) -> Any:
         self._left -= len(value)
         if depth > DEEPEST or self._left < 0:
             self.changed = True
@@ -127,31 +155,33 @@ class _Walk:
 
     def _mapping(self, value: Mapping[Any, Any], depth: int) -> dict[Any, Any]:
         made: dict[Any, Any] = {}
+        names = self._does.names
         for key, item in value.items():
-            name = self._name(key)
-            if name is not key and name in made:
+            kinds = names.get(key) if type(key) is str else None
+            name, (text, number) = (key, kinds) if kinds else self._name(key)
+            if name in made:
                 name = _free(name, made)
-            if self._redactor.policy.secrets and is_secret(str(key), item):
+            if (number if isinstance(item, NUMBERS) else text) and item is not None and not isinstance(item, bool):
                 self.changed = self.changed or item != MASK
                 made[name] = MASK
             else:
                 made[name] = self.of(item, depth + 1)
         return made
 
-    def _name(self, key: Any) -> Any:
-        if isinstance(key, str):
-            return self._text(key)
-        clean = key if key is None or isinstance(key, int | float) else self._text(str(key))
-        return key if clean == str(key) else clean
+    def _name(self, key: Any) -> tuple[Any, tuple[bool, bool]]:
+        """The key to show, and what it says of its value."""
+        text = str(key)
+        clean = self._text(text)
+        kinds = judged(text) if self._does.secrets else (False, False)
+        if clean is text and len(text) <= LONGEST_KEPT and len(self._does.names) < MOST_KEPT:
+            self._does.names[text] = kinds
+        return (key if clean is text else clean), kinds
 
     def _text(self, text: str) -> str:
-        clean, changed = self._redactor._text(text)
-        self.changed = self.changed or changed
+        clean = redacted(self._does, text)
+        if clean is not text:
+            self.changed = self.changed or clean != text
         return clean
-
-    def _bytes(self, value: bytes | bytearray) -> bytes:
-        text = value.decode("utf-8", "surrogateescape")
-        return self._text(text).encode("utf-8", "surrogateescape")
 
 
 def _free(name: str, taken: Mapping[Any, Any]) -> str:

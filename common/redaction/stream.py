@@ -39,16 +39,7 @@ class StreamRedactor:
         )
 
     def feed(self, chunk: str) -> str:
-        self._held += chunk
-        if not self._swallowed():
-            return ""
-        if "\n" not in chunk and len(self._held) <= HELD:
-            return ""
-        shown = self._take(self._line_end())
-        while len(self._held) > HELD and not self._swallowing:
-            shown += self._forced()
-            self._swallowed()
-        return shown
+        return "".join(self._feed(chunk[start : start + HELD]) for start in range(0, len(chunk), HELD))
 
     def flush(self) -> str:
         """What is left; the stream may begin anew afterwards."""
@@ -56,16 +47,29 @@ class StreamRedactor:
         self._swallowing = ""
         return self._take(len(self._held))
 
+    def _feed(self, chunk: str) -> str:
+        self._held += chunk
+        if not self._swallowed() or ("\n" not in chunk and len(self._held) <= HELD):
+            return ""
+        shown = self._take(self._line_end())
+        while len(self._held) > HELD and self._swallowed():
+            shown += self._forced()
+        return shown
+
     def _take(self, count: int) -> str:
         shown, self._held = self._held[:count], self._held[count:]
         return self._redactor.text(shown) if shown else ""
 
     def _line_end(self) -> int:
-        """How much of what is held ends with its last line, and has nothing open at its end."""
-        key = keys.open_at(self._held)
-        at = self._held.rfind("\n", 0, key if key >= 0 else len(self._held)) + 1
-        while at and self._is_open(at):
-            at = self._held.rfind("\n", 0, at - 1) + 1
+        """How much of what is held ends with a line, and has nothing open at its end."""
+        at = self._held.rfind("\n") + 1
+        while at:
+            if (key := keys.open_at(self._held[:at])) >= 0:
+                at = self._held.rfind("\n", 0, key) + 1
+            elif self._is_open(at):
+                at = self._held.rfind("\n", 0, at - 1) + 1
+            else:
+                break
         return at
 
     def _is_open(self, at: int) -> bool:
@@ -76,11 +80,12 @@ class StreamRedactor:
         key = keys.open_at(self._held)
         if key == 0:
             return self._mask_key()
-        found = self._redactor.finds(self._held if key < 0 else self._held[:key])
-        at = _outside(found, len(self._held) - AHEAD if key < 0 else key)
-        if not at and found[0].last == len(self._held):
-            return self._mask_line()
-        return self._take(_after_a_space(self._held, found, at) if at else found[0].last)
+        regions = _regions(self._redactor.finds(self._held if key < 0 else self._held[:key]))
+        at = _outside(regions, len(self._held) - AHEAD if key < 0 else key)
+        if at:
+            return self._take(_after_a_space(self._held, regions, at))
+        end = regions[0][1]
+        return self._take(end) if end < len(self._held) else self._mask_line()
 
     def _mask_key(self) -> str:
         begin = keys.BEGIN.match(self._held)
@@ -100,21 +105,30 @@ class StreamRedactor:
             self._swallowing = "" if end >= 0 else "line"
         elif self._swallowing == "key":
             end = keys.body_end(self._held, 0)
-            closing = keys.END.match(self._held, end)
-            over = ended or closing is not None or end < len(self._held) - EDGE
-            self._held = self._held[
-                closing.end() if closing else end if over else max(0, min(end, len(self._held) - EDGE)) :
-            ]
+            edge = len(self._held) - EDGE
+            over = ended or end < edge or keys.END.search(self._held, 0, end) is not None
+            self._held = self._held[end if over else max(0, edge) :]
             self._swallowing = "" if over else "key"
         return not self._swallowing
 
 
-def _outside(found: list[Find], at: int) -> int:
-    """The place itself, or the beginning of the find that it would cut."""
-    return next((item.first for item in found if item.first < at < item.last), at)
+def _regions(found: list[Find]) -> list[tuple[int, int]]:
+    """What had to be read for the finds, apart from each other."""
+    regions: list[tuple[int, int]] = []
+    for first, last in sorted((item.first, item.last) for item in found):
+        if regions and first < regions[-1][1]:
+            regions[-1] = regions[-1][0], max(last, regions[-1][1])
+        else:
+            regions.append((first, last))
+    return regions
 
 
-def _after_a_space(text: str, found: list[Find], at: int) -> int:
-    """A place shortly before, where words part, unless that is inside of a find."""
+def _outside(regions: list[tuple[int, int]], at: int) -> int:
+    """The place itself, or the beginning of the region that it would cut."""
+    return next((first for first, last in regions if first < at < last), at)
+
+
+def _after_a_space(text: str, regions: list[tuple[int, int]], at: int) -> int:
+    """A place shortly before, where words part, unless that is inside of a region."""
     near = max((match.end() for match in SPACE.finditer(text, max(0, at - NEAR), at)), default=at)
-    return near if _outside(found, near) == near else at
+    return near if _outside(regions, near) == near else at

@@ -32,10 +32,9 @@ def forms(values: frozenset[str]) -> tuple[Form, ...]:
     return tuple(sorted((form for form in found if not _in_a_mask(form.text)), key=lambda form: form.text))
 
 
-def finds(text: str, sought: tuple[Form, ...]) -> Iterator[Find]:
-    for form in sought:
-        if form.text in text:
-            yield from _of(form, text)
+def finds(text: str, present: list[Form]) -> Iterator[Find]:
+    for form in present:
+        yield from _of(form, text)
 
 
 def _of(form: Form, text: str) -> Iterator[Find]:
@@ -45,7 +44,9 @@ def _of(form: Form, text: str) -> Iterator[Find]:
         start -= form.before if text[max(0, start - 1) : start] in ALPHABET else 0
         end += form.after if text[end : end + 1] in ALPHABET else 0
         yield find(start, end)
-        at = text.find(form.text, at + max(1, len(form.text) // 2))
+        # One that repeats itself may stand there again before its end; the last of these covers the others.
+        again = text.rfind(form.text, at + 1, at + 2 * len(form.text) - 1)
+        at = again if again >= 0 else text.find(form.text, at + len(form.text))
 
 
 def _dresses(value: str) -> Iterator[Form]:

@@ -1,4 +1,4 @@
-"""The web process: Django over ASGI, and a word to the others that it lives."""
+"""The web process: Django over ASGI, the MCP server beside it, and a word to the others that it lives."""
 
 import os
 from typing import Any
@@ -10,13 +10,19 @@ from common.asgi import bounded
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 django = bounded(get_asgi_application(), limit=1024 * 1024)
 
-# After the line above, which loads the models that this writes.
+# After the line above, which loads the models that these read and write.
 from config.pulse import Pulse  # noqa: E402 - see the line before
+from mcp import asgi, gateway  # noqa: E402 - the same
+from mcp.front.endpoints import server_of  # noqa: E402 - the same
+
+tools = asgi.make_application(gateway)
 
 
 async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:
     if scope["type"] == "lifespan":
         await live(receive, send)
+    elif scope["type"] == "http" and server_of(scope["path"]) is not None:
+        await tools(scope, receive, send)
     else:
         await django(scope, receive, send)
 
@@ -30,6 +36,7 @@ async def live(receive: Any, send: Any) -> None:
             pulse.start()
             await send({"type": "lifespan.startup.complete"})
         else:
+            await asgi.close()
             await pulse.stop()
             await send({"type": "lifespan.shutdown.complete"})
             return

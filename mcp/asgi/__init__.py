@@ -3,6 +3,7 @@
 `/mcp` names every tool `<server>__<tool>`; `/mcp/<server>` has the tools of one server under their own names.
 """
 
+import asyncio
 from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
@@ -11,13 +12,15 @@ from django.conf import settings
 from django.http.request import split_domain_port, validate_host
 
 from common.asgi import Application, Receive
-from mcp.asgi.exchanges import Door, Exchange
+from mcp import upstream
+from mcp.asgi.exchanges import Door, Exchange, Gateway
+from mcp.clerk.desk import desk
 from mcp.front.admission import House
 from mcp.front.endpoints import server_of
 from nhi import oauth
 
 
-def make_application(gateway: Any) -> Application:
+def make_application(gateway: Gateway) -> Application:
     """The application over a gateway; it takes only scopes whose path is one of its endpoints."""
     door = Door(gateway, house(), {"name": "gatehouse", "title": "Gatehouse", "version": settings.VERSION}, headers())
 
@@ -27,11 +30,17 @@ def make_application(gateway: Any) -> Application:
     return application
 
 
+async def close() -> None:
+    """Let go of what calls kept open: the last of them is recorded, then the process may end."""
+    await upstream.close_all()
+    await asyncio.to_thread(desk.stop)
+
+
 def house() -> House:
     parts = urlsplit(settings.PUBLIC_URL.lower())
     port = "" if parts.port in {None, {"http": 80, "https": 443}[parts.scheme]} else f":{parts.port}"
     name = f"[{parts.hostname}]" if ":" in str(parts.hostname) else parts.hostname
-    return House(f"{parts.scheme}://{name}{port}", knows_host, f"{settings.PUBLIC_URL}{oauth.METADATA}")
+    return House(f"{parts.scheme}://{name}{port}", knows_host, f"{settings.PUBLIC_URL}{oauth.MCP_METADATA}")
 
 
 @lru_cache(maxsize=256)

@@ -3,20 +3,16 @@
 import asyncio
 import logging
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
-from uuid import UUID
-
-from django.db import InterfaceError, OperationalError
+from typing import Any, Protocol
 
 from common import crypto
 from common.asgi import Receive
 from common.context import Context, bound
-from common.errors import GatehouseError, Limited
 from common.ids import parse_uuid, uuid7
 from common.middleware import client_address
-from mcp.asgi import bodies
+from mcp.asgi import answers, bodies
 from mcp.asgi.replies import QUIET_SECONDS, Reply
 from mcp.front import admission, heads, modern, refusals, results
 from mcp.front.admission import House
@@ -24,20 +20,29 @@ from mcp.front.cursors import Cursors
 from mcp.front.modern import Notification, Request
 from mcp.front.progress import Progress
 from mcp.front.refusals import Pairs, Refusal
+from mcp.gateway import Ask, CallContext, Outcome
+from mcp.listing import Listing
+from mcp.upstream import OnProgress
 from nhi import tokens
 from nhi.authentication import Unauthenticated
 
 log = logging.getLogger(__name__)
 sign = partial(crypto.sign, "mcp-cursor")
-#: What a gateway raises when it cannot decide, by its code; nothing was sent to any server then.
-STATUS = {"record_unavailable": 503, "database_unavailable": 503, "queue_full": 503, "limited": 429}
+
+
+class Gateway(Protocol):
+    """What stands behind this door: `mcp.gateway`."""
+
+    async def call_tool(self, ask: Ask) -> Outcome: ...
+
+    async def list_tools(self, bearer: str, *, server: str = "", source: str = "") -> Listing | Unauthenticated: ...
 
 
 @dataclass(frozen=True)
 class Door:
     """What all exchanges share."""
 
-    gateway: Any
+    gateway: Gateway
     house: House
     #: Who answers, as results say it.
     info: dict[str, str]
@@ -95,12 +100,17 @@ class Exchange:
         """Discovery and lists: both only for those who may come in."""
         try:
             found = await self._door.gateway.list_tools(self._bearer, server=self._server, source=self._source)
-            answer = self._unauthenticated(found) if isinstance(found, Unauthenticated) else self._listed(asked, found)
+            answer = self._looked(asked, found)
         except Exception as error:
-            answer = _failure(error)
+            answer = answers.failure(error)
         await self._answer(asked, answer)
 
-    def _listed(self, asked: Request, listing: Any) -> dict[str, Any] | Refusal:
+    def _looked(self, asked: Request, found: Listing | Unauthenticated) -> dict[str, Any] | Refusal:
+        if isinstance(found, Unauthenticated):
+            return admission.unauthenticated(self._door.house, found.reason, found.message)
+        return self._listed(asked, found)
+
+    def _listed(self, asked: Request, listing: Listing) -> dict[str, Any] | Refusal:
         if asked.method == "server/discover":
             return results.discovered(self._door.info)
         now, cursors = time.time(), Cursors(sign, str(listing.identity_id), self._server)
@@ -114,12 +124,13 @@ class Exchange:
         try:
             outcome = await self._outcome(asked)
         except Exception as error:
-            await self._answer(asked, _failure(error))
+            await self._answer(asked, answers.failure(error))
             return
         if outcome is not None:
-            await self._answer(asked, self._told(outcome), _numbers(outcome))
+            told = answers.told(outcome, self._door.house, self._door.info)
+            await self._answer(asked, told, answers.numbers(outcome))
 
-    async def _outcome(self, asked: Request) -> Any:
+    async def _outcome(self, asked: Request) -> Outcome | None:
         """What became of the call; None when the client went away, which cancelled it."""
         task = asyncio.current_task()
         assert task is not None  # a server runs every application in one
@@ -145,17 +156,17 @@ class Exchange:
         self._gone = True
         task.cancel()
 
-    def _ask(self, asked: Request) -> Any:
-        gateway, context = self._door.gateway, asked.context
-        return gateway.Ask(
+    def _ask(self, asked: Request) -> Ask:
+        context = asked.context
+        return Ask(
             bearer=self._bearer,
             server=self._server,
             tool=asked.name,
             arguments=asked.arguments,
-            door="mcp",
             request_id=self._request_id,
             source=self._source,
-            context=gateway.CallContext(
+            door="mcp",
+            context=CallContext(
                 thread_id=context.get("conversation_id", ""),
                 session_id=context.get("session_id", ""),
                 task_id=context.get("task_id", ""),
@@ -165,7 +176,7 @@ class Exchange:
             protocol_version=asked.version,
         )
 
-    def _progressing(self, progress: Progress) -> Any:
+    def _progressing(self, progress: Progress) -> OnProgress:
         async def on_progress(said: dict[str, Any]) -> None:
             notification = progress.next(said, now=time.monotonic())
             if notification is not None:
@@ -173,62 +184,12 @@ class Exchange:
 
         return on_progress
 
-    def _told(self, outcome: Any) -> dict[str, Any] | Refusal:
-        if outcome.status == "unauthenticated":
-            return self._unauthenticated(outcome)
-        if not outcome.held:
-            # The same words for a tool that is not there and for one that this caller never held.
-            return refusals.protocol(refusals.INVALID_PARAMS, "There is no such tool here that you may call.")
-        call_id = "" if outcome.call_id is None else str(outcome.call_id)
-        if outcome.result is not None and outcome.status in {"success", "error"}:
-            return results.tool_result(outcome.result, call_id=call_id, info=self._door.info)
-        return results.refused_call(
-            outcome.message,
-            mark=results.FAILED if outcome.status == "error" else results.DENIED,
-            info=self._door.info,
-            call_id=call_id,
-            reason=outcome.reason,
-            retry_after=outcome.retry_after,
-            expires_at=None if outcome.expires_at is None else outcome.expires_at.isoformat(),
-        )
-
-    def _unauthenticated(self, why: Any) -> Refusal:
-        return admission.unauthenticated(self._door.house, why.reason, why.message)
-
     async def _answer(self, asked: Request, answer: dict[str, Any] | Refusal, headers: Pairs = ()) -> None:
         if isinstance(answer, Refusal):
             refusal = answer.to(asked.id)
             await self._reply.whole(refusal.status, results.encode(refusal.envelope), (*refusal.headers, *headers))
             return
         await self._reply.whole(200, results.encode(results.envelope(asked.id, answer)), headers)
-
-
-def _numbers(outcome: Any) -> Pairs:
-    """What REST says in headers too; a stream that has begun says the call's id in its result alone."""
-    found: list[tuple[bytes, UUID | int | None]] = [
-        (b"x-call-id", outcome.call_id),
-        (b"retry-after", outcome.retry_after),
-        (b"ratelimit-remaining", outcome.remaining),
-        (b"ratelimit-reset", outcome.reset),
-    ]
-    return tuple((name, str(value).encode()) for name, value in found if value is not None)
-
-
-def _failure(error: Exception) -> Refusal:
-    """Nothing came of it, for a reason of ours."""
-    if isinstance(error, OperationalError | InterfaceError):
-        log.warning("the database is away", exc_info=error)
-        return _own(503, "database_unavailable", "The database cannot be reached, so nothing was done.")
-    if isinstance(error, GatehouseError) and error.code in STATUS:
-        wait = error.retry_after if isinstance(error, Limited) else None
-        headers = () if wait is None else ((b"retry-after", str(wait).encode()),)
-        return replace(_own(STATUS[error.code], error.code, error.message), headers=headers)
-    log.error("unexpected", exc_info=error)
-    return _own(500, "unexpected", "Something went wrong here. Name the request id when you report it.")
-
-
-def _own(status: int, reason: str, message: str) -> Refusal:
-    return Refusal(status, refusals.INTERNAL_ERROR, message, {"reason": reason})
 
 
 def _source(scope: dict[str, Any], head: heads.Head) -> str:

@@ -2,14 +2,14 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from common import context
 from mcp import asgi
+from mcp.gateway import Ask, Outcome
+from mcp.listing import Listing
 from nhi import tokens
 from nhi.authentication import Unauthenticated
 from tests.front.asking import Headers, body, headers, message
@@ -20,61 +20,15 @@ TOKEN = tokens.make("agt").token
 WAIT = 5.0
 
 
-@dataclass(frozen=True)
-class CallContext:
-    thread_id: str = ""
-    session_id: str = ""
-    task_id: str = ""
-    user_instruction: str = ""
-
-
-@dataclass(frozen=True)
-class Ask:
-    bearer: str
-    server: str
-    tool: str
-    arguments: dict[str, Any]
-    door: str
-    request_id: UUID
-    source: str
-    context: CallContext
-    on_progress: Callable[[dict[str, Any]], Awaitable[None]] | None
-    protocol_version: str
-
-
-@dataclass(frozen=True)
-class Outcome:
-    status: str = "success"
-    reason: str = ""
-    message: str = ""
-    held: bool = True
-    result: dict[str, Any] | None = None
-    call_id: UUID | None = CALL
-    retry_after: int | None = None
-    latency_ms: float = 1.0
-    expires_at: datetime | None = None
-    remaining: int | None = None
-    reset: int | None = None
-
-
-@dataclass(frozen=True)
-class Listing:
-    tools: list[dict[str, Any]]
-    identity_id: UUID = CALLER
-    revision: int = 1
-
-
-DONE = Outcome(result={"content": [{"type": "text", "text": "done"}]})
+DONE = Outcome(CALL, "success", result={"content": [{"type": "text", "text": "done"}]})
 
 
 class Gateway:
     """Answers with what it was given, or does what it was given to do."""
 
-    Ask, CallContext = Ask, CallContext
-
     def __init__(self, outcome: Any = DONE, listing: Any = None) -> None:
         self.outcome = outcome
-        self.listing = Listing([]) if listing is None else listing
+        self.listing = Listing(CALLER, []) if listing is None else listing
         self.asked: list[Ask] = []
         self.contexts: list[context.Context] = []
         self.begun = asyncio.Event()
@@ -100,7 +54,7 @@ class Gateway:
         assert isinstance(self.outcome, Outcome)
         return self.outcome
 
-    async def list_tools(self, bearer: str, *, server: str = "", source: str) -> Listing | Unauthenticated:
+    async def list_tools(self, bearer: str, *, server: str = "", source: str = "") -> Listing | Unauthenticated:
         self.contexts.append(context.current())
         if isinstance(self.listing, Exception) and not isinstance(self.listing, Unauthenticated):
             raise self.listing

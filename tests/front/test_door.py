@@ -13,9 +13,11 @@ from common.errors import Conflict, Limited, RecordUnavailable
 from mcp import asgi
 from mcp.front import endpoints
 from mcp.front.modern import LARGEST
+from mcp.gateway import Outcome
+from mcp.listing import Listing
 from nhi.authentication import Unauthenticated
 from tests.front.asking import META, VERSION, body, headers, message
-from tests.front.door import CALL, CALLER, TOKEN, WAIT, Client, Gateway, Listing, Outcome, ask
+from tests.front.door import CALL, CALLER, TOKEN, WAIT, Client, Gateway, ask
 
 pytestmark = pytest.mark.capability("OPS-01")
 REQUEST = "0193c9a4-0000-7000-8000-000000000001"
@@ -62,7 +64,7 @@ def test_the_source_is_what_the_trusted_proxy_saw(settings: Any) -> None:
 
 
 def test_a_tool_that_was_never_held_is_unknown_in_the_same_words() -> None:
-    gateway = Gateway(Outcome("permission_denied", "not_granted", "secret words", held=False))
+    gateway = Gateway(Outcome(CALL, "permission_denied", "not_granted", "secret words", held=False))
     found = [ask(gateway, message(name=name)) for name in ("todo__create", "no__such")]
     assert [one.status for one in found] == [400, 400]
     assert found[0].answer["error"]["code"] == -32602
@@ -72,7 +74,7 @@ def test_a_tool_that_was_never_held_is_unknown_in_the_same_words() -> None:
 
 
 def test_a_refusal_of_what_is_held_is_a_result_with_its_reason() -> None:
-    found = ask(Gateway(Outcome("permission_denied", "grant_expired", "The grant has ended.")))
+    found = ask(Gateway(Outcome(CALL, "permission_denied", "grant_expired", "The grant has ended.")))
     assert (found.status, found.header("x-call-id")) == (200, str(CALL))
     result = found.answer["result"]
     methods.validate_server_result("tools/call", VERSION, result)
@@ -81,8 +83,17 @@ def test_a_refusal_of_what_is_held_is_a_result_with_its_reason() -> None:
     assert result["_meta"]["gatehouse/denied"] == {"reason": "grant_expired", "call_id": str(CALL)}
 
 
+def test_arguments_that_break_the_schema_are_named_to_the_model() -> None:
+    broken = (("parameters.title", "5 is not a string."),)
+    found = ask(Gateway(Outcome(CALL, "error", "invalid_parameters", "The arguments do not fit.", fields=broken)))
+    result = found.answer["result"]
+    assert result["content"][0]["text"] == "The arguments do not fit.\nparameters.title: 5 is not a string."
+    fields = [{"field": "parameters.title", "message": "5 is not a string."}]
+    assert result["_meta"]["gatehouse/failed"]["fields"] == fields
+
+
 def test_a_limit_says_when_to_come_back() -> None:
-    told = Outcome("rate_limited", "hourly_quota", "Enough.", retry_after=7, remaining=0, reset=7)
+    told = Outcome(CALL, "rate_limited", "hourly_quota", "Enough.", retry_after=7, remaining=0, reset=7)
     found = ask(Gateway(told))
     assert found.status == 200
     assert found.answer["result"]["_meta"]["gatehouse/denied"]["retry_after"] == 7
@@ -92,7 +103,9 @@ def test_a_limit_says_when_to_come_back() -> None:
 
 def test_a_call_that_waits_for_a_person_says_until_when() -> None:
     until = datetime(2026, 11, 18, 15, tzinfo=UTC)
-    found = ask(Gateway(Outcome("pending_approval", "approval_required", "Somebody must agree.", expires_at=until)))
+    found = ask(
+        Gateway(Outcome(CALL, "pending_approval", "approval_required", "Somebody must agree.", expires_at=until))
+    )
     denied = found.answer["result"]["_meta"]["gatehouse/denied"]
     assert denied == {
         "reason": "approval_required", "call_id": str(CALL), "expires_at": "2026-11-18T15:00:00+00:00"
@@ -100,9 +113,9 @@ def test_a_call_that_waits_for_a_person_says_until_when() -> None:
 
 
 def test_an_upstreams_own_error_is_relayed_and_ours_is_marked() -> None:
-    theirs = ask(Gateway(Outcome("error", "upstream", result={"content": [], "isError": True, "x": 1})))
+    theirs = ask(Gateway(Outcome(CALL, "error", "upstream", result={"content": [], "isError": True, "x": 1})))
     assert theirs.answer["result"]["x"] == 1
-    ours = ask(Gateway(Outcome("error", "timeout", "The server did not answer in time.")))
+    ours = ask(Gateway(Outcome(CALL, "error", "timeout", "The server did not answer in time.")))
     meta = ours.answer["result"]["_meta"]
     assert ours.answer["result"]["isError"] is True
     assert meta["gatehouse/failed"] == {"reason": "timeout", "call_id": str(CALL)}
@@ -110,19 +123,19 @@ def test_an_upstreams_own_error_is_relayed_and_ours_is_marked() -> None:
 
 
 def test_a_refused_call_never_shows_a_result() -> None:
-    found = ask(Gateway(Outcome("permission_denied", "revoked", "No.", result={"content": ["secret"]})))
+    found = ask(Gateway(Outcome(CALL, "permission_denied", "revoked", "No.", result={"content": ["secret"]})))
     assert b"secret" not in found.body
 
 
 def test_a_token_that_does_not_hold_is_401() -> None:
-    called = ask(Gateway(Outcome("unauthenticated", "credential_revoked", "It was revoked.", call_id=None)))
+    called = ask(Gateway(Outcome(None, "unauthenticated", "credential_revoked", "It was revoked.")))
     listed = ask(Gateway(listing=Unauthenticated("credential_revoked", "It was revoked.")), message("tools/list"))
     for found in (called, listed):
         assert found.status == 401
         assert found.answer["error"]["data"] == {"reason": "credential_revoked"}
         assert found.header("www-authenticate") == (
             'Bearer error="invalid_token", '
-            'resource_metadata="http://127.0.0.1:8000/.well-known/oauth-protected-resource"'
+            'resource_metadata="http://127.0.0.1:8000/.well-known/oauth-protected-resource/mcp"'
         )  # fmt: skip
 
 
@@ -238,7 +251,7 @@ def tools(count: int) -> list[dict[str, Any]]:
 
 
 def test_pages_of_tools_follow_each_other() -> None:
-    gateway, seen, cursor = Gateway(listing=Listing(tools(250))), [], {}
+    gateway, seen, cursor = Gateway(listing=Listing(CALLER, tools(250))), [], {}
     for _ in range(3):
         result = ask(gateway, message("tools/list", **cursor)).answer["result"]
         methods.validate_server_result("tools/list", VERSION, result)
@@ -249,9 +262,9 @@ def test_pages_of_tools_follow_each_other() -> None:
 
 
 def test_a_cursor_is_refused_to_another_caller_and_at_another_endpoint() -> None:
-    mine = Gateway(listing=Listing(tools(101)))
+    mine = Gateway(listing=Listing(CALLER, tools(101)))
     cursor = ask(mine, message("tools/list")).answer["result"]["nextCursor"]
-    theirs = Gateway(listing=Listing(tools(101), identity_id=UUID(int=CALLER.int + 1)))
+    theirs = Gateway(listing=Listing(UUID(int=CALLER.int + 1), tools(101)))
     for found in (
         ask(theirs, message("tools/list", cursor=cursor)),
         ask(mine, message("tools/list", cursor=cursor), path="/mcp/todo"),

@@ -8,8 +8,9 @@ import pytest
 
 from mcp.asgi import replies
 from mcp.front.refusals import Refusal
+from mcp.gateway import Ask, Outcome
 from tests.front.asking import META, message
-from tests.front.door import DONE, WAIT, Ask, Client, Gateway, Outcome
+from tests.front.door import DONE, WAIT, Client, Gateway
 
 pytestmark = pytest.mark.capability("OPS-01")
 TOLD = message(meta={**META, "progressToken": "mine"})
@@ -82,7 +83,7 @@ def test_progress_reaches_the_client_while_the_call_goes_on() -> None:
 def test_a_refusal_after_the_stream_began_is_its_last_event() -> None:
     async def work(ask: Ask) -> Outcome:
         await say(ask, progress=1)
-        return Outcome("unauthenticated", "credential_revoked", "It was revoked.")
+        return Outcome(None, "unauthenticated", "credential_revoked", "It was revoked.")
 
     found = run(lambda: Client(Gateway(work)).post(TOLD))
     assert found.status == 200

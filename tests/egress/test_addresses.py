@@ -42,7 +42,7 @@ URLS = (
     " https://tools.example/", "https://tools.example/\n", "https://tools.example/ x", "https://tools\t.example/",
     "https://tools.example/\r\nHost: x", "https://tools\u200b.example/", "https://tools\u00ad.example/",
     "https://tools.example/\x00", "https://tools.example／", "https://tools℀.example/",
-    "https://tools.example/" + "x" * 4000,
+    "https://tools.example/" + "x" * 4000, "https://１.1.1.1/", "https://1。1。1。1/",
 )  # fmt: skip
 GOOD = (
     "https://tools.example/mcp", "https://tools.example", "HTTPS://Tools.Example:8443/mcp?a=b", "https://1.1.1.1/",
@@ -94,6 +94,28 @@ def test_what_is_no_plain_https_url_is_refused(url: str, listener: Listener, nam
 @pytest.mark.parametrize("url", GOOD)
 def test_public_places_are_fine(url: str) -> None:
     assert egress.problem(url) == ""
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("tools.example", "Write a whole URL"),
+        ("https://tools.example /", "Take the spaces"),
+        ("https://user:secret@tools.example/", "Take the user name and password out"),
+        ("https://tools.example/#a", "Take the # "),
+        ("https://tools.example:99999/", "The port must be a number from 1 to 65535"),
+        ("https://tools.example./", "Leave out the dot"),
+        ("https://[fe80::1%25eth0]/", "Leave out the %"),
+        ("https://-/", "neither a name nor an address"),
+        ("https://0x7f.1/", "four plain numbers"),
+        ("http://tools.example/", "can allow http by naming tools.example:80 in EGRESS_ALLOW."),
+        ("https://[::1]:9000/", "can allow it by naming [::1]:9000 in EGRESS_ALLOW."),
+        ("ftp://tools.example/", "Only https is called."),
+    ],
+)  # fmt: skip
+def test_the_sentence_says_what_to_do(url: str, said: str) -> None:
+    assert said in egress.problem(url)
+    assert "secret@" not in egress.problem(url)
 
 
 @pytest.mark.parametrize("address", CLOSED)

@@ -1,14 +1,17 @@
 """A child process neither uses nor closes what its parent opened."""
 
 import asyncio
+import gc
 import os
+import warnings
+from collections.abc import Callable
 
 import pytest
 from aiohttp import web
 from pytest_django import Settings
 
 from common import egress
-from tests.egress.far_side import Wire, run, serving
+from tests.egress.far_side import NameServers, Wire, run, serving
 
 pytestmark = pytest.mark.capability("OPS-01")
 
@@ -23,33 +26,69 @@ async def connection_used(url: str) -> str:
         return (await egress.read(response, 100)).decode()
 
 
-def in_a_child(url: str, parents: str) -> int:
-    """Its process id. It ends with 0 when it called over a connection of its own, and closed only that."""
+async def asks_name_servers() -> bool:
+    """Whether they were heard: without an answer nothing would be refused."""
+    try:
+        await egress.check("https://tools.example/")
+    except egress.EgressBlocked:
+        return True
+    return False
 
-    async def main() -> bool:
-        await egress.check("https://nowhere.invalid/")
-        other = await connection_used(url)
-        await egress.close()
-        return other != parents
 
-    child = os.fork()
+def in_a_child(work: Callable[[], bool]) -> int:
+    """Do `work` in a fork of this process; its exit code is 0 when that is true."""
+    with warnings.catch_warnings():
+        # As in a process that is no test and lives on: what is let go of goes, and no warning about it keeps it.
+        warnings.simplefilter("ignore")
+        child = os.fork()
     if child == 0:
         status = 1
         try:
-            status = 0 if asyncio.run(main()) else 2
+            status = 0 if work() else 2
+            gc.collect()
         finally:
             os._exit(status)
     return child
 
 
-def test_a_fork_starts_afresh_and_leaves_the_parents_connections_alone(settings: Settings) -> None:
+async def ended(child: int) -> int:
+    _, status = await asyncio.wait_for(asyncio.to_thread(os.waitpid, child, 0), 20)
+    return os.waitstatus_to_exitcode(status)
+
+
+def test_a_fork_starts_afresh_and_leaves_the_parents_connections_alone(
+    settings: Settings, name_servers: NameServers
+) -> None:
+    name_servers.answers["tools.example"] = [["10.0.0.1"]]
+
     async def main(wire: Wire) -> None:
         async with serving(whose) as port:
             url = f"http://127.0.0.1:{port}/"
             settings.EGRESS_ALLOW = frozenset({f"127.0.0.1:{port}"})
             before = await connection_used(url)
-            _, status = await asyncio.wait_for(asyncio.to_thread(os.waitpid, in_a_child(url, before), 0), 20)
-            assert os.waitstatus_to_exitcode(status) == 0
-            assert await connection_used(url) == before
+            assert await asks_name_servers()
+
+            async def of_the_child() -> bool:
+                other = await connection_used(url)
+                heard = await asks_name_servers()
+                await egress.close()
+                return heard and other != before
+
+            assert await ended(in_a_child(lambda: asyncio.run(of_the_child()))) == 0
+            assert await asyncio.wait_for(connection_used(url), 10) == before
 
     run(main)
+
+
+def test_a_fork_that_goes_on_with_its_parents_loop_has_another_session() -> None:
+    """A worker process that keeps one loop for all its work may have got it from before the fork."""
+
+    async def mine() -> int:
+        return id(egress.session())
+
+    with asyncio.Runner() as runner:
+        before = runner.run(mine())
+        child = in_a_child(lambda: runner.get_loop().run_until_complete(mine()) != before)
+        _, status = os.waitpid(child, 0)
+        runner.run(egress.close())
+    assert os.waitstatus_to_exitcode(status) == 0

@@ -2,7 +2,10 @@
 
 import asyncio
 import socket
+import struct
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import aiohttp
 import pytest
@@ -10,6 +13,7 @@ from aiohttp import web
 from pytest_django import Settings
 
 from common import egress
+from common.egress import client
 from tests.egress.far_side import OTHER_PUBLIC, PUBLIC, Listener, NameServers, Wire, run, serving
 from tests.egress.tls import Certificate
 
@@ -99,6 +103,24 @@ def test_a_peer_that_is_not_the_address_asked_for_is_left_at_once(
     assert heard == []
 
 
+def test_a_peer_that_is_gone_before_it_was_seen_is_not_called(settings: Settings) -> None:
+    async def main(wire: Wire) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            wire.connects_then = lambda: reset(listening)
+            place = f"127.0.0.1:{listening.getsockname()[1]}"
+            settings.EGRESS_ALLOW = frozenset({place})
+            with pytest.raises(aiohttp.ServerDisconnectedError):
+                await egress.session().post(f"http://{place}/")
+
+    run(main)
+
+
+def reset(listening: socket.socket) -> None:
+    connection, _ = listening.accept()
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    connection.close()
+
+
 def test_a_name_that_nobody_knows_is_not_blocked_and_not_called(name_servers: NameServers) -> None:
     async def main(wire: Wire) -> list[str]:
         await egress.check(URL)
@@ -111,15 +133,43 @@ def test_a_name_that_nobody_knows_is_not_blocked_and_not_called(name_servers: Na
 
 def test_name_servers_that_hang_hold_up_no_other_work(monkeypatch: pytest.MonkeyPatch) -> None:
     released = threading.Event()
-    monkeypatch.setattr(socket, "getaddrinfo", lambda *question: released.wait(10) and [])
+    asked = asyncio.Event()
+
+    def never(*question: object) -> None:
+        loops[0].call_soon_threadsafe(asked.set)
+        released.wait(10)
+        raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+
+    monkeypatch.setattr(socket, "getaddrinfo", never)
+
+    loops: list[Wire] = []
 
     async def main(wire: Wire) -> None:
+        loops.append(wire)
+        wire.set_default_executor(ThreadPoolExecutor(1))
         calls = [asyncio.ensure_future(egress.session().get(f"https://n{each}.example/")) for each in range(8)]
+        await asyncio.wait_for(asked.wait(), 5)
         await asyncio.wait_for(asyncio.to_thread(int), 5)
         released.set()
         await asyncio.gather(*calls, return_exceptions=True)
 
     run(main)
+
+
+def test_an_address_that_never_answers_is_given_up_before_the_callers_patience_ends(
+    name_servers: NameServers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name_servers.answers["tools.example"] = [[PUBLIC]]
+    monkeypatch.setattr(client, "CONNECTING", aiohttp.ClientTimeout(connect=0.2))
+
+    async def main(wire: Wire) -> None:
+        wire.silent.add(PUBLIC)
+        with pytest.raises(aiohttp.ConnectionTimeoutError):
+            await egress.session().get(URL, timeout=aiohttp.ClientTimeout(total=60))
+
+    started = time.monotonic()
+    run(main)
+    assert time.monotonic() - started < 5
 
 
 def test_host_and_tls_name_stay_those_of_the_url(

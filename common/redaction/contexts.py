@@ -37,6 +37,7 @@ KEYS = re.compile(r"(?i)(?:sharedaccess|account)key\Z")
 RANDOM = re.compile(r"[0-9!@#$^*+=~?]")
 #: `host=db password=correcthorse`: a connection string, in which a password may be a plain word.
 CONNECTION = ("host=", "server=", "data source=", "dbname=", "database=", "user=", "uid=", "user id=", "endpoint=")
+NEAR = 256
 #: In running text a digest is a name of something public, unlike in the structures we write ourselves.
 PUBLIC = re.compile(r"(?i)digest")
 
@@ -49,10 +50,9 @@ def finds(text: str) -> list[Find]:
     if "://" in text:
         found += _passwords(text)
     if "=" in text or (":" in text and SIGN.search(text)):
-        words = [word for word in WORDS if word in lower]
-        connection = bool(words) and any(word in lower for word in CONNECTION)
-        for word in words:
-            found += _named(text, lower, word, connection)
+        for word in WORDS:
+            if word in lower:
+                found += _named(text, lower, word)
     return found
 
 
@@ -91,7 +91,7 @@ def _passwords(text: str) -> Iterator[Find]:
             yield find(colon + 1, host, first=at, last=end)
 
 
-def _named(text: str, lower: str, word: str, connection: bool) -> Iterator[Find]:
+def _named(text: str, lower: str, word: str) -> Iterator[Find]:
     at = lower.find(word)
     while at >= 0:
         before = NAME_BEFORE.match(text[max(0, at - 64) : at][::-1])
@@ -104,7 +104,7 @@ def _named(text: str, lower: str, word: str, connection: bool) -> Iterator[Find]
             if quoted := QUOTED.match(text, behind):
                 found = _quoted(text, name, first, quoted)
             else:
-                found = _assigned(text, name, first, behind, connection)
+                found = _assigned(text, name, first, behind)
             if found:
                 yield found
                 behind = found.end
@@ -134,15 +134,24 @@ def _closing(text: str, at: int, slashes: int, quote: str) -> int:
     return len(text)
 
 
-def _assigned(text: str, name: str, first: int, at: int, connection: bool) -> Find | None:
+def _assigned(text: str, name: str, first: int, at: int) -> Find | None:
     match = ASSIGNED.match(text, at)
     if match is None:
         return None
     value, tight = match["value"], match["sign"] == "="
+    start, end = match.span("value")
     if NUMBER.fullmatch(value):
-        told = is_secret(name, 0)
-    elif RANDOM.search(value):
-        told = tight or len(value) >= SHORTEST_SPACED
-    else:
-        told = tight and connection
-    return find(*match.span("value"), first=first) if told else None
+        return find(start, end, first=first) if is_secret(name, 0) else None
+    if RANDOM.search(value):
+        return find(start, end, first=first) if tight or len(value) >= SHORTEST_SPACED else None
+    return _connecting(text, first, start, end) if tight else None
+
+
+def _connecting(text: str, first: int, start: int, end: int) -> Find | None:
+    """A plain word is a password when a part of a connection string stands near it in its line."""
+    begin = max(text.rfind("\n", max(0, first - NEAR), first) + 1, first - NEAR, 0)
+    stop = text.find("\n", end, end + NEAR)
+    stop = min(end + NEAR, len(text)) if stop < 0 else stop
+    near = text[begin:first].lower(), text[end:stop].lower()
+    told = any(part in side for side in near for part in CONNECTION)
+    return find(start, end, first=begin, last=stop) if told else None

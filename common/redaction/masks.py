@@ -54,14 +54,11 @@ def _union(one: Find, other: Find) -> Find:
 
 
 def _whole(text: str, item: Find) -> Find:
-    """A backslash that begins an escape goes with it; one that is escaped itself stays."""
+    """Backslashes that begin an escape go with it: all of them, because JSON in JSON has several for each."""
     half = HALF_ESCAPE.search(text, max(0, item.start - LONGEST_HALF), item.start)
     if half is None:
         return item
     at = half.start()
-    before = at
-    while before and text[before - 1] == "\\":
-        before -= 1
-    if (at - before) % 2:
-        return item
+    while at and text[at - 1] == "\\":
+        at -= 1
     return item._replace(start=at, first=min(at, item.first))

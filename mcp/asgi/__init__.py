@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.http.request import split_domain_port, validate_host
 
+from common import egress
 from common.asgi import Application, Receive
 from mcp import upstream
 from mcp.asgi.exchanges import Door, Exchange, Gateway
@@ -33,6 +34,7 @@ def make_application(gateway: Gateway) -> Application:
 async def close() -> None:
     """Let go of what calls kept open: the last of them is recorded, then the process may end."""
     await upstream.close_all()
+    await egress.close()
     await asyncio.to_thread(desk.stop)
 
 

@@ -4,11 +4,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import uvicorn
 
+from common.asgi import Application
 from mcp import asgi
-from tests.front.door import Gateway
+from mcp.asgi.exchanges import Gateway
 
 DEADLINE = 10.0
 
@@ -17,7 +19,7 @@ DEADLINE = 10.0
 def served(gateway: Gateway) -> Iterator[str]:
     """The URL of `/mcp`."""
     settings = uvicorn.Config(
-        asgi.make_application(gateway), port=0, lifespan="off", log_config=None, timeout_graceful_shutdown=2
+        ending(asgi.make_application(gateway)), port=0, lifespan="on", log_config=None, timeout_graceful_shutdown=2
     )
     server = uvicorn.Server(settings)
     thread = threading.Thread(target=server.run, daemon=True)
@@ -29,6 +31,22 @@ def served(gateway: Gateway) -> Iterator[str]:
         server.should_exit = True
         thread.join(DEADLINE)
         assert not thread.is_alive()
+
+
+def ending(application: Application) -> Application:
+    """As the web process does it: what calls kept open is let go of, in the loop that opened it."""
+
+    async def whole(scope: dict[str, Any], receive: Any, send: Any) -> None:
+        if scope["type"] != "lifespan":
+            await application(scope, receive, send)
+            return
+        await receive()
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        await asgi.close()
+        await send({"type": "lifespan.shutdown.complete"})
+
+    return whole
 
 
 def wait_for(fact: Callable[[], bool], what: str) -> None:

@@ -118,6 +118,9 @@ REDIS_URL = env.url("REDIS_URL", {"redis", "rediss", "unix"}, "")
 EXECUTABLE_ALLOWLIST = env.file("EXECUTABLE_ALLOWLIST")
 STDIO_SOCKET = env.socket(DATA / "stdio.sock")
 
+# ── Gateway ───────────────────────────────────────────────────────────────────────────────────────────────────────
+MCP_REFRESH_SECONDS = env.number("MCP_REFRESH_SECONDS", 60, low=1, high=86400)
+
 # ── People ────────────────────────────────────────────────────────────────────────────────────────────────────────
 AUTH_USER_MODEL = "nhi.User"
 AUTHENTICATION_BACKENDS = ["django.contrib.auth.backends.ModelBackend"]

@@ -24,6 +24,9 @@ class Recent(Generic[K, V]):
         self._most = most
         self._kept: OrderedDict[K, V] = OrderedDict()
 
+    def __contains__(self, key: K) -> bool:
+        return key in self._kept
+
     def get(self, key: K) -> V | None:
         found = self._kept.get(key)
         if found is not None:
@@ -36,30 +39,33 @@ class Recent(Generic[K, V]):
             self._kept.popitem(last=False)
 
 
-_schemas = Recent[UUID, dict[str, Any]](4096)
+#: Each with what is said to own it.
+_schemas = Recent[UUID, tuple[dict[str, Any], str]](4096)
 _wanted = Recent[tuple[str, str, str], tuple[UUID, ...]](4096)
 
 
 def check_before(caller: str, server: str, tool: str, arguments: Mapping[str, Any]) -> Checked:
     """Against what counted the last time."""
     wanted = _wanted.get((caller, server, tool)) or ()
-    return {one: problems for one in wanted if (problems := _against(one, arguments)) is not None}
+    return {one: _against(one, arguments) for one in wanted if one in _schemas}
 
 
 def check(caller: str, server: str, tool: str, arguments: Mapping[str, Any], asked: Unchecked) -> Checked:
     """Against what the desk says counts now."""
     for one, schema in asked.schemas.items():
-        _schemas.put(one, schema)
+        _schemas.put(one, (schema, "the grant" if one in asked.grants else "the tool"))
     wanted = (*asked.grants, *asked.definitions)
     before = _wanted.get((caller, server, tool)) or ()
     _wanted.put((caller, server, tool), tuple(dict.fromkeys((*wanted, *before)))[:8])
-    return {one: problems for one in wanted if (problems := _against(one, arguments)) is not None}
+    return {one: _against(one, arguments) for one in wanted if one in _schemas}
 
 
 def schema(one: UUID) -> dict[str, Any] | None:
-    return _schemas.get(one)
-
-
-def _against(one: UUID, arguments: Mapping[str, Any]) -> Problems | None:
     known = _schemas.get(one)
-    return None if known is None else schemas.violations(known, dict(arguments))
+    return None if known is None else known[0]
+
+
+def _against(one: UUID, arguments: Mapping[str, Any]) -> Problems:
+    known = _schemas.get(one)
+    assert known is not None  # asked just before
+    return schemas.violations(known[0], dict(arguments), whose=known[1])

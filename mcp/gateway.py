@@ -185,6 +185,7 @@ def _refused(refusal: Refusal, began: float) -> Outcome:
         status=status,
         reason=refusal.reason,
         message=refusal.message,
+        error_code=refusal.error_code,
         held=refusal.held,
         retry_after=refusal.retry_after,
         latency_ms=round((time.monotonic() - began) * 1000, 3),

@@ -1,8 +1,10 @@
-"""Blocking work of an event loop: in a thread, whose database connection is given back afterwards."""
+"""Between event loops and blocking code, in both directions."""
 
 import asyncio
-from collections.abc import Callable
-from typing import TypeVar
+import os
+import threading
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
 
 from django.db import connection
 
@@ -10,6 +12,7 @@ T = TypeVar("T")
 
 
 async def in_thread(work: Callable[[], T]) -> T:
+    """Blocking work of a loop: in a thread, whose database connection is given back afterwards."""
     return await asyncio.to_thread(_closing, work)
 
 
@@ -18,3 +21,48 @@ def _closing(work: Callable[[], T]) -> T:
         return work()
     finally:
         connection.close()
+
+
+class Loop:
+    """One event loop of this process for blocking callers, so that what it has open to servers is used again."""
+
+    def __init__(self) -> None:
+        self.restart()
+
+    def restart(self) -> None:
+        """A fork inherits no thread."""
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def run(self, work: Coroutine[Any, Any, T], *, timeout: float) -> T:
+        """What the coroutine returns, or TimeoutError once it has been cancelled."""
+        future = asyncio.run_coroutine_threadsafe(_within(work, timeout), self._running())
+        return future.result(timeout + 5)
+
+    def stop(self, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Let go of what the loop has open, and end it."""
+        with self._lock:
+            loop, self._loop = self._loop, None
+        if loop is not None:
+            asyncio.run_coroutine_threadsafe(last(), loop).result(10)
+            loop.call_soon_threadsafe(loop.stop)
+
+    def _running(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                threading.Thread(target=self._live, args=(self._loop,), name="upstreams", daemon=True).start()
+            return self._loop
+
+    def _live(self, loop: asyncio.AbstractEventLoop) -> None:
+        loop.run_forever()
+        loop.close()
+
+
+async def _within(work: Coroutine[Any, Any, T], seconds: float) -> T:
+    async with asyncio.timeout(seconds):
+        return await work
+
+
+loop = Loop()
+os.register_at_fork(after_in_child=loop.restart)

@@ -36,11 +36,11 @@ def problem(schema: dict[str, Any]) -> str:
     return ""
 
 
-def violations(schema: dict[str, Any], value: Any) -> list[tuple[str, str]]:
-    """Where the value breaks the schema and how, at most ten. The value itself is not repeated."""
+def violations(schema: dict[str, Any], value: Any, *, whose: str = "the grant") -> list[tuple[str, str]]:
+    """Where the value breaks `whose` schema and how, at most ten. The value itself is not repeated."""
     found = []
     for error in _compiled(canonical.encode(schema)).iter_errors(value):
-        place, said = _missing_or_unknown(error) or ([], str(error.message)[:300])
+        place, said = _missing_or_unknown(error, whose) or ([], str(error.message)[:300])
         path = [*error.instance_path, *place]
         found.append(("$" + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path), said))
         if len(found) == 10:
@@ -108,12 +108,12 @@ def _refuse(uri: str) -> NoReturn:
     raise ValueError(f"a reference to {uri[:80]} is not followed; put the definition into the schema itself")
 
 
-def _missing_or_unknown(error: Any) -> tuple[list[str], str] | None:
+def _missing_or_unknown(error: Any, whose: str) -> tuple[list[str], str] | None:
     """These two are about a member, not about what holds it."""
     if error.kind.name == "required":
-        return [str(error.kind.property)], "is missing: the grant demands it"
+        return [str(error.kind.property)], f"is missing: {whose} demands it"
     if error.kind.name == "additionalProperties" and error.kind.unexpected:
-        return [str(error.kind.unexpected[0])[:100]], "is not among what the grant allows"
+        return [str(error.kind.unexpected[0])[:100]], f"is not among what {whose} allows"
     return None
 
 

@@ -115,8 +115,9 @@ def refuse(draft: Draft, reason: str, message: str, **more: Any) -> tuple[Refusa
     """The answer, and the finished row for the log."""
     status, error_code = STATUS.get(reason, DENIED)
     refusal = Refusal(
-        draft.wish.call_id, status, reason, message, held=reason != "no_grant", unknown_bearer=draft.row is None, **more
-    )
+        draft.wish.call_id, status, reason, message, held=reason != "no_grant", error_code=error_code,
+        unknown_bearer=draft.row is None, **more,
+    )  # fmt: skip
     if draft.row is None:
         return refusal, None
     more_details = {"decision": [[check.name, check.outcome, check.reason] for check in draft.decision.checks]}

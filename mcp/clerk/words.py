@@ -103,6 +103,7 @@ class Refusal:
     message: str
     #: False for what this caller never held: it is told the same as of a tool that does not exist.
     held: bool
+    error_code: str = "Unauthorized"
     #: The bearer showed nothing that counts: there is no log row, only a count.
     unknown_bearer: bool = False
     retry_after: int | None = None

@@ -1,0 +1,126 @@
+"""The register of tools: what servers list, taken down as identities that people own and govern."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db import transaction
+from django.db.models.functions import Now
+
+from common.errors import GatehouseError, Invalid
+from mcp import definitions
+from mcp.choices import DefinitionState
+from mcp.models import Server, Tool
+from nhi import identities
+from nhi.actors import SYSTEM, Actor
+from nhi.choices import Kind
+from nhi.inputs import TOOL_NAME
+from nhi.models import Identity
+from nhi.record import events, lines
+
+#: Of one server.
+MOST_TOOLS = 5000
+
+
+@dataclass
+class Report:
+    """What a refresh found, by the tools' names."""
+
+    added: list[str] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
+    withdrawn: list[str] = field(default_factory=list)
+    unchanged: int = 0
+    #: What the server lists and nobody can be given, and why.
+    refused: list[dict[str, str]] = field(default_factory=list)
+
+
+def take_down(*, actor: Actor, server: Server, listed: list[dict[str, Any]]) -> Report:
+    """Compare what the server lists with what is known of it; nothing that is new or changed may be called yet."""
+    report = Report()
+    with transaction.atomic():
+        server = Server.objects.select_for_update(of=("self",)).select_related("owner").get(pk=server.pk)
+        known = {tool.name: tool for tool in _of(server)}
+        wanted = _by_name(listed, server, report)
+        for name, body in wanted.items():
+            _take(known.get(name) or _register(name, body, server, report), body, server, report)
+        for name in known.keys() - wanted.keys():
+            _withdraw(known[name], report)
+        Server.objects.filter(pk=server.pk).update(last_refreshed_at=Now())
+        if report.added or report.changed or report.withdrawn:
+            counts = {"added": len(report.added), "changed": len(report.changed), "withdrawn": len(report.withdrawn)}
+            events.write("server.refreshed", actor=actor, subject=server, details=counts)
+    return report
+
+
+def pin_again(server: Server) -> None:
+    """The server is reached in another way: what was approved of its tools was approved for the way before."""
+    for tool in _of(server).exclude(current=None):
+        definitions.see(tool, {**tool.current.body, "server": server.identity}, server=server)
+
+
+def _of(server: Server) -> Any:
+    return Tool.objects.filter(server=server).select_related("identity", "current", "approved")
+
+
+def _by_name(listed: list[dict[str, Any]], server: Server, report: Report) -> dict[str, dict[str, Any]]:
+    """Bodies by name. A name that stands twice, or that no tool can have here, is nobody's."""
+    found: dict[str, dict[str, Any]] = {}
+    twice: set[str] = set()
+    for tool in listed[:MOST_TOOLS]:
+        name = tool.get("name")
+        if not isinstance(name, str) or not TOOL_NAME.fullmatch(f"{server.name}__{name}") or len(name) > 127:
+            _refuse(report, str(name), "Its name has other characters than letters, digits and . _ - / :")
+            continue
+        if name in found:
+            twice.add(name)
+        try:
+            found[name] = definitions.body_of(tool, server)
+        except Invalid as error:
+            _refuse(report, name, error.message)
+    for name in twice:
+        _refuse(report, name, "The server lists this name twice, so it is not clear which one is meant.")
+    if len(listed) > MOST_TOOLS:
+        _refuse(report, "…", f"The server lists more than {MOST_TOOLS} tools.")
+    return {name: body for name, body in found.items() if name not in twice}
+
+
+def _refuse(report: Report, name: str, why: str) -> None:
+    if len(report.refused) < 100:
+        report.refused.append({"name": lines.line(name, 100), "message": why})
+
+
+def _register(name: str, body: dict[str, Any], server: Server, report: Report) -> Tool:
+    qualified = f"{server.name}__{name}"
+    identity = Identity.objects.filter(kind=Kind.TOOL, name=qualified).first()
+    if identity is None:
+        described = lines.line(str(body.get("description", "")), 400)
+        try:
+            identity = identities.create(actor=SYSTEM, kind=Kind.TOOL, name=qualified, owner=server.owner)
+        except GatehouseError as error:
+            raise Invalid.field("tool", f"{qualified}: {error.message}") from error
+        events.write("tool.registered", actor=SYSTEM, subject=identity, details={"description": described})
+    tool = Tool.objects.create(identity=identity, server=server, name=name)
+    report.added.append(name)
+    return tool
+
+
+def _take(tool: Tool, body: dict[str, Any], server: Server, report: Report) -> None:
+    new = tool.current is None
+    changed = definitions.see(tool, body, server=server)
+    if tool.state == DefinitionState.WITHDRAWN:
+        back = DefinitionState.QUARANTINED if tool.approved else DefinitionState.PENDING
+        definitions.move(tool, back)
+        events.write("tool.returned", actor=SYSTEM, subject=tool.identity)
+        changed = True
+    if new:
+        pass
+    elif changed:
+        report.changed.append(tool.name)
+    else:
+        report.unchanged += 1
+    Tool.objects.filter(pk=tool.pk).update(last_seen_at=Now())
+
+
+def _withdraw(tool: Tool, report: Report) -> None:
+    if tool.state != DefinitionState.WITHDRAWN and definitions.move(tool, DefinitionState.WITHDRAWN):
+        events.write("tool.withdrawn", actor=SYSTEM, subject=tool.identity)
+        report.withdrawn.append(tool.name)

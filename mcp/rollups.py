@@ -1,0 +1,94 @@
+"""The invocation log summed by hour. Closed hours are summed once; the open ones are read from the log by time."""
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+
+from common import clock
+from nhi.models import CallRollup, InvocationLog
+
+HOUR = timedelta(hours=1)
+#: A row is written when its call ends, under the time at which it began.
+SETTLED = timedelta(minutes=20)
+#: How far back an installation that was off catches up in one go.
+MOST_HOURS = 48
+
+
+@dataclass
+class Sum:
+    """Calls of one agent, tool and status."""
+
+    agent_name: str = ""
+    calls: int = 0
+    duration: float = 0.0
+    buckets: list[int] = field(default_factory=lambda: [0] * (len(CallRollup.BUCKETS) + 1))
+
+    def add(self, name: str, duration: float) -> None:
+        self.agent_name = name
+        self.calls += 1
+        self.duration += duration
+        self.buckets[bisect_left(CallRollup.BUCKETS, duration)] += 1
+
+
+Key = tuple[UUID, str, str, str]
+
+
+def hour_of(moment: datetime) -> datetime:
+    return moment.replace(minute=0, second=0, microsecond=0)
+
+
+def roll_up() -> int:
+    """Sum every closed hour that was not summed yet. Running it twice, or at two places, is harmless."""
+    now = clock.database_now()
+    hour, done = _first(now), 0
+    while hour + HOUR + SETTLED <= now and done < MOST_HOURS:
+        _sum_hour(hour)
+        hour, done = hour + HOUR, done + 1
+    return done
+
+
+def open_since(now: datetime) -> datetime:
+    """From here on the log itself is read."""
+    last = CallRollup.objects.order_by("-hour").values_list("hour", flat=True).first()
+    earliest = hour_of(now - SETTLED - HOUR)
+    return min(last + HOUR, earliest) if last is not None and last + HOUR < earliest else earliest
+
+
+def sums(rows: Iterable[tuple[Any, ...]]) -> dict[Key, Sum]:
+    """(agent id, agent name, server, tool, status, duration) by what makes a roll-up's row."""
+    found: dict[Key, Sum] = defaultdict(Sum)
+    for agent_id, agent_name, server, tool, status, duration in rows:
+        found[agent_id, server, tool, status].add(agent_name, duration)
+    return found
+
+
+def _first(now: datetime) -> datetime:
+    last = CallRollup.objects.order_by("-hour").values_list("hour", flat=True).first()
+    if last is not None:
+        return last + HOUR
+    oldest = InvocationLog.objects.order_by("timestamp").values_list("timestamp", flat=True).first()
+    return hour_of(oldest) if oldest is not None else hour_of(now)
+
+
+def _sum_hour(hour: datetime) -> None:
+    rows = InvocationLog.objects.filter(timestamp__gte=hour, timestamp__lt=hour + HOUR)
+    columns = ("agent_id", "agent_name", "tool_name", "method", "status", "duration")
+    found = sums(rows.order_by().values_list(*columns).iterator(chunk_size=5000))
+    with transaction.atomic():
+        CallRollup.objects.bulk_create(
+            [
+                CallRollup(
+                    hour=hour, agent_id=agent_id, agent_name=one.agent_name, tool_name=server, method=tool,
+                    status=status, calls=one.calls, duration_sum=one.duration, buckets=one.buckets,
+                )
+                for (agent_id, server, tool, status), one in found.items()
+            ],
+            ignore_conflicts=True,
+            batch_size=500,
+        )  # fmt: skip

@@ -1,0 +1,240 @@
+"""Adding servers, changing how they are reached, and switching them off and on."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.db.models import F
+from django.db.models.functions import Now
+
+from common import egress
+from common.errors import Conflict, Duplicate, FieldError
+from mcp import breakers, catalogue, connections, executables, health, secrets
+from mcp.choices import Connection, Transport
+from mcp.models import Server, ServerSecret
+from nhi.actors import Actor
+from nhi.inputs import Problems, is_plain
+from nhi.models import User
+from nhi.record import events
+
+NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
+#: They would collide with paths below /mcp/.
+RESERVED = frozenset({"tools", "servers", "calls"})
+SEMVER = re.compile(r"\d{1,6}\.\d{1,6}\.\d{1,6}(?:[-+][0-9A-Za-z.-]{1,40})?")
+HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
+#: The connection's own, and the protocol's.
+NOT_OURS = frozenset({
+    "host", "content-length", "content-type", "accept", "connection", "transfer-encoding", "upgrade", "te", "trailer",
+    "keep-alive", "proxy-authorization", "proxy-connection", "expect", "cookie", "origin", "accept-encoding",
+})  # fmt: skip
+#: How a server is reached: a change of these is another server, as far as what was approved goes.
+REACHED = ("transport", "command", "args", "env", "base_url", "headers")
+DESCRIBED = ("description", "owner", "timeout", "capabilities", "schema_version")
+SHORTEST, LONGEST = 0.1, 600.0
+
+
+def create(
+    *, actor: Actor, name: str, owner: User, given: Mapping[str, Any], secret_values: Mapping[str, str] | None = None
+) -> Server:
+    """Add a server and meet it, for ten seconds at most; one that does not answer is added as offline."""
+    actor.require("mcp.add_server", "add servers")
+    server = Server(name=name, owner=owner, created_by_id=actor.id, created_by_name=actor.name)
+    server.changed_by_id, server.changed_by_name = actor.id, actor.name
+    values = dict(secret_values or {})
+    for field, value in given.items():
+        setattr(server, field, value)
+    problems = Problems()
+    _check_name(problems, name)
+    _check(problems, server, set(values))
+    _check_secrets(problems, values)
+    problems.settle()
+    try:
+        with transaction.atomic():
+            server.save(force_insert=True)
+            for secret_name, value in values.items():
+                _put_secret(actor, server, secret_name, value)
+            breakers.of_server(server)
+            events.write("server.added", actor=actor, subject=server, after=facts(server))
+    except IntegrityError as error:
+        taken = [FieldError("name", "This name is taken.")]
+        raise Duplicate(f"There is already a server {name}.", fields=taken) from error
+    return meet(actor=actor, server=server)
+
+
+def change(
+    *, actor: Actor, server: Server, secret_values: Mapping[str, str | None] | None = None, **given: Any
+) -> Server:
+    """Change a server; another way to reach it is another server, so its tools are looked at again."""
+    actor.require("mcp.change_server", "change servers")
+    values = dict(secret_values or {})
+    with transaction.atomic():
+        current = Server.objects.select_for_update(of=("self",)).select_related("owner").get(pk=server.pk)
+        before = facts(current)
+        reached_before = {name: getattr(current, name) for name in REACHED}
+        for field, value in given.items():
+            if field not in (*REACHED, *DESCRIBED):
+                raise TypeError(f"{field} does not describe a server")
+            setattr(current, field, value)
+        kept = {secret.name for secret in current.secrets.all()} - {name for name, value in values.items() if not value}
+        problems = Problems()
+        _check(problems, current, kept | {name for name, value in values.items() if value})
+        _check_secrets(problems, {name: value for name, value in values.items() if value})
+        problems.settle()
+        reached = bool(values) or any(reached_before[name] != getattr(current, name) for name in REACHED)
+        if reached:
+            current.revision += 1
+            current.changed_by_id, current.changed_by_name = actor.id, actor.name
+        current.save()
+        for name, value in values.items():
+            _replace_secret(actor, current, name, value)
+        if reached:
+            catalogue.pin_again(current)
+        after = facts(current)
+        changed = [name for name in after if before[name] != after[name]]
+        if changed or values:
+            events.write(
+                "server.changed",
+                actor=actor,
+                subject=current,
+                before={name: before[name] for name in changed},
+                after={name: after[name] for name in changed},
+            )
+    return meet(actor=actor, server=current) if reached and current.enabled else current
+
+
+def meet(*, actor: Actor, server: Server) -> Server:
+    """The first handshake and list of tools, or the first ones after a change."""
+    del actor  # whoever added it may not be one who runs servers; this is part of the adding
+    health.refresh(server=server, timeout=health.CONNECT_SECONDS)
+    return read(server)
+
+
+def enable(*, actor: Actor, server: Server, reason: str) -> Server:
+    _switch(actor, server, reason, on=True)
+    return meet(actor=actor, server=server)
+
+
+def disable(*, actor: Actor, server: Server, reason: str) -> Server:
+    """Nothing of it may be called from here on; calls that are under way finish."""
+    _switch(actor, server, reason, on=False)
+    fresh = read(server)
+    connections.move(fresh, Connection.OFFLINE, f"Disabled: {reason}", actor=actor)
+    return read(server)
+
+
+def read(server: Server) -> Server:
+    return Server.objects.select_related("owner").get(pk=server.pk)
+
+
+def facts(server: Server) -> dict[str, Any]:
+    """What the record shows of it: names of secrets, never their values."""
+    return {
+        **{name: getattr(server, name) for name in (*REACHED, *DESCRIBED) if name != "owner"},
+        "owner": server.owner.username,
+        "secrets": sorted(secret.name for secret in server.secrets.all()),
+    }
+
+
+def _switch(actor: Actor, server: Server, reason: str, *, on: bool) -> None:
+    actor.require("mcp.operate_server", "enable and disable servers")
+    problems = Problems()
+    problems.reason(reason)
+    problems.settle()
+    with transaction.atomic():
+        moved = Server.objects.filter(pk=server.pk, enabled=not on).update(
+            enabled=on, revision=F("revision") + 1, updated_at=Now()
+        )
+        if not moved:
+            raise Conflict(f"{server} is {'enabled' if on else 'disabled'} already. Nothing was changed.")
+        event = "server.enabled" if on else "server.disabled"
+        events.write(
+            event, actor=actor, subject=server, before={"enabled": not on}, after={"enabled": on}, reason=reason
+        )
+
+
+def _put_secret(actor: Actor, server: Server, name: str, value: str) -> None:
+    secret = ServerSecret(server=server, name=name, set_by_name=actor.name)
+    secrets.seal(secret, value)
+    secret.save(force_insert=True)
+
+
+def _replace_secret(actor: Actor, server: Server, name: str, value: str | None) -> None:
+    """A new value is a new row: what was pinned with the old one shows that it changed. None takes it away."""
+    ServerSecret.objects.filter(server=server, name=name).delete()
+    if value:
+        _put_secret(actor, server, name, value)
+    events.write("server.secret_set", actor=actor, subject=server, details={"name": name, "removed": not value})
+
+
+def _check_name(problems: Problems, name: str) -> None:
+    problems.unless(
+        NAME.fullmatch(name), "name", "Use 1 to 63 lower-case letters, digits and hyphens, beginning with no hyphen."
+    )
+    problems.unless(name not in RESERVED, "name", f"{name} is a path of the gateway itself; choose another name.")
+
+
+def _check(problems: Problems, server: Server, known: set[str]) -> None:
+    problems.line("description", server.description, most=1000)
+    problems.unless(server.owner.is_active, "owner_id", f"{server.owner.username} is deactivated; choose someone here.")
+    problems.unless(
+        SHORTEST <= server.timeout <= LONGEST, "timeout", f"Use {SHORTEST:g} to {LONGEST:g} seconds, like 30s."
+    )
+    version = server.schema_version
+    problems.unless(not version or SEMVER.fullmatch(version), "schema_version", "Use a version like 1.2.0.")
+    fine = all(is_plain(one) and 0 < len(one) <= 100 for one in server.capabilities)
+    problems.unless(fine and len(server.capabilities) <= 50, "capabilities", "Use at most 50 short words.")
+    if server.transport not in Transport.values:
+        problems.add("transport", "Choose stdio, http or sse.")
+    elif server.transport == Transport.STDIO:
+        _check_process(problems, server, known)
+    else:
+        _check_address(problems, server, known)
+
+
+def _check_process(problems: Problems, server: Server, known: set[str]) -> None:
+    problems.unless(not server.base_url, "base_url", "A process has no address; leave this out, or choose http.")
+    problems.unless(not server.headers, "headers", "A process is sent no headers; leave them out, or choose http.")
+    if not server.command:
+        problems.add("command", "Name the program to run, as an absolute path.")
+    elif said := executables.problem(server.command, server.args):
+        problems.add("command", said)
+    for number, argument in enumerate(server.args):
+        problems.unless(len(argument) <= 2000, f"args[{number}]", "Use at most 2000 characters.")
+        named = secrets.names_in([argument])
+        said = "Arguments are seen by others on the machine; put secrets into env."
+        problems.unless(not named, f"args[{number}]", said)
+    for name, value in server.env.items():
+        said = executables.environment_problem(name)
+        problems.unless(not said, f"env.{name}", said)
+        _check_value(problems, f"env.{name}", value, known)
+
+
+def _check_address(problems: Problems, server: Server, known: set[str]) -> None:
+    problems.unless(not server.command, "command", "A server with an address runs no program; leave this out.")
+    problems.unless(not server.args, "args", "A server with an address takes no arguments; leave them out.")
+    problems.unless(not server.env, "env", "A server with an address has no environment; use headers.")
+    if not server.base_url:
+        problems.add("base_url", "Give the server's address, like https://mcp.example.org/mcp.")
+    elif said := egress.problem(server.base_url):
+        problems.add("base_url", said)
+    for name, value in server.headers.items():
+        fine = HEADER.fullmatch(name) and name.lower() not in NOT_OURS and not name.lower().startswith("mcp-")
+        problems.unless(fine, f"headers.{name}", "This header is the connection's own, or no header's name.")
+        _check_value(problems, f"headers.{name}", value, known)
+
+
+def _check_value(problems: Problems, field: str, value: str, known: set[str]) -> None:
+    problems.unless(len(value) <= 8000, field, "Use at most 8000 characters.")
+    problems.unless(not any(mark in value for mark in "\0\r\n"), field, "Use a single line.")
+    for name in sorted(secrets.names_in([value]) - known):
+        problems.add(field, f"${{{name}}} names no secret of this server. Add it to secrets.")
+
+
+def _check_secrets(problems: Problems, values: Mapping[str, str]) -> None:
+    problems.unless(len(values) <= 50, "secrets", "Use at most 50 secrets.")
+    for name, value in values.items():
+        fine = secrets.NAME.fullmatch(name) is not None
+        problems.unless(fine, f"secrets.{name}", "Use letters, digits and underscores, beginning with no digit.")
+        one_line = not any(mark in value for mark in "\0\r\n")
+        problems.unless(value and one_line and len(value) <= 8000, f"secrets.{name}", "Use one line of text.")

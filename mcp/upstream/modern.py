@@ -77,6 +77,7 @@ class Modern:
                 if refused.code != HEADER_MISMATCH or last:
                     raise
             # The server refused the headers before it ran anything: the tool wants others than we knew.
+            sent.yes = False
             bound = await self._learn(name, input_schema)
         raise AssertionError("the second attempt returns or raises")
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import select
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 
 import aiohttp
@@ -22,6 +23,10 @@ RESULT_LIMIT = 16 << 20
 REFUSAL_LIMIT, REFUSAL_SECONDS = 64 << 10, 2.0
 #: Reading has the call's own deadline around it; a host that takes no connection is told from a slow one sooner.
 TIMEOUT = aiohttp.ClientTimeout(total=None, connect=10, sock_connect=5)
+#: The other side has closed, as far as the system can tell without reading.
+HUNG_UP = getattr(select, "POLLRDHUP", 0)
+#: Connections that are found to be given up, one after the other, before a request is given up too.
+MOST_GIVEN_UP = 8
 #: What would change how the request is framed is not an administrator's to set.
 FRAMING = frozenset({"connection", "content-length", "host", "te", "trailer", "transfer-encoding", "upgrade"})
 
@@ -36,9 +41,14 @@ class Sent:
 
 
 class _Body(Payload):
-    """A body that notes when it goes out."""
+    """A body that notes when it goes out, and does not go out to a server that has hung up already.
+
+    A server that ends an idle connection at the moment it is used again would leave a call whose effect nobody knows.
+    Its goodbye is mostly here before the loop has looked at it: then nothing is sent, and the call may have another
+    connection. The head waits for the body, so until here no byte of the request has left."""
 
     _autoclose = True
+    given_up = False
 
     def __init__(self, raw: bytes, sent: Sent) -> None:
         super().__init__(raw, content_type="application/json")
@@ -52,8 +62,22 @@ class _Body(Payload):
         await self.write_with_length(writer, None)
 
     async def write_with_length(self, writer: AbstractStreamWriter, content_length: int | None) -> None:
+        if _has_hung_up(writer):
+            self.given_up = True
+            raise ConnectionResetError
         self._sent.yes = True
         await writer.write(self._value[:content_length])
+
+
+def _has_hung_up(writer: AbstractStreamWriter) -> bool:
+    """Asked of the system, which knows before the event loop. What it may have sent before is of no interest."""
+    transport = writer.transport
+    number = transport.get_extra_info("socket").fileno() if transport is not None else -1
+    if number < 0:
+        return True
+    asked = select.poll()
+    asked.register(number, HUNG_UP)
+    return bool(asked.poll(0))
 
 
 #: Failures to connect that are told apart; of the others the system's own words are said.
@@ -120,12 +144,19 @@ class Sender:
         self, message: jsonrpc.Message, headers: Mapping[str, str], sent: Sent, *, url: str = ""
     ) -> aiohttp.ClientResponse:
         """The answer's head, when it is no refusal. Whoever gets it lets go of it."""
-        body = _Body(jsonrpc.encode(message), sent)
-        with translated(sent):
-            response = await self._session().post(
-                url or self.url, data=body, headers=self._with(headers), allow_redirects=False, timeout=TIMEOUT
-            )
-        return await self._accepted(response)
+        raw = jsonrpc.encode(message)
+        for _ in range(MOST_GIVEN_UP):
+            body = _Body(raw, sent)
+            try:
+                with translated(sent):
+                    response = await self._session().post(
+                        url or self.url, data=body, headers=self._with(headers), allow_redirects=False, timeout=TIMEOUT
+                    )
+                return await self._accepted(response)
+            except UpstreamFault:
+                if not body.given_up:
+                    raise
+        raise UpstreamFault("closed", "The server hangs up each connection before it can be used.", sent=False)
 
     async def get(self, headers: Mapping[str, str]) -> aiohttp.ClientResponse:
         with translated(Sent()):

@@ -1,0 +1,23 @@
+"""`manage.py mcp_stdio_owner`: run servers over standard input for the other processes of this host."""
+
+import asyncio
+from typing import Any
+
+from django.conf import settings
+from django.core.management import BaseCommand
+
+from mcp.owner import run
+from mcp.targets import launch_of
+
+
+class Command(BaseCommand):
+    help = "Run servers over standard input for the other processes of this host, until SIGTERM. `up` starts it."
+    requires_system_checks = []
+
+    def handle(self, **_: Any) -> None:
+        try:
+            with run.alone(settings.DATA):
+                asyncio.run(run.run(data=settings.DATA, socket=settings.STDIO_SOCKET, read=launch_of))
+        except run.AlreadyRunning as other:
+            # Not a failure: there is one, which is what was asked for.
+            self.stdout.write(str(other))

@@ -1,0 +1,109 @@
+"""The owner from its start to its end: alone on this host, heard of, and leaving nothing."""
+
+import asyncio
+import fcntl
+import logging
+import os
+import signal
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+from uuid import UUID
+
+from django.db import DatabaseError, connection
+
+from mcp.owner import groups, surroundings
+from mcp.owner.door import Door
+from mcp.owner.groups import Groups
+from mcp.owner.server import Launch, Shared
+from mcp.owner.servers import Servers
+from nhi import processes
+from nhi.models.processes import ProcessKind
+
+log = logging.getLogger(__name__)
+BEAT_EVERY = 5.0
+Answer = TypeVar("Answer")
+
+
+class AlreadyRunning(Exception):
+    """Another owner holds this data directory."""
+
+
+@contextmanager
+def alone(data: Path) -> Iterator[None]:
+    """Hold the directory for as long as this process lives: the kernel lets go of it, whatever ends us."""
+    data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with (data / "stdio.lock").open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            raise AlreadyRunning(
+                f"The stdio owner of {data} already runs (process {file.read().strip() or 'unknown'})."
+            ) from None
+        file.truncate(0)
+        file.write(str(os.getpid()))
+        file.flush()
+        yield
+
+
+@dataclass
+class Database:
+    """One thread and one connection for the little that is read: the loop never waits for the database."""
+
+    read: Callable[[UUID], Launch | None]
+    _thread: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "database"))
+
+    async def launch(self, server_id: UUID) -> Launch | None:
+        return await self._run(lambda: self.read(server_id))
+
+    async def heard(self, *, leaving: bool = False) -> None:
+        try:
+            await self._run(lambda: (processes.leave if leaving else processes.seen)(kind=ProcessKind.STDIO_OWNER))
+        except DatabaseError as error:
+            log.warning("No heartbeat: the database is away (%s).", type(error).__name__)
+
+    async def _run(self, work: Callable[[], Answer]) -> Answer:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, _with_connection, work)
+
+
+def _with_connection(work: Callable[[], Answer]) -> Answer:
+    try:
+        return work()
+    finally:
+        connection.close()
+
+
+async def run(*, data: Path, socket: Path, read: Callable[[UUID], Launch | None]) -> None:
+    """Serve until SIGTERM or SIGINT."""
+    told = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, told.set)
+    root, installation = data / "stdio", f"{surroundings.installation(data)}"
+    root.mkdir(mode=0o700, exist_ok=True)
+    kept = Groups(root / "groups.json")
+    if left := groups.end(f"{installation}/", kept.left_behind()):
+        log.warning("Ended %s processes that an owner before this one had left.", left)
+    database = Database(read)
+    servers = Servers(Shared(database.launch, root, installation, kept))
+    door = Door(servers, socket)
+    await door.open()
+    chores = [asyncio.create_task(work) for work in (_beat(database), servers.look_after())]
+    await told.wait()
+    for chore in chores:
+        chore.cancel()
+    await asyncio.wait(chores)
+    await door.close()
+    await servers.close()
+    with suppress(TimeoutError):
+        async with asyncio.timeout(1):
+            await database.heard(leaving=True)
+
+
+async def _beat(database: Database) -> None:
+    while True:
+        await database.heard()
+        await asyncio.sleep(BEAT_EVERY)

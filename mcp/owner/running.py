@@ -1,0 +1,120 @@
+"""One process of a server, from its start to its end, with the channel to it."""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from uuid import uuid4
+
+from mcp.faults import UpstreamFault
+from mcp.owner import groups
+from mcp.owner.channel import Asked, Channel
+from mcp.owner.greeting import Greeting, Speech, offered
+from mcp.owner.groups import Groups
+from mcp.owner.process import Process
+from mcp.owner.ring import Ring
+from mcp.owner.surroundings import environment
+from mcp.upstream.target import Handshake
+from mcp.wire.jsonrpc import Message
+
+#: The first start of a server may have to fetch it.
+START_SECONDS = 60.0
+JUST_NOW = 5.0
+
+
+@dataclass
+class Running:
+    revision: int
+    #: Begins the mark of whatever this process starts.
+    family: str
+    errors: Ring
+    groups: Groups
+    on_end: Callable[["Running", UpstreamFault], None]
+    begun: float = field(default_factory=time.monotonic)
+    used: float = field(default_factory=time.monotonic)
+    handshake: Handshake = field(init=False)
+    greeted: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.mark = f"{self.family}/{uuid4().hex}"
+        self.process = Process(take=self._take, ended=self._ended, errors=self.errors)
+        self.channel = Channel(self.process.write)
+        self.end = ""
+
+    async def start(self, argv: list[str], *, env: Mapping[str, str], cwd: Path, handshake_first: bool) -> None:
+        try:
+            await self.process.start(argv, env=environment(env, mark=self.mark), cwd=cwd)
+            self.groups.add(self.process.pid)
+            async with asyncio.timeout(START_SECONDS):
+                self.handshake = await Greeting(self.channel, handshake_first).run()
+            self.greeted = time.monotonic()
+        except UpstreamFault as fault:
+            if fault.code != "closed":
+                raise
+            # In a moment it is known how it ended.
+            await asyncio.wait({asyncio.create_task(self.process.silent.wait())}, timeout=1)
+            raise self._with_steps(fault) from None
+        except OSError as error:
+            # asyncio's own deadline is one of these too.
+            late = isinstance(error, TimeoutError)
+            detail = (
+                f"It said nothing for {START_SECONDS:g} s." if late else f"It could not be started: {error.strerror}."
+            )
+            raise UpstreamFault("timeout" if late else "unreachable", detail, sent=False) from None
+
+    async def greet(self) -> Handshake:
+        """What it said at its start, if that was just now; else what it says now."""
+        if time.monotonic() - self.greeted < JUST_NOW:
+            return self.handshake
+        begun, modern = time.monotonic(), self.handshake.era == "modern"
+        method = "server/discover" if modern else "ping"
+        answer = await self.ask(method, {}, {}, Asked())
+        steps = [method, "it answered"]
+        if modern:
+            return offered(answer, self.handshake.protocol_version, begun=begun, steps=steps)
+        said = self.handshake
+        latency = (time.monotonic() - begun) * 1000
+        return Handshake(
+            said.era,
+            said.protocol_version,
+            said.server_info,
+            said.capabilities,
+            said.instructions,
+            latency,
+            tuple(steps),
+        )
+
+    async def ask(self, method: str, params: Message, meta: Message, asked: Asked) -> Message:
+        speech = Speech(self.handshake.era, self.handshake.protocol_version)
+
+        def build(number: int) -> Message:
+            token = {"progressToken": number} if asked.told else {}
+            return speech.request(number, method, params, {**meta, **token})
+
+        self.used = time.monotonic()
+        try:
+            return await self.channel.ask(build, asked)
+        finally:
+            self.used = time.monotonic()
+
+    async def stop(self, reason: str, *, at_once: bool = False) -> None:
+        """End it and all that it has started, wherever that has gone."""
+        self.channel.fail(UpstreamFault("closed", reason, sent=True))
+        pid = self.process.pid
+        await self.process.stop(at_once=at_once)
+        await asyncio.to_thread(groups.end, self.mark)
+        self.groups.remove(pid)
+
+    def _with_steps(self, fault: UpstreamFault) -> UpstreamFault:
+        told = UpstreamFault("closed", self.end or fault.detail, sent=False)
+        told.steps = fault.steps
+        return told
+
+    def _take(self, line: bytes) -> None:
+        self.channel.take(line)
+
+    def _ended(self, fault: UpstreamFault) -> None:
+        self.end = fault.detail
+        self.channel.fail(fault)
+        self.on_end(self, fault)

@@ -1,0 +1,213 @@
+"""A server over standard input that behaves as badly as its tools and options say; Python's own library only.
+
+It is copied with a `#!` line before it, so that it is a program of its own.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+OPTIONS = set(sys.argv[1:])
+VERSION = "2026-07-28"
+lock = threading.Lock()
+cancelled: list[object] = []
+
+
+def option(name: str) -> str:
+    return next((word.partition("=")[2] for word in OPTIONS if word.startswith(f"{name}=")), "")
+
+
+def write(raw: bytes) -> None:
+    with lock:
+        sys.stdout.buffer.write(raw + b"\n")
+        sys.stdout.buffer.flush()
+
+
+def send(message: dict) -> None:
+    write(json.dumps({"jsonrpc": "2.0", **message}).encode())
+
+
+def result(request: dict, **fields: object) -> None:
+    send({"id": request["id"], "result": fields})
+
+
+def said(request: dict, value: object) -> None:
+    result(request, content=[{"type": "text", "text": json.dumps(value)}], structuredContent={"value": value})
+
+
+def call(request: dict) -> None:
+    params = request["params"]
+    TOOLS[params["name"]](request, **params.get("arguments", {}))
+
+
+def echo(request: dict, **arguments: object) -> None:
+    said(request, {"arguments": arguments, "meta": request["params"].get("_meta", {})})
+
+
+def pid(request: dict) -> None:
+    said(request, os.getpid())
+
+
+def environment(request: dict) -> None:
+    files = sorted(int(path.name) for path in Path("/proc/self/fd").iterdir())
+    status = Path("/proc/self/status").read_text()
+    said(request, {"environ": dict(os.environ), "cwd": str(Path.cwd()), "files": files, "status": status})
+
+
+def big(request: dict, size: int) -> None:
+    said(request, "x" * size)
+
+
+def sleep(request: dict, seconds: float) -> None:
+    time.sleep(seconds)
+    said(request, "slept")
+
+
+def list_cancelled(request: dict) -> None:
+    said(request, cancelled)
+
+
+def progress(request: dict, steps: int) -> None:
+    token = request["params"]["_meta"]["progressToken"]
+    for step in range(1, steps + 1):
+        send({"method": "notifications/progress", "params": {"progressToken": token, "progress": step}})
+    said(request, "done")
+
+
+def ask_back(request: dict) -> None:
+    send({"id": "mine", "method": "sampling/createMessage", "params": {}})
+    said(request, answers.get(timeout=5))
+
+
+def noise(request: dict) -> None:
+    for line in (b"Listening ...", b"{", b"\xff\xfe", b"[1,", b'{"jsonrpc": "1.0"}', b"7", b"", b"[" * 5000):
+        write(line)
+    send({"id": 999_999, "result": {}})
+    send({"id": True, "result": {}})
+    send({"id": None, "error": {"code": -32700, "message": "?"}})
+    said(request, "still here")
+
+
+def half_emoji(request: dict) -> None:
+    send({"id": request["id"], "result": {"content": [{"type": "text", "text": "cut \ud83d"}]}})
+
+
+def flood(request: dict, lines: int) -> None:
+    sys.stderr.write("".join(f"line {number} of a flood\n" for number in range(lines)))
+    sys.stderr.flush()
+    said(request, "flooded")
+
+
+def complain(request: dict, text: str) -> None:
+    sys.stderr.write(text)
+    sys.stderr.flush()
+    said(request, "complained")
+
+
+def spawn(request: dict, *, escape: bool = False, bare: bool = False) -> None:
+    """A child of its own that SIGTERM does not end, and that holds our standard output."""
+    command = [sys.executable, "-c", "import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep(600)"]
+    child = subprocess.Popen(command, start_new_session=escape, env={} if bare else None)
+    said(request, child.pid)
+
+
+def leave(request: dict, code: int) -> None:
+    os._exit(code)
+
+
+def endless(request: dict) -> None:
+    with lock:
+        while True:
+            sys.stdout.buffer.write(b"x" * 65536)
+
+
+def last_words(request: dict) -> None:
+    said(request, "goodbye")
+    os._exit(0)
+
+
+def fail(request: dict) -> None:
+    send({"id": request["id"], "error": {"code": -32000, "message": "It broke.", "data": {"why": "so"}}})
+
+
+NAMED = [echo, pid, environment, big, sleep, list_cancelled, progress, ask_back, noise, half_emoji, flood]
+NAMED += [complain, spawn, leave, endless, last_words, fail]
+TOOLS = {tool.__name__: tool for tool in NAMED}
+
+
+class Answers:
+    def __init__(self) -> None:
+        self.event = threading.Event()
+        self.message: object = None
+
+    def put(self, message: object) -> None:
+        self.message = message
+        self.event.set()
+
+    def get(self, timeout: float) -> object:
+        self.event.wait(timeout)
+        return self.message
+
+
+answers = Answers()
+
+
+def modern(request: dict) -> bool:
+    return "io.modelcontextprotocol/protocolVersion" in request.get("params", {}).get("_meta", {})
+
+
+def answer(request: dict) -> None:
+    method = request["method"]
+    if "legacy" in OPTIONS and modern(request):
+        if "leaves" in OPTIONS:
+            os._exit(3)
+        if "deaf" not in OPTIONS:
+            send({"id": request["id"], "error": {"code": -32601, "message": "What?"}})
+    elif method == "server/discover":
+        offer = {"supportedVersions": [VERSION], "capabilities": {"tools": {}}, "resultType": "complete"}
+        time.sleep(float(option("slow") or 0))
+        result(request, **offer)
+    elif method == "initialize":
+        if "legacy" in OPTIONS:
+            info = {"name": "puppet", "version": "1"}
+            result(request, protocolVersion="2025-06-18", capabilities={"tools": {}}, serverInfo=info)
+        else:
+            data = {"supported": [VERSION], "requested": "2025-11-25"}
+            send({"id": request["id"], "error": {"code": -32022, "message": "No.", "data": data}})
+    elif method == "ping":
+        result(request)
+    elif method == "tools/list":
+        cursor = request["params"].get("cursor", "0")
+        page = {"tools": [{"name": f"tool-{cursor}", "inputSchema": {"type": "object"}}]}
+        result(request, **page, **({"nextCursor": str(int(cursor) + 1)} if int(cursor) < 2 else {}))
+    elif method == "tools/call":
+        call(request)
+
+
+def main() -> None:
+    if "crash" in OPTIONS:
+        sys.stderr.write("Cannot open the configuration.\n")
+        sys.exit(7)
+    if "stubborn" in OPTIONS:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if path := option("starts"):
+        with Path(path).open("a") as file:
+            file.write(f"{os.getpid()}\n")
+    for line in sys.stdin.buffer:
+        message = json.loads(line)
+        if "method" not in message:
+            answers.put(message)
+        elif message["method"] == "notifications/cancelled":
+            cancelled.append(message["params"]["requestId"])
+        elif "id" in message:
+            threading.Thread(target=answer, args=(message,), daemon=True).start()
+    if "stubborn" in OPTIONS:
+        time.sleep(600)
+
+
+main()

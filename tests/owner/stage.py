@@ -1,0 +1,185 @@
+"""A real owner in a process of its own, with what it may start in a file instead of the database."""
+
+import asyncio
+import functools
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+from uuid import UUID
+
+import psutil
+
+from common.ids import uuid7
+from mcp.upstream.stdio import StdioTransport
+from mcp.upstream.target import Target
+from tests.services.house import PLAIN, ROOT
+
+Found = TypeVar("Found")
+PUPPET = Path(__file__).with_name("puppet.py")
+#: What must never reach a server.
+CANARIES = {
+    "SECRET_KEY": "canary-secret-key-that-is-long-enough-to-be-one",
+    "TOKEN_PEPPER": "canary-token-pepper-that-is-long-enough-too",
+    "REDIS_URL": "redis://canary.invalid/0",
+    "SOME_OTHER": "canary-of-no-name",
+}
+
+
+@dataclass
+class Owner:
+    data: Path
+    transport: StdioTransport = field(init=False)
+    process: subprocess.Popen[str] = field(init=False)
+    launches: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.data.mkdir(mode=0o700)
+        self.transport = StdioTransport(lambda: self.data / "stdio.sock")
+        self.puppet = self.data / "puppet"
+        self.puppet.write_text(f"#!{sys.executable}\n{PUPPET.read_text()}")
+        self.puppet.chmod(0o700)
+        self.write()
+
+    @property
+    def environ(self) -> dict[str, str]:
+        plain = {name: os.environ[name] for name in PLAIN if name in os.environ}
+        listed = {"EXECUTABLE_ALLOWLIST": str(self.data / "executables")}
+        return {
+            **plain,
+            **CANARIES,
+            **listed,
+            "GATEHOUSE_DATA": str(self.data),
+            "DJANGO_SETTINGS_MODULE": "config.settings",
+        }
+
+    def write(self) -> None:
+        listed = self.data / "executables"
+        listed.write_text(f"{os.path.realpath(self.puppet)}\n")
+        listed.chmod(0o600)
+        beside = self.data / "launches.new"
+        beside.write_text(json.dumps(self.launches))
+        beside.replace(self.data / "launches.json")
+
+    def add(self, *options: str, **env: str) -> Target:
+        target = Target(uuid7(), "puppet", 1, "stdio")
+        self.launches[str(target.server_id)] = {
+            "argv": [str(self.puppet), *options], "env": env, "revision": 1, "enabled": True
+        }  # fmt: skip
+        self.write()
+        return target
+
+    def change(self, target: Target, **facts: Any) -> None:
+        self.launches[str(target.server_id)].update(facts)
+        self.write()
+
+    def start(self) -> None:
+        log = (self.data / "owner.log").open("a")
+        with log:
+            command = [sys.executable, "-m", "tests.owner.stage", str(self.data)]
+            self.process = subprocess.Popen(
+                command, cwd=ROOT, env=self.environ, stdout=log, stderr=log, text=True, stdin=subprocess.DEVNULL
+            )
+        wait_for(self.answers, 15, "the owner's socket")
+
+    def answers(self) -> bool:
+        assert self.process.poll() is None, (self.data / "owner.log").read_text()
+        with socket.socket(socket.AF_UNIX) as link:
+            return link.connect_ex(str(self.data / "stdio.sock")) == 0
+
+    def stop(self) -> int:
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(10)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    async def call(self, target: Target, name: str, timeout: float = 10, **arguments: Any) -> Any:
+        result = await self.transport.call_tool(target, name, arguments, timeout=timeout)
+        return result.get("structuredContent", {}).get("value")
+
+    def descendants(self) -> list[psutil.Process]:
+        """Whatever runs in a directory of this owner's servers."""
+        found = []
+        for process in psutil.process_iter():
+            try:
+                if process.status() != psutil.STATUS_ZOMBIE and process.cwd().startswith(str(self.data / "stdio")):
+                    found.append(process)
+            except psutil.Error:
+                continue
+        return found
+
+
+def scene(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
+    """An async test about the owner in its first argument."""
+
+    @functools.wraps(test)
+    def play(house: Owner, **given: Any) -> None:
+        async def whole() -> None:
+            try:
+                await test(house, **given)
+            finally:
+                await house.transport.close()
+
+        asyncio.run(whole())
+
+    return play
+
+
+def wait_for(fact: Callable[[], Found], seconds: float, what: str) -> Found:
+    deadline = time.monotonic() + seconds
+    while not (found := fact()):
+        assert time.monotonic() < deadline, f"Not {what} after {seconds} s"
+        time.sleep(0.02)
+    return found
+
+
+def gone(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+@contextmanager
+def owner(place: Path) -> Iterator[Owner]:
+    """A started owner; whatever happens, nothing of it outlives the block."""
+    one = Owner(place / "data")
+    one.start()
+    try:
+        yield one
+    finally:
+        one.process.kill()
+        one.process.wait()
+        for left in one.descendants():
+            left.kill()
+
+
+def main(data: Path) -> None:
+    import django
+
+    django.setup()
+    from mcp.owner import greeting, run, servers
+    from mcp.targets import Launch
+
+    def read(server_id: UUID) -> Launch | None:
+        kept = json.loads((data / "launches.json").read_text()).get(str(server_id))
+        return Launch(tuple(kept["argv"]), kept["env"], kept["revision"], kept["enabled"]) if kept else None
+
+    servers.LOOK_EVERY = 0.2
+    greeting.PROBE = 1.0
+    with run.alone(data):
+        asyncio.run(run.run(data=data, socket=data / "stdio.sock", read=read))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -63,9 +63,73 @@ CAPABILITIES: dict[str, Promise] = {
         "Many grants at once, each with its own result; access copied from one identity to another.",
         "nhi.bulk:give_tools = return []",
     ),
+    "NHI-14": Promise(
+        "A call that needs approval waits for a person, goes nowhere meanwhile, and passes once when it was approved.",
+        "mcp.clerk.permits:use = return True",
+    ),
     "AUD-01": Promise(
         "Every change is recorded in its own transaction, append-only down to the database's triggers.",
         "nhi.record.guards:install = return None",
+    ),
+    "AUD-02": Promise(
+        "Every call of a tool leaves one row that nobody can change, whatever became of it.",
+        "mcp.clerk.recording:_row = raise",
+    ),
+    "AUD-03": Promise(
+        "A call in flight is a lease; what a dead process leaves becomes a row that says lost.",
+        "mcp.clerk.recording:reap = return 0",
+    ),
+    "AUD-07": Promise(
+        "Secrets are taken out before anything is stored, shown or returned, and the record says so.",
+        "common.redaction.redactor:redacted = return ''",
+    ),
+    "MCP-01": Promise(
+        "Servers are described as IDEs do; every problem of a description is said at once, with its place.",
+        "mcp.servers:_check = return None",
+    ),
+    "MCP-03": Promise(
+        "Servers are met over stdio, HTTP and HTTP with SSE in every era, and their status says how they are doing.",
+        "mcp.connections:move = return False",
+    ),
+    "MCP-04": Promise(
+        "Every tool a server lists is registered; one that vanishes is marked and kept.",
+        "mcp.catalogue:_withdraw = return None",
+    ),
+    "MCP-05": Promise(
+        "A tool is called by the definition that a person approved; a changed one is refused until another approves.",
+        "mcp.clerk.reading:_definition = return None",
+    ),
+    "MCP-06": Promise(
+        "The gateway is an MCP server of protocol 2026-07-28 itself, for what its caller was granted.",
+        "mcp.front.modern:read = raise",
+    ),
+    "MCP-07": Promise(
+        "Tools are listed and called over REST with stable errors; what is not there and what is not yours look alike.",
+        "mcp.edge:answer = raise",
+    ),
+    "MCP-08": Promise(
+        "Budgets of server, tool, agent and grant are exact over any number of processes; a refused call costs nothing.",
+        "mcp.clerk.allotting:allot = return None",
+    ),
+    "MCP-09": Promise(
+        "A service that fails is left alone by all processes, and tried by one call at a time.",
+        "mcp.clerk.reading:breaker = return None",
+    ),
+    "MCP-10": Promise(
+        "Each check of a server leaves a report of how its handshake went.",
+        "mcp.health:_status = return 'Healthy'",
+    ),
+    "MCP-11": Promise(
+        "Servers and tools show counts, latency of the last hundred calls and calls in flight.",
+        "mcp.metrics:_of = raise",
+    ),
+    "MCP-12": Promise(
+        "Each call is one line of the structured log, with its context and without its secrets.",
+        "mcp.gateway:_tell = return None",
+    ),
+    "MCP-15": Promise(
+        "The bundled to-do server runs over stdio and HTTP, and the demo uses it.",
+        "mcp.executables:_example = raise",
     ),
     "CON-01": Promise(
         "Sign-in with lockout and a second factor; four roles; auditors change nothing anywhere, and what "

@@ -50,6 +50,6 @@ def test_the_tests_of_an_id_fail_when_it_is_broken(promise: str) -> None:
 
 def test_every_capability_has_a_sentence_and_a_well_formed_mutation() -> None:
     for promise, said in CAPABILITIES.items():
-        assert re.fullmatch(r"(NHI|AUD|CON|OPS)-\d\d", promise)
+        assert re.fullmatch(r"(NHI|AUD|MCP|CON|OPS)-\d\d", promise)
         assert said.sentence.endswith(".")
         assert re.fullmatch(r"[a-z_.]+:[A-Za-z_.]+ = (raise|allow|return .+)", said.mutation)

@@ -108,7 +108,7 @@ CAPABILITIES: dict[str, Promise] = {
         "mcp.edge:answer = raise",
     ),
     "MCP-08": Promise(
-        "Budgets of server, tool, agent and grant are exact over any number of processes; a refused call costs nothing.",
+        "Budgets of server, tool, agent and grant are exact over many processes; a refused call costs nothing.",
         "mcp.clerk.allotting:allot = return None",
     ),
     "MCP-09": Promise(

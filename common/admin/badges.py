@@ -91,6 +91,7 @@ TABLE: dict[str, dict[str, Badge]] = {
         "worker-control": Badge("Worker (control)", _still, "conveyor_belt"),
         "worker-runs": Badge("Worker (runs)", _still, "conveyor_belt"),
         "beat": Badge("Beat", _still, "schedule"),
+        "stdio-owner": Badge("Stdio owner", _still, "terminal"),
     },
     "nhi.CallStatus": {
         "success": Badge("Success", _good),

@@ -45,7 +45,7 @@ def prepared(listener: int, say: Say) -> Iterator[House]:
     env = plan.environ(fresh_directory("metrics"))
     fresh_directory("logs", keep=True)
     valkey = plan.valkey(env)
-    others = [plan.beat(env), plan.web(env, listener), plan.workers(env)]
+    others = [plan.beat(env), plan.web(env, listener), plan.workers(env), plan.stdio_owner(env)]
     house = House([*others, valkey], say)
     processes.forget_dead()
     let_go_of_the_database()

@@ -52,6 +52,10 @@ def workers(env: Mapping[str, str]) -> list[Child]:
     return [_child("worker-control", control, env), _child("worker-runs", runs, env)]
 
 
+def stdio_owner(env: Mapping[str, str]) -> list[Child]:
+    return [_child("stdio-owner", [sys.executable, "manage.py", "mcp_stdio_owner"], env)]
+
+
 def beat(env: Mapping[str, str]) -> list[Child]:
     return [_child("beat", [*CELERY, "beat", "-s", str(settings.DATA / "beat-schedule")], env)]
 

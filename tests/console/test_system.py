@@ -37,7 +37,13 @@ def test_each_kind_of_process_is_up_late_or_lost(mara: Client) -> None:
     heard(ProcessKind.WEB)
     heard(ProcessKind.WORKER_CONTROL, ago=processes.LATE_AFTER + timedelta(seconds=5))
     heard(ProcessKind.WORKER_RUNS, ago=LOST_AFTER + timedelta(seconds=5))
-    assert standings(mara) == {"web": "Up", "worker-control": "Late", "worker-runs": "Lost", "beat": "Lost"}
+    assert standings(mara) == {
+        "web": "Up",
+        "worker-control": "Late",
+        "worker-runs": "Lost",
+        "beat": "Lost",
+        "stdio-owner": "Lost",
+    }
 
 
 def test_a_process_says_which_version_it_runs_and_since_when(mara: Client) -> None:

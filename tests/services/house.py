@@ -29,6 +29,7 @@ ROLES = {
     "worker-control": "-Q control",
     "worker-runs": "-Q runs",
     "beat": "-A config beat",
+    "stdio-owner": "mcp_stdio_owner",
 }
 
 

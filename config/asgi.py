@@ -13,9 +13,11 @@ django = bounded(get_asgi_application(), limit=1024 * 1024)
 # After the line above, which loads the models that these read and write.
 from config.pulse import Pulse  # noqa: E402 - see the line before
 from mcp import asgi, gateway  # noqa: E402 - the same
+from mcp.asgi import rest  # noqa: E402 - the same
 from mcp.front.endpoints import server_of  # noqa: E402 - the same
 
 tools = asgi.make_application(gateway)
+calls = rest.application(django, asgi.headers())
 
 
 async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:
@@ -24,7 +26,7 @@ async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:
     elif scope["type"] == "http" and server_of(scope["path"]) is not None:
         await tools(scope, receive, send)
     else:
-        await django(scope, receive, send)
+        await calls(scope, receive, send)
 
 
 async def live(receive: Any, send: Any) -> None:

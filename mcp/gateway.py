@@ -50,6 +50,9 @@ class Ask:
     context: CallContext = field(default_factory=CallContext)
     on_progress: OnProgress | None = field(default=None, repr=False)
     protocol_version: str = ""
+    #: Why its body could not be read; whether the tool may be known of is decided all the same.
+    problem: str = ""
+    problem_fields: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -210,6 +213,8 @@ def _wish(ask: Ask, shown: tokens.Parsed) -> Wish:
         source=ask.source,
         circumstances=ask.context,
         door=ask.door,
+        problem=ask.problem,
+        problem_fields=ask.problem_fields,
     )
 
 

@@ -35,7 +35,9 @@ ANSWERS: dict[str, Answer] = {
     "not_found": Answer("NotFound", 404),
     "conflict": Answer("Conflict", 409),
     "limited": Answer("RateLimitExceeded", 429),
+    "queue_full": Answer("ExecutionFailed", 503),
     "record_unavailable": Answer("InternalError", 503),
+    "database_unavailable": Answer("InternalError", 503),
 }
 #: What the framework raises: the answer, and the reason that stands beside it.
 FRAMEWORK: dict[type[exceptions.APIException], tuple[Answer, str]] = {

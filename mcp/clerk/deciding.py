@@ -54,7 +54,10 @@ class Draft:
 
 def decide(found: Found, wish: Wish) -> Draft:
     caller, target, facts = reading.caller(found), reading.target(found), reading.question(found, wish)
-    action = Action("call", None, checked=wish.checked)
+    grant = reading.grant(found)
+    # Arguments that could not be read break the tool's own schema; no grant's limit is said to be broken by them.
+    checked = {grant.id: ()} if wish.problem and grant is not None else wish.checked
+    action = Action("call", None, checked=checked)
     decision = decisions.decide(caller, action, target, facts)
     draft = Draft(wish, found, decision)
     if not is_strangers(draft):
@@ -71,7 +74,7 @@ def is_strangers(draft: Draft) -> bool:
 def unchecked(draft: Draft) -> Unchecked | None:
     """What the arguments must still be checked against before this decision means anything."""
     failed, found, checked = draft.decision.deciding, draft.found, draft.wish.checked
-    if is_strangers(draft) or (failed is not None and failed.name in BEFORE_ARGUMENTS):
+    if is_strangers(draft) or draft.wish.problem or (failed is not None and failed.name in BEFORE_ARGUMENTS):
         return None
     grant, definition_id = reading.grant(found), found.id("definition_id")
     limited = grant is not None and grant.live and grant.allowed_parameters is not None and grant.id not in checked
@@ -137,6 +140,8 @@ def refuse_as_decided(draft: Draft) -> tuple[Refusal, dict[str, Any] | None]:
 
 
 def _broken(draft: Draft) -> tuple[tuple[str, str], ...]:
+    if draft.wish.problem:
+        return draft.wish.problem_fields
     definition_id = draft.found.id("definition_id")
     broken = draft.wish.checked.get(definition_id, ()) if definition_id else ()
     return tuple(

@@ -164,6 +164,8 @@ def _definition(found: Found) -> Condition | None:
 
 
 def _input(found: Found, wish: Wish) -> Condition | None:
+    if wish.problem:
+        return Condition("input", False, "invalid_parameters", wish.problem)
     definition_id = found.id("definition_id")
     broken = wish.checked.get(definition_id) if definition_id else None
     if not found.row["definition_checkable"] or broken is None:

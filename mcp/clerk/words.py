@@ -57,6 +57,9 @@ class Wish:
     circumstances: Circumstances = field(default_factory=Circumstances)
     door: str = "rest"
     checked: Checked = field(default_factory=dict, repr=False)
+    #: Why its arguments could not be read at all.
+    problem: str = ""
+    problem_fields: tuple[tuple[str, str], ...] = ()
     #: How often it came back because access had changed between reading and writing.
     rounds: int = 0
 

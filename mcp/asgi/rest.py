@@ -1,0 +1,154 @@
+"""Calls of tools over REST, past Django: its handler alone would cost more than all of the gateway.
+
+Only for bearers that may be an identity's; everybody else, and whatever is no such call, is Django's.
+"""
+
+import asyncio
+import logging
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import orjson
+
+from common import strict_json
+from common.api import errors
+from common.asgi import Application, Message, Receive
+from common.context import Context, bound
+from common.errors import Invalid, TooLarge
+from common.ids import parse_uuid, uuid7
+from common.middleware import client_address
+from common.strict_json import NotStrict
+from mcp import edge, gateway
+from mcp.asgi import bodies
+from mcp.edge import Reply
+from mcp.front.refusals import Pairs, Refusal
+from nhi import tokens
+
+log = logging.getLogger(__name__)
+PATH = re.compile(r"/(?:api/nhi/)?mcp/tools/([^/]{1,400})/call")
+LARGEST = 1024 * 1024
+
+
+def application(django: Application, headers: Pairs) -> Application:
+    """Calls of tools here, everything else to `django`."""
+
+    async def routed(scope: dict[str, Any], receive: Receive, send: Any) -> None:
+        call = Call.of(scope, receive, send, headers) if scope["type"] == "http" else None
+        await (django(scope, receive, send) if call is None else call.run())
+
+    return routed
+
+
+class Call:
+    @classmethod
+    def of(cls, scope: dict[str, Any], receive: Receive, send: Any, headers: Pairs) -> "Call | None":
+        """None for what is Django's to answer."""
+        match = PATH.fullmatch(scope["path"]) if scope["method"] == "POST" else None
+        if match is None:
+            return None
+        head = dict(scope["headers"])
+        scheme, _, bearer = head.get(b"authorization", b"").decode("latin-1").strip().partition(" ")
+        shown = tokens.parse(bearer.strip()) if scheme.lower() == "bearer" else None
+        if shown is None or (isinstance(shown, tokens.ParsedCredential) and shown.prefix == "usr"):
+            return None
+        return cls(match[1], bearer.strip(), head, scope, receive, send, headers)
+
+    def __init__(
+        self, name: str, bearer: str, head: Mapping[bytes, bytes], scope: dict[str, Any], receive: Receive, send: Any,
+        headers: Pairs,
+    ) -> None:  # fmt: skip
+        self._name, self._bearer, self._head = name, bearer, head
+        self._receive, self._send, self._headers = receive, send, headers
+        said = head.get(b"x-request-id", b"").decode("latin-1")
+        self._request_id = parse_uuid(said) or uuid7()
+        self._source = _source(scope, head)
+        self._gone = False
+
+    async def run(self) -> None:
+        with bound(Context(self._request_id, self._source)):
+            try:
+                reply = await self._reply()
+            except bodies.Gone:
+                return
+            except Exception as error:
+                reply = _failure(error)
+            if reply is not None:
+                await self._write(reply)
+
+    async def _reply(self) -> Reply | None:
+        body = await bodies.read(self._receive)
+        if isinstance(body, Refusal):
+            raise Invalid("The body did not arrive in time.")
+        ask = self._ask(body)
+        outcome = await self._until_gone(ask)
+        return None if outcome is None else edge.answer(outcome)
+
+    def _ask(self, body: bytes) -> gateway.Ask:
+        """A body that cannot be read is still somebody's call: whether it may be known of is decided first."""
+        ask = gateway.Ask(self._bearer, "", self._name, {}, self._request_id, self._source)
+        try:
+            parameters, around = edge.read_call(self._json(body))
+        except Invalid as problem:
+            fields = tuple((one.field, one.message) for one in problem.fields)
+            return replace(ask, problem=problem.message, problem_fields=fields)
+        return replace(ask, arguments=parameters, context=around)
+
+    def _json(self, body: bytes) -> Any:
+        if len(body) > LARGEST:
+            raise TooLarge(LARGEST)
+        kind = self._head.get(b"content-type", b"").split(b";")[0].strip().lower()
+        if kind != b"application/json":
+            raise Invalid("Send JSON, as application/json.")
+        try:
+            return strict_json.loads(body)
+        except NotStrict as error:
+            raise Invalid(str(error)) from error
+
+    async def _until_gone(self, ask: gateway.Ask) -> gateway.Outcome | None:
+        """What became of it; None when the client went away, which ended it."""
+        task = asyncio.current_task()
+        assert task is not None  # a server runs every application in one
+        watch = asyncio.get_running_loop().create_task(self._watch(task))
+        try:
+            return await gateway.call_tool(ask)
+        except asyncio.CancelledError:
+            if not self._gone:
+                raise
+            task.uncancel()
+            return None
+        finally:
+            watch.cancel()
+
+    async def _watch(self, task: "asyncio.Task[Any]") -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        self._gone = True
+        task.cancel()
+
+    async def _write(self, reply: Reply) -> None:
+        body = orjson.dumps(reply.body)
+        own = [(name.lower().encode(), value.encode("latin-1")) for name, value in reply.headers.items()]
+        headers = [
+            *self._headers,
+            (b"content-type", b"application/json"),
+            (b"content-length", b"%d" % len(body)),
+            (b"x-request-id", str(self._request_id).encode()),
+            *own,
+        ]
+        start: Message = {"type": "http.response.start", "status": reply.status, "headers": headers}
+        await self._send(start)
+        await self._send({"type": "http.response.body", "body": body})
+
+
+def _failure(error: Exception) -> Reply:
+    known, answer, reason = errors.understood(error)
+    headers = {"Retry-After": str(wait)} if (wait := known.details.get("retry_after")) else {}
+    return Reply(answer.status, errors.body(known, answer, reason), headers)
+
+
+def _source(scope: dict[str, Any], head: Mapping[bytes, bytes]) -> str:
+    client = scope.get("client")
+    forwarded = head.get(b"x-forwarded-for", b"").decode("latin-1")
+    return client_address({"REMOTE_ADDR": client[0] if client else "", "HTTP_X_FORWARDED_FOR": forwarded})

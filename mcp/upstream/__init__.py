@@ -7,10 +7,12 @@ from typing import Any
 
 from mcp.faults import UpstreamFault
 from mcp.upstream.http import HttpTransport
-from mcp.upstream.target import Handshake, OnProgress, Target, Transport
+from mcp.upstream.target import Handshake, OnChange, OnProgress, Target, Transport
 
-__all__ = ["TRANSPORTS", "Handshake", "OnProgress", "Target", "Transport", "call_tool", "close_all", "handshake"]
-__all__ += ["list_tools"]
+__all__ = [
+    "TRANSPORTS", "Handshake", "OnChange", "OnProgress", "Target", "Transport", "call_tool", "close_all", "handshake",
+    "list_tools", "watch",
+]  # fmt: skip
 
 _http = HttpTransport()
 TRANSPORTS: dict[str, Transport] = {"http": _http, "sse": _http}
@@ -40,6 +42,14 @@ async def call_tool(
     return await _transport(target).call_tool(
         target, name, arguments, timeout=timeout, meta=meta, on_progress=on_progress, input_schema=input_schema
     )
+
+
+async def watch(target: Target, on_change: OnChange, *, seconds: float) -> None:
+    """Be told each time the tools of a server over HTTP change, for so long or until it ends the stream.
+
+    Many servers have no such stream, and say so at once by a fault. What changes between two watches is told by
+    neither, so this saves no listing from time to time; it makes the news come sooner."""
+    await _http.watch(target, on_change, seconds=seconds)
 
 
 async def close_all() -> None:

@@ -7,8 +7,10 @@ from typing import Any
 import aiohttp
 
 from mcp.faults import UpstreamFault, UpstreamTrouble
-from mcp.upstream.sending import RESULT_LIMIT, Sent, chunks, drain, kind_of, read
-from mcp.upstream.target import OnProgress
+from mcp.upstream.bodies import Sent
+from mcp.upstream.failing import kind_of
+from mcp.upstream.sending import RESULT_LIMIT, drain, next_chunk, read
+from mcp.upstream.target import OnChange, OnProgress
 from mcp.wire import jsonrpc, sse
 from mcp.wire.progress import Progress
 
@@ -68,6 +70,14 @@ def hearing(on_progress: OnProgress | None, token: jsonrpc.RequestId) -> Hear:
     return hear
 
 
+def hearing_changes(on_change: OnChange) -> Hear:
+    async def hear(message: jsonrpc.Message) -> None:
+        if message.get("method") == "notifications/tools/list_changed":
+            await on_change()
+
+    return hear
+
+
 async def answer(
     response: aiohttp.ClientResponse,
     request_id: jsonrpc.RequestId,
@@ -109,7 +119,7 @@ async def _from_stream(
     response: aiohttp.ClientResponse, request_id: jsonrpc.RequestId, parser: sse.Parser, sent: Sent, hear: Hear
 ) -> jsonrpc.Message:
     size = 0
-    async for chunk in chunks(response, sent):
+    while chunk := await next_chunk(response, sent):
         size += len(chunk)
         if size > STREAM_LIMIT:
             raise UpstreamFault("too_large", "The server's event stream is too long.", sent=sent.yes)
@@ -121,6 +131,29 @@ async def _from_stream(
                     return message
                 await hear(message)
     raise UpstreamFault("closed", "The server ended its event stream before it had answered.", sent=sent.yes)
+
+
+async def hear_all(response: aiohttp.ClientResponse, *, hear: Hear) -> None:
+    """A stream that answers no request, to its end."""
+    parser = sse.Parser(RESULT_LIMIT)
+    try:
+        if kind_of(response) != "text/event-stream":
+            raise no_stream()
+        while chunk := await next_chunk(response, Sent()):
+            for event in parser.feed(chunk):
+                await _tell(event, hear)
+    finally:
+        response.close()
+
+
+async def _tell(event: sse.Event, hear: Hear) -> None:
+    if event.name == "message":
+        for message in jsonrpc.decode(event.data):
+            await hear(message)
+
+
+def no_stream() -> UpstreamFault:
+    return UpstreamFault("protocol", "The server answers a GET with no event stream.", sent=False)
 
 
 async def _from_body(

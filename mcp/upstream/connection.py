@@ -4,8 +4,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Protocol, TypeVar
 
 from mcp.faults import UpstreamFault
-from mcp.upstream.sending import Sent
-from mcp.upstream.target import Era, OnProgress
+from mcp.upstream.bodies import Sent
+from mcp.upstream.target import Era, OnChange, OnProgress
 from mcp.wire.jsonrpc import Message
 from mcp.wire.listing import Tools
 
@@ -29,6 +29,10 @@ class Connection(Protocol):
         on_progress: OnProgress | None = None,
         input_schema: dict[str, Any] | None = None,
     ) -> Message: ...
+
+    async def watch(self, on_change: OnChange) -> None:
+        """Listen until the server ends the stream."""
+        ...
 
     async def close(self) -> None: ...
 

@@ -14,13 +14,15 @@ from mcp_types.jsonrpc import UNSUPPORTED_PROTOCOL_VERSION
 from common import egress
 from mcp.faults import UpstreamError, UpstreamTrouble
 from mcp.upstream.answering import Errands
+from mcp.upstream.bodies import Sent
 from mcp.upstream.connection import Connection
+from mcp.upstream.failing import within
 from mcp.upstream.http_sse import EventStream
 from mcp.upstream.legacy import Legacy
 from mcp.upstream.modern import Modern
 from mcp.upstream.probe import Found, Probe
-from mcp.upstream.sending import Sender, Sent, Sessions, within
-from mcp.upstream.target import Era, Handshake, OnProgress, Target
+from mcp.upstream.sending import Sender, Sessions
+from mcp.upstream.target import Era, Handshake, OnChange, OnProgress, Target
 from mcp.wire import modern
 from mcp.wire.jsonrpc import Message
 
@@ -111,6 +113,13 @@ class HttpTransport:
 
         async with within(timeout, sent):
             return await self._ask(target, call)
+
+    async def watch(self, target: Target, on_change: OnChange, *, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._ask(target, lambda connection: connection.watch(on_change))
+        except TimeoutError:
+            return
 
     async def close(self) -> None:
         loop = self._loops.pop(asyncio.get_running_loop(), None)

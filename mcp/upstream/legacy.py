@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from mcp.faults import UpstreamError, UpstreamFault, UpstreamTrouble
-from mcp.upstream.answering import Errands, Hear, answer, hearing, ignore
+from mcp.upstream.answering import Errands, Hear, answer, hear_all, hearing, hearing_changes, ignore
+from mcp.upstream.bodies import Sent
 from mcp.upstream.connection import again_if_closed, every_page
+from mcp.upstream.failing import within
 from mcp.upstream.resuming import Resumable
-from mcp.upstream.sending import Sender, Sent, within
-from mcp.upstream.target import Era, OnProgress
+from mcp.upstream.sending import Sender
+from mcp.upstream.target import Era, OnChange, OnProgress
 from mcp.wire import jsonrpc, legacy, modern
 from mcp.wire.jsonrpc import Message
 
@@ -116,12 +118,16 @@ class Legacy:
                 self._tell(session, legacy.cancelled(request_id, "Nobody waits for the answer any more."))
             raise
         except UpstreamTrouble as refused:
-            error = refused if isinstance(refused, UpstreamError) else None
-            if session.id and legacy.session_is_gone(refused.status, error):
-                if self._session is session:
-                    self._session = None
+            if self._forget_if_gone(session, refused):
                 raise SessionGone from refused
             raise
+
+    def _forget_if_gone(self, session: Session, refused: UpstreamTrouble) -> bool:
+        error = refused if isinstance(refused, UpstreamError) else None
+        gone = bool(session.id) and legacy.session_is_gone(refused.status, error)
+        if gone and self._session is session:
+            self._session = None
+        return gone
 
     def _hear(self, session: Session, told: Hear) -> Hear:
         async def hear(message: Message) -> None:
@@ -151,6 +157,16 @@ class Legacy:
     ) -> Message:
         params = {"name": name, "arguments": arguments}
         return await self.request("tools/call", params, sent=sent, meta=meta, on_progress=on_progress)
+
+    async def watch(self, on_change: OnChange) -> None:
+        """The stream for what belongs to no request. Many servers have none, and answer 405."""
+        session = await self.session()
+        try:
+            response = await self._sender.get({**session.headers, "Accept": "text/event-stream"})
+        except UpstreamTrouble as refused:
+            self._forget_if_gone(session, refused)
+            raise
+        await hear_all(response, hear=self._hear(session, hearing_changes(on_change)))
 
     async def close(self) -> None:
         session, self._session = self._session, None

@@ -7,10 +7,11 @@ from typing import Any
 from mcp_types.jsonrpc import HEADER_MISMATCH
 
 from mcp.faults import UpstreamError
-from mcp.upstream.answering import Errands, answer, hearing
+from mcp.upstream.answering import Errands, Hear, answer, hearing, hearing_changes
+from mcp.upstream.bodies import Sent
 from mcp.upstream.connection import every_page
-from mcp.upstream.sending import Sender, Sent
-from mcp.upstream.target import Era, OnProgress
+from mcp.upstream.sending import Sender
+from mcp.upstream.target import Era, OnChange, OnProgress
 from mcp.wire import headers, modern
 from mcp.wire.jsonrpc import Message
 
@@ -37,6 +38,7 @@ class Modern:
         meta: Message | None = None,
         on_progress: OnProgress | None = None,
         mirrored: tuple[tuple[str, str], ...] = (),
+        hear: Hear | None = None,
     ) -> Message:
         request_id = next(self._ids)
         said = dict(meta or {})
@@ -46,7 +48,7 @@ class Modern:
         head = modern.headers(method, params, version=self.version)
         head.update(mirrored)
         response = await self._sender.post(message, head, sent)
-        hear = hearing(on_progress, request_id)
+        hear = hear or hearing(on_progress, request_id)
         return modern.complete(await answer(response, request_id, sent=sent, hear=hear, errands=self._errands))
 
     async def discover(self, params: Message) -> Message:
@@ -80,6 +82,10 @@ class Modern:
             sent.yes = False
             bound = await self._learn(name, input_schema)
         raise AssertionError("the second attempt returns or raises")
+
+    async def watch(self, on_change: OnChange) -> None:
+        wanted = {"notifications": {"toolsListChanged": True}}
+        await self.request("subscriptions/listen", wanted, sent=Sent(), hear=hearing_changes(on_change))
 
     async def close(self) -> None:
         """There is nothing to end."""

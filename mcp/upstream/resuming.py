@@ -9,7 +9,8 @@ import aiohttp
 
 from mcp.faults import UpstreamFault, UpstreamTrouble
 from mcp.upstream.answering import Errands, Hear, answer
-from mcp.upstream.sending import RESULT_LIMIT, Sender, Sent
+from mcp.upstream.bodies import Sent
+from mcp.upstream.sending import RESULT_LIMIT, Sender
 from mcp.wire import jsonrpc, sse
 
 #: How often in a row a stream may be taken up again and bring nothing new; and the pause where the server names none.

@@ -9,6 +9,8 @@ TransportName = Literal["http", "sse", "stdio"]
 Era = Literal["", "modern", "legacy", "sse"]
 #: Told of each step forward: `progress`, perhaps `total` and `message`.
 OnProgress = Callable[[dict[str, Any]], Awaitable[None]]
+#: Told that a server's list of tools is another than before.
+OnChange = Callable[[], Awaitable[None]]
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,10 @@ from common.redaction.redactor import Redactor
 HELD = 8 * 1024
 #: What is held behind a cut in a long line: more than any rule reads ahead.
 AHEAD = 4 * 1024
+#: Longer than any piece of a known value: what begins before it has been seen whole.
+MARGIN = 2 * 1024
 SPACE = re.compile(r"[\s,;]")
+#: Each step takes at least as much, so that a line made of finds is not looked at for every one of them.
 NEAR = 256
 SCHEME = re.compile(r"(?i)(?:bearer|basic)\s{0,32}\Z")
 #: The end line of a key and a little more, which may be cut by the edge of a piece.
@@ -77,15 +80,20 @@ class StreamRedactor:
 
     def _forced(self) -> str:
         """Some of a line that is too long, or the mask of a secret that is."""
-        key = keys.open_at(self._held)
+        key, size = keys.open_at(self._held), len(self._held)
         if key == 0:
             return self._mask_key()
-        regions = _regions(self._redactor.finds(self._held if key < 0 else self._held[:key]))
-        at = _outside(regions, len(self._held) - AHEAD if key < 0 else key)
-        if at:
-            return self._take(_after_a_space(self._held, regions, at))
-        end = regions[0][1]
-        return self._take(end) if end < len(self._held) else self._mask_line()
+        if key > 0:
+            return self._take(key)
+        regions = _regions(self._redactor.finds(self._held))
+        first, last = _around(regions, size - AHEAD)
+        if first == last:
+            return self._take(_after_a_space(self._held, regions, first))
+        if last <= size - MARGIN:
+            return self._take(last)
+        if first >= NEAR:
+            return self._take(first)
+        return self._take(last) if last < size else self._mask_line()
 
     def _mask_key(self) -> str:
         begin = keys.BEGIN.match(self._held)
@@ -123,12 +131,12 @@ def _regions(found: list[Find]) -> list[tuple[int, int]]:
     return regions
 
 
-def _outside(regions: list[tuple[int, int]], at: int) -> int:
-    """The place itself, or the beginning of the region that it would cut."""
-    return next((first for first, last in regions if first < at < last), at)
+def _around(regions: list[tuple[int, int]], at: int) -> tuple[int, int]:
+    """The region that a cut there would part, or the place itself."""
+    return next(((first, last) for first, last in regions if first < at < last), (at, at))
 
 
 def _after_a_space(text: str, regions: list[tuple[int, int]], at: int) -> int:
     """A place shortly before, where words part, unless that is inside of a region."""
     near = max((match.end() for match in SPACE.finditer(text, max(0, at - NEAR), at)), default=at)
-    return near if _outside(regions, near) == near else at
+    return near if _around(regions, near) == (near, near) else at

@@ -12,7 +12,7 @@ from common.redaction import MASK, Policy, Redactor, StreamRedactor
 from common.redaction.stream import HELD
 from tests.redaction.canaries import BODY, PEM, PLAIN, TOKENS, A
 
-pytestmark = pytest.mark.capability("AUD-01")
+pytestmark = pytest.mark.capability("AUD-07")
 
 KNOWN = frozenset({"known canary/1", "two\nlines of a canary\nand a third", "Zz" * 1500 + "canary"})
 REDACTOR = Redactor(known=KNOWN)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from common.redaction import EMAIL, IP, MASK, PHONE, UNREADABLE, Policy, Redactor, redact, redact_text
 from tests.redaction.canaries import PLAIN, TOKENS, A
 
-pytestmark = pytest.mark.capability("AUD-01")
+pytestmark = pytest.mark.capability("AUD-07")
 
 KNOWN = frozenset({"known canary/1", 'odd"known\\one', "REDACTED"})
 ALL = Redactor(Policy(email=True, phone=True, ip=True), KNOWN)

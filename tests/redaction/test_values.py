@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from common.redaction import MASK, Redactor
 
-pytestmark = pytest.mark.capability("AUD-01")
+pytestmark = pytest.mark.capability("AUD-07")
 
 VALUES = ("correct horse battery/staple+7", 'quo"te\\back\nline', "пароль-ключ", "plain-Canary", "sixsix", "x" * 5000)
 DRESSES: dict[str, Callable[[str], str]] = {

@@ -37,6 +37,8 @@ class Filter:
     choices: Callable[[HttpRequest], Sequence[tuple[str, str]]] | None = None
     #: The type of the line to type in.
     kind: str = "text"
+    #: What it says while nothing is chosen.
+    empty: str = "Any"
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from typing import Any
 
 from mcp.faults import UpstreamFault
 from mcp.upstream.http import HttpTransport
+from mcp.upstream.stdio import StdioTransport
 from mcp.upstream.target import Handshake, OnChange, OnProgress, Target, Transport
 
 __all__ = [
@@ -15,7 +16,7 @@ __all__ = [
 ]  # fmt: skip
 
 _http = HttpTransport()
-TRANSPORTS: dict[str, Transport] = {"http": _http, "sse": _http}
+TRANSPORTS: dict[str, Transport] = {"http": _http, "sse": _http, "stdio": StdioTransport()}
 
 
 async def handshake(target: Target, *, timeout: float) -> Handshake:

@@ -83,7 +83,7 @@ def by_request(rows: Rows, value: str) -> Rows:
     return rows.filter(request_id=known) if known else rows.none()
 
 
-def _limit(lookup: str) -> Callable[[Rows, str], Rows]:
+def limit(lookup: str) -> Callable[[Rows, str], Rows]:
     def apply(rows: Rows, value: str) -> Rows:
         moment = _moment(value)
         return rows.filter(Q(**{lookup: moment})) if moment else rows.none()
@@ -104,8 +104,8 @@ def _moment(value: str) -> datetime | None:
 
 FILTERS = (
     Filter("span", "Time", by_span, lambda _request: [(key, words) for key, (words, _) in SPANS.items()]),
-    Filter("since", "From", _limit("at__gte"), kind="datetime-local"),
-    Filter("until", "Until", _limit("at__lt"), kind="datetime-local"),
+    Filter("since", "From", limit("at__gte"), kind="datetime-local"),
+    Filter("until", "Until", limit("at__lt"), kind="datetime-local"),
     Filter("actor", "Who", by_actor),
     Filter("subject", "To whom or what", by_subject),
     Filter("event", "Event", by_event, _events),

@@ -8,7 +8,7 @@ from mcp.upstream.target import Handshake
 from tests.upstream.client import SECRET, Upstream, run, running
 from tests.upstream.servers import TOOLS, LegacyServer, ModernServer, Server, SseServer
 
-pytestmark = pytest.mark.capability("OPS-01")
+pytestmark = pytest.mark.capability("MCP-03")
 
 ERAS: dict[str, tuple[Callable[[], Server], str, str]] = {
     "modern": (ModernServer, "modern", "2026-07-28"),

@@ -9,7 +9,7 @@ from mcp.upstream import event_stream
 from tests.upstream.client import run, running
 from tests.upstream.servers import Call, Json, SseServer, echo
 
-pytestmark = pytest.mark.capability("OPS-01")
+pytestmark = pytest.mark.capability("MCP-03")
 
 
 def test_calls_at_once_share_one_stream() -> None:

@@ -15,7 +15,7 @@ from mcp.upstream import Target
 from tests.upstream.client import run
 from tests.upstream.servers import LegacyServer, ModernServer, Server, SseServer, serving
 
-pytestmark = pytest.mark.capability("OPS-01")
+pytestmark = pytest.mark.capability("MCP-03")
 
 
 @asynccontextmanager

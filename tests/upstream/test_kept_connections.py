@@ -13,7 +13,7 @@ import pytest
 from mcp.faults import UpstreamFault
 from tests.upstream.client import run, to
 
-pytestmark = pytest.mark.capability("OPS-01")
+pytestmark = pytest.mark.capability("MCP-03")
 
 
 class Answering(socketserver.StreamRequestHandler):

@@ -12,7 +12,7 @@ import pytest
 from mcp.faults import UpstreamFault
 from tests.upstream.client import run, to
 
-pytestmark = pytest.mark.capability("OPS-01")
+pytestmark = pytest.mark.capability("MCP-03")
 
 Write = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 

@@ -9,7 +9,7 @@ from mcp.faults import UpstreamError, UpstreamFault
 from tests.upstream.client import SECRET, run, running
 from tests.upstream.servers import Call, Json, ModernServer, Refused, echo
 
-pytestmark = pytest.mark.capability("OPS-01")
+pytestmark = pytest.mark.capability("MCP-03")
 
 META = "io.modelcontextprotocol/"
 

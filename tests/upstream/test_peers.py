@@ -10,7 +10,7 @@ from mcp.faults import UpstreamError, UpstreamFault
 from tests.services.peers import sdk_server
 from tests.upstream.client import run, to
 
-pytestmark = pytest.mark.capability("OPS-01")
+pytestmark = pytest.mark.capability("MCP-03")
 
 #: Each server, the transport it is configured with, and what it is found to speak.
 KINDS = {

@@ -9,7 +9,7 @@ from mcp.faults import UpstreamError, UpstreamFault
 from tests.upstream.client import run, running
 from tests.upstream.servers import Call, Json, LegacyServer, ModernServer, Refused, Server, SseServer
 
-pytestmark = pytest.mark.capability("OPS-01")
+pytestmark = pytest.mark.capability("MCP-03")
 
 
 class Both(Server):

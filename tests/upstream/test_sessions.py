@@ -11,7 +11,7 @@ from mcp.faults import UpstreamError, UpstreamFault
 from tests.upstream.client import run, running
 from tests.upstream.servers import Call, Json, LegacyServer, Refused, SseServer, echo
 
-pytestmark = pytest.mark.capability("OPS-01")
+pytestmark = pytest.mark.capability("MCP-03")
 
 
 def test_calls_at_once_share_one_session() -> None:

@@ -11,7 +11,7 @@ from mcp.faults import UpstreamFault
 from tests.upstream.client import run, running
 from tests.upstream.servers import META, Call, Json, LegacyServer, ModernServer, SseServer
 
-pytestmark = pytest.mark.capability("OPS-01")
+pytestmark = pytest.mark.capability("MCP-03")
 
 CHANGED = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
 ELSE = {"jsonrpc": "2.0", "method": "notifications/resources/list_changed"}

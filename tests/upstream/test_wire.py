@@ -12,7 +12,7 @@ from mcp.faults import UpstreamError, UpstreamFault
 from mcp.wire import headers, jsonrpc, legacy, modern, sse
 from mcp.wire.progress import Progress
 
-pytestmark = pytest.mark.capability("OPS-01")
+pytestmark = pytest.mark.capability("MCP-03")
 
 LIMIT = 1 << 20
 STREAM = (

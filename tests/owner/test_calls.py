@@ -10,7 +10,7 @@ import pytest
 from mcp.faults import UpstreamError, UpstreamFault
 from tests.owner.stage import CANARIES, Owner, owner, scene
 
-pytestmark = pytest.mark.capability("OPS-01")
+pytestmark = pytest.mark.capability("MCP-03")
 
 MIB = 1 << 20
 

@@ -12,7 +12,7 @@ from config import environment as env
 from mcp import executables
 from tests.services.house import ROOT
 
-pytestmark = pytest.mark.capability("OPS-01")
+pytestmark = pytest.mark.capability("MCP-03", "MCP-15")
 
 PYTHON = sys.executable
 TODO = str(ROOT / "examples" / "todo_server.py")

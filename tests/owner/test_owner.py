@@ -19,7 +19,7 @@ from mcp.owner import groups
 from mcp.upstream.target import Target
 from tests.owner.stage import ROOT, Owner, gone, owner, scene, wait_for
 
-pytestmark = pytest.mark.capability("OPS-01")
+pytestmark = pytest.mark.capability("MCP-03")
 
 
 @pytest.fixture

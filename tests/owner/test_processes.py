@@ -12,7 +12,7 @@ from mcp.faults import UpstreamFault
 from mcp.upstream.target import Target
 from tests.owner.stage import Owner, gone, owner, scene, wait_for
 
-pytestmark = pytest.mark.capability("OPS-01")
+pytestmark = pytest.mark.capability("MCP-03")
 
 
 @pytest.fixture(scope="module")

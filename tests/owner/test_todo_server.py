@@ -15,7 +15,7 @@ import pytest
 
 from tests.services.house import ROOT
 
-pytestmark = pytest.mark.capability("OPS-01")
+pytestmark = pytest.mark.capability("MCP-15")
 
 SERVER = ROOT / "examples" / "todo_server.py"
 VERSION = "2026-07-28"

@@ -83,6 +83,16 @@ def test_progress_comes_through_and_only_forward(make: Callable[[], Server]) -> 
 
 
 @pytest.mark.parametrize("make", [ModernServer, LegacyServer, SseServer])
+def test_large_arguments_are_sent_whole(make: Callable[[], Server]) -> None:
+    async def test() -> None:
+        async with running(make()) as upstream:
+            result = await upstream.call(arguments={"text": "x" * (3 << 20)}, timeout=20)
+            assert len(result["content"][0]["text"]) > 3 << 20
+
+    run(test)
+
+
+@pytest.mark.parametrize("make", [ModernServer, LegacyServer, SseServer])
 def test_ids_are_never_used_twice(make: Callable[[], Server]) -> None:
     async def test() -> None:
         server = make()

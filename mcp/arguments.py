@@ -4,6 +4,7 @@ What a caller's last call of a tool had to be checked against is remembered, and
 brought to the desk. Remembering is no authority: the desk says which schemas count now, and asks again if need be.
 """
 
+import logging
 from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any, Generic, TypeVar
@@ -11,6 +12,8 @@ from uuid import UUID
 
 from mcp.clerk.words import Checked, Unchecked
 from nhi import schemas
+
+log = logging.getLogger(__name__)
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -68,4 +71,13 @@ def schema(one: UUID) -> dict[str, Any] | None:
 def _against(one: UUID, arguments: Mapping[str, Any]) -> Problems:
     known = _schemas.get(one)
     assert known is not None  # asked just before
-    return schemas.violations(known[0], dict(arguments), whose=known[1])
+    return problems(known[0], arguments, whose=known[1])
+
+
+def problems(schema: dict[str, Any], arguments: Mapping[str, Any], *, whose: str) -> Problems:
+    """A schema that cannot be read lets nothing pass."""
+    try:
+        return schemas.violations(schema, dict(arguments), whose=whose)
+    except Exception:
+        log.exception("a schema could not be read")
+        return [("$", f"the schema of {whose} cannot be read, so nothing passes it")]

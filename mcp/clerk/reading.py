@@ -85,11 +85,12 @@ def _credential_refused(found: Found, wish: Wish) -> str:
     row = found.row
     if row["credential_id"] is None or not found.is_identity:
         return "credential_unknown"
+    ended = _end(found.at("credential_expires"), found.at("credential_revoked"), found.now)
     known = credentials.CredentialFacts(
         digest=bytes(row["digest"]),
-        live=row["credential_revoked"] is None and not found.past("credential_expires"),
-        expired=found.past("credential_expires"),
-        revoked=row["credential_revoked"] is not None,
+        live=not (ended["expired"] or ended["revoked"]),
+        expired=ended["expired"],
+        revoked=ended["revoked"],
         networks=tuple(_json(row["networks"])),
     )
     refused = credentials.verdict(known, wish.shown, wish.source, found.now)

@@ -1,0 +1,122 @@
+"""The clerk's own query finds what the one of `nhi.facts` finds: the whole table of decisions, through both."""
+
+import hashlib
+from typing import Any
+
+import pytest
+
+from common import canonical
+from common.ids import uuid7
+from mcp.arguments import problems
+from mcp.clerk import database, deciding, reading
+from mcp.clerk.words import Wish
+from mcp.models import Server, Tool, ToolDefinition
+from nhi import tokens
+from nhi.models import Identity, ToolPermission, User
+from nhi.terms import Decision
+from tests.nhi.decisions import stage, table
+from tests.nhi.decisions.stage import AUDIENCE, Staged
+from tests.nhi.decisions.table import Expected
+
+pytestmark = [
+    pytest.mark.capability("NHI-06", "NHI-09", "NHI-10", "MCP-07"),
+    pytest.mark.both_databases,
+    pytest.mark.django_db,
+]
+#: Calls of tools by somebody who shows something.
+CASES = [
+    case
+    for case in table.read()
+    if case.verb == "call" and case.called and case.called.kind == "tool" and case.credential != "none"
+]
+
+
+def test_every_call_of_a_tool_is_decided_as_the_table_says() -> None:
+    staged = stage.stage(CASES)
+    stand_behind_a_server(staged)
+    wrong = [
+        f"{each.case.case}: {found}, not {wanted}"
+        for each, decision in zip(staged, decide([wish(each) for each in staged]), strict=True)
+        if (found := stage.answer(decision)) not in {wanted := expected(each), beside(each)}
+    ]
+    assert len(staged) > 200
+    assert not wrong, "\n".join(wrong)
+
+
+def test_one_query_serves_a_whole_batch(django_assert_num_queries: Any) -> None:
+    staged = stage.stage(CASES[:50])
+    stand_behind_a_server(staged)
+    wishes = [wish(each) for each in staged]
+    # On PostgreSQL it goes past Django's cursors, where nothing counts.
+    with django_assert_num_queries(0 if database.is_postgresql() else 1):
+        decide(wishes)
+
+
+def stand_behind_a_server(staged: list[Staged]) -> None:
+    """Each tool of the table gets a server that is enabled and a definition that is approved."""
+    server = Server.objects.create(
+        name="srv", owner=User.objects.get(username="owner-of-the-table"), transport="http", base_url="https://srv.test"
+    )
+    wanted = [each.target_id for each in staged]
+    tools = [
+        Tool(identity=row, server=server, name=row.name.partition("__")[2])
+        for row in Identity.objects.filter(pk__in=wanted)
+    ]
+    Tool.objects.bulk_create(tools, batch_size=500)
+    made = ToolDefinition.objects.bulk_create(
+        [ToolDefinition(tool=tool, number=1, hash="0" * 64, body={}) for tool in tools], batch_size=500
+    )
+    for tool, definition in zip(tools, made, strict=True):
+        tool.approved = tool.current = definition
+        tool.state = "approved"
+    Tool.objects.bulk_update(tools, ["approved", "current", "state"], batch_size=500)
+
+
+def decide(wishes: list[Wish]) -> list[Decision]:
+    asked = [
+        (one.shown.public_id, None, None, one.name, one.args_hash)
+        if isinstance(one.shown, tokens.ParsedCredential)
+        else (None, one.shown.credential_id, one.shown.identity_id, one.name, one.args_hash)
+        for one in wishes
+    ]
+    rows = database.facts(asked)
+    return [deciding.decide(reading.read(row), one).decision for row, one in zip(rows, wishes, strict=True)]
+
+
+def wish(each: Staged) -> Wish:
+    shown = tokens.parse(each.shown)
+    assert shown is not None
+    server, _, tool = Identity.objects.get(pk=each.target_id).name.partition("__")
+    arguments = each.case.arguments or {}
+    limited = ToolPermission.objects.exclude(allowed_parameters=None).filter(tool_id=each.target_id)
+    return Wish(
+        call_id=uuid7(),
+        shown=shown,
+        audience=AUDIENCE,
+        server=server,
+        tool=tool,
+        arguments=arguments,
+        args_hash=hashlib.sha256(canonical.encode(arguments)).hexdigest(),
+        request_id=uuid7(),
+        source=each.source,
+        checked={grant.pk: problems(grant.allowed_parameters or {}, arguments, whose="the grant") for grant in limited},
+    )
+
+
+def beside(each: Staged) -> Expected:
+    """A limit that cannot be read lets nothing pass, and stands in no role's way."""
+    if each.case.reason == "decision_failed" and each.case.assigned:
+        return Expected("allow", "role", "role")
+    return expected(each)
+
+
+def expected(each: Staged) -> Expected:
+    """What the gateway enforces, the rest of the house cannot yet: it never passes a counted grant by for a role."""
+    said, limits = each.case.expected, each.case.limited.get("tool", {})
+    if said.reason == "decision_failed":
+        return Expected("deny", "parameters_not_allowed", "arguments")
+    if said.reason == "not_enforceable_yet" and limits.get("approval"):
+        return Expected("deny", "approval_required", "approval")
+    if said.reason == "not_enforceable_yet" or (said.reason == "role" and limits.get("per_hour")):
+        return Expected("allow", "granted", "grant")
+    return said

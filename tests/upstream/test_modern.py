@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from django.conf import settings
 
 from mcp.faults import UpstreamError, UpstreamFault
 from tests.upstream.client import SECRET, run, running
@@ -36,7 +37,7 @@ def test_each_request_says_all_there_is_to_know() -> None:
             assert message["params"]["_meta"] == {
                 "traceparent": "00-1",
                 META + "protocolVersion": "2026-07-28",
-                META + "clientInfo": {"name": "gatehouse", "version": "0.1.0"},
+                META + "clientInfo": {"name": "gatehouse", "version": settings.VERSION},
                 META + "clientCapabilities": {},
             }
             assert headers["accept"] == "application/json, text/event-stream"

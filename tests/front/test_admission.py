@@ -9,7 +9,7 @@ from mcp.front.admission import House
 from mcp.front.refusals import Refusal
 from tests.front.asking import headers, message
 
-pytestmark = pytest.mark.capability("OPS-01")
+pytestmark = pytest.mark.capability("MCP-06")
 HOUSE = House(
     origin="https://gate.example.org",
     knows_host=lambda host: host in {"gate.example.org", "inside.example:8000"},

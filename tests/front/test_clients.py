@@ -15,7 +15,7 @@ from tests.front.door import CALL, CALLER, DONE, TOKEN, Gateway
 from tests.front.served import DEADLINE, served, wait_for
 from tests.services.peers import sdk_client
 
-pytestmark = pytest.mark.capability("OPS-01")
+pytestmark = pytest.mark.capability("MCP-06")
 
 
 async def endless(ask: Ask) -> Outcome:

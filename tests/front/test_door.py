@@ -19,7 +19,7 @@ from nhi.authentication import Unauthenticated
 from tests.front.asking import META, VERSION, body, headers, message
 from tests.front.door import CALL, CALLER, TOKEN, WAIT, Client, Gateway, ask
 
-pytestmark = pytest.mark.capability("OPS-01")
+pytestmark = pytest.mark.capability("MCP-06")
 REQUEST = "0193c9a4-0000-7000-8000-000000000001"
 
 

@@ -11,7 +11,7 @@ from mcp.front.modern import Notification, Request
 from mcp.front.refusals import Refusal
 from tests.front.asking import META, VERSION, Headers, body, headers, message
 
-pytestmark = pytest.mark.capability("OPS-01")
+pytestmark = pytest.mark.capability("MCP-06")
 PROTOCOL_VERSION = "io.modelcontextprotocol/protocolVersion"
 CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
 CALL = message()

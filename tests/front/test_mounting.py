@@ -9,7 +9,7 @@ import pytest
 from config.asgi import application
 from tests.front.asking import headers, message
 
-pytestmark = pytest.mark.capability("OPS-01")
+pytestmark = pytest.mark.capability("MCP-06")
 
 
 def asked(path: str, method: str = "POST") -> tuple[int, dict[str, str], bytes]:

@@ -12,7 +12,7 @@ from mcp.front import results
 from mcp.front.cursors import SECONDS, Cursors
 from mcp.front.progress import MOST_A_SECOND, Progress
 
-pytestmark = pytest.mark.capability("OPS-01")
+pytestmark = pytest.mark.capability("MCP-06")
 INFO = {"name": "gatehouse", "version": "0.1.0"}
 SIGN = partial(crypto.sign, "a-test")
 MINE = Cursors(SIGN, "caller", "")

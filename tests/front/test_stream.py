@@ -12,7 +12,7 @@ from mcp.gateway import Ask, Outcome
 from tests.front.asking import META, message
 from tests.front.door import DONE, WAIT, Client, Gateway
 
-pytestmark = pytest.mark.capability("OPS-01")
+pytestmark = pytest.mark.capability("MCP-06")
 TOLD = message(meta={**META, "progressToken": "mine"})
 
 

@@ -22,7 +22,7 @@ from tests.nhi import cast
 from tests.services.peers import PeerServer, sdk_client, sdk_server
 
 pytestmark = [
-    pytest.mark.capability("OPS-01"),
+    pytest.mark.capability("MCP-06"),
     pytest.mark.django_db(transaction=True),
     pytest.mark.both_databases,
 ]

@@ -16,7 +16,7 @@ from mcp.front.modern import Notification, Request
 from mcp.front.refusals import Refusal
 from tests.front.asking import META, NAMED, VERSION, headers, message
 
-pytestmark = pytest.mark.capability("OPS-01")
+pytestmark = pytest.mark.capability("MCP-06")
 FRONT = Path(modern.__file__).parent
 HOUSE = House("https://gate.example.org", bool, "https://gate.example.org/x")
 

@@ -57,8 +57,9 @@ def main(parent: int, uid: int, program: list[str]) -> None:
         os.setuid(uid)
     tie(parent)  # after the change of account, which would undo it
     bind(rules.removeprefix(RULES))
-    # Python ignores it, and what is ignored stays ignored in the program that comes next.
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    # Python ignores these, and what is ignored stays ignored in the program that comes next.
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)
     os.execv(program[0], program)  # noqa: S606 - the program is named by the caller, whole, without a shell
 
 

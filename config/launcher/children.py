@@ -11,7 +11,6 @@ from pathlib import Path
 
 from common import leash
 
-LEASH = leash.PROGRAM
 STEADY_AFTER = 30.0
 LONGEST_WAIT = 30.0
 LARGEST_LOG = 20_000_000

@@ -3,11 +3,12 @@
 import asyncio
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from uuid import uuid4
 
-from mcp.faults import UpstreamFault
+from mcp.faults import UpstreamError, UpstreamFault
 from mcp.owner import groups
 from mcp.owner.channel import Asked, Channel
 from mcp.owner.greeting import Greeting, Speech, offered
@@ -67,23 +68,16 @@ class Running:
         """What it said at its start, if that was just now; else what it says now."""
         if time.monotonic() - self.greeted < JUST_NOW:
             return self.handshake
-        begun, modern = time.monotonic(), self.handshake.era == "modern"
-        method = "server/discover" if modern else "ping"
-        answer = await self.ask(method, {}, {}, Asked())
-        steps = [method, "it answered"]
-        if modern:
+        begun = time.monotonic()
+        if self.handshake.era == "modern":
+            answer = await self.ask("server/discover", {}, {}, Asked())
+            steps = [f"server/discover, {self.handshake.protocol_version}", "it answered"]
             return offered(answer, self.handshake.protocol_version, begun=begun, steps=steps)
-        said = self.handshake
+        # There is one handshake in its life. An error is an answer too: some do not know the question.
+        with suppress(UpstreamError):
+            await self.ask("ping", {}, {}, Asked())
         latency = (time.monotonic() - begun) * 1000
-        return Handshake(
-            said.era,
-            said.protocol_version,
-            said.server_info,
-            said.capabilities,
-            said.instructions,
-            latency,
-            tuple(steps),
-        )
+        return replace(self.handshake, latency_ms=latency, steps=("ping", "it answered"))
 
     async def ask(self, method: str, params: Message, meta: Message, asked: Asked) -> Message:
         speech = Speech(self.handshake.era, self.handshake.protocol_version)

@@ -132,9 +132,10 @@ class Server:
             await self._end("The server is started anew.")
             if launch.revision != self._tried:
                 self._tried, self.crashes, self._not_before = launch.revision, 0, 0.0
+            argv = _command(launch)
             await self._take_turn()
             try:
-                self.running = await self._either_way(launch, _command(launch))
+                self.running = await self._either_way(launch, argv)
             except UpstreamTrouble as trouble:
                 self._count(_detail(trouble), lived=0)
                 raise

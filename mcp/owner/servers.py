@@ -15,9 +15,8 @@ IDLE_SECONDS = 600.0
 
 
 class Servers:
-    def __init__(self, shared: Shared, *, idle_seconds: float = IDLE_SECONDS) -> None:
+    def __init__(self, shared: Shared) -> None:
         self._shared = shared
-        self._idle_seconds = idle_seconds
         self._servers: dict[UUID, Server] = {}
 
     def find(self, server_id: UUID) -> Server:
@@ -36,10 +35,10 @@ class Servers:
         try:
             await server.look(await self._shared.launches(server.id))
             running = server.running
-            if running and not running.channel.in_flight and time.monotonic() - running.used > self._idle_seconds:
+            if running and not running.channel.in_flight and time.monotonic() - running.used > IDLE_SECONDS:
                 await server.end("The server was not used for a while.")
-        except Exception:  # the database is away, a secret is missing: what runs goes on
-            log.warning("Server %s was not looked at.", server.id, exc_info=True)
+        except Exception as error:  # the database is away, a secret is missing: what runs goes on
+            log.warning("Server %s was not looked at (%s).", server.id, type(error).__name__)
 
     async def close(self) -> None:
         await asyncio.gather(*(server.close() for server in self._servers.values()))

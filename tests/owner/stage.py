@@ -40,6 +40,7 @@ class Owner:
     transport: StdioTransport = field(init=False)
     process: subprocess.Popen[str] = field(init=False)
     launches: dict[str, dict[str, Any]] = field(default_factory=dict)
+    idle: float = 600
 
     def __post_init__(self) -> None:
         self.data.mkdir(mode=0o700)
@@ -52,7 +53,7 @@ class Owner:
     @property
     def environ(self) -> dict[str, str]:
         plain = {name: os.environ[name] for name in PLAIN if name in os.environ}
-        listed = {"EXECUTABLE_ALLOWLIST": str(self.data / "executables")}
+        listed = {"EXECUTABLE_ALLOWLIST": str(self.data / "executables"), "STAGE_IDLE": str(self.idle)}
         return {
             **plain,
             **CANARIES,
@@ -63,17 +64,19 @@ class Owner:
 
     def write(self) -> None:
         listed = self.data / "executables"
-        listed.write_text(f"{os.path.realpath(self.puppet)}\n")
+        programs = {os.path.realpath(launch["argv"][0]) for launch in self.launches.values()}
+        listed.write_text("\n".join({*programs, os.path.realpath(self.puppet)} - {os.path.realpath("/bin/sh")}))
         listed.chmod(0o600)
         beside = self.data / "launches.new"
         beside.write_text(json.dumps(self.launches))
         beside.replace(self.data / "launches.json")
 
     def add(self, *options: str, **env: str) -> Target:
+        return self.add_program(str(self.puppet), *options, **env)
+
+    def add_program(self, *argv: str, **env: str) -> Target:
         target = Target(uuid7(), "puppet", 1, "stdio")
-        self.launches[str(target.server_id)] = {
-            "argv": [str(self.puppet), *options], "env": env, "revision": 1, "enabled": True
-        }  # fmt: skip
+        self.launches[str(target.server_id)] = {"argv": argv, "env": env, "revision": 1, "enabled": True}
         self.write()
         return target
 
@@ -151,9 +154,9 @@ def gone(pid: int) -> bool:
 
 
 @contextmanager
-def owner(place: Path) -> Iterator[Owner]:
+def owner(place: Path, *, idle: float = 600) -> Iterator[Owner]:
     """A started owner; whatever happens, nothing of it outlives the block."""
-    one = Owner(place / "data")
+    one = Owner(place / "data", idle=idle)
     one.start()
     try:
         yield one
@@ -176,7 +179,7 @@ def main(data: Path) -> None:
         return Launch(tuple(kept["argv"]), kept["env"], kept["revision"], kept["enabled"]) if kept else None
 
     servers.LOOK_EVERY = 0.2
-    greeting.PROBE = 1.0
+    greeting.PROBE, servers.IDLE_SECONDS = 1.0, float(os.environ["STAGE_IDLE"])
     with run.alone(data):
         asyncio.run(run.run(data=data, socket=data / "stdio.sock", read=read))
 

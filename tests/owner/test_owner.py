@@ -82,6 +82,23 @@ def test_a_killed_owner_takes_its_servers_and_the_next_one_the_rest(house: Owner
     again(house)
 
 
+def test_a_server_that_is_not_used_is_ended(tmp_path: Path) -> None:
+    with owner(tmp_path, idle=0.5) as house:
+
+        @scene
+        async def calls(house: Owner) -> None:
+            target = house.add()
+            pid = await house.call(target, "pid")
+            assert await house.call(target, "sleep", seconds=1.5) == "slept", "a call that lasts is use"
+            assert await house.call(target, "pid") == pid
+            await asyncio.to_thread(wait_for, lambda: gone(pid), 5, "its end")
+            status = await house.transport.status(target.server_id)
+            assert (status["running"], status["last_end"]) == (False, "The server was not used for a while.")
+            assert await house.call(target, "pid") != pid
+
+        calls(house)
+
+
 def test_a_number_that_is_somebody_elses_by_now_is_left_alone(tmp_path: Path) -> None:
     with subprocess.Popen(["sleep", "60"], start_new_session=True) as stranger:
         try:

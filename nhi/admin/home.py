@@ -1,9 +1,11 @@
 """Home: does anything need me? And, before there is anything, what to do first."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from django.db.models import Exists
+from django.http import HttpRequest
 
 from common.admin.pages import Control, link
 from nhi.admin import counts, sentences
@@ -26,6 +28,22 @@ class Step:
     done: bool
 
 
+@dataclass(frozen=True)
+class Part:
+    """A section of Home that a higher app adds: its template, and what it shows; None where it has nothing to."""
+
+    template: str
+    read: Callable[[HttpRequest], dict[str, Any] | None]
+
+
+_parts: list[Part] = []
+
+
+def add(*parts: Part) -> None:
+    """Each app adds its charts and lists; they stand below the cards, in this order."""
+    _parts.extend(parts)
+
+
 class Home(ActingPage):
     template = "admin/index.html"
     title = "Home"
@@ -44,8 +62,14 @@ class Home(ActingPage):
             "recent": sentences.all_of(self._recent()),
             "mine": list(self._mine()),
             "reads_only": self.actor.only_reads,
+            "parts": self._further(),
             "controls": self._controls(),
         }
+
+    def _further(self) -> list[dict[str, Any]]:
+        """Each with its facts under `part`, so that two parts may use the same words."""
+        shown = [(part.template, part.read(self.request)) for part in _parts]
+        return [{**read, "template": template} for template, read in shown if read is not None]
 
     def _recent(self) -> list[AuditEvent]:
         seen = AuditEvent.objects.visible_to(self.actor).exclude(

@@ -11,8 +11,12 @@ from nhi.models import AuditEvent
 from nhi.reasons import REASONS
 from nhi.record.catalogue import EVENTS
 
-#: Kinds of subject that have a page.
+#: Kinds of subject that have a page; higher apps add theirs.
 HUBS = {"identity": "nhi_identity_hub", "role": "nhi_role_hub", "user": "nhi_user_hub"}
+
+
+def add_hubs(hubs: dict[str, str]) -> None:
+    HUBS.update(hubs)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,9 @@ from mcp.front.refusals import Pairs, Refusal
 from mcp.gateway import Outcome
 
 log = logging.getLogger(__name__)
+#: Reasons of calls that were made and came to nothing. Whatever else is no success was refused: nothing was sent, or
+#: access ended while it was under way.
+MADE = frozenset({"tool_error", "upstream", "unreadable", "timeout", "lost", "cancelled", "unexpected"})
 #: What a gateway raises when it cannot decide, by its code; nothing was sent to any server then.
 STATUS = {"record_unavailable": 503, "database_unavailable": 503, "queue_full": 503, "limited": 429}
 
@@ -29,7 +32,7 @@ def told(outcome: Outcome, house: House, info: dict[str, str]) -> dict[str, Any]
         return results.tool_result(outcome.result, call_id=call_id, info=info)
     return results.refused_call(
         "\n".join((outcome.message, *(f"{place}: {said}" for place, said in outcome.fields))),
-        mark=results.FAILED if outcome.status == "error" else results.DENIED,
+        mark=results.FAILED if outcome.reason in MADE else results.DENIED,
         info=info,
         call_id=call_id,
         reason=outcome.reason,

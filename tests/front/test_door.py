@@ -89,7 +89,15 @@ def test_arguments_that_break_the_schema_are_named_to_the_model() -> None:
     result = found.answer["result"]
     assert result["content"][0]["text"] == "The arguments do not fit.\nparameters.title: 5 is not a string."
     fields = [{"field": "parameters.title", "message": "5 is not a string."}]
-    assert result["_meta"]["gatehouse/failed"]["fields"] == fields
+    assert result["_meta"]["gatehouse/denied"]["fields"] == fields
+
+
+@pytest.mark.parametrize("reason", ["breaker_open", "identity_suspended", "a reason of tomorrow"])
+def test_what_is_no_failure_of_a_call_that_was_made_is_a_refusal(reason: str) -> None:
+    found = ask(Gateway(Outcome(CALL, "error", reason, "No.")))
+    meta = found.answer["result"]["_meta"]
+    assert meta["gatehouse/denied"]["reason"] == reason
+    assert "gatehouse/failed" not in meta
 
 
 def test_a_limit_says_when_to_come_back() -> None:

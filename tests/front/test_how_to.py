@@ -1,0 +1,33 @@
+"""What docs/how-to/mcp-clients.md tells to send is what the server takes."""
+
+import re
+import shlex
+
+import pytest
+
+from mcp.front import admission, heads, modern
+from mcp.front.modern import Request
+from tests.services.house import ROOT
+
+pytestmark = pytest.mark.capability("MCP-06")
+PAGE = (ROOT / "docs" / "how-to" / "mcp-clients.md").read_text()
+
+
+def test_the_request_that_is_shown_is_read() -> None:
+    found = re.search(r"```sh\n(curl .*?)```", PAGE, re.DOTALL)
+    assert found
+    words = shlex.split(found[1].replace("\\\n", " "))
+    pairs = [words[at + 1].split(": ", 1) for at, word in enumerate(words) if word == "-H"]
+    head = heads.read([(name.lower().encode(), value.encode()) for name, value in pairs])
+    assert admission.unfit(head) is None
+    asked = modern.read(head, words[words.index("-d") + 1].encode())
+    assert isinstance(asked, Request)
+    assert (asked.name, asked.arguments) == ("todo__create_todo", {"title": "Buy milk"})
+
+
+def test_the_limits_are_those_that_hold() -> None:
+    for name, longest in modern.CONTEXT_FIELDS.items():
+        assert f"`{name}`" in PAGE
+        assert f"at most {longest}" in PAGE
+    assert f"at most {modern.LARGEST // 2**20} MiB" in PAGE
+    assert all(f"`{method}`" in PAGE for method in modern.METHODS)

@@ -57,9 +57,7 @@ class Todos:
         self._todos: dict[int, Todo] = {}
         self._last_id = 0
         if store and store.exists():
-            kept = json.loads(store.read_text(encoding="utf-8"))
-            self._todos = {row["id"]: Todo(**row) for row in kept["todos"]}
-            self._last_id = kept["last_id"]
+            self._read(store)
 
     def add(self, **fields: Any) -> Todo:
         with self._lock:
@@ -82,6 +80,15 @@ class Todos:
     def where(self, *tests: Callable[[Todo], bool]) -> list[Todo]:
         with self._lock:
             return [todo for todo in self._todos.values() if all(test(todo) for test in tests)]
+
+    def _read(self, store: Path) -> None:
+        try:
+            kept = json.loads(store.read_text(encoding="utf-8"))
+            self._todos = {row["id"]: Todo(**row) for row in kept["todos"]}
+            self._last_id = kept["last_id"]
+        except (ValueError, KeyError, TypeError):
+            # Whatever it is, it is not ours to write over.
+            sys.exit(f"{store} holds no to-do list.")
 
     def _find(self, todo_id: int) -> Todo:
         if todo_id not in self._todos:

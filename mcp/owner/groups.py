@@ -106,13 +106,20 @@ def _bears(process: psutil.Process, mark: str) -> bool:
 
 
 def alive(group: int) -> bool:
+    """Whether anything in the group still runs; the dead that nobody has reaped are in it too, for ever maybe."""
     try:
         os.killpg(group, 0)
     except ProcessLookupError:
         return False
     except PermissionError:
         return True
-    return True
+    return any(_lives_in(pid, group) for pid in psutil.pids())
+
+
+def _lives_in(pid: int, group: int) -> bool:
+    with suppress(psutil.Error, OSError):
+        return os.getpgid(pid) == group and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    return False
 
 
 def signal_group(group: int, number: int) -> None:

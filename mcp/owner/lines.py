@@ -8,7 +8,8 @@ import orjson
 
 from mcp.wire.jsonrpc import Message
 
-LONGEST_LINE = 16 << 20
+#: A result of 16 MiB, and what stands around it.
+LONGEST_LINE = (16 << 20) + (256 << 10)
 
 
 class LineTooLong(Exception):

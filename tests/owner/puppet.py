@@ -60,7 +60,7 @@ def environment(request: dict) -> None:
 
 
 def big(request: dict, size: int) -> None:
-    said(request, "x" * size)
+    result(request, content=[{"type": "text", "text": "x" * size}])
 
 
 def sleep(request: dict, seconds: float) -> None:

@@ -198,6 +198,15 @@ def test_the_list_outlives_the_process(tmp_path: Path) -> None:
         assert server.call("create_todo", title="y")["structuredContent"]["id"] == 3, "no id is given twice"
 
 
+def test_a_file_of_another_kind_is_not_written_over(tmp_path: Path) -> None:
+    store = tmp_path / "keys.json"
+    store.write_text('{"secret": "x"}')
+    command = [sys.executable, "-I", str(SERVER), "--store", str(store)]
+    refused = subprocess.run(command, input="", capture_output=True, text=True, timeout=10, check=False)
+    assert (refused.returncode, refused.stderr) == (1, f"{store} holds no to-do list.\n")
+    assert store.read_text() == '{"secret": "x"}'
+
+
 def test_the_stateless_version_over_http(port: int) -> None:
     assert modern(port, "server/discover")[1]["result"]["supportedVersions"] == [VERSION]
     status, body = modern(port, "tools/call", {"name": "create_todo", "arguments": {"title": "x"}})

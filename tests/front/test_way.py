@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -9,11 +10,11 @@ from urllib.parse import urlsplit
 import pytest
 
 from common.canonical import encode
-from mcp import gateway
+from mcp import gateway, stopping
 from mcp.choices import Connection, DefinitionState, Transport
 from mcp.models import Server, Tool, ToolDefinition
 from mcp.models.calls import Call
-from nhi import credentials, grants, oauth
+from nhi import credentials, grants, lifecycle, oauth
 from nhi.actors import SYSTEM
 from nhi.models import Identity
 from nhi.models.record import InvocationLog
@@ -142,6 +143,20 @@ def test_a_call_that_is_given_up_is_cancelled_at_the_server_and_recorded(
     wait_for(
         lambda: InvocationLog.objects.filter(agent_id=bot.pk, reason="cancelled").exists(), "recorded as cancelled"
     )
+    assert not Call.objects.exists()
+
+
+def test_suspending_the_agent_ends_its_call_and_tells_it_why(bot: Identity, peer: PeerServer, url: str) -> None:
+    with ThreadPoolExecutor(1) as aside:
+        asking = aside.submit(sdk_client, url, token(bot), *call("peer__sleep", seconds=60))
+        peer.wait_for_note("begun")
+        lifecycle.suspend(actor=cast.admin(), identity=bot, reason="It ran wild")
+        [ended] = asking.result(timeout=30)["calls"]
+    peer.wait_for_note("cancelled")
+    denied = ended["result"]["_meta"]["gatehouse/denied"]
+    row = InvocationLog.objects.get(pk=denied["call_id"])
+    assert (denied["reason"], row.status) == (row.reason, "error")
+    assert denied["reason"] == stopping.REASON
     assert not Call.objects.exists()
 
 

@@ -8,7 +8,7 @@ import pytest
 from tests.peers.conformance import VERSIONS, check, failing
 from tests.services.peers import everything_server
 
-pytestmark = pytest.mark.capability("OPS-01")
+pytestmark = pytest.mark.capability("MCP-06")
 
 
 def test_the_suite_passes_on_its_own_server(tmp_path: Path) -> None:

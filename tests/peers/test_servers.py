@@ -11,7 +11,7 @@ import pytest
 from tests.services.house import ROOT
 from tests.services.peers import KINDS, OLD, PeerServer, python, sdk_client, sdk_server
 
-pytestmark = pytest.mark.capability("OPS-01")
+pytestmark = pytest.mark.capability("MCP-03")
 
 NEWEST, HANDSHAKE = "2026-07-28", "2025-11-25"
 TOOLS = {"echo", "add", "big", "environment", "fail", "crash", "sleep", "progress", "secret"}

@@ -71,14 +71,15 @@ async def _read(result: dict[str, Any], redactor: Redactor) -> Answered:
     return Answered(CallStatus.SUCCESS, shown, redacted=changed)
 
 
-def _timed_out(ticket: Ticket) -> Answered:
-    said = f"No answer within {ticket.timeout:g} s. The call may have had an effect."
+def _timed_out(ticket: Ticket, *, sent: bool = True) -> Answered:
+    effect = "may have had an effect" if sent else "was not sent"
+    said = f"No answer within {ticket.timeout:g} s. The call {effect}."
     return Answered(CallStatus.ERROR, None, "timeout", "Timeout", said, service="fault")
 
 
 def _faulted(ticket: Ticket, fault: UpstreamFault, redactor: Redactor) -> Answered:
     if fault.code == "timeout":
-        return _timed_out(ticket)
+        return _timed_out(ticket, sent=fault.sent)
     # The process that runs stdio servers is ours: its absence says nothing of the server.
     service = "" if fault.code == "not_running" else "fault"
     said = redactor.text(fault.detail)

@@ -96,11 +96,11 @@ def database() -> Iterator[dict[str, str]]:
 
 
 @contextmanager
-def running(place: Path, broker: str, count: int = 4) -> Iterator[Webs]:
+def running(place: Path, broker: str, count: int = 4, **environ: str) -> Iterator[Webs]:
     with database() as told:
         plain = {name: os.environ[name] for name in PLAIN if name in os.environ}
         own = {"GATEHOUSE_DATA": str(place / "data"), "BROKER_URL": broker, "DJANGO_SETTINGS_MODULE": "config.settings"}
-        webs = Webs([free_port() for _ in range(count)], {**plain, **KEYS, **own, **told})
+        webs = Webs([free_port() for _ in range(count)], {**plain, **KEYS, **own, **told, **environ})
         (place / "data").mkdir(mode=0o700)
         webs.manage("migrate", "--verbosity", "0")
         webs.manage("create_person", "mara", "--role", "security-admin", "--json")

@@ -24,6 +24,7 @@ from nhi.models import (
     User,
     UserPermission,
 )
+from tests.console import calling
 
 PARAMETER = re.compile(r"<(?:\w+:)?(\w+)>")
 #: Patterns that are no route, and an address that each answers.
@@ -58,6 +59,7 @@ class Stage:
             "nhi/auditevent/": AuditEvent.objects.filter(event="identity.suspended").get(),
             "nhi/credential/": self.token,
             "nhi/identity/": self.bot,
+            "nhi/invocationlog/": calling.denied(),
             "nhi/nhipermission/": NhiPermission.objects.earliest("created_at"),
             "nhi/role/": Role.objects.get(name="break-glass"),
             "nhi/roleassignment/": RoleAssignment.objects.earliest("created_at"),

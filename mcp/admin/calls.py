@@ -1,0 +1,101 @@
+"""The invocation log: every call of a tool, whatever became of it. Read-only for everyone."""
+
+from dataclasses import replace
+from typing import Any
+from urllib.parse import urlencode
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.urls import URLPattern, path
+
+from common.admin import keyset, navigation, times
+from common.admin.lists import OWN, Bulk, Listing, Preset
+from common.admin.navigation import Item
+from common.admin.pages import link
+from mcp.admin import calls_cells, calls_filters, calls_flights
+from mcp.admin.calls_export import Export
+from mcp.admin.calls_flights import Flight
+from mcp.admin.calls_page import CallPage
+from nhi.admin.acting import actor_of, may
+from nhi.admin.base import GovernedAdmin
+from nhi.models import InvocationLog
+
+#: What the line of a call does not show.
+WIDE = ("args_hash", "chain", "details", "error_message", "row_mac", "source", "thread_id", "session_id", "task_id")
+
+
+@admin.register(InvocationLog)
+class InvocationLogAdmin(GovernedAdmin):
+    title = "Calls"
+    lead = "Every call of a tool, refused ones too. Written when it ends, and never changed since."
+    template = "admin/mcp/calls/list.html"
+    view_right = "nhi.view_invocationlog"
+    log_time = "timestamp"
+    columns = calls_cells.COLUMNS
+    filters = calls_filters.FILTERS
+    order = ("-timestamp", "-id")
+    bulk: tuple[Bulk, ...] = ()
+    empty_title = "No call in the last 24 hours"
+    empty_words = "Each call of a tool becomes a row here: who called what, whether it was allowed, how long it took."
+    empty_command = 'curl -X POST "$GATEHOUSE/api/mcp/tools/call" -H "Authorization: Bearer $TOKEN" …'
+    empty_icon = "receipt_long"
+    presets = (
+        Preset("All"),
+        Preset("Denied", "outcome=permission_denied"),
+        Preset("Errors", "outcome=error"),
+        Preset("Rate limited", "outcome=rate_limited"),
+        Preset("Slow", "slower=1000"),
+    )
+    api_path = "/api/mcp/invocations"
+
+    def visible(self, request: HttpRequest) -> QuerySet[Any]:
+        return calls_filters.within_a_day(super().visible(request), request.GET)
+
+    def related(self, rows: QuerySet[Any]) -> QuerySet[Any]:
+        return rows.defer(*WIDE)
+
+    def saved_views(self, request: HttpRequest) -> list[tuple[str, str]]:
+        actor = actor_of(request)
+        mine = [] if actor.only_reads else [("Mine", urlencode({"owner": actor.name}))]
+        return [*mine, *super().saved_views(request)]
+
+    def row_url(self, row: Any) -> str:
+        return "" if isinstance(row, Flight) else link("nhi_invocationlog_call", row.pk)
+
+    def may_export(self, _request: HttpRequest) -> bool:
+        """Not as other lists, which are read whole: the log has an export that streams."""
+        return False
+
+    def more(self, request: HttpRequest) -> dict[str, Any]:
+        if not super().may_export(request):
+            return {}
+        query = {name: value for name, value in request.GET.items() if name not in OWN}
+        return {"export_url": f"{link('nhi_invocationlog_export')}?{urlencode(query)}"}
+
+    def pages(self) -> list[URLPattern]:
+        return [
+            path("export/", Export.as_view(), name="nhi_invocationlog_export"),
+            path("<uuid:pk>/", CallPage.as_view(), name="nhi_invocationlog_call"),
+        ]
+
+    def _log_page(self, listing: Listing) -> keyset.Slice:
+        """The first page begins with what is under way."""
+        page = super()._log_page(listing)
+        if listing.query.get("before") or listing.query.get("after"):
+            return page
+        return replace(page, rows=[*calls_flights.visible(actor_of(listing.request), listing), *page.rows])
+
+    def _drawn(self, row: Any) -> dict[str, Any]:
+        return {**super()._drawn(row), "name": f"call of {times.exact(row.timestamp)}"}
+
+
+navigation.add(
+    Item(
+        "Activity",
+        "Calls",
+        "receipt_long",
+        "nhi_invocationlog_changelist",
+        lambda request: may(request, "nhi.view_invocationlog"),
+    )
+)

@@ -1,0 +1,60 @@
+"""How one call is written in a line: the same in the log, in exports and beside other calls."""
+
+from typing import Any
+
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from common.admin import badges
+from common.admin.badges import Badge
+from common.admin.lists import Column
+from common.templatetags.console import badge, icon
+from nhi.admin import columns
+
+
+def state(row: Any) -> Badge:
+    """A call whose process is gone is an error of its own kind."""
+    return badges.find("nhi.CallStatus", "lost" if row.reason == "lost" else row.status)
+
+
+def outcome(row: Any) -> SafeString:
+    reason = format_html(' <code class="gh-subtle">{}</code>', row.reason) if row.reason not in ("", "lost") else ""
+    redacted = format_html(' <span class="gh-count">{} redacted</span>', icon("ink_eraser")) if _redacted(row) else ""
+    return format_html("{}{}{}", badge(state(row)), reason, redacted)
+
+
+def _redacted(row: Any) -> bool:
+    return bool(row.redaction_applied)
+
+
+def outcome_text(row: Any) -> str:
+    return ", ".join(part for part in (state(row).label, row.reason, "redacted" if _redacted(row) else "") if part)
+
+
+def tool(row: Any) -> str:
+    return f"{row.tool_name}.{row.method}"
+
+
+def lasted(milliseconds: float) -> str:
+    """`4 ms`, `1.2 s`: a log is read for its order of magnitude."""
+    if milliseconds >= 1000:
+        return f"{milliseconds / 1000:.1f} s"
+    return f"{milliseconds:.0f} ms" if milliseconds >= 1 else "< 1 ms"
+
+
+def _request(row: Any) -> SafeString:
+    """The end of the id: its beginning is the time, which calls of one moment share."""
+    return format_html(
+        '<a href="?find={}" title="Every call of request {}"><code>…{}</code></a>',
+        row.run_id, row.run_id, str(row.run_id)[-6:],
+    )  # fmt: skip
+
+
+COLUMNS = (
+    columns.moment("Time", lambda row: row.timestamp, form="log", narrow=True),
+    columns.plain("Agent", lambda row: row.agent_name, narrow=True),
+    columns.plain("Tool", tool, narrow=True),
+    Column("Outcome", outcome, outcome_text, narrow=True),
+    Column("Took", lambda row: lasted(row.duration), lambda row: row.duration),
+    Column("Request", _request, lambda row: row.request_id),
+)

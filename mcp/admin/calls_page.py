@@ -1,0 +1,185 @@
+"""One call: who, what, how it was decided, where the time went, and what happened around it."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cached_property
+from typing import Any
+from urllib.parse import urlencode
+
+from common.admin import badges, times
+from common.admin.badges import Badge
+from common.admin.pages import Control, Crumb, link, link_if_any
+from common.errors import GatehouseError, NotFound
+from mcp.admin import calls_cells
+from nhi import explain
+from nhi.admin.base import ActingPage
+from nhi.admin.explain import ASKS, WOULD
+from nhi.explain import Explanation
+from nhi.models import InvocationLog, ToolPermission
+from nhi.reasons import REASONS
+from nhi.record import seal
+
+#: How far around a call its neighbours are looked for, and how many are shown on each side.
+AROUND = timedelta(seconds=30)
+SHOWN = 6
+#: What the gateway's own checks ask.
+GATEWAY_ASKS = {
+    "server": "The server is enabled",
+    "definition": "The tool's definition is approved",
+    "input": "Arguments are as the tool describes them",
+    "breaker": "The server's breaker lets calls through",
+}
+
+
+@dataclass(frozen=True)
+class Checked:
+    """One check of the decision, as the row recorded it."""
+
+    name: str
+    outcome: str
+    reason: str
+    #: It decided; and whether it stands behind the one that did.
+    decides: bool
+    behind: bool
+
+    @property
+    def asks(self) -> str:
+        return {**ASKS, **GATEWAY_ASKS}.get(self.name, self.name.replace("_", " ").capitalize())
+
+    @property
+    def badge(self) -> Badge:
+        found = badges.find("answer", self.outcome)
+        return found.saying(WOULD[self.outcome]) if self.behind else found
+
+
+@dataclass(frozen=True)
+class Part:
+    """A stretch of the call's time, in milliseconds and in hundredths of the whole."""
+
+    name: str
+    milliseconds: float
+    begins: float
+    width: float
+
+    @property
+    def words(self) -> str:
+        return calls_cells.lasted(self.milliseconds)
+
+
+class CallPage(ActingPage):
+    template = "admin/mcp/calls/call.html"
+
+    def check(self) -> None:
+        found = InvocationLog.objects.visible_to(self.actor).filter(pk=self.kwargs["pk"]).first()
+        if found is None:
+            raise NotFound
+        self.row: InvocationLog = found
+
+    def context(self) -> dict[str, Any]:
+        row = self.row
+        return {
+            "title": f"{row}, {times.exact(row.timestamp)}",
+            "call": row,
+            "state": calls_cells.state(row),
+            "took": calls_cells.lasted(row.duration),
+            "crumb": Crumb("Calls", link("nhi_invocationlog_changelist")),
+            "controls": self._controls(),
+            "checks": _checks(row),
+            "remedy": self._remedy(),
+            "grant_url": self._grant_url(),
+            "role_url": link_if_any("nhi_role_hub", row.role_id) if row.role_id else "",
+            "today": self._today(),
+            "today_badge": badges.of(self.today.decision.verdict) if self.today else None,
+            "sees_sides": self.today is not None,
+            "parts": time_bar(row),
+            "budgets": row.details.get("budgets", []),
+            "breaker": row.details.get("breaker"),
+            "approval_url": self._approval_url(),
+            "neighbours": self._neighbours(),
+            "intact": badges.find("record", "intact" if seal.intact(row) else "broken"),
+            "address": self.request.build_absolute_uri(self.request.path),
+            "api": f"/api/mcp/invocations/{row.pk}",
+        }
+
+    def _controls(self) -> list[Control]:
+        row = self.row
+        if row.tool_id is None or self.today is None or row.status == "success":
+            return []
+        query = urlencode({"caller": row.agent_id, "target": row.tool_id})
+        return [Control("What would make it pass", f"{link('explain')}?{query}", "rule", dialog=False)]
+
+    def _remedy(self) -> str:
+        known = REASONS.get(self.row.reason)
+        return known.remedy.format(caller=self.row.agent_name, target=calls_cells.tool(self.row)) if known else ""
+
+    @cached_property
+    def today(self) -> Explanation | None:
+        """What the answer would be now, for who may see both sides; without the arguments, which are not kept."""
+        if self.row.tool_id is None:
+            return None
+        try:
+            return explain.explain(actor=self.actor, caller_id=self.row.agent_id, target_id=self.row.tool_id)
+        except GatehouseError:
+            return None
+
+    def _today(self) -> str:
+        if self.today is None:
+            return ""
+        decision = self.today.decision
+        asks = {check.name for check in decision.checks if check.outcome == "fail"}
+        unsure = asks & {"arguments", "input", "approval"} or decision.allowed
+        return f"{decision.message}{' Asked without its arguments, which are not kept.' if unsure else ''}"
+
+    def _grant_url(self) -> str:
+        if self.row.grant_id is None:
+            return ""
+        seen = ToolPermission.objects.visible_to(self.actor).filter(pk=self.row.grant_id)
+        return link("nhi_toolpermission_page", self.row.grant_id) if seen.exists() else ""
+
+    def _approval_url(self) -> str:
+        known = self.row.details.get("approval_id")
+        return link_if_any("mcp_callapproval_page", known) if known else ""
+
+    def _neighbours(self) -> list[dict[str, Any]]:
+        """What the same agent did just before and just after, newest first."""
+        row = self.row
+        same = InvocationLog.objects.visible_to(self.actor).filter(agent_id=row.agent_id).exclude(pk=row.pk)
+        after = same.filter(timestamp__range=(row.timestamp, row.timestamp + AROUND)).order_by("timestamp", "id")
+        before = same.filter(timestamp__range=(row.timestamp - AROUND, row.timestamp)).order_by("-timestamp", "-id")
+        found = {other.pk: other for other in [*reversed(after[:SHOWN]), *before[:SHOWN]]}
+        return [_beside(other, row) for other in found.values()]
+
+
+def _beside(other: InvocationLog, row: InvocationLog) -> dict[str, Any]:
+    apart = (other.timestamp - row.timestamp).total_seconds()
+    return {
+        "call": other,
+        "apart": f"{abs(apart):.1f} s {'after' if apart >= 0 else 'before'}",
+        "outcome": calls_cells.outcome(other),
+        "same_run": other.run_id == row.run_id,
+    }
+
+
+def _checks(row: InvocationLog) -> list[Checked]:
+    """As they were written with the row; a call that was let through has passed them all."""
+    recorded = row.details.get("decision", [])
+    failed = next((name for name, outcome, _ in recorded if outcome == "fail"), "")
+    found, behind = [], False
+    for name, outcome, reason in recorded:
+        found.append(Checked(name, outcome, reason, name == failed, behind))
+        behind = behind or name == failed
+    return found
+
+
+def time_bar(row: InvocationLog) -> list[Part]:
+    """Where the time went: deciding, the server, and what is left of the whole."""
+    decide, upstream = (float(row.details.get(name, 0.0)) for name in ("decide_ms", "upstream_ms"))
+    spans = [("deciding", decide), ("the server", upstream), ("the rest", row.duration - decide - upstream)]
+    whole = max(row.duration, decide + upstream)
+    parts, at = [], 0.0
+    for name, milliseconds in spans if whole and "upstream_ms" in row.details else []:
+        width = max(0.0, milliseconds) / whole * 100
+        if width >= 0.1:
+            parts.append(Part(name, milliseconds, round(at, 2), round(width, 2)))
+        at += width
+    return parts

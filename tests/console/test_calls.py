@@ -1,0 +1,246 @@
+"""The log of calls at the console: found fast, opened whole, exported safely, and nobody's to change."""
+
+import csv
+import io
+import json
+from typing import Any
+
+import pytest
+from django.core.cache import cache
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from common.ids import uuid7
+from mcp.models import Server, Tool
+from nhi.models import AuditEvent, InvocationLog, ToolPermission, User
+from tests.console.axe import violations
+from tests.console.calling import call, denied, flight
+from tests.console.conftest import NARROW, SignedIn, Visit, identity
+
+pytestmark = pytest.mark.capability("AUD-02", "CON-05")
+
+LIST, EXPORT = "/admin/nhi/invocationlog/", "/admin/nhi/invocationlog/export/"
+
+
+def shown(client: Client, **query: str) -> list[Any]:
+    """The ids of the rows that the list shows."""
+    answer = client.get(LIST, query)
+    assert answer.status_code == 200
+    return [row["id"] for row in answer.context_data["rows"]]
+
+
+def text(client: Client, path: str) -> str:
+    answer = client.get(path)
+    assert answer.status_code == 200, answer.status_code
+    return answer.content.decode()
+
+
+def registered(server: str = "github", tool: str = "create_issue") -> Tool:
+    """What stands behind a tool of the demo."""
+    owner = User.objects.get(username="mara")
+    made, _ = Server.objects.get_or_create(
+        name=server, defaults={"owner": owner, "transport": "http", "base_url": "http://127.0.0.1:9/mcp"}
+    )
+    return Tool.objects.create(identity=identity(f"{server}__{tool}"), server=made, name=tool)
+
+
+def test_each_call_is_a_line_newest_first_with_what_became_of_it(mara: Client) -> None:
+    older, newer = call(ago=120, end={"redaction_applied": True}), denied(ago=5)
+    assert shown(mara) == [str(newer.pk), str(older.pk)]
+    page = text(mara, LIST)
+    assert "github.create_issue" in page
+    assert "Denied" in page
+    assert '<code class="gh-subtle">no_grant</code>' in page
+    assert "redacted" in page
+    assert f"{newer.timestamp:%H:%M:%S}.{newer.timestamp.microsecond // 1000:03d} UTC" in page
+
+
+def test_without_a_word_about_time_it_is_the_last_day(mara: Client) -> None:
+    young, old = call(), call(ago=25 * 3600)
+    assert shown(mara) == [str(young.pk)]
+    assert shown(mara, span="24h") == [str(young.pk)]
+    assert shown(mara, span="7d") == shown(mara, span="all") == [str(young.pk), str(old.pk)]
+    assert shown(mara, span="1h", agent="deploy-bot") == [str(young.pk)]
+    assert shown(mara, find=str(old.pk)) == [str(old.pk)]
+
+
+def test_it_is_narrowed_by_each_of_its_filters(mara: Client) -> None:
+    registered()
+    first = denied(ago=50)
+    second = call("triage-bot", "jira", "search", ago=40, end={"duration": 1500.0})
+    third = call(status="error", ago=30, end={"reason": "timeout", "error_message": "No answer."})
+    expected: list[tuple[dict[str, str], list[InvocationLog]]] = [
+        ({"agent": "triage-bot"}, [second]),
+        ({"agent": str(identity().pk)}, [third, first]),
+        ({"agent": "nobody"}, []),
+        ({"server": "jira"}, [second]),
+        ({"tool": "jira__search"}, [second]),
+        ({"tool": "github.create_issue"}, [third, first]),
+        ({"tool": "create_issue"}, [third, first]),
+        ({"outcome": "permission_denied"}, [first]),
+        ({"outcome": "permission_denied:no_grant"}, [first]),
+        ({"outcome": "permission_denied:grant_expired"}, []),
+        ({"outcome": "error:timeout"}, [third]),
+        ({"slower": "1000"}, [second]),
+        ({"slower": "nan"}, []),
+        ({"owner": "tom"}, [second]),
+        ({"find": str(third.request_id)}, [third]),
+        ({"find": "triage"}, [second]),
+        ({"find": "create_is"}, [third, first]),
+        ({"find": "githu"}, [third, first]),
+        ({"find": "nothing-of-this"}, []),
+    ]
+    for query, rows in expected:
+        assert shown(mara, **query) == [str(row.pk) for row in rows], query
+
+
+def test_its_views_are_denied_errors_slow_and_mine(mara: Client) -> None:
+    call()
+    views = {tab.label: tab.url for tab in mara.get(LIST).context_data["views"]}
+    assert list(views) == ["All", "Denied", "Errors", "Rate limited", "Slow", "Mine"]
+    for url in views.values():
+        assert mara.get(LIST + url).status_code == 200
+    assert mara.get(LIST + views["Mine"]).context_data["rows"]
+
+
+def test_pages_go_by_time_and_are_never_counted(mara: Client) -> None:
+    made = [call(ago=number) for number in range(1, 56)]
+    with CaptureQueriesContext(connection) as seen:
+        page = mara.get(LIST)
+    assert not [one["sql"] for one in seen if "COUNT(" in one["sql"] and "nhi_invocation_log" in one["sql"]]
+    assert len(page.context_data["rows"]) == 50
+    rest = shown(mara, before=page.context_data["keyset"].older)
+    assert rest == [str(row.pk) for row in made[50:]]
+
+
+def test_calls_under_way_stand_above_the_first_page(mara: Client, signed_in: SignedIn) -> None:
+    ended, going = call(), flight()
+    assert shown(mara) == [str(going.pk), str(ended.pk)]
+    assert "In flight" in text(mara, LIST)
+    assert shown(mara, outcome="permission_denied") == []
+    assert shown(mara, agent="triage-bot") == []
+    assert shown(mara, agent="deploy-bot", tool="github__create_issue") == [str(going.pk), str(ended.pk)]
+
+
+def test_owners_see_the_calls_of_theirs_and_nobody_elses(seeded: None, signed_in: SignedIn) -> None:
+    own, other = call("writer", "jira", "search"), call()
+    flight()
+    User.objects.get(username="olga").groups.clear()
+    olga = signed_in("olga")
+    assert shown(olga) == [str(own.pk)]
+    assert olga.get(f"{LIST}{own.pk}/").status_code == 200
+    assert olga.get(f"{LIST}{other.pk}/").status_code == 404
+    assert olga.get(LIST, {"find": str(other.pk)}).context_data["rows"] == []
+
+
+def test_a_call_page_says_which_check_decided_and_what_would_make_it_pass(mara: Client) -> None:
+    registered()
+    row = denied()
+    page = text(mara, f"{LIST}{row.pk}/")
+    assert "create_issue on github by deploy-bot" in page
+    assert "A grant or a role allows it" in page
+    assert "deploy-bot has no grant for it." in page
+    assert "Give deploy-bot access to github.create_issue" in page
+    assert f"/admin/explain/?caller={row.agent_id}&amp;target={row.tool_id}" in page
+    assert "Today it would be" in page
+    assert "As written" in page
+    assert row.args_hash in page
+
+
+def test_a_call_page_shows_where_the_time_went_and_what_let_it_pass(mara: Client) -> None:
+    grant = ToolPermission.objects.get(agent=identity(), tool=identity("github__create_issue"))
+    stood = {"budgets": [{"scope": "agent", "name": "deploy-bot", "remaining": 48, "in_flight": 1}]}
+    spent = {"decide_ms": 1.0, "upstream_ms": 30.0, "breaker": {"state": "CLOSED", "failures": 0}, **stood}
+    row = call(grant_id=grant.pk, end={"duration": 40.0, "details": spent})
+    page = text(mara, f"{LIST}{row.pk}/")
+    assert f"/admin/nhi/toolpermission/{grant.pk}/" in page
+    assert "the server: 30 ms" in page
+    assert "agent deploy-bot: 48 left, 1 in flight" in page
+    assert "Closed, calls flow" in page
+
+
+def test_words_of_servers_are_shown_as_outside_text(mara: Client) -> None:
+    row = call(status="error", end={"reason": "upstream", "error_message": "<b>x</b> \u202eevil"})
+    page = text(mara, f"{LIST}{row.pk}/")
+    assert "&lt;b&gt;x&lt;/b&gt;" in page
+    assert "U+202E" in page
+
+
+def test_neighbours_are_the_same_agents_calls_of_half_a_minute(mara: Client) -> None:
+    row, near, far, others = call(ago=100), denied(ago=90), call(ago=200), call("triage-bot", ago=99)
+    page = text(mara, f"{LIST}{row.pk}/")
+    assert str(near.pk) in page
+    assert "10.0 s after" in page
+    assert str(far.pk) not in page
+    assert str(others.pk) not in page
+
+
+def test_a_row_that_was_changed_behind_the_record_is_told(mara: Client) -> None:
+    row = call()
+    broken = InvocationLog.objects.get(pk=row.pk)
+    broken.pk, broken.writer_seq, broken.status = uuid7(), broken.writer_seq + 10_000, "error"
+    broken._state.adding = True
+    broken.save()
+    assert "Not as written" in text(mara, f"{LIST}{broken.pk}/")
+
+
+def test_a_page_of_calls_asks_little(mara: Client) -> None:
+    registered()
+    rows = [denied(ago=number) for number in range(1, 60)]
+    for path, most in ((LIST, 11), (f"{LIST}?find=github&tool=create_issue&agent=deploy-bot", 15)):
+        cache.clear()
+        with CaptureQueriesContext(connection) as seen:
+            text(mara, path)
+        assert len(seen) <= most, path
+    cache.clear()
+    with CaptureQueriesContext(connection) as seen:
+        text(mara, f"{LIST}{rows[9].pk}/")
+    assert len(seen) <= 18
+
+
+def test_a_pasted_id_leads_to_the_call_or_to_its_request(mara: Client) -> None:
+    row = call()
+    groups = mara.get("/admin/search/", {"s": str(row.pk)}).context["groups"]
+    assert groups[-1].hits[0].url == f"{LIST}{row.pk}/"
+    call(request_id=row.request_id)
+    groups = mara.get("/admin/search/", {"s": str(row.request_id)}).context["groups"]
+    assert groups[-1].hits[0].url == f"{LIST}?find={row.request_id}"
+
+
+def test_the_export_streams_what_the_filters_leave_and_goes_on_record(mara: Client) -> None:
+    call()
+    row = denied(end={"reason": "no_grant", "error_message": "=HYPERLINK(1)"})
+    answer = mara.post(f"{EXPORT}?outcome=permission_denied", {"format": "csv"})
+    lines = list(csv.DictReader(io.StringIO(b"".join(answer.streaming_content).decode())))
+    assert [line["id"] for line in lines] == [str(row.pk)]
+    assert lines[0]["error_message"] == "'=HYPERLINK(1)"
+    answer = mara.post(EXPORT, {"format": "jsonl"})
+    whole = [json.loads(line) for line in b"".join(answer.streaming_content).decode().splitlines()]
+    assert len(whole) == 2
+    assert whole[0]["row_mac"]
+    assert AuditEvent.objects.filter(event="export.made", subject_name="calls").count() == 2
+
+
+def test_an_auditor_reads_the_log_and_takes_it_by_link(signed_in: SignedIn) -> None:
+    ada = signed_in("ada")
+    row = call()
+    assert shown(ada) == [str(row.pk)]
+    assert "Save this view" not in text(ada, f"{LIST}?agent=deploy-bot")
+    assert ada.get(EXPORT, {"format": "csv"}).headers["Content-Type"].startswith("text/csv")
+    assert ada.post(EXPORT, {"format": "csv"}).status_code == 403
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("options", [{}, {"viewport": NARROW, "color_scheme": "dark"}], ids=["light", "narrow, dark"])
+def test_log_and_call_are_accessible_and_fit(visit: Visit, options: dict[str, Any]) -> None:
+    mara = visit("mara", **options)
+    row = denied()
+    call(end={"duration": 40.0, "details": {"decide_ms": 1.0, "upstream_ms": 30.0}})
+    flight()
+    for path in (LIST, f"{LIST}{row.pk}/", EXPORT):
+        mara.open(path)
+        mara.page.wait_for_load_state("networkidle")
+        assert not violations(mara.page), path
+        assert mara.page.evaluate("document.documentElement.scrollWidth === innerWidth"), path
+    assert not mara.complaints

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 import psutil
 from django.conf import settings
+from django.db.models import Q
 from django.utils import timezone
 
 from nhi.models.processes import Process, ProcessKind
@@ -17,6 +18,8 @@ FORGET_AFTER = timedelta(hours=1)
 HOST = socket.gethostname()
 # Read before any fork: the processes of a worker's pool speak for their worker.
 MAIN_PID = os.getpid()
+#: One of these serves the processes of its own host only.
+FOR_ITS_HOST = [ProcessKind.STDIO_OWNER]
 ORIGIN = re.compile(r"gen(?P<pid>[0-9]{1,10})@(?P<host>.{1,255})")
 
 
@@ -43,8 +46,9 @@ def seen(*, kind: ProcessKind, host: str = HOST, pid: int = MAIN_PID) -> None:
 
 
 def late(now: datetime) -> list[ProcessKind]:
-    """The kinds of which no process was heard of lately."""
-    alive = set(Process.objects.seen_since(now - LATE_AFTER).values_list("kind", flat=True))
+    """The kinds of which no process that serves this host was heard of lately."""
+    useful = ~Q(kind__in=FOR_ITS_HOST) | Q(host=HOST)
+    alive = set(Process.objects.seen_since(now - LATE_AFTER).filter(useful).values_list("kind", flat=True))
     return [kind for kind in ProcessKind if kind not in alive]
 
 

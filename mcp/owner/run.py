@@ -15,6 +15,7 @@ from uuid import UUID
 
 from django.db import DatabaseError, connection
 
+from mcp.faults import UpstreamFault
 from mcp.owner import groups, surroundings
 from mcp.owner.door import Door
 from mcp.owner.groups import Groups
@@ -58,7 +59,11 @@ class Database:
     _thread: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "database"))
 
     async def launch(self, server_id: UUID) -> Launch | None:
-        return await self._run(lambda: self.read(server_id))
+        try:
+            return await self._run(lambda: self.read(server_id))
+        except DatabaseError as error:
+            detail = "The database is away, where it stands what the server runs."
+            raise UpstreamFault("unreachable", detail, sent=False) from error
 
     async def heard(self, *, leaving: bool = False) -> None:
         try:

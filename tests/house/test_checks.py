@@ -47,6 +47,13 @@ def test_the_silent_one_is_named(client: Client, kind: ProcessKind) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
+def test_a_stdio_owner_elsewhere_is_of_no_use_here(client: Client) -> None:
+    everybody_is_heard_of()
+    Process.objects.filter(kind=ProcessKind.STDIO_OWNER).update(host="another.example")
+    assert failing(client).keys() == {"stdio-owner"}
+
+
+@pytest.mark.django_db(transaction=True)
 def test_a_missing_guard_is_named(client: Client) -> None:
     everybody_is_heard_of()
     guards.drop("default")

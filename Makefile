@@ -29,6 +29,8 @@ schema: install-dev
 
 bench: install-dev
 	@$(RUN) -m benchmarks.decisions
+	@$(RUN) -m benchmarks.gateway $(ARGS)
+	@$(RUN) -m benchmarks.gateway --growth $(ARGS)
 
 install:
 	@$(PYTHON) requirements/install.py base

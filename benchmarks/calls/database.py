@@ -1,4 +1,4 @@
-"""The databases of one measurement: one for the gateway, one for the forwarder, on the same server or disk."""
+"""The databases of a measurement: one for each installation and for the forwarder, on one server or disk."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -15,41 +15,46 @@ KINDS = ("postgresql", "sqlite")
 
 
 @dataclass(frozen=True)
-class Stand:
-    kind: str
+class Database:
+    """Of one program, which keeps its other files in `place`."""
+
     place: Path
-    #: Of PostgreSQL: where the gateway and where the forwarder write.
-    gateway_url: str = ""
-    forwarder_url: str = ""
+    #: Of PostgreSQL; empty for a file in `place`.
+    url: str
 
-    def for_gateway(self) -> dict[str, str]:
-        return {"DATABASE_URL": self.gateway_url} if self.gateway_url else {}
+    @property
+    def environ(self) -> dict[str, str]:
+        return {"DATABASE_URL": self.url} if self.url else {}
 
-    def for_forwarder(self) -> dict[str, str]:
-        if self.forwarder_url:
-            return {"DATABASE_URL": self.forwarder_url}
-        return {"FORWARD_LOG": str(self.place / "forwarded.sqlite3")}
+    @property
+    def is_postgresql(self) -> bool:
+        return bool(self.url)
 
-    def forwarded(self) -> int:
-        """Rows that the forwarder committed."""
-        return int(self.forwarder_scalar("SELECT count(*) FROM forwarded"))
+    def connect(self) -> Any:
+        """A connection that commits each statement by itself."""
+        if self.url:
+            return psycopg.connect(self.url, autocommit=True)
+        return sqlite3.connect(next(self.place.rglob("*.sqlite3")), isolation_level=None, timeout=30)
 
-    def forwarder_scalar(self, query: str) -> Any:
-        if self.forwarder_url:
-            return scalar(psycopg.connect(self.forwarder_url), query)
-        return scalar(sqlite3.connect(self.place / "forwarded.sqlite3"), query)
+    def count(self, table: str) -> int:
+        with closing(self.connect()) as connection:
+            return int(connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
 
 
-def scalar(connection: Any, query: str) -> Any:
-    with closing(connection):
-        return connection.execute(query).fetchone()[0]
+class Databases:
+    def __init__(self, place: Path, server: postgresql.Server | None) -> None:
+        self.place, self.server = place, server
+
+    def new(self, name: str) -> Database:
+        place = self.place / name
+        place.mkdir(mode=0o700)
+        return Database(place, self.server.create_database(f"bench_{name}") if self.server else "")
 
 
 @contextmanager
-def server(kind: str, place: Path) -> Iterator[Stand]:
+def server(kind: str, place: Path) -> Iterator[Databases]:
     if kind == "sqlite":
-        yield Stand(kind, place)
+        yield Databases(place, None)
         return
     with postgresql.server() as running:
-        urls = [running.create_database(name) for name in ("bench_gateway", "bench_forwarder")]
-        yield Stand(kind, place, *urls)
+        yield Databases(place, running)

@@ -70,14 +70,19 @@ class Line(asyncio.Protocol):
     """One connection: the next call goes out when the reply to the one before is in."""
 
     #: uvloop's, which is no asyncio.Transport by class.
-    transport: Any
+    transport: Any = None
 
     def __init__(self, job: Job) -> None:
         self.job, self.buffer, self.waits = job, b"", False
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def start(self, port: int) -> None:
-        await asyncio.get_running_loop().create_connection(lambda: self, "127.0.0.1", port)
+        try:
+            await asyncio.get_running_loop().create_connection(lambda: self, "127.0.0.1", port)
+        except OSError as error:
+            self.job.calls += 1
+            self.job.errors.append(f"There was no connection: {error}")
+            self.finish()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = transport
@@ -125,7 +130,8 @@ class Line(asyncio.Protocol):
             self.job.errors.append("A call had no reply when the time was up.")
             self.waits = False
             self.finish()
-        self.transport.abort()
+        if self.transport is not None:
+            self.transport.abort()
 
 
 def complete(head: bytes, body: bytes) -> bool:

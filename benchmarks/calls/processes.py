@@ -3,6 +3,7 @@
 import http.client
 import json
 import os
+import statistics
 import subprocess
 import sys
 import time
@@ -52,6 +53,9 @@ class Target:
     request: Request
 
 
+MEASURED = ("rate", "p50_ms", "p95_ms", "p99_ms", "cpu_ms", "rss_mb")
+
+
 @dataclass(frozen=True)
 class Cell:
     """What one target did at one concurrency."""
@@ -68,6 +72,18 @@ class Cell:
     calls: int
     errors: int
     first_errors: list[str]
+
+    @classmethod
+    def median(cls, turns: "list[Cell]") -> "Cell":
+        """Of several turns: the median of what was measured, the sum of what was counted."""
+        middle = {name: round(statistics.median(getattr(turn, name) for turn in turns), 3) for name in MEASURED}
+        counted = {name: sum(getattr(turn, name) for turn in turns) for name in ("calls", "errors")}
+        errors = [error for turn in turns for error in turn.first_errors]
+        return cls(turns[0].target, turns[0].connections, first_errors=errors[:3], **middle, **counted)
+
+    @property
+    def complaint(self) -> str:
+        return f"\n    {self.first_errors[0]!r}" if self.first_errors else ""
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -148,15 +164,15 @@ def plain() -> dict[str, str]:
 
 @contextmanager
 def ended(process: subprocess.Popen[Any]) -> Iterator[None]:
-    try:
-        yield
-    finally:
-        process.terminate()
+    with process:
         try:
-            process.wait(timeout=10)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait(timeout=10)
+            yield
+        finally:
+            process.terminate()
+            try:
+                process.wait(timeout=10)
+            except subprocess.TimeoutExpired:
+                process.kill()
 
 
 def wait_for(port: int, log: Path) -> None:

@@ -1,6 +1,7 @@
 """Requests to one server and their answers, by id: any number at once over its two pipes."""
 
 import asyncio
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -35,6 +36,7 @@ class Channel:
         self._fault: UpstreamFault | None = None
         #: Lines that were no messages; answers that nobody waited for any more; word that the list of tools changed.
         self.noise = self.late = self.changes = 0
+        self.heard = time.monotonic()
 
     @property
     def in_flight(self) -> int:
@@ -76,6 +78,7 @@ class Channel:
             return
         found = messages(line)
         self.noise += not found
+        self.heard = time.monotonic() if found else self.heard
         for message in found:
             if "method" in message:
                 self._hear(message)

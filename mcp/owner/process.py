@@ -65,7 +65,11 @@ class Process(asyncio.SubprocessProtocol):
         if self.over or pipe is None or pipe.is_closing():
             raise UpstreamFault("closed", f"The server's process {self._exit()}.", sent=False)
         if pipe.get_write_buffer_size() + len(line) > MOST_UNREAD:
-            raise UpstreamFault("closed", "The server has stopped reading what it is sent.", sent=False)
+            unread = UpstreamFault(
+                "closed", "The server stopped reading what it is sent, and was ended for it.", sent=False
+            )
+            self._fail(unread)
+            raise unread
         pipe.write(line + b"\n")
 
     async def stop(self, *, at_once: bool = False) -> None:
@@ -105,7 +109,7 @@ class Process(asyncio.SubprocessProtocol):
     def _exit(self) -> str:
         code = self._transport.get_returncode() if self._transport else None
         if code is None:
-            return "closed its standard output"
+            return "closed its standard input or output"
         return f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
 
     def _report_end(self) -> None:
@@ -128,7 +132,7 @@ class Process(asyncio.SubprocessProtocol):
                 self._fail(UpstreamFault("too_large", detail, sent=True))
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio names it
-        if fd == 1:
+        if fd != 2:
             # Its exit code, which says more, comes in a moment, if it comes.
             self._end_soon()
 

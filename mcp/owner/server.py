@@ -23,6 +23,8 @@ from mcp.wire.jsonrpc import Message
 MOST_IN_FLIGHT = 32
 #: After each end or failed start the next start waits twice as long, until one has lived.
 FIRST_WAIT, LONGEST_WAIT, STEADY_AFTER = 0.5, 60.0, 60.0
+#: Silence after a greeting that is more than being slow.
+HUNG_AFTER = 3.0
 #: Waits up to this long are sat out; a longer one is the answer.
 SAT_OUT = 1.0
 
@@ -88,7 +90,15 @@ class Server:
             return await (await self.ready(revision)).ask(method, params, meta, asked)
 
     async def greet(self, revision: int) -> Handshake:
-        return await (await self.ready(revision)).greet()
+        running, begun = await self.ready(revision), time.monotonic()
+        try:
+            return await running.greet()
+        except asyncio.CancelledError:
+            # Work may keep a server silent, but it has none; whoever asks next gets a new one.
+            silent = time.monotonic() - begun > HUNG_AFTER and running.channel.heard < begun
+            if silent and not running.channel.in_flight and self.running is running:
+                self._later(self.end("The server had stopped answering."))
+            raise
 
     async def ready(self, revision: int) -> Running:
         """Its process in this revision. However many ask, one start answers all of them."""

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 OPTIONS = set(sys.argv[1:])
@@ -126,6 +127,18 @@ def endless(request: dict) -> None:
             sys.stdout.buffer.write(b"x" * 65536)
 
 
+def hang(request: dict) -> None:
+    lock.acquire()
+
+
+def close_input(request: dict) -> None:
+    os.close(0)
+
+
+def close_output(request: dict) -> None:
+    os.close(1)
+
+
 def last_words(request: dict) -> None:
     said(request, "goodbye")
     os._exit(0)
@@ -136,7 +149,7 @@ def fail(request: dict) -> None:
 
 
 NAMED = [echo, pid, environment, big, sleep, list_cancelled, progress, ask_back, noise, half_emoji, flood]
-NAMED += [complain, spawn, leave, endless, last_words, fail]
+NAMED += [complain, spawn, leave, endless, hang, close_input, close_output, last_words, fail]
 TOOLS = {tool.__name__: tool for tool in NAMED}
 
 
@@ -189,6 +202,13 @@ def answer(request: dict) -> None:
         call(request)
 
 
+def lines() -> Iterator[bytes]:
+    try:
+        yield from sys.stdin.buffer
+    except OSError:
+        time.sleep(600)  # it was closed by a tool
+
+
 def main() -> None:
     if "crash" in OPTIONS:
         sys.stderr.write("Cannot open the configuration.\n")
@@ -198,7 +218,7 @@ def main() -> None:
     if path := option("starts"):
         with Path(path).open("a") as file:
             file.write(f"{os.getpid()}\n")
-    for line in sys.stdin.buffer:
+    for line in lines():
         message = json.loads(line)
         if "method" not in message:
             answers.put(message)

@@ -171,14 +171,14 @@ def main(data: Path) -> None:
     import django
 
     django.setup()
-    from mcp.owner import greeting, run, servers
+    from mcp.owner import greeting, run, running, servers
     from mcp.targets import Launch
 
     def read(server_id: UUID) -> Launch | None:
         kept = json.loads((data / "launches.json").read_text()).get(str(server_id))
         return Launch(tuple(kept["argv"]), kept["env"], kept["revision"], kept["enabled"]) if kept else None
 
-    servers.LOOK_EVERY = 0.2
+    servers.LOOK_EVERY, running.JUST_NOW = 0.2, 1.0
     greeting.PROBE, servers.IDLE_SECONDS = 1.0, float(os.environ["STAGE_IDLE"])
     with run.alone(data):
         asyncio.run(run.run(data=data, socket=data / "stdio.sock", read=read))

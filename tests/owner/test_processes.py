@@ -126,6 +126,35 @@ async def test_a_server_that_ended_is_started_again(house: Owner) -> None:
     assert (status["starts"], status["last_end"]) == (2, "The server's process was ended by SIGKILL.")
 
 
+@scene
+async def test_a_server_that_hangs_is_ended_by_who_asks_whether_it_lives(house: Owner) -> None:
+    target = house.add()
+    pid = await house.call(target, "pid")
+    with pytest.raises(UpstreamFault):
+        await house.call(target, "hang", timeout=1.2)
+    assert not gone(pid), "one call that takes too long says nothing of the others"
+    with pytest.raises(UpstreamFault) as caught:
+        await house.transport.handshake(target, timeout=3.5)
+    assert caught.value.code == "timeout"
+    await ended(pid, 8)
+    assert (await house.transport.handshake(target, timeout=10)).era == "modern"
+
+
+@pytest.mark.parametrize("tool", ["close_input", "close_output"])
+@scene
+async def test_a_server_that_closes_a_pipe_is_replaced(house: Owner, tool: str) -> None:
+    target = house.add()
+    pid = await house.call(target, "pid")
+    with pytest.raises(UpstreamFault) as caught:
+        await house.call(target, tool, timeout=3)
+    assert caught.value.sent is True
+    for _ in range(2):
+        if await house.call(target, "pid") != pid:
+            break
+    assert await house.call(target, "pid") != pid
+    await ended(pid)
+
+
 @pytest.mark.parametrize("options", [{}, {"escape": True}, {"bare": True}], ids=["in its group", "escaped", "bare"])
 @scene
 async def test_what_a_server_started_ends_with_it(house: Owner, options: dict[str, bool]) -> None:

@@ -80,8 +80,8 @@ def _timed_out(ticket: Ticket, *, sent: bool = True) -> Answered:
 def _faulted(ticket: Ticket, fault: UpstreamFault, redactor: Redactor) -> Answered:
     if fault.code == "timeout":
         return _timed_out(ticket, sent=fault.sent)
-    # The process that runs stdio servers is ours: its absence says nothing of the server.
-    service = "" if fault.code == "not_running" else "fault"
+    # The process that runs stdio servers is ours, and so is what we cannot pass on: neither says that the server fails.
+    service = "" if fault.code in {"not_running", "unsupported"} else "fault"
     said = redactor.text(fault.detail)
     return Answered(CallStatus.ERROR, None, "upstream", "ExecutionFailed", said, said != fault.detail, service)
 

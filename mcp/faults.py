@@ -5,10 +5,11 @@ from typing import Any, Literal
 from mcp_types.jsonrpc import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND
 
 FaultCode = Literal[
-    "unreachable", "timeout", "closed", "protocol", "http_status", "too_large", "auth", "not_running"
+    "unreachable", "timeout", "closed", "protocol", "http_status", "too_large", "auth", "not_running", "unsupported",
 ]  # fmt: skip
-#: Codes by which a server says that the request was wrong. -32002: a resource that is not there, before 2026-07-28.
-CALLERS_FAULTS = frozenset({INVALID_REQUEST, INVALID_PARAMS, METHOD_NOT_FOUND, -32002})
+#: Codes by which a server says that the request was wrong. -32002: a resource that is not there, before 2026-07-28;
+#: -32021: the client lacks a capability.
+CALLERS_FAULTS = frozenset({INVALID_REQUEST, INVALID_PARAMS, METHOD_NOT_FOUND, -32002, -32021})
 
 
 class UpstreamTrouble(Exception):

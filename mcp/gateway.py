@@ -12,7 +12,7 @@ from uuid import UUID
 
 from common import canonical
 from common.ids import uuid7
-from mcp import arguments, calling, listing
+from mcp import arguments, calling, leases, listing
 from mcp.calling import Answered
 from mcp.clerk import words
 from mcp.clerk.desk import desk
@@ -32,6 +32,7 @@ list_tools = listing.of_bearer
 #: What seed 004's tool call context calls an outcome.
 SEED_STATUS = {"success": "success", "timeout": "timeout"}
 LONGEST_SHOWN = 2000
+UNEXPECTED = "Something went wrong here. Name the request id when you report it."
 STRANGER = "This token is not one that may call tools."
 
 
@@ -95,7 +96,7 @@ async def _decided(wish: Wish) -> Ticket | Refusal:
     caller = _caller(wish)
     checked = arguments.check_before(caller, wish.server, wish.tool, wish.arguments)
     for _ in range(words.MOST_QUESTIONS):
-        answer = await asyncio.wrap_future(desk.decide(replace(wish, checked=checked)))
+        answer = await leases.heard(desk.decide(replace(wish, checked=checked)))
         if not isinstance(answer, Unchecked):
             return answer
         checked = {**checked, **arguments.check(caller, wish.server, wish.tool, wish.arguments, answer)}
@@ -104,25 +105,24 @@ async def _decided(wish: Wish) -> Ticket | Refusal:
 
 async def _made(ask: Ask, wish: Wish, ticket: Ticket, began: float) -> Outcome:
     """From the lease on, whatever happens becomes a row."""
-    stopped: list[str] = []
-    task = asyncio.current_task()
-    assert task is not None  # every loop runs its coroutines in one
-    desk.flights.on_stop(ticket.call_id, partial(_stop, asyncio.get_running_loop(), task, stopped))
+    stop = leases.Stop()
+    desk.flights.on_stop(ticket.call_id, stop)
     sent = time.monotonic()
     try:
         answered = await _call(ask, ticket)
     except asyncio.CancelledError:
-        if not stopped:
-            await _record(wish, ticket, _given_up("cancelled", "The caller went away."), began, sent)
+        if not stop.reason:
+            await _record(wish, ticket, leases.given_up("cancelled", leases.GONE), began, sent)
             raise
-        task.uncancel()
-        answered = _given_up(stopped[0], "The caller's access ended while the call was under way.")
+        asyncio.current_task().uncancel()  # type: ignore[union-attr]  # every loop runs its coroutines in a task
+        answered = leases.given_up(stop.reason, "The caller's access ended while the call was under way.")
     except Exception:
         # A fault of ours, and a row all the same.
-        said = "Something went wrong here. Name the request id when you report it."
-        await _record(wish, ticket, Answered(CallStatus.ERROR, None, "unexpected", "InternalError", said, service=""),
-                      began, sent)  # fmt: skip
+        unexpected = Answered(CallStatus.ERROR, None, "unexpected", "InternalError", UNEXPECTED, service="")
+        await _record(wish, ticket, unexpected, began, sent)
         raise
+    finally:
+        stop.listen_no_more()
     return await _record(wish, ticket, answered, began, sent)
 
 
@@ -147,17 +147,8 @@ async def _call(ask: Ask, ticket: Ticket) -> Answered:
 async def _record(wish: Wish, ticket: Ticket, answered: Answered, began: float, sent: float) -> Outcome:
     """The row first, then the answer. Shielded: who went away leaves a row behind, too."""
     now = time.monotonic()
-    outcome = words.Outcome(
-        ticket=ticket,
-        status=answered.status,
-        duration=(now - began) * 1000,
-        reason=answered.reason,
-        error_code=answered.error_code,
-        error_message=answered.message,
-        redaction_applied=answered.redacted,
-        service=answered.service,
-        details={"decide_ms": round((sent - began) * 1000, 3), "upstream_ms": round((now - sent) * 1000, 3)},
-    )
+    times = {"decide_ms": round((sent - began) * 1000, 3), "upstream_ms": round((now - sent) * 1000, 3)}
+    outcome = leases.outcome_of(ticket, answered, duration=(now - began) * 1000, details=times)
     written = await asyncio.shield(asyncio.wrap_future(desk.record(outcome)))
     if not written:
         answered = Answered(CallStatus.ERROR, None, "lost", "Timeout", "This call had been given up as lost.")
@@ -227,15 +218,6 @@ def split(name: str) -> tuple[str, str]:
 def _caller(wish: Wish) -> str:
     shown = wish.shown
     return shown.public_id if isinstance(shown, tokens.ParsedCredential) else str(shown.credential_id)
-
-
-def _stop(loop: asyncio.AbstractEventLoop, task: "asyncio.Task[Any]", stopped: list[str], reason: str) -> None:
-    stopped.append(reason)
-    loop.call_soon_threadsafe(task.cancel)
-
-
-def _given_up(reason: str, message: str) -> Answered:
-    return Answered(CallStatus.ERROR, None, reason, "ExecutionFailed", message, service="")
 
 
 def _tell(wish: Wish, outcome: Outcome, began: float, *, redacted: bool = False) -> None:

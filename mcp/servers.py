@@ -12,6 +12,7 @@ from common import egress
 from common.errors import Conflict, Duplicate, FieldError
 from mcp import breakers, catalogue, connections, executables, health, secrets
 from mcp.choices import Connection, Transport
+from mcp.front.endpoints import RESERVED
 from mcp.models import Server, ServerSecret
 from nhi.actors import Actor
 from nhi.inputs import Problems, is_plain
@@ -19,8 +20,6 @@ from nhi.models import User
 from nhi.record import events
 
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
-#: They would collide with paths below /mcp/.
-RESERVED = frozenset({"tools", "servers", "calls"})
 SEMVER = re.compile(r"\d{1,6}\.\d{1,6}\.\d{1,6}(?:[-+][0-9A-Za-z.-]{1,40})?")
 HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
 #: The connection's own, and the protocol's.

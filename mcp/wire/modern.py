@@ -51,9 +51,10 @@ def complete(result: Message) -> Message:
     if kind == "complete":
         return result
     if kind == "input_required":
+        # A server that works as it should, for callers that can answer: no sign that it fails.
         detail = "The server asks for more input before it answers (input_required), which is not passed on."
-    else:
-        detail = f"The server answered with a result of a kind that is not known ({str(kind)[:40]!r})."
+        raise UpstreamFault("unsupported", detail, sent=True)
+    detail = f"The server answered with a result of a kind that is not known ({str(kind)[:40]!r})."
     raise UpstreamFault("protocol", detail, sent=True)
 
 

@@ -95,7 +95,7 @@ CASES = {
     "answers an error without a code": Case(says(http("200 OK", "application/json", error("no"))), "protocol"),
     "accepts and is silent": Case(says(http("202 Accepted", "text/plain", b"")), "protocol", says="202"),
     "asks for input": Case(
-        says(http("200 OK", "application/json", result({"resultType": "input_required"}))), "protocol",
+        says(http("200 OK", "application/json", result({"resultType": "input_required"}))), "unsupported",
         says="more input",
     ),
     "answers an unknown kind": Case(

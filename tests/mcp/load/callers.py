@@ -32,14 +32,19 @@ class Reply:
 def call(
     port: int, token: str, tool: str, parameters: Json | None = None, *, timeout: float = 60, link: Any = None
 ) -> Reply:
-    link = link or http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
+    own = None if link is not None else http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
+    way = own or link
     body = json.dumps({"parameters": parameters or {}})
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
     sent = time.monotonic()
-    link.request("POST", f"/api/nhi/mcp/tools/{tool}/call", body, headers)
-    reply = link.getresponse()
-    read = json.loads(reply.read())
-    return Reply(sent, reply.status, read, {name.lower(): value for name, value in reply.getheaders()})
+    try:
+        way.request("POST", f"/api/nhi/mcp/tools/{tool}/call", body, headers)
+        reply = way.getresponse()
+        read = json.loads(reply.read())
+        return Reply(sent, reply.status, read, {name.lower(): value for name, value in reply.getheaders()})
+    finally:
+        if own is not None:
+            own.close()
 
 
 def at_once(

@@ -1,0 +1,71 @@
+"""From lease to row: who leaves in between, and who is told to stop, leaves a row behind all the same."""
+
+import asyncio
+from concurrent.futures import Future
+from typing import Any
+
+from mcp.calling import Answered
+from mcp.clerk import words
+from mcp.clerk.desk import desk
+from mcp.clerk.words import Ticket
+from nhi.choices import CallStatus
+
+GONE = "The caller went away."
+
+
+async def heard(future: "Future[words.Answer]") -> words.Answer:
+    """The desk's answer. Whoever leaves before it comes leaves no lease behind: its call is logged as given up."""
+    try:
+        return await asyncio.wrap_future(future)
+    except asyncio.CancelledError:
+        future.add_done_callback(_never_made)
+        raise
+
+
+def _never_made(future: "Future[words.Answer]") -> None:
+    if future.cancelled() or future.exception() is not None:
+        return
+    ticket = future.result()
+    if isinstance(ticket, Ticket):
+        desk.record(outcome_of(ticket, given_up("cancelled", GONE), duration=0.0))
+
+
+class Stop:
+    """The desk's word that a call must end, which counts only while the call is being made."""
+
+    def __init__(self) -> None:
+        self.reason = ""
+        self._task = asyncio.current_task()
+        self._loop = asyncio.get_running_loop()
+        self._listening = True
+
+    def __call__(self, reason: str) -> None:
+        self._loop.call_soon_threadsafe(self._hear, reason)
+
+    def _hear(self, reason: str) -> None:
+        if self._listening and self._task is not None:
+            self.reason = reason
+            self._task.cancel()
+
+    def listen_no_more(self) -> None:
+        self._listening = False
+
+
+def outcome_of(
+    ticket: Ticket, answered: Answered, *, duration: float, details: dict[str, Any] | None = None
+) -> words.Outcome:
+    return words.Outcome(
+        ticket=ticket,
+        status=answered.status,
+        duration=duration,
+        reason=answered.reason,
+        error_code=answered.error_code,
+        error_message=answered.message,
+        redaction_applied=answered.redacted,
+        service=answered.service,
+        details=details or {},
+    )
+
+
+def given_up(reason: str, message: str) -> Answered:
+    return Answered(CallStatus.ERROR, None, reason, "ExecutionFailed", message, service="")

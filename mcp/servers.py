@@ -111,7 +111,7 @@ def meet(*, actor: Actor, server: Server) -> Server:
 
 def enable(*, actor: Actor, server: Server, reason: str) -> Server:
     _switch(actor, server, reason, on=True)
-    return meet(actor=actor, server=server)
+    return meet(actor=actor, server=read(server))
 
 
 def disable(*, actor: Actor, server: Server, reason: str) -> Server:

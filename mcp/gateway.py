@@ -2,7 +2,6 @@
 
 import asyncio
 import hashlib
-import logging
 import time
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -12,7 +11,7 @@ from uuid import UUID
 
 from common import canonical
 from common.ids import uuid7
-from mcp import arguments, calling, leases, listing
+from mcp import arguments, call_log, calling, leases, listing
 from mcp.calling import Answered
 from mcp.clerk import words
 from mcp.clerk.desk import desk
@@ -26,12 +25,8 @@ from nhi.choices import CallStatus
 
 __all__ = ["Ask", "CallContext", "Outcome", "call_tool", "list_tools"]
 
-log = logging.getLogger("mcp.calls")
 list_tools = listing.of_bearer
 
-#: What seed 004's tool call context calls an outcome.
-SEED_STATUS = {"success": "success", "timeout": "timeout"}
-LONGEST_SHOWN = 2000
 UNEXPECTED = "Something went wrong here. Name the request id when you report it."
 STRANGER = "This token is not one that may call tools."
 
@@ -221,21 +216,13 @@ def _caller(wish: Wish) -> str:
 
 
 def _tell(wish: Wish, outcome: Outcome, began: float, *, redacted: bool = False) -> None:
-    """Seed 004's tool call context, as one line of the structured log."""
-    if not log.isEnabledFor(logging.INFO):
-        return
-    log.info(
-        "tool call",
-        extra={
-            "call_id": str(outcome.call_id),
-            "request_id": str(wish.request_id),
-            "thread_id": wish.circumstances.thread_id,
-            "tool_name": wish.name,
-            "args_hash": wish.args_hash,
-            "execution_duration": round(time.monotonic() - began, 6),
-            "status": SEED_STATUS.get(outcome.reason or outcome.status, "failure"),
-            "reason": outcome.reason,
-            "error": outcome.message,
-            "redaction_applied": redacted,
-        },
+    call_log.tell(
+        wish,
+        call_id=outcome.call_id,
+        status=outcome.status,
+        reason=outcome.reason,
+        message=outcome.message,
+        result=outcome.result,
+        seconds=time.monotonic() - began,
+        redacted=redacted,
     )

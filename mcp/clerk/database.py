@@ -27,6 +27,8 @@ def prepare() -> None:
     connection.close()
     connection.ensure_connection()
     if is_postgresql():
+        # Django leaves this off, for poolers that hand a connection on in between; here the connection is ours alone.
+        connection.connection.prepare_threshold = 2
         run(f"SET statement_timeout = {PATIENCE_MS}")
         run("SET lock_timeout = 1000")
     else:

@@ -5,9 +5,11 @@ from typing import Any
 
 from django.utils import timezone
 
+from common import canonical, crypto
 from common.ids import uuid7
-from mcp.models import Call
-from nhi.models import Identity, InvocationLog
+from mcp.clerk import permits
+from mcp.models import Call, CallApproval, Server, Tool
+from nhi.models import Identity, InvocationLog, User
 from nhi.record import invocations
 from tests.console.conftest import identity
 
@@ -55,3 +57,28 @@ def flight(agent: str = "deploy-bot", server: str = "github", tool: str = "creat
         id=row["id"], agent_id=row["agent_id"], server_id=uuid7(), tool_id=row["tool_id"], owner=uuid7(),
         deadline=timezone.now() + timedelta(seconds=30), row=invocations.as_json(row),
     )  # fmt: skip
+
+
+def registered(server: str = "github", tool: str = "create_issue") -> Tool:
+    """What stands behind a tool of the demo."""
+    owner = User.objects.get(username="mara")
+    made, _ = Server.objects.get_or_create(
+        name=server, defaults={"owner": owner, "transport": "http", "base_url": "http://127.0.0.1:9/mcp"}
+    )
+    return Tool.objects.create(identity=identity(f"{server}__{tool}"), server=made, name=tool)
+
+
+def asked(
+    agent: str = "deploy-bot", tool: str = "github__create_issue", *, arguments: dict[str, Any] | None = None,
+    ago: float = 240, **more: Any,
+) -> CallApproval:  # fmt: skip
+    """A call that waits, as the deciding transaction leaves it behind."""
+    caller, at = identity(agent), timezone.now() - timedelta(seconds=ago)
+    approval = CallApproval(
+        agent_id=caller.pk, agent_name=caller.name, tool_id=identity(tool).pk, tool_name=tool,
+        args_hash=uuid7().hex * 2, owner_id=caller.owner_id, asked_at=at, expires_at=at + permits.WAIT, **more,
+    )  # fmt: skip
+    sent = canonical.encode(arguments or {"title": "Ship 1.0"}).decode()
+    approval.sealed_arguments = crypto.seal(sent, place=permits.place(approval))
+    approval.save(force_insert=True)
+    return approval

@@ -12,10 +12,9 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from common.ids import uuid7
-from mcp.models import Server, Tool
 from nhi.models import AuditEvent, InvocationLog, ToolPermission, User
 from tests.console.axe import violations
-from tests.console.calling import call, denied, flight
+from tests.console.calling import call, denied, flight, registered
 from tests.console.conftest import NARROW, SignedIn, Visit, identity
 
 pytestmark = pytest.mark.capability("AUD-02", "CON-05")
@@ -34,15 +33,6 @@ def text(client: Client, path: str) -> str:
     answer = client.get(path)
     assert answer.status_code == 200, answer.status_code
     return answer.content.decode()
-
-
-def registered(server: str = "github", tool: str = "create_issue") -> Tool:
-    """What stands behind a tool of the demo."""
-    owner = User.objects.get(username="mara")
-    made, _ = Server.objects.get_or_create(
-        name=server, defaults={"owner": owner, "transport": "http", "base_url": "http://127.0.0.1:9/mcp"}
-    )
-    return Tool.objects.create(identity=identity(f"{server}__{tool}"), server=made, name=tool)
 
 
 def test_each_call_is_a_line_newest_first_with_what_became_of_it(mara: Client) -> None:

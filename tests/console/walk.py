@@ -56,6 +56,7 @@ class Stage:
             actor=actors.person(self.mara), page="nhi_identity_changelist", name="Agents", query="kind=agent"
         )
         self.objects: dict[str, Any] = {
+            "mcp/callapproval/": calling.asked(),
             "nhi/auditevent/": AuditEvent.objects.filter(event="identity.suspended").get(),
             "nhi/credential/": self.token,
             "nhi/identity/": self.bot,

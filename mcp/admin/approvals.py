@@ -1,0 +1,171 @@
+"""Calls that wait for a person: the list, what needs deciding at Home, and a line in the sidebar."""
+
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import Case, QuerySet, Value, When
+from django.db.models.functions import Now
+from django.http import HttpRequest
+from django.urls import URLPattern, path
+from django.utils import timezone
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+
+from common.admin import navigation, times
+from common.admin.badges import Badge
+from common.admin.lists import Bulk, Column, Filter, Preset, text_filter
+from common.admin.navigation import Item
+from common.admin.pages import link
+from common.templatetags.console import badge
+from mcp import approvals
+from mcp.admin import approvals_decide
+from mcp.admin.approvals_page import ApprovalPage, standing
+from mcp.choices import ApprovalState
+from mcp.models import CallApproval
+from nhi.actors import Actor
+from nhi.admin import columns, counts
+from nhi.admin.acting import actor_of, may
+from nhi.admin.base import GovernedAdmin
+from nhi.admin.counts import Need
+
+Rows = QuerySet[Any]
+IS_WAITING = {"state": ApprovalState.PENDING, "expires_at__gt": Now()}
+STATES = {
+    "pending": "Waiting",
+    "approved": "Approved, not used yet",
+    "used": "Approved and used",
+    "refused": "Refused",
+    "expired": "Nobody decided, or nobody used it",
+}
+
+
+def by_state(rows: Rows, value: str) -> Rows:
+    """What is past its time counts as expired, also before somebody wrote that down."""
+    open_states = (ApprovalState.PENDING, ApprovalState.APPROVED)
+    late = rows.filter(state__in=open_states, expires_at__lte=Now())
+    if value == ApprovalState.EXPIRED:
+        return rows.filter(state=value) | late
+    return rows.filter(state=value, expires_at__gt=Now()) if value in open_states else rows.filter(state=value)
+
+
+def _state(row: Any) -> SafeString:
+    return badge(standing(row))
+
+
+def _words(row: Any) -> Badge:
+    return standing(row)
+
+
+def _time(row: Any) -> SafeString:
+    """How long there is to decide, or when somebody did."""
+    if row.is_waiting:
+        return format_html("{} left", times.lasts(row.expires_at - timezone.now()))
+    who = f" by {row.decided_by_name}" if row.decided_by_name else ""
+    moment = row.decided_at or row.expires_at
+    return format_html("{}{}", times.absolute(moment, timezone.now()), who)
+
+
+def _decide(row: Any) -> SafeString:
+    if not row.is_waiting:
+        return SafeString("")
+    if row.why_not:
+        return format_html('<span class="gh-subtle">{}</span>', row.why_not)
+    words = (("approve", "Approve", " gh-btn--primary"), ("refuse", "Refuse", ""))
+    return format_html_join(" ", "{}", ((_button(row, *verb),) for verb in words))
+
+
+def _button(row: Any, verb: str, label: str, tone: str) -> SafeString:
+    return format_html(
+        '<a class="gh-btn gh-btn--small{}" href="{}" data-dialog>{}<span class="gh-hidden"> {}</span></a>',
+        tone, link(f"mcp_callapproval_{verb}", row.pk), label, row,
+    )  # fmt: skip
+
+
+@admin.register(CallApproval)
+class CallApprovalAdmin(GovernedAdmin):
+    title = "Approvals"
+    lead = "Calls that wait for a person. Once approved, the agent may make that one call, within 15 minutes."
+    view_right = "mcp.view_callapproval"
+    columns = (
+        columns.moment("Asked", lambda row: row.asked_at, sort="asked_at"),
+        columns.plain("Call", str, narrow=True),
+        columns.state("State", _words, _state),
+        Column("Decide until, or decided", _time, _time),
+        columns.plain("Asked times", lambda row: row.attempts),
+        Column("Decide", _decide, lambda _row: "", narrow=True),
+    )
+    filters = (
+        Filter("state", "State", by_state, lambda _request: list(STATES.items())),
+        text_filter("agent", "Agent", "agent_name"),
+        text_filter("tool", "Tool", "tool_name"),
+    )
+    search = ("agent_name__icontains", "tool_name__icontains")
+    search_words = "Agent or tool"
+    order = ("rank", "-asked_at", "-id")
+    presets = (Preset("All"), Preset("Waiting", "state=pending"), Preset("Refused", "state=refused"))
+    bulk: tuple[Bulk, ...] = ()
+    empty_title = "No call has waited for a person"
+    empty_words = "A grant or a tool that needs approval sends each of its calls here first."
+    empty_icon = "front_hand"
+    api_path = "/api/mcp/approvals"
+
+    def related(self, rows: Rows) -> Rows:
+        """What waits comes first."""
+        ranked: Rows = rows.annotate(rank=Case(When(**IS_WAITING, then=Value(0)), default=Value(1)))
+        return ranked
+
+    def prepare(self, request: HttpRequest, rows: list[Any]) -> None:
+        actor = actor_of(request)
+        for row in rows:
+            row.is_waiting = row.rank == 0
+            row.why_not = approvals.why_not(actor, row)
+
+    def row_url(self, row: Any) -> str:
+        return link("mcp_callapproval_page", row.pk)
+
+    def pages(self) -> list[URLPattern]:
+        return [
+            path("<uuid:pk>/", ApprovalPage.as_view(), name="mcp_callapproval_page"),
+            path("<uuid:pk>/approve/", approvals_decide.Approve.as_view(), name="mcp_callapproval_approve"),
+            path("<uuid:pk>/refuse/", approvals_decide.Refuse.as_view(), name="mcp_callapproval_refuse"),
+        ]
+
+
+def to_decide(actor: Actor) -> Rows:
+    """Those about which this person may decide."""
+    waiting: Rows = CallApproval.objects.waiting()
+    if actor.only_reads or not actor.may("mcp.decide_approval"):
+        return waiting.none()
+    return waiting if actor.is_superuser else waiting.exclude(owner_id=actor.id)
+
+
+class Waiting(Need):
+    """Says how long the oldest has waited, too: callers wait for minutes, not for days."""
+
+    def said(self, count: int) -> str:
+        asked = CallApproval.objects.waiting().order_by("asked_at").values_list("asked_at", flat=True).first()
+        oldest = f" · oldest {times.lasts(timezone.now() - asked)}" if asked else ""
+        return super().said(count) + oldest
+
+
+counts.add(
+    Waiting(
+        "approvals_waiting",
+        to_decide,
+        "{} call waits for approval",
+        "{} calls wait for approval",
+        "front_hand",
+        "mcp_callapproval_changelist",
+        "state=pending",
+    )
+)
+navigation.add(
+    Item(
+        "Access",
+        "Approvals",
+        "front_hand",
+        "mcp_callapproval_changelist",
+        lambda request: may(request, "mcp.view_callapproval"),
+        badge="approvals_waiting",
+    )
+)

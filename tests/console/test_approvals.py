@@ -1,0 +1,149 @@
+"""Calls that wait for a person, at the console: exactly what would be sent, and a decision with a reason."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from mcp.choices import ApprovalState
+from mcp.models import CallApproval
+from nhi.models import AuditEvent, User
+from tests.console.axe import violations
+from tests.console.calling import asked, call, registered
+from tests.console.conftest import NARROW, SignedIn, Visit
+
+pytestmark = pytest.mark.capability("NHI-14", "CON-05")
+
+LIST = "/admin/mcp/callapproval/"
+SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
+
+
+def page(client: Client, approval: CallApproval, part: str = "") -> str:
+    answer = client.get(f"{LIST}{approval.pk}/{part}")
+    assert answer.status_code == 200, answer.status_code
+    return answer.content.decode()
+
+
+def test_what_waits_comes_first_and_says_how_long_there_is(mara: Client, signed_in: SignedIn) -> None:
+    old = asked("triage-bot", state=ApprovalState.REFUSED, decided_at=timezone.now(), decided_by_name="tom")
+    late = asked("planner", ago=3600)
+    waiting = asked()
+    answer = signed_in("tom").get(LIST)
+    assert next(row["id"] for row in answer.context_data["rows"]) == str(waiting.pk)
+    text = answer.content.decode()
+    assert "10 min left" in text
+    assert f"{LIST}{waiting.pk}/approve/" in text
+    assert f"{LIST}{late.pk}/approve/" not in text
+    for state, row in (("pending", waiting), ("refused", old), ("expired", late)):
+        shown = mara.get(LIST, {"state": state}).context_data["rows"]
+        assert [one["id"] for one in shown] == [str(row.pk)], state
+
+
+def test_who_decides_sees_exactly_what_would_be_sent_and_others_without_secrets(signed_in: SignedIn) -> None:
+    registered()
+    approval = asked(arguments={"title": "Ship", "token": SECRET}, context={"user_instruction": "Ship it \u202enow"})
+    text = page(signed_in("tom"), approval)
+    assert SECRET in text
+    assert "Exactly as the agent sent them" in text
+    assert "U+202E" in text
+    for name in ("ada", "olga", "mara"):
+        text = page(signed_in(name), approval)
+        assert SECRET not in text, name
+        assert "Ship" in text
+
+
+def test_who_may_not_decide_reads_why(signed_in: SignedIn, mara: Client) -> None:
+    approval = asked()
+    own = page(mara, approval)
+    assert "You own deploy-bot, so someone else must decide about its calls." in own
+    assert f"{approval.pk}/refuse/" not in own
+    assert "You may not decide about calls." in page(signed_in("olga"), approval)
+    assert mara.get(f"{LIST}{approval.pk}/approve/").status_code == 403
+    assert mara.post(f"{LIST}{approval.pk}/approve/", {"reason": "Mine"}).status_code == 403
+    assert signed_in("ada").post(f"{LIST}{approval.pk}/approve/", {"reason": "No"}).status_code == 403
+
+
+@pytest.mark.parametrize(("verb", "state"), [("approve", ApprovalState.APPROVED), ("refuse", ApprovalState.REFUSED)])
+def test_a_decision_needs_a_reason_and_goes_on_record(signed_in: SignedIn, verb: str, state: ApprovalState) -> None:
+    tom, approval = signed_in("tom"), asked(arguments={"title": "Ship", "token": SECRET})
+    where = f"{LIST}{approval.pk}/{verb}/"
+    assert SECRET in page(tom, approval, f"{verb}/")
+    assert tom.post(where, {"reason": ""}).status_code == 422
+    assert tom.post(where, {"reason": "Planned work"}).status_code == 302
+    approval.refresh_from_db()
+    assert approval.state == state
+    assert approval.sealed_arguments == ""
+    assert AuditEvent.objects.filter(event=f"approval.{state}", reason="Planned work").exists()
+    text = page(tom, approval)
+    assert SECRET not in text
+    assert "Planned work" in text
+    again = tom.post(where, {"reason": "Twice"})
+    assert again.status_code == 409
+    assert "Nothing was changed." in again.content.decode()
+
+
+def test_past_calls_alike_stand_beside_it(signed_in: SignedIn) -> None:
+    approval = asked()
+    alike, other = call(ago=500), call("deploy-bot", "jira", "search", ago=400)
+    text = page(signed_in("tom"), approval)
+    assert str(alike.pk) in text
+    assert str(other.pk) not in text
+
+
+def test_home_and_sidebar_count_what_this_person_may_decide(signed_in: SignedIn, mara: Client) -> None:
+    asked()
+    asked("triage-bot", arguments={"title": "Other"})
+    asked("planner", ago=3600)
+    cards = {name: _cards(signed_in(name)) for name in ("admin", "tom", "mara", "olga", "ada")}
+    assert cards["admin"] == ["2 calls wait for approval · oldest 4 min"]
+    assert [card[:27] for card in cards["tom"] + cards["mara"]] == ["1 call waits for approval ·"] * 2
+    assert cards["olga"] == cards["ada"] == []
+
+
+def _cards(client: Client) -> list[str]:
+    return [card["words"] for card in client.get("/admin/").context["cards"] if "approval ·" in card["words"]]
+
+
+def test_an_owner_without_a_role_follows_the_calls_of_their_agents(signed_in: SignedIn) -> None:
+    own, other = asked("writer"), asked()
+    olga = signed_in("olga")
+    User.objects.get(username="olga").groups.clear()
+    assert [row["id"] for row in olga.get(LIST).context_data["rows"]] == [str(own.pk)]
+    assert olga.get(f"{LIST}{own.pk}/").status_code == 200
+    assert olga.get(f"{LIST}{other.pk}/").status_code == 404
+
+
+@pytest.mark.browser
+def test_a_waiting_call_is_answered_in_three_steps(visit: Visit) -> None:
+    approval = asked()
+    tom = visit("tom")
+    page = tom.page
+    tom.open("/admin/")
+    tom.step(page.get_by_role("link", name="1 call waits for approval"))
+    tom.step(page.get_by_role("link", name="Approve github__create_issue by deploy-bot"))
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_text("Ship 1.0").wait_for()
+    assert dialog.get_by_role("textbox", name="Reason").input_value() == "Arguments checked, expected"
+    tom.step(dialog.get_by_role("button", name="Approve github__create_issue by deploy-bot"))
+    page.get_by_text("approved. The agent has 15 minutes").wait_for()
+    assert tom.steps <= 3
+    approval.refresh_from_db()
+    assert approval.state == ApprovalState.APPROVED
+    assert approval.expires_at - timezone.now() > timedelta(minutes=14)
+    assert not tom.complaints
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("options", [{}, {"viewport": NARROW, "color_scheme": "dark"}], ids=["light", "narrow, dark"])
+def test_approvals_are_accessible_and_fit(visit: Visit, options: dict[str, Any]) -> None:
+    tom = visit("tom", **options)
+    registered()
+    approval = asked(arguments={"body": "word " * 200})
+    for path in (LIST, f"{LIST}{approval.pk}/", f"{LIST}{approval.pk}/approve/"):
+        tom.open(path)
+        tom.page.wait_for_load_state("networkidle")
+        assert not violations(tom.page), path
+        assert tom.page.evaluate("document.documentElement.scrollWidth === innerWidth"), path
+    assert not tom.complaints

@@ -28,6 +28,7 @@ INTERNAL = Answer("InternalError", 500)
 #: By an error's stable code; a class without a line of its own is answered like the nearest class above it.
 ANSWERS: dict[str, Answer] = {
     "invalid": Answer("InvalidParameters", 400),
+    "egress_blocked": Answer("InvalidParameters", 400),
     "too_large": Answer("TooLarge", 413),
     "unauthenticated": Answer("Unauthorized", 401),
     "sign_in_refused": Answer("Unauthorized", 401),
@@ -35,6 +36,8 @@ ANSWERS: dict[str, Answer] = {
     "not_found": Answer("NotFound", 404),
     "conflict": Answer("Conflict", 409),
     "limited": Answer("RateLimitExceeded", 429),
+    "upstream": Answer("ExecutionFailed", 502),
+    "breaker_open": Answer("ExecutionFailed", 503),
     "queue_full": Answer("ExecutionFailed", 503),
     "record_unavailable": Answer("InternalError", 503),
     "database_unavailable": Answer("InternalError", 503),

@@ -4,9 +4,9 @@ The declaration reads the body, checks the right, writes the answer and describe
 documented is what runs. The first line of a handler's docstring is its summary, the rest its description.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import wraps
+from functools import partial, wraps
 from inspect import cleandoc
 from typing import Any, Literal, Protocol
 
@@ -45,6 +45,8 @@ class Operation:
     refusals: tuple[int, ...] = field(default=())
     #: Whether a caller who only reads may use it although it is not a GET.
     reads: bool = False
+    #: Other answers that are no refusals, by status.
+    also: tuple[tuple[int, type[Shape]], ...] = ()
 
 
 def operation(
@@ -81,10 +83,11 @@ def listing(
     filters: type[Filters] = Filters,
     needs: str = "",
     paged: Literal["offset", "cursor"] = "offset",
+    at: str = "at",
     name: str = "",
 ) -> Callable[[Handler], Handler]:
-    """A GET whose method returns a queryset; it is given what the query's filters said."""
-    turn = pages.by_offset if paged == "offset" else pages.by_cursor
+    """A GET whose method returns a queryset; it is given what the query's filters said. A cursor goes by `at`."""
+    turn = pages.by_offset if paged == "offset" else partial(pages.by_cursor, column=at)
 
     def mark(method: Handler) -> Handler:
         summary, description = said(method)
@@ -96,6 +99,26 @@ def listing(
             return Response(turn(rows, query, of, pages.key_of(request.path)))
 
         return _handler(method, declared, answer)
+
+    return mark
+
+
+def answering(
+    *,
+    takes: type[Input],
+    gives: type[Shape],
+    also: Mapping[int, type[Shape]],
+    refusals: tuple[int, ...],
+    name: str = "",
+) -> Callable[[Handler], Handler]:
+    """A verb that reads its body itself, since who may know of it comes first, and gives a whole response."""
+
+    def mark(method: Handler) -> Handler:
+        summary, description = said(method)
+        declared = Operation(
+            name, summary, description, gives, takes, refusals=refusals, also=tuple(also.items())
+        )  # fmt: skip
+        return _handler(method, declared, lambda view, _request: method(view))
 
     return mark
 

@@ -52,18 +52,18 @@ def by_offset(rows: QuerySet[Any], query: Any, shape: Any, key: str) -> dict[str
     return {key: shape(page, many=True).data, "total": rows.count(), "limit": limit, "offset": offset}
 
 
-def by_cursor(rows: QuerySet[Any], query: Any, shape: Any, key: str) -> dict[str, Any]:
-    """Newest first, by (at, id): however far back, a page costs the same, and no count is made."""
+def by_cursor(rows: QuerySet[Any], query: Any, shape: Any, key: str, column: str = "at") -> dict[str, Any]:
+    """Newest first, by (time, id): however far back, a page costs the same, and no count is made."""
     asked = _read(CursorPage, query)
     limit = min(asked["limit"], MOST)
     if "cursor" in asked:
         place = _place(asked["cursor"])
-        before = Q(at__lt=place.at) | Q(at=place.at, id__lt=place.id)
-        rows = rows.filter(before, at__lte=place.at)
-    page = list(rows.order_by("-at", "-id")[: limit + 1])
+        before = Q(**{f"{column}__lt": place.at}) | Q(**{column: place.at}, id__lt=place.id)
+        rows = rows.filter(before, **{f"{column}__lte": place.at})
+    page = list(rows.order_by(f"-{column}", "-id")[: limit + 1])
     more = len(page) > limit
     page = page[:limit]
-    return {key: shape(page, many=True).data, "next_cursor": _cursor(page[-1]) if more else None}
+    return {key: shape(page, many=True).data, "next_cursor": _cursor(page[-1], column) if more else None}
 
 
 def _read(kind: type[serializers.Serializer[Any]], query: Any) -> dict[str, Any]:
@@ -72,8 +72,8 @@ def _read(kind: type[serializers.Serializer[Any]], query: Any) -> dict[str, Any]
     return dict(asked.validated_data)
 
 
-def _cursor(row: Any) -> str:
-    text = f"{row.at.isoformat()}|{row.pk}".encode()
+def _cursor(row: Any, column: str) -> str:
+    text = f"{getattr(row, column).isoformat()}|{row.pk}".encode()
     return base64.urlsafe_b64encode(crypto.sign(LABEL, text)[:12] + text).decode().rstrip("=")
 
 

@@ -2,6 +2,8 @@
 
 from uuid import UUID
 
+from django.urls import register_converter
+
 
 class Identifier:
     """A UUID in its usual form, in small or capital letters."""
@@ -13,3 +15,6 @@ class Identifier:
 
     def to_url(self, value: UUID) -> str:
         return str(value)
+
+
+register_converter(Identifier, "id")

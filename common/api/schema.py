@@ -25,13 +25,21 @@ REFUSALS: dict[int, tuple[str, str, str, str]] = {
     404: ("Unknown, or not visible to the caller.", "NotFound", "not_found", "There is nothing here that you can see."),
     409: ("The world is not in the state that this needs.", "Conflict", "duplicate", "There is already an agent ci."),
     413: ("More than 1 MiB was sent.", "TooLarge", "too_large", "More than 1048576 bytes were sent; that is the most."),
+    429: (
+        "A budget is used up; `Retry-After` says for how long.",
+        "RateLimitExceeded",
+        "quota_exceeded",
+        "deploy-bot has used its 100 calls an hour.",
+    ),
     500: ("Our mistake.", "InternalError", "unexpected", "Something went wrong here."),
+    502: ("The server failed, or its tool did.", "ExecutionFailed", "upstream", "todo: no answer within 10 s."),
     503: (
         "The database or the record is away: nothing was done.",
         "InternalError",
         "record_unavailable",
         "The audit record cannot be written, so nothing was done.",
     ),
+    504: ("It took too long.", "Timeout", "timeout", "No answer within 30 s."),
 }
 
 
@@ -53,19 +61,22 @@ class GatehouseSchema(AutoSchema):
         return "\n\n".join(filter(None, [" ".join(self.operation.description.split()), right]))
 
     def get_tags(self) -> list[str]:
-        own = self.path.startswith("/api/nhi/")
-        return [self._words()[0].replace("_", " ").capitalize() if own else "OAuth 2.0"]
+        if not self.path.startswith("/api/nhi/"):
+            return ["OAuth 2.0"]
+        first, *more = [word.replace("_", " ") for word in self._words()]
+        return [f"MCP {more[0]}" if first == "mcp" else first.capitalize()]
 
     def get_operation_id(self) -> str:
         if self.method == "POST" and self.operation.status != 201:
             return "_".join(self._words())
         reads = "list" if self.operation.paged else "read"
-        verb = {"GET": reads, "POST": "create", "PATCH": "change"}[self.method]
+        verb = {"GET": reads, "POST": "create", "PATCH": "change", "DELETE": "remove"}[self.method]
         return "_".join([*self._words(), verb])
 
     def get_request_serializer(self) -> Any:
         takes = self.operation.takes
-        return takes(partial=self.operation.partial) if takes else None
+        # A body in which no key may stand is none.
+        return takes(partial=self.operation.partial) if takes and takes().fields else None
 
     def get_override_parameters(self) -> list[Any]:
         turns: dict[str, list[Any]] = {"offset": [pages.Page], "cursor": [pages.CursorPage], "": []}
@@ -78,7 +89,8 @@ class GatehouseSchema(AutoSchema):
     def get_response_serializers(self) -> Any:
         declared = self.operation
         answer = self._page(declared) if declared.paged else self._one(declared)
-        return {declared.status: answer, **{status: self._refusal(status) for status in self._refusals()}}
+        others = {status: self._other(shape) for status, shape in declared.also}
+        return {declared.status: answer, **others, **{status: self._refusal(status) for status in self._refusals()}}
 
     def get_serializer_name(self, serializer: Any, direction: Any) -> str:
         return str(super().get_serializer_name(serializer, direction)).removesuffix("Shape")
@@ -86,6 +98,10 @@ class GatehouseSchema(AutoSchema):
     def _one(self, declared: Operation) -> OpenApiResponse:
         example = OpenApiExample("Answer", value=declared.gives.example)
         return OpenApiResponse(declared.gives, description=declared.summary, examples=[example])
+
+    def _other(self, shape: type[Shape]) -> OpenApiResponse:
+        about = " ".join((shape.__doc__ or "").split())
+        return OpenApiResponse(shape, description=about, examples=[OpenApiExample("Answer", value=shape.example)])
 
     def _page(self, declared: Operation) -> OpenApiResponse:
         """The rows under the path's own word, and where the page stands."""

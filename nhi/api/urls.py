@@ -1,11 +1,9 @@
 """The paths of identities and access, below `/api/nhi/`. No slash at the end."""
 
-from django.urls import path, register_converter
+from django.urls import path
 
-from common.api.paths import Identifier
+from common.api import paths  # noqa: F401 - its converter registers itself
 from nhi.api import credentials, decisions, grants, identities, people, record, roles
-
-register_converter(Identifier, "id")
 
 IDENTITY, CREDENTIAL, GRANT = "identities/<id:identity_id>", "credentials/<id:credential_id>", "<id:grant_id>"
 ROLE, ASSIGNMENT = "roles/<id:role_id>", "role-assignments/<id:assignment_id>"

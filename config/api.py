@@ -3,6 +3,7 @@
 from django.urls import include, path, re_path
 
 from common.api import documentation
+from mcp.api import urls as gateway
 from nhi import oauth
 from nhi.api import oauth as endpoints
 from nhi.api import openapi  # noqa: F401 - its classes register themselves
@@ -10,6 +11,8 @@ from nhi.api.views import NoSuchPath
 
 urlpatterns = [
     path("api/nhi/", include("nhi.api.urls")),
+    path("api/nhi/", include("mcp.api.urls")),
+    path("", include(gateway.bare)),
     path("oauth/token", endpoints.Token.as_view()),
     path(".well-known/oauth-authorization-server", endpoints.ServerMetadata.as_view()),
     path(oauth.METADATA[1:], endpoints.ResourceMetadata.as_view()),
@@ -18,5 +21,5 @@ urlpatterns = [
     path("api/schema/", documentation.schema),
     path("api/docs/", documentation.swagger),
     path("api/redoc/", documentation.redoc),
-    re_path("^api/", NoSuchPath.as_view()),
+    re_path("^(api/|mcp/(tools|calls)/)", NoSuchPath.as_view()),
 ]

@@ -222,15 +222,25 @@ REST_FRAMEWORK = {
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "Gatehouse",
-    "DESCRIPTION": "Who may call what: identities, credentials, grants, roles and decisions.",
+    "DESCRIPTION": "Who may call what: identities, grants, roles and decisions; servers, their tools and calls.",
     "VERSION": VERSION,
     "OAS_VERSION": "3.1.0",
     "COMPONENT_SPLIT_REQUEST": True,
-    "PATH_CONVERTER_OVERRIDES": {"id": {"type": "string", "format": "uuid"}},
+    "PATH_CONVERTER_OVERRIDES": {"id": {"type": "string", "format": "uuid"}, "name": {"type": "string"}},
     "POSTPROCESSING_HOOKS": ["drf_spectacular.hooks.postprocess_schema_enums", "common.api.schema.whole"],
     "ENUM_NAME_OVERRIDES": {
         "IdentityKind": "nhi.choices.Kind",
         "IdentityState": "nhi.choices.State",
         "GrantState": "nhi.choices.GrantState",
+        "CallStatus": "nhi.choices.CallStatus",
+        "Transport": "mcp.choices.Transport",
+        "ServerStatus": "mcp.choices.Connection",
+        "HealthStatus": "mcp.choices.HealthStatus",
+        "DefinitionState": "mcp.choices.DefinitionState",
+        "ApprovalState": "mcp.choices.ApprovalState",
+        "BreakerState": "mcp.choices.BreakerState",
+        "BudgetScope": "mcp.choices.BudgetScope",
+        "ToolStatus": "mcp.api.shapes.tools.STATUSES",
+        "CallState": "mcp.api.shapes.calls.STATUSES",
     },
 }

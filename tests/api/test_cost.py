@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from tests.api.conftest import Stage
+from tests.api.mcp import rows
 from tests.nhi import cast
 
 pytestmark = pytest.mark.capability("NHI-01", "NHI-08")
@@ -20,6 +21,13 @@ COSTS = {
     "roles": 6,
     "role-assignments": 5,
     "audit-events": 4,
+    "mcp/servers": 7,
+    "mcp/tools": 5,
+    "mcp/invocations": 4,
+    "mcp/budgets": 8,
+    "mcp/breakers": 5,
+    "mcp/health-reports": 5,
+    "approvals": 5,
 }
 
 
@@ -41,3 +49,4 @@ def fill(stage: Stage, mark: str) -> None:
     cast.user_grant(agent, cast.user(f"person-{mark}", "operator"))
     role = stage.admin.post("roles", {"name": f"role-{mark}", "capabilities": ["a.b", "*.*"]}).body
     stage.admin.post("role-assignments", {"role_id": role["id"], "identity_id": str(agent.pk)})
+    rows.keep(stage.mara, agent, f"kept-{mark}")

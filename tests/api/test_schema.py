@@ -136,7 +136,10 @@ def test_answers_are_as_described(stage: Stage, known: dict[str, list[str]], cas
         case.path_parameters = {**case.path_parameters, **named_in(case.path, known)}
     mine = {"Authorization": f"Bearer {stage.admin.token}"}
     headers = mine if case.path.startswith("/api/nhi/") else {}
-    case.call_and_validate(headers=headers, checks=CHECKS)
+    # Where a server of somebody's may fail, that is an answer of ours like any other.
+    failing = "502" in SCHEMA["paths"][case.path][case.method.lower()]["responses"]
+    answer = case.call_and_validate(headers=headers, checks=CHECKS[1:] if failing else CHECKS)
+    assert answer.status_code != 500
 
 
 def named_in(path: str, ids: dict[str, list[str]]) -> dict[str, str]:

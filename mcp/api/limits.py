@@ -1,0 +1,87 @@
+"""Budgets, and breakers."""
+
+from typing import Any
+
+from common.api.operations import listing, operation
+from common.api.shapes import Reason
+from common.errors import NotFound
+from mcp import breakers, budgets
+from mcp.api.shapes import limits as shapes
+from mcp.models import Breaker, Budget
+from nhi.api.views import ApiView
+
+
+class Budgets(ApiView):
+    @listing(of=shapes.BudgetShape, filters=shapes.BudgetFilters, needs="mcp.view_budget")
+    def get(self, asked: dict[str, Any]) -> Any:
+        """List budgets
+
+        With what is used of each."""
+        return Budget.objects.filter(**asked)
+
+    @operation(takes=shapes.NewBudget, gives=shapes.BudgetShape, status=201, needs="mcp.add_budget", refusals=(409,))
+    def post(self, given: dict[str, Any]) -> Budget:
+        """Set a budget
+
+        One for each server, tool, agent or grant. All that apply to a call hold; one that refuses charges none."""
+        return budgets.create(actor=self.actor, **given)
+
+
+class OneBudget(ApiView):
+    budget: Budget
+
+    def find(self, **path: Any) -> None:
+        rows = Budget.objects.filter(pk=path["budget_id"])
+        found = rows.first() if self.actor.may("mcp.view_budget") else None
+        if found is None:
+            raise NotFound
+        self.budget = found
+
+    @operation(gives=shapes.BudgetShape)
+    def get(self) -> Budget:
+        """Read a budget"""
+        return self.budget
+
+    @operation(takes=shapes.Limits, partial=True, gives=shapes.BudgetShape, needs="mcp.change_budget")
+    def patch(self, given: dict[str, Any]) -> Budget:
+        """Change a budget
+
+        What is used stays used."""
+        return budgets.change(actor=self.actor, budget=self.budget, **given)
+
+    @operation(gives=shapes.BudgetShape, needs="mcp.delete_budget")
+    def delete(self) -> Budget:
+        """Remove a budget
+
+        No limit from here on. The answer is the budget as it was."""
+        self.budget.used = budgets.used([self.budget])[self.budget.pk]  # type: ignore[attr-defined]  # it will be gone
+        budgets.remove(actor=self.actor, budget=self.budget)
+        return self.budget
+
+
+class Breakers(ApiView):
+    @listing(of=shapes.BreakerShape, filters=shapes.BreakerFilters, needs="mcp.view_breaker")
+    def get(self, asked: dict[str, Any]) -> Any:
+        """List breakers
+
+        One for each server: after `failure_threshold` faults in a row it is left alone for `recovery_timeout`, then
+        tried by one call."""
+        return Breaker.objects.filter(**asked)
+
+
+class ResetBreaker(ApiView):
+    breaker: Breaker
+
+    def find(self, **path: Any) -> None:
+        rows = Breaker.objects.filter(service_name=path["service_name"])
+        found = rows.first() if self.actor.may("mcp.view_breaker") else None
+        if found is None:
+            raise NotFound
+        self.breaker = found
+
+    @operation(takes=Reason, gives=shapes.BreakerShape, needs="mcp.reset_breaker", refusals=(409,))
+    def post(self, given: dict[str, Any]) -> Breaker:
+        """Reset a breaker
+
+        Calls pass at once; faults count from nought."""
+        return breakers.reset(actor=self.actor, breaker=self.breaker, reason=given["reason"])

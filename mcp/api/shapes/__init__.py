@@ -1,0 +1,1 @@
+"""What the gateway's paths take and give."""

@@ -1,0 +1,64 @@
+"""The register of tools, as those see it who govern it and those who call."""
+
+from typing import Any
+from uuid import UUID
+
+from common.api.operations import listing, operation
+from mcp import definitions
+from mcp import listing as lists
+from mcp.api.shapes import tools as shapes
+from mcp.choices import DefinitionState
+from mcp.models import Tool
+from nhi.api.views import ApiView
+
+ROWS = Tool.objects.select_related("server", "identity", "current", "approved")
+LOOKUPS = {"server": "server__name", "definition": "state", "tool": "name"}
+
+
+class Tools(ApiView):
+    @listing(of=shapes.ToolShape, filters=shapes.ToolFilters)
+    def get(self, asked: dict[str, Any]) -> Any:
+        """List tools
+
+        An identity gets what it may call now; a person the register, as far as they may see it, with what each server
+        says of its tool now."""
+        wanted = {LOOKUPS[name]: value for name, value in asked.items()}
+        return self._rows().filter(**wanted)
+
+    def _rows(self) -> Any:
+        if self.actor.is_person:
+            return ROWS.visible_to(self.actor)
+        loaded = self.caller.loaded
+        assert loaded is not None  # no identity comes without a token
+        assert loaded.identity is not None  # the same
+        scope = tuple(loaded.token.scope.split()) if loaded.token else ()
+        held = lists.callable_by(loaded.identity, scope=scope)
+        return ROWS.filter(pk__in=[tool.pk for tool in held], state=DefinitionState.APPROVED)
+
+
+class OfTool(ApiView):
+    tool: Tool
+
+    def find(self, **path: UUID) -> None:
+        self.tool = self.visible(ROWS.all(), path["tool_id"])
+
+
+class OneTool(OfTool):
+    @operation(gives=shapes.ToolShape)
+    def get(self) -> Tool:
+        """Read a tool
+
+        With what its server says of it now, which may be another thing than what was approved."""
+        return self.tool
+
+
+class Approve(OfTool):
+    @operation(takes=shapes.Approval, gives=shapes.ToolShape, needs="mcp.approve_definition", refusals=(409,))
+    def post(self, given: dict[str, Any]) -> Tool:
+        """Approve a tool's definition
+
+        From here on calls pass by it. Of a changed definition, whoever registered the server, made the change or
+        approved the one before may not approve it: 403 `own_change`."""
+        return definitions.approve(
+            actor=self.actor, tool=self.tool, definition_hash=given["definition_hash"], reason=given["reason"]
+        )

@@ -29,7 +29,7 @@ def without_secrets(_logger: WrappedLogger, _method: str, event: EventDict) -> E
 
 
 class Lines(structlog.stdlib.ProcessorFormatter):
-    """What comes as a whole line is written as it is: on the hot path its writer has put it together, and redacted it."""
+    """A line that its writer has put together and redacted, as the hot path does, is written as it is."""
 
     def format(self, record: logging.LogRecord) -> str:
         line = record.__dict__.get("line")

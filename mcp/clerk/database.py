@@ -1,6 +1,7 @@
 """The clerk's own connection: short waits, and statements that the server has prepared."""
 
 import json
+import threading
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -14,6 +15,15 @@ from django.db import connection, models
 from mcp.clerk import sql
 
 PATIENCE_MS = 2000
+SETTINGS = (
+    f"SET statement_timeout = {PATIENCE_MS}",
+    "SET lock_timeout = 1000",
+    # A few statements that never change: planning them anew would cost more than running them. Each of them finds its
+    # rows by an index, also in the plan that is made while a table is still empty.
+    "SET plan_cache_mode = force_generic_plan",
+    "SET enable_seqscan = off",
+    "SET jit = off",
+)
 
 
 def is_postgresql() -> bool:
@@ -22,30 +32,59 @@ def is_postgresql() -> bool:
 
 def prepare() -> None:
     """A connection that gives up early: who waits for a decision is told so, and does not queue up behind a lock."""
-    if connection.connection is not None and connection.is_usable():
+    if connection.connection is not None and _ready.link is connection.connection:
         return
     connection.close()
     connection.ensure_connection()
     if is_postgresql():
         # Django leaves this off, for poolers that hand a connection on in between; here the connection is ours alone.
-        connection.connection.prepare_threshold = 2
-        run(f"SET statement_timeout = {PATIENCE_MS}")
-        run("SET lock_timeout = 1000")
+        connection.connection.prepare_threshold = 0
+        for setting in SETTINGS:
+            run(setting)
     else:
         with connection.cursor() as cursor:
             cursor.execute(f"PRAGMA busy_timeout = {PATIENCE_MS}")
+    _ready.link = connection.connection
+
+
+class _Ready(threading.local):
+    """The connection of this thread that was prepared; whoever finds another one prepares that."""
+
+    link: Any = None
+
+
+_ready = _Ready()
 
 
 def run(statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
     """The rows of one statement; on PostgreSQL with parameters bound by the server, so that it prepares what recurs."""
     if is_postgresql():
         connection.ensure_connection()
-        with psycopg.Cursor(connection.connection) as cursor:
+        with _Cursor(connection.connection) as cursor:
             cursor.execute(statement.encode(), values or None)
-            return cursor.fetchall() if cursor.description else []
+            result = cursor.pgresult
+            return cursor.fetchall() if result is not None and result.nfields else []
     with connection.cursor() as cursor:
         cursor.execute(statement, values)
         return list(cursor.fetchall()) if cursor.description else []
+
+
+class _Cursor(psycopg.Cursor[tuple[Any, ...]]):
+    """Bound by the server, and with the driver's own reading of times: Django's is written in Python."""
+
+    def __init__(self, link: Any) -> None:
+        super().__init__(link)
+        self._adapters = _adapters(link)
+
+
+@lru_cache(maxsize=1)
+def _adapters(link: Any) -> psycopg.adapt.AdaptersMap:
+    known = psycopg.adapt.AdaptersMap(link.adapters)
+    oid = psycopg.adapters.types["timestamptz"].oid
+    loader = psycopg.adapters.get_loader(oid, psycopg.pq.Format.TEXT)
+    assert loader is not None  # the driver knows every type of its own
+    known.register_loader(oid, loader)
+    return known
 
 
 def facts(asked: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:

@@ -12,7 +12,7 @@ class Migration(migrations.Migration):
     initial = True
 
     dependencies = [
-        ('nhi', '0003_initial'),
+        ('nhi', '0003_process_kind'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

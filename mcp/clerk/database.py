@@ -60,7 +60,8 @@ def run(statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
     """The rows of one statement; on PostgreSQL with parameters bound by the server, so that it prepares what recurs."""
     if is_postgresql():
         connection.ensure_connection()
-        with _Cursor(connection.connection) as cursor:
+        # As Django's own errors: by these the desk tells a database that is away from a row that it refuses.
+        with connection.wrap_database_errors, _Cursor(connection.connection) as cursor:
             cursor.execute(statement.encode(), values or None)
             result = cursor.pgresult
             return cursor.fetchall() if result is not None and result.nfields else []

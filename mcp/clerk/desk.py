@@ -17,6 +17,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import DatabaseError, InterfaceError, OperationalError, connection
+from psycopg.errors import DeadlockDetected
 
 from common.errors import RecordUnavailable
 from mcp.clerk import database, recording, renewing, reserving
@@ -116,25 +117,34 @@ class Desk:
         if wishes:
             self._attempt(wishes, self._reserve)
 
-    def _attempt(self, items: Sequence[Item], work: Callable[[Sequence[Item]], None]) -> None:
-        """Together; one by one when a single item's data is what the database refuses."""
+    def _attempt(self, items: Sequence[Item], work: Callable[[Sequence[Item]], None], tries: int = 2) -> None:
+        """Together; one by one when a single item is what cannot be worked off."""
         try:
             database.prepare()
             work(items)
-        except AWAY as error:
-            log.warning("the database is away", exc_info=error)
-            connection.close()
-            self._fail(items, DatabaseAway())
-        except (DatabaseError, RecordUnavailable) as error:
-            if len(items) > 1 and not isinstance(error, RecordUnavailable):
-                for item in items:
-                    self._attempt([item], work)
-            else:
-                log.error("a call's record could not be written", exc_info=error)
-                self._fail(items, RecordUnavailable())
-        except Exception as error:
-            log.exception("the clerk failed")
+        except RecordUnavailable as error:
             self._fail(items, error)
+        except AWAY as error:
+            if tries > 1 and isinstance(error.__cause__, DeadlockDetected):
+                self._attempt(items, work, tries - 1)
+                return
+            log.warning("the database is away", exc_info=error)
+            with suppress(Exception):
+                connection.close()
+            self._fail(items, DatabaseAway())
+        except Exception as error:
+            self._attempt_apart(items, error, tries)
+
+    def _attempt_apart(self, items: Sequence[Item], error: Exception, tries: int) -> None:
+        """One of them is at fault; on its own it is tried again once, for somebody else's row may have stood in the
+        way. What was written though nothing was heard of it is not written twice."""
+        left = [item for item in items if not item.future.done()]
+        if len(left) > 1 or (left and tries > 1):
+            for item in left:
+                self._attempt([item], self._reserve if isinstance(item.work, Wish) else self._record_again, 1)
+            return
+        log.error("a call could not be worked off", exc_info=error)
+        self._fail(left, RecordUnavailable() if isinstance(error, DatabaseError) else error)
 
     def _fail(self, items: Sequence[Item], error: Exception) -> None:
         for item in items:
@@ -169,8 +179,14 @@ class Desk:
         self._attempt([item], self._reserve)
 
     def _record(self, items: Sequence[Item]) -> None:
+        self._written(items, recording.record)
+
+    def _record_again(self, items: Sequence[Item]) -> None:
+        self._written(items, recording.again)
+
+    def _written(self, items: Sequence[Item], write: Callable[[Sequence[Outcome]], set[UUID]]) -> None:
         outcomes = [item.work for item in items if isinstance(item.work, Outcome)]
-        written = recording.record(outcomes)
+        written = write(outcomes)
         for item, outcome in zip(items, outcomes, strict=True):
             self.flights.end(outcome.ticket.call_id)
             item.future.set_result(outcome.ticket.call_id in written)

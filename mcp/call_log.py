@@ -3,6 +3,7 @@
 The line is put together here and not by the logging chain, which would cost as much as the rest of the call.
 """
 
+import json
 import logging
 import time
 from datetime import UTC, datetime
@@ -48,10 +49,18 @@ def tell(
         "source": wish.source,
         "timestamp": datetime.now(UTC),
     }
-    log.info("tool call", extra={"line": orjson.dumps(line).decode()})
+    log.info("tool call", extra={"line": _dumped(line)})
 
 
 def shown(value: Any) -> Any:
     """As it is, or what it would have taken up: a log line is no place for a file."""
-    size = len(orjson.dumps(value))
+    size = len(_dumped(value))
     return value if size <= LARGEST else {"omitted_bytes": size}
+
+
+def _dumped(value: Any) -> str:
+    """Also what the quick writer refuses: whole numbers past 64 bits, and halves of characters."""
+    try:
+        return orjson.dumps(value).decode()
+    except TypeError:
+        return json.dumps(value, default=str)

@@ -28,6 +28,7 @@ __all__ = ["Ask", "CallContext", "Outcome", "call_tool", "list_tools"]
 list_tools = listing.of_bearer
 
 UNEXPECTED = "Something went wrong here. Name the request id when you report it."
+ENDED = "The caller's access ended while the call was under way."
 STRANGER = "This token is not one that may call tools."
 
 
@@ -110,7 +111,7 @@ async def _made(ask: Ask, wish: Wish, ticket: Ticket, began: float) -> Outcome:
             await _record(wish, ticket, leases.given_up("cancelled", leases.GONE), began, sent)
             raise
         asyncio.current_task().uncancel()  # type: ignore[union-attr]  # every loop runs its coroutines in a task
-        answered = leases.given_up(stop.reason, "The caller's access ended while the call was under way.")
+        answered = leases.given_up(stop.reason, ENDED, "Unauthorized")
     except Exception:
         # A fault of ours, and a row all the same.
         unexpected = Answered(CallStatus.ERROR, None, "unexpected", "InternalError", UNEXPECTED, service="")

@@ -67,5 +67,5 @@ def outcome_of(
     )
 
 
-def given_up(reason: str, message: str) -> Answered:
-    return Answered(CallStatus.ERROR, None, reason, "ExecutionFailed", message, service="")
+def given_up(reason: str, message: str, error_code: str = "ExecutionFailed") -> Answered:
+    return Answered(CallStatus.ERROR, None, reason, error_code, message, service="")

@@ -261,6 +261,8 @@ def _count_strangers(drafts: Sequence[Draft]) -> None:
 
 def _asked(wish: Wish) -> tuple[Any, ...]:
     shown = wish.shown
+    # No tool has such a name, and no database takes it: it would be said to be away.
+    name = wish.name if wish.name.isprintable() else ""
     if isinstance(shown, ParsedCredential):
-        return shown.public_id, None, None, wish.name, wish.args_hash
-    return None, shown.credential_id, shown.identity_id, wish.name, wish.args_hash
+        return shown.public_id, None, None, name, wish.args_hash
+    return None, shown.credential_id, shown.identity_id, name, wish.args_hash

@@ -3,7 +3,7 @@
 import asyncio
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,6 +25,12 @@ class Peer:
     most_at_once: int = 0
     headers: list[dict[str, str]] = field(default_factory=list)
     cancelled: int = 0
+    #: Answers calls instead of any mode.
+    answers: Callable[[web.Request, Json], Awaitable[web.StreamResponse]] | None = None
+    #: Waited for before the tools are listed.
+    before_listing: Callable[[], None] | None = None
+    #: What discovery says besides.
+    said_of_itself: Json = field(default_factory=dict)
     _at_once: int = 0
     _loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.new_event_loop)
     _free: asyncio.Event = field(default_factory=asyncio.Event)
@@ -50,16 +56,18 @@ class Peer:
         self.mode = "hang"
         self._loop.call_soon_threadsafe(self._free.clear)
 
-    async def answer(self, request: web.Request) -> web.Response:
+    async def answer(self, request: web.Request) -> web.StreamResponse:
         message: Json = await request.json()
         if message["method"] != "tools/call":
+            if message["method"] == "tools/list" and self.before_listing is not None:
+                await asyncio.to_thread(self.before_listing)
             return web.json_response({"jsonrpc": "2.0", "id": message["id"], "result": self._said(message["method"])})
         self.calls.append(message)
         self.headers.append(dict(request.headers))
         self._at_once += 1
         self.most_at_once = max(self.most_at_once, self._at_once)
         try:
-            return await self._call(message)
+            return await (self.answers(request, message) if self.answers else self._call(message))
         except asyncio.CancelledError:
             self.cancelled += 1
             raise
@@ -79,7 +87,13 @@ class Peer:
         shared = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
         if method == "server/discover":
             info = {"name": "peer", "version": "1"}
-            return {**shared, "supportedVersions": [VERSION], "capabilities": {"tools": {}}, "serverInfo": info}
+            return {
+                **shared,
+                "supportedVersions": [VERSION],
+                "capabilities": {"tools": {}},
+                "serverInfo": info,
+                **self.said_of_itself,
+            }
         return {**shared, "tools": self.tools}
 
     async def _serve(self, started: threading.Event) -> None:

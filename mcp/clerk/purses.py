@@ -1,6 +1,5 @@
 """Budgets as rows: locked in one order by everybody, opened for a batch, and written back."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
@@ -59,15 +58,44 @@ def lock(drafts: Sequence[Draft]) -> tuple[dict[Place, Purse], datetime]:
     held = " FOR UPDATE" if database.is_postgresql() else ""
     statement = f"SELECT {', '.join(COLUMNS)} FROM mcp_budget WHERE target_id {condition} ORDER BY id{held}"  # noqa: S608 - our own names
     purses = [_purse(row) for row in database.run(statement, values)]
-    now = clock.moment(database.run(f"SELECT {_CLOCK[database.is_postgresql()]}")[0][0])
+    now = _count(purses)
     for purse in purses:
         purse.open(now)
-    _count_hours([purse for purse in purses if _counts_hours(purse, drafts)], now)
-    _count_flights([purse for purse in purses if purse.concurrency_limit is not None], now)
     return {(purse.scope, purse.target_id): purse for purse in purses}, now
 
 
-_CLOCK = {True: "CLOCK_TIMESTAMP()", False: "STRFTIME('%%Y-%%m-%%d %%H:%%M:%%f', 'NOW')"}
+# After the locks, so that whatever others took under them is seen. Slots whose lease is past its deadline are those of
+# dead processes: they count no more.
+COUNTS = """
+SELECT b.id, {now},
+    (SELECT SUM(w.used) FROM mcp_budget_window w WHERE w.budget_id = b.id AND w.minute >= {since}),
+    (SELECT MIN(w.minute) FROM mcp_budget_window w WHERE w.budget_id = b.id AND w.minute >= {since}),
+    (SELECT COUNT(*) FROM mcp_call_slot s WHERE s.budget_id = b.id AND s.deadline > {now})
+FROM mcp_budget b
+WHERE b.id {condition}
+"""
+TIMES = {
+    True: {"now": "CLOCK_TIMESTAMP()", "since": "date_trunc('minute', CLOCK_TIMESTAMP()) - INTERVAL '60 minutes'"},
+    False: {
+        "now": "STRFTIME('%%Y-%%m-%%d %%H:%%M:%%f', 'NOW')",
+        "since": "STRFTIME('%%Y-%%m-%%d %%H:%%M:00', 'NOW', '-60 minutes')",
+    },
+}
+
+
+def _count(purses: Sequence[Purse]) -> datetime:
+    """Fill in what is used of the last hour and under way now; the moment at which that was so."""
+    if not purses:
+        return clock.database_now()
+    condition, values = database.ids([purse.id for purse in purses])
+    statement = COUNTS.format(condition=condition, **TIMES[database.is_postgresql()])
+    by_id = {purse.id: purse for purse in purses}
+    rows = database.run(statement, values)
+    for budget_id, _now, used, first, flights in rows:
+        purse = by_id[UUID(str(budget_id))]
+        purse.hour_used, purse.in_flight = int(used or 0), int(flights)
+        purse.hour_frees_at = clock.moment(first) + WINDOWS + timedelta(minutes=1) if first is not None else None
+    return clock.moment(rows[0][1])
 
 
 def of(draft: Draft, purses: dict[Place, Purse]) -> list[Purse]:
@@ -84,6 +112,9 @@ def settle(purses: Iterable[Purse], now: datetime) -> None:
     taken = [purse for purse in purses if purse.taken]
     if not taken:
         return
+    if database.is_postgresql():
+        database.run(SETTLE, [database.as_json([_settled(purse, now) for purse in taken])])
+        return
     for purse in taken:
         database.run(
             "UPDATE mcp_budget SET tokens = %s, tokens_at = %s, day = %s, day_used = %s WHERE id = %s",
@@ -96,6 +127,32 @@ def settle(purses: Iterable[Purse], now: datetime) -> None:
         )
 
 
+SETTLE = """
+WITH taken AS (
+    SELECT * FROM jsonb_to_recordset(%s::jsonb) AS t(id uuid, tokens float8, tokens_at timestamptz, day date,
+        day_used int, row uuid, minute timestamptz, used int)
+), windows AS (
+    INSERT INTO mcp_budget_window (id, budget_id, minute, used) SELECT row, id, minute, used FROM taken ORDER BY id
+    ON CONFLICT (budget_id, minute) DO UPDATE SET used = mcp_budget_window.used + excluded.used
+)
+UPDATE mcp_budget b SET tokens = t.tokens, tokens_at = t.tokens_at, day = t.day, day_used = t.day_used
+FROM taken t WHERE b.id = t.id
+"""
+
+
+def _settled(purse: Purse, now: datetime) -> dict[str, Any]:
+    return {
+        "id": purse.id,
+        "tokens": purse.tokens,
+        "tokens_at": purse.tokens_at,
+        "day": purse.day,
+        "day_used": purse.day_used,
+        "row": uuid7(),
+        "minute": minute_of(now),
+        "used": purse.taken,
+    }
+
+
 def _purse(row: tuple[Any, ...]) -> Purse:
     read = dict(zip(COLUMNS, row, strict=True))
     for name in ("id", "target_id"):
@@ -105,45 +162,6 @@ def _purse(row: tuple[Any, ...]) -> Purse:
     if isinstance(read["day"], str):
         read["day"] = datetime.fromisoformat(read["day"]).date()
     return Purse(**read)
-
-
-def _counts_hours(purse: Purse, drafts: Sequence[Draft]) -> bool:
-    limited = {
-        draft.decision.match.id for draft in drafts if draft.decision.match and draft.decision.match.max_calls_per_hour
-    }
-    return purse.calls_per_hour is not None or purse.target_id in limited
-
-
-def _count_hours(purses: Sequence[Purse], now: datetime) -> None:
-    if not purses:
-        return
-    condition, values = database.ids([purse.id for purse in purses])
-    since = minute_of(now) - WINDOWS
-    rows = database.run(
-        f"SELECT budget_id, SUM(used), MIN(minute) FROM mcp_budget_window WHERE budget_id {condition}"  # noqa: S608 - our own names
-        " AND minute >= %s GROUP BY budget_id",
-        [*values, _sent(since)],
-    )
-    by_id = {UUID(str(row[0])): row for row in rows}
-    for purse in purses:
-        if (row := by_id.get(purse.id)) is not None:
-            purse.hour_used = int(row[1])
-            purse.hour_frees_at = clock.moment(row[2]) + WINDOWS + timedelta(minutes=1)
-
-
-def _count_flights(purses: Sequence[Purse], now: datetime) -> None:
-    """Slots whose lease is past its deadline are those of dead processes: they count no more."""
-    if not purses:
-        return
-    condition, values = database.ids([purse.id for purse in purses])
-    rows = database.run(
-        f"SELECT budget_id, COUNT(*) FROM mcp_call_slot WHERE budget_id {condition}"  # noqa: S608 - our own names
-        " AND deadline > %s GROUP BY budget_id",
-        [*values, _sent(now)],
-    )
-    held = defaultdict(int, {UUID(str(budget_id)): count for budget_id, count in rows})
-    for purse in purses:
-        purse.in_flight = held[purse.id]
 
 
 def _sent(value: Any) -> Any:

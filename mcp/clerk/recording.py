@@ -27,11 +27,10 @@ def record(outcomes: Sequence[Outcome]) -> set[UUID]:
     rows = [_row(outcome) for outcome in outcomes]
     asides = [outcome for outcome in outcomes if outcome.service == "fault" or outcome.ticket.unwell]
     slots = [outcome.ticket.call_id for outcome in outcomes if outcome.ticket.slots]
-    if database.is_postgresql() and not asides and not slots:
-        return _missing_told(outcomes, _take_and_insert(rows))
+    if database.is_postgresql() and not asides:
+        return _missing_told(outcomes, _take_and_insert(rows, slots))
     with transaction.atomic():
-        written = _take_and_insert(rows)
-        _free(slots)
+        written = _take_and_insert(rows, slots)
         for outcome in asides:
             _tell_service(outcome)
         return _missing_told(outcomes, written)
@@ -62,8 +61,7 @@ def reap(most: int = 500) -> int:
                     duration=duration,
                 )
             )  # fmt: skip
-        _take_and_insert(rows)
-        _free([lease.pk for lease in leases])
+        _take_and_insert(rows, [lease.pk for lease in leases])
     return len(leases)
 
 
@@ -80,28 +78,36 @@ def _row(outcome: Outcome) -> dict[str, Any]:
     )
 
 
-def _take_and_insert(rows: list[dict[str, Any]]) -> set[UUID]:
+def _take_and_insert(rows: list[dict[str, Any]], slots: Sequence[UUID]) -> set[UUID]:
+    """Leases and the slots of their budgets go; what had a lease gets its row."""
     if not rows:
         return set()
-    condition, values = database.ids([row["id"] for row in rows])
+    ids = [row["id"] for row in rows]
     if database.is_postgresql():
-        statement = (
-            f"WITH taken AS (DELETE FROM mcp_call WHERE id {condition} RETURNING id)"  # noqa: S608 - our own names
-            f" INSERT INTO nhi_invocation_log ({COLUMNS}) SELECT {TAKEN}"
-            f" FROM {database.records('nhi_invocation_log')} r JOIN taken ON taken.id = r.id RETURNING id"
-        )
-        return {row[0] for row in database.run(statement, [*values, database.as_json(rows)])}
+        return {
+            row[0]
+            for row in database.run(
+                _take(bool(slots)), [ids, *([list(slots)] if slots else []), database.as_json(rows)]
+            )
+        }
     with transaction.atomic():
-        taken = database.run(f"DELETE FROM mcp_call WHERE id {condition} RETURNING id", values)  # noqa: S608 - our own names
-        ids = {UUID(row[0]) for row in taken}
-        database.insert(InvocationLog, [row for row in rows if row["id"] in ids])
-    return ids
+        condition, values = database.ids(ids)
+        gone = database.run(f"DELETE FROM mcp_call WHERE id {condition} RETURNING id", values)  # noqa: S608 - our own names
+        taken = {UUID(row[0]) for row in gone}
+        if slots:
+            condition, values = database.ids(slots)
+            database.run(f"DELETE FROM mcp_call_slot WHERE call_id {condition}", values)  # noqa: S608 - the same
+        database.insert(InvocationLog, [row for row in rows if row["id"] in taken])
+    return taken
 
 
-def _free(calls: Sequence[UUID]) -> None:
-    if calls:
-        condition, values = database.ids(calls)
-        database.run(f"DELETE FROM mcp_call_slot WHERE call_id {condition}", values)  # noqa: S608 - our own names
+def _take(slots: bool) -> str:
+    freed = ", freed AS (DELETE FROM mcp_call_slot WHERE call_id = ANY(%s))" if slots else ""
+    return (
+        f"WITH taken AS (DELETE FROM mcp_call WHERE id = ANY(%s) RETURNING id){freed}"  # noqa: S608 - our own names
+        f" INSERT INTO nhi_invocation_log ({COLUMNS}) SELECT {TAKEN}"
+        f" FROM {database.records('nhi_invocation_log')} r JOIN taken ON taken.id = r.id RETURNING id"
+    )
 
 
 def _tell_service(outcome: Outcome) -> None:

@@ -55,13 +55,12 @@ class Batch:
 
     def write(self, *, whole: bool) -> None:
         """Leases, slots and refusals. Of what is charged together, a missing lease takes the rest back with it."""
-        written = _lease(self.leases)
+        written = _lease(self.leases, self.slots)
         missing = {draft.wish.call_id for draft, _, _ in self.leases} - written
         if missing and whole:
             raise Stale(missing)
         for draft, ticket, _ in self.leases:
             self.answers[draft.wish.call_id] = ticket if draft.wish.call_id in written else None
-        database.insert(CallSlot, self.slots)
         database.insert(InvocationLog, self.rows)
 
 
@@ -208,7 +207,7 @@ def _stood(purse: Purse, now: datetime) -> dict[str, Any]:
     }
 
 
-def _lease(leases: Sequence[tuple[Draft, Ticket, datetime]]) -> set[UUID]:
+def _lease(leases: Sequence[tuple[Draft, Ticket, datetime]], slots: Sequence[dict[str, Any]]) -> set[UUID]:
     if not leases:
         return set()
     owner = seal.writer.id
@@ -226,29 +225,44 @@ def _lease(leases: Sequence[tuple[Draft, Ticket, datetime]]) -> set[UUID]:
         }
         for draft, ticket, deadline in leases
     ]
-    return _lease_postgresql(rows) if database.is_postgresql() else _lease_sqlite(rows)
+    return _lease_postgresql(rows, slots) if database.is_postgresql() else _lease_sqlite(rows, slots)
 
 
-def _lease_postgresql(rows: list[dict[str, Any]]) -> set[UUID]:
-    """Only where the caller's access is still that of the decision."""
-    written = database.run(
-        "INSERT INTO mcp_call (id, agent_id, server_id, tool_id, owner, deadline, stop_reason, row)"
-        " SELECT r.id, r.agent_id, r.server_id, r.tool_id, r.owner, r.deadline, '', r.row"
-        " FROM jsonb_to_recordset(%s::jsonb) AS r(id uuid, agent_id uuid, server_id uuid, tool_id uuid, owner uuid,"
-        " deadline timestamptz, row jsonb, epoch bigint)"
-        " JOIN nhi_identity i ON i.id = r.agent_id AND i.access_epoch = r.epoch RETURNING id",
-        [database.as_json(rows)],
-    )
+# Only where the caller's access is still that of the decision.
+LEASE_ROWS = """
+INSERT INTO mcp_call (id, agent_id, server_id, tool_id, owner, deadline, stop_reason, row)
+SELECT r.id, r.agent_id, r.server_id, r.tool_id, r.owner, r.deadline, '', r.row
+FROM jsonb_to_recordset(%s::jsonb) AS r(id uuid, agent_id uuid, server_id uuid, tool_id uuid, owner uuid,
+    deadline timestamptz, row jsonb, epoch bigint)
+JOIN nhi_identity i ON i.id = r.agent_id AND i.access_epoch = r.epoch
+RETURNING id
+"""
+LEASE_AND_SLOTS = (
+    "WITH leased AS ("
+    + LEASE_ROWS
+    + """), slots AS (
+    INSERT INTO mcp_call_slot (id, budget_id, call_id, deadline) SELECT s.id, s.budget_id, s.call_id, s.deadline
+    FROM jsonb_populate_recordset(NULL::mcp_call_slot, %s::jsonb) s JOIN leased ON leased.id = s.call_id
+) SELECT id FROM leased"""
+)
+
+
+def _lease_postgresql(rows: list[dict[str, Any]], slots: Sequence[dict[str, Any]]) -> set[UUID]:
+    if slots:
+        written = database.run(LEASE_AND_SLOTS, [database.as_json(rows), database.as_json(slots)])
+    else:
+        written = database.run(LEASE_ROWS, [database.as_json(rows)])
     return {row[0] for row in written}
 
 
-def _lease_sqlite(rows: list[dict[str, Any]]) -> set[UUID]:
+def _lease_sqlite(rows: list[dict[str, Any]], slots: Sequence[dict[str, Any]]) -> set[UUID]:
     condition, values = database.ids([row["agent_id"] for row in rows])
     epochs = database.run(f"SELECT id, access_epoch FROM nhi_identity WHERE id {condition}", values)  # noqa: S608 - our own names
     now = {UUID(identity): epoch for identity, epoch in epochs}
-    held = [row for row in rows if now.get(row["agent_id"]) == row["epoch"]]
-    database.insert(Call, held)
-    return {row["id"] for row in held}
+    held = {row["id"] for row in rows if now.get(row["agent_id"]) == row["epoch"]}
+    database.insert(Call, [row for row in rows if row["id"] in held])
+    database.insert(CallSlot, [slot for slot in slots if slot["call_id"] in held])
+    return held
 
 
 def _count_strangers(drafts: Sequence[Draft]) -> None:

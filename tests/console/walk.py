@@ -9,6 +9,9 @@ from typing import Any
 from django.db import connection
 from django.urls import URLPattern, get_resolver
 
+from mcp import budgets
+from mcp.choices import BreakerState
+from mcp.models import Breaker
 from nhi import actors, credentials, demo, saved_views
 from nhi.actors import SYSTEM
 from nhi.models import (
@@ -56,6 +59,8 @@ class Stage:
             actor=actors.person(self.mara), page="nhi_identity_changelist", name="Agents", query="kind=agent"
         )
         self.objects: dict[str, Any] = {
+            "mcp/breaker/": Breaker.objects.create(service_name="llm-api", state=BreakerState.OPEN, failure_count=3),
+            "mcp/budget/": budgets.create(actor=SYSTEM, scope="agent", target_id=self.bot.pk, calls_per_hour=60),
             "mcp/callapproval/": calling.asked(),
             "nhi/auditevent/": AuditEvent.objects.filter(event="identity.suspended").get(),
             "nhi/credential/": self.token,

@@ -1,0 +1,178 @@
+"""Dialogs that set, change and remove a budget."""
+
+from typing import Any
+from uuid import UUID
+
+from django import forms
+from django.contrib import messages
+from django.utils.functional import cached_property
+
+from common.admin.dialogs import Call
+from common.admin.forms import Chips, ConsoleForm
+from common.admin.pages import link
+from common.errors import NotAllowed, NotFound
+from mcp import budgets
+from mcp.choices import BudgetScope
+from mcp.models import Budget, Server
+from nhi.admin import names
+from nhi.admin.base import ActingDialog
+from nhi.admin.names import Named, NameField
+from nhi.models import ToolPermission
+
+names.NAMED.setdefault("server", Named("server", Server.objects.visible_to))
+
+
+def _number(label: str, help_text: str = "", **more: Any) -> forms.IntegerField:
+    return forms.IntegerField(label=label, required=False, help_text=help_text, min_value=1, **more)
+
+
+class LimitsForm(ConsoleForm):
+    """Each limit may be left out; those that are given all hold."""
+
+    calls_per_hour = _number("Calls per hour", "In no sixty minutes more than this.")
+    daily_quota = _number("Calls per day", "Days are UTC's.")
+    requests_per_second = forms.FloatField(label="Calls per second", required=False)
+    burst_size = _number("Burst", "How many of them may come at once.")
+    concurrency_limit = _number("Calls at once")
+    timeout = forms.FloatField(label="Seconds a call may take", required=False)
+
+    @property
+    def limits(self) -> dict[str, Any]:
+        given = {name: self.cleaned_data.get(name) for name in budgets.LIMITS}
+        return {**given, "daily_quota": given["daily_quota"] or 0}
+
+
+class AddForm(LimitsForm):
+    """Whose calls are counted, and how many of them there may be."""
+
+    scope = forms.ChoiceField(label="Of", choices=BudgetScope.choices, initial=BudgetScope.AGENT, widget=Chips)
+    server = NameField("server", label="Server", required=False)
+    agent = NameField("caller", label="Agent", required=False)
+    tool = NameField("tool", label="Tool", required=False)
+
+    field_order = ("scope", "server", "agent", "tool")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        shown = {"server": "server", "agent": "agent|grant", "tool": "tool|grant"}
+        for name, scopes in shown.items():
+            self.fields[name].shown_for = f"scope={scopes}"  # type: ignore[attr-defined]  # read by the field's template
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or self.cleaned_data
+        scope = cleaned.get("scope", "")
+        self.aliases = {"target_id": "tool" if scope == BudgetScope.GRANT else scope}
+        for name in ("agent", "tool") if scope == BudgetScope.GRANT else (scope,):
+            if name in self.fields and name not in self.errors and not cleaned.get(name):
+                self.add_error(name, f"Name the {name}.")
+        return cleaned
+
+    @property
+    def target_id(self) -> UUID:
+        """What was named; a grant by its two sides."""
+        given = self.cleaned_data
+        if given["scope"] != BudgetScope.GRANT:
+            found: UUID = given[given["scope"]].pk
+            return found
+        grant = ToolPermission.objects.live().filter(agent=given["agent"], tool=given["tool"]).first()
+        # An agent's id is no grant's: the verb says that there is none.
+        return grant.pk if grant else given["agent"].pk
+
+
+class Setting(ActingDialog):
+    right, doing = "", ""
+
+    def check(self) -> None:
+        if self.actor.only_reads:
+            raise NotAllowed(f"You may not {self.doing}.")
+        self.actor.require(self.right, self.doing)
+
+    def back(self) -> str:
+        return link("mcp_budget_changelist")
+
+    def form(self, data: Any = None) -> ConsoleForm:
+        return names.for_actor(super().form(data), self.actor)
+
+
+class Add(Setting):
+    title = "Set a budget"
+    button = "Set the budget"
+    lead = "A call that would go past it is refused, and costs nothing. Empty: no such limit."
+    right, doing = "mcp.add_budget", "set budgets"
+    form_class = AddForm
+
+    def initial(self) -> dict[str, Any]:
+        """Links from other pages name what it is about."""
+        query = self.request.GET
+        scope = query.get("scope", "")
+        kinds = {"server": "server", "agent": "caller", "tool": "tool"}
+        named = {name: names.known(kind, self.actor, query.get(name, "")) for name, kind in kinds.items()}
+        return {**named, **({"scope": scope} if scope in BudgetScope.values else {})}
+
+    def by_api(self) -> Call:
+        return Call("/api/mcp/budgets", {"scope": "agent", "target_id": "…", "calls_per_hour": 60})
+
+    def act(self, form: ConsoleForm) -> str:
+        assert isinstance(form, AddForm)
+        scope = form.cleaned_data["scope"]
+        made = budgets.create(actor=self.actor, scope=scope, target_id=form.target_id, **form.limits)
+        messages.success(self.request, f"The budget of {made.target_name} holds from now on.")
+        return self.back()
+
+
+class OfBudget(Setting):
+    def check(self) -> None:
+        super().check()
+        found = Budget.objects.filter(pk=self.kwargs["pk"]).first()
+        if found is None:
+            raise NotFound
+        self.budget: Budget = found
+
+    @cached_property
+    def _path(self) -> str:
+        return f"/api/mcp/budgets/{self.budget.pk}"
+
+
+class Change(OfBudget):
+    button = "Change the budget"
+    lead = "What is used stays used: only the limits change. Empty: no such limit."
+    right, doing = "mcp.change_budget", "change budgets"
+    form_class = LimitsForm
+
+    @property
+    def title(self) -> str:  # type: ignore[override]  # the name is known once there is a budget
+        return f"Change the budget of {self.budget.target_name}"
+
+    def initial(self) -> dict[str, Any]:
+        return {name: getattr(self.budget, name) or None for name in budgets.LIMITS}
+
+    def by_api(self) -> Call:
+        return Call(self._path, {"calls_per_hour": 60}, method="PATCH")
+
+    def act(self, form: ConsoleForm) -> str:
+        assert isinstance(form, LimitsForm)
+        budgets.change(actor=self.actor, budget=self.budget, **form.limits)
+        messages.success(self.request, f"The budget of {self.budget.target_name} was changed.")
+        return self.back()
+
+
+class Remove(OfBudget):
+    danger = True
+    right, doing = "mcp.delete_budget", "remove budgets"
+    lead = "Nothing of this counts or limits from then on; what other budgets say still holds."
+
+    @property
+    def title(self) -> str:  # type: ignore[override]  # the name is known once there is a budget
+        return f"Remove the budget of {self.budget.target_name}"
+
+    @property
+    def button(self) -> str:  # type: ignore[override]  # the same
+        return self.title
+
+    def by_api(self) -> Call:
+        return Call(self._path, method="DELETE")
+
+    def act(self, form: ConsoleForm) -> str:
+        budgets.remove(actor=self.actor, budget=self.budget)
+        messages.success(self.request, f"The budget of {self.budget.target_name} is gone.")
+        return self.back()

@@ -243,7 +243,7 @@ LEASE_AND_SLOTS = (
     + """), slots AS (
     INSERT INTO mcp_call_slot (id, budget_id, call_id, deadline) SELECT s.id, s.budget_id, s.call_id, s.deadline
     FROM jsonb_populate_recordset(NULL::mcp_call_slot, %s::jsonb) s JOIN leased ON leased.id = s.call_id
-) SELECT id FROM leased"""
+) SELECT id FROM leased"""  # noqa: S608 - our own words
 )
 
 

@@ -27,7 +27,10 @@ class Tab:
 
 @dataclass(frozen=True)
 class Control:
-    """A button of a page: `blocked` says why the state forbids it now, and then it is drawn disabled."""
+    """A button of a page: `blocked` says why the state forbids it now, and then it is drawn disabled.
+
+    `posts` is for a verb that needs neither a reason nor a second look: pressing it does it.
+    """
 
     label: str
     url: str
@@ -35,6 +38,7 @@ class Control:
     danger: bool = False
     blocked: str = ""
     dialog: bool = True
+    posts: bool = False
 
 
 @dataclass(frozen=True)

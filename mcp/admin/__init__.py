@@ -1,5 +1,25 @@
 """The console's pages of this app. Importing a module registers what it has."""
 
-from mcp.admin import approvals, breakers, budgets, calls, calls_found
+from mcp.admin import (
+    approvals,
+    breakers,
+    budgets,
+    calls,
+    calls_found,
+    navigation,
+    servers,
+    servers_found,
+    tools,
+)
 
-__all__ = ["approvals", "breakers", "budgets", "calls", "calls_found"]
+__all__ = [
+    "approvals",
+    "breakers",
+    "budgets",
+    "calls",
+    "calls_found",
+    "navigation",
+    "servers",
+    "servers_found",
+    "tools",
+]

@@ -1,0 +1,94 @@
+"""What this app adds to the frame of the console: sidebar, what needs a person, palette, names in sentences.
+
+Addresses are names here and are looked up when a page is drawn: the site's own are made of these modules.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest
+
+from common.admin import navigation
+from common.admin.navigation import Item
+from mcp.choices import Connection, DefinitionState
+from mcp.models import Server, Tool
+from nhi.actors import Actor
+from nhi.admin import counts, sentences
+from nhi.admin.acting import may
+from nhi.admin.counts import Need
+
+
+def _who(right: str) -> Callable[[HttpRequest], bool]:
+    return lambda request: may(request, right)
+
+
+def quarantined(actor: Actor) -> QuerySet[Any]:
+    """Definitions that changed and that this person may approve: somebody else made the change."""
+    waiting = Tool.objects.filter(state=DefinitionState.QUARANTINED)
+    if actor.only_reads or not actor.may("mcp.approve_definition"):
+        return waiting.none()
+    if actor.is_superuser:
+        return waiting
+    own = Q(server__created_by_id=actor.id) | Q(approved__approved_by_id=actor.id) | Q(current__changed_by_id=actor.id)
+    return waiting.exclude(own)
+
+
+def pending(actor: Actor) -> QuerySet[Any]:
+    """First definitions, which whoever added the server may approve too."""
+    waiting = Tool.objects.filter(state=DefinitionState.PENDING)
+    return waiting if actor.may("mcp.approve_definition") and not actor.only_reads else waiting.none()
+
+
+def offline(actor: Actor) -> QuerySet[Any]:
+    down = Server.objects.enabled().filter(status=Connection.OFFLINE)
+    if actor.only_reads:
+        return down.none()
+    return down if actor.may("mcp.operate_server") else down.filter(owner_id=actor.id)
+
+
+navigation.add(
+    Item(
+        "Gateway", "Servers", "dns", "mcp_server_changelist", _who("mcp.view_server"), badge="servers_offline", key="s"
+    ),
+    Item("Gateway", "Tools", "build", "mcp_tool_changelist", _who("mcp.view_tool"), badge="tools_quarantined"),
+    Item("Gateway", "Budgets", "speed", "mcp_budget_changelist", _who("mcp.view_budget")),
+    Item(
+        "Gateway",
+        "Breakers",
+        "electrical_services",
+        "mcp_breaker_changelist",
+        _who("mcp.view_breaker"),
+        badge="breakers_open",
+    ),
+)
+counts.add(
+    Need(
+        "tools_quarantined",
+        quarantined,
+        "{} tool quarantined",
+        "{} tools quarantined",
+        "gpp_bad",
+        "mcp_tool_changelist",
+        "state=quarantined",
+    ),
+    Need(
+        "tools_pending",
+        pending,
+        "{} new tool needs approval",
+        "{} new tools need approval",
+        "rule",
+        "mcp_tool_changelist",
+        "state=pending",
+    ),
+    Need(
+        "servers_offline",
+        offline,
+        "{} server offline",
+        "{} servers offline",
+        "cloud_off",
+        "mcp_server_changelist",
+        "enabled=True&status=Offline",
+    ),
+)
+sentences.add_hubs({"server": "mcp_server_hub"})

@@ -1,0 +1,59 @@
+"""Fields of the forms of servers: several values in one box, a line each."""
+
+from typing import Any
+
+from django import forms
+
+
+class LinesField(forms.CharField):
+    """One value a line, as a list; a line stays as it was typed, since a space may matter to a program."""
+
+    widget = forms.Textarea
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"strip": False, "required": False, **options})
+        self.widget.attrs |= {"rows": 3, "spellcheck": "false", "autocomplete": "off", "wrap": "off"}
+
+    def to_python(self, value: Any) -> Any:
+        return [line for line in str(value or "").splitlines() if line.strip()]
+
+    def prepare_value(self, value: Any) -> Any:
+        return "\n".join(value) if isinstance(value, list) else value
+
+    def run_validators(self, value: Any) -> None:
+        """The verb looks at each."""
+
+
+class PairsField(LinesField):
+    """`NAME=value` or `Name: value`, one a line."""
+
+    def __init__(self, *, mark: str, **options: Any) -> None:
+        super().__init__(**options)
+        self.mark = mark
+
+    def to_python(self, value: Any) -> Any:
+        pairs: dict[str, str] = {}
+        problems = []
+        for number, line in enumerate(str(value or "").splitlines(), 1):
+            name, split, said = line.partition(self.mark)
+            name = name.strip()
+            if not line.strip():
+                continue
+            if not split or not name:
+                problems.append(f"Line {number}: write a name, {self._called}, and the value.")
+            elif name in pairs:
+                problems.append(f"Line {number}: {name} stands here twice.")
+            pairs[name] = said.strip() if self.mark == ":" else said
+        if problems:
+            raise forms.ValidationError(problems)
+        return pairs
+
+    @property
+    def _called(self) -> str:
+        return "a colon" if self.mark == ":" else "="
+
+    def prepare_value(self, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        gap = ": " if self.mark == ":" else self.mark
+        return "\n".join(f"{name}{gap}{said}" for name, said in value.items())

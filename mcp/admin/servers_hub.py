@@ -1,0 +1,129 @@
+"""One server: is it up, since when, what changed, what does it cost?"""
+
+from typing import Any
+
+from django.db.models import Count
+from django.utils.functional import cached_property
+
+from common.admin.pages import Control, Crumb, Tab, link
+from common.errors import NotFound
+from mcp.admin import servers_cells
+from mcp.choices import BreakerState, DefinitionState, Transport
+from mcp.models import Breaker, Server, Tool
+from nhi.admin.base import Acting, ActingPage
+
+TABS = (
+    ("hub", "Overview"),
+    ("tools", "Tools"),
+    ("health", "Health"),
+    ("limits", "Budgets and breaker"),
+    ("secrets", "Secrets"),
+    ("calls", "Calls"),
+    ("changes", "Changes"),
+)
+
+
+class OfServer(Acting):
+    """A page or dialog about one server that the person may see."""
+
+    kwargs: dict[str, Any]
+    server: Server
+
+    def check(self) -> None:
+        super().check()
+        seen = Server.objects.visible_to(self.actor).select_related("owner", "breaker")
+        found = seen.filter(pk=self.kwargs["pk"]).first()
+        if found is None:
+            raise NotFound
+        self.server = found
+
+    @property
+    def breaker(self) -> Breaker | None:
+        return getattr(self.server, "breaker", None)
+
+    def may(self, right: str) -> bool:
+        """Whether a control for this is drawn."""
+        return self.actor.may(right) and not self.actor.only_reads
+
+    def url(self, page: str) -> str:
+        return link(f"mcp_server_{page}", self.server.pk)
+
+    def api(self, verb: str = "") -> str:
+        path = f"/api/mcp/servers/{self.server.pk}"
+        return f"{path}/{verb}" if verb else path
+
+    def back(self) -> str:
+        return self.url("hub")
+
+
+class Hub(OfServer, ActingPage):
+    """The frame of every tab."""
+
+    tab = "hub"
+
+    def context(self) -> dict[str, Any]:
+        name = self.server.name
+        return {
+            "title": f"{name}: {dict(TABS)[self.tab]}" if self.tab != "hub" else name,
+            "server": self.server,
+            "standing": servers_cells.standing(self.server),
+            "transport": Transport(self.server.transport).label,
+            "breaker": self.breaker,
+            "counts": self.counts,
+            "quarantined": servers_cells.said_quarantined(self.counts[DefinitionState.QUARANTINED]),
+            "crumb": Crumb("Servers", link("mcp_server_changelist")),
+            "controls": self._controls(),
+            "more": self._more(),
+            "tabs": self._tabs(),
+            "api": self.api(),
+        }
+
+    @cached_property
+    def counts(self) -> dict[str, int]:
+        """Its tools by the state of their definition."""
+        found = Tool.objects.filter(server=self.server).order_by().values_list("state").annotate(Count("pk"))
+        return {**dict.fromkeys(DefinitionState.values, 0), **dict(found)}
+
+    @property
+    def waiting(self) -> int:
+        return self.counts[DefinitionState.QUARANTINED] + self.counts[DefinitionState.PENDING]
+
+    def _tabs(self) -> list[Tab]:
+        counts = {"tools": sum(self.counts.values()) - self.counts[DefinitionState.WITHDRAWN]}
+        return [Tab(label, self.url(name), counts.get(name), name == self.tab) for name, label in TABS]
+
+    def _controls(self) -> list[Control]:
+        """Test and refresh; what waits for an approval comes first for who may give it."""
+        found = []
+        if self.waiting and self.may("mcp.approve_definition"):
+            words = "Review 1 tool" if self.waiting == 1 else f"Review {self.waiting} tools"
+            found.append(Control(words, f"{self.url('tools')}?state=waiting", "rule", dialog=False))
+        if self.may("mcp.operate_server"):
+            blocked = "" if self.server.enabled else "It is disabled."
+            found.append(Control("Test now", self.url("test"), "network_check", blocked=blocked, posts=True))
+            if len(found) == 1:
+                found.append(Control("Refresh tools", self.url("refresh"), "sync", blocked=blocked, posts=True))
+        return found
+
+    def _more(self) -> list[Control]:
+        found = []
+        if self.may("mcp.change_server"):
+            found.append(Control("Edit", self.url("change"), "edit", dialog=False))
+        if self.may("mcp.operate_server"):
+            if self.waiting and self.may("mcp.approve_definition"):
+                blocked = "" if self.server.enabled else "It is disabled."
+                found.append(Control("Refresh tools", self.url("refresh"), "sync", blocked=blocked))
+            found += self._reset()
+            switch = (
+                ("Disable", "disable", "power_settings_new") if self.server.enabled else ("Enable", "enable", "power")
+            )
+            found.append(Control(switch[0], self.url(switch[1]), switch[2], danger=self.server.enabled))
+        return found
+
+    def _reset(self) -> list[Control]:
+        breaker = self.breaker
+        if breaker is None or not self.may("mcp.reset_breaker"):
+            return []
+        idle = breaker.state == BreakerState.CLOSED and not breaker.failure_count
+        blocked = "It is closed and has counted no fault." if idle else ""
+        return [Control("Reset breaker", self.url("breaker_reset"), "restart_alt", blocked=blocked)]

@@ -1,0 +1,185 @@
+"""What changed in a tool, and the yes of a person to exactly that."""
+
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.contrib.auth.models import Permission
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import path
+from django.utils.functional import cached_property
+
+from common.admin.dialogs import Call, Effect, counted
+from common.admin.forms import ConsoleForm, ReasonField
+from common.admin.pages import Control
+from common.errors import NotAllowed
+from mcp import definitions
+from mcp.admin import tools_definition, tools_reach
+from mcp.admin.tools_hub import Hub, OfTool
+from mcp.choices import DefinitionState
+from mcp.models import Tool, ToolDefinition
+from nhi.admin.base import ActingDialog
+from nhi.models import InvocationLog, User
+
+BOUND = 1000
+NAMED = 5
+#: What a call is refused with while a definition waits.
+REFUSED = ("definition_changed", "definition_pending")
+
+
+class Waiting(OfTool):
+    """What a page and a dialog about a waiting definition both say."""
+
+    @cached_property
+    def barred(self) -> str:
+        """Why this person may not approve, as a sentence; empty when they may."""
+        if self.actor.only_reads or not self.actor.may("mcp.approve_definition"):
+            return "Approvers and security admins approve definitions."
+        why = self.own
+        return f"You {why}, so someone else must approve the change." if why and not self.actor.is_superuser else ""
+
+    @cached_property
+    def own(self) -> str:
+        """What this person did that somebody else has to look at; empty for nothing."""
+        tool = self.tool
+        if tool.approved_id is not None and tool.approved_id == tool.current_id:
+            return ""
+        return definitions.who_may_not(tool).get(self.actor.id, "")
+
+    def effects(self) -> list[Effect]:
+        """Who is held up while it waits."""
+        agents = len(tools_reach.callers([self.tool.identity]))
+        refused = len(self._refused().values_list("pk")[:BOUND])
+        return [
+            counted("agents", agents, "{} agent may call it again", "{} agents may call it again"),
+            Effect("refused", refused, f"{refused} {'call was' if refused == 1 else 'calls were'} refused so far"),
+        ]
+
+    def _refused(self) -> QuerySet[InvocationLog]:
+        rows = InvocationLog.objects.filter(tool_name=self.tool.server.name, method=self.tool.name)
+        return rows.filter(timestamp__gte=self.tool.state_since, reason__in=REFUSED).order_by()
+
+
+class Change(Waiting, Hub):
+    """The difference, whole: nothing of it is folded away or cut."""
+
+    tab = "change"
+    template = "admin/mcp/tools/change.html"
+
+    def get(self, request: HttpRequest, **kwargs: Any) -> HttpResponse:
+        if not self.waits:
+            return HttpResponseRedirect(self.url("hub"))
+        return super().get(request, **kwargs)
+
+    def context(self) -> dict[str, Any]:
+        tool, after = self.tool, self.tool.current
+        assert after is not None  # what waits is there
+        found = tools_definition.lines(tool.approved, after)
+        agents, refused = self.effects()
+        return {
+            **super().context(),
+            "title": f"{tool.identity.name}: what waits for approval",
+            "before": tool.approved,
+            "after": after,
+            "lines": found,
+            "places": tools_definition.places(found) if tool.approved else [],
+            "agents": agents.count,
+            "refused": refused.count,
+            "others": self._others() if self.own else [],
+            "breaks_glass": bool(self.own) and self.actor.is_superuser,
+        }
+
+    def _controls(self) -> list[Control]:
+        keep = "Keep refusing" if self.tool.state == DefinitionState.QUARANTINED else "Leave it"
+        approve = Control(f"Approve {self.tool.current}", self.url("approve"), "verified", blocked=self.barred)
+        return [approve, Control(keep, self.url("hub"), "block", dialog=False)]
+
+    def _others(self) -> list[str]:
+        """Who may say yes instead."""
+        right = Permission.objects.filter(content_type__app_label="mcp", codename="approve_definition")
+        able = Q(is_superuser=True) | Q(groups__permissions__in=right) | Q(user_permissions__in=right)
+        barred = list(definitions.who_may_not(self.tool))
+        return list(
+            User.objects.visible_to(self.actor).active().filter(able).exclude(pk__in=barred).distinct()
+            .order_by("username").values_list("username", flat=True)[:NAMED]
+        )  # fmt: skip
+
+
+class ApproveForm(ConsoleForm):
+    """One tick for each flag, so that none is overlooked; and the hash of what was looked at."""
+
+    aliases = {"definition_hash": "definition_hash"}
+    definition_hash = forms.CharField(widget=forms.HiddenInput, max_length=64)
+    reason = ReasonField("Looked at the difference", "Reviewed with the owner", "First definition, looked at")
+
+    def __init__(self, *args: Any, flags: list[dict[str, Any]], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for number, flag in enumerate(flags):
+            name = f"flag_{number}"
+            self.fields[name] = forms.BooleanField(
+                label=f"I have looked at {flag['place']}: {flag['message']}",
+                error_messages={"required": "Tick this once you have looked at it."},
+            )
+        self.order_fields([*(f"flag_{number}" for number in range(len(flags))), "reason", "definition_hash"])
+
+
+class Approve(Waiting, ActingDialog):
+    template = "admin/mcp/tools/approve.html"
+    wide = True
+
+    def check(self) -> None:
+        super().check()
+        if self.barred:
+            raise NotAllowed(self.barred)
+
+    @property
+    def button(self) -> str:  # type: ignore[override]  # the name is known once there is a tool
+        return f"Approve {self.tool.identity.name}"
+
+    @property
+    def lead(self) -> str:  # type: ignore[override]  # the same
+        if self.own:
+            return f"You {self.own}. You break glass: this goes on record as an approval without a second person."
+        return "From then on calls pass by this definition. A later change waits again."
+
+    def context(self) -> dict[str, Any]:
+        words = "" if self.waits else f"{self.tool.identity.name} does not wait for an approval any more."
+        return {
+            "title": f"Approve {self.tool.identity.name} {self.tool.current or ''}",
+            "impossible": words,
+            "looked": self.looked,
+        }
+
+    @cached_property
+    def looked(self) -> ToolDefinition | None:
+        """The definition that was on the page: the posted one, which may be older than what waits by now."""
+        posted = self.request.POST.get("definition_hash", "")
+        if posted and self.tool.current is not None and posted != self.tool.current.hash:
+            return ToolDefinition.objects.filter(tool=self.tool, hash=posted).first()
+        return self.tool.current
+
+    def form(self, data: Any = None) -> ConsoleForm:
+        known = self.looked
+        first = {"definition_hash": known.hash if known else ""}
+        return ApproveForm(data, initial=first, flags=known.flags if known else [])
+
+    def by_api(self) -> Call:
+        return Call(self.api("approve"), {"definition_hash": self.looked.hash if self.looked else "…", "reason": "…"})
+
+    def back(self) -> str:
+        return self.url("change") if self.waits else self.url("hub")
+
+    def act(self, form: ConsoleForm) -> str:
+        given = form.cleaned_data
+        tool: Tool = definitions.approve(
+            actor=self.actor, tool=self.tool, definition_hash=given["definition_hash"], reason=given["reason"]
+        )
+        messages.success(self.request, f"{tool.identity.name} is approved: calls pass by {tool.approved}.")
+        return self.url("hub")
+
+
+URLS = [
+    path("<uuid:pk>/change/", Change.as_view(), name="mcp_tool_change"),
+    path("<uuid:pk>/approve/", Approve.as_view(), name="mcp_tool_approve"),
+]

@@ -1,0 +1,26 @@
+"""Tags for what only this app knows: the state of a tool's definition, and where a call stands."""
+
+from django import template
+from django.utils.safestring import SafeString
+
+from common.admin import badges
+from common.admin.pages import link_if_any
+from common.templatetags.console import badge
+from mcp.models import Tool
+from nhi.models import InvocationLog
+
+register = template.Library()
+
+
+@register.simple_tag
+def definition_of(tool: Tool) -> SafeString:
+    """The state of its definition, and whether somebody said that it goes."""
+    shown = badge(badges.find("mcp.DefinitionState", tool.state))
+    if tool.deprecated:
+        shown += SafeString(" ") + badge(badges.find("mcp.DefinitionState", "deprecated"))
+    return SafeString(shown)
+
+
+@register.simple_tag
+def call_url(call: InvocationLog) -> str:
+    return link_if_any("nhi_invocationlog_call", call.pk)

@@ -1,0 +1,43 @@
+"""What people say of a tool: whose it is, whether its calls wait for someone, and whether it is on its way out."""
+
+from typing import Any
+
+from django.db import transaction
+
+from mcp.models import Tool
+from nhi import identities
+from nhi.actors import Actor
+from nhi.models import User
+from nhi.record import events
+
+FLAGS = ("requires_approval", "deprecated")
+
+
+def change(
+    *,
+    actor: Actor,
+    tool: Tool,
+    requires_approval: bool | None = None,
+    deprecated: bool | None = None,
+    owner: User | None = None,
+) -> Tool:
+    """Change what is given; what is None stays. A deprecated tool still works: whoever looks is told to move on."""
+    actor.require("mcp.change_tool", "change tools")
+    wanted = {"requires_approval": requires_approval, "deprecated": deprecated}
+    with transaction.atomic():
+        current = Tool.objects.select_for_update(of=("self",)).select_related("identity", "server").get(pk=tool.pk)
+        _set(actor, current, {name: value for name, value in wanted.items() if value is not None})
+        if owner is not None and owner.pk != current.identity.owner_id:
+            current.identity = identities.change(actor=actor, identity=current.identity, owner=owner)
+    return current
+
+
+def _set(actor: Actor, tool: Tool, wanted: dict[str, Any]) -> None:
+    before = {name: getattr(tool, name) for name, value in wanted.items() if getattr(tool, name) != value}
+    if not before:
+        return
+    after = {name: wanted[name] for name in before}
+    for name, value in after.items():
+        setattr(tool, name, value)
+    tool.save(update_fields=list(after))
+    events.write("tool.changed", actor=actor, subject=tool.identity, before=before, after=after)

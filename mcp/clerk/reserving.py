@@ -238,12 +238,12 @@ JOIN nhi_identity i ON i.id = r.agent_id AND i.access_epoch = r.epoch
 RETURNING id
 """
 LEASE_AND_SLOTS = (
-    "WITH leased AS ("
+    "WITH leased AS ("  # noqa: S608 - our own words
     + LEASE_ROWS
     + """), slots AS (
     INSERT INTO mcp_call_slot (id, budget_id, call_id, deadline) SELECT s.id, s.budget_id, s.call_id, s.deadline
     FROM jsonb_populate_recordset(NULL::mcp_call_slot, %s::jsonb) s JOIN leased ON leased.id = s.call_id
-) SELECT id FROM leased"""  # noqa: S608 - our own words
+) SELECT id FROM leased"""
 )
 
 

@@ -1,0 +1,365 @@
+"""From the lease to the row: whoever leaves, is given up, or comes late, each call has one row and no lease stays."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.db import connection
+
+from common import clock
+from mcp import arguments, gateway
+from mcp.clerk import recording, renewing, reserving
+from mcp.clerk.desk import desk
+from mcp.clerk.words import Ticket
+from mcp.gateway import Outcome
+from mcp.models import Budget, BudgetWindow, Call, CallSlot
+from nhi import lifecycle, tokens
+from nhi.models import AuditEvent, Identity, InvocationLog
+from nhi.record import seal
+from tests.mcp.peer import Peer
+from tests.mcp.scene import Scene, run, scene, until
+from tests.nhi import cast
+
+pytestmark = [
+    pytest.mark.capability("AUD-03", "AUD-02", "MCP-08", "NHI-03"),
+    pytest.mark.both_databases,
+    pytest.mark.django_db(transaction=True),
+]
+LIMITS = [["agent", "bot", {"concurrency_limit": 5, "daily_quota": 100}]]
+
+
+@pytest.fixture
+def made(server: Peer) -> Scene:
+    return scene(server.url, budgets=LIMITS)
+
+
+def rows() -> list[tuple[str, str]]:
+    return list(InvocationLog.objects.order_by("timestamp", "id").values_list("status", "reason"))
+
+
+def count_of_rows() -> int:
+    try:
+        return InvocationLog.objects.count()
+    finally:
+        connection.close()
+
+
+def nothing_is_left() -> bool:
+    try:
+        return not (Call.objects.exists() or CallSlot.objects.exists() or desk.flights.ids())
+    finally:
+        connection.close()
+
+
+def test_who_leaves_before_the_desk_has_answered_leaves_no_lease(made: Scene, server: Peer, monkeypatch: Any) -> None:
+    reached, go_on, reserve = threading.Event(), threading.Event(), reserving.reserve
+
+    def slowly(wishes: Any) -> Any:
+        reached.set()
+        assert go_on.wait(10)
+        return reserve(wishes)
+
+    warm_up(made)
+    monkeypatch.setattr(reserving, "reserve", slowly)
+
+    async def leave() -> None:
+        task = asyncio.create_task(gateway.call_tool(made.ask()))
+        await until(reached.is_set, "at the desk")
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+        go_on.set()
+        await until(lambda: count_of_rows() == 2, "recorded")
+        await until(nothing_is_left, "free again")
+
+    run(leave())
+    assert rows() == [("success", ""), ("error", "cancelled")]
+    assert len(server.calls) == 1, "nothing was sent for it"
+
+
+def test_who_leaves_while_waiting_in_line_is_not_decided_about(made: Scene, server: Peer, monkeypatch: Any) -> None:
+    reached, go_on, reserve, asked = threading.Event(), threading.Event(), reserving.reserve, []
+
+    def slowly(wishes: Any) -> Any:
+        asked.append(len(wishes))
+        reached.set()
+        assert go_on.wait(10)
+        return reserve(wishes)
+
+    warm_up(made)
+    monkeypatch.setattr(reserving, "reserve", slowly)
+
+    async def leave() -> None:
+        first = asyncio.create_task(gateway.call_tool(made.ask()))
+        await until(reached.is_set, "at the desk")
+        others = [asyncio.create_task(gateway.call_tool(made.ask())) for _ in range(3)]
+        await asyncio.sleep(0)
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        go_on.set()
+        assert (await first).status == "success"
+
+    run(leave())
+    assert asked == [1]
+    assert rows() == [("success", "")] * 2
+
+
+def warm_up(made: Scene) -> None:
+    """So that no question about schemas comes in between."""
+    assert made.call().status == "success"
+
+
+def test_who_leaves_during_the_call_ends_it_at_the_server(made: Scene, server: Peer) -> None:
+    server.hold()
+
+    async def leave() -> None:
+        task = asyncio.create_task(gateway.call_tool(made.ask()))
+        await until(lambda: len(server.calls) == 1, "called")
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await until(lambda: server.cancelled == 1, "cancelled")
+
+    run(leave())
+    assert rows() == [("error", "cancelled")]
+    assert nothing_is_left()
+
+
+def test_who_leaves_twice_still_leaves_one_row(made: Scene, server: Peer, monkeypatch: Any) -> None:
+    """Once during the call, once while its row is written."""
+    server.hold()
+    writing, go_on, record = threading.Event(), threading.Event(), recording.record
+
+    def slowly(outcomes: Any) -> Any:
+        writing.set()
+        assert go_on.wait(10)
+        return record(outcomes)
+
+    monkeypatch.setattr(recording, "record", slowly)
+
+    async def leave() -> None:
+        task = asyncio.create_task(gateway.call_tool(made.ask()))
+        await until(lambda: len(server.calls) == 1, "called")
+        task.cancel()
+        await until(writing.is_set, "being written")
+        task.cancel()
+        await asyncio.wait([task])
+        go_on.set()
+        await until(lambda: count_of_rows() == 1, "recorded")
+        await until(nothing_is_left, "free again")
+
+    run(leave())
+    assert rows() == [("error", "cancelled")]
+
+
+@contextmanager
+def under_way(made: Scene, server: Peer) -> Iterator[tuple[UUID, Callable[[], Outcome]]]:
+    """A call that the server holds, and how to let it end."""
+    server.forget()
+    server.hold()
+    with ThreadPoolExecutor(1) as aside:
+        asking = aside.submit(made.call)
+        wait_for(lambda: bool(server.calls), "called")
+
+        def end() -> Outcome:
+            server.let_go()
+            server.mode = "echo"
+            return asking.result(10)
+
+        [call_id] = server.call_ids
+        try:
+            yield UUID(call_id), end
+        finally:
+            server.let_go()
+
+
+def overdue(call_id: UUID) -> None:
+    past = clock.database_now() - timedelta(seconds=1)
+    Call.objects.filter(pk=call_id).update(deadline=past)
+    CallSlot.objects.filter(call_id=call_id).update(deadline=past)
+
+
+def test_a_result_that_comes_after_the_reaper_is_told_and_not_logged_twice(made: Scene, server: Peer) -> None:
+    with under_way(made, server) as (call_id, end):
+        overdue(call_id)
+        assert recording.reap() == 1
+        assert rows() == [("error", "lost")]
+        assert not CallSlot.objects.exists()
+        outcome = end()
+    assert (outcome.status, outcome.reason, outcome.error_code) == ("error", "lost", "Timeout")
+    assert outcome.result is None
+    assert rows() == [("error", "lost")]
+    [event] = AuditEvent.objects.filter(event="call.late_result")
+    assert event.subject_id == outcome.call_id == call_id
+    assert event.details["status"] == "success"
+    row = InvocationLog.objects.get()
+    assert seal.intact(row)
+    assert row.duration > 0
+    assert nothing_is_left()
+
+
+def test_reaping_again_finds_nothing(made: Scene, server: Peer) -> None:
+    with under_way(made, server) as (call_id, end):
+        assert recording.reap() == 0, "what is not overdue is left alone"
+        overdue(call_id)
+        assert [recording.reap(), recording.reap()] == [1, 0]
+        end()
+    assert rows() == [("error", "lost")]
+
+
+def test_two_reapers_at_once_write_one_row_each(server: Peer) -> None:
+    made = scene(server.url)
+    warm_up(made)
+    calls = orphans(made, 30)
+
+    def reap() -> int:
+        try:
+            return recording.reap(most=20) + recording.reap(most=20)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(3) as aside:
+        counts = [one.result() for one in [aside.submit(reap) for _ in range(3)]]
+    assert sum(counts) == 30
+    lost = InvocationLog.objects.filter(reason="lost")
+    assert set(lost.values_list("pk", flat=True)) == calls
+    assert all(seal.intact(row) for row in lost)
+    assert not Call.objects.exists()
+
+
+def orphans(made: Scene, count: int) -> set[UUID]:
+    """Leases of a process that is gone."""
+    wishes = [gateway._wish(one, shown(one)) for one in (made.ask() for _ in range(count))]
+    checked = arguments.check_before(gateway._caller(wishes[0]), "peer", "echo", {})
+    held = [desk.decide(replace(wish, checked=checked)).result(10) for wish in wishes]
+    assert all(isinstance(one, Ticket) for one in held)
+    desk.stop()
+    desk.restart()
+    Call.objects.update(deadline=clock.database_now() - timedelta(seconds=1))
+    return {wish.call_id for wish in wishes}
+
+
+def shown(ask: gateway.Ask) -> tokens.Parsed:
+    parsed = tokens.parse(ask.bearer)
+    assert parsed is not None
+    return parsed
+
+
+def test_a_lease_is_renewed_and_never_past_its_calls_end(made: Scene, server: Peer, monkeypatch: Any) -> None:
+    monkeypatch.setattr(renewing, "RENEW_EVERY", 0.0)
+    with under_way(made, server) as (call_id, end):
+        [flight] = [one for one in desk.flights._by_call.values() if one.ticket.call_id == call_id]
+        soon = clock.database_now() + timedelta(seconds=1)
+        Call.objects.update(deadline=soon)
+        CallSlot.objects.update(deadline=soon)
+        moved(call_id, soon)
+        near = clock.database_now() + renewing.LEASE
+        assert abs(Call.objects.get().deadline - near) < timedelta(seconds=3)
+        assert abs(CallSlot.objects.get().deadline - Call.objects.get().deadline) < timedelta(seconds=2)
+        # As if it had been under way for all of its time but five seconds.
+        flight.began = time.monotonic() - flight.ticket.timeout - 5
+        before = Call.objects.get().deadline
+        moved(call_id, before, earlier=True)
+        assert Call.objects.get().deadline <= clock.database_now() + timedelta(seconds=5.5)
+        flight.began = time.monotonic() - flight.ticket.timeout - 11
+        last = Call.objects.get().deadline
+        wait_for(lambda mark=flight.renewed: flight.renewed > mark, "looked at again")
+        assert Call.objects.get().deadline == last, "nobody's slot is held for ever"
+        assert end().status == "success"
+
+
+def moved(call_id: UUID, before: datetime, *, earlier: bool = False) -> None:
+    def has_moved() -> bool:
+        now = Call.objects.get(pk=call_id).deadline
+        return now < before if earlier else now > before
+
+    wait_for(has_moved, "renewed")
+
+
+def wait_for(fact: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + 5
+    while not fact():
+        assert time.monotonic() < deadline, f"not {what}"
+        time.sleep(0.02)
+
+
+def test_access_that_changes_in_between_is_decided_anew_and_charged_once(
+    made: Scene, server: Peer, monkeypatch: Any
+) -> None:
+    warm_up(made)
+    lease, times = reserving._lease, []
+
+    def meanwhile(leases: Any, *more: Any) -> Any:
+        times.extend([len(leases)] if leases else [])
+        if len(times) == 1:
+            # What a credential's revocation does, for another credential of the same agent.
+            raise_epoch()
+        return lease(leases, *more)
+
+    monkeypatch.setattr(reserving, "_lease", meanwhile)
+    outcome = made.call()
+    assert (outcome.status, len(times)) == ("success", 2)
+    assert Budget.objects.get().day_used == 2, "one for the call before, one for this"
+    assert sum(BudgetWindow.objects.values_list("used", flat=True)) == 2
+    assert rows() == [("success", "")] * 2
+
+
+def raise_epoch() -> None:
+    if connection.vendor == "postgresql":
+        with ThreadPoolExecutor(1) as aside:
+            aside.submit(raise_it).result(5)
+    else:
+        raise_it(keep=True)
+
+
+def raise_it(*, keep: bool = False) -> None:
+    from django.db.models import F
+
+    Identity.objects.filter(name="bot").update(access_epoch=F("access_epoch") + 1)
+    if not keep:
+        connection.close()
+
+
+def test_a_suspension_in_between_leaves_no_lease_and_costs_nothing(made: Scene, server: Peer, monkeypatch: Any) -> None:
+    if connection.vendor != "postgresql":
+        pytest.skip("SQLite lets nobody in between: its one writer reads and writes alone")
+    warm_up(made)
+    lease, done = reserving._lease, []
+
+    def meanwhile(leases: Any, *more: Any) -> Any:
+        if not done:
+            done.append(True)
+            with ThreadPoolExecutor(1) as aside:
+                aside.submit(suspend).result(5)
+        return lease(leases, *more)
+
+    monkeypatch.setattr(reserving, "_lease", meanwhile)
+    outcome = made.call()
+    assert (outcome.status, outcome.reason) == ("unauthenticated", "caller_suspended")
+    assert Budget.objects.get().day_used == 1
+    assert len(server.calls) == 1
+    assert nothing_is_left()
+
+
+def suspend() -> None:
+    try:
+        lifecycle.suspend(actor=cast.admin(), identity=Identity.objects.get(name="bot"), reason="It ran wild")
+    finally:
+        connection.close()
+
+
+def test_a_stop_that_another_process_says_ends_the_call_within_a_turn(made: Scene, server: Peer) -> None:
+    with under_way(made, server) as (call_id, end):
+        Call.objects.filter(pk=call_id).update(stop_reason="revoked_in_flight")
+        wait_for(lambda: server.cancelled == 1, "cancelled")
+        assert end().reason == "revoked_in_flight"
+    assert rows()[-1] == ("error", "revoked_in_flight")

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.services.house import House, embedded
+from tests.services.peers import sdk_client
 
 pytestmark = [pytest.mark.capability("OPS-01"), pytest.mark.xdist_group("house")]
 
@@ -48,3 +49,22 @@ def test_the_printed_call_works_until_the_next_start_which_shows_no_password(tmp
     everything = b"".join(file.read_bytes() for file in house.data.rglob("*") if file.is_file())
     for secret in (*passwords, before, after):
         assert secret.encode() not in everything
+
+
+@pytest.mark.capability("MCP-15", "MCP-07")
+def test_the_printed_call_of_a_tool_works(running_house: House) -> None:
+    found = re.search(r"^Call a tool: (curl .*)$", running_house.output, re.MULTILINE)
+    assert found, running_house.output
+    answer = subprocess.run([*shlex.split(found[1]), "-s"], capture_output=True, text=True, check=True, timeout=20)
+    told = json.loads(answer.stdout)
+    assert told["result"]["structured_content"]["title"] == "Water the plants", told
+
+
+@pytest.mark.capability("MCP-15", "MCP-06")
+def test_the_printed_client_configuration_lists_the_demos_tools(running_house: House) -> None:
+    found = re.search(r"^MCP client [^{]*(\{.*\})$", running_house.output, re.MULTILINE)
+    assert found, running_house.output
+    server = json.loads(found[1])["mcpServers"]["gatehouse"]
+    listed = sdk_client(server["url"], server["headers"]["Authorization"].removeprefix("Bearer "), "--list")
+    names = {tool["name"] for tool in listed["tools"]}
+    assert {"todo__create_todo", "todo__list_todos", "todo__search_todos"} == names, "the changed tool is not listed"

@@ -4,6 +4,7 @@ import io
 import json
 import os
 import shlex
+import subprocess
 import sys
 from argparse import ArgumentParser
 from pathlib import Path
@@ -57,12 +58,37 @@ class Command(BaseCommand):
             self.say("Sign in as admin; the passwords are shown at the first start only.")
             self.say(f"Token of agent/deploy-bot, new at each start: {token}")
             self.say(f'Try: curl -H "Authorization: Bearer {token}" {settings.PUBLIC_URL}/api/nhi/me')
+            self.greet_callers(token)
         else:
             data = (
                 f"GATEHOUSE_DATA={shlex.quote(os.environ['GATEHOUSE_DATA'])} " if "GATEHOUSE_DATA" in os.environ else ""
             )
             self.say(f"Make the first person: {data}.venv/bin/python manage.py create_person NAME --superuser --json")
         self.say(f"Logs in {settings.DATA / 'logs'}. Ctrl-C stops everything.")
+
+    def greet_callers(self, token: str) -> None:
+        """How the demo's agent calls a tool: with curl, and from an MCP client."""
+        # In a process of its own: what calls tools keeps threads, and the launcher has none.
+        seeding = [sys.executable, "manage.py", "seed_gateway_demo"]
+        environ = {**os.environ, "GATEHOUSE_DATA": str(settings.DATA)}
+        done = subprocess.run(  # noqa: S603 - our own command
+            seeding, cwd=settings.BASE_DIR, env=environ, capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            log = settings.DATA / "logs" / "seed-gateway-demo.log"
+            log.write_text(done.stdout + done.stderr)
+            self.say(f"The demo's server could not be added; the rest of the demo is there. Why: {log}")
+            return
+        body = shlex.quote(json.dumps({"parameters": {"title": "Water the plants"}}))
+        self.say(
+            f'Call a tool: curl -H "Authorization: Bearer {token}" -H "Content-Type: application/json" -d {body} '
+            f"{settings.PUBLIC_URL}/api/nhi/mcp/tools/todo__create_todo/call"
+        )
+        headers = {"Authorization": f"Bearer {token}"}
+        client = {
+            "mcpServers": {"gatehouse": {"type": "http", "url": f"{settings.PUBLIC_URL}/mcp", "headers": headers}}
+        }
+        self.say(f"MCP client (protocol 2026-07-28): {json.dumps(client)}")
 
     def say(self, text: str) -> None:
         self.stdout.write(text)

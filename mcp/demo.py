@@ -1,0 +1,96 @@
+"""The gateway's part of the demo: a server that runs, an agent that may call it, one that may not, a changed tool.
+
+Seeded when the house is up, because the server is met for it like any other.
+"""
+
+import sys
+from typing import Any
+
+from django.conf import settings
+
+from common.ids import uuid7
+from mcp import budgets, catalogue, definitions, gateway, health, servers
+from mcp.choices import DefinitionState, Transport
+from mcp.models import Server, Tool
+from mcp.threads import loop
+from nhi import actors, credentials, grants
+from nhi.actors import Actor
+from nhi.models import Identity, User
+
+NAME = "todo"
+#: Called by the demo's agent; the others wait for somebody to look at them, and one has changed since.
+APPROVED = ("create_todo", "list_todos", "search_todos")
+CHANGED = "delete_todo"
+#: What the changed tool said in the release before, which is what was approved of it.
+BEFORE = "Deletes a todo by ID. It can be brought back for thirty days."
+
+
+def seed() -> bool:
+    """Make what is missing; False when it was there, or when this is no house with the demo's people."""
+    mara = User.objects.filter(username="mara").first()
+    bot = Identity.objects.filter(kind="agent", name="deploy-bot").first()
+    if mara is None or bot is None or Server.objects.filter(name=NAME).exists():
+        return False
+    actor = actors.person(mara)
+    server = servers.create(
+        actor=actor,
+        name=NAME,
+        owner=mara,
+        given={
+            "transport": Transport.STDIO,
+            "command": sys.executable,
+            "args": [str(settings.BASE_DIR / "examples" / "todo_server.py")],
+            "description": "The to-do list that comes with Gatehouse: examples/todo_server.py",
+        },
+    )
+    _approve(actor, server)
+    _change_one(actor, server)
+    _give(actor, server, bot)
+    _call(actor, bot)
+    return True
+
+
+def _approve(actor: Actor, server: Server) -> None:
+    for tool in Tool.objects.filter(server=server, name__in=APPROVED).select_related("current"):
+        assert tool.current is not None  # it was listed just now
+        reason = "First look: it does what its description says"
+        definitions.approve(actor=actor, tool=tool, definition_hash=tool.current.hash, reason=reason)
+
+
+def _change_one(actor: Actor, server: Server) -> None:
+    """One tool is taken down as its release before described it, approved so, and met again as it is now."""
+    tool = Tool.objects.filter(server=server, name=CHANGED).select_related("current").first()
+    if tool is None or tool.current is None:
+        return
+    now = [_listed(one) for one in Tool.objects.filter(server=server).select_related("current")]
+    before = [{**one, "description": BEFORE} if one["name"] == CHANGED else one for one in now]
+    catalogue.take_down(actor=actor, server=server, listed=before)
+    tool = Tool.objects.select_related("current").get(pk=tool.pk)
+    assert tool.current is not None  # seen just now
+    reason = "It can be undone, so it may be used"
+    definitions.approve(actor=actor, tool=tool, definition_hash=tool.current.hash, reason=reason)
+    health.refresh(server=server)
+
+
+def _listed(tool: Tool) -> dict[str, Any]:
+    assert tool.current is not None  # every tool was listed once
+    return {name: value for name, value in tool.current.body.items() if name != "server"}
+
+
+def _give(actor: Actor, server: Server, bot: Identity) -> None:
+    for tool in Tool.objects.filter(server=server).exclude(state=DefinitionState.PENDING).select_related("identity"):
+        grants.give_tool(actor=actor, agent=bot, tool=tool.identity, reason="Keeps the list of what a release needs")
+    budgets.create(actor=actor, scope="agent", target_id=bot.pk, calls_per_hour=600, concurrency_limit=8)
+
+
+def _call(actor: Actor, bot: Identity) -> None:
+    """One call that passes and one that does not, so that the log has something to read."""
+    stranger = Identity.objects.get(kind="agent", name="writer")
+    for caller in (bot, stranger):
+        issued = credentials.issue(actor=actor, holder=caller, days=1)
+        ask = gateway.Ask(
+            bearer=issued.token, server=NAME, tool="create_todo", arguments={"title": "Look around in the console"},
+            request_id=uuid7(), source="127.0.0.1",
+        )  # fmt: skip
+        loop.run(gateway.call_tool(ask), timeout=15)
+        credentials.revoke(actor=actor, credential=issued.credential, reason="Made for one call of the demo")

@@ -1,0 +1,22 @@
+"""`manage.py seed_gateway_demo`: the demo's server, tools, grants and first calls; a second run changes nothing."""
+
+import logging
+from typing import Any
+
+from django.core.management import BaseCommand
+
+from mcp import demo, upstream
+from mcp.clerk.desk import desk
+from mcp.threads import loop
+
+
+class Command(BaseCommand):
+    help = "Seed the gateway's part of the demo. The house must be up: the server is met for it."
+
+    def handle(self, *_args: Any, **_options: Any) -> None:
+        logging.getLogger("mcp.calls").setLevel(logging.WARNING)
+        try:
+            demo.seed()
+        finally:
+            desk.stop()
+            loop.stop(upstream.close_all)

@@ -79,7 +79,6 @@ class Change(Waiting, Hub):
         agents, refused = self.effects()
         return {
             **super().context(),
-            "title": f"{tool.identity.name}: what waits for approval",
             "before": tool.approved,
             "after": after,
             "lines": found,

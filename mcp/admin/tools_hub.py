@@ -13,6 +13,7 @@ from mcp.models import Tool
 from nhi.admin.base import Acting, ActingPage
 
 TABS = (
+    ("change", "What waits"),
     ("hub", "Definition"),
     ("versions", "Versions"),
     ("access", "Access"),
@@ -74,13 +75,17 @@ class Hub(OfTool, ActingPage):
             "crumb": Crumb("Tools", link("mcp_tool_changelist")),
             "controls": self._controls(),
             "more": self._more(),
-            "tabs": [Tab(label, self.url(page), None, page == self.tab) for page, label in TABS],
+            "tabs": self._tabs(),
             "api": self.api(),
         }
 
     @cached_property
     def reach(self) -> tools_reach.Reach:
         return tools_reach.of_page([self.tool.identity])[self.tool.pk]
+
+    def _tabs(self) -> list[Tab]:
+        shown = [(page, label) for page, label in TABS if page != "change" or self.waits]
+        return [Tab(label, self.url(page), None, page == self.tab) for page, label in shown]
 
     def _controls(self) -> list[Control]:
         if not self.waits:

@@ -25,7 +25,7 @@ from tests.console.gateway import upstreams as upstreams
 from tests.mcp.peer import Peer
 from tests.nhi.cast import tool_grant
 
-pytestmark = [pytest.mark.capability("OPS-01"), pytest.mark.django_db]
+pytestmark = [pytest.mark.capability("MCP-01", "MCP-03", "CON-05"), pytest.mark.django_db]
 LIST = "/admin/mcp/server/"
 TABS = ("", "tools/", "health/", "limits/", "secrets/", "calls/", "changes/")
 PYTHON, TODO = sys.executable, Path(__file__).resolve().parents[2] / "examples" / "todo_server.py"

@@ -4,14 +4,14 @@ Seeded when the house is up, because the server is met for it like any other.
 """
 
 import sys
-from typing import Any
 
 from django.conf import settings
 
 from common.ids import uuid7
-from mcp import budgets, catalogue, definitions, gateway, health, servers
+from mcp import budgets, catalogue, definitions, gateway, health, servers, upstream
 from mcp.choices import DefinitionState, Transport
 from mcp.models import Server, Tool
+from mcp.targets import reach
 from mcp.threads import loop
 from nhi import actors, credentials, grants
 from nhi.actors import Actor
@@ -42,39 +42,24 @@ def seed() -> bool:
             "args": [str(settings.BASE_DIR / "examples" / "todo_server.py")],
             "description": "The to-do list that comes with Gatehouse: examples/todo_server.py",
         },
+        meet_now=False,
     )
-    _approve(actor, server)
-    _change_one(actor, server)
+    _approve_release_before(actor, server)
+    health.refresh(server=server)
     _give(actor, server, bot)
     _call(actor, bot)
     return True
 
 
-def _approve(actor: Actor, server: Server) -> None:
-    for tool in Tool.objects.filter(server=server, name__in=APPROVED).select_related("current"):
+def _approve_release_before(actor: Actor, server: Server) -> None:
+    """Its tools are taken down as the release before described them, so that one has changed when it is met."""
+    listed = loop.run(upstream.list_tools(reach(server).target, timeout=10), timeout=11)
+    before = [{**tool, "description": BEFORE} if tool["name"] == CHANGED else tool for tool in listed]
+    catalogue.take_down(actor=actor, server=server, listed=before)
+    for tool in Tool.objects.filter(server=server, name__in=[*APPROVED, CHANGED]).select_related("current"):
         assert tool.current is not None  # it was listed just now
         reason = "First look: it does what its description says"
         definitions.approve(actor=actor, tool=tool, definition_hash=tool.current.hash, reason=reason)
-
-
-def _change_one(actor: Actor, server: Server) -> None:
-    """One tool is taken down as its release before described it, approved so, and met again as it is now."""
-    tool = Tool.objects.filter(server=server, name=CHANGED).select_related("current").first()
-    if tool is None or tool.current is None:
-        return
-    now = [_listed(one) for one in Tool.objects.filter(server=server).select_related("current")]
-    before = [{**one, "description": BEFORE} if one["name"] == CHANGED else one for one in now]
-    catalogue.take_down(actor=actor, server=server, listed=before)
-    tool = Tool.objects.select_related("current").get(pk=tool.pk)
-    assert tool.current is not None  # seen just now
-    reason = "It can be undone, so it may be used"
-    definitions.approve(actor=actor, tool=tool, definition_hash=tool.current.hash, reason=reason)
-    health.refresh(server=server)
-
-
-def _listed(tool: Tool) -> dict[str, Any]:
-    assert tool.current is not None  # every tool was listed once
-    return {name: value for name, value in tool.current.body.items() if name != "server"}
 
 
 def _give(actor: Actor, server: Server, bot: Identity) -> None:

@@ -34,8 +34,9 @@ SHORTEST, LONGEST = 0.1, 600.0
 
 
 def create(
-    *, actor: Actor, name: str, owner: User, given: Mapping[str, Any], secret_values: Mapping[str, str] | None = None
-) -> Server:
+    *, actor: Actor, name: str, owner: User, given: Mapping[str, Any], secret_values: Mapping[str, str] | None = None,
+    meet_now: bool = True,
+) -> Server:  # fmt: skip
     """Add a server and meet it, for ten seconds at most; one that does not answer is added as offline."""
     actor.require("mcp.add_server", "add servers")
     server = Server(name=name, owner=owner, created_by_id=actor.id, created_by_name=actor.name)
@@ -58,7 +59,7 @@ def create(
     except IntegrityError as error:
         taken = [FieldError("name", "This name is taken.")]
         raise Duplicate(f"There is already a server {name}.", fields=taken) from error
-    return meet(actor=actor, server=server)
+    return meet(actor=actor, server=server) if meet_now else server
 
 
 def change(

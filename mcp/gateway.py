@@ -141,12 +141,11 @@ async def _call(ask: Ask, ticket: Ticket) -> Answered:
 
 
 async def _record(wish: Wish, ticket: Ticket, answered: Answered, began: float, sent: float) -> Outcome:
-    """The row first, then the answer. Shielded: who went away leaves a row behind, too."""
+    """The row first, then the answer."""
     now = time.monotonic()
     times = {"decide_ms": round((sent - began) * 1000, 3), "upstream_ms": round((now - sent) * 1000, 3)}
     outcome = leases.outcome_of(ticket, answered, duration=(now - began) * 1000, details=times)
-    written = await asyncio.shield(asyncio.wrap_future(desk.record(outcome)))
-    if not written:
+    if not await leases.recorded(outcome):
         answered = Answered(CallStatus.ERROR, None, "lost", "Timeout", "This call had been given up as lost.")
     left = ticket.left
     told = Outcome(

@@ -4,6 +4,7 @@ import asyncio
 from concurrent.futures import Future
 from typing import Any
 
+from common.errors import RecordUnavailable
 from mcp.calling import Answered
 from mcp.clerk import words
 from mcp.clerk.desk import desk
@@ -11,15 +12,30 @@ from mcp.clerk.words import Ticket
 from nhi.choices import CallStatus
 
 GONE = "The caller went away."
+#: A database that hangs holds up the desk, for longer than any timeout of its own; who waits is told in time.
+PATIENCE = 2.5
 
 
 async def heard(future: "Future[words.Answer]") -> words.Answer:
     """The desk's answer. Whoever leaves before it comes leaves no lease behind: its call is logged as given up."""
     try:
-        return await asyncio.wrap_future(future)
+        async with asyncio.timeout(PATIENCE):
+            return await asyncio.wrap_future(future)
+    except TimeoutError as error:
+        future.add_done_callback(_never_made)
+        raise words.DatabaseAway from error
     except asyncio.CancelledError:
         future.add_done_callback(_never_made)
         raise
+
+
+async def recorded(outcome: words.Outcome) -> bool:
+    """Whether the row is this outcome's. Shielded: who went away leaves a row behind, too."""
+    try:
+        async with asyncio.timeout(PATIENCE):
+            return await asyncio.shield(asyncio.wrap_future(desk.record(outcome)))
+    except TimeoutError as error:
+        raise RecordUnavailable from error
 
 
 def _never_made(future: "Future[words.Answer]") -> None:

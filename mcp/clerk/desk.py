@@ -51,6 +51,8 @@ class Desk:
         self.flights = renewing.Flights()
         #: Outcomes that could not be written: nothing is decided until one of them was.
         self._unwritten: list[Outcome] = []
+        #: A refusal could not be written: the next decision waits until a row was tried out.
+        self._doubtful = False
 
     def decide(self, wish: Wish) -> "Future[Answer]":
         return self._put(Item(wish))
@@ -144,6 +146,7 @@ class Desk:
                 self._attempt([item], self._reserve if isinstance(item.work, Wish) else self._record_again, 1)
             return
         log.error("a call could not be worked off", exc_info=error)
+        self._doubtful = self._doubtful or isinstance(error, DatabaseError)
         self._fail(left, RecordUnavailable() if isinstance(error, DatabaseError) else error)
 
     def _fail(self, items: Sequence[Item], error: Exception) -> None:
@@ -158,6 +161,9 @@ class Desk:
     def _reserve(self, items: Sequence[Item]) -> None:
         if self._unwritten:
             raise RecordUnavailable
+        if self._doubtful:
+            recording.try_out()
+            self._doubtful = False
         by_call = {item.work.call_id: item for item in items if isinstance(item.work, Wish)}
         answers = reserving.reserve([item.work for item in by_call.values() if isinstance(item.work, Wish)])
         for call_id, answer in answers.items():

@@ -8,6 +8,7 @@ from django.db import transaction
 
 from common import clock
 from common.context import Context, bound
+from common.ids import uuid7
 from mcp import breakers, connections
 from mcp.clerk import database
 from mcp.clerk.words import Outcome
@@ -31,7 +32,8 @@ def record(outcomes: Sequence[Outcome]) -> set[UUID]:
         return _missing_told(outcomes, _take_and_insert(rows, slots))
     with transaction.atomic():
         written = _take_and_insert(rows, slots)
-        for outcome in asides:
+        # In one order for every process: two that learn of the same servers must not wait for each other.
+        for outcome in sorted(asides, key=lambda outcome: outcome.ticket.server_id):
             _tell_service(outcome)
         return _missing_told(outcomes, written)
 
@@ -43,6 +45,18 @@ def again(outcomes: Sequence[Outcome]) -> set[UUID]:
     there = {UUID(str(row[0])) for row in found}
     left = [outcome for outcome in outcomes if outcome.ticket.call_id not in there]
     return there | (record(left) if left else set())
+
+
+def try_out() -> None:
+    """Write a row and take it back, or fail as a row of a call would."""
+    nobody = uuid7()
+    row = invocations.begin(
+        call_id=nobody, at=clock.database_now(), agent=(nobody, ""), tool_id=None, tool_name="", method="",
+        args_hash="", request_id=nobody, source="",
+    )  # fmt: skip
+    with transaction.atomic():
+        database.insert(InvocationLog, [invocations.end(row, status=CallStatus.ERROR)])
+        transaction.set_rollback(True)
 
 
 def reap(most: int = 500) -> int:
@@ -123,6 +137,9 @@ def _tell_service(outcome: Outcome) -> None:
         if breaker is not None:
             opened = breakers.fault(breaker, call_id=call_id, why=outcome.error_message).state == "OPEN"
         connections.faulted(server_id, outcome.error_message, gone=opened)
+    else:
+        # It says nothing of the service; if it was to try whether that is back, the next call may.
+        breakers.release(call_id)
 
 
 def _missing_told(outcomes: Sequence[Outcome], written: set[UUID]) -> set[UUID]:

@@ -104,13 +104,18 @@ def _write(drafts: Sequence[Draft]) -> Written:
     with transaction.atomic():
         _count_strangers(drafts)
         _allot(batch, [draft for draft in drafts if draft.decision.allowed])
-        for draft in drafts:
+        for draft in sorted(drafts, key=_one_order):
             if draft.needs_approval:
                 batch.refuse(draft, permits.ask(draft))
             elif not draft.decision.allowed:
                 batch.refuse(draft, deciding.refuse_as_decided(draft))
         batch.write(whole=True)
     return batch.answers
+
+
+def _one_order(draft: Draft) -> tuple[str, str]:
+    """Rows that waiting calls share are locked in the same order by every process."""
+    return str(draft.found.row["agent_id"]), f"{draft.wish.name} {draft.wish.args_hash}"
 
 
 def _is_special(draft: Draft) -> bool:
@@ -145,12 +150,18 @@ def _misses_its_turn(batch: Batch, draft: Draft) -> bool:
         batch.answers[draft.wish.call_id] = None
         return True
     breaker_id = draft.found.id("breaker_id")
-    if breaker_id is None or not reading.wants_probe(draft.found) or breakers.claim(breaker_id, draft.wish.call_id):
+    if breaker_id is None or not reading.wants_probe(draft.found) or _claim_probe(draft, breaker_id):
         return False
     if draft.uses_permit:
         permits.give_back(draft)
     batch.answers[draft.wish.call_id] = None
     return True
+
+
+def _claim_probe(draft: Draft, breaker_id: UUID) -> bool:
+    """For as long as the call may take: until then nobody else tries."""
+    seconds = float(draft.found.row["timeout"]) + GRACE.total_seconds()
+    return breakers.claim(breaker_id, draft.wish.call_id, seconds=seconds)
 
 
 def _give_back(draft: Draft) -> None:
@@ -266,11 +277,11 @@ def _lease_sqlite(rows: list[dict[str, Any]], slots: Sequence[dict[str, Any]]) -
 
 
 def _count_strangers(drafts: Sequence[Draft]) -> None:
-    for draft in drafts:
-        if deciding.is_strangers(draft):
-            public_id = draft.found.row["public_id"] or refusals.UNKNOWN
-            with bound(Context(draft.wish.request_id, draft.wish.source)):
-                refusals.note(public_id, draft.decision.reason, draft.found.now)
+    strangers = [draft for draft in drafts if deciding.is_strangers(draft)]
+    named = [(draft.found.row["public_id"] or refusals.UNKNOWN, draft.wish.source, draft) for draft in strangers]
+    for public_id, _, draft in sorted(named, key=lambda one: one[:2]):
+        with bound(Context(draft.wish.request_id, draft.wish.source)):
+            refusals.note(public_id, draft.decision.reason, draft.found.now)
 
 
 def _asked(wish: Wish) -> tuple[Any, ...]:

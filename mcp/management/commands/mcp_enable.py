@@ -1,0 +1,15 @@
+"""`manage.py mcp_enable NAME`: from here on, its approved tools may be called."""
+
+from typing import Any
+
+from mcp import servers
+from mcp.management.server_commands import SwitchCommand, about, named
+from nhi import actors
+
+
+class Command(SwitchCommand):
+    help = "Enable a server and meet it. A server that does not answer is enabled all the same, and offline."
+
+    def run(self, **options: Any) -> dict[str, Any]:
+        done = servers.enable(actor=actors.terminal(), server=named(options["name"]), reason=options["reason"])
+        return about(done)

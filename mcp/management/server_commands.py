@@ -1,0 +1,57 @@
+"""What the commands about servers share: naming one, and letting go of what was open to it."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from common import egress
+from common.commands import GatehouseCommand
+from common.errors import Invalid
+from mcp import upstream
+from mcp.models import Server
+from mcp.threads import loop
+
+
+def named(name: str) -> Server:
+    found: Server | None = Server.objects.select_related("owner").filter(name=name).first()
+    if found is None:
+        raise Invalid.field("name", f"There is no server {name!r}.")
+    return found
+
+
+def about(server: Server) -> dict[str, Any]:
+    """A server in a terminal: how it is, and why."""
+    return {
+        "id": server.pk,
+        "name": server.name,
+        "transport": server.transport,
+        "enabled": server.enabled,
+        "status": server.status,
+        "status_since": server.status_since,
+        "status_reason": server.status_reason,
+    }
+
+
+class ServerCommand(GatehouseCommand):
+    """About one server, named first, which is met in the course of it."""
+
+    def add_own_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("name", metavar="NAME")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            super().handle(*args, **options)
+        finally:
+            loop.stop(_let_go)
+
+
+async def _let_go() -> None:
+    await upstream.close_all()
+    await egress.close()
+
+
+class SwitchCommand(ServerCommand):
+    """Why is kept on record; at a terminal, that it was done there is a reason."""
+
+    def add_own_arguments(self, parser: ArgumentParser) -> None:
+        super().add_own_arguments(parser)
+        parser.add_argument("--reason", default="At the terminal")

@@ -4,12 +4,13 @@ from typing import Any
 from uuid import UUID
 
 from common.api.operations import listing, operation
-from mcp import definitions
+from mcp import definitions, tools
 from mcp import listing as lists
 from mcp.api.shapes import tools as shapes
 from mcp.choices import DefinitionState
 from mcp.models import Tool
 from nhi.api.views import ApiView
+from nhi.models import User
 
 ROWS = Tool.objects.select_related("server", "identity", "current", "approved")
 LOOKUPS = {"server": "server__name", "definition": "state", "tool": "name"}
@@ -50,6 +51,16 @@ class OneTool(OfTool):
 
         With what its server says of it now, which may be another thing than what was approved."""
         return self.tool
+
+    @operation(takes=shapes.ToolChange, partial=True, gives=shapes.ToolShape, needs="mcp.change_tool")
+    def patch(self, given: dict[str, Any]) -> Tool:
+        """Change what people say of a tool
+
+        What its server says of it is changed by nobody here."""
+        if "owner_id" in given:
+            given["owner"] = self.named(User.objects.all(), "owner_id", given.pop("owner_id"))
+        changed: Tool = ROWS.get(pk=tools.change(actor=self.actor, tool=self.tool, **given).pk)
+        return changed
 
 
 class Approve(OfTool):

@@ -1,6 +1,5 @@
 """Calling a tool, and asking later what became of it."""
 
-
 from rest_framework import serializers
 
 from common.api.fields import Identifier, Mapping, Moment, Text, Word

@@ -1,6 +1,5 @@
 """The log of calls."""
 
-
 from rest_framework import serializers
 
 from common.api.fields import Flag, Identifier, Moment, QueryMoment, Text, Word

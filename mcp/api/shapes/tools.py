@@ -106,6 +106,14 @@ class ToolFilters(Filters):
     tool = serializers.CharField(required=False, help_text="A tool's whole name, as its server calls it.")
 
 
+class ToolChange(Input):
+    requires_approval = Flag(required=False, help_text="Each call waits for a person, whoever makes it.")
+    deprecated = Flag(required=False, help_text="It still works; whoever looks is told to move on.")
+    owner_id = Identifier(required=False)
+
+    example = {"requires_approval": True}
+
+
 class Approval(Input):
     definition_hash = Text(help_text="`definition.hash` of what was looked at; 409 when it is another one by now.")
     reason = Text(help_text="Why, in at most 500 characters; it is kept on record.")

@@ -160,6 +160,19 @@ def test_one_that_is_gone_is_kept(stage: Stage, peer: Peer) -> None:
     assert stage.admin.get(f"mcp/servers/{server}").body["discovered_tools"] == ["other"]
 
 
+def test_what_people_say_of_a_tool_is_changed(stage: Stage) -> None:
+    kept = rows.keep(stage.mara, stage.bot)
+    place = f"mcp/tools/{kept.tool.pk}"
+    assert stage.admin.patch(place, {"requires_approval": True}).body["requires_approval"] is True
+    changed = stage.admin.patch(place, {"deprecated": True, "owner_id": str(stage.olga.pk)})
+    assert (changed.status, changed.body["deprecated"], changed.body["requires_approval"]) == (200, True, True)
+    assert stage.admin.get(f"identities/{kept.tool.pk}").body["owner"]["username"] == "olga"
+    assert stage.admin.patch(place, {"owner_id": ABSENT}).fields == ["owner_id"]
+    assert stage.admin.patch(place, {"description": "Mine"}).fields == ["description"]
+    assert stage.person("tom", "approver").patch(place, {}).is_refused(403, "Unauthorized", "not_allowed")
+    assert stage.stranger.patch(place, {}).is_refused(404, "NotFound")
+
+
 def test_the_bare_paths_are_the_same(stage: Stage) -> None:
     kept = rows.keep(stage.mara, stage.bot)
     cast.tool_grant(stage.bot, kept.tool.identity)

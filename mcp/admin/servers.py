@@ -45,11 +45,11 @@ class ServerAdmin(GovernedAdmin):
         "and give agents access to them."
     )
     empty_command = (
-        "curl -X POST …/api/mcp/servers -d "
+        "curl -X POST …/api/nhi/mcp/servers -d "
         '\'{"name": "todo", "transport": "http", "base_url": "https://todo.example.com/mcp"}\''
     )
     empty_icon = "dns"
-    api_path = "/api/mcp/servers"
+    api_path = "/api/nhi/mcp/servers"
 
     def controls(self, request: HttpRequest) -> list[Control]:
         if not may_change(request, "mcp.add_server"):

@@ -47,10 +47,10 @@ COLUMNS = (
     Column("Name", lambda row: row.name, str, "name", narrow=True),
     Column("Status", _status, lambda row: standing(row).label, "status", narrow=True),
     columns.plain("Transport", lambda row: Transport(row.transport).label, sort="transport"),
-    Column("Tools", _tools, _tools_text, narrow=True),
+    Column("Tools", _tools, _tools_text),
     columns.plain("Calls 24 h", lambda row: row.numbers.calls or ""),
     columns.plain("Errors", _percent),
     columns.plain("p95", lambda row: row.numbers.p95),
     columns.plain("In flight", lambda row: row.in_flight or ""),
-    columns.moment("Last check", lambda row: row.last_checked_at, sort="last_checked_at"),
+    columns.moment("Last check", lambda row: row.last_checked_at, sort="last_checked_at", narrow=True),
 )

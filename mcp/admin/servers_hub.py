@@ -8,7 +8,7 @@ from django.utils.functional import cached_property
 from common.admin.pages import Control, Crumb, Tab, link
 from common.errors import NotFound
 from mcp.admin import servers_cells
-from mcp.choices import BreakerState, DefinitionState, Transport
+from mcp.choices import BreakerState, Connection, DefinitionState, Transport
 from mcp.models import Breaker, Server, Tool
 from nhi.admin.base import Acting, ActingPage
 
@@ -49,7 +49,7 @@ class OfServer(Acting):
         return link(f"mcp_server_{page}", self.server.pk)
 
     def api(self, verb: str = "") -> str:
-        path = f"/api/mcp/servers/{self.server.pk}"
+        path = f"/api/nhi/mcp/servers/{self.server.pk}"
         return f"{path}/{verb}" if verb else path
 
     def back(self) -> str:
@@ -67,6 +67,7 @@ class Hub(OfServer, ActingPage):
             "title": f"{name}: {dict(TABS)[self.tab]}" if self.tab != "hub" else name,
             "server": self.server,
             "standing": servers_cells.standing(self.server),
+            "why": self._why(),
             "transport": Transport(self.server.transport).label,
             "breaker": self.breaker,
             "counts": self.counts,
@@ -77,6 +78,12 @@ class Hub(OfServer, ActingPage):
             "tabs": self._tabs(),
             "api": self.api(),
         }
+
+    def _why(self) -> str:
+        """Why it is as it is. One that was never met says what stood in the way."""
+        server = self.server
+        unmet = server.enabled and server.status == Connection.OFFLINE and server.last_checked_at is not None
+        return (server.last_error or server.status_reason) if unmet else server.status_reason
 
     @cached_property
     def counts(self) -> dict[str, int]:

@@ -151,7 +151,7 @@ class ResetBreaker(Verb):
     lead = "Calls flow at once, without waiting for a probe. The next faults count from nought."
 
     def by_api(self) -> Call:
-        return Call(f"/api/mcp/breakers/{self.server.name}/reset", {"reason": "…"})
+        return Call(f"/api/nhi/mcp/breakers/{self.server.name}/reset", {"reason": "…"})
 
     def impossible(self) -> str:
         return "" if self.breaker else f"{self.server.name} has no breaker yet."

@@ -85,9 +85,9 @@ class ToolAdmin(GovernedAdmin):
     bulk = (Bulk("Approve first definitions", "mcp_tool_bulk_approve"),)
     empty_title = "No tool yet"
     empty_words = "A server's tools stand here as soon as it has been added and has answered."
-    empty_command = "curl …/api/mcp/tools"
+    empty_command = "curl …/api/nhi/mcp/tools"
     empty_icon = "build"
-    api_path = "/api/mcp/tools"
+    api_path = "/api/nhi/mcp/tools"
 
     def controls(self, request: HttpRequest) -> list[Control]:
         """Tools come with servers: only a list without any leads there."""

@@ -75,14 +75,16 @@ class Change(Waiting, Hub):
     def context(self) -> dict[str, Any]:
         tool, after = self.tool, self.tool.current
         assert after is not None  # what waits is there
-        found = tools_definition.lines(tool.approved, after)
+        found = tools_definition.lines(tool.approved, after) if tool.approved else []
         agents, refused = self.effects()
         return {
             **super().context(),
             "before": tool.approved,
             "after": after,
             "lines": found,
-            "places": tools_definition.places(found) if tool.approved else [],
+            "fields": [] if tool.approved else tools_definition.fields(after),
+            "elsewhere": tools_definition.elsewhere(after, found) if tool.approved else [],
+            "places": tools_definition.places(found),
             "agents": agents.count,
             "refused": refused.count,
             "others": self._others() if self.own else [],

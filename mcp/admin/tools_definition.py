@@ -35,6 +35,7 @@ class Field:
     text: str
     #: Drawn as code: what a program reads rather than a person.
     is_code: bool
+    flags: list[str]
 
 
 @dataclass(frozen=True)
@@ -59,16 +60,18 @@ class Line:
 
 
 def fields(definition: ToolDefinition) -> list[Field]:
-    body = definition.body
+    body, flagged = definition.body, _flagged(definition)
     return [
-        Field(label, _shown(body[name]), not isinstance(body[name], str)) for name, label in FIELDS if body.get(name)
+        Field(label, _shown(body[name]), not isinstance(body[name], str), _about(name, flagged))
+        for name, label in FIELDS
+        if body.get(name)
     ]
 
 
-def lines(before: ToolDefinition | None, after: ToolDefinition) -> list[Line]:
-    """Field by field; with nothing before, all of it is new."""
-    flagged = [(str(flag["place"]).removesuffix(" (name)"), str(flag["message"])) for flag in after.flags]
-    changes = definitions.differences(before.body if before else {}, after.body)
+def lines(before: ToolDefinition, after: ToolDefinition) -> list[Line]:
+    """Field by field."""
+    flagged = _flagged(after)
+    changes = definitions.differences(before.body, after.body)
     return [_line(change, flagged) for change in sorted(changes, key=_rank)]
 
 
@@ -78,17 +81,34 @@ def places(found: list[Line]) -> list[str]:
     return list(dict.fromkeys(labels.get(line.place.partition(".")[0], line.place).lower() for line in found))
 
 
+def elsewhere(definition: ToolDefinition, found: list[Line]) -> list[dict[str, Any]]:
+    """Flags on what did not change: said too, since they may have been overlooked before."""
+    shown = {message for line in found for message in line.flags}
+    return [flag for flag in definition.flags if flag["message"] not in shown]
+
+
 def _rank(change: definitions.Change) -> tuple[int, str]:
     top = change.place.partition(".")[0]
     return (PLACES.index(top) if top in PLACES else len(PLACES)), change.place
 
 
+def _flagged(definition: ToolDefinition) -> list[tuple[str, str]]:
+    return [(str(flag["place"]), str(flag["message"])) for flag in definition.flags]
+
+
+def _about(place: str, flagged: list[tuple[str, str]]) -> list[str]:
+    return [said for where, said in flagged if _is_in(where, place)]
+
+
+def _is_in(where: str, place: str) -> bool:
+    """A flag on a property's name is about everything below it too."""
+    named = where.removesuffix(" (name)")
+    below = (f"{place}.", f"{place}[")
+    return named == place or named.startswith(below) or (named != where and place.startswith(f"{named}."))
+
+
 def _line(change: definitions.Change, flagged: list[tuple[str, str]]) -> Line:
-    about = [
-        said
-        for where, said in flagged
-        if where == change.place or where.startswith((f"{change.place}.", f"{change.place}["))
-    ]
+    about = _about(change.place, flagged)
     if change.place.startswith(SECRETS):
         old, new = "set before" if change.before else "", "another value" if change.before else "set"
         new = new if change.after else ""

@@ -50,7 +50,7 @@ class OfTool(Acting):
         return link(f"mcp_tool_{page}", self.tool.pk)
 
     def api(self, verb: str = "") -> str:
-        path = f"/api/mcp/tools/{self.tool.pk}"
+        path = f"/api/nhi/mcp/tools/{self.tool.pk}"
         return f"{path}/{verb}" if verb else path
 
     def back(self) -> str:

@@ -27,7 +27,7 @@ from nhi.models import (
     User,
     UserPermission,
 )
-from tests.console import calling
+from tests.console import calling, gateway
 
 PARAMETER = re.compile(r"<(?:\w+:)?(\w+)>")
 #: Patterns that are no route, and an address that each answers.
@@ -58,10 +58,13 @@ class Stage:
         saved_views.create(
             actor=actors.person(self.mara), page="nhi_identity_changelist", name="Agents", query="kind=agent"
         )
+        tool = gateway.quarantined()
         self.objects: dict[str, Any] = {
             "mcp/breaker/": Breaker.objects.create(service_name="llm-api", state=BreakerState.OPEN, failure_count=3),
             "mcp/budget/": budgets.create(actor=SYSTEM, scope="agent", target_id=self.bot.pk, calls_per_hour=60),
             "mcp/callapproval/": calling.asked(),
+            "mcp/server/": tool.server,
+            "mcp/tool/": tool,
             "nhi/auditevent/": AuditEvent.objects.filter(event="identity.suspended").get(),
             "nhi/credential/": self.token,
             "nhi/identity/": self.bot,
@@ -88,6 +91,13 @@ class Stage:
             "role_id": Role.objects.get(name="break-glass").pk,
             "capability_id": RoleCapability.objects.get(pattern="*.*").pk,
             "assignment_id": RoleAssignment.objects.earliest("created_at").pk,
+            "server_id": tool.server.pk,
+            "tool_id": tool.pk,
+            "name": tool.identity.name,
+            "budget_id": self.objects["mcp/budget/"].pk,
+            "approval_id": self.objects["mcp/callapproval/"].pk,
+            "call_id": self.objects["nhi/invocationlog/"].pk,
+            "service_name": "llm-api",
         }
         self.grants: dict[str, Any] = {
             "permissions/tools": ToolPermission, "permissions/nhi": NhiPermission, "permissions/users": UserPermission

@@ -1,12 +1,14 @@
 """The register of tools: what servers list, taken down as identities that people own and govern."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from django.db import transaction
 from django.db.models.functions import Now
 
-from common.errors import GatehouseError, Invalid
+from common.errors import Conflict, GatehouseError, Invalid
+from common.redaction import masks, values
 from mcp import definitions
 from mcp.choices import DefinitionState
 from mcp.models import Server, Tool
@@ -19,6 +21,12 @@ from nhi.record import events, lines
 
 #: Of one server.
 MOST_TOOLS = 5000
+
+
+class ChangedMeanwhile(Conflict):
+    """What it said, it said under another configuration: nobody knows what it would say now."""
+
+    code = "changed_meanwhile"
 
 
 @dataclass
@@ -37,7 +45,10 @@ def take_down(*, actor: Actor, server: Server, listed: list[dict[str, Any]]) -> 
     """Compare what the server lists with what is known of it; nothing that is new or changed may be called yet."""
     report = Report()
     with transaction.atomic():
+        asked = server.revision
         server = Server.objects.select_for_update(of=("self",)).select_related("owner").get(pk=server.pk)
+        if server.revision != asked:
+            raise ChangedMeanwhile(f"{server} was changed while it was asked. Ask it again.")
         known = {tool.name: tool for tool in _of(server)}
         wanted = _by_name(listed, server, report)
         for name, body in wanted.items():
@@ -49,6 +60,22 @@ def take_down(*, actor: Actor, server: Server, listed: list[dict[str, Any]]) -> 
             counts = {"added": len(report.added), "changed": len(report.changed), "withdrawn": len(report.withdrawn)}
             events.write("server.refreshed", actor=actor, subject=server, details=counts)
     return report
+
+
+def without(known: Iterable[str], listed: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What the server lists, without its secrets that Gatehouse knows. Nothing else is taken out of a definition:
+    there, a name like `password` is a property's."""
+    forms = values.forms(frozenset(known))
+    return [_without(forms, tool) for tool in listed] if forms else listed
+
+
+def _without(forms: tuple[values.Form, ...], value: Any) -> Any:
+    if isinstance(value, str):
+        present = [form for form in forms if form.text in value]
+        return masks.replaced(value, masks.merged(value, values.finds(value, present))) if present else value
+    if isinstance(value, dict):
+        return {_without(forms, name): _without(forms, item) for name, item in value.items()}
+    return [_without(forms, item) for item in value] if isinstance(value, list) else value
 
 
 def pin_again(server: Server) -> None:

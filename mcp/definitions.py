@@ -18,7 +18,7 @@ from nhi import schemas
 from nhi.actors import SYSTEM, Actor
 from nhi.choices import ActorKind
 from nhi.inputs import Problems
-from nhi.record import events
+from nhi.record import events, lines
 
 #: What is pinned of a tool besides the server as it is reached.
 PINNED = ("name", "title", "description", "inputSchema", "outputSchema", "annotations", "icons", "_meta")
@@ -54,6 +54,8 @@ def body_of(listed: dict[str, Any], server: Server) -> dict[str, Any]:
         size = len(canonical.encode(body))
     except canonical.NotCanonical as error:
         raise Invalid.field("tool", str(error)) from error
+    if lines.storable(body) != body:
+        raise Invalid.field("tool", "Its definition holds the character U+0000, which no database stores.")
     if size > LARGEST:
         raise Invalid.field("tool", f"Its definition is larger than {LARGEST // 1024} KiB.")
     return body
@@ -123,10 +125,19 @@ def who_may_not(tool: Tool) -> dict[Any, str]:
     barred = {
         tool.server.created_by_id: "registered this server",
         approved.approved_by_id: "approved the definition before this one",
-        wanted.changed_by_id: "made this change",
+        **dict.fromkeys(_changers(tool, wanted, approved), "made this change"),
     }
     barred.pop(None, None)
     return barred
+
+
+def _changers(tool: Tool, wanted: ToolDefinition, approved: ToolDefinition) -> Iterator[Any]:
+    """Whoever changed how the server is reached since the last approval: what the server said after that, or had said
+    before, is a part of their change."""
+    yield wanted.changed_by_id
+    if wanted.body.get("server") != approved.body.get("server"):
+        yield tool.server.changed_by_id
+    yield from tool.definitions.filter(number__gt=approved.number).values_list("changed_by_id", flat=True)
 
 
 def differences(before: dict[str, Any], after: dict[str, Any]) -> list[Change]:

@@ -63,7 +63,7 @@ app.conf.update(
         "tick-runs": ticks("nhi.tick", queue="runs", every=5.0, args=("worker-runs",)),
         "sweep": ticks("nhi.sweep", queue="control", every=15.0),
         "sweep-calls": ticks("mcp.sweep", queue="control", every=15.0),
-        "check-servers": ticks("mcp.check_servers", queue="control", every=15.0),
+        "check-servers": ticks("mcp.check_servers", queue="control", every=10.0),
         "refresh-servers": ticks("mcp.refresh_servers", queue="control", every=10.0),
         "tidy-calls": ticks("mcp.tidy", queue="control", every=300.0),
     },

@@ -1,13 +1,16 @@
 """Whether servers answer: handshakes on demand and by the clock, with what each of them found."""
 
+import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from time import monotonic
+from typing import Any
 
 from django.conf import settings
-from django.db import DatabaseError, transaction
-from django.db.models import F, Q
+from django.db import transaction
+from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
 from common.redaction.redactor import Redactor
@@ -16,7 +19,7 @@ from mcp.catalogue import Report
 from mcp.choices import Connection, HealthStatus
 from mcp.faults import UpstreamTrouble
 from mcp.models import HealthReport, Server
-from mcp.targets import Reach, reach
+from mcp.targets import reach
 from mcp.threads import loop
 from mcp.upstream import Handshake
 from nhi.actors import SYSTEM, Actor
@@ -26,84 +29,103 @@ log = logging.getLogger(__name__)
 
 #: A handshake that takes longer is a sign of trouble.
 SLOW_MS = 2000.0
-CHECK_EVERY = timedelta(seconds=30)
+#: With a tick every ten seconds, nobody is unmet for longer than thirty.
+CHECK_EVERY = timedelta(seconds=20)
 KEEP = timedelta(days=30)
-CONNECT_SECONDS, REFRESH_SECONDS, SWEEP_SECONDS = 10.0, 30.0, 8.0
+CONNECT_SECONDS, REFRESH_SECONDS = 10.0, 30.0
+#: How many servers are met side by side by the clock, and for how long: a task may take ten seconds.
+AT_ONCE, SWEEP_SECONDS = 50, 4.0
 
 
 class Met:
-    """One meeting with a server: what it said of itself, or why it did not."""
+    """One meeting with a server: what it said of itself and of its tools, or why it did not."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Server, *, asks_for_tools: bool = False) -> None:
         self.server = server
+        self.known = reach(server)
+        self.asks_for_tools = asks_for_tools
+        self.redactor = Redactor(known=frozenset(self.known.known_values))
         self.handshake: Handshake | None = None
+        self.tools: list[dict[str, Any]] | None = None
         self.error = ""
         self.steps: tuple[str, ...] = ()
         self.seconds = 0.0
 
-    def say_hello(self, known: Reach, *, timeout: float) -> None:
-        redactor = Redactor(known=frozenset(known.known_values))
+    async def take_place(self, timeout: float) -> None:
+        """Never longer than `timeout`, and never an exception: what went wrong is part of what was found."""
         began = monotonic()
         try:
-            self.handshake = loop.run(upstream.handshake(known.target, timeout=timeout), timeout=timeout + 1)
-            self.steps = tuple(redactor.text(step) for step in self.handshake.steps)
+            async with asyncio.timeout(timeout):
+                await self._talk(timeout)
         except UpstreamTrouble as trouble:
-            self.error = redactor.text(str(getattr(trouble, "detail", trouble)))
-            self.steps = tuple(redactor.text(step) for step in trouble.steps)
+            self._failed(str(getattr(trouble, "detail", trouble)), trouble.steps)
         except TimeoutError:
-            self.error = f"No answer within {timeout:g} s."
+            self._failed(f"No answer within {timeout:g} s.", ())
+        except Exception as error:
+            log.exception("a server could not be met", extra={"server": self.server.name})
+            self._failed(f"Something went wrong here: {type(error).__name__}.", ())
         self.seconds = monotonic() - began
+
+    async def _talk(self, timeout: float) -> None:
+        self.handshake = await upstream.handshake(self.known.target, timeout=min(timeout, CONNECT_SECONDS))
+        self.steps = tuple(self.redactor.text(step) for step in self.handshake.steps)
+        if self.asks_for_tools:
+            shaken = self.handshake
+            now = replace(self.known.target, era=shaken.era, protocol_version=shaken.protocol_version)
+            self.tools = await upstream.list_tools(now, timeout=timeout)
+
+    def _failed(self, why: str, steps: tuple[str, ...]) -> None:
+        self.error = self.redactor.text(why)
+        told = tuple(self.redactor.text(step) for step in steps)
+        self.steps = told or (*self.steps, *([f"tools/list: {self.error}"] if self.handshake else []))
 
 
 def check(*, server: Server, actor: Actor = SYSTEM, timeout: float = CONNECT_SECONDS) -> HealthReport:
     """Shake hands, take down how it went, and move the server's status by it."""
     if actor is not SYSTEM:
         actor.require("mcp.operate_server", "test servers")
-    met = _meet(server, timeout)
-    with transaction.atomic():
-        report = _report(met, actor)
-        _note(met)
-        if actor is not SYSTEM:
-            events.write("server.tested", actor=actor, subject=server, details={"status": report.status})
-    return report
+    met = Met(server)
+    _meet([met], timeout)
+    return _take_down(met, actor)
 
 
 def refresh(*, server: Server, actor: Actor = SYSTEM, timeout: float = REFRESH_SECONDS) -> Report | None:
     """Ask for its tools and take them down; None when it does not answer, which its status then says."""
     if actor is not SYSTEM:
         actor.require("mcp.operate_server", "refresh the tools of servers")
-    known, began = reach(server), monotonic()
-    met = _meet(server, min(timeout, CONNECT_SECONDS), known)
-    listed = _list(met, known, max(1.0, timeout - met.seconds)) if met.handshake else None
-    with transaction.atomic():
-        _report(met, actor)
-        _note(met)
-    if listed is None:
-        return None
-    Server.objects.filter(pk=server.pk).update(initialization_time=round(monotonic() - began, 3))
-    return catalogue.take_down(actor=actor, server=server, listed=listed)
+    met = Met(server, asks_for_tools=True)
+    _meet([met], timeout)
+    _take_down(met, actor)
+    return _register(met, actor)
 
 
 def forget() -> int:
     return HealthReport.objects.filter(timestamp__lt=timezone.now() - KEEP).delete()[0]
 
 
-def _meet(server: Server, timeout: float, known: Reach | None = None) -> Met:
-    met = Met(server)
-    met.say_hello(known or reach(server), timeout=timeout)
-    return met
+def _meet(meetings: Sequence[Met], timeout: float) -> None:
+    """Side by side: a few that hang keep no others waiting, and nobody holds a connection to the database meanwhile."""
+    loop.run(_all(meetings, timeout), timeout=timeout + 1)
 
 
-def _list(met: Met, known: Reach, timeout: float) -> list[dict[str, object]] | None:
-    redactor = Redactor(known=frozenset(known.known_values))
-    try:
-        return loop.run(upstream.list_tools(known.target, timeout=timeout), timeout=timeout + 1)
-    except UpstreamTrouble as trouble:
-        met.error = redactor.text(str(getattr(trouble, "detail", trouble)))
-    except TimeoutError:
-        met.error = f"No list of tools within {timeout:g} s."
-    met.steps = (*met.steps, f"tools/list: {met.error}")
-    return None
+async def _all(meetings: Sequence[Met], timeout: float) -> None:
+    await asyncio.gather(*(met.take_place(timeout) for met in meetings))
+
+
+def _take_down(met: Met, actor: Actor) -> HealthReport:
+    with transaction.atomic():
+        report = _report(met, actor)
+        _note(met)
+        if actor is not SYSTEM and not met.asks_for_tools:
+            events.write("server.tested", actor=actor, subject=met.server, details={"status": report.status})
+    return report
+
+
+def _register(met: Met, actor: Actor) -> Report | None:
+    if met.tools is None:
+        return None
+    Server.objects.filter(pk=met.server.pk).update(initialization_time=round(met.seconds, 3))
+    return catalogue.take_down(actor=actor, server=met.server, listed=met.tools)
 
 
 def _report(met: Met, actor: Actor) -> HealthReport:
@@ -152,28 +174,26 @@ def _note(met: Met) -> None:
 
 
 def sweep() -> int:
-    """By the clock: meet those whose time has come, one after the other and never longer than a task may take."""
-    return _each("last_checked_at", CHECK_EVERY, lambda server: check(server=server, timeout=3.0))
+    """By the clock: meet those whose time has come."""
+    return _by_the_clock(_stale("last_checked_at", CHECK_EVERY), asks_for_tools=False)
 
 
 def refresh_due() -> int:
-    """By the clock: ask for the tools of those whose list has grown old."""
+    """By the clock: ask for the tools of those whose list has grown old. One that is away is met by `sweep` first."""
     every = timedelta(seconds=settings.MCP_REFRESH_SECONDS)
-    return _each("last_refreshed_at", every, lambda server: refresh(server=server, timeout=4.0))
+    there = _stale("last_refreshed_at", every).exclude(status=Connection.OFFLINE)
+    return _by_the_clock(there, asks_for_tools=True)
 
 
-def _each(column: str, every: timedelta, work: Callable[[Server], object]) -> int:
-    began, done = monotonic(), 0
+def _stale(column: str, every: timedelta) -> QuerySet[Server]:
     stale = Q(**{column: None}) | Q(**{f"{column}__lte": timezone.now() - every})
-    oldest_first = F(column).asc(nulls_first=True)
-    for server in list(Server.objects.enabled().filter(stale).order_by(oldest_first)[:50]):
-        if monotonic() - began > SWEEP_SECONDS:
-            break
-        try:
-            work(server)
-            done += 1
-        except DatabaseError:
-            raise
-        except Exception:
-            log.exception("a server could not be met", extra={"server": server.name})
-    return done
+    return Server.objects.enabled().filter(stale).order_by(F(column).asc(nulls_first=True))
+
+
+def _by_the_clock(servers: QuerySet[Server], *, asks_for_tools: bool) -> int:
+    meetings = [Met(server, asks_for_tools=asks_for_tools) for server in servers[:AT_ONCE]]
+    _meet(meetings, SWEEP_SECONDS)
+    for met in meetings:
+        _take_down(met, SYSTEM)
+        _register(met, SYSTEM)
+    return len(meetings)

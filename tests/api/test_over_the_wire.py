@@ -6,6 +6,7 @@ import os
 import re
 import socket
 import subprocess
+import time
 from contextlib import closing
 from typing import Any
 
@@ -99,11 +100,50 @@ def test_from_credential_to_call(running_house: House) -> None:
     assert (me["kind"], me["name"]) == ("agent", "deploy-bot")
 
 
+def wait_for_the_demo(house: House, mara: dict[str, str]) -> None:
+    """Two calls are the last that it makes, some time after the house is ready."""
+    deadline = time.monotonic() + 60
+    while len(send(house, "GET", "/api/nhi/mcp/invocations?tool_name=todo", **mara)[1]["invocations"]) < 2:
+        assert time.monotonic() < deadline, "the demo made no calls within a minute"
+        time.sleep(0.1)
+
+
+@pytest.mark.capability("MCP-07")
+@pytest.mark.parametrize("below", ["/api/nhi/mcp", "/mcp"])
+def test_tools_are_called_at_both_of_their_places(running_house: House, mara: dict[str, str], below: str) -> None:
+    """Past Django for identities, through it for everybody else: one set of answers."""
+    wait_for_the_demo(running_house, mara)
+    bot = {"Authorization": f"Bearer {token(running_house)}"}
+    writer = {"Authorization": f"Bearer {token(running_house, 'agent/writer')}"}
+    place, body = f"{below}/tools/todo__list_todos/call", json.dumps({"parameters": {}})
+    status, made, headers = send(running_house, "POST", place, body, **bot)
+    assert (status, headers["x-call-id"]) == (200, made["call_id"])
+    assert send(running_house, "GET", f"{below}/calls/{made['call_id']}", **bot)[1]["status"] == "done"
+    names = [tool["name"] for tool in send(running_house, "GET", f"{below}/tools", **bot)[1]["tools"]]
+    assert "todo__list_todos" in names
+    refused: list[tuple[str, dict[str, str], int, str]] = [
+        (place, writer, 404, "not_found"),
+        (f"{below}/tools/no-such__tool/call", bot, 404, "not_found"),
+        (place, mara, 403, "identities_only"),
+        (place, {}, 401, "no_credential"),
+        (place, {"Authorization": "Bearer nonsense"}, 401, "malformed"),
+        (place, {"Authorization": "Basic nonsense"}, 401, "malformed"),
+    ]
+    for path, caller, wanted, reason in refused:
+        status, said, headers = send(running_house, "POST", path, body, **caller)
+        assert (status, said["details"]["reason"]) == (wanted, reason), path
+        assert headers["x-request-id"] == said["request_id"]
+    large = json.dumps({"parameters": {"x": "y" * MEBIBYTE}})
+    assert send(running_house, "POST", place, large, **bot)[0] == 413
+
+
+@pytest.mark.capability("MCP-07", "MCP-15")
 @pytest.mark.parametrize("page", ["docs/reference/rest.md"])
 def test_the_commands_of_the_documentation_work(running_house: House, mara: dict[str, str], page: str) -> None:
     """All of them, one after the other, each of them answered with a 2xx."""
     blocks = re.findall(r"^```sh\n(.*?)^```$", (ROOT / page).read_text(), re.MULTILINE | re.DOTALL)
     script = "".join(blocks).replace("http://127.0.0.1:8000", running_house.url)
+    wait_for_the_demo(running_house, mara)
     credential = token(running_house)
     tool = send(running_house, "GET", "/api/nhi/identities?name=github__create_issue", **mara)[1]["identities"][0]
     environ = {

@@ -10,7 +10,8 @@ from uuid import UUID
 
 import orjson
 import psycopg
-from django.db import connection, models
+from django.db import DEFAULT_DB_ALIAS, connection, connections, models
+from django.db.utils import load_backend
 
 from mcp.clerk import sql
 
@@ -34,6 +35,7 @@ def prepare() -> None:
     """A connection that gives up early: who waits for a decision is told so, and does not queue up behind a lock."""
     if connection.connection is not None and _ready.link is connection.connection:
         return
+    _leave_the_pool()
     connection.close()
     connection.ensure_connection()
     if is_postgresql():
@@ -45,6 +47,16 @@ def prepare() -> None:
         with connection.cursor() as cursor:
             cursor.execute(f"PRAGMA busy_timeout = {PATIENCE_MS}")
     _ready.link = connection.connection
+
+
+def _leave_the_pool() -> None:
+    """What is set on this connection stays on it, so it must never be handed on to somebody else."""
+    if "pool" not in connection.settings_dict["OPTIONS"]:
+        return
+    connection.close()
+    own = {**connection.settings_dict}
+    own["OPTIONS"] = {name: value for name, value in own["OPTIONS"].items() if name != "pool"}
+    connections[DEFAULT_DB_ALIAS] = load_backend(own["ENGINE"]).DatabaseWrapper(own, DEFAULT_DB_ALIAS)
 
 
 class _Ready(threading.local):

@@ -4,6 +4,8 @@ import asyncio
 from dataclasses import dataclass
 from typing import Any
 
+from mcp_types.jsonrpc import MISSING_REQUIRED_CLIENT_CAPABILITY
+
 from common.redaction.redactor import Redactor
 from mcp import upstream
 from mcp.clerk.words import Ticket
@@ -16,6 +18,8 @@ from nhi.choices import CallStatus
 MARGIN = 0.5
 #: Redacting more than this would hold up everybody else on the loop.
 LARGE = 256 * 1024
+#: What a client can declare; other names would be the server's words in our mouth.
+CAPABILITIES = ("elicitation", "experimental", "extensions", "roots", "sampling", "tasks")
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,8 @@ class Answered:
     message: str = ""
     redacted: bool = False
     service: str = "success"
+    #: Capabilities that the server wants of its client, and that are not passed on.
+    required: tuple[str, ...] = ()
 
 
 async def call(
@@ -87,11 +93,21 @@ def _faulted(ticket: Ticket, fault: UpstreamFault, redactor: Redactor) -> Answer
 
 
 def _refused(error: UpstreamError, redactor: Redactor) -> Answered:
+    if error.code == MISSING_REQUIRED_CLIENT_CAPABILITY:
+        return _wants_more(error)
     said = redactor.text(error.message)
     changed = said != error.message
     if error.callers_fault:
         return Answered(CallStatus.ERROR, None, "invalid_parameters", "InvalidParameters", said, changed)
     return Answered(CallStatus.ERROR, None, "upstream", "ExecutionFailed", said, changed, "fault")
+
+
+def _wants_more(error: UpstreamError) -> Answered:
+    wanted = error.data.get("requiredCapabilities") if isinstance(error.data, dict) else None
+    named = tuple(name for name in CAPABILITIES if isinstance(wanted, dict) and name in wanted)
+    what = f": {', '.join(named)}" if named else ""
+    said = f"The tool needs capabilities of its client that Gatehouse does not pass on{what}. It was not run."
+    return Answered(CallStatus.ERROR, None, "invalid_parameters", "InvalidParameters", said, required=named)
 
 
 def _redacted_progress(redactor: Redactor, on_progress: OnProgress) -> OnProgress:

@@ -70,6 +70,8 @@ class Outcome:
     remaining: int | None = None
     reset: int | None = None
     fields: tuple[tuple[str, str], ...] = ()
+    #: Capabilities of the client without which the server does not run the tool.
+    required: tuple[str, ...] = ()
 
 
 async def call_tool(ask: Ask) -> Outcome:
@@ -158,6 +160,7 @@ async def _record(wish: Wish, ticket: Ticket, answered: Answered, began: float, 
         latency_ms=round((time.monotonic() - began) * 1000, 3),
         remaining=left.remaining if left else None,
         reset=left.reset if left else None,
+        required=answered.required,
     )
     _tell(wish, told, began, redacted=answered.redacted)
     return told

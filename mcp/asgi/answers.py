@@ -21,12 +21,18 @@ MADE = frozenset({"tool_error", "upstream", "unreadable", "timeout", "lost", "ca
 STATUS = {"record_unavailable": 503, "database_unavailable": 503, "queue_full": 503, "limited": 429}
 
 
-def told(outcome: Outcome, house: House, info: dict[str, str]) -> dict[str, Any] | Refusal:
+def told(
+    outcome: Outcome, house: House, info: dict[str, str], declared: frozenset[str] = frozenset()
+) -> dict[str, Any] | Refusal:
     if outcome.status == "unauthenticated":
         return admission.unauthenticated(house, outcome.reason, outcome.message)
     if not outcome.held:
         # The same words for a tool that is not there and for one that this caller never held.
         return refusals.protocol(refusals.INVALID_PARAMS, "There is no such tool here that you may call.")
+    if any(name not in declared for name in outcome.required):
+        # The protocol's own answer to a client that has left them out. One that declared them is told in a result.
+        wanted: dict[str, Any] = {name: {} for name in outcome.required}
+        return refusals.protocol(refusals.MISSING_CAPABILITY, outcome.message, requiredCapabilities=wanted)
     call_id = "" if outcome.call_id is None else str(outcome.call_id)
     if outcome.result is not None and outcome.status in {"success", "error"}:
         return results.tool_result(outcome.result, call_id=call_id, info=info)

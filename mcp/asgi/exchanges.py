@@ -127,7 +127,7 @@ class Exchange:
             await self._answer(asked, answers.failure(error))
             return
         if outcome is not None:
-            told = answers.told(outcome, self._door.house, self._door.info)
+            told = answers.told(outcome, self._door.house, self._door.info, asked.capabilities)
             await self._answer(asked, told, answers.numbers(outcome))
 
     async def _outcome(self, asked: Request) -> Outcome | None:

@@ -34,6 +34,8 @@ class Request:
     cursor: str | None = None
     progress_token: RequestId | None = None
     context: dict[str, str] = field(default_factory=dict)
+    #: What the client says it can do, by name.
+    capabilities: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +159,9 @@ def _call(given: RequestId, params: dict[str, Any], meta: dict[str, Any], token:
     if not _is_context(context):
         limits = ", ".join(f"{name} (at most {longest})" for name, longest in CONTEXT_FIELDS.items())
         return _bad(f"_meta's {CONTEXT} is an object of strings: {limits}.")
-    return Request(given, "tools/call", meta[PROTOCOL_VERSION], params["name"], arguments, None, token, context)
+    declared = frozenset(meta[CLIENT_CAPABILITIES])
+    version = meta[PROTOCOL_VERSION]
+    return Request(given, "tools/call", version, params["name"], arguments, None, token, context, declared)
 
 
 def _is_context(context: Any) -> bool:

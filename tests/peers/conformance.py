@@ -1,4 +1,4 @@
-"""`make conformance`: the official MCP conformance suite against a server.
+"""`make conformance ARGS=URL`: the official MCP conformance suite against any server; tests/front/suite.py has ours.
 
     python -m tests.peers.conformance [URL] [--token TOKEN] [--version DATE ...]
 

@@ -92,6 +92,7 @@ def _by_name(listed: list[dict[str, Any]], server: Server, report: Report) -> di
     """Bodies by name. A name that stands twice, or that no tool can have here, is nobody's."""
     found: dict[str, dict[str, Any]] = {}
     twice: set[str] = set()
+    identity = server.identity
     for tool in listed[:MOST_TOOLS]:
         name = tool.get("name")
         if not isinstance(name, str) or not TOOL_NAME.fullmatch(f"{server.name}__{name}") or len(name) > 127:
@@ -100,7 +101,7 @@ def _by_name(listed: list[dict[str, Any]], server: Server, report: Report) -> di
         if name in found:
             twice.add(name)
         try:
-            found[name] = definitions.body_of(tool, server)
+            found[name] = definitions.body_of(tool, identity)
         except Invalid as error:
             _refuse(report, name, error.message)
     for name in twice:

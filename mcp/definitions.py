@@ -47,9 +47,9 @@ class Change:
     after: str
 
 
-def body_of(listed: dict[str, Any], server: Server) -> dict[str, Any]:
-    """What is pinned of a listed tool. Too large or no JSON is said as Invalid."""
-    body = {name: listed[name] for name in PINNED if listed.get(name) is not None} | {"server": server.identity}
+def body_of(listed: dict[str, Any], identity: dict[str, Any]) -> dict[str, Any]:
+    """What is pinned of a tool that the server of this identity lists. Too large or no JSON is said as Invalid."""
+    body = {name: listed[name] for name in PINNED if listed.get(name) is not None} | {"server": identity}
     try:
         size = len(canonical.encode(body))
     except canonical.NotCanonical as error:

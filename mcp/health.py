@@ -2,14 +2,15 @@
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from time import monotonic
 from typing import Any
 
 from django.conf import settings
-from django.db import transaction
+from django.db import InterfaceError, OperationalError, transaction
 from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
@@ -67,12 +68,18 @@ class Met:
         self.seconds = monotonic() - began
 
     async def _talk(self, timeout: float) -> None:
-        self.handshake = await upstream.handshake(self.known.target, timeout=min(timeout, CONNECT_SECONDS))
-        self.steps = tuple(self.redactor.text(step) for step in self.handshake.steps)
+        shaken = await upstream.handshake(self.known.target, timeout=min(timeout, CONNECT_SECONDS))
+        self.steps = tuple(self.redactor.text(step) for step in shaken.steps)
+        self.handshake = replace(
+            shaken,
+            server_info=self.redactor.value(shaken.server_info),
+            capabilities={self.redactor.text(name): None for name in shaken.capabilities},
+            instructions=self.redactor.text(shaken.instructions),
+        )
         if self.asks_for_tools:
-            shaken = self.handshake
             now = replace(self.known.target, era=shaken.era, protocol_version=shaken.protocol_version)
-            self.tools = await upstream.list_tools(now, timeout=timeout)
+            listed = await upstream.list_tools(now, timeout=timeout)
+            self.tools = catalogue.without(self.known.known_values, listed)
 
     def _failed(self, why: str, steps: tuple[str, ...]) -> None:
         self.error = self.redactor.text(why)
@@ -191,9 +198,24 @@ def _stale(column: str, every: timedelta) -> QuerySet[Server]:
 
 
 def _by_the_clock(servers: QuerySet[Server], *, asks_for_tools: bool) -> int:
-    meetings = [Met(server, asks_for_tools=asks_for_tools) for server in servers[:AT_ONCE]]
+    meetings = []
+    for server in servers[:AT_ONCE]:
+        with _by_itself(server):
+            meetings.append(Met(server, asks_for_tools=asks_for_tools))
     _meet(meetings, SWEEP_SECONDS)
     for met in meetings:
-        _take_down(met, SYSTEM)
-        _register(met, SYSTEM)
+        with _by_itself(met.server):
+            _take_down(met, SYSTEM)
+            _register(met, SYSTEM)
     return len(meetings)
+
+
+@contextmanager
+def _by_itself(server: Server) -> Iterator[None]:
+    """What is wrong with one server keeps no other from being met."""
+    try:
+        yield
+    except (OperationalError, InterfaceError):
+        raise
+    except Exception:
+        log.exception("a server could not be taken down", extra={"server": server.name})

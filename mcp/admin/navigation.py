@@ -6,13 +6,13 @@ Addresses are names here and are looked up when a page is drawn: the site's own 
 from collections.abc import Callable
 from typing import Any
 
-from django.db.models import Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.http import HttpRequest
 
 from common.admin import navigation
 from common.admin.navigation import Item
 from mcp.choices import Connection, DefinitionState
-from mcp.models import Server, Tool
+from mcp.models import Server, Tool, ToolDefinition
 from nhi.actors import Actor
 from nhi.admin import counts, sentences
 from nhi.admin.acting import may
@@ -30,8 +30,11 @@ def quarantined(actor: Actor) -> QuerySet[Any]:
         return waiting.none()
     if actor.is_superuser:
         return waiting
+    since = ToolDefinition.objects.filter(
+        tool=OuterRef("pk"), number__gt=OuterRef("approved__number"), changed_by_id=actor.id
+    )
     own = Q(server__created_by_id=actor.id) | Q(approved__approved_by_id=actor.id) | Q(current__changed_by_id=actor.id)
-    return waiting.exclude(own)
+    return waiting.exclude(own | Exists(since))
 
 
 def pending(actor: Actor) -> QuerySet[Any]:

@@ -10,7 +10,11 @@ from common.errors import NotFound
 from mcp.admin import tools_reach
 from mcp.choices import DefinitionState
 from mcp.models import Tool
+from nhi.admin import identities_hub
 from nhi.admin.base import Acting, ActingPage
+from nhi.admin.identities_hub import Beside
+from nhi.choices import Kind
+from nhi.models import Identity
 
 TABS = (
     ("change", "What waits"),
@@ -118,3 +122,16 @@ def hints(tool: Tool) -> list[str]:
         ("openWorldHint", "reaches outside", "does not reach outside"),
     )
     return [yes if said[name] is True else no for name, yes, no in words if isinstance(said.get(name), bool)]
+
+
+def beside(identity: Identity) -> Beside | None:
+    """From the page of a tool's identity to that of its definition."""
+    if identity.kind != Kind.TOOL:
+        return None
+    tool = Tool.objects.filter(pk=identity.pk).only("state").first()
+    if tool is None:
+        return None
+    return Beside("Definition", DefinitionState(tool.state).label, link("mcp_tool_hub", tool.pk))
+
+
+identities_hub.add_beside(beside)

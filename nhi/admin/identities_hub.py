@@ -1,5 +1,7 @@
 """One identity: who owns it, may it act, what can it reach, what did it just do?"""
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from django.db.models import Q
@@ -19,6 +21,23 @@ TABS = (
     ("connect", "Connect"),
     ("changes", "Changes"),
 )
+
+
+@dataclass(frozen=True)
+class Beside:
+    """A page of a higher app about the same thing: what it tells, and where it stands."""
+
+    label: str
+    said: str
+    url: str
+
+
+_beside: list[Callable[[Identity], Beside | None]] = []
+
+
+def add_beside(read: Callable[[Identity], Beside | None]) -> None:
+    """A higher app that knows more of an identity leads there from its strip."""
+    _beside.append(read)
 
 
 class OfIdentity(Acting):
@@ -81,6 +100,7 @@ class Hub(OfIdentity, ActingPage):
             "more": self._more(),
             "tabs": self._tabs(),
             "api": self.api(),
+            "beside": [found for read in _beside if (found := read(self.identity)) is not None],
         }
 
     @property

@@ -216,6 +216,12 @@ def test_an_auditor_sees_no_control(changed: Tool, signed_in: SignedIn, tab: str
     assert 'method="post"' not in main
 
 
+def test_the_identity_of_a_tool_leads_to_its_definition(changed: Tool, mara: Client) -> None:
+    page = text(mara.get(f"/admin/nhi/identity/{changed.pk}/"))
+    assert f'href="{hub(changed)}"' in page
+    assert "Quarantined" in page
+
+
 def test_access_names_grants_and_roles(changed: Tool, mara: Client) -> None:
     tool_grant(Identity.objects.get(name="triage-bot"), changed.identity)
     page = text(mara.get(hub(changed, "access/")))

@@ -45,11 +45,11 @@ class OfTool(ApiView):
 
 
 class OneTool(OfTool):
-    @operation(gives=shapes.ToolShape)
+    @operation(gives=shapes.ToolDetailShape)
     def get(self) -> Tool:
         """Read a tool
 
-        With what its server says of it now, which may be another thing than what was approved."""
+        With what its server says of it now, which may be another thing than what was approved, and its metrics."""
         return self.tool
 
     @operation(takes=shapes.ToolChange, partial=True, gives=shapes.ToolShape, needs="mcp.change_tool")

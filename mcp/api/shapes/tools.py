@@ -6,8 +6,10 @@ from rest_framework import serializers
 
 from common.api.fields import Flag, Identifier, Mapping, Moment, Text, Texts, Whole, Word
 from common.api.shapes import Filters, Input, Shape
+from mcp import metrics
 from mcp.api.shapes import examples
 from mcp.api.shapes.fields import Said
+from mcp.api.shapes.servers import MetricsShape
 from mcp.choices import Connection, DefinitionState
 from mcp.models import Tool, ToolDefinition
 from nhi.api.shapes import examples as story
@@ -98,6 +100,16 @@ class ToolShape(Shape):
             "requires_approval": instance.requires_approval,
             "definition": _pinned(instance),
         }
+
+
+class ToolDetailShape(ToolShape):
+    metrics = MetricsShape()
+
+    example = {**ToolShape.example, "metrics": MetricsShape.example}
+
+    def to_representation(self, instance: Tool) -> dict[str, Any]:
+        counted = MetricsShape(metrics.of_tool(instance)).data
+        return {**super().to_representation(instance), "metrics": dict(counted)}
 
 
 class ToolFilters(Filters):

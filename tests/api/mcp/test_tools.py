@@ -55,7 +55,9 @@ def test_people_see_the_register(stage: Stage, peer: Peer) -> None:
     }
     assert {name: echo[name] for name in wanted} == wanted
     assert (echo["definition"]["state"], len(echo["definition"]["hash"])) == ("pending", 64)
-    assert stage.admin.get(f"mcp/tools/{echo['id']}").body == echo
+    read = stage.admin.get(f"mcp/tools/{echo['id']}").body
+    counted = read.pop("metrics")
+    assert (read, counted["invocation_count"], counted["p95_ms"]) == (echo, 0, None)
     assert names(stage.admin, server="peer") == ["peer__echo", "peer__other"]
     assert names(stage.admin, server="nope") == []
     assert names(stage.admin, definition="pending", limit=1) == ["peer__echo"]

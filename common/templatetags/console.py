@@ -17,6 +17,10 @@ from common.admin import badges, times
 register = template.Library()
 
 LONGEST_OUTSIDE = 2000
+#: Categories of marks that show nothing, or turn text around.
+UNSEEN = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
+#: Letters and signs that are drawn as nothing.
+LOOKS_BLANK = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 
 
 @register.simple_tag
@@ -74,7 +78,7 @@ def _marks(text: str) -> list[SafeString]:
 
 
 def _hidden(one: str) -> bool:
-    return one not in "\n\t" and unicodedata.category(one) in {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
+    return one not in "\n\t" and (one in LOOKS_BLANK or unicodedata.category(one) in UNSEEN)
 
 
 @register.simple_tag

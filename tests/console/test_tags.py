@@ -68,6 +68,7 @@ def test_text_from_outside_is_escaped_capped_and_shows_its_hidden_marks() -> Non
     assert "&lt;img" in said
     assert ">U+202E<" in said
     assert ">U+200B<" in said
+    assert all(f">U+{ord(one):04X}<" in outside(one) for one in "\u3164\u2800\U000e0041")
     assert "(cut, 1034 more)" in said
 
 

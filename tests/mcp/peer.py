@@ -29,6 +29,8 @@ class Peer:
     answers: Callable[[web.Request, Json], Awaitable[web.StreamResponse]] | None = None
     #: Waited for before the tools are listed.
     before_listing: Callable[[], None] | None = None
+    #: Answers whatever comes.
+    refuses: Callable[[web.Request], Awaitable[web.StreamResponse]] | None = None
     #: What discovery says besides.
     said_of_itself: Json = field(default_factory=dict)
     _at_once: int = 0
@@ -57,6 +59,8 @@ class Peer:
         self._loop.call_soon_threadsafe(self._free.clear)
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
+        if self.refuses is not None:
+            return await self.refuses(request)
         message: Json = await request.json()
         if message["method"] != "tools/call":
             if message["method"] == "tools/list" and self.before_listing is not None:

@@ -85,11 +85,12 @@ def _button(row: Any, verb: str, label: str, tone: str) -> SafeString:
 class CallApprovalAdmin(GovernedAdmin):
     title = "Approvals"
     lead = "Calls that wait for a person. Once approved, the agent may make that one call, within 15 minutes."
+    template = "admin/mcp/approvals/list.html"
     view_right = "mcp.view_callapproval"
     columns = (
-        columns.moment("Asked", lambda row: row.asked_at, sort="asked_at"),
         columns.plain("Call", str, narrow=True),
         columns.state("State", _words, _state),
+        columns.moment("Asked", lambda row: row.asked_at, sort="asked_at"),
         Column("Decide until, or decided", _time, _time),
         columns.plain("Asked times", lambda row: row.attempts),
         Column("Decide", _decide, lambda _row: "", narrow=True),

@@ -57,6 +57,7 @@ class Part:
     """A stretch of the call's time, in milliseconds and in hundredths of the whole."""
 
     name: str
+    tone: str
     milliseconds: float
     begins: float
     width: float
@@ -103,7 +104,7 @@ class CallPage(ActingPage):
 
     def _controls(self) -> list[Control]:
         row = self.row
-        if row.tool_id is None or self.today is None or row.status == "success":
+        if row.tool_id is None or self.today is None or row.reason not in REASONS:
             return []
         query = urlencode({"caller": row.agent_id, "target": row.tool_id})
         return [Control("What would make it pass", f"{link('explain')}?{query}", "rule", dialog=False)]
@@ -174,12 +175,13 @@ def _checks(row: InvocationLog) -> list[Checked]:
 def time_bar(row: InvocationLog) -> list[Part]:
     """Where the time went: deciding, the server, and what is left of the whole."""
     decide, upstream = (float(row.details.get(name, 0.0)) for name in ("decide_ms", "upstream_ms"))
-    spans = [("deciding", decide), ("the server", upstream), ("the rest", row.duration - decide - upstream)]
+    rest = row.duration - decide - upstream
+    spans = [("deciding", "deciding", decide), ("the server", "server", upstream), ("the rest", "rest", rest)]
     whole = max(row.duration, decide + upstream)
     parts, at = [], 0.0
-    for name, milliseconds in spans if whole and "upstream_ms" in row.details else []:
+    for name, tone, milliseconds in spans if whole and "upstream_ms" in row.details else []:
         width = max(0.0, milliseconds) / whole * 100
         if width >= 0.1:
-            parts.append(Part(name, milliseconds, round(at, 2), round(width, 2)))
+            parts.append(Part(name, tone, milliseconds, round(at, 2), round(width, 2)))
         at += width
     return parts

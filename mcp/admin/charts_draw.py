@@ -188,7 +188,7 @@ def reasons(rows: list[tuple[str, str, int]], span: str) -> Bars:
         for status, reason, calls in rows[:SHOWN]
     ]  # fmt: skip
     said = f"{rows[0][1]} is {_percent(most, total)} of {total:,} refusals." if rows else "No call was refused."
-    return Bars("reasons", "Who is refused for one cause, who for many?", said, bars)
+    return Bars("reasons", "Why are calls refused?", said, bars)
 
 
 @dataclass(frozen=True)

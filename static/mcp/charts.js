@@ -67,7 +67,7 @@
         x: { ...axis, stacked, grid: { display: false } },
         y: { ...axis, stacked, beginAtZero: true, title: { display: true, text: config.unit, color: css("--gh-subtle") } },
       },
-      plugins: { legend: { position: "bottom", labels: { color: css("--gh-text"), usePointStyle: !stacked, boxWidth: 12 } } },
+      plugins: { legend: { position: "bottom", labels: { color: css("--gh-text"), usePointStyle: !stacked, boxWidth: stacked ? 12 : 7, boxHeight: stacked ? 12 : 7 } } },
       onHover: (event, hit) => { event.native.target.style.cursor = hit.length ? "pointer" : "default"; },
       onClick: (event, _hit, chart) => follow(event, chart, config),
     };

@@ -116,6 +116,7 @@ class Hub(OfServer, ActingPage):
         found = []
         if self.may("mcp.change_server"):
             found.append(Control("Edit", self.url("change"), "edit", dialog=False))
+            found.append(Control("Replace a secret", f"{self.url('change')}#gh-secrets", "key", dialog=False))
         if self.may("mcp.operate_server"):
             if self.waiting and self.may("mcp.approve_definition"):
                 blocked = "" if self.server.enabled else "It is disabled."

@@ -12,7 +12,7 @@ from common.admin import badges, keyset, times
 from common.admin.pages import Control, link_if_any
 from common.ids import parse_uuid
 from mcp import budgets, metrics
-from mcp.admin import servers_faults
+from mcp.admin import servers_faults, servers_process
 from mcp.admin.servers_hub import Hub
 from mcp.admin.servers_look import command_line
 from mcp.admin.servers_numbers import Numbers, of_servers
@@ -37,6 +37,7 @@ class Overview(Hub):
             **super().context(),
             "cells": self._cells(),
             "command_line": command_line(self.server.command, self.server.args),
+            "process": servers_process.of(self.server),
             "diagnosis": servers_faults.of(self.server),
             "numbers": of_servers([name], span=DAY).get(name, Numbers()),
             "in_flight": Call.objects.filter(server_id=self.server.pk).count(),

@@ -66,9 +66,14 @@ def upstreams(settings: Any) -> Iterator[Peer]:
     with peer.serving("echo", "count") as one:
         settings.EGRESS_ALLOW = frozenset({f"127.0.0.1:{one.port}"})
         yield one
-        desk.stop()
-        desk.restart()
-        threads.loop.stop(_let_go)
+        end()
+
+
+def end() -> None:
+    """What this process keeps of servers, before their database is emptied."""
+    desk.stop()
+    desk.restart()
+    threads.loop.stop(_let_go)
 
 
 async def _let_go() -> None:

@@ -24,6 +24,7 @@ from tests.console.conftest import SignedIn
 from tests.console.gateway import upstreams as upstreams
 from tests.mcp.peer import Peer
 from tests.nhi.cast import tool_grant
+from tests.owner import stage
 
 pytestmark = [pytest.mark.capability("MCP-01", "MCP-03", "CON-05"), pytest.mark.django_db]
 LIST = "/admin/mcp/server/"
@@ -59,6 +60,7 @@ def test_the_strip_says_how_it_is_since_when_and_why(todo: Server, mara: Client)
     assert "2 need approval" in page
 
 
+@pytest.mark.both_databases
 def test_the_list_shows_numbers_of_a_day_in_as_many_queries_for_many_rows_as_for_one(
     todo: Server, mara: Client
 ) -> None:
@@ -290,3 +292,36 @@ def test_changes_and_calls_in_flight_are_shown(todo: Server, mara: Client) -> No
     assert "added the server" in text(mara.get(hub(todo, "changes/")))
     assert "1 call in flight finishes" in text(mara.get(hub(todo, "disable/")))
     assert "Keeps a list" in text(mara.get(hub(todo)))
+
+
+def local(mara: Client, **described: Any) -> Server:
+    """A server that runs here, put down without being met."""
+    owner = gateway.person("mara")
+    return Server.objects.create(
+        **{"name": "local", "owner_id": owner.id, "transport": "stdio", "created_by_name": "mara", **described}
+    )
+
+
+def test_a_process_is_shown_with_its_pid_and_its_last_words(mara: Client, settings: Any, tmp_path: Path) -> None:
+    with stage.owner(tmp_path) as house:
+        settings.STDIO_SOCKET = house.data / "stdio.sock"
+        target = house.add_program(PYTHON, str(TODO))
+        server = local(mara, pk=target.server_id, command=PYTHON, args=[str(TODO)])
+        try:
+            assert health.check(server=server).handshake_success
+            shown = mara.get(hub(server)).context["process"]
+        finally:
+            gateway.end()
+        assert shown.pid in {one.pid for one in house.descendants()}
+        assert (shown.starts, shown.failures) == (1, 0)
+
+
+def test_without_the_process_that_runs_servers_the_page_stands_and_says_so(
+    mara: Client, settings: Any, tmp_path: Path
+) -> None:
+    settings.STDIO_SOCKET = tmp_path / "nowhere.sock"
+    server = local(mara, command=PYTHON, args=[str(TODO)])
+    page = mara.get(hub(server))
+    gateway.end()
+    assert page.context["process"].trouble
+    assert page.context["process"].trouble in text(page).replace("&#x27;", "'")

@@ -82,6 +82,7 @@ def test_every_tab_opens_for_whoever_reads_the_register(changed: Tool, signed_in
         assert queries(client, path) <= 15 + (name == "ada"), path
 
 
+@pytest.mark.both_databases
 def test_the_list_asks_no_more_for_many_rows(todo: Server, mara: Client) -> None:
     hour = timezone.now().replace(minute=0, second=0, microsecond=0) - timedelta(days=3)
     CallRollup.objects.create(
@@ -277,6 +278,7 @@ def test_two_servers_are_not_approved_at_once(todo: Server, mara: Client, upstre
     assert not Tool.objects.filter(state="approved").exists()
 
 
+@pytest.mark.both_databases
 def test_home_tells_whoever_may_approve_and_not_who_made_the_change(changed: Tool, signed_in: SignedIn) -> None:
     def cards(name: str) -> list[str]:
         return [card["words"] for card in signed_in(name).get("/admin/").context["cards"]]

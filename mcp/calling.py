@@ -64,6 +64,9 @@ async def call(
 
 
 async def _read(result: dict[str, Any], redactor: Redactor) -> Answered:
+    if not _has_blocks(result):
+        said = "The server's result has no list of content, as the protocol wants it."
+        return Answered(CallStatus.ERROR, None, "upstream", "ExecutionFailed", said, service="fault")
     if _size(result) > LARGE:
         shown, changed = await asyncio.to_thread(redactor.result, result)
     else:
@@ -115,6 +118,12 @@ def _redacted_progress(redactor: Redactor, on_progress: OnProgress) -> OnProgres
         await on_progress(redactor.value(progress))
 
     return told
+
+
+def _has_blocks(result: dict[str, Any]) -> bool:
+    """Who reads the answer counts on a list of objects; none at all is an empty list."""
+    content = result.get("content") or []
+    return isinstance(content, list) and all(isinstance(block, dict) for block in content)
 
 
 def _first_text(result: dict[str, Any]) -> str:

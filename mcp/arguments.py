@@ -7,11 +7,13 @@ brought to the desk. Remembering is no authority: the desk says which schemas co
 import logging
 from collections import OrderedDict
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 from uuid import UUID
 
 from mcp.clerk.words import Checked, Unchecked
 from nhi import schemas
+from nhi.schemas import Checker
 
 log = logging.getLogger(__name__)
 
@@ -42,8 +44,16 @@ class Recent(Generic[K, V]):
             self._kept.popitem(last=False)
 
 
-#: Each with what is said to own it.
-_schemas = Recent[UUID, tuple[dict[str, Any], str]](4096)
+@dataclass(frozen=True)
+class Known:
+    """A schema that counts, ready to check against; no checker for one that cannot be read."""
+
+    schema: dict[str, Any]
+    whose: str
+    checker: Checker | None
+
+
+_schemas = Recent[UUID, Known](4096)
 _wanted = Recent[tuple[str, str, str], tuple[UUID, ...]](4096)
 
 
@@ -56,7 +66,7 @@ def check_before(caller: str, server: str, tool: str, arguments: Mapping[str, An
 def check(caller: str, server: str, tool: str, arguments: Mapping[str, Any], asked: Unchecked) -> Checked:
     """Against what the desk says counts now."""
     for one, schema in asked.schemas.items():
-        _schemas.put(one, (schema, "the grant" if one in asked.grants else "the tool"))
+        _schemas.put(one, known(schema, whose="the grant" if one in asked.grants else "the tool"))
     wanted = (*asked.grants, *asked.definitions)
     before = _wanted.get((caller, server, tool)) or ()
     _wanted.put((caller, server, tool), tuple(dict.fromkeys((*wanted, *before)))[:8])
@@ -64,20 +74,26 @@ def check(caller: str, server: str, tool: str, arguments: Mapping[str, Any], ask
 
 
 def schema(one: UUID) -> dict[str, Any] | None:
-    known = _schemas.get(one)
-    return None if known is None else known[0]
+    found = _schemas.get(one)
+    return None if found is None else found.schema
+
+
+def known(schema: dict[str, Any], *, whose: str) -> Known:
+    try:
+        return Known(schema, whose, schemas.checker(schema))
+    except Exception:
+        log.exception("a schema could not be read")
+        return Known(schema, whose, None)
+
+
+def problems(against: Known, arguments: Mapping[str, Any]) -> Problems:
+    """A schema that cannot be read lets nothing pass."""
+    if against.checker is None:
+        return [("$", f"the schema of {against.whose} cannot be read, so nothing passes it")]
+    return against.checker.violations(arguments, whose=against.whose)
 
 
 def _against(one: UUID, arguments: Mapping[str, Any]) -> Problems:
-    known = _schemas.get(one)
-    assert known is not None  # asked just before
-    return problems(known[0], arguments, whose=known[1])
-
-
-def problems(schema: dict[str, Any], arguments: Mapping[str, Any], *, whose: str) -> Problems:
-    """A schema that cannot be read lets nothing pass."""
-    try:
-        return schemas.violations(schema, dict(arguments), whose=whose)
-    except Exception:
-        log.exception("a schema could not be read")
-        return [("$", f"the schema of {whose} cannot be read, so nothing passes it")]
+    found = _schemas.get(one)
+    assert found is not None  # asked just before
+    return problems(found, arguments)

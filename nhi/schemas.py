@@ -16,6 +16,13 @@ MOST_PARTS = 2000
 DATA = frozenset({"const", "enum", "default", "examples"})
 #: Keywords whose values hold schemas by names that are not keywords.
 MAPS = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"})
+#: Below these, several parts look at one and the same value. Definitions too: references lead there from anywhere.
+WIDE = frozenset({
+    "anyOf", "oneOf", "allOf", "not", "if", "then", "else", "patternProperties", "contains", "dependentSchemas",
+    "$defs", "definitions", "propertyNames", "unevaluatedProperties", "unevaluatedItems",
+})  # fmt: skip
+#: What a check may cost: this many looks take about a tenth of a second.
+MOST_STEPS = 1_000_000
 #: What would give `#/…` another meaning below it than at the root, or lead on where the value decides.
 MOVING = frozenset({"$id", "id", "$schema", "$anchor", "$dynamicAnchor", "$recursiveAnchor"})
 DYNAMIC = frozenset({"$dynamicRef", "$recursiveRef"})
@@ -30,7 +37,7 @@ def problem(schema: dict[str, Any]) -> str:
     try:
         if _Parts(schema).of(schema) > MOST_PARTS:
             return f"The schema unfolds to more than {MOST_PARTS} parts."
-        _compiled(canonical.encode(schema))
+        checker(schema)
     except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError, LookupError) as error:
         return f"This is no usable JSON Schema: {str(error).splitlines()[0][:200]}"
     return ""
@@ -38,14 +45,73 @@ def problem(schema: dict[str, Any]) -> str:
 
 def violations(schema: dict[str, Any], value: Any, *, whose: str = "the grant") -> list[tuple[str, str]]:
     """Where the value breaks `whose` schema and how, at most ten. The value itself is not repeated."""
-    found = []
-    for error in _compiled(canonical.encode(schema)).iter_errors(value):
-        place, said = _missing_or_unknown(error, whose) or ([], str(error.message)[:300])
-        path = [*error.instance_path, *place]
-        found.append(("$" + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path), said))
-        if len(found) == 10:
-            break
+    return checker(schema).violations(value, whose=whose)
+
+
+def checker(schema: dict[str, Any]) -> "Checker":
+    """Compiled once; a schema that cannot be read is the engine's error."""
+    return _checker(canonical.encode(schema))
+
+
+class Checker:
+    """One schema, ready to check values against, in bounded time."""
+
+    def __init__(self, text: bytes) -> None:
+        self._engine = _compiled(text)
+        self._width = _width(json.loads(text))
+
+    def violations(self, value: Any, *, whose: str = "the grant") -> list[tuple[str, str]]:
+        if _steps(value, MOST_STEPS // self._width) is None:
+            return [("$", f"has more parts than {whose} can be checked against in good time")]
+        return [] if self._engine.is_valid(value) else self._errors(value, whose)
+
+    def _errors(self, value: Any, whose: str) -> list[tuple[str, str]]:
+        found = []
+        for error in self._engine.iter_errors(value):
+            place, said = _missing_or_unknown(error, whose) or ([], str(error.message)[:300])
+            path = [*error.instance_path, *place]
+            found.append(("$" + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path), said))
+            if len(found) == 10:
+                break
+        return found
+
+
+def _width(part: Any, *, wide: bool = False) -> int:
+    """How many parts of the schema may look at one part of a value: those below keywords that try several."""
+    if isinstance(part, list):
+        return (
+            sum(_width(item, wide=wide) for item in part) if wide else max((_width(item) for item in part), default=1)
+        )
+    if not isinstance(part, dict):
+        return 1
+    choices = part.get("enum")
+    found = 1 + (len(choices) // 20 if isinstance(choices, list) else 0)
+    for name, value in part.items():
+        if name in DATA:
+            continue
+        below = list(value.values()) if name in MAPS and isinstance(value, dict) else value
+        if wide or name in WIDE:
+            found += _width(below, wide=True)
+        elif isinstance(below, dict | list):
+            found = max(found, _width(below))
     return found
+
+
+def _steps(value: Any, most: int) -> int | None:
+    """The parts of a value; None for one that has more than `most`."""
+    left, seen = [value], 0
+    while left:
+        item = left.pop()
+        seen += 1
+        if isinstance(item, dict):
+            left.extend(item.values())
+        elif isinstance(item, list):
+            left.extend(item)
+        elif isinstance(item, str):
+            seen += len(item) // 1000
+        if seen + len(left) > most:
+            return None
+    return seen
 
 
 class _Parts:
@@ -98,6 +164,10 @@ class _Parts:
 
 
 @lru_cache(maxsize=512)
+def _checker(text: bytes) -> Checker:
+    return Checker(text)
+
+
 def _compiled(text: bytes) -> jsonschema_rs.Draft202012Validator:
     return jsonschema_rs.Draft202012Validator(
         json.loads(text), pattern_options=PATTERNS, retriever=_refuse, mask="the value", validate_formats=False

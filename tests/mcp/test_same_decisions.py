@@ -7,7 +7,7 @@ import pytest
 
 from common import canonical
 from common.ids import uuid7
-from mcp.arguments import problems
+from mcp.arguments import known, problems
 from mcp.clerk import database, deciding, reading
 from mcp.clerk.words import Wish
 from mcp.models import Server, Tool, ToolDefinition
@@ -99,7 +99,9 @@ def wish(each: Staged) -> Wish:
         args_hash=hashlib.sha256(canonical.encode(arguments)).hexdigest(),
         request_id=uuid7(),
         source=each.source,
-        checked={grant.pk: problems(grant.allowed_parameters or {}, arguments, whose="the grant") for grant in limited},
+        checked={
+            grant.pk: problems(known(grant.allowed_parameters or {}, whose="the grant"), arguments) for grant in limited
+        },
     )
 
 

@@ -42,6 +42,16 @@ def launch_of(server_id: UUID) -> Launch | None:
     return Launch((server.command, *server.args), env, server.revision, server.enabled, server.name)
 
 
+def revisions_over_http() -> dict[UUID, int]:
+    """Of the enabled servers that are no process of ours, by id."""
+    rows = Server.objects.enabled().exclude(transport=Transport.STDIO)
+    return dict(rows.values_list("pk", "revision"))
+
+
+def target_of(server_id: UUID) -> Target:
+    return reach(Server.objects.get(pk=server_id)).target
+
+
 def reach(server: Server) -> Reach:
     known = secrets.values(server)
     headers = tuple((name, secrets.fill(value, known)) for name, value in server.headers.items())

@@ -1,9 +1,18 @@
 """Work that Celery carries here. Each task calls a verb, and may run twice without harm."""
 
+import logging
+from uuid import UUID
+
 from celery import shared_task
+from kombu.exceptions import OperationalError
 
 from mcp import approvals, budgets, health, rollups
 from mcp.clerk import recording
+from mcp.models import Server
+
+log = logging.getLogger(__name__)
+#: Less than a task may take.
+REFRESH_SECONDS = 12.0
 
 
 @shared_task(name="mcp.sweep")
@@ -21,6 +30,21 @@ def check_servers() -> None:
 @shared_task(name="mcp.refresh_servers")
 def refresh_servers() -> None:
     health.refresh_due()
+
+
+@shared_task(name="mcp.refresh_server")
+def refresh_server(server_id: str) -> None:
+    server = Server.objects.enabled().filter(pk=server_id).first()
+    if server is not None:
+        health.refresh(server=server, timeout=REFRESH_SECONDS)
+
+
+def ask_for_refresh(server_id: UUID) -> None:
+    """By a worker, where all that is written of servers is written. If this is lost, the schedule finds the change."""
+    try:
+        refresh_server.apply_async(args=(str(server_id),), queue="control", expires=60.0, retry=False)
+    except OperationalError as error:
+        log.warning("No refresh of %s was asked for: the broker is away (%s).", server_id, type(error).__name__)
 
 
 @shared_task(name="mcp.tidy")

@@ -27,10 +27,11 @@ class Asked:
 
 
 class Channel:
-    """`write` takes a line; whoever reads lines gives them to `take`."""
+    """`write` takes a line; whoever reads lines gives them to `take`. `changed` is told of a new list of tools."""
 
-    def __init__(self, write: Callable[[bytes], None]) -> None:
+    def __init__(self, write: Callable[[bytes], None], changed: Callable[[], None]) -> None:
         self._write = write
+        self._changed = changed
         self._pending: dict[int, Asked] = {}
         self._last_id = 0
         self._fault: UpstreamFault | None = None
@@ -99,6 +100,7 @@ class Channel:
             self._try(reply)
         elif message["method"] == "notifications/tools/list_changed":
             self.changes += 1
+            self._changed()
         else:
             for asked in self._pending.values():
                 if asked.progress and asked.told and (step := asked.progress.of(message)) is not None:

@@ -5,7 +5,7 @@ import fcntl
 import logging
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -15,12 +15,18 @@ from uuid import UUID
 
 from django.db import DatabaseError, connection
 
+from common import egress
+from mcp import upstream
 from mcp.faults import UpstreamFault
 from mcp.owner import groups, surroundings
 from mcp.owner.door import Door
 from mcp.owner.groups import Groups
+from mcp.owner.house import House
+from mcp.owner.news import News
 from mcp.owner.server import Launch, Shared
 from mcp.owner.servers import Servers
+from mcp.owner.watching import Watching
+from mcp.upstream.target import Target
 from nhi import processes
 from nhi.models.processes import ProcessKind
 
@@ -55,15 +61,26 @@ def alone(data: Path) -> Iterator[None]:
 class Database:
     """One thread and one connection for the little that is read: the loop never waits for the database."""
 
-    read: Callable[[UUID], Launch | None]
+    house: House
     _thread: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "database"))
 
     async def launch(self, server_id: UUID) -> Launch | None:
         try:
-            return await self._run(lambda: self.read(server_id))
+            return await self._run(lambda: self.house.launch(server_id))
         except DatabaseError as error:
             detail = "The database is away, where it stands what the server runs."
             raise UpstreamFault("unreachable", detail, sent=False) from error
+
+    async def revisions(self) -> Mapping[UUID, int] | None:
+        """None when the database is away."""
+        try:
+            return await self._run(self.house.revisions)
+        except DatabaseError as error:
+            log.warning("Which servers there are is not known: the database is away (%s).", type(error).__name__)
+            return None
+
+    async def target(self, server_id: UUID) -> Target:
+        return await self._run(lambda: self.house.target(server_id))
 
     async def heard(self, *, leaving: bool = False) -> None:
         try:
@@ -82,7 +99,7 @@ def _with_connection(work: Callable[[], Answer]) -> Answer:
         connection.close()
 
 
-async def run(*, data: Path, socket: Path, read: Callable[[UUID], Launch | None]) -> None:
+async def run(*, data: Path, socket: Path, house: House) -> None:
     """Serve until SIGTERM or SIGINT."""
     told = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -92,20 +109,30 @@ async def run(*, data: Path, socket: Path, read: Callable[[UUID], Launch | None]
     kept = Groups(root / "groups.json")
     if left := groups.end(f"{installation}/", kept.left_behind()):
         log.warning("Ended %s processes that an owner before this one had left.", left)
-    database = Database(read)
-    servers = Servers(Shared(database.launch, root, installation, kept))
+    database, news = Database(house), News(house.refresh)
+    servers = Servers(Shared(database.launch, root, installation, kept, news.changed))
+    watching = Watching(database.revisions, database.target, news)
     door = Door(servers, socket)
     await door.open()
-    chores = [asyncio.create_task(work) for work in (_beat(database), servers.look_after())]
+    chores = [asyncio.create_task(work) for work in (_beat(database), servers.look_after(), watching.run())]
     await told.wait()
     for chore in chores:
         chore.cancel()
     await asyncio.wait(chores)
     await door.close()
     await servers.close()
+    await _hear_no_more(news)
     with suppress(TimeoutError):
         async with asyncio.timeout(1):
             await database.heard(leaving=True)
+
+
+async def _hear_no_more(news: News) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(2):
+            await news.close()
+            await upstream.close_all()
+            await egress.close()
 
 
 async def _beat(database: Database) -> None:

@@ -32,6 +32,8 @@ class Running:
     errors: Ring
     groups: Groups
     on_end: Callable[["Running", UpstreamFault], None]
+    #: Told when it says that its tools are others.
+    on_change: Callable[[], None]
     begun: float = field(default_factory=time.monotonic)
     used: float = field(default_factory=time.monotonic)
     handshake: Handshake = field(init=False)
@@ -40,7 +42,7 @@ class Running:
     def __post_init__(self) -> None:
         self.mark = f"{self.family}/{uuid4().hex}"
         self.process = Process(take=self._take, ended=self._ended, errors=self.errors)
-        self.channel = Channel(self.process.write)
+        self.channel = Channel(self.process.write, self.on_change)
         self.end = ""
 
     async def start(self, argv: list[str], *, env: Mapping[str, str], cwd: Path, handshake_first: bool) -> None:

@@ -2,8 +2,9 @@
 
 import asyncio
 import time
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 from uuid import UUID
@@ -60,6 +61,8 @@ class Shared:
     root: Path
     installation: str
     groups: Groups
+    #: Told of a server whose tools may be others than before.
+    changed: Callable[[UUID], None]
 
 
 class Server:
@@ -77,6 +80,7 @@ class Server:
         #: The revision in which it last spoke the handshake: the other question would only cost time.
         self._speaks_handshake = 0
         self._tried = 0
+        self._met = False
         self._not_before = 0.0
 
     async def ask(self, revision: int, method: str, params: Message, meta: Message, asked: Asked) -> Message:
@@ -150,6 +154,10 @@ class Server:
                 self._count(_detail(trouble), lived=0)
                 raise
             self._speaks_handshake = revision if self.running.handshake.era == "legacy" else 0
+            if self._met:
+                # Its program may be another by now.
+                self._shared.changed(self.id)
+            self._met = True
             return self.running
 
     async def _either_way(self, launch: Launch, argv: list[str]) -> Running:
@@ -188,10 +196,12 @@ class Server:
         await asyncio.sleep(max(left, 0))
 
     async def _begin(self, launch: Launch, argv: list[str], *, handshake_first: bool) -> Running:
-        family = f"{self._shared.installation}/{self.id}"
-        running = Running(launch.revision, family, self.errors, self._shared.groups, self._ended)
+        shared = self._shared
+        family = f"{shared.installation}/{self.id}"
+        changed = partial(shared.changed, self.id)
+        running = Running(launch.revision, family, self.errors, shared.groups, self._ended, changed)
         self.starts += 1
-        place = surroundings.directory(self._shared.root, self.id)
+        place = surroundings.directory(shared.root, self.id)
         try:
             await running.start(argv, env=launch.env, cwd=place, handshake_first=handshake_first)
         except BaseException:

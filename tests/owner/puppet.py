@@ -144,12 +144,18 @@ def last_words(request: dict) -> None:
     os._exit(0)
 
 
+def announce(request: dict, times: int) -> None:
+    for _ in range(times):
+        send({"method": "notifications/tools/list_changed"})
+    said(request, "announced")
+
+
 def fail(request: dict) -> None:
     send({"id": request["id"], "error": {"code": -32000, "message": "It broke.", "data": {"why": "so"}}})
 
 
 NAMED = [echo, pid, environment, big, sleep, list_cancelled, progress, ask_back, noise, half_emoji, flood]
-NAMED += [complain, spawn, leave, endless, hang, close_input, close_output, last_words, fail]
+NAMED += [complain, spawn, leave, endless, hang, close_input, close_output, last_words, fail, announce]
 TOOLS = {tool.__name__: tool for tool in NAMED}
 
 

@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 from uuid import UUID
@@ -41,6 +41,8 @@ class Owner:
     process: subprocess.Popen[str] = field(init=False)
     launches: dict[str, dict[str, Any]] = field(default_factory=dict)
     idle: float = 600
+    #: Addresses of the loopback that it may reach.
+    egress: str = ""
 
     def __post_init__(self) -> None:
         self.data.mkdir(mode=0o700)
@@ -59,6 +61,7 @@ class Owner:
             **CANARIES,
             **listed,
             "GATEHOUSE_DATA": str(self.data),
+            "EGRESS_ALLOW": self.egress,
             "DJANGO_SETTINGS_MODULE": "config.settings",
         }
 
@@ -83,6 +86,17 @@ class Owner:
     def change(self, target: Target, **facts: Any) -> None:
         self.launches[str(target.server_id)].update(facts)
         self.write()
+
+    def watch(self, *targets: Target) -> None:
+        """The servers over HTTP that there are from now on."""
+        beside = self.data / "watched.new"
+        beside.write_text(json.dumps([{**asdict(one), "server_id": str(one.server_id)} for one in targets]))
+        beside.replace(self.data / "watched.json")
+
+    def refreshes(self, target: Target) -> int:
+        """How often it has asked for a refresh of this server."""
+        path = self.data / "refreshes"
+        return path.read_text().split().count(str(target.server_id)) if path.exists() else 0
 
     def start(self) -> None:
         log = (self.data / "owner.log").open("a")
@@ -154,9 +168,9 @@ def gone(pid: int) -> bool:
 
 
 @contextmanager
-def owner(place: Path, *, idle: float = 600) -> Iterator[Owner]:
+def owner(place: Path, *, idle: float = 600, egress: str = "") -> Iterator[Owner]:
     """A started owner; whatever happens, nothing of it outlives the block."""
-    one = Owner(place / "data", idle=idle)
+    one = Owner(place / "data", idle=idle, egress=egress)
     one.start()
     try:
         yield one
@@ -171,7 +185,8 @@ def main(data: Path) -> None:
     import django
 
     django.setup()
-    from mcp.owner import greeting, run, running, servers
+    from mcp.owner import greeting, news, run, running, servers, watching
+    from mcp.owner.house import House
     from mcp.targets import Launch
 
     def read(server_id: UUID) -> Launch | None:
@@ -179,9 +194,26 @@ def main(data: Path) -> None:
         return Launch(tuple(kept["argv"]), kept["env"], kept["revision"], kept["enabled"]) if kept else None
 
     servers.LOOK_EVERY, running.JUST_NOW = 0.2, 1.0
+    watching.LOOK_EVERY, watching.LONGEST_WAIT, news.FIRST_WAIT = 0.2, 1.0, 0.3
     greeting.PROBE, servers.IDLE_SECONDS = 1.0, float(os.environ["STAGE_IDLE"])
+
+    def revisions() -> dict[UUID, int]:
+        return {target.server_id: target.revision for target in watched()}
+
+    def watched() -> list[Target]:
+        return [Target(**{**kept, "server_id": UUID(kept["server_id"])}) for kept in read_json(data / "watched.json")]
+
+    def refresh(server_id: UUID) -> None:
+        with (data / "refreshes").open("a") as file:
+            file.write(f"{server_id}\n")
+
+    house = House(read, revisions, lambda one: next(t for t in watched() if t.server_id == one), refresh)
     with run.alone(data):
-        asyncio.run(run.run(data=data, socket=data / "stdio.sock", read=read))
+        asyncio.run(run.run(data=data, socket=data / "stdio.sock", house=house))
+
+
+def read_json(path: Path) -> Any:
+    return json.loads(path.read_text()) if path.exists() else []
 
 
 if __name__ == "__main__":

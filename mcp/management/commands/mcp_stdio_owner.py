@@ -6,8 +6,12 @@ from typing import Any
 from django.conf import settings
 from django.core.management import BaseCommand
 
+from mcp import tasks
 from mcp.owner import run
-from mcp.targets import launch_of
+from mcp.owner.house import House
+from mcp.targets import launch_of, revisions_over_http, target_of
+
+HOUSE = House(launch_of, revisions_over_http, target_of, tasks.ask_for_refresh)
 
 
 class Command(BaseCommand):
@@ -17,7 +21,7 @@ class Command(BaseCommand):
     def handle(self, **_: Any) -> None:
         try:
             with run.alone(settings.DATA):
-                asyncio.run(run.run(data=settings.DATA, socket=settings.STDIO_SOCKET, read=launch_of))
+                asyncio.run(run.run(data=settings.DATA, socket=settings.STDIO_SOCKET, house=HOUSE))
         except run.AlreadyRunning as other:
             # Not a failure: there is one, which is what was asked for.
             self.stdout.write(str(other))

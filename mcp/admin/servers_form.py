@@ -156,7 +156,8 @@ class AddForm(ServerForm):
 
 
 def initial(server: Server) -> dict[str, Any]:
-    return {name: getattr(server, name) for name in ("transport", *OF_PROCESS, *OF_ADDRESS, *DESCRIBED)}
+    known = {name: getattr(server, name) for name in ("transport", *OF_PROCESS, *OF_ADDRESS, *DESCRIBED)}
+    return {**known, "timeout": f"{server.timeout:g}"}
 
 
 def _name(number: int) -> forms.CharField:

@@ -32,6 +32,7 @@ class Form(Acting):
         given = form.given
         return {
             "line": command_line(given["command"], given["args"]),
+            "env": [f"{name}={value}" for name, value in given["env"].items()],
             "shown": digest(given),
             "again": self.again(form),
         }

@@ -67,7 +67,12 @@ class Tools(Hub):
     def context(self) -> dict[str, Any]:
         query = self.request.GET
         state, term = query.get("state", ""), query.get("q", "").strip()[:200]
-        rows = Tool.objects.filter(server=self.server).select_related("identity", "current").order_by("name")
+        rows = (
+            Tool.objects.visible_to(self.actor)
+            .filter(server=self.server)
+            .select_related("identity", "current")
+            .order_by("name")
+        )
         rows = rows.filter(_in_state(state)) if state else rows
         rows = rows.filter(name__icontains=term) if term else rows
         page = Paginator(rows, SHOWN).get_page(query.get("page"))

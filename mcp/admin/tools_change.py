@@ -47,14 +47,10 @@ class Waiting(OfTool):
             return ""
         return definitions.who_may_not(tool).get(self.actor.id, "")
 
-    def effects(self) -> list[Effect]:
+    @cached_property
+    def agents(self) -> int:
         """Who is held up while it waits."""
-        agents = len(tools_reach.callers([self.tool.identity]))
-        refused = len(self._refused().values_list("pk")[:BOUND])
-        return [
-            counted("agents", agents, "{} agent may call it again", "{} agents may call it again"),
-            Effect("refused", refused, f"{refused} {'call was' if refused == 1 else 'calls were'} refused so far"),
-        ]
+        return len(tools_reach.callers([self.tool.identity]))
 
     def _refused(self) -> QuerySet[InvocationLog]:
         rows = InvocationLog.objects.filter(tool_name=self.tool.server.name, method=self.tool.name)
@@ -76,7 +72,6 @@ class Change(Waiting, Hub):
         tool, after = self.tool, self.tool.current
         assert after is not None  # what waits is there
         found = tools_definition.lines(tool.approved, after) if tool.approved else []
-        agents, refused = self.effects()
         return {
             **super().context(),
             "before": tool.approved,
@@ -85,8 +80,8 @@ class Change(Waiting, Hub):
             "fields": [] if tool.approved else tools_definition.fields(after),
             "elsewhere": tools_definition.elsewhere(after, found) if tool.approved else [],
             "places": tools_definition.places(found),
-            "agents": agents.count,
-            "refused": refused.count,
+            "agents": self.agents,
+            "refused": len(self._refused().values_list("pk")[:BOUND]),
             "others": self._others() if self.own else [],
             "breaks_glass": bool(self.own) and self.actor.is_superuser,
         }
@@ -143,6 +138,10 @@ class Approve(Waiting, ActingDialog):
         if self.own:
             return f"You {self.own}. You break glass: this goes on record as an approval without a second person."
         return "From then on calls pass by this definition. A later change waits again."
+
+    def effects(self) -> list[Effect]:
+        again = " again" if self.tool.approved_id else ""
+        return [counted("agents", self.agents, f"{{}} agent may call it{again}", f"{{}} agents may call it{again}")]
 
     def context(self) -> dict[str, Any]:
         words = "" if self.waits else f"{self.tool.identity.name} does not wait for an approval any more."

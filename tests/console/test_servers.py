@@ -214,6 +214,8 @@ def test_what_would_run_is_shown_whole_before_it_is_saved(mara: Client, settings
     shown = answer.context["look"]
     assert shown["line"].endswith(f"--store '/tmp/a b' {long}")
     assert long in text(answer)
+    told = mara.post(f"{LIST}add/preview/", {**body, "env": "TZ=Europe/Vienna"}, headers={"X-Console-Part": "1"})
+    assert "TZ=Europe/Vienna" in text(told)
     preview = mara.post(f"{LIST}add/preview/", body, headers={"X-Console-Part": "1"})
     assert long in text(preview)
     assert shown["shown"] in text(preview)

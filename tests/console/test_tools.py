@@ -17,7 +17,7 @@ from mcp.choices import DefinitionState
 from mcp.models import Server, Tool
 from nhi.choices import CallStatus
 from nhi.models import AuditEvent, CallRollup, Identity
-from tests.console import gateway
+from tests.console import calling, gateway
 from tests.console.conftest import SignedIn
 from tests.console.gateway import upstreams as upstreams
 from tests.mcp.peer import Peer
@@ -102,6 +102,25 @@ def test_the_list_asks_no_more_for_many_rows(todo: Server, mara: Client) -> None
     cells = [str(cell["html"]) for cell in rows[0]["cells"]]
     assert cells[6] == "7"
     assert "3 d ago" in cells[7]
+
+
+def test_both_lists_are_exported_with_their_numbers(changed: Tool, mara: Client) -> None:
+    tools = text(mara.post(LIST, {"export": "csv"})).splitlines()
+    assert tools[0].startswith("Name,Server,Definition,Flags,Owner,May be called by,Calls 30 d")
+    assert any(line.startswith("todo__echo,todo,Quarantined,") for line in tools)
+    lines = text(mara.post("/admin/mcp/server/", {"export": "csv"})).splitlines()
+    assert lines[1].startswith("todo,Ready,Streamable HTTP,2 (1 quarantined)")
+
+
+def test_calls_that_were_refused_meanwhile_do_not_stand_in_the_way(changed: Tool, signed_in: SignedIn) -> None:
+    tom = signed_in("tom")
+    page = tom.get(hub(changed, "approve/"))
+    calling.denied("definition_changed", server="todo", tool="echo", ago=0)
+    assert tom.get(hub(changed, "change/")).context["refused"] == 1
+    ticks = {name: "on" for name in page.context["form"].fields if name.startswith("flag_")}
+    digest = page.context["form"].initial["definition_hash"]
+    body = {**ticks, "definition_hash": digest, "reason": "Looked at it", "seen": page.context["seen"]}
+    assert tom.post(hub(changed, "approve/"), body).status_code == 302
 
 
 def test_filters_and_presets_narrow_the_list(changed: Tool, mara: Client) -> None:

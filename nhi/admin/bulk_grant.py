@@ -54,7 +54,6 @@ class ManyForm(ToolLimits, LimitedForm):
     reason = ReasonField(*REASONS)
 
     field_order = ("agents", "what", "pattern", "server", "tools", "ends", "ends_on", "reason")
-    limits = ("parameters",)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -123,7 +123,7 @@ class Renew(Change):
         return self._said(f"Renewed: {again}.", again)
 
 
-class ToolLimitsForm(ToolLimits, Unenforced, ConsoleForm):
+class ToolLimitsForm(ToolLimits, ConsoleForm):
     aliases = ToolLimits.limit_aliases
 
     reason = ReasonField(*LIMITED)
@@ -161,14 +161,15 @@ class ChangeLimits(Change):
 
     def form(self, data: Any = None) -> ConsoleForm:
         form = super().form(data)
-        assert isinstance(form, Unenforced)
-        form.tell(self.grant)
+        if isinstance(form, Unenforced):
+            form.tell(self.grant)
         return form
 
     def act(self, form: ConsoleForm) -> str:
         assert isinstance(form, ToolLimitsForm | NhiLimitsForm)
         reason = form.cleaned_data["reason"]
-        limits = {**form.terms, **form.dropped(self.grant)}
+        dropped = form.dropped(self.grant) if isinstance(form, Unenforced) else {}
+        limits = {**form.terms, **dropped}
         changed = grants.change_limits(actor=self.actor, grant=self.grant, limits=limits, reason=reason)
         return self._said(f"Changed the limits: {changed}.", changed)
 

@@ -30,7 +30,6 @@ class ToolForm(ToolLimits, LimitedForm):
     reason = ReasonField(*REASONS)
 
     field_order = ("agent", "tool", "ends", "ends_on", "reason")
-    limits = ("parameters",)
 
 
 class NhiForm(NhiLimits, LimitedForm):

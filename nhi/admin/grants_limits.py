@@ -7,17 +7,31 @@ from django import forms
 from common.admin.forms import EndsForm, JSONLinesField
 from nhi.templatetags.identities import unenforced_limits
 
+#: Also the most that a budget takes.
+MOST_CALLS = 2_000_000_000
+
 
 class ToolLimits(forms.Form):
     """Of an agent's grant to a tool."""
 
-    limit_aliases = {"allowed_parameters": "parameters"}
+    limit_aliases = {
+        "allowed_parameters": "parameters", "max_calls_per_hour": "per_hour", "requires_approval": "approval",
+    }  # fmt: skip
+    limits: ClassVar[tuple[str, ...]] = ("parameters", "per_hour", "approval")
 
     parameters = JSONLinesField(
         label="Allowed arguments",
         required=False,
         help_text="A JSON Schema that the arguments must fit. Empty: any.",
         widget=forms.Textarea(attrs={"rows": 3, "spellcheck": "false"}),
+    )
+    per_hour = forms.IntegerField(
+        label="Calls per hour", required=False, min_value=1, max_value=MOST_CALLS, help_text="Empty: no limit."
+    )
+    approval = forms.BooleanField(
+        label="Each call waits for a person",
+        required=False,
+        help_text="An approver sees its exact arguments and lets that one call pass, or not.",
     )
 
     @property
@@ -58,7 +72,7 @@ class NhiLimits(forms.Form):
 
 
 class Unenforced(forms.Form):
-    """Limits that were stored over REST and hold nothing yet but refuse every call: kept, or dropped by a tick."""
+    """Limits of grants between identities that were stored over REST and refuse every call: kept, or dropped."""
 
     drop = forms.BooleanField(required=False)
 
@@ -72,8 +86,7 @@ class Unenforced(forms.Form):
         self.fields["drop"].help_text = "Not enforced yet: until it is, every call through this grant is refused."
 
     def dropped(self, grant: Any) -> dict[str, Any]:
-        none = {"max_calls_per_hour": None, "requires_approval": False}
-        return {name: value for name, value in none.items() if self.cleaned_data.get("drop") and hasattr(grant, name)}
+        return {"max_calls_per_hour": None} if self.cleaned_data.get("drop") and unenforced_limits(grant) else {}
 
 
 class LimitedForm(EndsForm):

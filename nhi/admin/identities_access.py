@@ -9,19 +9,19 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import path
 
 from common.admin.dialogs import Call
-from common.admin.forms import Chips, ConsoleForm, EndsForm, JSONLinesField, ReasonField
+from common.admin.forms import Chips, ConsoleForm, ReasonField
 from common.admin.pages import render
 from common.errors import Conflict, Invalid, NotAllowed
 from nhi import access, bulk
 from nhi.admin import names
 from nhi.admin.base import ActingDialog
+from nhi.admin.grants_limits import LimitedForm, ToolLimits
 from nhi.admin.identities_hub import OfIdentity
 from nhi.choices import Kind
 from nhi.models import Identity
 from nhi.models.identities import IdentityQuerySet
 
 OFFERED = 100
-LIMITS = ("parameters",)
 WHAT = (("pattern", "A pattern"), ("server", "A whole server"), ("tools", "Single tools"))
 
 
@@ -31,8 +31,8 @@ class ToolsField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]  # D
     widget = forms.CheckboxSelectMultiple
 
 
-class GiveForm(EndsForm):
-    aliases = {"tool_ids": "tools", "expires_at": "ends", "allowed_parameters": "parameters"}
+class GiveForm(ToolLimits, LimitedForm):
+    aliases = {**LimitedForm.aliases, **ToolLimits.limit_aliases, "tool_ids": "tools"}
 
     what = forms.ChoiceField(choices=WHAT, initial="pattern", widget=Chips, label="Access to")
     pattern = forms.CharField(
@@ -42,12 +42,6 @@ class GiveForm(EndsForm):
     )
     server = forms.ChoiceField(required=False)
     tools = ToolsField(queryset=Identity.objects.none(), required=False)
-    parameters = JSONLinesField(
-        label="Allowed arguments",
-        required=False,
-        help_text="A JSON Schema that the arguments must fit. Empty: any.",
-        widget=forms.Textarea(attrs={"rows": 3, "spellcheck": "false"}),
-    )
     reason = ReasonField("Needed for its work", "Requested by the owner", "Trial")
 
     field_order = ("what", "pattern", "server", "tools", "ends", "ends_on")
@@ -67,16 +61,8 @@ class GiveForm(EndsForm):
 
     @property
     def main_fields(self) -> list[forms.BoundField]:
-        return [field for field in self.visible_fields() if field.name not in (*LIMITS, "reason")]
-
-    @property
-    def limit_fields(self) -> list[forms.BoundField]:
-        return [self[name] for name in LIMITS]
-
-    @property
-    def limited(self) -> bool:
-        """Whether the limits stand open: something was typed there, or refused."""
-        return any(field.value() not in (None, "", False) or field.errors for field in self.limit_fields)
+        """The reason stands below the preview and the limits."""
+        return [field for field in super().main_fields if field.name != "reason"]
 
     @property
     def selection(self) -> bulk.Selection:
@@ -87,10 +73,6 @@ class GiveForm(EndsForm):
             ids: tuple[UUID, ...] = tuple(tool.pk for tool in given["tools"])
             return bulk.Selection(tool_ids=ids)
         return bulk.Selection(pattern=given["pattern"].strip())
-
-    @property
-    def terms(self) -> dict[str, Any]:
-        return {"allowed_parameters": self.cleaned_data.get("parameters")}
 
 
 class Give(OfIdentity, ActingDialog):

@@ -8,7 +8,7 @@ from common.admin import badges
 from common.admin.pages import link
 from common.templatetags.console import badge, icon
 from nhi import badges as standing
-from nhi.models import Credential, Identity
+from nhi.models import Credential, Identity, NhiPermission
 from nhi.models.credentials import TimeBoxed
 from nhi.models.grants import Grant
 
@@ -70,14 +70,14 @@ def grant_limits(grant: Grant) -> list[str]:
         said.append("arguments")
     if (actions := getattr(grant, "allowed_actions", None)) is not None:
         said.append(f"only {', '.join(actions[:3])}{' …' if len(actions) > 3 else ''}" if actions else "no action")
-    return [*said, *unenforced_limits(grant)]
-
-
-def unenforced_limits(grant: Grant) -> list[str]:
-    """What is stored and cannot be counted or asked yet; until then such a grant lets nothing pass."""
-    said = []
     if (most := getattr(grant, "max_calls_per_hour", None)) is not None:
         said.append(f"{most} per hour")
     if getattr(grant, "requires_approval", False):
         said.append("needs approval")
     return said
+
+
+def unenforced_limits(grant: Grant) -> list[str]:
+    """What is stored and not counted yet, which is calls between identities; such a grant lets nothing pass."""
+    most = grant.max_calls_per_hour if isinstance(grant, NhiPermission) else None
+    return [] if most is None else [f"{most} per hour"]

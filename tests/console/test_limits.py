@@ -7,7 +7,7 @@ from django.test import Client
 
 from nhi import grants
 from nhi.actors import SYSTEM
-from nhi.models import ToolPermission
+from nhi.models import NhiPermission, ToolPermission
 from tests.console.conftest import hub, identity
 
 pytestmark = pytest.mark.capability("CON-05", "NHI-06")
@@ -25,35 +25,86 @@ def test_a_grant_is_limited_in_the_same_words_in_its_list_on_its_page_and_in_the
         assert "60 per hour" in html, page
 
 
-@pytest.mark.parametrize(
-    "page",
-    [
-        "/admin/nhi/toolpermission/give/",
-        "/admin/nhi/nhipermission/give/",
-        "/admin/nhi/toolpermission/many/",
-        "an agent's own",
-    ],
-)
-def test_what_cannot_be_enforced_yet_is_not_offered(mara: Client, page: str) -> None:
-    answer = mara.get(hub(tab="give/") if page == "an agent's own" else page)
-    assert answer.status_code == 200
-    assert not {"per_hour", "approval", "drop"} & set(answer.context["form"].fields)
+#: A page of an agent's hub, by its tab.
+OWN = "give/"
+
+
+def _page(page: str) -> str:
+    return hub("writer", OWN) if page == OWN else page
+
+
+@pytest.mark.parametrize("page", ["/admin/nhi/toolpermission/give/", "/admin/nhi/toolpermission/many/", OWN])
+def test_every_limit_of_a_tools_grant_is_offered(mara: Client, page: str) -> None:
+    form = mara.get(_page(page)).context["form"]
+    assert [field.name for field in form.limit_fields] == ["parameters", "per_hour", "approval"]
+    assert not {"parameters", "per_hour", "approval"} & {field.name for field in form.main_fields}
+
+
+def test_what_cannot_be_enforced_yet_is_not_offered(mara: Client) -> None:
+    form = mara.get("/admin/nhi/nhipermission/give/").context["form"]
+    assert not {"per_hour", "approval", "drop"} & set(form.fields)
+
+
+LIMITS = {"parameters": '{"type": "object"}', "per_hour": "60", "approval": "on", "ends": "90", "reason": "Trial"}
+NONE = {"parameters": "", "per_hour": "", "reason": "Trial"}
+WAYS = [
+    ("/admin/nhi/toolpermission/give/", {"agent": "writer", "tool": "github__delete_repo"}),
+    (OWN, {"what": "pattern", "pattern": "github.delete_repo"}),
+]
+
+
+@pytest.mark.parametrize(("page", "named"), WAYS)
+def test_a_tools_grant_is_given_with_limits_and_they_are_changed(
+    mara: Client, page: str, named: dict[str, str]
+) -> None:
+    assert mara.post(_page(page), {**named, **LIMITS}).status_code == 302
+    given = ToolPermission.objects.get(agent=identity("writer"), tool=identity("github__delete_repo"))
+    assert _terms(given) == ({"type": "object"}, 60, True)
+    shown = mara.get(f"/admin/nhi/toolpermission/{given.pk}/").content.decode()
+    for words in ("60 per hour", "needs approval"):
+        assert words in shown
+    assert "not enforced yet" not in shown
+    dialog = _limits(mara, given)
+    assert "drop" not in dialog.context["form"].fields
+    assert dialog.context["form"].initial["per_hour"] == 60
+    assert mara.post(_where(given), {**LIMITS, "per_hour": "0"}).status_code == 422
+    assert mara.post(_where(given), {**LIMITS, "per_hour": "5"}).status_code == 302
+    changed = ToolPermission.objects.get(agent=given.agent, tool=given.tool, revoked_at=None)
+    assert _terms(changed) == ({"type": "object"}, 5, True)
+    assert mara.post(_where(changed), NONE).status_code == 302
+    free = ToolPermission.objects.get(agent=given.agent, tool=given.tool, revoked_at=None)
+    assert _terms(free) == (None, None, False)
+
+
+def test_many_grants_are_given_with_limits(mara: Client) -> None:
+    page = "/admin/nhi/toolpermission/many/"
+    asked = {**LIMITS, "agents": "writer", "what": "tools", "tools": "github__delete_repo"}
+    seen = mara.post(page, asked).context["seen"]
+    assert mara.post(page, {**asked, "do": "give", "seen": seen}).status_code == 200
+    given = ToolPermission.objects.get(agent=identity("writer"), tool=identity("github__delete_repo"))
+    assert _terms(given) == ({"type": "object"}, 60, True)
 
 
 def test_what_was_stored_over_rest_is_said_kept_and_dropped_by_a_tick(mara: Client) -> None:
-    terms: dict[str, Any] = {"max_calls_per_hour": 60, "requires_approval": True}
-    tool = identity("github__delete_repo")
-    given = grants.give_tool(actor=SYSTEM, agent=identity("writer"), tool=tool, reason="Once", **terms)
-    page = mara.get(f"/admin/nhi/toolpermission/{given.pk}/").content.decode()
-    assert "60 per hour, needs approval: not enforced yet" in page
-    assert "Drop “60 per hour” and “needs approval”" in _limits(mara, given).content.decode()
-    assert mara.post(_where(given), {"parameters": "{}", "reason": "Kept"}).status_code == 302
-    kept = ToolPermission.objects.get(agent=given.agent, tool=tool, revoked_at=None)
-    assert (kept.allowed_parameters, kept.max_calls_per_hour, kept.requires_approval) == ({}, 60, True)
-    assert mara.post(_where(kept), {"parameters": "", "drop": "on", "reason": "Dropped"}).status_code == 302
-    free = ToolPermission.objects.get(agent=given.agent, tool=tool, revoked_at=None)
-    assert (free.allowed_parameters, free.max_calls_per_hour, free.requires_approval) == (None, None, False)
-    assert "drop" not in _limits(mara, free).context["form"].fields
+    terms: dict[str, Any] = {"permission_type": "call", "max_calls_per_hour": 60}
+    given = grants.give_nhi(
+        actor=SYSTEM, source=identity("writer"), target=identity("triage-bot"), reason="Once", **terms
+    )
+    place = "/admin/nhi/nhipermission/{}/limits/"
+    page = mara.get(f"/admin/nhi/nhipermission/{given.pk}/").content.decode()
+    assert "60 per hour: not enforced yet" in page
+    assert "Drop “60 per hour”" in mara.get(place.format(given.pk)).content.decode()
+    assert mara.post(place.format(given.pk), {"only_some": "on", "reason": "Kept"}).status_code == 302
+    kept = NhiPermission.objects.get(source=given.source, revoked_at=None)
+    assert (kept.allowed_actions, kept.max_calls_per_hour) == ([], 60)
+    assert mara.post(place.format(kept.pk), {"drop": "on", "reason": "Dropped"}).status_code == 302
+    free = NhiPermission.objects.get(source=given.source, revoked_at=None)
+    assert (free.allowed_actions, free.max_calls_per_hour) == (None, None)
+    assert "drop" not in mara.get(place.format(free.pk)).context["form"].fields
+
+
+def _terms(grant: ToolPermission) -> tuple[Any, ...]:
+    return grant.allowed_parameters, grant.max_calls_per_hour, grant.requires_approval
 
 
 def _where(grant: ToolPermission) -> str:

@@ -16,7 +16,7 @@ from nhi.models import CallRollup, InvocationLog
 HOUR = timedelta(hours=1)
 #: A row is written when its call ends, under the time at which it began.
 SETTLED = timedelta(minutes=20)
-#: How far back an installation that was off catches up in one go.
+#: How many hours an installation that was off catches up with in one go.
 MOST_HOURS = 48
 
 
@@ -44,20 +44,21 @@ def hour_of(moment: datetime) -> datetime:
 
 
 def roll_up() -> int:
-    """Sum every closed hour that was not summed yet. Running it twice, or at two places, is harmless."""
+    """Sum every closed hour with calls that was not summed yet. Running it twice, or at two places, is harmless."""
     now = clock.database_now()
-    hour, done = _first(now), 0
-    while hour + HOUR + SETTLED <= now and done < MOST_HOURS:
+    last, done = _last(), 0
+    hour = _with_calls(None if last is None else last + HOUR)
+    while hour is not None and hour + HOUR + SETTLED <= now and done < MOST_HOURS:
         _sum_hour(hour)
-        hour, done = hour + HOUR, done + 1
+        hour, done = _with_calls(hour + HOUR), done + 1
     return done
 
 
 def open_since(now: datetime) -> datetime:
     """From here on the log itself is read."""
-    last = CallRollup.objects.order_by("-hour").values_list("hour", flat=True).first()
-    earliest = hour_of(now - SETTLED - HOUR)
-    return min(last + HOUR, earliest) if last is not None and last + HOUR < earliest else earliest
+    last, earliest = _last(), hour_of(now - SETTLED - HOUR)
+    first = _with_calls(None) if last is None else last + HOUR
+    return earliest if first is None else min(first, earliest)
 
 
 def sums(rows: Iterable[tuple[Any, ...]]) -> dict[Key, Sum]:
@@ -68,12 +69,15 @@ def sums(rows: Iterable[tuple[Any, ...]]) -> dict[Key, Sum]:
     return found
 
 
-def _first(now: datetime) -> datetime:
-    last = CallRollup.objects.order_by("-hour").values_list("hour", flat=True).first()
-    if last is not None:
-        return last + HOUR
-    oldest = InvocationLog.objects.order_by("timestamp").values_list("timestamp", flat=True).first()
-    return hour_of(oldest) if oldest is not None else hour_of(now)
+def _last() -> datetime | None:
+    return CallRollup.objects.order_by("-hour").values_list("hour", flat=True).first()
+
+
+def _with_calls(since: datetime | None) -> datetime | None:
+    """The first hour in which there were calls: hours without any leave no sums to go on from."""
+    rows = InvocationLog.objects.all() if since is None else InvocationLog.objects.filter(timestamp__gte=since)
+    oldest = rows.order_by("timestamp", "id").values_list("timestamp", flat=True).first()
+    return None if oldest is None else hour_of(oldest)
 
 
 def _sum_hour(hour: datetime) -> None:

@@ -201,11 +201,29 @@ def answer(request: dict) -> None:
     elif method == "ping":
         result(request)
     elif method == "tools/list":
-        cursor = request["params"].get("cursor", "0")
-        page = {"tools": [{"name": f"tool-{cursor}", "inputSchema": {"type": "object"}}]}
-        result(request, **page, **({"nextCursor": str(int(cursor) + 1)} if int(cursor) < 2 else {}))
+        listed(request)
     elif method == "tools/call":
         call(request)
+
+
+def listed(request: dict) -> None:
+    if path := option("described"):
+        kept = {"name": "kept", "description": Path(path).read_text(), "inputSchema": {"type": "object"}}
+        result(request, tools=[kept], resultType="complete")
+        return
+    cursor = request["params"].get("cursor", "0")
+    page = {"tools": [{"name": f"tool-{cursor}", "inputSchema": {"type": "object"}}]}
+    result(request, **page, **({"nextCursor": str(int(cursor) + 1)} if int(cursor) < 2 else {}))
+
+
+def announce_each(path: Path) -> None:
+    """Say that the tools changed whenever the file did."""
+    seen = path.stat().st_mtime_ns
+    while True:
+        time.sleep(0.05)
+        if path.stat().st_mtime_ns != seen:
+            seen = path.stat().st_mtime_ns
+            send({"method": "notifications/tools/list_changed"})
 
 
 def lines() -> Iterator[bytes]:
@@ -224,6 +242,8 @@ def main() -> None:
     if path := option("starts"):
         with Path(path).open("a") as file:
             file.write(f"{os.getpid()}\n")
+    if path := option("described"):
+        threading.Thread(target=announce_each, args=(Path(path),), daemon=True).start()
     for line in lines():
         message = json.loads(line)
         if "method" not in message:

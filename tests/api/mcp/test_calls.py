@@ -217,6 +217,30 @@ def test_a_budget_is_told_and_then_refuses(held: Stage) -> None:
     assert (used["hour"], used["day"], used["in_flight"]) == (2, 2, 0)
 
 
+@pytest.mark.capability("MCP-08")
+def test_concurrency_refuses_and_never_queues(held: Stage, peer: Peer) -> None:
+    given = {"scope": "server", "target_id": str(tool_of().server_id), "concurrency_limit": 1}
+    budget = f"mcp/budgets/{held.admin.post('mcp/budgets', given).body['id']}"
+    peer.hold()
+    with ThreadPoolExecutor(1) as pool:
+        under_way = pool.submit(_from_a_thread, held.agent)
+        wait_for(lambda: len(peer.calls) == 1, "called")
+        assert held.admin.get(budget).body["used"]["in_flight"] == 1
+        second = call(held.agent)
+        assert second.is_refused(429, "RateLimitExceeded", "concurrency_exceeded")
+        assert int(second.headers["Retry-After"]) >= 1
+        peer.let_go()
+        assert under_way.result(10).status == 200
+    assert held.admin.get(budget).body["used"]["in_flight"] == 0
+
+
+def test_a_full_queue_is_said_so(held: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcp.clerk.desk.MOST_WAITING", 0)
+    full = call(held.agent)
+    assert full.is_refused(503, "ExecutionFailed", "queue_full")
+    assert int(full.headers["Retry-After"]) >= 1
+
+
 @pytest.mark.capability("MCP-08", "NHI-14")
 def test_limits_of_a_grant_hold(open_stage: Stage, peer: Peer) -> None:
     added(open_stage, peer)

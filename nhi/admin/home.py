@@ -29,6 +29,69 @@ class Step:
 
 
 @dataclass(frozen=True)
+class Way:
+    """A first step: where it is taken, and how the database tells that it was."""
+
+    title: str
+    words: str
+    url: Callable[[], str]
+    action: str
+    taken: Callable[[], Any]
+
+
+def _add() -> str:
+    return link("nhi_identity_add")
+
+
+def _agents() -> str:
+    return f"{link('nhi_identity_changelist')}?kind=agent"
+
+
+def _access() -> Any:
+    return (
+        Exists(ToolPermission.objects.live())
+        | Exists(NhiPermission.objects.live())
+        | Exists(RoleAssignment.objects.live())
+    )
+
+
+_ways: dict[str, tuple[Way, ...]] = {
+    "agent": (
+        Way(
+            "Add an agent", "Who calls: it gets a name, an owner and a purpose.", _add, "Add agent",
+            lambda: Exists(Identity.objects.filter(kind="agent")),
+        ),
+    ),
+    "tool": (
+        Way(
+            "Add a tool", "What is called: a name like github__create_issue.", lambda: f"{_add()}?kind=tool",
+            "Add tool", lambda: Exists(Identity.objects.filter(kind="tool")),
+        ),
+    ),
+    "credential": (
+        Way(
+            "Issue a credential", "What the agent shows. It is shown to you once.", _agents, "Choose an agent",
+            lambda: Exists(Credential.objects.filter(identity__isnull=False)),
+        ),
+    ),
+    "access": (
+        Way("Give access", "Nothing is allowed until someone allows it.", _agents, "Choose an agent", _access),
+    ),
+    "call": (
+        Way(
+            "Make a first call", "The agent's Connect tab has the command.", _agents, "Choose an agent",
+            lambda: Exists(Credential.objects.filter(last_used_at__isnull=False, identity__isnull=False)),
+        ),
+    ),
+}  # fmt: skip
+
+
+def refine(step: str, *ways: Way) -> None:
+    """A higher app's steps in place of one of ours, which it knows better."""
+    _ways[step] = ways
+
+
+@dataclass(frozen=True)
 class Part:
     """A section of Home that a higher app adds: its template, and what it shows; None where it has nothing to."""
 
@@ -90,25 +153,7 @@ class Home(ActingPage):
         """Only for who can take them; each ticks itself."""
         if not self.actor.may("nhi.add_identity") or self.actor.only_reads:
             return []
-        add, agents = link("nhi_identity_add"), f"{link('nhi_identity_changelist')}?kind=agent"
-        ways = {
-            "Add an agent": ("Who calls: it gets a name, an owner and a purpose.", add, "Add agent"),
-            "Add a tool": ("What is called: a name like github__create_issue.", f"{add}?kind=tool", "Add tool"),
-            "Issue a credential": ("What the agent shows. It is shown to you once.", agents, "Choose an agent"),
-            "Give access": ("Nothing is allowed until someone allows it.", agents, "Choose an agent"),
-            "Make a first call": ("The agent's Connect tab has the command.", agents, "Choose an agent"),
-        }
-        return [Step(title, *way, done) for (title, way), done in zip(ways.items(), self._taken(), strict=True)]
-
-    def _taken(self) -> tuple[bool, ...]:
-        """All five in one statement, hung on the person's own row."""
-        live = ToolPermission.objects.live(), NhiPermission.objects.live(), RoleAssignment.objects.live()
-        taken = {
-            "agent": Exists(Identity.objects.filter(kind="agent")),
-            "tool": Exists(Identity.objects.filter(kind="tool")),
-            "credential": Exists(Credential.objects.filter(identity__isnull=False)),
-            "access": Exists(live[0]) | Exists(live[1]) | Exists(live[2]),
-            "used": Exists(Credential.objects.filter(last_used_at__isnull=False, identity__isnull=False)),
-        }
-        row = User.objects.filter(pk=self.actor.id).values_list(*taken.values()).first()
-        return tuple(row or ())
+        ways = [way for part in _ways.values() for way in part]
+        # All in one statement, hung on the person's own row.
+        taken = User.objects.filter(pk=self.actor.id).values_list(*(way.taken() for way in ways)).first() or ()
+        return [Step(way.title, way.words, way.url(), way.action, done) for way, done in zip(ways, taken, strict=True)]

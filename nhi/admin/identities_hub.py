@@ -10,6 +10,7 @@ from django.utils.functional import cached_property
 from common.admin.pages import Control, Crumb, Tab, link
 from common.errors import NotAllowed, NotFound
 from nhi import rights
+from nhi.actors import Actor
 from nhi.admin.base import Acting, ActingPage
 from nhi.choices import TRANSITIONS, Kind, State
 from nhi.models import Credential, Identity, RoleAssignment, ToolPermission
@@ -38,6 +39,41 @@ _beside: list[Callable[[Identity], Beside | None]] = []
 def add_beside(read: Callable[[Identity], Beside | None]) -> None:
     """A higher app that knows more of an identity leads there from its strip."""
     _beside.append(read)
+
+
+@dataclass(frozen=True)
+class Added:
+    """A tab of a higher app, at the address `nhi_identity_<name>`; it stands before the changes."""
+
+    name: str
+    label: str
+
+
+@dataclass(frozen=True)
+class Part:
+    """A section of a higher app in one of our tabs: its template, and what it shows of an identity."""
+
+    tab: str
+    template: str
+    read: Callable[[Actor, Identity], dict[str, Any]]
+
+
+_added: list[Added] = []
+_parts: list[Part] = []
+
+
+def add_tab(added: Added) -> None:
+    _added.append(added)
+
+
+def add_part(part: Part) -> None:
+    _parts.append(part)
+
+
+def _tabs() -> dict[str, str]:
+    """Every tab's label, in their order."""
+    *ours, changes = TABS
+    return dict([*ours, *((added.name, added.label) for added in _added), changes])
 
 
 class OfIdentity(Acting):
@@ -100,17 +136,22 @@ class Hub(OfIdentity, ActingPage):
             "more": self._more(),
             "tabs": self._tabs(),
             "api": self.api(),
+            "parts": self._further(),
             "beside": [found for read in _beside if (found := read(self.identity)) is not None],
         }
 
+    def _further(self) -> list[dict[str, Any]]:
+        own = [part for part in _parts if part.tab == self.tab]
+        return [{**part.read(self.actor, self.identity), "template": part.template} for part in own]
+
     @property
     def _label(self) -> str:
-        return dict(TABS)[self.tab]
+        return _tabs()[self.tab]
 
     def _tabs(self) -> list[Tab]:
-        shown = [name for name, _ in TABS if self._has(name)]
+        shown = [(name, label) for name, label in _tabs().items() if self._has(name)]
         counts = self._counts()
-        return [Tab(dict(TABS)[name], self.url(name), counts.get(name), name == self.tab) for name in shown]
+        return [Tab(label, self.url(name), counts.get(name), name == self.tab) for name, label in shown]
 
     def _has(self, tab: str) -> bool:
         return tab not in OF_CALLERS or (self.identity.kind != Kind.TOOL and self.sees_credentials)

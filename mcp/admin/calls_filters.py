@@ -3,6 +3,7 @@
 import math
 from datetime import timedelta
 from typing import Any
+from urllib.parse import urlencode
 
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
@@ -10,6 +11,7 @@ from django.utils import timezone
 
 from common.admin import badges
 from common.admin.lists import Filter
+from common.admin.pages import link
 from common.ids import parse_uuid
 from mcp.clerk.deciding import STATUS
 from mcp.models import Server, Tool
@@ -27,6 +29,13 @@ MOST_NAMES = 100
 FAILED = ("upstream", "timeout", "tool_error", "lost", "cancelled", "unreadable", "unexpected")
 #: Reasons that end a call under way when its caller loses access.
 STOPPED = tuple(reason for reason in REASONS if reason.startswith("caller_"))
+
+
+def log_url(**query: str) -> str:
+    """The log narrowed by this; what is empty is left out."""
+    return (
+        f"{link('nhi_invocationlog_changelist')}?{urlencode({name: value for name, value in query.items() if value})}"
+    )
 
 
 def within_a_day(rows: Rows, query: Any) -> Rows:

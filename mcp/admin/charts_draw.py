@@ -13,6 +13,7 @@ from common.admin.badges import Badge
 from common.admin.pages import link, link_if_any
 from mcp.admin.budgets_lines import Line, lines_of
 from mcp.admin.calls_cells import lasted
+from mcp.admin.calls_filters import log_url
 from mcp.admin.charts_data import HOUR, Hour, Range
 from mcp.admin.charts_limits import CELLS, WORST
 from mcp.budgets import Used
@@ -62,12 +63,6 @@ class Bars:
     bars: list[Bar] = field(default_factory=list)
 
 
-def log(**query: str) -> str:
-    return (
-        f"{link('nhi_invocationlog_changelist')}?{urlencode({name: value for name, value in query.items() if value})}"
-    )
-
-
 def _local(moment: datetime) -> str:
     """As the filter's field takes it: on the clock of who looks."""
     return moment.astimezone(timezone.get_current_timezone()).strftime("%Y-%m-%dT%H:%M")
@@ -84,7 +79,7 @@ def _labels(bars: list[Hour], chosen: Range) -> list[str]:
 
 def calls(bars: list[Hour], chosen: Range) -> Chart:
     labels = _labels(bars, chosen)
-    urls = [log(**_between(bar, chosen.hours)) for bar in bars]
+    urls = [log_url(**_between(bar, chosen.hours)) for bar in bars]
     series = [
         {"name": name, "colour": colour, "values": [bar.calls[status] for bar in bars], "query": f"&outcome={status}"}
         for status, name, colour in SERIES
@@ -118,7 +113,7 @@ def _percent(part: int, whole: int) -> str:
 
 def latency(bars: list[Hour], chosen: Range) -> Chart:
     labels = _labels(bars, chosen)
-    urls = [log(slower=_half(bar), **_between(bar, chosen.hours)) for bar in bars]
+    urls = [log_url(slower=_half(bar), **_between(bar, chosen.hours)) for bar in bars]
     lines = [("Half are faster (p50)", "success", 0.5, False), ("95 of 100 are faster (p95)", "error", 0.95, True)]
     series = [
         {"name": name, "colour": colour, "dashed": dashed, "values": [bar.quantile(share) for bar in bars], "query": ""}
@@ -163,7 +158,7 @@ def top(what: str, question: str, counts: dict[str, dict[str, int]], span: str) 
     """The most called, and the rest as one line."""
     ranked = sorted(counts.items(), key=lambda item: (-sum(item[1].values()), item[0]))
     most = sum(ranked[0][1].values()) if ranked else 0
-    bars = [_called(name, by, most, log(**{what: name, "span": span})) for name, by in ranked[:SHOWN]]
+    bars = [_called(name, by, most, log_url(**{what: name, "span": span})) for name, by in ranked[:SHOWN]]
     rest = sum(sum(by.values()) for _, by in ranked[SHOWN:])
     if rest:
         bars.append(Bar(f"{len(ranked) - SHOWN} others", "", rest, min(100.0, 100 * rest / most), f"{rest:,}"))
@@ -183,8 +178,10 @@ def _called(name: str, by: dict[str, int], most: int, url: str) -> Bar:
 def reasons(rows: list[tuple[str, str, int]], span: str) -> Bars:
     most, total = rows[0][2] if rows else 0, sum(row[2] for row in rows)
     bars = [
-        Bar(reason or "no reason", log(outcome=f"{status}:{reason}", span=span), calls, round(100 * calls / most, 1),
-            f"{calls:,}")
+        Bar(
+            reason or "no reason", log_url(outcome=f"{status}:{reason}", span=span), calls,
+            round(100 * calls / most, 1), f"{calls:,}",
+        )
         for status, reason, calls in rows[:SHOWN]
     ]  # fmt: skip
     said = f"{rows[0][1]} is {_percent(most, total)} of {total:,} refusals." if rows else "No call was refused."

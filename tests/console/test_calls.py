@@ -15,7 +15,7 @@ from common.ids import uuid7
 from nhi.models import AuditEvent, InvocationLog, ToolPermission, User
 from tests.console.axe import violations
 from tests.console.calling import call, denied, flight, registered
-from tests.console.conftest import NARROW, SignedIn, Visit, identity
+from tests.console.conftest import NARROW, SignedIn, Visit, hub, identity
 
 pytestmark = pytest.mark.capability("AUD-02", "CON-05")
 
@@ -198,6 +198,24 @@ def test_a_pasted_id_leads_to_the_call_or_to_its_request(mara: Client) -> None:
     assert groups[-1].hits[0].url == f"{LIST}?find={row.request_id}"
 
 
+def test_an_identitys_page_has_its_calls_and_where_it_connects_its_last_refusals(mara: Client) -> None:
+    made, other, refused = call(), call("triage-bot", "jira", "search"), denied()
+    going = flight()
+    page = text(mara, hub(tab="activity/"))
+    assert str(made.pk) in page
+    assert str(refused.pk) in page
+    assert str(other.pk) not in page
+    assert "In flight" in page
+    assert str(going.pk) not in page
+    assert str(made.pk) not in text(mara, hub(tab="activity/?outcome=permission_denied"))
+    assert str(other.pk) in text(mara, hub("jira__search", "activity/"))
+    connect = text(mara, hub(tab="connect/"))
+    assert "deploy-bot has no grant for it." in connect
+    assert "Give deploy-bot access to github.create_issue" in connect
+    labels = [tab.label for tab in mara.get(hub()).context["tabs"]]
+    assert labels == ["Overview", "Access", "Credentials", "Connect", "Activity", "Changes"]
+
+
 def test_the_export_streams_what_the_filters_leave_and_goes_on_record(mara: Client) -> None:
     call()
     row = denied(end={"reason": "no_grant", "error_message": "=HYPERLINK(1)"})
@@ -228,7 +246,7 @@ def test_log_and_call_are_accessible_and_fit(visit: Visit, options: dict[str, An
     row = denied()
     call(end={"duration": 40.0, "details": {"decide_ms": 1.0, "upstream_ms": 30.0}})
     flight()
-    for path in (LIST, f"{LIST}{row.pk}/", EXPORT):
+    for path in (LIST, f"{LIST}{row.pk}/", EXPORT, hub(tab="activity/"), hub(tab="connect/")):
         mara.open(path)
         mara.page.wait_for_load_state("networkidle")
         assert not violations(mara.page), path

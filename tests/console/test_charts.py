@@ -227,3 +227,17 @@ def test_charts_are_accessible_and_fit(visit: Visit, options: dict[str, Any]) ->
         assert not violations(mara.page), path
         assert mara.page.evaluate("document.documentElement.scrollWidth === innerWidth"), path
     assert not mara.complaints
+
+
+def test_the_first_steps_of_the_gateway_tick_themselves(db: None, seeded: None, mara: Client) -> None:
+    def steps() -> dict[str, bool]:
+        return {step.title: step.done for step in mara.get("/admin/").context["steps"]}
+
+    before = steps()
+    assert [before[name] for name in ("Add a server", "Approve its tools", "Make a first call")] == [False] * 3
+    registered()
+    assert steps()["Add a server"]
+    denied()
+    assert not steps()["Make a first call"]
+    call()
+    assert steps()["Make a first call"]

@@ -86,12 +86,12 @@ def test_the_first_steps_tick_themselves(db: None, client: Client) -> None:
     client.force_login(user("mara", "security-admin"), backend=BACKEND)
     page = client.get("/admin/")
     assert page.context["first_run"]
-    assert [step.done for step in page.context["steps"]] == [False] * 5
+    assert [step.done for step in page.context["steps"]] == [False] * 6
     assert "Needs you" not in page.content.decode()
     one, other = agent(), tool()
     tool_grant(one, other)
     page = client.get("/admin/")
-    assert [step.done for step in page.context["steps"]] == [True, True, False, True, False]
+    assert [step.done for step in page.context["steps"]] == [True, False, False, False, True, False]
     assert not page.context["first_run"]
 
 

@@ -211,9 +211,16 @@ class Desk:
                 connection.close()
 
     def _write_the_unwritten(self) -> None:
+        """One that is refused where others are not is left to its lease, whose end gives it a row that says lost."""
         while self._unwritten:
             first = self._unwritten[0]
-            recording.again([first])
+            try:
+                recording.again([first])
+            except AWAY:
+                raise
+            except Exception:
+                recording.try_out()
+                log.exception("a call's row is refused as it is", extra={"call_id": str(first.ticket.call_id)})
             self.flights.end(first.ticket.call_id)
             self._unwritten.pop(0)
 

@@ -1,0 +1,257 @@
+"""The clerk's desk under what goes wrong beside a call: one bad call harms no other, and nobody waits in a circle."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from common import clock
+from common.errors import RecordUnavailable
+from mcp import arguments, gateway
+from mcp.clerk import deciding, recording
+from mcp.clerk.desk import Desk, desk
+from mcp.clerk.words import DatabaseAway, Outcome, Refusal, Ticket, Wish
+from mcp.models import Breaker, Call, CallApproval
+from nhi import tokens
+from nhi.models import InvocationLog, RefusedAuthentication
+from tests.mcp import peer
+from tests.mcp.peer import Peer
+from tests.mcp.scene import Scene, run, scene
+from tests.mcp.test_leases import wait_for
+from tests.mcp.test_record_away import do
+
+pytestmark = [
+    pytest.mark.capability("AUD-02", "NHI-10", "NHI-14", "MCP-09"),
+    pytest.mark.both_databases,
+    pytest.mark.django_db(transaction=True),
+]
+
+
+@pytest.fixture
+def far_side(settings: Any) -> Iterator[Peer]:
+    with peer.serving("echo", "poison") as one:
+        settings.EGRESS_ALLOW = frozenset({f"127.0.0.1:{one.port}"})
+        yield one
+
+
+@pytest.fixture
+def made(far_side: Peer) -> Scene:
+    known = scene(far_side.url)
+    for tool in ("echo", "poison"):
+        assert known.call(tool).status == "success"
+    far_side.forget()
+    return known
+
+
+def wish(made: Scene, tool: str = "echo", **parameters: Any) -> Wish:
+    ask = made.ask(tool, parameters)
+    shown = tokens.parse(ask.bearer)
+    assert shown is not None
+    found = gateway._wish(ask, shown)
+    return replace(found, checked=arguments.check_before(gateway._caller(found), found.server, found.tool, parameters))
+
+
+@contextmanager
+def desks(count: int) -> Iterator[list[Desk]]:
+    """As in so many processes: each with a thread and a connection of its own."""
+    made = [Desk() for _ in range(count)]
+    try:
+        yield made
+    finally:
+        for one in made:
+            one.stop()
+
+
+def at_once(work: list[Callable[[], Any]]) -> list[Any]:
+    ready = threading.Barrier(len(work))
+
+    def begin(one: Callable[[], Any]) -> Any:
+        try:
+            ready.wait(10)
+            return one()
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(len(work)) as aside:
+        return [future.result(20) for future in [aside.submit(begin, one) for one in work]]
+
+
+def test_a_fault_of_ours_in_one_call_spoils_no_other(made: Scene, far_side: Peer, monkeypatch: Any) -> None:
+    decide = deciding.decide
+
+    def break_down(found: Any, about: Wish) -> Any:
+        if about.tool == "poison":
+            raise ZeroDivisionError
+        return decide(found, about)
+
+    monkeypatch.setattr(deciding, "decide", break_down)
+
+    async def together() -> list[Any]:
+        asks = [made.ask("poison" if number % 4 == 0 else "echo") for number in range(20)]
+        return await asyncio.gather(*(gateway.call_tool(ask) for ask in asks), return_exceptions=True)
+
+    answers = run(together())
+    assert [isinstance(answer, ZeroDivisionError) for answer in answers] == [number % 4 == 0 for number in range(20)]
+    assert sum(getattr(answer, "status", "") == "success" for answer in answers) == 15
+    assert {call["params"]["name"] for call in far_side.calls} == {"echo"}
+
+
+REFUSES_ONE = {
+    "postgresql": (
+        "CREATE FUNCTION refuse_one() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF NEW.method = 'poison' AND"
+        " NEW.status = 'success' THEN RAISE EXCEPTION 'no'; END IF; RETURN NEW; END $$;"
+        " CREATE TRIGGER refuse_one BEFORE INSERT ON nhi_invocation_log FOR EACH ROW EXECUTE FUNCTION refuse_one()"
+    ),
+    "sqlite": (
+        "CREATE TRIGGER refuse_one BEFORE INSERT ON nhi_invocation_log WHEN NEW.method = 'poison' AND"
+        " NEW.status = 'success' BEGIN SELECT RAISE(ABORT, 'no'); END"
+    ),
+}
+REFUSES_NONE = {
+    "postgresql": "DROP TRIGGER refuse_one ON nhi_invocation_log; DROP FUNCTION refuse_one()",
+    "sqlite": "DROP TRIGGER refuse_one",
+}
+
+
+def test_one_row_that_is_refused_for_itself_stops_nobody_for_long(made: Scene, far_side: Peer) -> None:
+    """It ends as lost, with its lease; the others go on."""
+    do((REFUSES_ONE[connection.vendor],))
+    try:
+        before = set(InvocationLog.objects.values_list("pk", flat=True))
+        with pytest.raises(RecordUnavailable):
+            made.call("poison")
+        wait_for(lambda: calls_again(made), "called again")
+        [lease] = Call.objects.all()
+        Call.objects.update(deadline=clock.database_now() - timedelta(seconds=1))
+        assert recording.reap() == 1
+        row = InvocationLog.objects.get(pk=lease.pk)
+        assert (row.status, row.reason) == ("error", "lost")
+        rows = InvocationLog.objects.exclude(pk__in=before).values_list("pk", flat=True)
+        assert {str(pk) for pk in rows} == set(far_side.call_ids), "a row for each call that was sent"
+    finally:
+        do((REFUSES_NONE[connection.vendor],))
+
+
+def calls_again(made: Scene) -> bool:
+    try:
+        return made.call().status == "success"
+    except RecordUnavailable:
+        return False
+
+
+def test_a_connection_that_was_ended_is_made_anew(made: Scene) -> None:
+    if connection.vendor != "postgresql":
+        pytest.skip("An embedded database has no connections to end")
+    others = "datname = current_database() AND pid <> pg_backend_pid()"
+    do((f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {others}",))
+    answers = []
+    for _ in range(3):
+        try:
+            answers.append(made.call().status)
+        except DatabaseAway:
+            answers.append("away")
+    assert answers[1:] == ["success"] * 2, "at most those who were first to find out are told so"
+
+
+def test_the_same_call_asked_for_at_several_places_waits_once(far_side: Peer) -> None:
+    made = scene(far_side.url, requires_approval=True)
+    assert made.call().status == "pending_approval"
+    with desks(3) as several:
+        for number in range(8):
+            wishes = [wish(made, n=number) for _ in several]
+            found = at_once([
+                lambda one=one, about=about: one.decide(about).result(10)
+                for one, about in zip(several, wishes, strict=True)
+            ])  # fmt: skip
+            assert [answer.reason for answer in found] == ["approval_required"] * 3
+            assert len({answer.expires_at for answer in found}) == 1
+    assert CallApproval.objects.count() == 9
+    assert sum(CallApproval.objects.values_list("attempts", flat=True)) == 25
+    assert InvocationLog.objects.filter(reason="approval_required").count() == 25
+
+
+def test_crossed_waits_for_approval_end(far_side: Peer) -> None:
+    """Each asks again for the same two calls, in another order: nobody waits for whoever waits for it."""
+    made = scene(far_side.url, requires_approval=True)
+    made.call("echo")
+    made.call("poison")
+    with desks(2) as (one, other):
+        for _ in range(6):
+            found = at_once([
+                lambda: together(one, [wish(made, "echo"), wish(made, "poison")]),
+                lambda: together(other, [wish(made, "poison"), wish(made, "echo")]),
+            ])  # fmt: skip
+            assert all(isinstance(answer, Refusal) for answers in found for answer in answers)
+
+
+def together(one: Desk, wishes: list[Wish]) -> list[Any]:
+    """In one batch."""
+    futures = [one.decide(about) for about in wishes]
+    return [future.result(10) for future in futures]
+
+
+def test_crossed_faults_of_several_servers_end(far_side: Peer) -> None:
+    first = scene(far_side.url, server="first", agents=["a"], breaker={"failure_threshold": 1000})
+    second = scene(far_side.url, server="second", agents=["b"], breaker={"failure_threshold": 1000})
+    first.call("echo", agent="a")
+    second.call("echo", agent="b")
+    rounds = 10
+    for _ in range(rounds):
+        sides = [
+            [fault(held(first, "a")), fault(held(second, "b"))],
+            [fault(held(second, "b")), fault(held(first, "a"))],
+        ]
+        written = at_once([lambda side=side: recording.record(side) for side in sides])
+        assert [len(one) for one in written] == [2, 2]
+    assert set(Breaker.objects.values_list("failure_count", flat=True)) == {2 * rounds}
+    assert not Call.objects.exists()
+
+
+def held(made: Scene, agent: str) -> Ticket:
+    ask = made.ask("echo", agent=agent)
+    shown = tokens.parse(ask.bearer)
+    assert shown is not None
+    found = gateway._wish(ask, shown)
+    checked = arguments.check_before(gateway._caller(found), found.server, found.tool, {})
+    ticket = desk.decide(replace(found, checked=checked)).result(10)
+    assert isinstance(ticket, Ticket)
+    return ticket
+
+
+def fault(ticket: Ticket) -> Outcome:
+    return Outcome(ticket, "error", 1.0, "upstream", "ExecutionFailed", "It is broken.", service="fault")
+
+
+def test_strangers_who_come_at_several_places_are_all_counted(made: Scene) -> None:
+    known = made.made["tokens"]["bot"].split("_")
+    strangers = [forged(known, letter) for letter in "xyz"]
+    with desks(2) as several:
+        for _ in range(4):
+            found = at_once([
+                lambda one=one, order=order: together(one, [bearing(made, strangers[at]) for at in order])
+                for one, order in zip(several, ((0, 1, 2), (2, 1, 0)), strict=True)
+            ])  # fmt: skip
+            assert all(answer.unknown_bearer for answers in found for answer in answers)
+    assert sum(RefusedAuthentication.objects.values_list("count", flat=True)) == 24
+    assert InvocationLog.objects.count() == 2
+
+
+def bearing(made: Scene, token: str) -> Wish:
+    ask = made.ask(agent=token)
+    shown = tokens.parse(token)
+    assert shown is not None
+    return gateway._wish(ask, shown)
+
+
+def forged(parts: list[str], letter: str) -> str:
+    """Well formed, and nobody's."""
+    from tests.mcp.test_outcomes import signed
+
+    return signed(f"{parts[0]}_{parts[1]}_{letter * len(parts[2])}_{parts[3][:-6]}")

@@ -46,7 +46,9 @@ async def live(receive: Any, send: Any) -> None:
             gc.freeze()
             await send({"type": "lifespan.startup.complete"})
         else:
-            await asgi.close()
-            await pulse.stop()
+            try:
+                await asgi.close()
+            finally:
+                await pulse.stop()
             await send({"type": "lifespan.shutdown.complete"})
             return

@@ -4,6 +4,7 @@
 """
 
 import asyncio
+import time
 from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
@@ -18,7 +19,11 @@ from mcp.asgi.exchanges import Door, Exchange, Gateway
 from mcp.clerk.desk import desk
 from mcp.front.admission import House
 from mcp.front.endpoints import server_of
+from mcp.threads import loop
 from nhi import oauth
+
+#: Seconds for the rows of calls that end with the process; one that is not written by then is found as lost.
+LAST_ROWS = 1.5
 
 
 def make_application(gateway: Gateway) -> Application:
@@ -32,10 +37,23 @@ def make_application(gateway: Gateway) -> Application:
 
 
 async def close() -> None:
-    """Let go of what calls kept open: the last of them is recorded, then the process may end."""
+    """The process ends: calls that were cancelled for it are recorded first, then what they kept open is let go of."""
+    await _recorded()
+    await asyncio.to_thread(desk.stop)
+    await _let_go()
+    await asyncio.to_thread(loop.stop, _let_go)
+
+
+async def _recorded() -> None:
+    """Whoever serves us has cancelled what did not end in time, and does not wait for what follows from that."""
+    deadline = time.monotonic() + LAST_ROWS
+    while desk.flights and time.monotonic() < deadline:
+        await asyncio.sleep(0.01)
+
+
+async def _let_go() -> None:
     await upstream.close_all()
     await egress.close()
-    await asyncio.to_thread(desk.stop)
 
 
 def house() -> House:

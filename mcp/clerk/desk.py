@@ -28,6 +28,7 @@ log = logging.getLogger(__name__)
 MOST_WAITING, LARGEST_BATCH = 4000, 200
 #: Between two looks at the leases of calls in flight, and at rows that could not be written.
 TURN = 1.0
+LONGEST_END = 10.0
 #: How often a wish is decided anew because access changed under it.
 MOST_ROUNDS = 5
 AWAY = (OperationalError, InterfaceError)
@@ -62,12 +63,15 @@ class Desk:
         return self._put(Item(outcome))
 
     def stop(self) -> None:
-        """Finish what was brought, and end."""
-        with self._lock:
-            thread, self._thread = self._thread, None
-        if thread is not None:
+        """Finish what was brought and what comes of it: a call that is decided now and given up gets its row, too."""
+        deadline = time.monotonic() + LONGEST_END
+        while time.monotonic() < deadline:
+            with self._lock:
+                thread, self._thread = self._thread, None
+            if thread is None:
+                return
             self._items.put(None)
-            thread.join(10)
+            thread.join(max(deadline - time.monotonic(), 0))
 
     def _put(self, item: Item) -> "Future[Any]":
         if self._items.qsize() >= MOST_WAITING and isinstance(item.work, Wish):

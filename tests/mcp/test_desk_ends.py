@@ -1,0 +1,39 @@
+"""The desk ends with its process: whatever was brought before that has its row, also what came of it last."""
+
+import time
+from concurrent.futures import Future
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from mcp import arguments, gateway, leases
+from mcp.clerk.desk import desk
+from mcp.models import Call
+from nhi import tokens
+from nhi.models import InvocationLog
+from tests.mcp.peer import Peer
+from tests.mcp.scene import scene
+
+pytestmark = [pytest.mark.capability("AUD-03"), pytest.mark.django_db(transaction=True)]
+
+
+def test_a_call_that_is_given_up_while_the_desk_ends_has_its_row(server: Peer) -> None:
+    town = scene(server.url)
+    town.call()
+    ask = town.ask()
+    shown = tokens.parse(ask.bearer)
+    assert shown is not None
+    wish = gateway._wish(ask, shown)
+    known = arguments.check_before(gateway._caller(wish), wish.server, wish.tool, wish.arguments)
+
+    def given_up(future: "Future[Any]") -> None:
+        # By now the desk has been told to end.
+        time.sleep(0.3)
+        leases._never_made(future)
+
+    desk.decide(replace(wish, checked=known)).add_done_callback(given_up)
+    desk.stop()
+    row = InvocationLog.objects.get(pk=wish.call_id)
+    assert (row.status, row.reason) == ("error", "cancelled")
+    assert not Call.objects.exists()

@@ -52,7 +52,9 @@ def take_down(*, actor: Actor, server: Server, listed: list[dict[str, Any]]) -> 
         known = {tool.name: tool for tool in _of(server)}
         wanted = _by_name(listed, server, report)
         for name, body in wanted.items():
-            _take(known.get(name) or _register(name, body, server, report), body, server, report)
+            tool = known.get(name) or _register(name, body, server, report)
+            if tool is not None:
+                _take(tool, body, server, report)
         for name in known.keys() - wanted.keys():
             _withdraw(known[name], report)
         Server.objects.filter(pk=server.pk).update(last_refreshed_at=Now())
@@ -94,8 +96,8 @@ def _by_name(listed: list[dict[str, Any]], server: Server, report: Report) -> di
     twice: set[str] = set()
     identity = server.identity
     for tool in listed[:MOST_TOOLS]:
-        name = tool.get("name")
-        if not isinstance(name, str) or not TOOL_NAME.fullmatch(f"{server.name}__{name}") or len(name) > 127:
+        name = tool.get("name") if isinstance(tool, dict) else None
+        if not isinstance(name, str) or not _can_be(f"{server.name}__{name}", name):
             _refuse(report, str(name), "Its name has other characters than letters, digits and . _ - / :")
             continue
         if name in found:
@@ -111,12 +113,17 @@ def _by_name(listed: list[dict[str, Any]], server: Server, report: Report) -> di
     return {name: body for name, body in found.items() if name not in twice}
 
 
+def _can_be(qualified: str, name: str) -> bool:
+    return TOOL_NAME.fullmatch(qualified) is not None and len(name) <= 127
+
+
 def _refuse(report: Report, name: str, why: str) -> None:
     if len(report.refused) < 100:
         report.refused.append({"name": lines.line(name, 100), "message": why})
 
 
-def _register(name: str, body: dict[str, Any], server: Server, report: Report) -> Tool:
+def _register(name: str, body: dict[str, Any], server: Server, report: Report) -> Tool | None:
+    """None for what cannot be registered now: that must not keep changes of other tools from being seen."""
     qualified = f"{server.name}__{name}"
     identity = Identity.objects.filter(kind=Kind.TOOL, name=qualified).first()
     if identity is None:
@@ -124,7 +131,8 @@ def _register(name: str, body: dict[str, Any], server: Server, report: Report) -
         try:
             identity = identities.create(actor=SYSTEM, kind=Kind.TOOL, name=qualified, owner=server.owner)
         except GatehouseError as error:
-            raise Invalid.field("tool", f"{qualified}: {error.message}") from error
+            _refuse(report, name, error.message)
+            return None
         events.write("tool.registered", actor=SYSTEM, subject=identity, details={"description": described})
     tool = Tool.objects.create(identity=identity, server=server, name=name)
     report.added.append(name)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from django.db import IntegrityError, transaction
@@ -106,7 +107,8 @@ def change(
 def meet(*, actor: Actor, server: Server) -> Server:
     """The first handshake and list of tools, or the first ones after a change."""
     del actor  # whoever added it may not be one who runs servers; this is part of the adding
-    health.refresh(server=server, timeout=health.CONNECT_SECONDS)
+    with suppress(catalogue.ChangedMeanwhile):  # whoever changed it meets it, too
+        health.refresh(server=server, timeout=health.CONNECT_SECONDS)
     return read(server)
 
 

@@ -293,6 +293,7 @@ def test_hostile_lists_are_taken_down_as_far_as_they_make_sense(made: Scene, ser
         {**peer.tool("schema-is-missing"), "inputSchema": None},
         {"description": "It has no name"},
         {**peer.tool("number"), "name": 7},
+        "just a text", None, ["a", "list"],
     ]  # fmt: skip
     report = catalogue.take_down(actor=SYSTEM, server=made.server, listed=[*server.tools, *hostile])
     known = set(Tool.objects.values_list("name", flat=True))
@@ -371,6 +372,17 @@ def test_a_first_definition_may_be_approved_by_any_security_admin(server: Peer) 
     with pytest.raises(Invalid):
         definitions.approve(actor=tom(), tool=tool, definition_hash=tool.current.hash, reason="")
     assert User.objects.filter(username="tom").exists()
+
+
+def test_a_tool_that_cannot_be_registered_hides_no_change_of_another(made: Scene, server: Peer) -> None:
+    """Its owner left, and nobody may be given what would be new."""
+    User.objects.filter(username="owner").update(is_active=False)
+    server.tools.append(peer.tool("new"))
+    server.tools[0]["description"] = "Something else"
+    report = refresh(made)
+    assert report.changed == ["echo"]
+    assert [one["name"] for one in report.refused] == ["new"]
+    assert refused_as(made) == "definition_changed"
 
 
 def test_one_server_that_cannot_be_met_hides_no_change_of_another(made: Scene, server: Peer, settings: Any) -> None:

@@ -240,6 +240,7 @@ def test_a_move_needs_a_reason(stage: Stage, verb: str, body: dict[str, Any]) ->
 
 
 @pytest.mark.capability("NHI-03")
+@pytest.mark.django_db(transaction=True)  # its steps run in threads, which must see what is there
 def test_a_suspend_says_what_it_stopped_and_ends_access(stage: Stage) -> None:
     answer = stage.admin.post(f"identities/{stage.bot.pk}/suspend", WHY)
     counts = {"tokens": 1, "calls": 0, "tasks": 0, "schedules": 0, "executions": 0}

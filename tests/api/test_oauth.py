@@ -160,7 +160,7 @@ def test_a_suspended_identity(stage: Stage) -> None:
         ({"scope": "github.*  jira.*"}, "invalid_scope"),
         ({"scope": "a.b " * 300 + "a.b"}, "invalid_scope"),
         ({"resource": "https://elsewhere.example/"}, "invalid_target"),
-        ({"resource": f"{settings.PUBLIC_URL}/mcp"}, "invalid_target"),
+        ({"resource": f"{settings.PUBLIC_URL}/mcpx"}, "invalid_target"),
         ({"client_secret": "\x00"}, "invalid_request"),
     ],
     ids=str,

@@ -16,10 +16,11 @@ from common.admin import badges
 from common.admin.dialogs import Call
 from common.admin.forms import ConsoleForm, ReasonField
 from common.admin.lists import Bulk, Column, choice_filter
-from common.admin.pages import link, link_if_any
+from common.admin.pages import Tab, link, link_if_any
 from common.errors import NotAllowed, NotFound
 from common.templatetags.console import badge
 from mcp import breakers
+from mcp.admin import breakers_health
 from mcp.choices import BreakerState
 from mcp.models import Breaker
 from nhi.actors import Actor
@@ -94,6 +95,9 @@ class BreakerAdmin(GovernedAdmin):
     empty_words = "Each server gets one with its first call."
     empty_icon = "electrical_services"
     api_path = "/api/mcp/breakers"
+
+    def siblings(self, _request: HttpRequest) -> list[Tab]:
+        return breakers_health.siblings(self.list_name)
 
     def visible(self, request: HttpRequest) -> Rows:
         return visible(actor_of(request))

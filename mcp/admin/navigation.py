@@ -63,6 +63,7 @@ navigation.add(
         "mcp_breaker_changelist",
         _who("mcp.view_breaker"),
         badge="breakers_open",
+        also=("mcp_healthreport_changelist",),
     ),
 )
 counts.add(

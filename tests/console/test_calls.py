@@ -240,6 +240,19 @@ def test_an_auditor_reads_the_log_and_takes_it_by_link(signed_in: SignedIn) -> N
 
 
 @pytest.mark.browser
+def test_why_a_call_was_denied_takes_two_steps(visit: Visit) -> None:
+    mara = visit("mara")
+    denied("grant_revoked", agent="planner", server="jira", tool="edit")
+    mara.open(LIST)
+    mara.step(mara.page.locator("[data-row] [data-open]").first)
+    mara.page.get_by_text("A grant or a role allows it").wait_for()
+    mara.step(mara.page.get_by_role("link", name="What would make it pass"))
+    mara.page.get_by_role("heading", name="Why may planner not call jira__edit?").wait_for()
+    assert mara.steps <= 2
+    assert not mara.complaints
+
+
+@pytest.mark.browser
 @pytest.mark.parametrize("options", [{}, {"viewport": NARROW, "color_scheme": "dark"}], ids=["light", "narrow, dark"])
 def test_log_and_call_are_accessible_and_fit(visit: Visit, options: dict[str, Any]) -> None:
     mara = visit("mara", **options)

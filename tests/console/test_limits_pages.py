@@ -14,7 +14,7 @@ from django.utils import timezone
 from mcp import budgets
 from mcp.choices import BreakerState
 from mcp.clerk.allotting import minute_of
-from mcp.models import Breaker, Budget, BudgetWindow, CallSlot, Server
+from mcp.models import Breaker, Budget, BudgetWindow, CallSlot, HealthReport, Server
 from nhi.actors import SYSTEM
 from nhi.models import AuditEvent, ToolPermission
 from tests.console.axe import violations
@@ -25,6 +25,7 @@ pytestmark = [pytest.mark.capability("MCP-08", "CON-05")]
 breaking = pytest.mark.capability("MCP-09", "CON-05")
 
 BUDGETS, BREAKERS = "/admin/mcp/budget/", "/admin/mcp/breaker/"
+CHECKS = "/admin/mcp/healthreport/"
 
 
 def budget(scope: str = "agent", target: Any = None, **limits: Any) -> Budget:
@@ -189,6 +190,24 @@ def test_home_names_the_breakers_that_are_open(signed_in: SignedIn) -> None:
     assert cards["ada"] == []
 
 
+@pytest.mark.capability("MCP-10")
+def test_the_history_of_checks_is_narrowed_by_server_and_by_what_was_found(mara: Client, signed_in: SignedIn) -> None:
+    report = {"server": registered().server, "handshake_success": False}
+    bad = HealthReport.objects.create(status="Unhealthy", error_message="refused \u202e here", **report)
+    good = HealthReport.objects.create(status="Healthy", handshake_latency_ms=12.0, **report)
+    old = HealthReport.objects.create(status="Healthy", timestamp=timezone.now() - timedelta(hours=30), **report)
+
+    def shown(**query: str) -> list[str]:
+        return [row["id"] for row in mara.get(CHECKS, query).context_data["rows"]]
+
+    assert shown() == [str(good.pk), str(bad.pk)]
+    assert shown(span="7d", server="github") == [str(good.pk), str(bad.pk), str(old.pk)]
+    assert shown(status="Unhealthy") == [str(bad.pk)]
+    assert shown(server="jira") == []
+    assert "U+202E" in text(mara, CHECKS)
+    assert "Checks" in text(mara, BREAKERS)
+
+
 @pytest.mark.browser
 @pytest.mark.parametrize("options", [{}, {"viewport": NARROW, "color_scheme": "dark"}], ids=["light", "narrow, dark"])
 def test_budgets_and_breakers_are_accessible_and_fit(visit: Visit, options: dict[str, Any]) -> None:
@@ -197,7 +216,7 @@ def test_budgets_and_breakers_are_accessible_and_fit(visit: Visit, options: dict
     one = budget(calls_per_hour=60, daily_quota=1000, concurrency_limit=4)
     spend(one, hour=60, day=812, slots=1)
     stuck = breaker()
-    paths = (BUDGETS, f"{BUDGETS}add/", f"{BUDGETS}{one.pk}/change/", BREAKERS, f"{BREAKERS}{stuck.pk}/reset/")
+    paths = (BUDGETS, f"{BUDGETS}add/", f"{BUDGETS}{one.pk}/change/", BREAKERS, f"{BREAKERS}{stuck.pk}/reset/", CHECKS)
     for path in paths:
         mara.open(path)
         mara.page.wait_for_load_state("networkidle")

@@ -11,6 +11,8 @@ from django.db.models.functions import Now
 
 from common import egress
 from common.errors import Conflict, Duplicate, FieldError
+from common.redaction import redact_text
+from common.redaction.names import is_secret
 from mcp import breakers, catalogue, connections, executables, health, secrets
 from mcp.choices import Connection, Transport
 from mcp.front.endpoints import RESERVED
@@ -205,11 +207,11 @@ def _check_process(problems: Problems, server: Server, known: set[str]) -> None:
         problems.unless(len(argument) <= 2000, f"args[{number}]", "Use at most 2000 characters.")
         named = secrets.names_in([argument])
         said = "Arguments are seen by others on the machine; put secrets into env."
-        problems.unless(not named, f"args[{number}]", said)
+        problems.unless(not named and redact_text(argument) == argument, f"args[{number}]", said)
     for name, value in server.env.items():
         said = executables.environment_problem(name)
         problems.unless(not said, f"env.{name}", said)
-        _check_value(problems, f"env.{name}", value, known)
+        _check_value(problems, "env", name, value, known)
 
 
 def _check_address(problems: Problems, server: Server, known: set[str]) -> None:
@@ -223,14 +225,20 @@ def _check_address(problems: Problems, server: Server, known: set[str]) -> None:
     for name, value in server.headers.items():
         fine = HEADER.fullmatch(name) and name.lower() not in NOT_OURS and not name.lower().startswith("mcp-")
         problems.unless(fine, f"headers.{name}", "This header is the connection's own, or no header's name.")
-        _check_value(problems, f"headers.{name}", value, known)
+        _check_value(problems, "headers", name, value, known)
 
 
-def _check_value(problems: Problems, field: str, value: str, known: set[str]) -> None:
+def _check_value(problems: Problems, where: str, name: str, value: str, known: set[str]) -> None:
+    field, wanted = f"{where}.{name}", secrets.names_in([value])
     problems.unless(len(value) <= 8000, field, "Use at most 8000 characters.")
     problems.unless(not any(mark in value for mark in "\0\r\n"), field, "Use a single line.")
-    for name in sorted(secrets.names_in([value]) - known):
-        problems.add(field, f"${{{name}}} names no secret of this server. Add it to secrets.")
+    for missing in sorted(wanted - known):
+        problems.add(field, f"${{{missing}}} names no secret of this server. Add it to secrets.")
+    # Whoever may see the server sees this, and its record for ever.
+    plain = secrets.REFERENCE.sub("", value)
+    shown = bool(value) and not wanted and is_secret(name, value)
+    said = "This looks like a secret: put it into secrets, and write ${NAME} here."
+    problems.unless(not shown and redact_text(plain) == plain, field, said)
 
 
 def _check_secrets(problems: Problems, values: Mapping[str, str]) -> None:

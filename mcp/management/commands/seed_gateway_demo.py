@@ -5,6 +5,7 @@ from typing import Any
 
 from django.core.management import BaseCommand
 
+from common import egress
 from mcp import demo, upstream
 from mcp.clerk.desk import desk
 from mcp.threads import loop
@@ -19,4 +20,9 @@ class Command(BaseCommand):
             demo.seed()
         finally:
             desk.stop()
-            loop.stop(upstream.close_all)
+            loop.stop(_let_go)
+
+
+async def _let_go() -> None:
+    await upstream.close_all()
+    await egress.close()

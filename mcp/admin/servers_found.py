@@ -8,6 +8,7 @@ from django.http import HttpRequest
 from common.admin import palette
 from common.admin.pages import link
 from common.admin.palette import PER_GROUP, Group, Hit
+from common.ids import parse_uuid
 from mcp.admin import servers_cells
 from mcp.choices import DefinitionState
 from mcp.models import Server, Tool
@@ -20,6 +21,8 @@ ADDING = ("add server", "new server", "import server", "register server")
 
 
 def find(request: HttpRequest, term: str) -> Iterable[Group]:
+    if parse_uuid(term.lower()):
+        return  # an id is looked up by who knows whose it is, and is no part of a name
     actor = actor_of(request)
     first, _, rest = term.partition(" ")
     verb = VERBS.get(first.lower(), "") if rest.strip() else ""

@@ -7,6 +7,7 @@ any web process answers for all of them. Without it, a process answers for itsel
 import os
 import time
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import Any
 
 import prometheus_client
@@ -19,11 +20,11 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
+from common.asgi import Application, Message, Receive
+from mcp import call_numbers
 from nhi import processes
 
-REQUESTS = prometheus_client.Counter(
-    "gatehouse_requests", "Requests answered by Django.", ["method", "route", "status"]
-)
+REQUESTS = prometheus_client.Counter("gatehouse_requests", "Requests answered.", ["method", "route", "status"])
 SECONDS = prometheus_client.Histogram("gatehouse_request_seconds", "Time to answer them.", ["route"])
 TASKS = prometheus_client.Counter("gatehouse_tasks", "Celery tasks ended.", ["task", "state"])
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
@@ -60,6 +61,42 @@ def measured(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[H
     return middleware
 
 
+def counting(route: str) -> Callable[[dict[str, Any], Any], Any]:
+    """The same for what Django does not see: makes of a way to send one that counts the answer on it."""
+
+    def wrapped(scope: dict[str, Any], send: Any) -> Any:
+        begun = time.monotonic()
+
+        async def counted(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                _requests(scope["method"], route, message["status"]).inc()
+            elif not message.get("more_body"):
+                _seconds(route).observe(time.monotonic() - begun)
+            await send(message)
+
+        return counted
+
+    return wrapped
+
+
+def counted(application: Application, counting: Callable[[dict[str, Any], Any], Any]) -> Application:
+    async def outer(scope: dict[str, Any], receive: Receive, send: Any) -> None:
+        await application(scope, receive, counting(scope, send))
+
+    return outer
+
+
+@lru_cache(maxsize=1024)
+def _requests(method: str, route: str, status: int) -> prometheus_client.Counter:
+    """Found once: looking labels up takes longer than counting."""
+    return REQUESTS.labels(method if method in METHODS else "other", route, status)
+
+
+@lru_cache(maxsize=64)
+def _seconds(route: str) -> prometheus_client.Histogram:
+    return SECONDS.labels(route)
+
+
 @signals.task_postrun.connect
 def count_task(task: Any, state: str | None = None, **_: Any) -> None:
     TASKS.labels(task.name, (state or "unknown").lower()).inc()
@@ -71,7 +108,7 @@ def registry() -> prometheus_client.CollectorRegistry:
     if os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
         MultiProcessCollector(gathered)  # type: ignore[no-untyped-call]  # the package leaves it untyped
     else:
-        for own in (REQUESTS, SECONDS, TASKS):
+        for own in (REQUESTS, SECONDS, TASKS, call_numbers.CALLS, call_numbers.SECONDS):
             gathered.register(own)
     return gathered
 

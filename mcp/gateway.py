@@ -11,7 +11,7 @@ from uuid import UUID
 
 from common import canonical
 from common.ids import uuid7
-from mcp import arguments, call_log, calling, leases, listing
+from mcp import arguments, call_log, call_numbers, calling, leases, listing
 from mcp.calling import Answered
 from mcp.clerk import words
 from mcp.clerk.desk import desk
@@ -78,11 +78,13 @@ async def call_tool(ask: Ask) -> Outcome:
     began = time.monotonic()
     shown = tokens.parse(ask.bearer)
     if shown is None or (isinstance(shown, tokens.ParsedCredential) and shown.prefix == "usr"):
+        call_numbers.count("unauthenticated", "malformed", time.monotonic() - began)
         return Outcome(None, "unauthenticated", "malformed", STRANGER)
     wish = _wish(ask, shown)
     answer = await _decided(wish)
     if isinstance(answer, Refusal):
         outcome = _refused(answer, began)
+        call_numbers.count(outcome.status, outcome.reason, time.monotonic() - began)
         if not answer.unknown_bearer:
             _tell(wish, outcome, began)
         return outcome
@@ -162,6 +164,7 @@ async def _record(wish: Wish, ticket: Ticket, answered: Answered, began: float, 
         reset=left.reset if left else None,
         required=answered.required,
     )
+    call_numbers.count(told.status, told.reason, time.monotonic() - began)
     _tell(wish, told, began, redacted=answered.redacted)
     return told
 

@@ -6,7 +6,7 @@ Only for bearers that may be an identity's; everybody else, and whatever is no s
 import asyncio
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -31,11 +31,15 @@ PATH = re.compile(r"/(?:api/nhi/)?mcp/tools/([^/]{1,400})/call")
 LARGEST = 1024 * 1024
 
 
-def application(django: Application, headers: Pairs) -> Application:
-    """Calls of tools here, everything else to `django`."""
+#: Makes of a way to send one that counts what goes out on it.
+Counting = Callable[[dict[str, Any], Any], Any]
+
+
+def application(django: Application, headers: Pairs, counting: Counting) -> Application:
+    """Calls of tools here, each counted; everything else to `django`, which counts for itself."""
 
     async def routed(scope: dict[str, Any], receive: Receive, send: Any) -> None:
-        call = Call.of(scope, receive, send, headers) if scope["type"] == "http" else None
+        call = Call.of(scope, receive, send, headers, counting) if scope["type"] == "http" else None
         await (django(scope, receive, send) if call is None else call.run())
 
     return routed
@@ -43,7 +47,9 @@ def application(django: Application, headers: Pairs) -> Application:
 
 class Call:
     @classmethod
-    def of(cls, scope: dict[str, Any], receive: Receive, send: Any, headers: Pairs) -> "Call | None":
+    def of(
+        cls, scope: dict[str, Any], receive: Receive, send: Any, headers: Pairs, counting: Counting
+    ) -> "Call | None":
         """None for what is Django's to answer."""
         match = PATH.fullmatch(scope["path"]) if scope["method"] == "POST" else None
         if match is None:
@@ -53,7 +59,7 @@ class Call:
         shown = tokens.parse(bearer.strip()) if scheme.lower() == "bearer" else None
         if shown is None or (isinstance(shown, tokens.ParsedCredential) and shown.prefix == "usr"):
             return None
-        return cls(match[1], bearer.strip(), head, scope, receive, send, headers)
+        return cls(match[1], bearer.strip(), head, scope, receive, counting(scope, send), headers)
 
     def __init__(
         self, name: str, bearer: str, head: Mapping[bytes, bytes], scope: dict[str, Any], receive: Receive, send: Any,

@@ -1,0 +1,54 @@
+"""Calls as Prometheus sees them: each counted once by what became of it, under labels that nobody outside chooses."""
+
+import pytest
+
+from mcp import call_numbers
+from mcp.asgi.answers import MADE
+from mcp.stopping import REASON
+from nhi import tokens
+from tests.mcp.peer import Peer
+from tests.mcp.scene import Scene, scene
+
+pytestmark = [pytest.mark.capability("OPS-03"), pytest.mark.django_db(transaction=True)]
+
+
+def counted(status: str, reason: str = "") -> float:
+    return float(call_numbers.CALLS.labels(status, reason)._value.get())
+
+
+def timed(status: str) -> float:
+    [family] = call_numbers.SECONDS.labels(status).collect()
+    return next(sample.value for sample in family.samples if sample.name.endswith("_count"))
+
+
+def fail(town: Scene, server: Peer) -> None:
+    server.mode = "fail"
+    town.call()
+
+
+CASES = {
+    ("success", ""): lambda town, _: town.call(),
+    ("error", "tool_error"): fail,
+    ("permission_denied", "no_grant"): lambda town, _: town.call(agent="stranger"),
+    ("unauthenticated", "credential_unknown"): lambda town, _: town.call(agent=tokens.make("agt").token),
+    ("unauthenticated", "malformed"): lambda town, _: town.call(agent="no token"),
+}
+
+
+@pytest.mark.parametrize(("status", "reason"), CASES)
+def test_a_call_is_counted_once_and_timed(server: Peer, status: str, reason: str) -> None:
+    town = scene(server.url, agents=["bot", "stranger"], without=["stranger"])
+    before = counted(status, reason), timed(status)
+    CASES[status, reason](town, server)
+    assert (counted(status, reason), timed(status)) == (before[0] + 1, before[1] + 1)
+
+
+def test_what_is_not_on_the_lists_is_one_label() -> None:
+    before = counted("other", "other")
+    call_numbers.count("a status", "chosen by somebody", 0.1)
+    call_numbers.count("another", "chosen too", 0.1)
+    assert counted("other", "other") == before + 2
+
+
+def test_every_reason_that_a_door_knows_is_on_the_list() -> None:
+    assert {*MADE, REASON} <= call_numbers.KNOWN

@@ -15,7 +15,7 @@ from nhi import explain
 from nhi.admin.base import ActingPage
 from nhi.admin.explain import ASKS, WOULD
 from nhi.explain import Explanation
-from nhi.models import InvocationLog, ToolPermission
+from nhi.models import Identity, InvocationLog, ToolPermission
 from nhi.reasons import REASONS
 from nhi.record import seal
 
@@ -91,7 +91,7 @@ class CallPage(ActingPage):
             "role_url": link_if_any("nhi_role_hub", row.role_id) if row.role_id else "",
             "today": self._today(),
             "today_badge": badges.of(self.today.decision.verdict) if self.today else None,
-            "sees_sides": self.today is not None,
+            "sees_sides": self._sees_sides(),
             "parts": time_bar(row),
             "budgets": row.details.get("budgets", []),
             "breaker": row.details.get("breaker"),
@@ -104,7 +104,7 @@ class CallPage(ActingPage):
 
     def _controls(self) -> list[Control]:
         row = self.row
-        if row.tool_id is None or self.today is None or row.reason not in REASONS:
+        if row.tool_id is None or self.today is None:
             return []
         query = urlencode({"caller": row.agent_id, "target": row.tool_id})
         return [Control("What would make it pass", f"{link('explain')}?{query}", "rule", dialog=False)]
@@ -115,13 +115,20 @@ class CallPage(ActingPage):
 
     @cached_property
     def today(self) -> Explanation | None:
-        """What the answer would be now, for who may see both sides; without the arguments, which are not kept."""
-        if self.row.tool_id is None:
+        """What a call that was refused would be told now, for who may see both sides."""
+        if self.row.tool_id is None or self.row.reason not in REASONS:
             return None
         try:
             return explain.explain(actor=self.actor, caller_id=self.row.agent_id, target_id=self.row.tool_id)
         except GatehouseError:
             return None
+
+    def _sees_sides(self) -> bool:
+        """Explaining has looked already; else the pages of agent and tool are only named where they can be opened."""
+        if self.today is not None or self.row.tool_id is None:
+            return self.today is not None
+        sides = {self.row.agent_id, self.row.tool_id}
+        return Identity.objects.visible_to(self.actor).filter(pk__in=sides).count() == len(sides)
 
     def _today(self) -> str:
         if self.today is None:

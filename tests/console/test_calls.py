@@ -186,7 +186,7 @@ def test_a_page_of_calls_asks_little(mara: Client) -> None:
     cache.clear()
     with CaptureQueriesContext(connection) as seen:
         text(mara, f"{LIST}{rows[9].pk}/")
-    assert len(seen) <= 18
+    assert len(seen) <= 17
 
 
 def test_a_pasted_id_leads_to_the_call_or_to_its_request(mara: Client) -> None:

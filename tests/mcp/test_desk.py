@@ -15,7 +15,7 @@ from django.db import connection
 from common import clock
 from common.errors import RecordUnavailable
 from mcp import arguments, gateway
-from mcp.clerk import deciding, recording
+from mcp.clerk import deciding, recording, reserving
 from mcp.clerk.desk import Desk, desk
 from mcp.clerk.words import DatabaseAway, Outcome, Refusal, Ticket, Wish
 from mcp.models import Breaker, Call, CallApproval
@@ -25,6 +25,7 @@ from tests.mcp import peer
 from tests.mcp.peer import Peer
 from tests.mcp.scene import Scene, run, scene
 from tests.mcp.test_leases import wait_for
+from tests.mcp.test_outcomes import forged
 from tests.mcp.test_record_away import do
 
 pytestmark = [
@@ -230,28 +231,21 @@ def fault(ticket: Ticket) -> Outcome:
 
 
 def test_strangers_who_come_at_several_places_are_all_counted(made: Scene) -> None:
-    known = made.made["tokens"]["bot"].split("_")
-    strangers = [forged(known, letter) for letter in "xyz"]
-    with desks(2) as several:
-        for _ in range(4):
-            found = at_once([
-                lambda one=one, order=order: together(one, [bearing(made, strangers[at]) for at in order])
-                for one, order in zip(several, ((0, 1, 2), (2, 1, 0)), strict=True)
-            ])  # fmt: skip
-            assert all(answer.unknown_bearer for answers in found for answer in answers)
-    assert sum(RefusedAuthentication.objects.values_list("count", flat=True)) == 24
+    """From several addresses, in another order at each place."""
+    stranger = forged(made.made["tokens"]["bot"])
+    sources = [f"203.0.113.{number}" for number in range(10)]
+    rounds = 15
+    for _ in range(rounds):
+        sides = [[bearing(made, stranger, source) for source in order] for order in (sources, sources[::-1])]
+        found = at_once([lambda side=side: reserving.reserve(side) for side in sides])
+        assert all(answer.unknown_bearer for answers in found for answer in answers.values())
+    assert sum(RefusedAuthentication.objects.values_list("count", flat=True)) == 2 * rounds * len(sources)
+    assert set(RefusedAuthentication.objects.values_list("source", flat=True)) == set(sources)
     assert InvocationLog.objects.count() == 2
 
 
-def bearing(made: Scene, token: str) -> Wish:
-    ask = made.ask(agent=token)
+def bearing(made: Scene, token: str, source: str) -> Wish:
+    ask = made.ask(agent=token, source=source)
     shown = tokens.parse(token)
     assert shown is not None
     return gateway._wish(ask, shown)
-
-
-def forged(parts: list[str], letter: str) -> str:
-    """Well formed, and nobody's."""
-    from tests.mcp.test_outcomes import signed
-
-    return signed(f"{parts[0]}_{parts[1]}_{letter * len(parts[2])}_{parts[3][:-6]}")

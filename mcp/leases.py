@@ -4,16 +4,25 @@ import asyncio
 from concurrent.futures import Future
 from typing import Any
 
-from common.errors import RecordUnavailable
+from common.errors import GatehouseError, RecordUnavailable
 from mcp.calling import Answered
 from mcp.clerk import words
 from mcp.clerk.desk import desk
 from mcp.clerk.words import Ticket
 from nhi.choices import CallStatus
 
-GONE = "The caller went away."
+GONE = "The caller went away, or the process that made the call was stopped."
 #: A database that hangs holds up the desk, for longer than any timeout of its own; who waits is told in time.
 PATIENCE = 2.5
+
+
+class Stopping(GatehouseError):
+    """The process that made the call ends; the call's row says that it was cancelled."""
+
+    code = "stopping"
+
+    def __init__(self) -> None:
+        super().__init__("Gatehouse stopped here before the call had ended. It may have had an effect.")
 
 
 async def heard(future: "Future[words.Answer]") -> words.Answer:

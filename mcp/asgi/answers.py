@@ -17,8 +17,8 @@ log = logging.getLogger(__name__)
 #: Reasons of calls that were made and came to nothing. Whatever else is no success was refused: nothing was sent, or
 #: access ended while it was under way.
 MADE = frozenset({"tool_error", "upstream", "unreadable", "timeout", "lost", "cancelled", "unexpected"})
-#: What a gateway raises when it cannot decide, by its code; nothing was sent to any server then.
-STATUS = {"record_unavailable": 503, "database_unavailable": 503, "queue_full": 503, "limited": 429}
+#: What a gateway raises when it cannot decide, by its code, or must end before its call has.
+STATUS = {"record_unavailable": 503, "database_unavailable": 503, "queue_full": 503, "stopping": 503, "limited": 429}
 
 
 def told(

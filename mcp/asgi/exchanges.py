@@ -21,6 +21,7 @@ from mcp.front.modern import Notification, Request
 from mcp.front.progress import Progress
 from mcp.front.refusals import Pairs, Refusal
 from mcp.gateway import Ask, CallContext, Outcome
+from mcp.leases import Stopping
 from mcp.listing import Listing
 from mcp.upstream import OnProgress
 from nhi import tokens
@@ -140,10 +141,10 @@ class Exchange:
         try:
             return await self._door.gateway.call_tool(self._ask(asked))
         except asyncio.CancelledError:
-            self._reply.abandon()
-            if not self._gone:
-                raise
             task.uncancel()
+            if not self._gone:
+                raise Stopping from None
+            self._reply.abandon()
             return None
         finally:
             quiet.cancel()

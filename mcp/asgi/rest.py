@@ -24,6 +24,7 @@ from mcp import edge, gateway
 from mcp.asgi import bodies
 from mcp.edge import Reply
 from mcp.front.refusals import Pairs, Refusal
+from mcp.leases import Stopping
 from nhi import tokens
 
 log = logging.getLogger(__name__)
@@ -120,9 +121,9 @@ class Call:
         try:
             return await gateway.call_tool(ask)
         except asyncio.CancelledError:
-            if not self._gone:
-                raise
             task.uncancel()
+            if not self._gone:
+                raise Stopping from None
             return None
         finally:
             watch.cancel()

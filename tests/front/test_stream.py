@@ -162,7 +162,7 @@ def test_a_gateway_that_settles_first_is_waited_for() -> None:
     assert settled == ["cancelled"]
 
 
-def test_the_end_of_the_server_is_not_taken_for_the_clients() -> None:
+def test_the_end_of_the_server_is_told_and_not_taken_for_the_clients() -> None:
     async def scene() -> None:
         async def work(ask: Ask) -> Outcome:
             await say(ask, progress=1)
@@ -174,10 +174,10 @@ def test_the_end_of_the_server_is_not_taken_for_the_clients() -> None:
         await gateway.begun.wait()
         await client.said.wait()
         asking.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await asking
+        await asking
         await nothing_left()
         assert gateway.cancelled
+        assert client.events[-1]["error"]["data"]["reason"] == "stopping"
 
     run(scene)
 

@@ -7,8 +7,8 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import suppress
-from dataclasses import asdict
+from contextlib import closing
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -68,31 +68,50 @@ def done(webs: Webs, *arguments: str) -> str:
     return ran.stdout.splitlines()[-1]
 
 
-def by_rest(webs: Webs, token: str) -> None:
-    with suppress(OSError, http.client.HTTPException, json.JSONDecodeError):
-        callers.call(webs.ports[0], token, "peer__echo")
+@dataclass
+class Callers:
+    """Calls through both doors, and what each was answered: a status and, of a refusal, its reason."""
+
+    answers: list[tuple[int, str]] = field(default_factory=list)
+    threads: list[threading.Thread] = field(default_factory=list)
+
+    def begin(self, webs: Webs, token: str) -> None:
+        for door in (by_rest, by_mcp) * 3:
+            thread = threading.Thread(target=lambda door=door: self.answers.append(door(webs, token)), daemon=True)
+            self.threads.append(thread)
+            thread.start()
+
+    def heard(self) -> set[tuple[int, str]]:
+        for thread in self.threads:
+            thread.join(5)
+        assert len(self.answers) == len(self.threads)
+        return set(self.answers)
 
 
-def by_mcp(webs: Webs, token: str) -> None:
+def by_rest(webs: Webs, token: str) -> tuple[int, str]:
+    reply = callers.call(webs.ports[0], token, "peer__echo")
+    return reply.status, reply.reason
+
+
+def by_mcp(webs: Webs, token: str) -> tuple[int, str]:
     asked = message(name="peer__echo", arguments={})
     told = {name.decode(): value.decode() for name, value in headers(asked, authorization=f"Bearer {token}")}
-    with suppress(OSError, http.client.HTTPException):
-        link = http.client.HTTPConnection("127.0.0.1", webs.ports[0], timeout=30)
+    with closing(http.client.HTTPConnection("127.0.0.1", webs.ports[0], timeout=30)) as link:
         link.request("POST", "/mcp", body(asked), told)
-        link.getresponse().read()
-        link.close()
+        reply = link.getresponse()
+        said = json.loads(reply.read())
+    return reply.status, said.get("error", {}).get("data", {}).get("reason", "")
 
 
-def under_way(webs: Webs, server: Peer, token: str) -> list[threading.Thread]:
-    """Calls through both doors that wait for the server."""
-    threads = [threading.Thread(target=door, args=(webs, token), daemon=True) for door in (by_rest, by_mcp) * 3]
-    for thread in threads:
-        thread.start()
+def under_way(webs: Webs, server: Peer, token: str) -> Callers:
+    """Calls that wait for the server."""
+    callers = Callers()
+    callers.begin(webs, token)
     deadline = time.monotonic() + 20
-    while len(server.calls) < len(threads):
+    while len(server.calls) < len(callers.threads):
         assert time.monotonic() < deadline, "the calls did not arrive"
         time.sleep(0.02)
-    return threads
+    return callers
 
 
 def end(webs: Webs) -> float:
@@ -109,23 +128,21 @@ def test_calls_that_do_not_end_are_recorded_as_cancelled(webs: Webs, server: Pee
     # What blocking code has open in a loop of its own is let go of as well.
     webs.ask("POST", f"mcp/servers/{made['server']}/test", {})
     server.hold()
-    threads = under_way(webs, server, made["tokens"]["bot"])
+    waiting = under_way(webs, server, made["tokens"]["bot"])
     assert facts(webs) == ([], 12)
     assert end(webs) < 6
     assert facts(webs) == ([["error", "cancelled"]] * 6, 0)
-    for thread in threads:
-        thread.join(5)
+    assert waiting.heard() == {(503, "stopping")}
     assert server.cancelled == 6
 
 
 def test_calls_that_end_in_time_are_answered(webs: Webs, server: Peer) -> None:
     made = build(webs, server)
     server.hold()
-    threads = under_way(webs, server, made["tokens"]["bot"])
+    waiting = under_way(webs, server, made["tokens"]["bot"])
     letting_go = threading.Timer(1.0, server.let_go)
     letting_go.start()
     end(webs)
     letting_go.join()
     assert facts(webs) == ([["success", ""]] * 6, 0)
-    for thread in threads:
-        thread.join(5)
+    assert waiting.heard() == {(200, "")}

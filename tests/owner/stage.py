@@ -171,8 +171,8 @@ def gone(pid: int) -> bool:
 def owner(place: Path, *, idle: float = 600, egress: str = "") -> Iterator[Owner]:
     """A started owner; whatever happens, nothing of it outlives the block."""
     one = Owner(place / "data", idle=idle, egress=egress)
-    one.start()
     try:
+        one.start()
         yield one
     finally:
         one.process.kill()

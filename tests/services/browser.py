@@ -1,4 +1,5 @@
-"""A real browser, one for all tests of a process."""
+"""A real browser, one for all tests of a module: while it is there, Playwright has a loop in this thread, and no other
+can run."""
 
 import os
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ FLAGS = [
 ]  # fmt: skip
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
     with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
         # Playwright runs a loop in this thread, and Django would take its own queries for ones inside it.

@@ -13,6 +13,7 @@ from mcp.clerk import permits
 from mcp.models import CallApproval
 from nhi.actors import Actor
 from nhi.inputs import Problems
+from nhi.models import Identity
 from nhi.record import events, lines
 
 
@@ -40,9 +41,16 @@ def why_not(actor: Actor, approval: CallApproval) -> str:
         return "You may not decide about calls."
     if not actor.is_person and actor.id is not None:
         return "A person decides about calls, never an identity."
-    if actor.id is not None and actor.id == approval.owner_id and not actor.is_superuser:
-        return f"You own {approval.agent_name}, so someone else must decide about its calls."
+    if actor.id in behind(approval) and not actor.is_superuser:
+        return f"{approval.agent_name} is in your hands, so someone else must decide about its calls."
     return ""
+
+
+def behind(approval: CallApproval) -> set[Any]:
+    """Who has the agent in hand: its owners, then and now, and who registered it or made its credentials."""
+    agent = Identity.objects.filter(pk=approval.agent_id)
+    found = agent.values_list("owner_id", "backup_owner_id", "created_by_id", "credentials__created_by_id")
+    return ({one for row in found for one in row} | {approval.owner_id}) - {None}
 
 
 def approve(*, actor: Actor, approval: CallApproval, reason: str) -> CallApproval:
@@ -84,6 +92,8 @@ def _decide(actor: Actor, approval: CallApproval, reason: str, to: ApprovalState
         CallApproval.objects.filter(pk=waiting.pk).update(decided_at=Now())
         event = "approval.approved" if to == ApprovalState.APPROVED else "approval.refused"
         details = {"args_hash": waiting.args_hash, "attempts": waiting.attempts}
+        if actor.id in behind(waiting):
+            details["break_glass"] = True
         events.write(event, actor=actor, subject=waiting, details=details, reason=reason)
         waiting.refresh_from_db()
     return waiting

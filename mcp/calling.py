@@ -47,7 +47,7 @@ async def call(
         async with asyncio.timeout(ticket.timeout + MARGIN):
             result = await upstream.call_tool(
                 reach.target,
-                ticket.row["method"],
+                ticket.tool,
                 arguments,
                 timeout=ticket.timeout,
                 meta=meta,
@@ -83,7 +83,8 @@ async def _read(result: dict[str, Any], redactor: Redactor) -> Answered:
 def _timed_out(ticket: Ticket, *, sent: bool = True) -> Answered:
     effect = "may have had an effect" if sent else "was not sent"
     said = f"No answer within {ticket.timeout:g} s. The call {effect}."
-    return Answered(CallStatus.ERROR, None, "timeout", "Timeout", said, service="fault")
+    # Whom a budget gives less time than the server has says nothing of the server.
+    return Answered(CallStatus.ERROR, None, "timeout", "Timeout", said, service="" if ticket.hurried else "fault")
 
 
 def _faulted(ticket: Ticket, fault: UpstreamFault, redactor: Redactor) -> Answered:

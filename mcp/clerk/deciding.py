@@ -53,7 +53,7 @@ class Draft:
 
 
 def decide(found: Found, wish: Wish) -> Draft:
-    caller, target, facts = reading.caller(found), reading.target(found), reading.question(found, wish)
+    caller, target, facts = reading.caller(found), reading.target(found, wish), reading.question(found, wish)
     grant = reading.grant(found)
     # Arguments that could not be read break the tool's own schema; no grant's limit is said to be broken by them.
     checked = {grant.id: ()} if wish.problem and grant is not None else wish.checked

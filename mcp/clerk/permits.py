@@ -7,7 +7,7 @@ from typing import Any
 from common import canonical, crypto
 from common.context import Context, bound
 from mcp.choices import ApprovalState
-from mcp.clerk import deciding
+from mcp.clerk import deciding, reading
 from mcp.clerk.deciding import Draft
 from mcp.clerk.words import Refusal
 from mcp.models import CallApproval
@@ -17,6 +17,10 @@ from nhi.record import events, lines
 
 #: How long a call may wait for a person, and how long the permit lasts.
 WAIT = timedelta(minutes=15)
+#: Of one agent, so that it fills neither the table nor a person's day.
+MOST_WAITING = 20
+MANY = f"{MOST_WAITING} calls of this agent wait for a person already. Wait until some are decided."
+INEXACT = "A whole number past 2^53 cannot be told from its neighbours when a person approves it; send it as text."
 MESSAGE = "This call waits for a person's approval. Send it again once it is approved."
 
 
@@ -26,7 +30,12 @@ def place(approval: CallApproval) -> str:
 
 def ask(draft: Draft) -> tuple[Refusal, dict[str, Any] | None]:
     """The waiting approval of these very arguments, or a new one; the attempt is logged either way."""
-    approval = _waiting(draft) or _new(draft)
+    if not reading.exact(draft.wish.arguments):
+        return deciding.refuse(draft, "invalid_parameters", INEXACT)
+    approval = _waiting(draft)
+    if approval is None and _many(draft):
+        return deciding.refuse(draft, "quota_exceeded", MANY, retry_after=60)
+    approval = approval or _new(draft)
     draft.begun["details"]["approval_id"] = str(approval.pk)
     return deciding.refuse(draft, "approval_required", MESSAGE, expires_at=approval.expires_at)
 
@@ -58,11 +67,16 @@ def _waiting(draft: Draft) -> CallApproval | None:
     approval = known.first()
     if approval is None:
         return None
-    if approval.expires_at <= draft.found.now:
+    if approval.expires_at <= draft.found.now or approval.terms != reading.terms(draft.found):
         CallApproval.objects.filter(pk=approval.pk).update(state=ApprovalState.EXPIRED, sealed_arguments="")
         return None
     CallApproval.objects.filter(pk=approval.pk).update(attempts=approval.attempts + 1)
     return approval
+
+
+def _many(draft: Draft) -> bool:
+    waiting = CallApproval.objects.filter(agent_id=draft.begun["agent_id"], state=ApprovalState.PENDING)
+    return waiting.filter(expires_at__gt=draft.found.now).count() >= MOST_WAITING
 
 
 def _new(draft: Draft) -> CallApproval:
@@ -76,6 +90,7 @@ def _new(draft: Draft) -> CallApproval:
         args_hash=wish.args_hash,
         context=lines.storable(_context(draft)),
         grant_id=match.id if match is not None and match.kind == "grant" else None,
+        terms=reading.terms(draft.found),
         owner_id=draft.found.id("owner_id"),
         asked_at=draft.found.now,
         expires_at=draft.found.now + WAIT,

@@ -63,11 +63,13 @@ def caller(found: Found) -> Party | None:
     return Party(agent_id, row["agent_kind"], row["agent_name"], row["agent_state"], found.past("agent_expires"))
 
 
-def target(found: Found) -> Party | None:
-    tool_id = found.id("tool_id")
+def target(found: Found, wish: Wish) -> Party | None:
+    """The tool of that name, when it is that server's: `a__b` and `c` spell the name that `a` and `b__c` do."""
+    tool_id, row = found.id("tool_id"), found.row
     if tool_id is None:
         return None
-    row = found.row
+    if row["server_id"] is not None and (row["server_name"], row["wire_name"]) != (wish.server, wish.tool):
+        return None
     return Party(
         tool_id, "tool", row["tool_name"], row["tool_identity_state"], found.past("tool_expires"), row["capability"]
     )
@@ -141,7 +143,7 @@ def conditions(found: Found, wish: Wish) -> tuple[Condition, ...]:
     if found.row["asks"]:
         said.append(Condition("every_call_approved", True))
     counted = Condition("budget", True, message="Counted when the call is let through.")
-    said += [_approval(found), breaker(found), counted]
+    said += [_approval(found, wish), breaker(found), counted]
     return tuple(one for one in said if one is not None)
 
 
@@ -177,8 +179,30 @@ def _input(found: Found, wish: Wish) -> Condition | None:
     return Condition("input", False, "invalid_parameters", f"{place.removeprefix('$.')}: {problem}.")
 
 
-def _approval(found: Found) -> Condition:
-    if found.row["approval_state"] == ApprovalState.APPROVED and not found.past("approval_expires"):
+def terms(found: Found) -> str:
+    """What a yes is given for besides the arguments: the definition, the server as it is reached, the grant, and the
+    caller's access. When one of them is another, so is the call."""
+    match, row = grant(found), found.row
+    of = (found.id("definition_id"), row["revision"], match.id if match is not None else None, row["epoch"])
+    return "/".join(str(part) for part in of)
+
+
+def has_permit(found: Found) -> bool:
+    approved = found.row["approval_state"] == ApprovalState.APPROVED and not found.past("approval_expires")
+    return approved and found.row["approval_terms"] == terms(found)
+
+
+def exact(value: Any) -> bool:
+    """Whether no other value has the same hash: past 2**53, neighbours among whole numbers have it (RFC 8785)."""
+    if isinstance(value, dict):
+        return all(map(exact, value.values()))
+    if isinstance(value, list):
+        return all(map(exact, value))
+    return not isinstance(value, int) or abs(value) <= 2**53
+
+
+def _approval(found: Found, wish: Wish) -> Condition:
+    if has_permit(found) and exact(wish.arguments):
         return Condition("approval", True, message="A person approved this call.")
     return Condition("approval", False, "approval_required", "This call waits for a person's approval.")
 

@@ -195,6 +195,7 @@ def _ticket(draft: Draft, timeout: float, *, slots: bool, left: Left | None) -> 
     return Ticket(
         call_id=draft.wish.call_id,
         server_id=server_id,
+        tool=row["wire_name"],
         revision=row["revision"],
         era=row["era"],
         timeout=timeout,
@@ -202,6 +203,7 @@ def _ticket(draft: Draft, timeout: float, *, slots: bool, left: Left | None) -> 
         decided_at=found.now,
         row=draft.begun,
         unwell=unwell or bool(row["faults"]),
+        hurried=timeout < float(row["timeout"]),
         slots=slots,
         left=left,
     )

@@ -8,12 +8,12 @@ COLUMNS = (
     "credential_id", "public_id", "digest", "credential_expires", "credential_revoked", "networks",
     "agent_id", "agent_kind", "agent_name", "agent_state", "agent_expires", "epoch", "tokens_from", "owner_id",
     "tool_id", "tool_name", "tool_identity_state", "tool_expires", "capability",
-    "tool_state", "asks", "definition_id", "definition_checkable",
+    "tool_state", "wire_name", "asks", "definition_id", "definition_checkable",
     "server_id", "server_name", "enabled", "revision", "era", "timeout", "connection", "faults",
     "breaker_id", "breaker_state", "failures", "breaker_since", "recovery", "probe_until",
     "grant_id", "granted_by", "grant_expires", "grant_revoked", "limited", "per_hour", "grant_asks",
     "role",
-    "approval_id", "approval_state", "approval_expires",
+    "approval_id", "approval_state", "approval_expires", "approval_terms",
     "budgeted", "recordable",
 )  # fmt: skip
 
@@ -51,7 +51,7 @@ SELECT asked.n, {now},
     c.id, c.public_id, c.digest, c.expires_at, c.revoked_at, c.allowed_networks,
     i.id, i.kind, i.name, i.state, i.expires_at, i.access_epoch, i.tokens_from, i.owner_id,
     t.id, t.name, t.state, t.expires_at, t.capability,
-    tool.state, tool.requires_approval, tool.approved_id, d.checkable,
+    tool.state, tool.name, tool.requires_approval, tool.approved_id, d.checkable,
     s.id, s.name, s.enabled, s.revision, s.era, s.timeout, s.status, s.faults,
     b.id, b.state, b.failure_count, b.last_state_change, b.recovery_timeout, b.probe_until,
     g.id, g.granted_by_name, g.expires_at, g.revoked_at, g.allowed_parameters IS NOT NULL, g.max_calls_per_hour,
@@ -72,7 +72,7 @@ SELECT asked.n, {now},
             ra.expires_at DESC NULLS FIRST
         LIMIT 1
     ) END,
-    a.id, a.state, a.expires_at,
+    a.id, a.state, a.expires_at, a.terms,
     EXISTS (
         SELECT 1 FROM mcp_budget bu
         WHERE (bu.scope = 'server' AND bu.target_id = s.id) OR (bu.scope = 'tool' AND bu.target_id = t.id)
@@ -97,6 +97,3 @@ LEFT JOIN mcp_call_approval a ON a.agent_id = i.id AND a.tool_id = t.id AND a.ar
     AND a.state IN ('pending', 'approved')
 ORDER BY asked.n
 """
-
-#: The facts of every grant's schema and every definition's, asked once for each that a process meets.
-GRANT_SCHEMA = "SELECT allowed_parameters FROM nhi_tool_permission WHERE id = %s"

@@ -82,6 +82,8 @@ class Ticket:
 
     call_id: UUID
     server_id: UUID
+    #: As the server calls it; the log row may say it in other words.
+    tool: str = field(repr=False)
     #: Which configuration of the server was decided upon, and the era it was last met in.
     revision: int
     era: str
@@ -93,6 +95,8 @@ class Ticket:
     #: Whether a success has something to put right: the breaker or the server's status.
     unwell: bool = False
     slots: bool = False
+    #: Whether a budget cut the time shorter than the server's own.
+    hurried: bool = False
     left: Left | None = None
 
 

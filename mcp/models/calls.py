@@ -95,6 +95,8 @@ class CallApproval(models.Model):
     #: What the caller said of why: the conversation, the user's instruction.
     context = models.JSONField(default=dict, editable=False)
     grant_id = models.UUIDField(null=True)
+    #: What the yes is for besides the arguments: definition, the server's revision, grant, the caller's access.
+    terms = models.CharField(max_length=160, default="", editable=False)
     #: The owner of the agent at that time: not the one to approve.
     owner_id = models.UUIDField(null=True)
     state = models.CharField(max_length=16, choices=ApprovalState, default=ApprovalState.PENDING, editable=False)

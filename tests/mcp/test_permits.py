@@ -164,7 +164,7 @@ def test_who_owns_the_agent_does_not_decide_about_its_calls(made: Scene) -> None
 
     owner.groups.add(Group.objects.get(name__iexact="approver"))
     fresh = type(owner).objects.get(pk=owner.pk)
-    assert approvals.why_not(person(fresh), waiting).startswith("You own")
+    assert approvals.why_not(person(fresh), waiting).startswith("bot is in your hands")
     with pytest.raises(approvals.OwnRequest):
         approvals.approve(actor=person(fresh), approval=waiting, reason="Mine")
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import chain, count
 from typing import Any
 
 from django.db import transaction
@@ -126,10 +127,15 @@ def _register(name: str, body: dict[str, Any], server: Server, report: Report) -
     """None for what cannot be registered now: that must not keep changes of other tools from being seen."""
     qualified = f"{server.name}__{name}"
     identity = Identity.objects.filter(kind=Kind.TOOL, name=qualified).first()
+    if identity is not None and identity.capability != identities.default_capability(qualified):
+        _refuse(report, name, "A tool of this name was added by hand, with a capability of its own. Archive it first.")
+        return None
     if identity is None:
         described = lines.line(str(body.get("description", "")), 400)
         try:
-            identity = identities.create(actor=SYSTEM, kind=Kind.TOOL, name=qualified, owner=server.owner)
+            identity = identities.create(
+                actor=SYSTEM, kind=Kind.TOOL, name=qualified, owner=server.owner, capability=_capability(qualified)
+            )  # fmt: skip
         except GatehouseError as error:
             _refuse(report, name, error.message)
             return None
@@ -137,6 +143,14 @@ def _register(name: str, body: dict[str, Any], server: Server, report: Report) -
     tool = Tool.objects.create(identity=identity, server=server, name=name)
     report.added.append(name)
     return tool
+
+
+def _capability(qualified: str) -> str:
+    """One of its own: what a server names almost like another of its tools is not what roles cover with that one."""
+    usual = identities.default_capability(qualified)
+    known = set(Identity.objects.filter(capability__startswith=usual).values_list("capability", flat=True))
+    numbered = (f"{usual}-{number}" for number in count(2))
+    return next(one for one in chain([usual], numbered) if one not in known)
 
 
 def _take(tool: Tool, body: dict[str, Any], server: Server, report: Report) -> None:

@@ -1,7 +1,7 @@
 """Pinning: what of a tool is approved, what changed under it, and who may say yes."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from nhi import schemas
 from nhi.actors import SYSTEM, Actor
 from nhi.choices import ActorKind
 from nhi.inputs import Problems
+from nhi.models import Identity
 from nhi.record import events, lines
 
 #: What is pinned of a tool besides the server as it is reached.
@@ -118,17 +119,33 @@ def approve(*, actor: Actor, tool: Tool, definition_hash: str, reason: str) -> T
 
 
 def who_may_not(tool: Tool) -> dict[Any, str]:
-    """Who may not approve what waits, and why; empty for a first definition."""
+    """Who may not approve what waits, and why; nobody is barred from a new server's first definitions."""
     wanted, approved = tool.current, tool.approved
-    if approved is None or wanted is None:
+    if wanted is None:
         return {}
-    barred = {
-        tool.server.created_by_id: "registered this server",
-        approved.approved_by_id: "approved the definition before this one",
-        **dict.fromkeys(_changers(tool, wanted, approved), "made this change"),
-    }
+    if approved is None:
+        barred = dict.fromkeys(_movers(tool.server), "changed how this server is reached")
+    else:
+        barred = {
+            tool.server.created_by_id: "registered this server",
+            approved.approved_by_id: "approved the definition before this one",
+            **dict.fromkeys(_changers(tool, wanted, approved), "made this change"),
+        }
     barred.pop(None, None)
-    return barred
+    return {**dict.fromkeys(_behind(barred), "are behind the service account that made this change"), **barred}
+
+
+def _movers(server: Server) -> set[Any]:
+    """Who changed how a server is reached whose tools were known by then: what it lists since is a part of that."""
+    moved = ToolDefinition.objects.filter(tool__server=server).exclude(changed_by_id=None)
+    return set(moved.values_list("changed_by_id", flat=True))
+
+
+def _behind(ids: Iterable[Any]) -> set[Any]:
+    """The people who hold a service account in their hands: its owners, and who has made its credentials."""
+    accounts = Identity.objects.filter(pk__in=ids)
+    found = accounts.values_list("owner_id", "backup_owner_id", "credentials__created_by_id")
+    return {one for row in found for one in row} - {None}
 
 
 def _changers(tool: Tool, wanted: ToolDefinition, approved: ToolDefinition) -> Iterator[Any]:

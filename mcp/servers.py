@@ -1,9 +1,10 @@
 """Adding servers, changing how they are reached, and switching them off and on."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
+from urllib.parse import urlsplit
 
 from django.db import IntegrityError, transaction
 from django.db.models import F
@@ -34,6 +35,7 @@ NOT_OURS = frozenset({
 REACHED = ("transport", "command", "args", "env", "base_url", "headers")
 DESCRIBED = ("description", "owner", "timeout", "capabilities", "schema_version")
 SHORTEST, LONGEST = 0.1, 600.0
+SHORTEST_SECRET = 6
 
 
 def create(
@@ -83,6 +85,8 @@ def change(
         problems = Problems()
         _check(problems, current, kept | {name for name, value in values.items() if value})
         _check_secrets(problems, {name: value for name, value in values.items() if value})
+        if _moved(current, reached_before):
+            _ask_for_secrets(problems, kept - values.keys())
         problems.settle()
         reached = bool(values) or any(reached_before[name] != getattr(current, name) for name in REACHED)
         if reached:
@@ -136,7 +140,7 @@ def facts(server: Server) -> dict[str, Any]:
     return {
         **{name: getattr(server, name) for name in (*REACHED, *DESCRIBED) if name != "owner"},
         "owner": server.owner.username,
-        "secrets": sorted(secret.name for secret in server.secrets.all()),
+        "named_values": sorted(secret.name for secret in server.secrets.all()),
     }
 
 
@@ -155,6 +159,23 @@ def _switch(actor: Actor, server: Server, reason: str, *, on: bool) -> None:
         events.write(
             event, actor=actor, subject=server, before={"enabled": not on}, after={"enabled": on}, reason=reason
         )
+
+
+def _moved(server: Server, before: Mapping[str, Any]) -> bool:
+    """Whether something else is reached now, which must not be handed what was meant for the one before."""
+    same = all(getattr(server, name) == before[name] for name in ("transport", "command", "args"))
+    return not same or _origin(server.base_url) != _origin(before["base_url"])
+
+
+def _origin(url: str) -> tuple[str, str]:
+    parts = urlsplit(url)
+    return parts.scheme, parts.netloc.lower()
+
+
+def _ask_for_secrets(problems: Problems, names: Iterable[str]) -> None:
+    for name in sorted(names):
+        said = "Another server is reached now: give this secret again if it is that one's too, or take it away (null)."
+        problems.add(f"secrets.{name}", said)
 
 
 def _put_secret(actor: Actor, server: Server, name: str, value: str) -> None:
@@ -220,6 +241,8 @@ def _check_address(problems: Problems, server: Server, known: set[str]) -> None:
     problems.unless(not server.env, "env", "A server with an address has no environment; use headers.")
     if not server.base_url:
         problems.add("base_url", "Give the server's address, like https://mcp.example.org/mcp.")
+    elif secrets.names_in([server.base_url]):
+        problems.add("base_url", "Addresses stand in logs; put secrets into headers.")
     elif said := egress.problem(server.base_url):
         problems.add("base_url", said)
     for name, value in server.headers.items():
@@ -247,4 +270,8 @@ def _check_secrets(problems: Problems, values: Mapping[str, str]) -> None:
         fine = secrets.NAME.fullmatch(name) is not None
         problems.unless(fine, f"secrets.{name}", "Use letters, digits and underscores, beginning with no digit.")
         one_line = not any(mark in value for mark in "\0\r\n")
-        problems.unless(value and one_line and len(value) <= 8000, f"secrets.{name}", "Use one line of text.")
+        problems.unless(one_line and len(value) <= 8000, f"secrets.{name}", "Use one line of text.")
+        said = (
+            f"Use at least {SHORTEST_SECRET} characters: a shorter one is found in everything, so it is hidden nowhere."
+        )
+        problems.unless(len(value) >= SHORTEST_SECRET or not fine, f"secrets.{name}", said)

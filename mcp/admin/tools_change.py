@@ -45,7 +45,11 @@ class Waiting(OfTool):
         tool = self.tool
         if tool.approved_id is not None and tool.approved_id == tool.current_id:
             return ""
-        return definitions.who_may_not(tool).get(self.actor.id, "")
+        return self.had_a_hand.get(self.actor.id, "")
+
+    @cached_property
+    def had_a_hand(self) -> dict[Any, str]:
+        return definitions.who_may_not(self.tool)
 
     @cached_property
     def agents(self) -> int:
@@ -95,7 +99,7 @@ class Change(Waiting, Hub):
         """Who may say yes instead."""
         right = Permission.objects.filter(content_type__app_label="mcp", codename="approve_definition")
         able = Q(is_superuser=True) | Q(groups__permissions__in=right) | Q(user_permissions__in=right)
-        barred = list(definitions.who_may_not(self.tool))
+        barred = list(self.had_a_hand)
         return list(
             User.objects.visible_to(self.actor).active().filter(able).exclude(pk__in=barred).distinct()
             .order_by("username").values_list("username", flat=True)[:NAMED]

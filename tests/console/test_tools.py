@@ -75,6 +75,12 @@ def queries(client: Client, path: str) -> int:
 @pytest.mark.parametrize("name", ["admin", "mara", "tom", "olga", "ada"])
 def test_every_tab_opens_for_whoever_reads_the_register(changed: Tool, signed_in: SignedIn, name: str) -> None:
     client = signed_in(name)
+    # A house that has been up for some hours: its calls are summed.
+    hour = timezone.now().replace(minute=0, second=0, microsecond=0) - timedelta(hours=3)
+    CallRollup.objects.create(
+        hour=hour, agent_id=changed.pk, agent_name="bot", tool_name="todo", method="echo", status=CallStatus.SUCCESS,
+        calls=1, duration_sum=1, buckets=[1, *[0] * 12],
+    )  # fmt: skip
     for tab in (*TABS, "change/"):
         assert client.get(hub(changed, tab)).status_code == 200, tab
     client.get(LIST)  # the session's own write

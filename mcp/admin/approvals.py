@@ -108,7 +108,7 @@ class CallApprovalAdmin(GovernedAdmin):
     empty_title = "No call has waited for a person"
     empty_words = "A grant or a tool that needs approval sends each of its calls here first."
     empty_icon = "front_hand"
-    api_path = "/api/mcp/approvals"
+    api_path = "/api/nhi/approvals"
 
     def related(self, rows: Rows) -> Rows:
         """What waits comes first."""

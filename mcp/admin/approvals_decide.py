@@ -45,7 +45,7 @@ class Decision(OfApproval, ActingDialog):
         return {"title": self.title, **self.asked()}
 
     def by_api(self) -> Call:
-        return Call(f"/api/mcp/approvals/{self.approval.pk}/{self.verb}", {"reason": "…"})
+        return Call(f"/api/nhi/approvals/{self.approval.pk}/{self.verb}", {"reason": "…"})
 
     def act(self, form: ConsoleForm) -> str:
         self.decide(form.cleaned_data["reason"])

@@ -95,7 +95,7 @@ class ApprovalPage(OfApproval, ActingPage):
             "grant_url": self._grant_url(),
             "alike": self._alike(),
             "used_url": link_if_any("nhi_invocationlog_call", one.used_by) if one.used_by else "",
-            "api": f"/api/mcp/approvals/{one.pk}",
+            "api": f"/api/nhi/approvals/{one.pk}",
         }
 
     def _controls(self) -> list[Control]:

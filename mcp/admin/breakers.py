@@ -94,7 +94,7 @@ class BreakerAdmin(GovernedAdmin):
     empty_title = "No breaker yet"
     empty_words = "Each server gets one with its first call."
     empty_icon = "electrical_services"
-    api_path = "/api/mcp/breakers"
+    api_path = "/api/nhi/mcp/breakers"
 
     def siblings(self, _request: HttpRequest) -> list[Tab]:
         return breakers_health.siblings(self.list_name)
@@ -140,7 +140,7 @@ class Reset(ActingDialog):
         return link("mcp_breaker_changelist")
 
     def by_api(self) -> Call:
-        return Call(f"/api/mcp/breakers/{self.breaker.service_name}/reset", {"reason": "…"})
+        return Call(f"/api/nhi/mcp/breakers/{self.breaker.service_name}/reset", {"reason": "…"})
 
     def act(self, form: ConsoleForm) -> str:
         breakers.reset(actor=self.actor, breaker=self.breaker, reason=form.cleaned_data["reason"])

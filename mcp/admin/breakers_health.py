@@ -79,7 +79,7 @@ class HealthReportAdmin(GovernedAdmin):
     empty_title = "No check in the last 24 hours"
     empty_words = "Each server is checked by the clock while the worker runs."
     empty_icon = "monitor_heart"
-    api_path = "/api/mcp/health-reports"
+    api_path = "/api/nhi/mcp/health-reports"
 
     def visible(self, request: HttpRequest) -> Rows:
         """Of the servers that this person sees; by their ids, so that the index of server and time is used."""

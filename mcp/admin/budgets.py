@@ -125,7 +125,7 @@ class BudgetAdmin(GovernedAdmin):
     empty_title = "No budget yet"
     empty_words = "Without one, an agent calls what it may as often as it likes."
     empty_icon = "speed"
-    api_path = "/api/mcp/budgets"
+    api_path = "/api/nhi/mcp/budgets"
 
     def visible(self, request: HttpRequest) -> Rows:
         """All for who reads budgets; for others those of the identities they manage."""

@@ -110,7 +110,7 @@ class Add(Setting):
         return {**named, **({"scope": scope} if scope in BudgetScope.values else {})}
 
     def by_api(self) -> Call:
-        return Call("/api/mcp/budgets", {"scope": "agent", "target_id": "…", "calls_per_hour": 60})
+        return Call("/api/nhi/mcp/budgets", {"scope": "agent", "target_id": "…", "calls_per_hour": 60})
 
     def act(self, form: ConsoleForm) -> str:
         assert isinstance(form, AddForm)
@@ -130,7 +130,7 @@ class OfBudget(Setting):
 
     @cached_property
     def _path(self) -> str:
-        return f"/api/mcp/budgets/{self.budget.pk}"
+        return f"/api/nhi/mcp/budgets/{self.budget.pk}"
 
 
 class Change(OfBudget):

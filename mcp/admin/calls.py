@@ -38,7 +38,9 @@ class InvocationLogAdmin(GovernedAdmin):
     bulk: tuple[Bulk, ...] = ()
     empty_title = "No call in the last 24 hours"
     empty_words = "Each call of a tool becomes a row here: who called what, whether it was allowed, how long it took."
-    empty_command = 'curl -X POST "$GATEHOUSE/api/mcp/tools/call" -H "Authorization: Bearer $TOKEN" …'
+    empty_command = (
+        'curl -X POST "$GATEHOUSE/api/nhi/mcp/tools/github__create_issue/call" -H "Authorization: Bearer $TOKEN" …'
+    )
     empty_icon = "receipt_long"
     presets = (
         Preset("All"),
@@ -47,7 +49,7 @@ class InvocationLogAdmin(GovernedAdmin):
         Preset("Rate limited", "outcome=rate_limited"),
         Preset("Slow", "slower=1000"),
     )
-    api_path = "/api/mcp/invocations"
+    api_path = "/api/nhi/mcp/invocations"
 
     def visible(self, request: HttpRequest) -> QuerySet[Any]:
         return calls_filters.within_a_day(super().visible(request), request.GET)

@@ -99,7 +99,7 @@ class CallPage(ActingPage):
             "neighbours": self._neighbours(),
             "intact": badges.find("record", "intact" if seal.intact(row) else "broken"),
             "address": self.request.build_absolute_uri(self.request.path),
-            "api": f"/api/mcp/invocations/{row.pk}",
+            "api": f"/api/nhi/mcp/invocations/{row.pk}",
         }
 
     def _controls(self) -> list[Control]:

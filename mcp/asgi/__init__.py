@@ -5,17 +5,16 @@
 
 import asyncio
 import time
-from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
-from django.http.request import split_domain_port, validate_host
 
 from common import egress
 from common.asgi import Application, Receive
 from mcp import upstream
 from mcp.asgi.exchanges import Door, Exchange, Gateway
+from mcp.asgi.hosts import knows_host
 from mcp.clerk.desk import desk
 from mcp.front.admission import House
 from mcp.front.endpoints import server_of
@@ -61,12 +60,6 @@ def house() -> House:
     port = "" if parts.port in {None, {"http": 80, "https": 443}[parts.scheme]} else f":{parts.port}"
     name = f"[{parts.hostname}]" if ":" in str(parts.hostname) else parts.hostname
     return House(f"{parts.scheme}://{name}{port}", knows_host, f"{settings.PUBLIC_URL}{oauth.MCP_METADATA}")
-
-
-@lru_cache(maxsize=256)
-def knows_host(host: str) -> bool:
-    domain, _ = split_domain_port(host)
-    return bool(domain) and validate_host(domain, settings.ALLOWED_HOSTS)
 
 
 def headers() -> tuple[tuple[bytes, bytes], ...]:

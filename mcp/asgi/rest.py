@@ -1,6 +1,7 @@
 """Calls of tools over REST, past Django: its handler alone would cost more than all of the gateway.
 
-Only for bearers that may be an identity's; everybody else, and whatever is no such call, is Django's.
+Only for bearers that may be an identity's, and for requests that can be read in one way alone; everybody else, and
+whatever is no such call or an odd one, is Django's. So there is one judgement on each, and it is Django's.
 """
 
 import asyncio
@@ -16,20 +17,22 @@ from common import strict_json
 from common.api import errors
 from common.asgi import Application, Message, Receive
 from common.context import Context, bound
-from common.errors import Invalid, TooLarge
+from common.errors import Invalid
 from common.ids import parse_uuid, uuid7
 from common.middleware import client_address
 from common.strict_json import NotStrict
 from mcp import edge, gateway
 from mcp.asgi import bodies
+from mcp.asgi.hosts import knows_host
 from mcp.edge import Reply
+from mcp.front import heads
 from mcp.front.refusals import Pairs, Refusal
 from mcp.leases import Stopping
 from nhi import tokens
 
 log = logging.getLogger(__name__)
-PATH = re.compile(r"/(?:api/nhi/)?mcp/tools/([^/]{1,400})/call")
-LARGEST = 1024 * 1024
+PATH = re.compile(r"/(?:api/nhi/)?mcp/tools/([^/\n]{1,400})/call")
+LENGTHS = range(1, 1024 * 1024 + 1)
 
 
 #: Makes of a way to send one that counts what goes out on it.
@@ -56,7 +59,9 @@ class Call:
         if match is None:
             return None
         head = dict(scope["headers"])
-        scheme, _, bearer = head.get(b"authorization", b"").decode("latin-1").strip().partition(" ")
+        if not _is_ordinary(scope, head):
+            return None
+        scheme, _, bearer = _text(head, b"authorization").strip().partition(" ")
         shown = tokens.parse(bearer.strip()) if scheme.lower() == "bearer" else None
         if shown is None or (isinstance(shown, tokens.ParsedCredential) and shown.prefix == "usr"):
             return None
@@ -66,10 +71,9 @@ class Call:
         self, name: str, bearer: str, head: Mapping[bytes, bytes], scope: dict[str, Any], receive: Receive, send: Any,
         headers: Pairs,
     ) -> None:  # fmt: skip
-        self._name, self._bearer, self._head = name, bearer, head
+        self._name, self._bearer = name, bearer
         self._receive, self._send, self._headers = receive, send, headers
-        said = head.get(b"x-request-id", b"").decode("latin-1")
-        self._request_id = parse_uuid(said) or uuid7()
+        self._request_id = parse_uuid(_text(head, b"x-request-id")) or uuid7()
         self._source = _source(scope, head)
         self._gone = False
 
@@ -96,22 +100,11 @@ class Call:
         """A body that cannot be read is still somebody's call: whether it may be known of is decided first."""
         ask = gateway.Ask(self._bearer, "", self._name, {}, self._request_id, self._source)
         try:
-            parameters, around = edge.read_call(self._json(body))
+            parameters, around = edge.read_call(_json(body))
         except Invalid as problem:
             fields = tuple((one.field, one.message) for one in problem.fields)
             return replace(ask, problem=problem.message, problem_fields=fields)
         return replace(ask, arguments=parameters, context=around)
-
-    def _json(self, body: bytes) -> Any:
-        if len(body) > LARGEST:
-            raise TooLarge(LARGEST)
-        kind = self._head.get(b"content-type", b"").split(b";")[0].strip().lower()
-        if kind != b"application/json":
-            raise Invalid("Send JSON, as application/json.")
-        try:
-            return strict_json.loads(body)
-        except NotStrict as error:
-            raise Invalid(str(error)) from error
 
     async def _until_gone(self, ask: gateway.Ask) -> gateway.Outcome | None:
         """What became of it; None when the client went away, which ended it."""
@@ -149,6 +142,34 @@ class Call:
         await self._send({"type": "http.response.body", "body": body})
 
 
+def _is_ordinary(scope: Mapping[str, Any], head: Mapping[bytes, bytes]) -> bool:
+    """Whether nothing in it is read by one and overlooked by the other: said twice, a session's, of unknown length."""
+    return (
+        len(head) == len(scope["headers"])
+        and not scope.get("query_string")
+        and not head.keys() & {b"cookie", b"transfer-encoding"}
+        and _length(head) in LENGTHS
+        and heads.is_json(_text(head, b"content-type"))
+        and knows_host(_text(head, b"host"))
+    )
+
+
+def _length(head: Mapping[bytes, bytes]) -> int:
+    said = head.get(b"content-length", b"")
+    return int(said) if said.isdigit() and len(said) < 10 else 0
+
+
+def _text(head: Mapping[bytes, bytes], name: bytes) -> str:
+    return head.get(name, b"").decode("latin-1")
+
+
+def _json(body: bytes) -> Any:
+    try:
+        return strict_json.loads(body)
+    except NotStrict as error:
+        raise Invalid(str(error)) from error
+
+
 def _failure(error: Exception) -> Reply:
     known, answer, reason = errors.understood(error)
     headers = {"Retry-After": str(wait)} if (wait := known.details.get("retry_after")) else {}
@@ -157,5 +178,5 @@ def _failure(error: Exception) -> Reply:
 
 def _source(scope: dict[str, Any], head: Mapping[bytes, bytes]) -> str:
     client = scope.get("client")
-    forwarded = head.get(b"x-forwarded-for", b"").decode("latin-1")
+    forwarded = _text(head, b"x-forwarded-for")
     return client_address({"REMOTE_ADDR": client[0] if client else "", "HTTP_X_FORWARDED_FOR": forwarded})

@@ -1,0 +1,12 @@
+"""Whether a request is for this house at all: Django's own judgement, for doors beside Django."""
+
+from functools import lru_cache
+
+from django.conf import settings
+from django.http.request import split_domain_port, validate_host
+
+
+@lru_cache(maxsize=256)
+def knows_host(host: str) -> bool:
+    domain, _ = split_domain_port(host)
+    return bool(domain) and validate_host(domain, settings.ALLOWED_HOSTS)

@@ -18,17 +18,30 @@ from django.conf import settings
 
 EXAMPLES = settings.BASE_DIR / "examples"
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-#: With these, who sets the environment of a program chooses the code that it runs.
-STEERING = re.compile(
-    r"(LD_|DYLD_|PYTHON|PERL5|GIT_|GATEHOUSE_).*|PATH|IFS|ENV|BASH_ENV|SHELLOPTS|NODE_(OPTIONS|PATH)|RUBY(OPT|LIB)|"
-    r"(JAVA_TOOL|_JAVA)_OPTIONS"
-)
+#: With these, who sets the environment of a program chooses the code that it runs, or whom it trusts and connects
+#: through: loaders and interpreters, what installs packages for them, and where any of them looks for its settings.
+#: In capitals; a program may read either.
+STEERING_BEGINNINGS = (
+    "LD_", "DYLD_", "MALLOC_", "BASH_", "GIT_", "GATEHOUSE_", "XDG_", "OPENSSL_", "SSL_CERT_", "PYTHON", "PIP_",
+    "PIPX_", "UV_", "PERL", "RUBY", "GEM_", "BUNDLE_", "NODE_", "NPM_", "PNPM_", "YARN_", "BUN_", "DENO_", "JAVA_",
+    "_JAVA_", "JDK_", "DOTNET_", "COMPLUS_", "CORECLR_", "NUGET_", "LUA_", "PHP_INI_", "CARGO_", "RUSTUP_",
+)  # fmt: skip
+STEERING_ENDS = ("_PROXY", "_CA_BUNDLE")
+STEERING = frozenset({
+    "PATH", "HOME", "IFS", "ENV", "SHELL", "SHELLOPTS", "BASHOPTS", "PS4", "CDPATH", "CLASSPATH", "PHPRC",
+    "GLIBC_TUNABLES", "GCONV_PATH", "LOCPATH", "NLSPATH", "TZDIR", "LOCALDOMAIN", "RES_OPTIONS", "HOSTALIASES",
+    "CURL_HOME", "DOCKER_CONFIG", "GOENV", "GOFLAGS", "GOPATH", "GOPROXY", "GOROOT", "GOTOOLCHAIN", "EDITOR", "VISUAL",
+    "PAGER", "BROWSER",
+})  # fmt: skip
+#: Begins like one of them, says only which of its settings a program takes, and many want it.
+HARMLESS = frozenset({"NODE_ENV"})
 #: What this installation itself is told by its environment.
 OWN = frozenset({
     "ALLOWED_HOSTS", "AUDIT_ANCHOR", "BROKER_URL", "DATABASE_URL", "DEBUG", "DJANGO_SETTINGS_MODULE", "EGRESS_ALLOW",
     "EXECUTABLE_ALLOWLIST", "FIELD_KEYS", "REDIS_URL", "REQUIRE_MFA", "RUN_AS", "SECRET_KEY", "SIGNING_KEYS",
     "TOKEN_PEPPER", "TRUSTED_PROXIES", "WORKDIR_ALLOWLIST",
 })  # fmt: skip
+INSTEAD = "If the server needs it, list a small program that sets it and then starts the server."
 
 
 class NotExecutable(Exception):
@@ -63,9 +76,16 @@ def environment_problem(name: str) -> str:
     """Why no server may be given this variable, as a sentence; empty when it may."""
     if not NAME.fullmatch(name):
         return f"{name} is no name for a variable: letters, digits and underscores make one."
-    if name in OWN or STEERING.fullmatch(name):
-        return f"{name} may not be set: it would steer what runs, or is a setting of this installation."
+    if name in OWN:
+        return f"{name} may not be set: it is a setting of this installation, and no server is told those. {INSTEAD}"
+    if _steers(name.upper()):
+        return f"{name} may not be set: it can change what code runs, or whom it trusts and connects through. {INSTEAD}"
     return ""
+
+
+def _steers(name: str) -> bool:
+    known = name in STEERING or name.startswith(STEERING_BEGINNINGS) or name.endswith(STEERING_ENDS)
+    return known and name not in HARMLESS
 
 
 def listed(path: Path) -> frozenset[str]:

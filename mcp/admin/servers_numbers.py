@@ -16,8 +16,12 @@ from nhi.choices import CallStatus
 from nhi.models import CallRollup, InvocationLog
 
 BUCKETS = CallRollup.BUCKETS
-#: Calls that reached the server; the gate's own refusals say nothing of how it does.
+#: Calls that were let through, or turned away as an error: what the sums know of those that reached the server.
 MADE = Q(status__in=[CallStatus.SUCCESS, CallStatus.ERROR])
+ERROR = Q(status=CallStatus.ERROR)
+#: Ends that count against the server, as they do for its breaker. A tool's own error is an answer; the rest is the
+#: gate's doing, the caller's, or ours.
+FAULTS = ("upstream", "timeout")
 
 
 @dataclass
@@ -25,7 +29,9 @@ class Numbers:
     """Calls of one server or tool."""
 
     calls: int = 0
+    #: Those that reached the server.
     made: int = 0
+    #: Faults of the server among them.
     errors: int = 0
     #: To the hour once it was summed up, to the call before that.
     last: datetime | None = None
@@ -54,29 +60,52 @@ class Numbers:
         self.last = max(filter(None, (self.last, row["last"])), default=None)
         self.buckets = [known + (row[f"b{number}"] or 0) for number, known in enumerate(self.buckets)]
 
+    def without(self, *, blameless: int, turned_away: int) -> None:
+        """Takes out errors that are not the server's; what a breaker or a schema turned away took no time."""
+        self.errors = max(0, self.errors - blameless)
+        self.made = max(0, self.made - turned_away)
+        self.buckets[0] = max(0, self.buckets[0] - turned_away)
+
 
 def of_servers(names: Iterable[str], *, span: timedelta) -> dict[str, Numbers]:
     """By the servers' names."""
-    return {key[0]: found for key, found in _of(("tool_name",), Q(tool_name__in=list(names)), span).items()}
+    found = _of(("tool_name",), Q(tool_name__in=list(names)), span, faults=True)
+    return {key[0]: numbers for key, numbers in found.items()}
+
+
+def of_tool(server: str, tool: str, *, span: timedelta) -> Numbers:
+    found = _of(("tool_name", "method"), Q(tool_name=server, method=tool), span, faults=True)
+    return found.get((server, tool), Numbers())
 
 
 def of_tools(tools: Iterable[tuple[str, str]], *, span: timedelta) -> dict[tuple[str, ...], Numbers]:
-    """By the servers' names and the tools' own."""
+    """By the servers' names and the tools' own: how often and when last, and every error as one."""
     wanted = list(tools)
     where = Q(tool_name__in={server for server, _ in wanted}, method__in={name for _, name in wanted})
     return _of(("tool_name", "method"), where, span)
 
 
-def _of(by: Sequence[str], where: Q, span: timedelta) -> dict[tuple[str, ...], Numbers]:
+def _of(by: Sequence[str], where: Q, span: timedelta, *, faults: bool = False) -> dict[tuple[str, ...], Numbers]:
     """Closed hours from their sums, the open ones from the log; whole hours at the far end."""
     now = timezone.now()
-    since = rollups.open_since(now)
-    closed = CallRollup.objects.filter(where, hour__gte=rollups.hour_of(now - span), hour__lt=since)
-    recent = InvocationLog.objects.filter(where, timestamp__gte=max(since, now - span))
+    since, begins = rollups.open_since(now), now - span
+    closed = CallRollup.objects.filter(where, hour__gte=rollups.hour_of(begins), hour__lt=since)
+    recent = InvocationLog.objects.filter(where, timestamp__gte=max(since, begins))
     found: dict[tuple[str, ...], Numbers] = {}
     for row in (*_summed(closed, by), *_counted(recent, by)):
         found.setdefault(tuple(row[name] for name in by), Numbers()).add(row)
+    if faults and any(numbers.errors for numbers in found.values()):
+        errors = InvocationLog.objects.filter(where & ERROR, timestamp__lte=now)
+        _forgive(found, errors.filter(timestamp__gte=rollups.hour_of(begins) if since > begins else begins), by)
     return found
+
+
+def _forgive(found: dict[tuple[str, ...], Numbers], errors: QuerySet[InvocationLog], by: Sequence[str]) -> None:
+    """Sums know no reasons: which errors were not the server's is read from the log, where errors are few."""
+    rows = errors.exclude(reason__in=FAULTS).order_by().values(*by)
+    for row in rows.annotate(blameless=Count("pk"), turned_away=Count("pk", filter=Q(duration=0))):
+        if numbers := found.get(tuple(row[name] for name in by)):
+            numbers.without(blameless=row["blameless"], turned_away=row["turned_away"])
 
 
 def _summed(rows: QuerySet[CallRollup], by: Sequence[str]) -> QuerySet[Any, dict[str, Any]]:
@@ -86,7 +115,7 @@ def _summed(rows: QuerySet[CallRollup], by: Sequence[str]) -> QuerySet[Any, dict
     buckets = {f"b{number}": bucket(number) for number in range(len(BUCKETS) + 1)}
     summed: QuerySet[Any, dict[str, Any]] = rows.order_by().values(*by).annotate(
         all_calls=Sum("calls"), made=Sum("calls", filter=MADE),
-        errors=Sum("calls", filter=Q(status=CallStatus.ERROR)), last=Max("hour"), **buckets,
+        errors=Sum("calls", filter=ERROR), last=Max("hour"), **buckets,
     )  # fmt: skip
     return summed
 
@@ -96,7 +125,7 @@ def _counted(rows: QuerySet[InvocationLog], by: Sequence[str]) -> QuerySet[Any, 
     buckets = {f"b{number}": Count("pk", filter=MADE & _within(*edge)) for number, edge in enumerate(edges)}
     counted: QuerySet[Any, dict[str, Any]] = rows.order_by().values(*by).annotate(
         all_calls=Count("pk"), made=Count("pk", filter=MADE),
-        errors=Count("pk", filter=Q(status=CallStatus.ERROR)), last=Max("timestamp"), **buckets,
+        errors=Count("pk", filter=ERROR), last=Max("timestamp"), **buckets,
     )  # fmt: skip
     return counted
 

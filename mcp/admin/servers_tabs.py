@@ -11,7 +11,7 @@ from django.utils import timezone
 from common.admin import badges, keyset, times
 from common.admin.pages import Control, link_if_any
 from common.ids import parse_uuid
-from mcp import budgets, metrics
+from mcp import budgets
 from mcp.admin import servers_faults, servers_process
 from mcp.admin.servers_hub import Hub
 from mcp.admin.servers_look import command_line
@@ -147,11 +147,18 @@ class Calls(Hub):
     def context(self) -> dict[str, Any]:
         return {
             **super().context(),
-            "metrics": metrics.of_server(self.server) if self.actor.may("nhi.view_invocationlog") else None,
+            **self._numbers(),
             "calls": self._last(),
+            "words": "No call of its tools in 30 days that you can see.",
             "log": link_if_any("nhi_invocationlog_changelist"),
             "log_query": f"?server={self.server.name}",
         }
+
+    def _numbers(self) -> dict[str, Any]:
+        if not self.actor.may("nhi.view_invocationlog"):
+            return {}
+        day = of_servers([self.server.name], span=DAY).get(self.server.name, Numbers())
+        return {"numbers": day, "in_flight": Call.objects.filter(server_id=self.server.pk).count()}
 
     def _last(self) -> list[InvocationLog]:
         seen = InvocationLog.objects.visible_to(self.actor).filter(timestamp__gte=timezone.now() - MONTH)

@@ -10,18 +10,19 @@ from django.utils import timezone
 
 from common.admin import keyset
 from common.admin.pages import link_if_any
-from mcp import budgets, metrics
+from mcp import budgets
 from mcp.admin import tools_definition
+from mcp.admin.servers_numbers import of_tool
 from mcp.admin.tools_hub import Hub
 from mcp.choices import BudgetScope
-from mcp.models import Budget, ToolDefinition
+from mcp.models import Budget, Call, ToolDefinition
 from nhi import capabilities
 from nhi.admin import sentences
 from nhi.models import AuditEvent, InvocationLog, RoleAssignment, RoleCapability, ToolPermission
 
 SHOWN = 50
 MOST = 100
-MONTH = timedelta(days=30)
+DAY, MONTH = timedelta(days=1), timedelta(days=30)
 
 
 class Definition(Hub):
@@ -77,11 +78,18 @@ class Calls(Hub):
     def context(self) -> dict[str, Any]:
         return {
             **super().context(),
-            "metrics": metrics.of_tool(self.tool) if self.actor.may("nhi.view_invocationlog") else None,
+            **self._numbers(),
             "calls": self._last(),
+            "words": "No call of it in 30 days that you can see.",
             "log": link_if_any("nhi_invocationlog_changelist"),
             "log_query": f"?tool={self.tool.identity.name}",
         }
+
+    def _numbers(self) -> dict[str, Any]:
+        if not self.actor.may("nhi.view_invocationlog"):
+            return {}
+        day = of_tool(self.tool.server.name, self.tool.name, span=DAY)
+        return {"numbers": day, "in_flight": Call.objects.filter(tool_id=self.tool.pk).count()}
 
     def _last(self) -> list[InvocationLog]:
         seen = InvocationLog.objects.visible_to(self.actor).filter(timestamp__gte=timezone.now() - MONTH)

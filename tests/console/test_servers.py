@@ -13,13 +13,13 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from mcp import breakers, health, servers
+from mcp import breakers, health, rollups, servers
 from mcp.admin.servers_numbers import of_servers
 from mcp.choices import BreakerState, Connection
 from mcp.models import Breaker, Call, HealthReport, Server, Tool
 from nhi.choices import CallStatus
 from nhi.models import AuditEvent, CallRollup, Identity
-from tests.console import gateway
+from tests.console import calling, gateway
 from tests.console.conftest import SignedIn
 from tests.console.gateway import upstreams as upstreams
 from tests.mcp.peer import Peer
@@ -327,3 +327,35 @@ def test_without_the_process_that_runs_servers_the_page_stands_and_says_so(
     gateway.end()
     assert page.context["process"].trouble
     assert page.context["process"].trouble in text(page).replace("&#x27;", "'")
+
+
+@pytest.mark.both_databases
+def test_only_faults_of_the_server_are_its_errors_among_the_calls_that_reached_it(mara: Client) -> None:
+    tool = calling.registered()
+    for _ in range(2):
+        calling.call()
+        calling.denied()
+    ended: list[tuple[str, float]] = [
+        ("upstream", 9.0), ("timeout", 30.0), ("tool_error", 9.0), ("invalid_parameters", 9.0), ("cancelled", 9.0),
+        ("invalid_parameters", 0.0), ("breaker_open", 0.0), ("breaker_open", 0.0),
+    ]  # fmt: skip
+    for reason, duration in ended:
+        calling.call(status="error", end={"reason": reason, "duration": duration})
+    server = of_servers(["github"], span=timedelta(days=1))["github"]
+    assert (server.calls, server.made, server.errors, server.error_percent) == (12, 7, 2, 28.6)
+    said = "12, 7 reached the server, 2 of these failed (28.6 %)"
+    paths = (hub(tool.server), hub(tool.server, "calls/"), f"/admin/mcp/tool/{tool.pk}/calls/")
+    for path in paths:
+        assert said in text(mara.get(path)), path
+    assert "28.6 %" in text(mara.get(f"{LIST}?q=github"))
+
+
+@pytest.mark.both_databases
+def test_errors_of_hours_that_were_summed_are_told_apart_too(mara: Client) -> None:
+    calling.registered()
+    for reason, duration in (("upstream", 9.0), ("breaker_open", 0.0), ("tool_error", 9.0)):
+        calling.call(status="error", ago=5 * 3600, end={"reason": reason, "duration": duration})
+    rollups.roll_up()
+    assert CallRollup.objects.filter(status=CallStatus.ERROR).exists()
+    numbers = of_servers(["github"], span=timedelta(days=1))["github"]
+    assert (numbers.calls, numbers.made, numbers.errors) == (3, 2, 1)

@@ -2,7 +2,6 @@
 mirrored go as `Mcp-Param-*`."""
 
 import base64
-import binascii
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -39,19 +38,6 @@ def encode_value(value: str) -> str:
         return value
     raw = value.encode("utf-8", "surrogatepass")
     return f"=?base64?{base64.b64encode(raw).decode()}?="
-
-
-def decode_value(value: str) -> str | None:
-    """What the header says; None for a wrapping that is broken, so that it equals nothing by accident."""
-    wrapped = WRAPPED.fullmatch(value)
-    if wrapped is None:
-        return value
-    try:
-        raw = base64.b64decode(wrapped[1], validate=True)
-        text = raw.decode()
-    except (binascii.Error, UnicodeDecodeError):
-        return None
-    return text if base64.b64encode(raw).decode() == wrapped[1] else None
 
 
 def bindings(schema: Any) -> tuple[Binding, ...]:

@@ -209,6 +209,11 @@ def test_an_encoded_name_that_looks_encoded_is_one_level_deep() -> None:
     assert isinstance(read(asked, headers(asked, mcp_name="=?base64?PT9iYXNlNjQ/WVE9PT89?=")), Request)
 
 
+@pytest.mark.parametrize("broken", ["=?base64?!?=", "=?base64?YQ?=", "=?base64?YR==?=", "=?base64?/w==?="])
+def test_a_broken_wrapping_equals_nothing(broken: str) -> None:
+    assert heads.decoded(broken) is None
+
+
 @pytest.mark.parametrize("version", ["2099-01-01", "", "2025-11-25", "next"])
 def test_a_version_that_is_not_spoken_is_told_which_are(version: str) -> None:
     asked = message(meta={**META, PROTOCOL_VERSION: version})

@@ -1,6 +1,7 @@
 """Real requests over real HTTP: what an allowed place opens, and what no answer and no environment brings about."""
 
 import asyncio
+import time
 from pathlib import Path
 
 import aiohttp
@@ -155,6 +156,26 @@ def test_connections_are_kept_and_closed(settings: Settings) -> None:
             return len(wire.connected)
 
     assert run(main) == 1
+
+
+@pytest.mark.parametrize("idle, connections", [(3.0, 1), (4.5, 2)])
+def test_an_idle_connection_is_let_go_of_before_its_server_would(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, idle: float, connections: int
+) -> None:
+    """Five seconds are what servers keep one for, where nobody told them otherwise."""
+    asleep = [0.0]
+    monkeypatch.setattr("aiohttp.connector.monotonic", lambda: time.monotonic() + asleep[0])
+
+    async def main(wire: Wire) -> int:
+        async with serving(plain) as port:
+            allow(settings, f"127.0.0.1:{port}")
+            for _ in range(2):
+                async with egress.session().get(f"http://127.0.0.1:{port}/") as response:
+                    await egress.read(response, 10_000)
+                asleep[0] = idle
+            return len(wire.connected)
+
+    assert run(main) == connections
 
 
 def test_a_kept_connection_is_judged_too(settings: Settings) -> None:

@@ -1,5 +1,6 @@
 """The gateway's outcomes in the words of REST: one table to statuses, for every door that answers in JSON."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -7,6 +8,7 @@ from django.conf import settings
 
 from common import context
 from common.errors import FieldError, Invalid
+from mcp.front.modern import CONTEXT_FIELDS
 from mcp.gateway import CallContext, Outcome
 from nhi import oauth
 from nhi.choices import CallStatus
@@ -27,10 +29,8 @@ STATUS: dict[str, int] = {
     "unexpected": 500,
 }
 NOTHING_HERE = "There is nothing here that you can see."
-CONTEXT = {"conversation_id": "thread_id", "session_id": "session_id", "task_id": "task_id"} | {
-    "user_instruction": "user_instruction"
-}
-LONGEST = {"user_instruction": 4000}
+#: What the record calls otherwise than its callers do.
+KEPT_AS = {"conversation_id": "thread_id"}
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,12 @@ def read_call(body: Any) -> tuple[dict[str, Any], CallContext]:
         first = problems[0]
         raise Invalid(f"{first.field}: {first.message}", fields=problems)
     assert isinstance(parameters, dict)  # checked above
-    return parameters, CallContext(**{CONTEXT[name]: value or "" for name, value in around.items()})
+    return parameters, circumstances(around)
+
+
+def circumstances(said: Mapping[str, str | None]) -> CallContext:
+    """What a caller says around its call, at any door, as it is kept."""
+    return CallContext(**{KEPT_AS.get(name, name): value or "" for name, value in said.items()})
 
 
 def shown(result: dict[str, Any] | None) -> dict[str, Any]:
@@ -131,11 +136,11 @@ def _envelope(
 def _context_problems(around: dict[str, Any]) -> list[FieldError]:
     found = []
     for name, value in around.items():
-        place = f"context.{name}"
-        if name not in CONTEXT:
+        place, longest = f"context.{name}", CONTEXT_FIELDS.get(name)
+        if longest is None:
             found.append(FieldError(place, "There is no such field."))
         elif value is not None and not isinstance(value, str):
             found.append(FieldError(place, "Give a text."))
-        elif value is not None and len(value) > LONGEST.get(name, 200):
-            found.append(FieldError(place, f"Use at most {LONGEST.get(name, 200)} characters."))
+        elif value is not None and len(value) > longest:
+            found.append(FieldError(place, f"Use at most {longest} characters."))
     return found

@@ -12,6 +12,7 @@ from common.asgi import Receive
 from common.context import Context, bound
 from common.ids import parse_uuid, uuid7
 from common.middleware import client_address
+from mcp import edge
 from mcp.asgi import answers, bodies
 from mcp.asgi.replies import QUIET_SECONDS, Reply
 from mcp.front import admission, heads, modern, refusals, results
@@ -20,7 +21,7 @@ from mcp.front.cursors import Cursors
 from mcp.front.modern import Notification, Request
 from mcp.front.progress import Progress
 from mcp.front.refusals import Pairs, Refusal
-from mcp.gateway import Ask, CallContext, Outcome
+from mcp.gateway import Ask, Outcome
 from mcp.leases import Stopping
 from mcp.listing import Listing
 from mcp.upstream import OnProgress
@@ -158,7 +159,6 @@ class Exchange:
         task.cancel()
 
     def _ask(self, asked: Request) -> Ask:
-        context = asked.context
         return Ask(
             bearer=self._bearer,
             server=self._server,
@@ -167,12 +167,7 @@ class Exchange:
             request_id=self._request_id,
             source=self._source,
             door="mcp",
-            context=CallContext(
-                thread_id=context.get("conversation_id", ""),
-                session_id=context.get("session_id", ""),
-                task_id=context.get("task_id", ""),
-                user_instruction=context.get("user_instruction", ""),
-            ),
+            context=edge.circumstances(asked.context),
             on_progress=None if asked.progress_token is None else self._progressing(Progress(asked.progress_token)),
             protocol_version=asked.version,
         )

@@ -18,6 +18,7 @@ PROTOCOL_VERSION = "io.modelcontextprotocol/protocolVersion"
 CLIENT_CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
 #: Where a client says which conversation a call belongs to; the specification has no word for it.
 CONTEXT = "gatehouse/context"
+#: Its fields and the longest that each may be, at every door.
 CONTEXT_FIELDS = {"conversation_id": 200, "session_id": 200, "task_id": 200, "user_instruction": 4000}
 METHODS = frozenset({"server/discover", "tools/list", "tools/call"})
 #: What `Mcp-Name` repeats. Two are methods that are not served here, and are told so only when the header is right.

@@ -22,19 +22,55 @@ from nhi.models import ToolPermission
 names.NAMED.setdefault("server", Named("server", Server.objects.visible_to))
 
 
-def _number(label: str, help_text: str = "", **more: Any) -> forms.IntegerField:
-    return forms.IntegerField(label=label, required=False, help_text=help_text, min_value=1, **more)
+#: What each limit may be; a verb refuses what lies beyond, and a form says it in the words of its fields.
+MOST = 2_000_000_000
+LEAST_RATE, MOST_RATE = 0.001, 100_000
+SHORTEST, LONGEST = 0.1, 600
+
+
+def _whole(label: str, help_text: str) -> forms.IntegerField:
+    said = f"Write a whole number from 1 to {MOST:,} for “{label}”, or leave it empty: no such limit."
+    return forms.IntegerField(
+        label=label, required=False, help_text=help_text, min_value=1, max_value=MOST, error_messages=_always(said)
+    )
+
+
+def _number(label: str, least: float, most: float, help_text: str) -> forms.FloatField:
+    said = f"Write a number from {least:,} to {most:,} for “{label}”, or leave it empty: no such limit."
+    return forms.FloatField(
+        label=label, required=False, help_text=help_text, min_value=least, max_value=most, error_messages=_always(said)
+    )
+
+
+def _always(said: str) -> dict[str, str]:
+    """One sentence for whatever is wrong with a number: what it may be."""
+    return dict.fromkeys(("invalid", "min_value", "max_value"), said)
 
 
 class LimitsForm(ConsoleForm):
     """Each limit may be left out; those that are given all hold."""
 
-    calls_per_hour = _number("Calls per hour", "In no sixty minutes more than this.")
-    daily_quota = _number("Calls per day", "Days are UTC's.")
-    requests_per_second = forms.FloatField(label="Calls per second", required=False)
-    burst_size = _number("Burst", "How many of them may come at once.")
-    concurrency_limit = _number("Calls at once")
-    timeout = forms.FloatField(label="Seconds a call may take", required=False)
+    calls_per_hour = _whole("Calls per hour", "In no sixty minutes more than this.")
+    daily_quota = _whole("Calls per day", "Days are UTC's.")
+    requests_per_second = _number(
+        "Calls per second", LEAST_RATE, MOST_RATE, f"{LEAST_RATE:g} to {MOST_RATE:,}: 0.5 is one call in two seconds."
+    )
+    burst_size = _whole("Burst", "How many may come at once before “Calls per second” holds them back; needs that.")
+    concurrency_limit = _whole("Calls at once", "How many may be under way at the same time.")
+    timeout = _number("Seconds a call may take", SHORTEST, LONGEST, f"{SHORTEST:g} to {LONGEST:,} seconds.")
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or self.cleaned_data
+        if (
+            cleaned.get("burst_size")
+            and "requests_per_second" not in self.errors
+            and not cleaned["requests_per_second"]
+        ):
+            said = "A burst needs a rate: set “Calls per second” too, or leave “Burst” empty."
+            self.add_error("burst_size", said)
+        if not any(name in self.errors or cleaned.get(name) for name in budgets.LIMITS):
+            self.add_error(None, "Set at least one limit. To have none at all, remove the budget.")
+        return cleaned
 
     @property
     def limits(self) -> dict[str, Any]:
@@ -59,24 +95,35 @@ class AddForm(LimitsForm):
             self.fields[name].shown_for = f"scope={scopes}"  # type: ignore[attr-defined]  # read by the field's template
 
     def clean(self) -> dict[str, Any]:
-        cleaned = super().clean() or self.cleaned_data
+        cleaned = super().clean()
         scope = cleaned.get("scope", "")
-        self.aliases = {"target_id": "tool" if scope == BudgetScope.GRANT else scope}
-        for name in ("agent", "tool") if scope == BudgetScope.GRANT else (scope,):
+        named = ("agent", "tool") if scope == BudgetScope.GRANT else (scope,)
+        self.aliases = {"target_id": named[-1]}
+        for name in named:
             if name in self.fields and name not in self.errors and not cleaned.get(name):
                 self.add_error(name, f"Name the {name}.")
+        if scope and not any(name in self.errors for name in named):
+            self._look_at(scope, named[-1])
         return cleaned
 
-    @property
-    def target_id(self) -> UUID:
+    def _look_at(self, scope: str, name: str) -> None:
+        """What can only be known of both sides together, and what the verb would say in a second round."""
+        given = self.cleaned_data
+        if self.target_id is None:
+            said = f"There is no grant of {given['tool']} to {given['agent']} that holds. Give it first."
+            self.add_error(name, said)
+        elif self.errors and Budget.objects.filter(scope=scope, target_id=self.target_id).exists():
+            self.add_error(name, "This has a budget; change that one.")
+
+    @cached_property
+    def target_id(self) -> UUID | None:
         """What was named; a grant by its two sides."""
         given = self.cleaned_data
         if given["scope"] != BudgetScope.GRANT:
             found: UUID = given[given["scope"]].pk
             return found
         grant = ToolPermission.objects.live().filter(agent=given["agent"], tool=given["tool"]).first()
-        # An agent's id is no grant's: the verb says that there is none.
-        return grant.pk if grant else given["agent"].pk
+        return grant.pk if grant else None
 
 
 class Setting(ActingDialog):
@@ -114,6 +161,7 @@ class Add(Setting):
 
     def act(self, form: ConsoleForm) -> str:
         assert isinstance(form, AddForm)
+        assert form.target_id is not None  # the form has looked
         scope = form.cleaned_data["scope"]
         made = budgets.create(actor=self.actor, scope=scope, target_id=form.target_id, **form.limits)
         messages.success(self.request, f"The budget of {made.target_name} holds from now on.")

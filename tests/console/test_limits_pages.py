@@ -108,8 +108,16 @@ def test_a_budget_is_set_by_naming_what_it_is_about(mara: Client, given: dict[st
         ({"scope": "agent", "calls_per_hour": "60"}, "Name the agent."),
         ({"scope": "agent", "agent": "nobody", "calls_per_hour": "60"}, "There is no agent"),
         ({"scope": "agent", "agent": "deploy-bot"}, "Set at least one limit."),
-        ({"scope": "agent", "agent": "deploy-bot", "calls_per_hour": "0"}, "greater than or equal to 1"),
-        ({"scope": "agent", "agent": "deploy-bot", "burst_size": "3"}, "A burst needs"),
+        (
+            {"scope": "agent", "agent": "deploy-bot", "calls_per_hour": "0"},
+            "a whole number from 1 to 2,000,000,000 for “Calls per hour”",
+        ),
+        ({"scope": "agent", "agent": "deploy-bot", "burst_size": "3"}, "set “Calls per second” too"),
+        ({"scope": "agent", "agent": "deploy-bot", "timeout": "900"}, "0.1 to 600 for “Seconds a call may take”"),
+        (
+            {"scope": "agent", "agent": "deploy-bot", "requests_per_second": "nan"},
+            "0.001 to 100,000 for “Calls per second”",
+        ),
         ({"scope": "grant", "agent": "planner", "tool": "jira__edit", "calls_per_hour": "1"}, "There is no grant"),
         ({"scope": "galaxy"}, "galaxy is not one of the available choices"),
     ],
@@ -119,6 +127,16 @@ def test_what_is_wrong_is_said_beside_its_field(mara: Client, given: dict[str, s
     assert answer.status_code in (400, 409, 422)
     assert said in answer.content.decode()
     assert not Budget.objects.exists()
+
+
+def test_all_that_is_wrong_with_a_budget_is_said_at_once(mara: Client) -> None:
+    given = {"scope": "grant", "agent": "planner", "tool": "jira__edit", "calls_per_hour": "0", "burst_size": "2"}
+    errors = mara.post(f"{BUDGETS}add/", {**given, "timeout": "soon"}).context["form"].errors
+    assert set(errors) == {"tool", "calls_per_hour", "burst_size", "timeout"}
+    assert "requests_per_second" not in str(errors)
+    one = budget(calls_per_hour=60)
+    twice = {"scope": "agent", "agent": one.target_name, "concurrency_limit": "-1"}
+    assert set(mara.post(f"{BUDGETS}add/", twice).context["form"].errors) == {"agent", "concurrency_limit"}
 
 
 def test_a_budget_is_changed_and_removed_by_who_may(mara: Client, signed_in: SignedIn) -> None:

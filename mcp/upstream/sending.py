@@ -13,6 +13,7 @@ from mcp.upstream.bodies import Body, Sent
 from mcp.upstream.failing import refusal, translated
 from mcp.upstream.target import Target
 from mcp.wire import jsonrpc
+from mcp.wire.headers import is_own
 
 Sessions = Callable[[], aiohttp.ClientSession]
 RESULT_LIMIT = 16 << 20
@@ -20,8 +21,6 @@ RESULT_LIMIT = 16 << 20
 TIMEOUT = aiohttp.ClientTimeout(total=None, connect=10, sock_connect=5)
 #: Connections that are found to be given up, one after the other, before a request is given up too.
 MOST_GIVEN_UP = 8
-#: What would change how the request is framed is not an administrator's to set.
-FRAMING = frozenset({"connection", "content-length", "host", "te", "trailer", "transfer-encoding", "upgrade"})
 
 
 class Sender:
@@ -31,7 +30,7 @@ class Sender:
         self.url = target.base_url
         self._session = session
         self._headers = CIMultiDict(
-            [(name, value) for name, value in target.headers if name.lower() not in FRAMING]
+            [(name, value) for name, value in target.headers if not is_own(name)]
             # A packed answer could be a small bomb; the limits count what was sent.
             + [("Accept-Encoding", "identity")]
         )

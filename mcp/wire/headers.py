@@ -21,6 +21,12 @@ ONE_SCHEMA = frozenset({
 })  # fmt: skip
 SCHEMA_LISTS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
 SCHEMA_MAPS = frozenset({"patternProperties", "dependentSchemas", "$defs", "definitions"})
+#: The connection's, and what says in whose name and form a request comes. With some of these, whoever may set one would
+#: change where a request ends.
+OWN = frozenset({
+    "host", "content-length", "content-type", "accept", "connection", "transfer-encoding", "upgrade", "te", "trailer",
+    "keep-alive", "proxy-authorization", "proxy-connection", "expect", "cookie", "origin", "accept-encoding",
+})  # fmt: skip
 
 Path = tuple[str, ...]
 
@@ -31,6 +37,11 @@ class Binding:
 
     path: Path
     header: str
+
+
+def is_own(name: str) -> bool:
+    """Whether the header is the connection's own or the protocol's, and so nobody's to set for a server."""
+    return name.lower() in OWN or name.lower().startswith("mcp-")
 
 
 def encode_value(value: str) -> str:

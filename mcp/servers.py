@@ -49,11 +49,7 @@ def create(
     values = dict(secret_values or {})
     for field, value in given.items():
         setattr(server, field, value)
-    problems = Problems()
-    _check_name(problems, name)
-    _check(problems, server, set(values))
-    _check_secrets(problems, values)
-    problems.settle()
+    _of_new(server, values).settle()
     try:
         with transaction.atomic():
             server.save(force_insert=True)
@@ -77,17 +73,8 @@ def change(
         current = Server.objects.select_for_update(of=("self",)).select_related("owner").get(pk=server.pk)
         before = facts(current)
         reached_before = {name: getattr(current, name) for name in REACHED}
-        for field, value in given.items():
-            if field not in (*REACHED, *DESCRIBED):
-                raise TypeError(f"{field} does not describe a server")
-            setattr(current, field, value)
-        kept = {secret.name for secret in current.secrets.all()} - {name for name, value in values.items() if not value}
-        problems = Problems()
-        _check(problems, current, kept | {name for name, value in values.items() if value})
-        _check_secrets(problems, {name: value for name, value in values.items() if value})
-        if _moved(current, reached_before):
-            _ask_for_secrets(problems, kept - values.keys())
-        problems.settle()
+        _describe(current, given)
+        _of_change(current, reached_before, values).settle()
         reached = bool(values) or any(reached_before[name] != getattr(current, name) for name in REACHED)
         if reached:
             current.revision += 1
@@ -108,6 +95,21 @@ def change(
                 after={name: after[name] for name in changed},
             )
     return meet(actor=actor, server=current) if reached and current.enabled else current
+
+
+def check_new(*, name: str, owner: User, given: Mapping[str, Any], secret_values: Mapping[str, str]) -> None:
+    """Raise all that adding it would refuse, and add nothing: a form says that beside what it found itself."""
+    problems = _of_new(Server(name=name, owner=owner, **given), secret_values)
+    problems.unless(not Server.objects.filter(name=name).exists(), "name", "This name is taken.")
+    problems.settle()
+
+
+def check_change(*, server: Server, secret_values: Mapping[str, str | None], **given: Any) -> None:
+    """The same of a change."""
+    current = read(server)
+    before = {name: getattr(current, name) for name in REACHED}
+    _describe(current, given)
+    _of_change(current, before, secret_values).settle()
 
 
 def meet(*, actor: Actor, server: Server) -> Server:
@@ -159,6 +161,32 @@ def _switch(actor: Actor, server: Server, reason: str, *, on: bool) -> None:
         events.write(
             event, actor=actor, subject=server, before={"enabled": not on}, after={"enabled": on}, reason=reason
         )
+
+
+def _describe(server: Server, given: Mapping[str, Any]) -> None:
+    for field, value in given.items():
+        if field not in (*REACHED, *DESCRIBED):
+            raise TypeError(f"{field} does not describe a server")
+        setattr(server, field, value)
+
+
+def _of_new(server: Server, values: Mapping[str, str]) -> Problems:
+    problems = Problems()
+    _check_name(problems, server.name)
+    _check(problems, server, set(values))
+    _check_secrets(problems, values)
+    return problems
+
+
+def _of_change(server: Server, before: Mapping[str, Any], values: Mapping[str, str | None]) -> Problems:
+    new = {name: value for name, value in values.items() if value}
+    kept = {secret.name for secret in server.secrets.all()} - (values.keys() - new.keys())
+    problems = Problems()
+    _check(problems, server, kept | new.keys())
+    _check_secrets(problems, new)
+    if _moved(server, before):
+        _ask_for_secrets(problems, kept - values.keys())
+    return problems
 
 
 def _moved(server: Server, before: Mapping[str, Any]) -> bool:

@@ -88,13 +88,13 @@ class ServerForm(ConsoleForm):
     # ── For the verbs ─────────────────────────────────────────────────────────────────────────────────────────────
     @property
     def given(self) -> dict[str, Any]:
-        """What is said of how it is reached; fields of the other way are empty."""
+        """What is said of how it is reached; fields of the other way, and those that cannot be read, are empty."""
         data = self.cleaned_data
-        process = data["transport"] == Transport.STDIO
+        process = data.get("transport") == Transport.STDIO
         empty: dict[str, Any] = {"command": "", "args": [], "env": {}, "base_url": "", "headers": {}}
-        chosen = {name: data[name] for name in (OF_PROCESS if process else OF_ADDRESS)}
-        described = {name: data[name] for name in DESCRIBED if name != "owner"}
-        return {"transport": data["transport"], **empty, **chosen, **described}
+        chosen = {name: data.get(name, empty[name]) for name in (OF_PROCESS if process else OF_ADDRESS)}
+        described = {name: data.get(name, self.fields[name].initial or "") for name in DESCRIBED if name != "owner"}
+        return {"transport": data.get("transport", ""), **empty, **chosen, **described}
 
     @property
     def secret_values(self) -> dict[str, str | None]:
@@ -124,20 +124,25 @@ class ServerForm(ConsoleForm):
         return data
 
     def refuse(self, error: GatehouseError) -> None:
-        """Problems of one argument, variable or header stand beside the box that holds it, and name it."""
+        """Problems of one argument, variable or header stand beside the box that holds it, and name it.
+
+        Of a field that could not be read the verb knows nothing: what the form said of it stands alone.
+        """
+        unread = frozenset(self.errors)
         for problem in error.fields:
-            self._put(problem)
+            self._put(problem, unread)
         if not error.fields:
             self.add_error(None, error.message)
 
-    def _put(self, problem: FieldError) -> None:
-        part = PART.fullmatch(problem.field)
+    def _put(self, problem: FieldError, unread: frozenset[str]) -> None:
+        part, about = PART.fullmatch(problem.field), ""
         if part is None or part[1] == "secrets":
             name = self._of_secret(part[3] or "") if part else self.aliases.get(problem.field, problem.field)
-            self.add_error(name if name in self.fields else None, problem.message)
-            return
-        about = f"Argument {int(part[2]) + 1}: " if part[2] else f"{part[3]}: " if part[3] else ""
-        self.add_error(part[1], f"{about}{problem.message}")
+        else:
+            name = part[1]
+            about = f"Argument {int(part[2]) + 1}: " if part[2] else f"{part[3]}: " if part[3] else ""
+        if name not in unread:
+            self.add_error(name if name in self.fields else None, f"{about}{problem.message}")
 
     def _of_secret(self, name: str) -> str:
         for number in range(NEW_SECRETS):

@@ -17,6 +17,10 @@ from mcp.choices import Connection, DefinitionState, Transport
 from mcp.models import Server, Tool
 from nhi.admin.base import Acting, ActingPage
 from nhi.admin.fields import among_people
+from nhi.models import User
+
+#: What must be readable before anything can be said of what would run.
+READ = frozenset({"timeout", *servers.REACHED})
 
 
 class Form(Acting):
@@ -39,6 +43,20 @@ class Form(Acting):
 
     def again(self, form: ServerForm) -> str:
         return ""
+
+    def look_over(self, form: ServerForm) -> None:
+        """Raise what the verb would refuse."""
+        raise NotImplementedError
+
+    def examine(self, form: ServerForm) -> dict[str, Any] | None:
+        """What form and verb refuse, said together; and what saving would do, where that can be read."""
+        form.is_valid()
+        look = self.foresee(form) if set(form.cleaned_data) >= READ else None
+        try:
+            self.look_over(form)
+        except (Invalid, Conflict) as error:
+            form.refuse(error)
+        return look
 
     def unseen(self, form: ServerForm) -> bool:
         """Whether this would run what nobody has seen on the page as it would be run."""
@@ -79,15 +97,25 @@ class Add(Form, ActingPage):
 
     def post(self, request: HttpRequest, **_kwargs: Any) -> HttpResponse:
         form = self.fitting(request.POST)
-        if not form.is_valid():
-            return self.page(form=form, status=422)
+        look = self.examine(form)
+        if form.errors:
+            return self.page(form=form, status=422, look=look)
         if self.unseen(form):
-            return self.page(form=form, status=409, look=self.foresee(form))
-        look, made = self.foresee(form), self._create(form)
+            return self.page(form=form, status=409, look=look)
+        made = self._create(form)
         if made is None:
             return self.page(form=form, status=422, look=look)
         self.tell_of(made)
         return HttpResponseRedirect(link("mcp_server_hub", made.pk))
+
+    def look_over(self, form: ServerForm) -> None:
+        data = form.cleaned_data
+        servers.check_new(
+            name=data.get("name", ""),
+            owner=data.get("owner") or User(),
+            given=form.given,
+            secret_values=_values(form),
+        )
 
     def _create(self, form: ServerForm) -> Server | None:
         data = form.cleaned_data
@@ -97,7 +125,7 @@ class Add(Form, ActingPage):
                 name=data["name"],
                 owner=data["owner"],
                 given=form.given,
-                secret_values={name: value or "" for name, value in form.secret_values.items()},
+                secret_values=_values(form),
             )
         except (Invalid, Conflict) as error:
             form.refuse(error)
@@ -132,11 +160,12 @@ class Edit(Form, OfServer, ActingPage):
 
     def post(self, request: HttpRequest, **_kwargs: Any) -> HttpResponse:
         form = self.fitting(request.POST)
-        if not form.is_valid():
-            return self.page(form=form, status=422)
+        look = self.examine(form)
+        if form.errors:
+            return self.page(form=form, status=422, look=look)
         if self.unseen(form):
-            return self.page(form=form, status=409, look=self.foresee(form))
-        look, reached, fresh = self.foresee(form), self._reached(form), self._change(form)
+            return self.page(form=form, status=409, look=look)
+        reached, fresh = self._reached(form), self._change(form)
         if fresh is None:
             return self.page(form=form, status=422, look=look)
         if reached and fresh.enabled:
@@ -155,6 +184,10 @@ class Edit(Form, OfServer, ActingPage):
     def _reached(self, form: ServerForm) -> bool:
         given = form.given
         return bool(form.secret_values) or any(given[name] != getattr(self.server, name) for name in servers.REACHED)
+
+    def look_over(self, form: ServerForm) -> None:
+        owner = form.cleaned_data.get("owner") or self.server.owner
+        servers.check_change(server=self.server, secret_values=form.secret_values, owner=owner, **form.given)
 
     def _change(self, form: ServerForm) -> Server | None:
         try:
@@ -185,9 +218,13 @@ class EditPreview(Edit):
 def preview(page: Form, request: HttpRequest) -> HttpResponse:
     form = page.fitting(request.POST)
     form.is_valid()
-    ready = {"transport", "command", "args", "env", "base_url", "headers", "timeout"} <= set(form.cleaned_data)
-    look = page.foresee(form) if ready else None
+    look = page.foresee(form) if set(form.cleaned_data) >= READ else None
     return render(request, "admin/mcp/servers/look.html", title="What would run", look=look)
+
+
+def _values(form: ServerForm) -> dict[str, str]:
+    """Of a new server nothing is taken away."""
+    return {name: value or "" for name, value in form.secret_values.items()}
 
 
 def _waiting(server: Server) -> str:

@@ -190,13 +190,39 @@ def test_all_problems_stand_beside_their_fields(mara: Client) -> None:
         **FORM, "name": "Not A Name", "base_url": "ftp://nowhere", "timeout": "9999", "schema_version": "one",
         "headers": "Host: x\nX-Token: ${MISSING}", "owner": "nobody",
     }  # fmt: skip
-    first = mara.post(f"{LIST}add/", body)
-    assert "owner" in first.context["form"].errors
-    errors = mara.post(f"{LIST}add/", {**body, "owner": "mara"}).context["form"].errors
-    assert set(errors) == {"name", "base_url", "timeout", "schema_version", "headers"}
+    errors = mara.post(f"{LIST}add/", body).context["form"].errors
+    assert set(errors) == {"name", "base_url", "timeout", "schema_version", "headers", "owner"}
+    assert [len(errors[name]) for name in ("name", "owner", "timeout")] == [1, 1, 1]
     assert any("MISSING" in one for one in errors["headers"])
     assert any(one.startswith("X-Token: ") for one in errors["headers"])
     assert not Server.objects.filter(name="second").exists()
+
+
+def test_what_form_and_verb_refuse_stands_together(todo: Server, mara: Client) -> None:
+    wrong = {
+        "name": todo.name,
+        "transport": "http",
+        "owner": "",
+        "timeout": "soon",
+        "base_url": "",
+        "headers": "nonsense",
+    }
+    secret = {"secret_name_0": "1TOKEN", "secret_value_0": "Canary-7Q2F-canary", "secret_value_1": "nameless"}
+    errors = mara.post(f"{LIST}add/", {**wrong, **secret}).context["form"].errors
+    assert set(errors) == {"name", "owner", "timeout", "base_url", "headers", "secret_name_0", "secret_name_1"}
+    assert errors["name"] == ["This name is taken."]
+    process = {
+        "name": "Not A Name",
+        "transport": "stdio",
+        "owner": "nobody",
+        "timeout": "",
+        "env": "PATH",
+        "command": "x",
+    }
+    answer = mara.post(f"{LIST}add/", process)
+    assert set(answer.context["form"].errors) == {"name", "owner", "timeout", "env", "command"}
+    changed = mara.post(hub(todo, "change/"), {"transport": "http", "owner": "", "timeout": "0", "base_url": "ftp://x"})
+    assert set(changed.context["form"].errors) == {"owner", "timeout", "base_url"}
 
 
 def test_lines_that_are_no_pairs_are_said_by_their_number(mara: Client) -> None:

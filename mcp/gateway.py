@@ -149,7 +149,10 @@ async def _record(wish: Wish, ticket: Ticket, answered: Answered, began: float, 
     now = time.monotonic()
     times = {"decide_ms": round((sent - began) * 1000, 3), "upstream_ms": round((now - sent) * 1000, 3)}
     outcome = leases.outcome_of(ticket, answered, duration=(now - began) * 1000, details=times)
-    if not await leases.recorded(outcome):
+    recorded = await leases.recorded(outcome)
+    if outcome.tells:
+        await leases.told(outcome)
+    if not recorded:
         answered = Answered(CallStatus.ERROR, None, "lost", "Timeout", "This call had been given up as lost.")
     left = ticket.left
     told = Outcome(

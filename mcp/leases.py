@@ -1,19 +1,27 @@
 """From lease to row: who leaves in between, and who is told to stop, leaves a row behind all the same."""
 
 import asyncio
+import logging
 from concurrent.futures import Future
+from functools import partial
 from typing import Any
+
+from django.db import OperationalError
 
 from common.errors import GatehouseError, RecordUnavailable
 from mcp.calling import Answered
-from mcp.clerk import words
+from mcp.clerk import recording, words
 from mcp.clerk.desk import desk
 from mcp.clerk.words import Ticket
+from mcp.threads import in_thread
 from nhi.choices import CallStatus
 
 GONE = "The caller went away, or the process that made the call was stopped."
 #: A database that hangs holds up the desk, for longer than any timeout of its own; who waits is told in time.
 PATIENCE = 2.5
+TELLING = 0.5
+
+log = logging.getLogger(__name__)
 
 
 class Stopping(GatehouseError):
@@ -45,6 +53,20 @@ async def recorded(outcome: words.Outcome) -> bool:
             return await asyncio.shield(asyncio.wrap_future(desk.record(outcome)))
     except TimeoutError as error:
         raise RecordUnavailable from error
+
+
+async def told(outcome: words.Outcome) -> None:
+    """Say of the server how it is doing. Who is answered waits for that, but not for whoever holds the server's row."""
+    telling = asyncio.ensure_future(in_thread(partial(_tell, outcome)))
+    await asyncio.wait({telling}, timeout=TELLING)
+
+
+def _tell(outcome: words.Outcome) -> None:
+    try:
+        recording.tell_server(outcome)
+    except OperationalError as error:
+        # The next call says it again; this one has its row.
+        log.warning("a server's status could not be moved", extra={"why": str(error)})
 
 
 def _never_made(future: "Future[words.Answer]") -> None:

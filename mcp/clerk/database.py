@@ -3,7 +3,7 @@
 import json
 import threading
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from functools import lru_cache
 from typing import Any
 from uuid import UUID
@@ -147,9 +147,9 @@ def plain(value: Any) -> Any:
         return value.hex
     if isinstance(value, datetime):
         return str(value.astimezone(UTC).replace(tzinfo=None))
-    if isinstance(value, dict | list):
-        return json.dumps(value)
-    return value
+    if isinstance(value, date):
+        return value.isoformat()
+    return json.dumps(value) if isinstance(value, dict | list) else value
 
 
 def ids(values: Sequence[UUID]) -> tuple[str, list[Any]]:

@@ -9,7 +9,7 @@ from mcp.clerk.words import Refusal, Unchecked, Wish
 from nhi import decisions
 from nhi.choices import CallStatus
 from nhi.record import invocations
-from nhi.terms import Action, Decision
+from nhi.terms import Action, Check, Decision
 
 #: Checks before the arguments': where one of these refuses, nobody looks at arguments.
 BEFORE_ARGUMENTS = frozenset(
@@ -123,11 +123,18 @@ def refuse(draft: Draft, reason: str, message: str, **more: Any) -> tuple[Refusa
     )  # fmt: skip
     if draft.row is None:
         return refusal, None
-    more_details = {"decision": [[check.name, check.outcome, check.reason] for check in draft.decision.checks]}
+    more_details = {"decision": [_stood(check, draft, reason) for check in draft.decision.checks]}
     ended = invocations.end(
         draft.row, status=status, reason=reason, error_code=error_code, error_message=message, details=more_details
     )
     return refusal, ended
+
+
+def _stood(check: Check, draft: Draft, reason: str) -> list[str]:
+    """As it was decided; budgets are asked only when all others have let the call pass."""
+    if check.name == "budget" and draft.decision.allowed and reason != draft.decision.reason:
+        return [check.name, "fail", reason]
+    return [check.name, check.outcome, check.reason]
 
 
 def refuse_as_decided(draft: Draft) -> tuple[Refusal, dict[str, Any] | None]:

@@ -231,8 +231,3 @@ class Desk:
 
 desk = Desk()
 os.register_at_fork(after_in_child=desk.restart)
-
-
-def waiting_calls() -> list[UUID]:
-    """The calls of this process that are under way."""
-    return desk.flights.ids()

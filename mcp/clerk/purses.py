@@ -168,4 +168,4 @@ def _sent(value: Any) -> Any:
     """A parameter as the connection takes it."""
     if database.is_postgresql():
         return value
-    return value.isoformat() if type(value).__name__ == "date" else database.plain(value)
+    return database.plain(value)

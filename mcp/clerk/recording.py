@@ -10,6 +10,7 @@ from common import clock
 from common.context import Context, bound
 from common.ids import uuid7
 from mcp import breakers, connections
+from mcp.choices import BreakerState
 from mcp.clerk import database
 from mcp.clerk.words import Outcome
 from mcp.models import Breaker, Call
@@ -26,7 +27,7 @@ LOST_SAYS = "The process that made this call is gone, or was not heard of in tim
 def record(outcomes: Sequence[Outcome]) -> set[UUID]:
     """The calls whose rows are written; what is missing was given up before, and has its row already."""
     rows = [_row(outcome) for outcome in outcomes]
-    asides = [outcome for outcome in outcomes if outcome.service == "fault" or outcome.ticket.unwell]
+    asides = [outcome for outcome in outcomes if outcome.tells]
     slots = [outcome.ticket.call_id for outcome in outcomes if outcome.ticket.slots]
     if database.is_postgresql() and not asides:
         return _missing_told(outcomes, _take_and_insert(rows, slots))
@@ -34,7 +35,7 @@ def record(outcomes: Sequence[Outcome]) -> set[UUID]:
         written = _take_and_insert(rows, slots)
         # In one order for every process: two that learn of the same servers must not wait for each other.
         for outcome in sorted(asides, key=lambda outcome: outcome.ticket.server_id):
-            _tell_service(outcome)
+            _tell_breaker(outcome)
         return _missing_told(outcomes, written)
 
 
@@ -124,22 +125,27 @@ def _take(slots: bool) -> str:
     )
 
 
-def _tell_service(outcome: Outcome) -> None:
-    """Breaker and status learn of every fault, and of a success when there is something to put right."""
-    server_id, call_id = outcome.ticket.server_id, outcome.ticket.call_id
-    breaker = Breaker.objects.filter(server_id=server_id).first()
+def tell_server(outcome: Outcome) -> None:
+    """Its status learns what the breaker has learned; by itself, for whoever takes down its tools holds its row."""
+    server_id = outcome.ticket.server_id
     if outcome.service == "success":
-        if breaker is not None:
-            breakers.success(breaker, call_id=call_id)
         connections.succeeded(server_id)
     elif outcome.service == "fault":
-        opened = False
-        if breaker is not None:
-            opened = breakers.fault(breaker, call_id=call_id, why=outcome.error_message).state == "OPEN"
+        opened = Breaker.objects.filter(server_id=server_id, state=BreakerState.OPEN).exists()
         connections.faulted(server_id, outcome.error_message, gone=opened)
-    else:
+
+
+def _tell_breaker(outcome: Outcome) -> None:
+    """It learns of every fault, and of a success when there is something to put right."""
+    call_id = outcome.ticket.call_id
+    breaker = Breaker.objects.filter(server_id=outcome.ticket.server_id).first()
+    if not outcome.service:
         # It says nothing of the service; if it was to try whether that is back, the next call may.
         breakers.release(call_id)
+    elif breaker is not None and outcome.service == "success":
+        breakers.success(breaker, call_id=call_id)
+    elif breaker is not None:
+        breakers.fault(breaker, call_id=call_id, why=outcome.error_message)
 
 
 def _missing_told(outcomes: Sequence[Outcome], written: set[UUID]) -> set[UUID]:

@@ -31,10 +31,6 @@ class Flights:
     def __bool__(self) -> bool:
         return bool(self._by_call)
 
-    def ids(self) -> list[UUID]:
-        with self._lock:
-            return list(self._by_call)
-
     def begin(self, answer: Answer) -> None:
         if isinstance(answer, Ticket):
             now = time.monotonic()

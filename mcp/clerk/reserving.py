@@ -12,14 +12,13 @@ from common.context import Context, bound
 from common.errors import RecordUnavailable
 from common.ids import uuid7
 from mcp import breakers
-from mcp.clerk import allotting, database, deciding, permits, purses, reading, schemas
+from mcp.clerk import allotting, database, deciding, leasing, permits, purses, reading, schemas
 from mcp.clerk.allotting import Purse
 from mcp.clerk.deciding import Draft
 from mcp.clerk.words import Answer, Left, Refusal, Ticket, Wish
-from mcp.models import Call, CallSlot
 from nhi import usage
 from nhi.models import InvocationLog
-from nhi.record import invocations, refusals, seal
+from nhi.record import refusals
 from nhi.tokens import ParsedCredential
 
 #: A lease is renewed by the process that makes its call; past this it counts as lost.
@@ -55,7 +54,7 @@ class Batch:
 
     def write(self, *, whole: bool) -> None:
         """Leases, slots and refusals. Of what is charged together, a missing lease takes the rest back with it."""
-        written = _lease(self.leases, self.slots)
+        written = leasing.take(self.leases, self.slots)
         missing = {draft.wish.call_id for draft, _, _ in self.leases} - written
         if missing and whole:
             raise Stale(missing)
@@ -133,13 +132,15 @@ def _allot(batch: Batch, allowed: Sequence[Draft]) -> None:
         moment = now or draft.found.now
         if _misses_its_turn(batch, draft):
             continue
-        if lack := allotting.allot(own, moment):
-            _give_back(draft)
-            left = allotting.tightest(own, moment)
-            refused = deciding.refuse(draft, lack.reason, lack.message, retry_after=lack.retry_after, left=left)
-            batch.refuse(draft, refused)
-        else:
+        lack = allotting.allot(own, moment)
+        if own:
+            draft.begun["details"]["budgets"] = [_stood(purse, moment) for purse in own]
+        if lack is None:
             _let_through(batch, draft, own, moment)
+            continue
+        _give_back(draft)
+        left = allotting.tightest(own, moment)
+        batch.refuse(draft, deciding.refuse(draft, lack.reason, lack.message, retry_after=lack.retry_after, left=left))
     if now is not None:
         purses.settle(held.values(), now)
 
@@ -180,8 +181,6 @@ def _let_through(batch: Batch, draft: Draft, own: list[Purse], now: datetime) ->
     for purse in limits:
         slot = {"id": uuid7(), "budget_id": purse.id, "call_id": wish.call_id, "deadline": deadline}
         batch.slots.append(slot)
-    if own:
-        draft.begun["details"]["budgets"] = [_stood(purse, now) for purse in own]
     ticket = _ticket(draft, timeout, slots=bool(limits), left=allotting.tightest(own, now))
     batch.leases.append((draft, ticket, deadline))
 
@@ -218,64 +217,6 @@ def _stood(purse: Purse, now: datetime) -> dict[str, Any]:
         "in_flight": purse.in_flight if purse.concurrency_limit is not None else None,
         "remaining": left.remaining if left else None,
     }
-
-
-def _lease(leases: Sequence[tuple[Draft, Ticket, datetime]], slots: Sequence[dict[str, Any]]) -> set[UUID]:
-    if not leases:
-        return set()
-    owner = seal.writer.id
-    rows = [
-        {
-            "id": ticket.call_id,
-            "agent_id": ticket.row["agent_id"],
-            "server_id": ticket.server_id,
-            "tool_id": ticket.row["tool_id"],
-            "owner": owner,
-            "deadline": deadline,
-            "stop_reason": "",
-            "row": invocations.as_json(ticket.row),
-            "epoch": draft.found.row["epoch"],
-        }
-        for draft, ticket, deadline in leases
-    ]
-    return _lease_postgresql(rows, slots) if database.is_postgresql() else _lease_sqlite(rows, slots)
-
-
-# Only where the caller's access is still that of the decision.
-LEASE_ROWS = """
-INSERT INTO mcp_call (id, agent_id, server_id, tool_id, owner, deadline, stop_reason, row)
-SELECT r.id, r.agent_id, r.server_id, r.tool_id, r.owner, r.deadline, '', r.row
-FROM jsonb_to_recordset(%s::jsonb) AS r(id uuid, agent_id uuid, server_id uuid, tool_id uuid, owner uuid,
-    deadline timestamptz, row jsonb, epoch bigint)
-JOIN nhi_identity i ON i.id = r.agent_id AND i.access_epoch = r.epoch
-RETURNING id
-"""
-LEASE_AND_SLOTS = (
-    "WITH leased AS ("  # noqa: S608 - our own words
-    + LEASE_ROWS
-    + """), slots AS (
-    INSERT INTO mcp_call_slot (id, budget_id, call_id, deadline) SELECT s.id, s.budget_id, s.call_id, s.deadline
-    FROM jsonb_populate_recordset(NULL::mcp_call_slot, %s::jsonb) s JOIN leased ON leased.id = s.call_id
-) SELECT id FROM leased"""
-)
-
-
-def _lease_postgresql(rows: list[dict[str, Any]], slots: Sequence[dict[str, Any]]) -> set[UUID]:
-    if slots:
-        written = database.run(LEASE_AND_SLOTS, [database.as_json(rows), database.as_json(slots)])
-    else:
-        written = database.run(LEASE_ROWS, [database.as_json(rows)])
-    return {row[0] for row in written}
-
-
-def _lease_sqlite(rows: list[dict[str, Any]], slots: Sequence[dict[str, Any]]) -> set[UUID]:
-    condition, values = database.ids([row["agent_id"] for row in rows])
-    epochs = database.run(f"SELECT id, access_epoch FROM nhi_identity WHERE id {condition}", values)  # noqa: S608 - our own names
-    now = {UUID(identity): epoch for identity, epoch in epochs}
-    held = {row["id"] for row in rows if now.get(row["agent_id"]) == row["epoch"]}
-    database.insert(Call, [row for row in rows if row["id"] in held])
-    database.insert(CallSlot, [slot for slot in slots if slot["call_id"] in held])
-    return held
 
 
 def _count_strangers(drafts: Sequence[Draft]) -> None:

@@ -146,3 +146,8 @@ class Outcome:
     #: What it says of the service: "fault", "success", or nothing.
     service: str = ""
     details: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def tells(self) -> bool:
+        """Whether there is something to say of the service: a fault, or that one is over."""
+        return self.service == "fault" or self.ticket.unwell

@@ -16,7 +16,7 @@ from django.db import connection
 
 from common import clock
 from mcp import arguments, gateway
-from mcp.clerk import recording, renewing, reserving
+from mcp.clerk import leasing, recording, renewing, reserving
 from mcp.clerk.desk import desk
 from mcp.clerk.words import Ticket
 from mcp.gateway import Outcome
@@ -54,7 +54,7 @@ def count_of_rows() -> int:
 
 def nothing_is_left() -> bool:
     try:
-        return not (Call.objects.exists() or CallSlot.objects.exists() or desk.flights.ids())
+        return not (Call.objects.exists() or CallSlot.objects.exists() or desk.flights)
     finally:
         connection.close()
 
@@ -296,7 +296,7 @@ def test_access_that_changes_in_between_is_decided_anew_and_charged_once(
     made: Scene, server: Peer, monkeypatch: Any
 ) -> None:
     warm_up(made)
-    lease, times = reserving._lease, []
+    lease, times = leasing.take, []
 
     def meanwhile(leases: Any, *more: Any) -> Any:
         times.extend([len(leases)] if leases else [])
@@ -305,7 +305,7 @@ def test_access_that_changes_in_between_is_decided_anew_and_charged_once(
             raise_epoch()
         return lease(leases, *more)
 
-    monkeypatch.setattr(reserving, "_lease", meanwhile)
+    monkeypatch.setattr(leasing, "take", meanwhile)
     outcome = made.call()
     assert (outcome.status, len(times)) == ("success", 2)
     assert Budget.objects.get().day_used == 2, "one for the call before, one for this"
@@ -333,7 +333,7 @@ def test_a_suspension_in_between_leaves_no_lease_and_costs_nothing(made: Scene, 
     if connection.vendor != "postgresql":
         pytest.skip("SQLite lets nobody in between: its one writer reads and writes alone")
     warm_up(made)
-    lease, done = reserving._lease, []
+    lease, done = leasing.take, []
 
     def meanwhile(leases: Any, *more: Any) -> Any:
         if not done:
@@ -342,7 +342,7 @@ def test_a_suspension_in_between_leaves_no_lease_and_costs_nothing(made: Scene, 
                 aside.submit(suspend).result(5)
         return lease(leases, *more)
 
-    monkeypatch.setattr(reserving, "_lease", meanwhile)
+    monkeypatch.setattr(leasing, "take", meanwhile)
     outcome = made.call()
     assert (outcome.status, outcome.reason) == ("unauthenticated", "caller_suspended")
     assert Budget.objects.get().day_used == 1

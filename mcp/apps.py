@@ -10,9 +10,11 @@ class McpConfig(AppConfig):
     verbose_name = "Gateway"
 
     def ready(self) -> None:
-        from mcp import conditions, rights, stopping  # noqa: PLC0415 - models exist only from here on
+        from mcp import budgets, catalogue, conditions, rights, stopping  # noqa: PLC0415 - models exist only from here on
         from nhi import registry  # noqa: PLC0415 - the same
 
         post_migrate.connect(rights.after_migrate, sender=self, dispatch_uid="mcp.rights")
         registry.add_conditions(conditions.conditions)
         registry.add_stop_step(stopping.STEP)
+        registry.on_identity_change(catalogue.matched_otherwise)
+        registry.on_grant_replaced(budgets.follow)

@@ -38,10 +38,10 @@ class Used:
 def create(*, actor: Actor, scope: str, target_id: UUID, **limits: Any) -> Budget:
     actor.require("mcp.add_budget", "set budgets")
     problems = Problems()
-    problems.unless(scope in BudgetScope.values, "scope", "Choose server, tool, agent or grant.")
-    problems.settle()
-    name = target_name(BudgetScope(scope), target_id)
-    problems.unless(name, "target_id", f"There is no {scope} with this id that can have a budget.")
+    known = scope in BudgetScope.values
+    problems.unless(known, "scope", "Choose server, tool, agent or grant.")
+    name = target_name(BudgetScope(scope), target_id) if known else ""
+    problems.unless(name or not known, "target_id", f"There is no {scope} with this id that can have a budget.")
     _check(problems, limits)
     problems.settle()
     budget = Budget(scope=scope, target_id=target_id, target_name=name, created_by_name=actor.name, **limits)
@@ -81,6 +81,11 @@ def remove(*, actor: Actor, budget: Budget) -> None:
         events.write("budget.removed", actor=actor, subject=current, before=_limits(current))
         BudgetWindow.objects.filter(budget_id=current.pk).delete()
         current.delete()
+
+
+def follow(old: UUID, new: UUID) -> None:
+    """A grant has another row now, renewed or changed: its budget is that one's, and what is used stays used."""
+    Budget.objects.filter(scope=BudgetScope.GRANT, target_id=old).update(target_id=new)
 
 
 def used(budgets: list[Budget]) -> dict[UUID, Used]:
@@ -135,13 +140,19 @@ def _limits(budget: Budget) -> dict[str, Any]:
 
 def _check(problems: Problems, limits: dict[str, Any]) -> None:
     rate, timeout = limits.get("requests_per_second"), limits.get("timeout")
-    problems.unless(rate is None or 0.001 <= rate <= 100_000, "requests_per_second", "Use 0.001 to 100000.")
+    problems.unless(
+        rate is None or 0.001 <= rate <= 100_000, "requests_per_second", "Use 0.001 to 100000 calls a second."
+    )
     problems.unless(timeout is None or 0.1 <= timeout <= 600, "timeout", "Use 0.1 to 600 seconds.")
     for name in ("burst_size", "concurrency_limit", "calls_per_hour"):
         problems.positive(name, limits.get(name))
     quota = limits.get("daily_quota") or 0
-    problems.unless(0 <= quota <= 2_000_000_000, "daily_quota", "Use a whole number; 0 for none.")
+    problems.unless(0 <= quota <= 2_000_000_000, "daily_quota", "Use a whole number up to 2000000000; 0 for no quota.")
     burst = limits.get("burst_size")
-    problems.unless(burst is None or rate is not None, "burst_size", "A burst needs requests_per_second.")
+    problems.unless(
+        burst is None or rate is not None,
+        "burst_size",
+        "A burst is what a rate lets through at once: set calls per second too.",
+    )
     says = any(limits.get(name) for name in LIMITS)
     problems.unless(says, "requests_per_second", "Set at least one limit.")

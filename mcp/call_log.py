@@ -6,6 +6,7 @@ The line is put together here and not by the logging chain, which would cost as 
 import json
 import logging
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -37,13 +38,13 @@ def tell(
         "request_id": wish.request_id,
         "thread_id": wish.circumstances.thread_id,
         "tool_name": wish.name,
-        "parameters": shown(_redactor.value(wish.arguments)),
+        "parameters": shown(wish.arguments, _redactor.value),
         "args_hash": wish.args_hash,
         "execution_start": datetime.fromtimestamp(time.time() - seconds, UTC),
         "execution_duration": round(seconds, 6),
         "status": SEED_STATUS.get(reason or status, "failure"),
         "reason": reason,
-        "result": shown(result) if result is not None else None,
+        "result": shown(result),
         "error": _redactor.text(message),
         "redaction_applied": redacted,
         "source": wish.source,
@@ -52,10 +53,10 @@ def tell(
     log.info("tool call", extra={"line": _dumped(line)})
 
 
-def shown(value: Any) -> Any:
-    """As it is, or what it would have taken up: a log line is no place for a file."""
+def shown(value: Any, redacted: Callable[[Any], Any] = lambda value: value) -> Any:
+    """As it is, or what it would have taken up: a log line is no place for a file, nor worth looking through one."""
     size = len(_dumped(value))
-    return value if size <= LARGEST else {"omitted_bytes": size}
+    return redacted(value) if size <= LARGEST else {"omitted_bytes": size}
 
 
 def _dumped(value: Any) -> str:

@@ -51,11 +51,12 @@ def take_down(*, actor: Actor, server: Server, listed: list[dict[str, Any]]) -> 
         if server.revision != asked:
             raise ChangedMeanwhile(f"{server} was changed while it was asked. Ask it again.")
         known = {tool.name: tool for tool in _of(server)}
+        elsewhere = definitions.names_elsewhere(server)
         wanted = _by_name(listed, server, report)
         for name, body in wanted.items():
             tool = known.get(name) or _register(name, body, server, report)
             if tool is not None:
-                _take(tool, body, server, report)
+                _take(tool, body, server, elsewhere, report)
         for name in known.keys() - wanted.keys():
             _withdraw(known[name], report)
         Server.objects.filter(pk=server.pk).update(last_refreshed_at=Now())
@@ -83,12 +84,25 @@ def _without(forms: tuple[values.Form, ...], value: Any) -> Any:
 
 def pin_again(server: Server) -> None:
     """The server is reached in another way: what was approved of its tools was approved for the way before."""
+    elsewhere = definitions.names_elsewhere(server)
     for tool in _of(server).exclude(current=None):
-        definitions.see(tool, {**tool.current.body, "server": server.identity}, server=server)
+        definitions.see(tool, {**tool.current.body, "server": server.identity}, server=server, elsewhere=elsewhere)
+
+
+def matched_otherwise(identity: Identity, changed: frozenset[str], actor: Actor) -> None:
+    """Roles match another capability now; what was approved of the tool was approved for those of the one before."""
+    tool = _seen(Tool.objects.filter(identity=identity)).first() if "capability" in changed else None
+    if tool is not None and tool.current is not None:
+        elsewhere = definitions.names_elsewhere(tool.server)
+        definitions.see(tool, tool.current.body, server=tool.server, elsewhere=elsewhere, changed_by=actor)
 
 
 def _of(server: Server) -> Any:
-    return Tool.objects.filter(server=server).select_related("identity", "current", "approved")
+    return _seen(Tool.objects.filter(server=server))
+
+
+def _seen(tools: Any) -> Any:
+    return tools.select_related("identity", "server", "current", "approved")
 
 
 def _by_name(listed: list[dict[str, Any]], server: Server, report: Report) -> dict[str, dict[str, Any]]:
@@ -153,20 +167,17 @@ def _capability(qualified: str) -> str:
     return next(one for one in chain([usual], numbered) if one not in known)
 
 
-def _take(tool: Tool, body: dict[str, Any], server: Server, report: Report) -> None:
+def _take(tool: Tool, body: dict[str, Any], server: Server, elsewhere: frozenset[str], report: Report) -> None:
     new = tool.current is None
-    changed = definitions.see(tool, body, server=server)
+    changed = definitions.see(tool, body, server=server, elsewhere=elsewhere)
     if tool.state == DefinitionState.WITHDRAWN:
         back = DefinitionState.QUARANTINED if tool.approved else DefinitionState.PENDING
         definitions.move(tool, back)
         events.write("tool.returned", actor=SYSTEM, subject=tool.identity)
         changed = True
-    if new:
-        pass
-    elif changed:
+    if changed and not new:
         report.changed.append(tool.name)
-    else:
-        report.unchanged += 1
+    report.unchanged += not changed
     Tool.objects.filter(pk=tool.pk).update(last_seen_at=Now())
 
 

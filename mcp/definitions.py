@@ -21,8 +21,9 @@ from nhi.inputs import Problems
 from nhi.models import Identity
 from nhi.record import events, lines
 
-#: What is pinned of a tool besides the server as it is reached.
+#: What is pinned of a tool besides the server as it is reached and the capability that roles match.
 PINNED = ("name", "title", "description", "inputSchema", "outputSchema", "annotations", "icons", "_meta")
+OURS = ("server", "capability")
 LARGEST = 256 * 1024
 
 
@@ -66,13 +67,19 @@ def hash_of(body: dict[str, Any]) -> str:
     return hashlib.sha256(canonical.encode(body)).hexdigest()
 
 
-def see(tool: Tool, body: dict[str, Any], *, server: Server) -> bool:
-    """Take down what the server says of the tool now. True when it is not what it said before."""
+def see(
+    tool: Tool, body: dict[str, Any], *, server: Server, elsewhere: frozenset[str], changed_by: Actor = SYSTEM
+) -> bool:
+    """Take down what the server says of the tool now. True when it is not what it said before.
+
+    `elsewhere`: the names of other servers' tools; `changed_by`: the person who made it another one, not the server.
+    """
+    body = body | {"capability": tool.identity.capability}
     digest = hash_of(body)
     if tool.current is not None and tool.current.hash == digest:
         return False
     known = ToolDefinition.objects.filter(tool=tool, hash=digest).first()
-    tool.current = known or _new(tool, body, digest, server)
+    tool.current = known or _new(tool, body, server, elsewhere, changed_by)
     Tool.objects.filter(pk=tool.pk).update(current=tool.current)
     if tool.state == DefinitionState.APPROVED:
         move(tool, DefinitionState.QUARANTINED)
@@ -137,7 +144,7 @@ def who_may_not(tool: Tool) -> dict[Any, str]:
 
 def _movers(server: Server) -> set[Any]:
     """Who changed how a server is reached whose tools were known by then: what it lists since is a part of that."""
-    moved = ToolDefinition.objects.filter(tool__server=server).exclude(changed_by_id=None)
+    moved = ToolDefinition.objects.filter(tool__server=server, server_moved=True)
     return set(moved.values_list("changed_by_id", flat=True))
 
 
@@ -168,32 +175,37 @@ def differences(before: dict[str, Any], after: dict[str, Any]) -> list[Change]:
     ]
 
 
-def _new(tool: Tool, body: dict[str, Any], digest: str, server: Server) -> ToolDefinition:
+def names_elsewhere(server: Server) -> frozenset[str]:
+    """What another server's tools are called; a description that names one steers the calls of that one."""
+    others = Tool.objects.exclude(server=server).values_list("server__name", "name")[:2000]
+    return frozenset(f"{other}__{name}" for other, name in others)
+
+
+def _new(
+    tool: Tool, body: dict[str, Any], server: Server, elsewhere: frozenset[str], changed_by: Actor
+) -> ToolDefinition:
     number = ToolDefinition.objects.filter(tool=tool).aggregate(last=Max("number"))["last"] or 0
     # The people's part of a change: the server is reached in another way than when it was pinned.
-    reached_otherwise = tool.current is not None and tool.current.body.get("server") != body["server"]
-    described = {name: value for name, value in body.items() if name != "server"}
+    moved = tool.current is not None and tool.current.body.get("server") != body["server"]
+    who = (server.changed_by_id, server.changed_by_name) if moved else (changed_by.id, changed_by.name)
+    described = {name: value for name, value in body.items() if name not in OURS}
     schema = body.get("inputSchema")
     unusable = schemas.problem(schema) if isinstance(schema, dict) else "It has no input schema."
-    found = [flag.as_json() for flag in flags.of_definition(described, _names_elsewhere(server))]
+    found = [flag.as_json() for flag in flags.of_definition(described, elsewhere)]
     if unusable:
         said = f"arguments are not checked against it here: {unusable}"
         found.append(flags.Flag("schema", "inputSchema", said).as_json())
     return ToolDefinition.objects.create(
         tool=tool,
         number=number + 1,
-        hash=digest,
+        hash=hash_of(body),
         body=body,
         checkable=not unusable,
         flags=found,
-        changed_by_id=server.changed_by_id if reached_otherwise else None,
-        changed_by_name=server.changed_by_name if reached_otherwise else "",
+        changed_by_id=who[0],
+        changed_by_name=who[1] if who[0] else "",
+        server_moved=moved,
     )
-
-
-def _names_elsewhere(server: Server) -> frozenset[str]:
-    others = Tool.objects.exclude(server=server).values_list("server__name", "name")[:2000]
-    return frozenset(f"{other}__{name}" for other, name in others)
 
 
 def _alone(actor: Actor, tool: Tool, wanted: ToolDefinition) -> bool:

@@ -33,6 +33,8 @@ SLOW_MS = 2000.0
 #: With a tick every ten seconds, nobody is unmet for longer than thirty.
 CHECK_EVERY = timedelta(seconds=20)
 KEEP = timedelta(days=30)
+#: Of the capabilities that a server says it has; the protocol knows about ten.
+MOST_NAMED = 50
 CONNECT_SECONDS, REFRESH_SECONDS = 10.0, 30.0
 #: How many servers are met side by side by the clock, and for how long: a task may take ten seconds.
 AT_ONCE, SWEEP_SECONDS = 50, 4.0
@@ -73,7 +75,7 @@ class Met:
         self.handshake = replace(
             shaken,
             server_info=self.redactor.value(shaken.server_info),
-            capabilities={self.redactor.text(name): None for name in shaken.capabilities},
+            capabilities={self.redactor.text(name[:100]): None for name in sorted(shaken.capabilities)[:MOST_NAMED]},
             instructions=self.redactor.text(shaken.instructions),
         )
         if self.asks_for_tools:
@@ -129,6 +131,10 @@ def _take_down(met: Met, actor: Actor) -> HealthReport:
 
 
 def _register(met: Met, actor: Actor) -> Report | None:
+    if not met.asks_for_tools:
+        return None
+    # Tried, also when nothing came: by the clock, those come first who were not asked for longest.
+    Server.objects.filter(pk=met.server.pk).update(refresh_tried_at=timezone.now())
     if met.tools is None:
         return None
     Server.objects.filter(pk=met.server.pk).update(initialization_time=round(met.seconds, 3))
@@ -188,7 +194,7 @@ def sweep() -> int:
 def refresh_due() -> int:
     """By the clock: ask for the tools of those whose list has grown old. One that is away is met by `sweep` first."""
     every = timedelta(seconds=settings.MCP_REFRESH_SECONDS)
-    there = _stale("last_refreshed_at", every).exclude(status=Connection.OFFLINE)
+    there = _stale("refresh_tried_at", every).exclude(status=Connection.OFFLINE)
     return _by_the_clock(there, asks_for_tools=True)
 
 

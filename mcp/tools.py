@@ -10,8 +10,6 @@ from nhi.actors import Actor
 from nhi.models import User
 from nhi.record import events
 
-FLAGS = ("requires_approval", "deprecated")
-
 
 def change(
     *,

@@ -9,6 +9,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from common.errors import Conflict, Duplicate, Invalid
+from nhi import registry
 from nhi.actors import Actor
 from nhi.choices import Kind, Level, PermissionType, State
 from nhi.inputs import Problems, is_plain
@@ -204,6 +205,8 @@ def open_pair(
             _close_ended(grant, actor, pair)
             grant.save(force_insert=True)
             events.write(event, actor=actor, subject=grant, before=before, after=after, reason=grant.reason)
+            if replaces is not None:
+                registry.grant_replaced(replaces.pk, grant.pk)
     except IntegrityError as error:
         raise Duplicate(f"{grant} is given already and has not ended. Revoke it first.") from error
     return grant

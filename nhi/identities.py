@@ -8,7 +8,7 @@ from django.contrib.auth.models import Group
 from django.db import IntegrityError, transaction
 
 from common.errors import Duplicate, FieldError, Invalid, NotAllowed
-from nhi import credentials, lifecycle, rights
+from nhi import credentials, lifecycle, registry, rights
 from nhi.actors import Actor
 from nhi.choices import Kind
 from nhi.inputs import SEGMENT, SLUG, TOOL_NAME, Problems
@@ -71,6 +71,7 @@ def change(*, actor: Actor, identity: Identity, **described: Any) -> Identity:
                 before={name: before[name] for name in changed},
                 after={name: after[name] for name in changed},
             )
+            registry.identity_changed(current, frozenset(changed), actor)
     return current
 
 

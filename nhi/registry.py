@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from nhi.actors import Actor
 from nhi.models import Identity
 from nhi.terms import Condition
 
@@ -41,6 +42,33 @@ def add_conditions(source: ConditionSource) -> None:
 
 def conditions(caller_id: UUID, target_id: UUID, parameters: Any) -> tuple[Condition, ...]:
     return tuple(one for source in _condition_sources for one in source(caller_id, target_id, parameters))
+
+
+#: What a higher app keeps by what changes here, and brings along in the same transaction.
+IdentityListener = Callable[[Identity, frozenset[str], Actor], None]
+GrantListener = Callable[[UUID, UUID], None]
+_identity_listeners: list[IdentityListener] = []
+_grant_listeners: list[GrantListener] = []
+
+
+def on_identity_change(listener: IdentityListener) -> None:
+    if listener not in _identity_listeners:
+        _identity_listeners.append(listener)
+
+
+def identity_changed(identity: Identity, changed: frozenset[str], actor: Actor) -> None:
+    for listener in _identity_listeners:
+        listener(identity, changed, actor)
+
+
+def on_grant_replaced(listener: GrantListener) -> None:
+    if listener not in _grant_listeners:
+        _grant_listeners.append(listener)
+
+
+def grant_replaced(old: UUID, new: UUID) -> None:
+    for listener in _grant_listeners:
+        listener(old, new)
 
 
 @dataclass(frozen=True)

@@ -72,6 +72,8 @@ class Server(Kept):
     last_health_check = models.DateTimeField(null=True, editable=False)
     last_checked_at = models.DateTimeField(null=True, editable=False)
     last_refreshed_at = models.DateTimeField(null=True, editable=False)
+    #: The last time its tools were asked for, whether or not it said them.
+    refresh_tried_at = models.DateTimeField(null=True, editable=False)
     last_error = models.CharField(max_length=500, blank=True, editable=False)
     #: The steps of the last handshake, redacted: what was sent, what came.
     last_handshake = models.JSONField(default=list, editable=False)

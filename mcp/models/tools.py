@@ -75,16 +75,18 @@ class ToolDefinition(Kept):
     tool = models.ForeignKey(Tool, on_delete=models.PROTECT, related_name="definitions")
     number = models.PositiveIntegerField()
     hash = models.CharField(max_length=64)
-    #: {name, title, description, inputSchema, outputSchema, annotations, icons, _meta, server}
+    #: {name, title, description, inputSchema, outputSchema, annotations, icons, _meta, server, capability}
     body = models.JSONField()
     #: Whether our own checker can check arguments against its input schema; the server checks them in any case.
     checkable = models.BooleanField(default=False)
     #: What a person should look at twice: [{kind, place, message}].
     flags = models.JSONField(default=list)
     seen_at = models.DateTimeField(default=timezone.now)
-    #: Who changed how the server is reached, when that is what made this version; empty when the server itself did.
+    #: The person whose change made this version; empty when it was the server itself.
     changed_by_id = models.UUIDField(null=True)
     changed_by_name = models.CharField(max_length=192, blank=True)
+    #: Whether that change was of how the server is reached.
+    server_moved = models.BooleanField(default=False)
     approved_at = models.DateTimeField(null=True)
     approved_by_id = models.UUIDField(null=True)
     approved_by_name = models.CharField(max_length=192, blank=True)

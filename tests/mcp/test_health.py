@@ -67,6 +67,16 @@ def test_a_server_that_does_not_answer_is_added_offline(settings: object) -> Non
     assert server.last_handshake, "its page can say what was tried"
 
 
+def test_a_server_that_does_not_say_its_tools_is_not_asked_again_at_once(settings: object) -> None:
+    port = free_port()
+    with peer.serving("echo", port=port):
+        server = added(port, settings)
+    Server.objects.update(last_refreshed_at=None, refresh_tried_at=None)
+    assert health.refresh_due() == 1
+    assert servers.read(server).last_refreshed_at is None
+    assert (status(server), health.refresh_due()) == (Connection.READY, 0), "those who wait longest come first"
+
+
 def test_servers_that_hang_keep_no_others_waiting(settings: object) -> None:
     with closing(socket.create_server(("127.0.0.1", 0), backlog=64)) as deaf:
         port = deaf.getsockname()[1]

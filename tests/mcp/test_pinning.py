@@ -13,7 +13,7 @@ from mcp import catalogue, definitions, flags, gateway, health, servers
 from mcp.catalogue import ChangedMeanwhile, Report
 from mcp.definitions import OwnChange, StaleHash
 from mcp.models import Server, ServerSecret, Tool, ToolDefinition
-from nhi import people
+from nhi import identities, people
 from nhi.actors import SYSTEM, Actor, person
 from nhi.models import AuditEvent, Identity, User
 from tests.mcp import peer
@@ -100,6 +100,26 @@ def test_whatever_changes_is_quarantined_until_another_person_approves_it(
 def listed(made: Scene) -> list[str]:
     found = run(gateway.list_tools(made.made["tokens"]["bot"]))
     return [tool["name"] for tool in found.tools]  # type: ignore[union-attr]
+
+
+def test_what_roles_match_a_tool_by_is_a_part_of_what_is_approved(made: Scene, server: Peer) -> None:
+    identities.change(actor=tom(), identity=made.tool().identity, capability="shared.read")
+    assert refused_as(made) == "definition_changed"
+    assert [change.place for change in definitions.differences(*bodies(made))] == ["capability"]
+    with pytest.raises(OwnChange, match="made this change"):
+        approve(made, tom())
+    approve(made, cast.admin("uma"))
+    assert made.call().status == "success"
+    assert refresh(made).changed == [], "the server has changed nothing"
+    identities.change(actor=tom(), identity=made.tool().identity, description="Says what it hears")
+    assert made.call().status == "success"
+
+
+def bodies(made: Scene) -> tuple[Json, Json]:
+    tool = made.tool()
+    assert tool.approved is not None
+    assert tool.current is not None
+    return tool.approved.body, tool.current.body
 
 
 def test_tools_that_come_go_and_return(made: Scene, server: Peer) -> None:

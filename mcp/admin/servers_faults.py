@@ -1,9 +1,10 @@
 """What a person can do about a server that does not answer, by the words in which its fault is kept."""
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from mcp.choices import Transport
-from mcp.models import Server
+from mcp.models import Breaker, HealthReport, Server
 
 #: The beginning or a part of what was taken down, and the way to mend it. The first that fits is said.
 REMEDIES: tuple[tuple[str, str], ...] = (
@@ -53,16 +54,26 @@ OTHER = {
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """The last handshake step by step, and what to do about the fault in which it ended."""
+    """The last handshake step by step and how it ended; and apart from that the last fault, often a call's."""
 
     steps: list[str]
+    met: HealthReport | None
     fault: str
+    #: When it was; None where nobody took that down.
+    fault_at: datetime | None
+    #: Whether the handshake itself ended in it.
+    of_handshake: bool
+    #: What to do about it, while it stands.
     remedy: str
 
 
-def of(server: Server) -> Diagnosis:
+def of(server: Server, met: HealthReport | None, breaker: Breaker | None) -> Diagnosis:
+    """`met` is the newest report, whose steps the server keeps."""
     steps = [str(step) for step in server.last_handshake]
-    return Diagnosis(steps, server.last_error, remedy(server) if server.last_error else "")
+    own = met is not None and bool(met.error_message) and server.last_error in ("", met.error_message)
+    counted = breaker.last_failure_time if breaker else None
+    at = met.timestamp if own and met else counted
+    return Diagnosis(steps, met, server.last_error, at, own, remedy(server) if server.last_error else "")
 
 
 def remedy(server: Server) -> str:

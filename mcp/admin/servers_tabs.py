@@ -32,13 +32,14 @@ class Overview(Hub):
     template = "admin/mcp/servers/overview.html"
 
     def context(self) -> dict[str, Any]:
-        name = self.server.name
+        name, cells = self.server.name, self._cells()
+        met = cells[-1]["report"] if cells else None
         return {
             **super().context(),
-            "cells": self._cells(),
+            "cells": cells,
             "command_line": command_line(self.server.command, self.server.args),
             "process": servers_process.of(self.server),
-            "diagnosis": servers_faults.of(self.server),
+            "diagnosis": servers_faults.of(self.server, met, self.breaker),
             "numbers": of_servers([name], span=DAY).get(name, Numbers()),
             "in_flight": Call.objects.filter(server_id=self.server.pk).count(),
             "budget": Budget.objects.filter(scope=BudgetScope.SERVER, target_id=self.server.pk).first(),

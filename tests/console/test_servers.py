@@ -13,7 +13,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from mcp import breakers, health, rollups, servers
+from mcp import breakers, connections, health, rollups, servers
 from mcp.admin.servers_numbers import of_servers
 from mcp.choices import BreakerState, Connection
 from mcp.models import Breaker, Call, HealthReport, Server, Tool
@@ -132,6 +132,29 @@ def test_a_server_that_is_down_says_how_to_mend_it(todo: Server, mara: Client) -
     assert todo.status == Connection.OFFLINE
     page = text(mara.get(hub(todo)))
     assert "How to mend it" in page
+
+
+def test_handshake_and_last_fault_stand_apart_with_their_times(todo: Server, mara: Client) -> None:
+    met = HealthReport.objects.filter(server=todo).latest("timestamp")
+    told = mara.get(hub(todo)).context["diagnosis"]
+    assert (told.met, told.fault, told.of_handshake) == (met, "", False)
+    assert "None was counted." in text(mara.get(hub(todo)))
+    breakers.fault(Breaker.objects.get(server=todo), call_id=None, why="502 of the server")
+    connections.faulted(todo.pk, "502 of the server")
+    page = mara.get(hub(todo))
+    told, counted = page.context["diagnosis"], Breaker.objects.get(server=todo).last_failure_time
+    assert (told.met, told.fault, told.fault_at, told.of_handshake) == (met, "502 of the server", counted, False)
+    assert "ended with" not in text(page)
+    assert "of a call: " in text(page)
+
+
+def test_a_handshake_that_fails_is_the_last_fault_itself(todo: Server, mara: Client, settings: Any) -> None:
+    settings.EGRESS_ALLOW = frozenset()
+    health.check(server=todo)
+    told = mara.get(hub(todo)).context["diagnosis"]
+    assert told.of_handshake
+    assert told.fault_at == told.met.timestamp
+    assert "that handshake." in text(mara.get(hub(todo)))
 
 
 def test_refresh_says_what_is_new(todo: Server, mara: Client, upstreams: Peer) -> None:

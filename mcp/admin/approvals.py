@@ -3,7 +3,7 @@
 from typing import Any
 
 from django.contrib import admin
-from django.db.models import Case, QuerySet, Value, When
+from django.db.models import Case, Q, QuerySet, Value, When
 from django.db.models.functions import Now
 from django.http import HttpRequest
 from django.urls import URLPattern, path
@@ -27,6 +27,7 @@ from nhi.admin import columns, counts
 from nhi.admin.acting import actor_of, may
 from nhi.admin.base import GovernedAdmin
 from nhi.admin.counts import Need
+from nhi.models import Identity
 
 Rows = QuerySet[Any]
 IS_WAITING = {"state": ApprovalState.PENDING, "expires_at__gt": Now()}
@@ -117,9 +118,10 @@ class CallApprovalAdmin(GovernedAdmin):
 
     def prepare(self, request: HttpRequest, rows: list[Any]) -> None:
         actor = actor_of(request)
+        free = set() if not actor.may("mcp.decide_approval") else {row.pk for row in rows} - _own(actor, rows)
         for row in rows:
             row.is_waiting = row.rank == 0
-            row.why_not = approvals.why_not(actor, row)
+            row.why_not = approvals.why_not(actor, row) if row.is_waiting and row.pk not in free else ""
 
     def row_url(self, row: Any) -> str:
         return link("mcp_callapproval_page", row.pk)
@@ -132,12 +134,26 @@ class CallApprovalAdmin(GovernedAdmin):
         ]
 
 
+def _in_hand(actor: Actor) -> QuerySet[Identity]:
+    """Whose calls somebody else decides about: one query for many, as `approvals.behind` asks for one."""
+    mine = Q(owner_id=actor.id) | Q(backup_owner_id=actor.id) | Q(created_by_id=actor.id)
+    return Identity.objects.filter(mine | Q(credentials__created_by_id=actor.id)).order_by()
+
+
+def _own(actor: Actor, rows: list[Any]) -> set[Any]:
+    """The rows of a page that may be this person's own; each of them is asked about by itself."""
+    held = set(_in_hand(actor).filter(pk__in={row.agent_id for row in rows}).values_list("pk", flat=True))
+    return {row.pk for row in rows if row.agent_id in held or row.owner_id == actor.id}
+
+
 def to_decide(actor: Actor) -> Rows:
     """Those about which this person may decide."""
     waiting: Rows = CallApproval.objects.waiting()
     if actor.only_reads or not actor.may("mcp.decide_approval"):
         return waiting.none()
-    return waiting if actor.is_superuser else waiting.exclude(owner_id=actor.id)
+    if actor.is_superuser:
+        return waiting
+    return waiting.exclude(owner_id=actor.id).exclude(agent_id__in=_in_hand(actor).values("pk"))
 
 
 class Waiting(Need):

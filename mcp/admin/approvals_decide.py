@@ -62,6 +62,9 @@ class Approve(Decision):
     lead = "The agent may then make this one call, with exactly these arguments, once, within 15 minutes."
     form_class = ApproveForm
 
+    def context(self) -> dict[str, Any]:
+        return {**super().context(), "still_refused": self.still_refused()}
+
     def decide(self, reason: str) -> None:
         approvals.approve(actor=self.actor, approval=self.approval, reason=reason)
 

@@ -9,14 +9,16 @@ from django.utils.functional import cached_property
 from common.admin import badges
 from common.admin.badges import Badge
 from common.admin.pages import Control, Crumb, link, link_if_any
-from common.errors import NotFound
+from common.errors import GatehouseError, NotFound
 from common.redaction.redactor import Redactor
 from mcp import approvals
 from mcp.admin import calls_cells
 from mcp.choices import ApprovalState
 from mcp.models import CallApproval, Tool
+from nhi import explain
 from nhi.admin.base import Acting, ActingPage
 from nhi.models import Identity, InvocationLog, ToolPermission
+from nhi.reasons import REASONS
 
 #: Past calls alike that are shown.
 SHOWN = 8
@@ -63,6 +65,20 @@ class OfApproval(Acting):
     def back(self) -> str:
         return link("mcp_callapproval_page", self.approval.pk)
 
+    def still_refused(self) -> list[str]:
+        """Why a yes alone would not let it pass as things stand now, and what would."""
+        one = self.approval
+        try:
+            told = explain.explain(
+                actor=self.actor, caller_id=one.agent_id, target_id=one.tool_id, parameters=approvals.arguments_of(one)
+            )
+        except GatehouseError:
+            return []
+        failed = next((check for check in told.checks if check.outcome == "fail" and check.name != "approval"), None)
+        if failed is None:
+            return []
+        return [failed.message, REASONS[failed.reason].remedy.format(caller=told.caller.name, target=told.target.name)]
+
     def asked(self) -> dict[str, Any]:
         """What page and dialogs say of it."""
         return {
@@ -85,6 +101,7 @@ class ApprovalPage(OfApproval, ActingPage):
             "heading": str(one),
             "state": standing(one),
             "waiting": self.is_waiting,
+            "still_refused": self.still_refused() if self.is_waiting else [],
             "why_not": self.why_not if self.is_waiting else "",
             "controls": self._controls(),
             "crumb": Crumb("Approvals", link("mcp_callapproval_changelist")),

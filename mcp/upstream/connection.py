@@ -1,7 +1,8 @@
 """What the eras have in common: a way to ask, and the two questions that are asked over it."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from mcp.faults import UpstreamFault
 from mcp.upstream.bodies import Sent
@@ -12,12 +13,24 @@ from mcp.wire.listing import Tools
 T = TypeVar("T")
 
 
-class Connection(Protocol):
+class Connection(ABC):
     """A server in the era it speaks. Made without a word sent; whatever it needs open it opens when first asked."""
 
     era: Era
 
-    async def list_tools(self) -> list[Message]: ...
+    @abstractmethod
+    async def request(
+        self,
+        method: str,
+        params: Message,
+        *,
+        sent: Sent,
+        meta: Message | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> Message: ...
+
+    async def list_tools(self) -> list[Message]:
+        return await every_page(lambda params: self.request("tools/list", params, sent=Sent()))
 
     async def call_tool(
         self,
@@ -27,13 +40,16 @@ class Connection(Protocol):
         sent: Sent,
         meta: Message | None = None,
         on_progress: OnProgress | None = None,
-        input_schema: dict[str, Any] | None = None,
-    ) -> Message: ...
+        input_schema: dict[str, Any] | None = None,  # noqa: ARG002 -- of use to the era with header bindings alone
+    ) -> Message:
+        params = {"name": name, "arguments": arguments}
+        return await self.request("tools/call", params, sent=sent, meta=meta, on_progress=on_progress)
 
+    @abstractmethod
     async def watch(self, on_change: OnChange) -> None:
         """Listen until the server ends the stream."""
-        ...
 
+    @abstractmethod
     async def close(self) -> None: ...
 
 

@@ -18,6 +18,7 @@ from mcp.upstream.sending import RESULT_LIMIT, Sender, drain, next_chunk
 from mcp.upstream.target import OnChange, OnProgress
 from mcp.wire import jsonrpc, legacy, sse
 from mcp.wire.jsonrpc import Message
+from mcp.wire.progress import with_token
 
 #: Seconds without a request after which a stream is ended; the next request opens another.
 IDLE = 600.0
@@ -52,13 +53,14 @@ class Stream:
         params: Message,
         *,
         sent: Sent,
+        meta: Message | None = None,
         on_progress: OnProgress | None = None,
         hear: Hear | None = None,
         cancellable: bool = True,
     ) -> Message:
         request_id = next(self._ids)
-        if on_progress is not None:
-            params = {**params, "_meta": {**params.get("_meta", {}), "progressToken": request_id}}
+        said = with_token(meta, None if on_progress is None else request_id)
+        message = legacy.envelope(request_id, method, params, meta=said)
         url = await self._address()
         if not self.is_open:
             raise UpstreamFault("closed", ENDED.detail, sent=False)
@@ -66,7 +68,7 @@ class Stream:
         self._waiting[request_id] = (answered, hear or hearing(on_progress, request_id))
         self._keep_awake()
         try:
-            response = await self._sender.post(jsonrpc.request(request_id, method, params), {}, sent, url=url)
+            response = await self._sender.post(message, {}, sent, url=url)
             if not self._errands.run(drain(response)):
                 response.close()
             return jsonrpc.outcome(await self._answer(answered))

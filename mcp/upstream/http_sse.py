@@ -1,12 +1,12 @@
 """A server of 2024-11-05 over HTTP+SSE: a stream is opened when one is needed, and again when it has ended."""
 
 import asyncio
-from typing import Any
+from functools import partial
 
 from mcp.faults import UpstreamFault, UpstreamTrouble
 from mcp.upstream.answering import Errands
 from mcp.upstream.bodies import Sent
-from mcp.upstream.connection import every_page
+from mcp.upstream.connection import Connection
 from mcp.upstream.event_stream import Stream
 from mcp.upstream.failing import within
 from mcp.upstream.sending import Sender
@@ -15,7 +15,7 @@ from mcp.wire import legacy
 from mcp.wire.jsonrpc import Message
 
 
-class EventStream:
+class EventStream(Connection):
     era: Era = "sse"
 
     def __init__(self, sender: Sender, errands: Errands, *, handshake_timeout: float) -> None:
@@ -52,36 +52,20 @@ class EventStream:
         params: Message,
         *,
         sent: Sent,
+        meta: Message | None = None,
         on_progress: OnProgress | None = None,
     ) -> Message:
+        ask = partial(Stream.ask, method=method, params=params, sent=sent, meta=meta, on_progress=on_progress)
         stream = await self._open()
         try:
-            return await stream.ask(method, params, sent=sent, on_progress=on_progress)
+            return await ask(stream)
         except UpstreamTrouble as refused:
             # The server knows the stream no more, or it ended before a byte had left.
             if refused.status != 404 and not (isinstance(refused, UpstreamFault) and _never_sent(refused)):
                 raise
             await stream.close()
             sent.yes = False
-        return await (await self._open()).ask(method, params, sent=sent, on_progress=on_progress)
-
-    async def list_tools(self) -> list[Message]:
-        return await every_page(lambda params: self.request("tools/list", params, sent=Sent()))
-
-    async def call_tool(
-        self,
-        name: str,
-        arguments: Message,
-        *,
-        sent: Sent,
-        meta: Message | None = None,
-        on_progress: OnProgress | None = None,
-        input_schema: dict[str, Any] | None = None,  # noqa: ARG002 -- of use to the era with header bindings alone
-    ) -> Message:
-        params: Message = {"name": name, "arguments": arguments}
-        if meta:
-            params["_meta"] = meta
-        return await self.request("tools/call", params, sent=sent, on_progress=on_progress)
+        return await ask(await self._open())
 
     async def watch(self, on_change: OnChange) -> None:
         await (await self._open()).watch(on_change)

@@ -4,18 +4,18 @@ import asyncio
 import itertools
 import re
 from dataclasses import dataclass
-from typing import Any
 
 from mcp.faults import UpstreamError, UpstreamFault, UpstreamTrouble
 from mcp.upstream.answering import Errands, Hear, answer, hear_all, hearing, hearing_changes, ignore
 from mcp.upstream.bodies import Sent
-from mcp.upstream.connection import again_if_closed, every_page
+from mcp.upstream.connection import Connection, again_if_closed
 from mcp.upstream.failing import within
 from mcp.upstream.resuming import Resumable
 from mcp.upstream.sending import Sender
 from mcp.upstream.target import Era, OnChange, OnProgress
 from mcp.wire import jsonrpc, legacy, modern
 from mcp.wire.jsonrpc import Message
+from mcp.wire.progress import with_token
 
 SESSION_ID = re.compile(r"[\x21-\x7E]{1,1024}")
 
@@ -37,7 +37,7 @@ class SessionGone(Exception):
     """The server has forgotten the session, and did nothing with the request."""
 
 
-class Legacy:
+class Legacy(Connection):
     era: Era = "legacy"
 
     def __init__(self, sender: Sender, errands: Errands, *, handshake_timeout: float) -> None:
@@ -103,10 +103,8 @@ class Legacy:
         on_progress: OnProgress | None,
     ) -> Message:
         request_id = next(self._ids)
-        said = dict(meta or {})
-        if on_progress is not None:
-            said["progressToken"] = request_id
-        message = jsonrpc.request(request_id, method, {**params, "_meta": said} if said else params)
+        said = with_token(meta, None if on_progress is None else request_id)
+        message = legacy.envelope(request_id, method, params, meta=said)
         try:
             response = await self._sender.post(message, session.headers, sent)
             stream = Resumable(self._sender, session.headers, self._errands)
@@ -141,22 +139,6 @@ class Legacy:
 
     def _tell(self, session: Session, message: Message) -> None:
         self._errands.run(self._sender.tell(message, session.headers))
-
-    async def list_tools(self) -> list[Message]:
-        return await every_page(lambda params: self.request("tools/list", params, sent=Sent()))
-
-    async def call_tool(
-        self,
-        name: str,
-        arguments: Message,
-        *,
-        sent: Sent,
-        meta: Message | None = None,
-        on_progress: OnProgress | None = None,
-        input_schema: dict[str, Any] | None = None,  # noqa: ARG002 -- of use to the era with header bindings alone
-    ) -> Message:
-        params = {"name": name, "arguments": arguments}
-        return await self.request("tools/call", params, sent=sent, meta=meta, on_progress=on_progress)
 
     async def watch(self, on_change: OnChange) -> None:
         """The stream for what belongs to no request. Many servers have none, and answer 405."""

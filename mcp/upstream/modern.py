@@ -9,16 +9,17 @@ from mcp_types.jsonrpc import HEADER_MISMATCH
 from mcp.faults import UpstreamError
 from mcp.upstream.answering import Errands, Hear, answer, hearing, hearing_changes
 from mcp.upstream.bodies import Sent
-from mcp.upstream.connection import every_page
+from mcp.upstream.connection import Connection
 from mcp.upstream.sending import Sender
 from mcp.upstream.target import Era, OnChange, OnProgress
 from mcp.wire import headers, modern
 from mcp.wire.jsonrpc import Message
+from mcp.wire.progress import with_token
 
 log = logging.getLogger(__name__)
 
 
-class Modern:
+class Modern(Connection):
     era: Era = "modern"
 
     def __init__(self, sender: Sender, errands: Errands, *, version: str = modern.LATEST) -> None:
@@ -41,9 +42,7 @@ class Modern:
         hear: Hear | None = None,
     ) -> Message:
         request_id = next(self._ids)
-        said = dict(meta or {})
-        if on_progress is not None:
-            said["progressToken"] = request_id
+        said = with_token(meta, None if on_progress is None else request_id)
         message = modern.envelope(request_id, method, params, version=self.version, meta=said)
         head = modern.headers(method, params, version=self.version)
         head.update(mirrored)
@@ -55,7 +54,7 @@ class Modern:
         return await self.request("server/discover", params, sent=Sent())
 
     async def list_tools(self) -> list[Message]:
-        return [tool for tool in await self._listed() if self._can_be_called(tool)]
+        return [tool for tool in await super().list_tools() if self._can_be_called(tool)]
 
     async def call_tool(
         self,
@@ -100,13 +99,10 @@ class Modern:
 
     async def _learn(self, name: str, schema: dict[str, Any] | None) -> tuple[headers.Binding, ...]:
         """Kept for the schema that the callers know, so that their next call need not learn it again."""
-        live = next((tool.get("inputSchema") for tool in await self._listed() if tool["name"] == name), None)
+        live = next((tool.get("inputSchema") for tool in await super().list_tools() if tool["name"] == name), None)
         bound = headers.bindings(live)
         self._bound[name] = (schema, bound)
         return bound
-
-    async def _listed(self) -> list[Message]:
-        return await every_page(lambda params: self.request("tools/list", params, sent=Sent()))
 
     @staticmethod
     def _can_be_called(tool: Message) -> bool:

@@ -7,12 +7,17 @@ from mcp_types.jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_HANDSHAKE_VERSION
 
 from mcp.faults import UpstreamError, UpstreamFault
-from mcp.wire.jsonrpc import Message, RequestId, error, notification, result
+from mcp.wire.jsonrpc import Message, RequestId, error, notification, request, result
 from mcp.wire.modern import CLIENT_INFO
 
 LATEST = LATEST_HANDSHAKE_VERSION
 INITIALIZE: Message = {"protocolVersion": LATEST, "capabilities": {}, "clientInfo": CLIENT_INFO}
 INITIALIZED = notification("notifications/initialized")
+
+
+def envelope(request_id: RequestId, method: str, params: Message, *, meta: Message) -> Message:
+    """A request with what is said beside its params, where there is something."""
+    return request(request_id, method, {**params, "_meta": meta} if meta else params)
 
 
 @dataclass(frozen=True)

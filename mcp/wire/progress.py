@@ -5,6 +5,11 @@ from typing import Any
 from mcp.wire.jsonrpc import Message, RequestId
 
 
+def with_token(meta: Message | None, token: RequestId | None) -> Message:
+    """The metadata of a request; with a token it asks to be told of progress."""
+    return {**(meta or {}), **({} if token is None else {"progressToken": token})}
+
+
 class Progress:
     """Picks the notifications that belong to the request whose token it is."""
 

@@ -11,9 +11,8 @@ from common import crypto
 from common.asgi import Receive
 from common.context import Context, bound
 from common.ids import parse_uuid, uuid7
-from common.middleware import client_address
 from mcp import edge
-from mcp.asgi import answers, bodies
+from mcp.asgi import answers, bodies, clients
 from mcp.asgi.replies import QUIET_SECONDS, Reply
 from mcp.front import admission, heads, modern, refusals, results
 from mcp.front.admission import House
@@ -22,7 +21,6 @@ from mcp.front.modern import Notification, Request
 from mcp.front.progress import Progress
 from mcp.front.refusals import Pairs, Refusal
 from mcp.gateway import Ask, Outcome
-from mcp.leases import Stopping
 from mcp.listing import Listing
 from mcp.upstream import OnProgress
 from nhi import tokens
@@ -58,10 +56,9 @@ class Exchange:
         self._method: str = scope["method"]
         self._head = heads.read(scope["headers"])
         self._request_id = parse_uuid(self._head.get("x-request-id")) or uuid7()
-        self._source = _source(scope, self._head)
+        self._source = clients.source(scope, self._head.get("x-forwarded-for"))
         self._reply = Reply(send, (*door.headers, (b"x-request-id", str(self._request_id).encode())))
         self._bearer = ""
-        self._gone = False
 
     async def run(self) -> None:
         with bound(Context(self._request_id, self._source)):
@@ -134,29 +131,14 @@ class Exchange:
 
     async def _outcome(self, asked: Request) -> Outcome | None:
         """What became of the call; None when the client went away, which cancelled it."""
-        task = asyncio.current_task()
-        assert task is not None  # a server runs every application in one
-        loop = asyncio.get_running_loop()
-        quiet = loop.call_later(QUIET_SECONDS, self._reply.keep_alive)
-        watch = loop.create_task(self._watch(task))
+        quiet = asyncio.get_running_loop().call_later(QUIET_SECONDS, self._reply.keep_alive)
         try:
-            return await self._door.gateway.call_tool(self._ask(asked))
-        except asyncio.CancelledError:
-            task.uncancel()
-            if not self._gone:
-                raise Stopping from None
-            self._reply.abandon()
-            return None
+            outcome = await clients.until_gone(self._receive, self._door.gateway.call_tool(self._ask(asked)))
         finally:
             quiet.cancel()
-            watch.cancel()
-
-    async def _watch(self, task: asyncio.Task[Any]) -> None:
-        """End the call when the client is gone: closing the answer is how a call is cancelled in this protocol."""
-        while (await self._receive())["type"] != "http.disconnect":
-            pass
-        self._gone = True
-        task.cancel()
+        if outcome is None:
+            self._reply.abandon()
+        return outcome
 
     def _ask(self, asked: Request) -> Ask:
         return Ask(
@@ -186,10 +168,3 @@ class Exchange:
             await self._reply.whole(refusal.status, results.encode(refusal.envelope), (*refusal.headers, *headers))
             return
         await self._reply.whole(200, results.encode(results.envelope(asked.id, answer)), headers)
-
-
-def _source(scope: dict[str, Any], head: heads.Head) -> str:
-    client = scope.get("client")
-    return client_address(
-        {"REMOTE_ADDR": client[0] if client else "", "HTTP_X_FORWARDED_FOR": head.get("x-forwarded-for")}
-    )

@@ -4,8 +4,6 @@ Only for bearers that may be an identity's, and for requests that can be read in
 whatever is no such call or an odd one, is Django's. So there is one judgement on each, and it is Django's.
 """
 
-import asyncio
-import logging
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -19,22 +17,17 @@ from common.asgi import Application, Message, Receive
 from common.context import Context, bound
 from common.errors import Invalid
 from common.ids import parse_uuid, uuid7
-from common.middleware import client_address
 from common.strict_json import NotStrict
 from mcp import edge, gateway
-from mcp.asgi import bodies
+from mcp.asgi import bodies, clients
 from mcp.asgi.hosts import knows_host
 from mcp.edge import Reply
 from mcp.front import heads
 from mcp.front.refusals import Pairs, Refusal
-from mcp.leases import Stopping
 from nhi import tokens
 
-log = logging.getLogger(__name__)
 PATH = re.compile(r"/(?:api/nhi/)?mcp/tools/([^/\n]{1,400})/call")
 LENGTHS = range(1, 1024 * 1024 + 1)
-
-
 #: Makes of a way to send one that counts what goes out on it.
 Counting = Callable[[dict[str, Any], Any], Any]
 
@@ -74,8 +67,7 @@ class Call:
         self._name, self._bearer = name, bearer
         self._receive, self._send, self._headers = receive, send, headers
         self._request_id = parse_uuid(_text(head, b"x-request-id")) or uuid7()
-        self._source = _source(scope, head)
-        self._gone = False
+        self._source = clients.source(scope, _text(head, b"x-forwarded-for"))
 
     async def run(self) -> None:
         with bound(Context(self._request_id, self._source)):
@@ -92,8 +84,7 @@ class Call:
         body = await bodies.read(self._receive)
         if isinstance(body, Refusal):
             raise Invalid("The body did not arrive in time.")
-        ask = self._ask(body)
-        outcome = await self._until_gone(ask)
+        outcome = await clients.until_gone(self._receive, gateway.call_tool(self._ask(body)))
         return None if outcome is None else edge.answer(outcome)
 
     def _ask(self, body: bytes) -> gateway.Ask:
@@ -105,27 +96,6 @@ class Call:
             fields = tuple((one.field, one.message) for one in problem.fields)
             return replace(ask, problem=problem.message, problem_fields=fields)
         return replace(ask, arguments=parameters, context=around)
-
-    async def _until_gone(self, ask: gateway.Ask) -> gateway.Outcome | None:
-        """What became of it; None when the client went away, which ended it."""
-        task = asyncio.current_task()
-        assert task is not None  # a server runs every application in one
-        watch = asyncio.get_running_loop().create_task(self._watch(task))
-        try:
-            return await gateway.call_tool(ask)
-        except asyncio.CancelledError:
-            task.uncancel()
-            if not self._gone:
-                raise Stopping from None
-            return None
-        finally:
-            watch.cancel()
-
-    async def _watch(self, task: "asyncio.Task[Any]") -> None:
-        while (await self._receive())["type"] != "http.disconnect":
-            pass
-        self._gone = True
-        task.cancel()
 
     async def _write(self, reply: Reply) -> None:
         body = orjson.dumps(reply.body)
@@ -174,9 +144,3 @@ def _failure(error: Exception) -> Reply:
     known, answer, reason = errors.understood(error)
     headers = {"Retry-After": str(wait)} if (wait := known.details.get("retry_after")) else {}
     return Reply(answer.status, errors.body(known, answer, reason), headers)
-
-
-def _source(scope: dict[str, Any], head: Mapping[bytes, bytes]) -> str:
-    client = scope.get("client")
-    forwarded = _text(head, b"x-forwarded-for")
-    return client_address({"REMOTE_ADDR": client[0] if client else "", "HTTP_X_FORWARDED_FOR": forwarded})

@@ -70,6 +70,11 @@ def outside(text: Any, most: int = LONGEST_OUTSIDE) -> SafeString:
     return format_html('<span class="gh-outside">{}{}</span>', SafeString("".join(_marks(shown[:most]))), cut)
 
 
+def spelled(text: str) -> str:
+    """The same for titles and labels, which hold no markup."""
+    return "".join(f"[U+{ord(one):04X}]" if _hidden(one) else one for one in text)
+
+
 def _marks(text: str) -> list[SafeString]:
     return [
         format_html('<span class="gh-mark">U+{}</span>', f"{ord(one):04X}") if _hidden(one) else format_html("{}", one)

@@ -16,7 +16,7 @@ from common.admin.badges import Badge
 from common.admin.lists import Bulk, Column, Filter, Preset, text_filter
 from common.admin.navigation import Item
 from common.admin.pages import link
-from common.templatetags.console import badge
+from common.templatetags.console import badge, outside, spelled
 from mcp import approvals
 from mcp.admin import approvals_decide
 from mcp.admin.approvals_page import ApprovalPage, standing
@@ -78,7 +78,7 @@ def _decide(row: Any) -> SafeString:
 def _button(row: Any, verb: str, label: str, tone: str) -> SafeString:
     return format_html(
         '<a class="gh-btn gh-btn--small{}" href="{}" data-dialog>{}<span class="gh-hidden"> {}</span></a>',
-        tone, link(f"mcp_callapproval_{verb}", row.pk), label, row,
+        tone, link(f"mcp_callapproval_{verb}", row.pk), label, spelled(str(row)),
     )  # fmt: skip
 
 
@@ -89,7 +89,7 @@ class CallApprovalAdmin(GovernedAdmin):
     template = "admin/mcp/approvals/list.html"
     view_right = "mcp.view_callapproval"
     columns = (
-        columns.plain("Call", str, narrow=True),
+        Column("Call", lambda row: outside(str(row)), str, narrow=True),
         columns.state("State", _words, _state),
         columns.moment("Asked", lambda row: row.asked_at, sort="asked_at"),
         Column("Decide until, or decided", _time, _time),
@@ -136,7 +136,7 @@ class CallApprovalAdmin(GovernedAdmin):
 
 def _in_hand(actor: Actor) -> QuerySet[Identity]:
     """Whose calls somebody else decides about: one query for many, as `approvals.behind` asks for one."""
-    mine = Q(owner_id=actor.id) | Q(backup_owner_id=actor.id) | Q(created_by_id=actor.id)
+    mine = Q(owner_id=actor.id) | Q(backup_owner_id=actor.id)
     return Identity.objects.filter(mine | Q(credentials__created_by_id=actor.id)).order_by()
 
 

@@ -7,6 +7,7 @@ from django.contrib import messages
 from common.admin.dialogs import Call
 from common.admin.forms import ConsoleForm, ReasonField
 from common.errors import NotAllowed
+from common.templatetags.console import spelled
 from mcp import approvals
 from mcp.admin.approvals_page import OfApproval
 from nhi.admin.base import ActingDialog
@@ -35,7 +36,7 @@ class Decision(OfApproval, ActingDialog):
 
     @property
     def title(self) -> str:  # type: ignore[override]  # the names are known once there is an approval
-        return f"{self.verb.capitalize()} {self.approval}"
+        return spelled(f"{self.verb.capitalize()} {self.approval}")
 
     @property
     def button(self) -> str:  # type: ignore[override]  # the same
@@ -49,7 +50,7 @@ class Decision(OfApproval, ActingDialog):
 
     def act(self, form: ConsoleForm) -> str:
         self.decide(form.cleaned_data["reason"])
-        messages.success(self.request, f"{self.approval}: {self.done}")
+        messages.success(self.request, spelled(f"{self.approval}: {self.done}"))
         return self.back()
 
     def decide(self, reason: str) -> None:

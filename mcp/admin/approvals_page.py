@@ -11,6 +11,7 @@ from common.admin.badges import Badge
 from common.admin.pages import Control, Crumb, link, link_if_any
 from common.errors import GatehouseError, NotFound
 from common.redaction.redactor import Redactor
+from common.templatetags.console import spelled
 from mcp import approvals
 from mcp.admin import calls_cells
 from mcp.choices import ApprovalState
@@ -97,7 +98,7 @@ class ApprovalPage(OfApproval, ActingPage):
         tool = Tool.objects.visible_to(self.actor).select_related("approved", "server").filter(pk=one.tool_id).first()
         return {
             **self.asked(),
-            "title": f"{one}: {standing(one).label.lower()}, asked {one.asked_at:%H:%M:%S}",
+            "title": spelled(f"{one}: {standing(one).label.lower()}, asked {one.asked_at:%H:%M:%S}"),
             "heading": str(one),
             "state": standing(one),
             "waiting": self.is_waiting,

@@ -30,7 +30,7 @@ Rows = QuerySet[Any]
 #: Where the page of what a budget is about stands, by scope.
 PAGES = {
     BudgetScope.SERVER: "mcp_server_hub",
-    BudgetScope.TOOL: "nhi_identity_hub",
+    BudgetScope.TOOL: "mcp_tool_hub",
     BudgetScope.AGENT: "nhi_identity_hub",
     BudgetScope.GRANT: "nhi_toolpermission_page",
 }

@@ -8,7 +8,7 @@ from django.utils.safestring import SafeString
 from common.admin import badges
 from common.admin.badges import Badge
 from common.admin.lists import Column
-from common.templatetags.console import badge, icon
+from common.templatetags.console import badge, icon, outside
 from nhi.admin import columns
 
 
@@ -32,6 +32,7 @@ def outcome_text(row: Any) -> str:
 
 
 def tool(row: Any) -> str:
+    """As its caller named it: no tool need go by that, and it is drawn as text of others."""
     return f"{row.tool_name}.{row.method}"
 
 
@@ -53,7 +54,7 @@ def _request(row: Any) -> SafeString:
 COLUMNS = (
     columns.moment("Time", lambda row: row.timestamp, form="log", narrow=True),
     columns.plain("Agent", lambda row: row.agent_name, narrow=True),
-    columns.plain("Tool", tool, narrow=True),
+    Column("Tool", lambda row: outside(tool(row)), tool, narrow=True),
     Column("Outcome", outcome, outcome_text, narrow=True),
     Column("Took", lambda row: lasted(row.duration), lambda row: row.duration),
     Column("Request", _request, lambda row: row.request_id),

@@ -6,6 +6,7 @@ from django.db.models import QuerySet
 
 from common.admin import keyset, site_pages
 from common.admin.pages import Tab, link
+from common.templatetags.console import spelled
 from mcp.admin import calls_cells, calls_flights
 from mcp.admin.calls_filters import log_url
 from nhi.actors import Actor
@@ -76,7 +77,7 @@ def last_refusals(actor: Actor, identity: Identity) -> dict[str, Any]:
 
 def _refusal(row: InvocationLog) -> dict[str, Any]:
     known = REASONS.get(row.reason)
-    remedy = known.remedy.format(caller=row.agent_name, target=calls_cells.tool(row)) if known else ""
+    remedy = known.remedy.format(caller=row.agent_name, target=spelled(calls_cells.tool(row))) if known else ""
     return {"call": row, "remedy": remedy}
 
 

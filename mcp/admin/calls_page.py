@@ -10,7 +10,9 @@ from common.admin import badges, times
 from common.admin.badges import Badge
 from common.admin.pages import Control, Crumb, link, link_if_any
 from common.errors import GatehouseError, NotFound
+from common.templatetags.console import spelled
 from mcp.admin import calls_cells
+from mcp.models import Tool
 from nhi import explain
 from nhi.admin.base import ActingPage
 from nhi.admin.explain import ASKS, WOULD
@@ -79,8 +81,11 @@ class CallPage(ActingPage):
     def context(self) -> dict[str, Any]:
         row = self.row
         return {
-            "title": f"{row}, {times.exact(row.timestamp)}",
+            "title": spelled(f"{row}, {times.exact(row.timestamp)}"),
+            "heading": str(row),
             "call": row,
+            "tool": calls_cells.tool(row),
+            "tool_url": self._tool_url(),
             "state": calls_cells.state(row),
             "took": calls_cells.lasted(row.duration),
             "crumb": Crumb("Calls", link("nhi_invocationlog_changelist")),
@@ -91,9 +96,9 @@ class CallPage(ActingPage):
             "role_url": link_if_any("nhi_role_hub", row.role_id) if row.role_id else "",
             "today": self._today(),
             "today_badge": badges.of(self.today.decision.verdict) if self.today else None,
-            "sees_sides": self._sees_sides(),
+            "sees_sides": self.sees_sides,
             "parts": time_bar(row),
-            "budgets": row.details.get("budgets", []),
+            "budgets": [{**stood, "words": _named(stood)} for stood in row.details.get("budgets", [])],
             "breaker": row.details.get("breaker"),
             "approval_url": self._approval_url(),
             "neighbours": self._neighbours(),
@@ -111,7 +116,8 @@ class CallPage(ActingPage):
 
     def _remedy(self) -> str:
         known = REASONS.get(self.row.reason)
-        return known.remedy.format(caller=self.row.agent_name, target=calls_cells.tool(self.row)) if known else ""
+        target = spelled(calls_cells.tool(self.row))
+        return known.remedy.format(caller=self.row.agent_name, target=target) if known else ""
 
     @cached_property
     def today(self) -> Explanation | None:
@@ -123,7 +129,20 @@ class CallPage(ActingPage):
         except GatehouseError:
             return None
 
-    def _sees_sides(self) -> bool:
+    def _tool_url(self) -> str:
+        """Its own page where it is a server's tool, else that of its identity."""
+        if not self.sees_sides:
+            return ""
+        return link("mcp_tool_hub" if self._is_a_servers() else "nhi_identity_hub", self.row.tool_id)
+
+    def _is_a_servers(self) -> bool:
+        """Explaining has asked its server; without that, the register of tools is."""
+        if self.today is not None:
+            return any(check.name == "server" and check.outcome != "skip" for check in self.today.checks)
+        return Tool.objects.filter(pk=self.row.tool_id).exists()
+
+    @cached_property
+    def sees_sides(self) -> bool:
         """Explaining has looked already; else the pages of agent and tool are only named where they can be opened."""
         if self.today is not None or self.row.tool_id is None:
             return self.today is not None
@@ -156,6 +175,12 @@ class CallPage(ActingPage):
         before = same.filter(timestamp__range=(row.timestamp - AROUND, row.timestamp)).order_by("-timestamp", "-id")
         found = {other.pk: other for other in [*reversed(after[:SHOWN]), *before[:SHOWN]]}
         return [_beside(other, row) for other in found.values()]
+
+
+def _named(stood: dict[str, Any]) -> str:
+    """`agent deploy-bot`; a grant is named as one already."""
+    scope, name = str(stood.get("scope", "")), str(stood.get("name", ""))
+    return spelled(name if name.startswith(f"the {scope} ") else f"{scope} {name}".strip())
 
 
 def _beside(other: InvocationLog, row: InvocationLog) -> dict[str, Any]:

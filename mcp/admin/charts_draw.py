@@ -11,6 +11,7 @@ from django.utils import timezone
 from common.admin import badges, times
 from common.admin.badges import Badge
 from common.admin.pages import link, link_if_any
+from common.templatetags.console import spelled
 from mcp.admin.budgets_lines import Line, lines_of
 from mcp.admin.calls_cells import lasted
 from mcp.admin.calls_filters import log_url
@@ -162,9 +163,10 @@ def top(what: str, question: str, counts: dict[str, dict[str, int]], span: str) 
     rest = sum(sum(by.values()) for _, by in ranked[SHOWN:])
     if rest:
         bars.append(Bar(f"{len(ranked) - SHOWN} others", "", rest, min(100.0, 100 * rest / most), f"{rest:,}"))
-    leader = (
-        f"{ranked[0][0]} leads with {most:,} of {sum(sum(by.values()) for _, by in ranked):,} calls." if ranked else ""
-    )
+    leader = ""
+    if ranked:
+        every = sum(sum(by.values()) for _, by in ranked)
+        leader = f"{spelled(ranked[0][0])} leads with {most:,} of {every:,} calls."
     return Bars(f"top-{what}s", question, leader or "No call.", bars)
 
 
@@ -172,7 +174,7 @@ def _called(name: str, by: dict[str, int], most: int, url: str) -> Bar:
     total = sum(by.values())
     refused = by.get(CallStatus.PERMISSION_DENIED, 0) + by.get(CallStatus.RATE_LIMITED, 0)
     words = f"{total:,}" + (f", {_percent(refused, total)} refused" if refused else "")
-    return Bar(name, url, total, round(100 * total / most, 1), words)
+    return Bar(spelled(name), url, total, round(100 * total / most, 1), words)
 
 
 def reasons(rows: list[tuple[str, str, int]], span: str) -> Bars:

@@ -28,7 +28,7 @@ SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
 
 @pytest.fixture(autouse=True)
 def _in_nobody_elses_hands(request: pytest.FixtureRequest) -> None:
-    """In the demo tom stands in for every owner, so that he could decide about nothing."""
+    """Whoever stands in for an owner decides about nothing of theirs."""
     if "signed_in" in request.fixturenames or "visit" in request.fixturenames:
         request.getfixturevalue("visit" if "visit" in request.fixturenames else "seeded")
         Identity.objects.update(backup_owner=None)
@@ -129,7 +129,7 @@ def test_home_and_sidebar_count_what_this_person_may_decide(signed_in: SignedIn,
     cards = {name: _cards(signed_in(name)) for name in ("admin", "tom", "mara", "olga", "ada")}
     assert [card[:-5] for card in cards["admin"]] == ["2 calls wait for approval · oldest "]
     assert [card[:27] for card in cards["tom"]] == ["1 call waits for approval ·"]
-    # She registered them all.
+    # She made the credentials of all of them.
     assert cards["mara"] == cards["olga"] == cards["ada"] == []
 
 

@@ -12,7 +12,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from common.ids import uuid7
-from nhi.models import AuditEvent, InvocationLog, ToolPermission, User
+from nhi.models import AuditEvent, Identity, InvocationLog, ToolPermission, User
 from tests.console.axe import violations
 from tests.console.calling import call, denied, flight, registered
 from tests.console.conftest import NARROW, SignedIn, Visit, hub, identity
@@ -114,6 +114,7 @@ def test_calls_under_way_stand_above_the_first_page(mara: Client, signed_in: Sig
 
 
 def test_owners_see_the_calls_of_theirs_and_nobody_elses(seeded: None, signed_in: SignedIn) -> None:
+    Identity.objects.update(backup_owner=None)
     own, other = call("writer", "jira", "search"), call()
     flight()
     User.objects.get(username="olga").groups.clear()
@@ -155,6 +156,33 @@ def test_words_of_servers_are_shown_as_outside_text(mara: Client) -> None:
     page = text(mara, f"{LIST}{row.pk}/")
     assert "&lt;b&gt;x&lt;/b&gt;" in page
     assert "U+202E" in page
+
+
+def test_names_that_callers_made_up_are_shown_with_their_hidden_marks(mara: Client) -> None:
+    made_up = {"server": "git\u200bhub", "tool": "list\u202eecalper"}
+    row = call(**made_up, ago=10)
+    other = denied(**made_up, ago=5)
+    raw = ("git\u200bhub", "list\u202e")
+    paths = (
+        LIST, f"{LIST}{row.pk}/", hub(tab="activity/"), hub(tab="connect/"), f"/admin/search/?s={row.pk}",
+        "/admin/charts/",
+    )  # fmt: skip
+    for path in paths:
+        page = text(mara, path)
+        assert not any(name in page for name in raw), path
+        assert "U+202E" in page, path
+    assert "git[U+200B]hub" in mara.get(f"{LIST}{other.pk}/").context["title"]
+
+
+def test_a_call_leads_to_its_tool_and_says_each_budget_once(mara: Client) -> None:
+    grants = [{"scope": "grant", "name": "the grant of deploy-bot for github__create_issue", "remaining": 3}]
+    row = call(end={"details": {"budgets": grants}})
+    page = text(mara, f"{LIST}{row.pk}/")
+    assert f"/admin/nhi/identity/{row.tool_id}/" in page
+    assert "grant the grant" not in page
+    assert "the grant of deploy-bot for github__create_issue: 3 left" in page
+    registered()
+    assert f"/admin/mcp/tool/{row.tool_id}/" in text(mara, f"{LIST}{row.pk}/")
 
 
 def test_neighbours_are_the_same_agents_calls_of_half_a_minute(mara: Client) -> None:

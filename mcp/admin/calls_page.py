@@ -13,7 +13,7 @@ from common.errors import GatehouseError, NotFound
 from common.templatetags.console import spelled
 from mcp.admin import calls_cells
 from mcp.models import Tool
-from nhi import explain
+from nhi import decisions, explain
 from nhi.admin.base import ActingPage
 from nhi.admin.explain import ASKS, WOULD
 from nhi.explain import Explanation
@@ -33,6 +33,12 @@ GATEWAY_ASKS = {
 }
 
 
+#: No call passes without an answer to these; the others ask where there is a limit, a schema or somebody to ask.
+ALWAYS = frozenset({"credential", "caller", "target_known", "access", "target", "server", "definition"})
+#: What is asked between identities only.
+NOT_OF_TOOLS = frozenset({"action"})
+
+
 @dataclass(frozen=True)
 class Checked:
     """One check of the decision, as the row recorded it."""
@@ -46,12 +52,28 @@ class Checked:
 
     @property
     def asks(self) -> str:
-        return {**ASKS, **GATEWAY_ASKS}.get(self.name, self.name.replace("_", " ").capitalize())
+        return _asks(self.name)
 
     @property
     def badge(self) -> Badge:
         found = badges.find("answer", self.outcome)
         return found.saying(WOULD[self.outcome]) if self.behind else found
+
+
+@dataclass(frozen=True)
+class Passed:
+    """A check that a call which was let through had behind it, and what the row recorded of that."""
+
+    asks: str
+    fact: str
+    #: Each call is asked this; another check may have had nothing to ask.
+    surely: bool
+
+    @property
+    def badge(self) -> Badge:
+        return badges.find("answer", "pass" if self.surely else "skip").saying(
+            "Passed" if self.surely else "Passed, or had nothing to ask"
+        )
 
 
 @dataclass(frozen=True)
@@ -91,6 +113,7 @@ class CallPage(ActingPage):
             "crumb": Crumb("Calls", link("nhi_invocationlog_changelist")),
             "controls": self._controls(),
             "checks": _checks(row),
+            "passed": let_through(row),
             "remedy": self._remedy(),
             "grant_url": self._grant_url(),
             "role_url": link_if_any("nhi_role_hub", row.role_id) if row.role_id else "",
@@ -191,6 +214,24 @@ def _beside(other: InvocationLog, row: InvocationLog) -> dict[str, Any]:
         "outcome": calls_cells.outcome(other),
         "same_run": other.run_id == row.run_id,
     }
+
+
+def let_through(row: InvocationLog) -> list[Passed]:
+    """What a call that was let through had been asked. Only refusals keep a list, so none failed or there were one."""
+    if "decision" in row.details:
+        return []
+    facts = {
+        "access": f"by the role {row.agent_role}" if row.agent_role else "by a grant" if row.grant_id else "",
+        "approval": "a person approved this very call" if row.details.get("approval_id") else "",
+        "breaker": "it was asked" if row.details.get("breaker") else "",
+        "budget": "room in each that is named beside" if row.details.get("budgets") else "",
+    }
+    names = [name for name, _ in decisions.CHECKS if name not in NOT_OF_TOOLS]
+    return [Passed(_asks(name), facts.get(name, ""), name in ALWAYS or bool(facts.get(name))) for name in names]
+
+
+def _asks(name: str) -> str:
+    return {**ASKS, **GATEWAY_ASKS}.get(name, name.replace("_", " ").capitalize())
 
 
 def _checks(row: InvocationLog) -> list[Checked]:

@@ -145,6 +145,13 @@ def test_a_call_page_shows_where_the_time_went_and_what_let_it_pass(mara: Client
     spent = {"decide_ms": 1.0, "upstream_ms": 30.0, "breaker": {"state": "CLOSED", "failures": 0}, **stood}
     row = call(grant_id=grant.pk, end={"duration": 40.0, "details": spent})
     page = text(mara, f"{LIST}{row.pk}/")
+    assert "which checks there are is written as of now" in page
+    passed = {check.asks: (check.fact, check.surely) for check in mara.get(f"{LIST}{row.pk}/").context["passed"]}
+    assert passed["A grant or a role allows it"] == ("by a grant", True)
+    assert passed["The server's breaker lets calls through"][1]
+    assert passed["Needs no approval"] == ("", False)
+    assert "Action fits the grant" not in passed
+    assert mara.get(f"{LIST}{denied().pk}/").context["passed"] == []
     assert f"/admin/nhi/toolpermission/{grant.pk}/" in page
     assert "the server: 30 ms" in page
     assert "agent deploy-bot: 48 left, 1 in flight" in page

@@ -28,7 +28,10 @@ WIDE = ("args_hash", "chain", "details", "error_message", "row_mac", "source", "
 @admin.register(InvocationLog)
 class InvocationLogAdmin(GovernedAdmin):
     title = "Calls"
-    lead = "Every call of a tool, refused ones too. Written when it ends, and never changed since."
+    lead = (
+        "Every call of a tool by an identity that may call, refused ones too. Written when it ends, and never changed "
+        "since."
+    )
     template = "admin/mcp/calls/list.html"
     view_right = "nhi.view_invocationlog"
     log_time = "timestamp"
@@ -70,10 +73,11 @@ class InvocationLogAdmin(GovernedAdmin):
         return False
 
     def more(self, request: HttpRequest) -> dict[str, Any]:
+        seen = {"misread": calls_filters.misread(request), "refused_tokens": _refused_tokens(request)}
         if not super().may_export(request):
-            return {}
+            return seen
         query = {name: value for name, value in request.GET.items() if name not in OWN}
-        return {"export_url": f"{link('nhi_invocationlog_export')}?{urlencode(query)}"}
+        return {**seen, "export_url": f"{link('nhi_invocationlog_export')}?{urlencode(query)}"}
 
     def pages(self) -> list[URLPattern]:
         return [
@@ -90,6 +94,11 @@ class InvocationLogAdmin(GovernedAdmin):
 
     def _drawn(self, row: Any) -> dict[str, Any]:
         return {**super()._drawn(row), "name": f"call of {times.exact(row.timestamp)}"}
+
+
+def _refused_tokens(request: HttpRequest) -> str:
+    """Where tokens that do not hold are counted, for who may look there."""
+    return link("nhi_refusedauthentication_changelist") if may(request, "nhi.view_auditevent") else ""
 
 
 navigation.add(

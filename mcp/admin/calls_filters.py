@@ -8,14 +8,18 @@ from urllib.parse import urlencode
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
+from django.utils.dateparse import parse_datetime
 
 from common.admin import badges
 from common.admin.lists import Filter
 from common.admin.pages import link
 from common.ids import parse_uuid
+from common.templatetags.console import spelled
+from mcp import stopping
 from mcp.clerk.deciding import STATUS
 from mcp.models import Server, Tool
 from nhi.admin.audit_filters import SPANS, limit
+from nhi.admin.audit_refusals import REASONS as REFUSED_TOKENS
 from nhi.choices import CallStatus, Kind
 from nhi.models import Identity
 from nhi.reasons import REASONS
@@ -27,8 +31,10 @@ OTHER_SPANS = {key: words for key, (words, span) in SPANS.items() if span != LAS
 MOST_NAMES = 100
 #: Reasons of calls that were let through and failed; refusals are those of a decision.
 FAILED = ("upstream", "timeout", "tool_error", "lost", "cancelled", "unreadable", "unexpected")
-#: Reasons that end a call under way when its caller loses access.
-STOPPED = tuple(reason for reason in REASONS if reason.startswith("caller_"))
+#: Why a call under way is ended when its caller loses access.
+STOPPED = (stopping.REASON,)
+#: Who is refused for one of these has shown no token that holds: that is no call, and counted where tokens are.
+AT_THE_DOOR = frozenset(REFUSED_TOKENS) - {"decision_failed"}
 
 
 def log_url(**query: str) -> str:
@@ -85,11 +91,7 @@ def by_outcome(rows: Rows, value: str) -> Rows:
 
 
 def by_duration(rows: Rows, value: str) -> Rows:
-    try:
-        milliseconds = float(value)
-    except ValueError:
-        return rows.none()
-    return rows.filter(duration__gt=milliseconds) if math.isfinite(milliseconds) else rows.none()
+    return rows.filter(duration__gt=float(value)) if _is_number(value) else rows.none()
 
 
 def by_text(rows: Rows, value: str) -> Rows:
@@ -108,6 +110,36 @@ def by_text(rows: Rows, value: str) -> Rows:
     return rows.filter(found)
 
 
+def misread(request: HttpRequest) -> list[str]:
+    """Of each filter whose value says nothing, what became of it: a list that is silent looks as if it had obeyed."""
+    given = {one: request.GET.get(one.name, "").strip() for one in FILTERS}
+    return [said for one, value in given.items() if value and (said := _problem(one, value, request))]
+
+
+def _problem(one: Filter, value: str, request: HttpRequest) -> str:
+    if one.choices and value not in dict(one.choices(request)) and not (one.name == "span" and value in SPANS):
+        return f"{one.label}: {spelled(value[:60])} is not known here, so this filter is left out."
+    if one.kind == "number" and not _is_number(value):
+        return f"{one.label}: {spelled(value[:60])} is no number, so nothing matches."
+    if one.kind == "datetime-local" and not _is_moment(value):
+        return f"{one.label}: {spelled(value[:60])} is no time, so nothing matches. Write it like 2026-11-18T14:00."
+    return ""
+
+
+def _is_number(value: str) -> bool:
+    try:
+        return math.isfinite(float(value))
+    except ValueError:
+        return False
+
+
+def _is_moment(value: str) -> bool:
+    try:
+        return parse_datetime(value) is not None
+    except ValueError:
+        return False
+
+
 def _outcomes(_request: HttpRequest) -> list[tuple[str, str]]:
     return [(value, words) for status in CallStatus for value, words in _of_status(status)]
 
@@ -121,7 +153,9 @@ def _reasons(status: CallStatus) -> list[str]:
     refused = [
         reason
         for reason, known in REASONS.items()
-        if not known.allows and STATUS.get(reason, (CallStatus.PERMISSION_DENIED,))[0] == status
+        if not known.allows
+        and reason not in AT_THE_DOOR
+        and STATUS.get(reason, (CallStatus.PERMISSION_DENIED,))[0] == status
     ]
     return sorted({*refused, *FAILED, *STOPPED} if status == CallStatus.ERROR else refused)
 

@@ -85,6 +85,31 @@ def test_it_is_narrowed_by_each_of_its_filters(mara: Client) -> None:
         assert shown(mara, **query) == [str(row.pk) for row in rows], query
 
 
+def test_a_filter_whose_value_says_nothing_is_named(mara: Client) -> None:
+    row = call()
+    wrong = {"span": "a year", "outcome": "permission_denied:maybe", "slower": "fast", "since": "yesterday"}
+    said = mara.get(LIST, wrong).context["misread"]
+    assert [one.partition(":")[0] for one in said] == ["Time", "From", "Outcome", "Slower than (ms)"]
+    page = mara.get(LIST, {"outcome": "permission_denied:maybe"})
+    assert "Outcome: permission_denied:maybe is not known here, so this filter is left out." in page.content.decode()
+    assert [one["id"] for one in page.context["rows"]] == [str(row.pk)]
+    fine = {"span": "24h", "outcome": "error:timeout", "slower": "1.5", "since": "2026-11-18T10:00"}
+    assert mara.get(LIST, fine).context["misread"] == []
+
+
+def test_tokens_that_do_not_hold_are_said_to_be_counted_elsewhere(mara: Client, signed_in: SignedIn) -> None:
+    where = "/admin/nhi/refusedauthentication/"
+    assert f'<a href="{where}">Refused tokens</a>' in text(mara, LIST)
+    assert f'<a href="{where}">Refused tokens</a>' in text(mara, f"{LIST}?agent=deploy-bot")
+    assert f'<a href="{where}">Refused tokens</a>' not in text(signed_in("olga"), LIST)
+    offered = dict(mara.get(LIST).context["listing"].drawn[6].options)
+    assert "permission_denied:no_grant" in offered
+    assert "error:revoked_in_flight" in offered
+    assert not [value for value in offered if "caller_" in value or "credential_" in value or "token_" in value]
+    call()
+    assert "Refused tokens" not in text(mara, LIST)
+
+
 def test_its_views_are_denied_errors_slow_and_mine(mara: Client) -> None:
     call()
     views = {tab.label: tab.url for tab in mara.get(LIST).context_data["views"]}

@@ -12,7 +12,7 @@ from common.admin import badges, keyset, times
 from common.admin.pages import Control, link_if_any
 from common.ids import parse_uuid
 from mcp import budgets
-from mcp.admin import servers_faults, servers_process
+from mcp.admin import servers_faults, servers_process, tools_bulk
 from mcp.admin.servers_hub import Hub
 from mcp.admin.servers_look import command_line
 from mcp.admin.servers_numbers import Numbers, of_servers
@@ -77,10 +77,13 @@ class Tools(Hub):
         rows = rows.filter(_in_state(state)) if state else rows
         rows = rows.filter(name__icontains=term) if term else rows
         page = Paginator(rows, SHOWN).get_page(query.get("page"))
+        shown = list(page.object_list)
+        approves = self.may("mcp.approve_definition")
         return {
             **super().context(),
             "page": page,
-            "rows": page.object_list,
+            "rows": shown,
+            "first": {tool.pk for tool in shown if approves and not tools_bulk.misfit(tool)},
             "state": state,
             "states": STATES,
             "term": term,

@@ -74,6 +74,9 @@ class Approve(ActingDialog):
         }
 
     def back(self) -> str:
+        """To where the tools were ticked."""
+        if self.request.GET.get("from") == "server" and len(self.servers) == 1:
+            return link("mcp_server_tools", self.chosen[0].server_id)
         return f"{link('mcp_tool_changelist')}?state=pending"
 
     def initial(self) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Tools at the console: the list, the hub, the change that waits, and who may say yes to it."""
 
+import re
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
@@ -291,6 +292,22 @@ def test_first_definitions_of_one_server_are_approved_together(
     assert [item.result for item in tom.post(path, body).context["results"]] == ["done", "skipped", "skipped"]
     assert gateway.tool_of(server).state == DefinitionState.QUARANTINED
     assert gateway.tool_of(server, "count").state == DefinitionState.APPROVED
+
+
+def test_first_definitions_are_ticked_on_their_servers_own_tab(changed: Tool, signed_in: SignedIn) -> None:
+    tab, count = f"/admin/mcp/server/{changed.server_id}/tools/", gateway.tool_of(changed.server, "count")
+    tom = signed_in("tom")
+    page = text(tom.get(tab))
+    assert f'formaction="{LIST}bulk/approve/"' in page
+    assert re.findall(r'name="id" value="([^"]+)"', page) == [str(count.pk)]
+    path = f"{LIST}bulk/approve/?from=server&id={count.pk}"
+    dialog = tom.get(path)
+    assert f'href="{tab}"' in text(dialog)
+    body = {"hashes": dialog.context["form"].initial["hashes"], "reason": "First", "seen": dialog.context["seen"]}
+    assert tom.post(path, body).context["back"] == tab
+    assert "data-bulk" not in text(tom.get(tab))
+    for name in ("olga", "ada"):
+        assert "bulk/approve" not in text(signed_in(name).get(tab)), name
 
 
 def test_two_servers_are_not_approved_at_once(todo: Server, mara: Client, upstreams: Peer) -> None:

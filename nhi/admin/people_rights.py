@@ -1,6 +1,7 @@
 """Who may do what: the four roles as a table of sentences."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from nhi.models import User
 from nhi.rights import ROLES
@@ -13,6 +14,8 @@ class Right:
     words: str
     codenames: frozenset[str]
     changes: bool = True
+    #: Which role has which of an app's permissions.
+    roles: Mapping[str, frozenset[str]] = field(default_factory=lambda: ROLES, repr=False)
 
 
 def _reads(words: str, *codenames: str) -> Right:
@@ -23,7 +26,8 @@ def _changes(words: str, *codenames: str) -> Right:
     return Right(words, frozenset(codenames))
 
 
-RIGHTS = (
+#: Higher apps add theirs.
+RIGHTS = [
     _reads("See every identity", "view_identity"),
     _reads(
         "See every grant and role",
@@ -32,6 +36,7 @@ RIGHTS = (
     _reads("See every credential, never its secret", "view_credential"),
     _reads("See people and their roles", "view_user"),
     _reads("Read every audit event", "view_auditevent"),
+    _reads("Read every call of a tool", "view_invocationlog"),
     _reads("See processes and limits", "view_process"),
     _reads("Export lists", "export_data"),
     _reads("Change nothing, whatever other role is held", "read_only"),
@@ -47,7 +52,7 @@ RIGHTS = (
         "Make and assign roles of agents", "add_role", "change_role", "add_roleassignment", "revoke_roleassignment"
     ),
     _changes("Add people, change their roles, reset second factors", "add_user", "change_user"),
-)  # fmt: skip
+]  # fmt: skip
 
 LABELS = {
     "security-admin": "Security admin",
@@ -67,7 +72,8 @@ class Line:
 
 def table() -> list[Line]:
     return [
-        Line(right.words, right.changes, tuple(right.codenames <= ROLES[role] for role in LABELS)) for right in RIGHTS
+        Line(right.words, right.changes, tuple(right.codenames <= right.roles[role] for role in LABELS))
+        for right in RIGHTS
     ]
 
 

@@ -9,10 +9,10 @@ from uuid import UUID
 from common import canonical, clock
 from mcp.choices import ApprovalState, BreakerState, BudgetScope, DefinitionState
 from mcp.clerk.allotting import WINDOWS, minute_of
-from mcp.clerk.reading import DEFINITION_SAYS
+from mcp.clerk.reading import DEFINITION_SAYS, terms_of
 from mcp.models import Breaker, Budget, BudgetWindow, CallApproval, CallSlot, Tool
 from nhi import schemas
-from nhi.models import ToolPermission
+from nhi.models import Identity, ToolPermission
 from nhi.terms import Condition
 
 
@@ -22,10 +22,15 @@ def conditions(caller_id: UUID, target_id: UUID, parameters: Any) -> tuple[Condi
     if tool is None:
         return ()
     now = clock.database_now()
+    grant = ToolPermission.objects.filter(agent=caller_id, tool=tool.pk, revoked_at=None).first()
     said = [_server(tool), _definition(tool), _input(tool, parameters)]
     if tool.requires_approval:
         said.append(Condition("every_call_approved", True))
-    said += [_approval(caller_id, target_id, parameters, now), _breaker(tool, now), _budget(caller_id, tool, now)]
+    said += [
+        _approval(caller_id, tool, grant, parameters, now),
+        _breaker(tool, now),
+        _budget(caller_id, tool, grant, now),
+    ]
     return tuple(one for one in said if one is not None)
 
 
@@ -54,10 +59,16 @@ def _input(tool: Tool, parameters: Any) -> Condition | None:
     return Condition("input", False, "invalid_parameters", f"{place.removeprefix('$.')}: {problem}.")
 
 
-def _approval(caller_id: UUID, target_id: UUID, parameters: Any, now: datetime) -> Condition:
+def _approval(caller_id: UUID, tool: Tool, grant: ToolPermission | None, parameters: Any, now: datetime) -> Condition:
     digest = hashlib.sha256(canonical.encode(parameters or {})).hexdigest()
+    epoch = Identity.objects.filter(pk=caller_id).values_list("access_epoch", flat=True).first() or 0
     permit = CallApproval.objects.filter(
-        agent_id=caller_id, tool_id=target_id, args_hash=digest, state=ApprovalState.APPROVED, expires_at__gt=now
+        agent_id=caller_id,
+        tool_id=tool.pk,
+        args_hash=digest,
+        state=ApprovalState.APPROVED,
+        expires_at__gt=now,
+        terms=terms_of(tool.approved_id, tool.server.revision, grant.pk if grant else None, epoch),
     )
     if permit.exists():
         return Condition("approval", True, message="A person approved this call.")
@@ -68,24 +79,25 @@ def _breaker(tool: Tool, now: datetime) -> Condition | None:
     breaker = Breaker.objects.filter(server=tool.server).first()
     if breaker is None:
         return None
-    waited = (now - breaker.last_state_change).total_seconds()
-    if breaker.state == BreakerState.CLOSED or (
-        breaker.state == BreakerState.OPEN and waited >= breaker.recovery_timeout
-    ):
+    waited = (now - breaker.last_state_change).total_seconds() >= breaker.recovery_timeout
+    given_up = breaker.probe_until is None or breaker.probe_until <= now
+    probes = {BreakerState.OPEN: waited, BreakerState.HALF_OPEN: given_up}
+    if probes.get(BreakerState(breaker.state), True):
         return Condition("breaker", True, message=f"{breaker.failure_count} of {breaker.failure_threshold} faults.")
     said = f"{tool.server} failed {breaker.failure_count} times in a row; it is left alone until the next probe."
     return Condition("breaker", False, "breaker_open", said)
 
 
-def _budget(caller_id: UUID, tool: Tool, now: datetime) -> Condition:
-    for name, limit, used, reason in _counts(caller_id, tool, now):
+def _budget(caller_id: UUID, tool: Tool, grant: ToolPermission | None, now: datetime) -> Condition:
+    for name, limit, used, reason in _counts(caller_id, tool, grant, now):
         if used >= limit:
             return Condition("budget", False, reason, f"{used} of {limit} calls of {name} are used.")
     return Condition("budget", True, message="No budget stands in the way now.")
 
 
-def _counts(caller_id: UUID, tool: Tool, now: datetime) -> Iterator[tuple[str, int, int, str]]:
-    grant = ToolPermission.objects.live().filter(agent=caller_id, tool=tool.pk).first()
+def _counts(
+    caller_id: UUID, tool: Tool, grant: ToolPermission | None, now: datetime
+) -> Iterator[tuple[str, int, int, str]]:
     places = {BudgetScope.SERVER: tool.server_id, BudgetScope.TOOL: tool.pk, BudgetScope.AGENT: caller_id}
     if grant is not None:
         places[BudgetScope.GRANT] = grant.pk

@@ -52,7 +52,8 @@ def _seed_identities(mara: Actor) -> None:
     soon = clock.database_now() + timedelta(days=6)
     for kind, rows in ((Kind.AGENT, AGENTS), (Kind.SERVICE_ACCOUNT, SERVICE_ACCOUNTS)):
         for name, owner, team, environment, purpose in rows:
-            backup = owners["tom"] if owner != "tom" else owners["mara"]
+            # Not tom, who could not approve what is in his own hands.
+            backup = owners["mara"] if owner != "mara" else owners["admin"]
             identities.create(
                 actor=mara, kind=kind, name=name, owner=owners[owner], backup_owner=backup, team=team,
                 environment=environment, purpose=purpose, tags=[environment],

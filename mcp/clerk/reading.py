@@ -180,11 +180,14 @@ def _input(found: Found, wish: Wish) -> Condition | None:
 
 
 def terms(found: Found) -> str:
+    match, row = grant(found), found.row
+    return terms_of(found.id("definition_id"), row["revision"], match.id if match is not None else None, row["epoch"])
+
+
+def terms_of(definition_id: UUID | None, revision: int, grant_id: UUID | None, epoch: int) -> str:
     """What a yes is given for besides the arguments: the definition, the server as it is reached, the grant, and the
     caller's access. When one of them is another, so is the call."""
-    match, row = grant(found), found.row
-    of = (found.id("definition_id"), row["revision"], match.id if match is not None else None, row["epoch"])
-    return "/".join(str(part) for part in of)
+    return f"{definition_id}/{revision}/{grant_id}/{epoch}"
 
 
 def has_permit(found: Found) -> bool:

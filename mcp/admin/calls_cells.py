@@ -20,7 +20,16 @@ def state(row: Any) -> Badge:
 def outcome(row: Any) -> SafeString:
     reason = format_html(' <code class="gh-subtle">{}</code>', row.reason) if row.reason not in ("", "lost") else ""
     redacted = format_html(' <span class="gh-count">{} redacted</span>', icon("ink_eraser")) if _redacted(row) else ""
-    return format_html("{}{}{}", badge(state(row)), reason, redacted)
+    return format_html("{}{}{}{}", badge(state(row)), reason, redacted, _stop(row))
+
+
+def _stop(row: Any) -> SafeString:
+    """Beside a call under way: one call cannot be ended by itself, the dialog says what ends with its agent."""
+    url = getattr(row, "stop_url", "")
+    words = (
+        ' <a class="gh-btn gh-btn--small" href="{}" data-dialog>Stop the agent<span class="gh-hidden"> {}</span></a>'
+    )
+    return format_html(words, url, row.agent_name) if url else SafeString("")
 
 
 def _redacted(row: Any) -> bool:

@@ -8,6 +8,7 @@ from uuid import UUID
 from django.utils import timezone
 
 from common.admin.lists import Listing
+from common.admin.pages import link
 from mcp.models import Call
 from nhi.actors import Actor
 from nhi.models import Identity
@@ -34,6 +35,8 @@ class Flight:
     status: str = "in_flight"
     reason: str = ""
     redaction_applied: bool = False
+    #: The dialog that stops its agent, for who may: no verb ends one call of an agent and lets it go on.
+    stop_url: str = ""
 
     def __str__(self) -> str:
         return f"{self.method} on {self.tool_name} by {self.agent_name}"
@@ -46,11 +49,22 @@ def visible(actor: Actor, listing: Listing) -> list[Flight]:
     leases = Call.objects.order_by("-id")
     if not actor.may("nhi.view_invocationlog"):
         leases = leases.filter(agent_id__in=Identity.objects.managed_by(actor).values("pk"))
-    return [_drawn(lease) for lease in _narrowed(leases, listing)[:SHOWN]]
+    return _stoppable(actor, list(_narrowed(leases, listing)[:SHOWN]))
 
 
-def of_agent(agent_id: UUID) -> list[Flight]:
-    return [_drawn(lease) for lease in Call.objects.filter(agent_id=agent_id).order_by("-id")[:SHOWN]]
+def of_agent(actor: Actor, agent_id: UUID) -> list[Flight]:
+    return _stoppable(actor, list(Call.objects.filter(agent_id=agent_id).order_by("-id")[:SHOWN]))
+
+
+def _stoppable(actor: Actor, leases: list[Call]) -> list[Flight]:
+    """With the way to stop those whose agents this person may stop."""
+    agents = {lease.agent_id for lease in leases}
+    if actor.only_reads or not agents:
+        agents = set()
+    elif not actor.may("nhi.move_identity"):
+        agents = set(Identity.objects.managed_by(actor).filter(pk__in=agents).values_list("pk", flat=True))
+    urls = {agent: link("nhi_identity_stop", agent) for agent in agents}
+    return [_drawn(lease, urls.get(lease.agent_id, "")) for lease in leases]
 
 
 def _narrowed(leases: Any, listing: Listing) -> Any:
@@ -64,8 +78,8 @@ def _narrowed(leases: Any, listing: Listing) -> Any:
     return leases if not asked.keys() & {"find", "owner"} else leases.none()
 
 
-def _drawn(lease: Call) -> Flight:
+def _drawn(lease: Call, stop_url: str) -> Flight:
     row = invocations.from_json(lease.row)
     names = ("timestamp", "agent_id", "agent_name", "tool_name", "method", "request_id", "run_id")
     lasted = (timezone.now() - row["timestamp"]).total_seconds() * 1000
-    return Flight(pk=lease.pk, duration=max(0.0, lasted), **{name: row[name] for name in names})
+    return Flight(pk=lease.pk, duration=max(0.0, lasted), stop_url=stop_url, **{name: row[name] for name in names})

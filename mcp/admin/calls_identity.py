@@ -40,7 +40,11 @@ class Activity(Hub):
             rows = rows.filter(status=outcome)
         page = keyset.page(rows, time="timestamp", before=query.get("before", ""), after=query.get("after", ""))
         first = not outcome and not query.get("before") and not query.get("after")
-        flights = calls_flights.of_agent(self.identity.pk) if first and page_sees(self.actor, self.identity) else []
+        flights = (
+            calls_flights.of_agent(self.actor, self.identity.pk)
+            if first and page_sees(self.actor, self.identity)
+            else []
+        )
         return {
             **super().context(),
             "keyset": page,

@@ -60,6 +60,8 @@ class ServerForm(ConsoleForm):
             self.fields[name].shown_for = "transport=stdio"  # type: ignore[attr-defined]  # read by the field's template
         for name in OF_ADDRESS:
             self.fields[name].shown_for = "transport=http|sse"  # type: ignore[attr-defined]  # the same
+        for name in ("headers", "args", "env"):
+            self.fields[name].optional = True  # type: ignore[attr-defined]  # the same
         for secret in self.known:
             self.fields[f"secret:{secret.name}"] = _value(f"New value of {secret.name}")
             self.fields[f"remove:{secret.name}"] = forms.BooleanField(required=False, label=f"Remove {secret.name}")

@@ -138,6 +138,17 @@ def test_calls_under_way_stand_above_the_first_page(mara: Client, signed_in: Sig
     assert shown(mara, agent="deploy-bot", tool="github__create_issue") == [str(going.pk), str(ended.pk)]
 
 
+def test_a_call_under_way_leads_to_what_stops_its_agent(mara: Client, signed_in: SignedIn) -> None:
+    flight()
+    stop = hub(tab="stop/")
+    for path in (LIST, hub(tab="activity/")):
+        assert f'href="{stop}" data-dialog' in text(mara, path), path
+        assert stop not in text(signed_in("ada"), path), path
+    assert "Ends 1 call" in text(mara, stop)
+    Identity.objects.update(backup_owner=None)
+    assert stop not in text(signed_in("tom"), LIST)
+
+
 def test_owners_see_the_calls_of_theirs_and_nobody_elses(seeded: None, signed_in: SignedIn) -> None:
     Identity.objects.update(backup_owner=None)
     own, other = call("writer", "jira", "search"), call()

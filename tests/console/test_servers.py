@@ -1,5 +1,6 @@
 """Servers at the console: the list, the hub and its tabs, adding, editing, and the verbs."""
 
+import re
 import sys
 from collections.abc import Iterator
 from datetime import timedelta
@@ -219,6 +220,13 @@ def test_all_problems_stand_beside_their_fields(mara: Client) -> None:
     assert any("MISSING" in one for one in errors["headers"])
     assert any(one.startswith("X-Token: ") for one in errors["headers"])
     assert not Server.objects.filter(name="second").exists()
+
+
+def test_what_may_be_left_out_says_so(mara: Client) -> None:
+    page = text(mara.get(f"{LIST}add/"))
+    found = dict(re.findall(r'<label for="id_(\w+)">[^<]*(<span class="gh-subtle">\(optional\)</span>)?', page))
+    assert all(found[name] for name in ("headers", "args", "env", "description"))
+    assert not any(found[name] for name in ("name", "base_url", "command", "timeout"))
 
 
 def test_what_form_and_verb_refuse_stands_together(todo: Server, mara: Client) -> None:

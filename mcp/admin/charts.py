@@ -49,6 +49,7 @@ class Charts(ActingPage):
             "range": span,
             "ranges": _ranges(span, link("charts")),
             "made": made,
+            "last": None if made else source.last(),
             "charts": [charts_draw.calls(bars, span), charts_draw.latency(bars, span)] if made else [],
             "tops": _tops(source, span) if made else [],
             "burning": self._burning(),

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
-from django.db.models import CharField, Count, F, IntegerField, Q, QuerySet, Sum, Value
+from django.db.models import CharField, Count, F, IntegerField, Max, Q, QuerySet, Sum, Value
 from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Cast, TruncHour
 from django.utils import timezone
@@ -81,6 +81,11 @@ class Source:
     @property
     def open(self) -> QuerySet[InvocationLog]:
         return InvocationLog.objects.filter(self._of, timestamp__gte=self.opens).order_by()
+
+    def last(self) -> datetime | None:
+        """When the newest call of all began, however long ago: why there are no bars."""
+        newest: datetime | None = InvocationLog.objects.filter(self._of).order_by().aggregate(at=Max("timestamp"))["at"]
+        return newest
 
     def bars(self) -> list[Hour]:
         """Calls by status and latency, in the order of time."""

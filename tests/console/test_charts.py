@@ -160,6 +160,14 @@ def test_budgets_that_run_out_and_servers_that_were_down(mara: Client) -> None:
     assert [cell.tone for cell in shown["health"][0].cells[-3:]] == ["bad", "still", "good"]
 
 
+def test_charts_without_calls_say_why(mara: Client) -> None:
+    assert "No call of a tool is recorded yet" in mara.get(CHARTS).content.decode()
+    call(ago=50 * 3600)
+    page = mara.get(CHARTS)
+    assert "longer ago than these charts look back" in page.content.decode()
+    assert "No call in the last" not in mara.get(f"{CHARTS}?range=7d").content.decode()
+
+
 def test_owners_see_the_numbers_of_theirs_only(signed_in: SignedIn) -> None:
     summed(7, hours=5)
     summed(3, hours=5, agent="writer")

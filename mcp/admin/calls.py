@@ -17,6 +17,7 @@ from mcp.admin import calls_cells, calls_filters, calls_flights
 from mcp.admin.calls_export import Export
 from mcp.admin.calls_flights import Flight
 from mcp.admin.calls_page import CallPage
+from mcp.admin.calls_panel import CallPanel
 from nhi.admin.acting import actor_of, may
 from nhi.admin.base import GovernedAdmin
 from nhi.models import InvocationLog
@@ -82,6 +83,7 @@ class InvocationLogAdmin(GovernedAdmin):
     def pages(self) -> list[URLPattern]:
         return [
             path("export/", Export.as_view(), name="nhi_invocationlog_export"),
+            path("<uuid:pk>/part/", CallPanel.as_view(), name="nhi_invocationlog_part"),
             path("<uuid:pk>/", CallPage.as_view(), name="nhi_invocationlog_call"),
         ]
 

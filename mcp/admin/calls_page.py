@@ -7,15 +7,13 @@ from typing import Any
 from urllib.parse import urlencode
 
 from common.admin import badges, times
-from common.admin.badges import Badge
 from common.admin.pages import Control, Crumb, link, link_if_any
 from common.errors import GatehouseError, NotFound
 from common.templatetags.console import spelled
-from mcp.admin import calls_cells
+from mcp.admin import calls_cells, calls_checks
 from mcp.models import Tool
-from nhi import decisions, explain
+from nhi import explain
 from nhi.admin.base import ActingPage
-from nhi.admin.explain import ASKS, WOULD
 from nhi.explain import Explanation
 from nhi.models import Identity, InvocationLog, ToolPermission
 from nhi.reasons import REASONS
@@ -24,56 +22,6 @@ from nhi.record import seal
 #: How far around a call its neighbours are looked for, and how many are shown on each side.
 AROUND = timedelta(seconds=30)
 SHOWN = 6
-#: What the gateway's own checks ask.
-GATEWAY_ASKS = {
-    "server": "The server is enabled",
-    "definition": "The tool's definition is approved",
-    "input": "Arguments are as the tool describes them",
-    "breaker": "The server's breaker lets calls through",
-}
-
-
-#: No call passes without an answer to these; the others ask where there is a limit, a schema or somebody to ask.
-ALWAYS = frozenset({"credential", "caller", "target_known", "access", "target", "server", "definition"})
-#: What is asked between identities only.
-NOT_OF_TOOLS = frozenset({"action"})
-
-
-@dataclass(frozen=True)
-class Checked:
-    """One check of the decision, as the row recorded it."""
-
-    name: str
-    outcome: str
-    reason: str
-    #: It decided; and whether it stands behind the one that did.
-    decides: bool
-    behind: bool
-
-    @property
-    def asks(self) -> str:
-        return _asks(self.name)
-
-    @property
-    def badge(self) -> Badge:
-        found = badges.find("answer", self.outcome)
-        return found.saying(WOULD[self.outcome]) if self.behind else found
-
-
-@dataclass(frozen=True)
-class Passed:
-    """A check that a call which was let through had behind it, and what the row recorded of that."""
-
-    asks: str
-    fact: str
-    #: Each call is asked this; another check may have had nothing to ask.
-    surely: bool
-
-    @property
-    def badge(self) -> Badge:
-        return badges.find("answer", "pass" if self.surely else "skip").saying(
-            "Passed" if self.surely else "Passed, or had nothing to ask"
-        )
 
 
 @dataclass(frozen=True)
@@ -112,8 +60,8 @@ class CallPage(ActingPage):
             "took": calls_cells.lasted(row.duration),
             "crumb": Crumb("Calls", link("nhi_invocationlog_changelist")),
             "controls": self._controls(),
-            "checks": _checks(row),
-            "passed": let_through(row),
+            "checks": calls_checks.recorded(row),
+            "passed": calls_checks.let_through(row),
             "remedy": self._remedy(),
             "grant_url": self._grant_url(),
             "role_url": link_if_any("nhi_role_hub", row.role_id) if row.role_id else "",
@@ -214,35 +162,6 @@ def _beside(other: InvocationLog, row: InvocationLog) -> dict[str, Any]:
         "outcome": calls_cells.outcome(other),
         "same_run": other.run_id == row.run_id,
     }
-
-
-def let_through(row: InvocationLog) -> list[Passed]:
-    """What a call that was let through had been asked. Only refusals keep a list, so none failed or there were one."""
-    if "decision" in row.details:
-        return []
-    facts = {
-        "access": f"by the role {row.agent_role}" if row.agent_role else "by a grant" if row.grant_id else "",
-        "approval": "a person approved this very call" if row.details.get("approval_id") else "",
-        "breaker": "it was asked" if row.details.get("breaker") else "",
-        "budget": "room in each that is named beside" if row.details.get("budgets") else "",
-    }
-    names = [name for name, _ in decisions.CHECKS if name not in NOT_OF_TOOLS]
-    return [Passed(_asks(name), facts.get(name, ""), name in ALWAYS or bool(facts.get(name))) for name in names]
-
-
-def _asks(name: str) -> str:
-    return {**ASKS, **GATEWAY_ASKS}.get(name, name.replace("_", " ").capitalize())
-
-
-def _checks(row: InvocationLog) -> list[Checked]:
-    """As they were written with the row; a call that was let through has passed them all."""
-    recorded = row.details.get("decision", [])
-    failed = next((name for name, outcome, _ in recorded if outcome == "fail"), "")
-    found, behind = [], False
-    for name, outcome, reason in recorded:
-        found.append(Checked(name, outcome, reason, name == failed, behind))
-        behind = behind or name == failed
-    return found
 
 
 def time_bar(row: InvocationLog) -> list[Part]:

@@ -15,7 +15,7 @@ from mcp.admin.servers_hub import OfServer
 from mcp.admin.servers_look import command_line, digest
 from mcp.choices import Connection, DefinitionState, Transport
 from mcp.models import Server, Tool
-from nhi.admin.base import Acting, ActingPage
+from nhi.admin.base import ActingPage
 from nhi.admin.fields import among_people
 from nhi.models import User
 
@@ -23,13 +23,25 @@ from nhi.models import User
 READ = frozenset({"timeout", *servers.REACHED})
 
 
-class Form(Acting):
+class Form(ActingPage):
     """Both forms: the command line that was looked at comes back with them, as its hash."""
 
-    request: HttpRequest
+    template = "admin/mcp/servers/form.html"
 
     def fitting(self, data: Any = None, first: dict[str, Any] | None = None) -> ServerForm:
         raise NotImplementedError
+
+    def save(self, form: ServerForm) -> HttpResponse | None:
+        """Call the verb and say what came of it; None where it refused after all."""
+        raise NotImplementedError
+
+    def post(self, request: HttpRequest, **_kwargs: Any) -> HttpResponse:
+        form = self.fitting(request.POST)
+        look = self.examine(form)
+        if not form.errors and self.unseen(form):
+            return self.page(form=form, status=409, look=look)
+        done = None if form.errors else self.save(form)
+        return done or self.page(form=form, status=422, look=look)
 
     def foresee(self, form: ServerForm) -> dict[str, Any]:
         """What saving would do, for who is about to: the exact command line, and what must be approved again."""
@@ -72,8 +84,7 @@ class Form(Acting):
             messages.warning(self.request, f"{said} {servers_faults.remedy(server)}")
 
 
-class Add(Form, ActingPage):
-    template = "admin/mcp/servers/form.html"
+class Add(Form):
     title = "Add a server"
 
     def check(self) -> None:
@@ -95,16 +106,10 @@ class Add(Form, ActingPage):
     def get(self, request: HttpRequest, **_kwargs: Any) -> HttpResponse:
         return self.page(form=self.fitting(first={"owner": self.actor.name}))
 
-    def post(self, request: HttpRequest, **_kwargs: Any) -> HttpResponse:
-        form = self.fitting(request.POST)
-        look = self.examine(form)
-        if form.errors:
-            return self.page(form=form, status=422, look=look)
-        if self.unseen(form):
-            return self.page(form=form, status=409, look=look)
+    def save(self, form: ServerForm) -> HttpResponse | None:
         made = self._create(form)
         if made is None:
-            return self.page(form=form, status=422, look=look)
+            return None
         self.tell_of(made)
         return HttpResponseRedirect(link("mcp_server_hub", made.pk))
 
@@ -132,9 +137,7 @@ class Add(Form, ActingPage):
             return None
 
 
-class Edit(Form, OfServer, ActingPage):
-    template = "admin/mcp/servers/form.html"
-
+class Edit(OfServer, Form):
     def check(self) -> None:
         super().check()
         if self.actor.only_reads:
@@ -158,20 +161,14 @@ class Edit(Form, OfServer, ActingPage):
     def get(self, request: HttpRequest, **_kwargs: Any) -> HttpResponse:
         return self.page(form=self.fitting(first=initial(self.server)))
 
-    def post(self, request: HttpRequest, **_kwargs: Any) -> HttpResponse:
-        form = self.fitting(request.POST)
-        look = self.examine(form)
-        if form.errors:
-            return self.page(form=form, status=422, look=look)
-        if self.unseen(form):
-            return self.page(form=form, status=409, look=look)
+    def save(self, form: ServerForm) -> HttpResponse | None:
         reached, fresh = self._reached(form), self._change(form)
         if fresh is None:
-            return self.page(form=form, status=422, look=look)
+            return None
         if reached and fresh.enabled:
             self.tell_of(fresh)
         else:
-            messages.success(request, f"{fresh} was changed.")
+            messages.success(self.request, f"{fresh} was changed.")
         return HttpResponseRedirect(self.url("hub"))
 
     def again(self, form: ServerForm) -> str:

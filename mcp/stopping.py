@@ -1,5 +1,7 @@
 """The gateway's part of the kill switch: calls that a stopped identity has under way."""
 
+from collections.abc import Sequence
+
 from django.db.models import Q, QuerySet
 
 from mcp.models import Call
@@ -9,17 +11,18 @@ from nhi.registry import StopStep
 REASON = "revoked_in_flight"
 
 
-def count(identity: Identity) -> int:
-    return _of(identity).count()
+def count(identities: Sequence[Identity]) -> int:
+    return _of(identities).count()
 
 
 def stop(identity: Identity) -> int:
     """Tell the processes that make them to give them up; they look every second."""
-    return _of(identity).update(stop_reason=REASON)
+    return _of([identity]).update(stop_reason=REASON)
 
 
-def _of(identity: Identity) -> "QuerySet[Call]":
-    return Call.objects.filter(Q(agent_id=identity.pk) | Q(tool_id=identity.pk), stop_reason="")
+def _of(identities: Sequence[Identity]) -> "QuerySet[Call]":
+    ids = [identity.pk for identity in identities]
+    return Call.objects.filter(Q(agent_id__in=ids) | Q(tool_id__in=ids), stop_reason="")
 
 
 STEP = StopStep("calls", stop, count)

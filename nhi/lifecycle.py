@@ -119,7 +119,7 @@ def consequences_of(identities: Sequence[Identity]) -> dict[str, int]:
     """The same for a stop of several, all together."""
     counts = dict.fromkeys(STOPPABLE, 0)
     counts["tokens"] = Credential.objects.live().filter(identity__in=identities).count()
-    return counts | {step.name: sum(map(step.count, identities)) for step in registry.stop_steps.values()}
+    return counts | {step.name: step.count(identities) for step in registry.stop_steps.values()}
 
 
 def finish_stops() -> int:

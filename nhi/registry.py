@@ -1,6 +1,6 @@
 """Where higher apps hang what only they know. Each fills these in its `AppConfig.ready()`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -19,8 +19,8 @@ class StopStep:
 
     name: str
     run: Callable[[Identity], int]
-    #: What `run` would end now, for the dialog that states its consequences.
-    count: Callable[[Identity], int]
+    #: What `run` would end now of all of these, for the dialog that states its consequences.
+    count: Callable[[Sequence[Identity]], int]
 
 
 #: Stop steps by the name they have in the reply to a suspend.

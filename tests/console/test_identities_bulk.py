@@ -56,7 +56,7 @@ def test_each_has_its_own_result(mara: Client) -> None:
 
 @pytest.mark.capability("NHI-03")
 def test_the_consequences_of_many_are_counted_like_those_of_one(seeded: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    step = registry.StopStep("tasks", lambda _one: 0, lambda _one: 2)
+    step = registry.StopStep("tasks", lambda _one: 0, lambda some: 2 * len(some))
     monkeypatch.setattr(registry, "stop_steps", {"tasks": step})
     chosen = [identity(name) for name in NAMES]
     each = [lifecycle.consequences(one) for one in chosen]

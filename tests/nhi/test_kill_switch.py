@@ -40,7 +40,7 @@ def _own_steps(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def step(name: str, run: Callable[[Identity], int], count: int = 0) -> None:
-    registry.add_stop_step(StopStep(name, run, lambda _identity: count))
+    registry.add_stop_step(StopStep(name, run, lambda some: count * len(some)))
 
 
 def fresh(identity: Identity) -> Identity:

@@ -18,6 +18,7 @@ from mcp import breakers, catalogue, connections, executables, health, secrets
 from mcp.choices import Connection, Transport
 from mcp.front.endpoints import RESERVED
 from mcp.models import Server, ServerSecret
+from mcp.wire import headers
 from nhi.actors import Actor
 from nhi.inputs import Problems, is_plain
 from nhi.models import User
@@ -26,11 +27,6 @@ from nhi.record import events
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 SEMVER = re.compile(r"\d{1,6}\.\d{1,6}\.\d{1,6}(?:[-+][0-9A-Za-z.-]{1,40})?")
 HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
-#: The connection's own, and the protocol's.
-NOT_OURS = frozenset({
-    "host", "content-length", "content-type", "accept", "connection", "transfer-encoding", "upgrade", "te", "trailer",
-    "keep-alive", "proxy-authorization", "proxy-connection", "expect", "cookie", "origin", "accept-encoding",
-})  # fmt: skip
 #: How a server is reached: a change of these is another server, as far as what was approved goes.
 REACHED = ("transport", "command", "args", "env", "base_url", "headers")
 DESCRIBED = ("description", "owner", "timeout", "capabilities", "schema_version")
@@ -274,7 +270,7 @@ def _check_address(problems: Problems, server: Server, known: set[str]) -> None:
     elif said := egress.problem(server.base_url):
         problems.add("base_url", said)
     for name, value in server.headers.items():
-        fine = HEADER.fullmatch(name) and name.lower() not in NOT_OURS and not name.lower().startswith("mcp-")
+        fine = HEADER.fullmatch(name) and not headers.is_own(name)
         problems.unless(fine, f"headers.{name}", "This header is the connection's own, or no header's name.")
         _check_value(problems, "headers", name, value, known)
 

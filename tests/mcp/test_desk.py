@@ -158,6 +158,9 @@ def test_a_connection_that_was_ended_is_made_anew(made: Scene) -> None:
             answers.append(made.call().status)
         except DatabaseAway:
             answers.append("away")
+    # Whoever comes next finds no connection of this test's making dead.
+    connection.pool.check()
+    connection.pool.wait(10)
     assert answers[1:] == ["success"] * 2, "at most those who were first to find out are told so"
 
 

@@ -93,7 +93,8 @@ def test_sums_and_open_hours_together_are_the_log(summed_before: int) -> None:
     ages = [0, 0.5, 1, 1.4, 2, 3, 26, 49, 80, 200]
     for age in sorted(ages, reverse=True):
         logged.write([logged.call(clock.database_now() - age * HOUR)])
-        if summed_before == 2:
+        if summed_before == 2 and age >= 3:
+            # Later, a younger one's hour may be closed by now, and nothing is written into a closed hour.
             rollups.roll_up()
     if summed_before:
         rollups.roll_up()

@@ -143,4 +143,4 @@ def test_the_owner_ends_in_time_while_it_listens(tmp_path: Path, port: int) -> N
         begun = time.monotonic()
         assert house.stop() == 0
         assert time.monotonic() - begun < 5
-        wait_for(lambda: not server.listeners, DEADLINE, "silent")
+        wait_for(lambda: not server.is_connected, DEADLINE, "silent")

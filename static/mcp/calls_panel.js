@@ -3,7 +3,7 @@
 (function () {
   "use strict";
   const PART = "X-Console-Part";
-  const ROOM = matchMedia("(min-width: 1024px)");
+  const ROOM = matchMedia("(min-width: 1200px)");
   const panel = document.querySelector("[data-panel]");
   if (!panel) return;
   let opened = null; // The link of the row that is shown, until another is.

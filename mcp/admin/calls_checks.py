@@ -17,6 +17,8 @@ GATEWAY_ASKS = {
 }
 #: No call passes without an answer to these; the others ask where there is a limit, a schema or somebody to ask.
 ALWAYS = frozenset({"credential", "caller", "target_known", "access", "target", "server", "definition"})
+#: What a call that passed was asked, where the question of a refusal would read as its opposite.
+WHERE_ASKED = {"approval": "Approved by a person, where one must"}
 #: What is asked between identities only.
 NOT_OF_TOOLS = frozenset({"action"})
 
@@ -65,11 +67,14 @@ def let_through(row: InvocationLog) -> list[Passed]:
     facts = {
         "access": f"by the role {row.agent_role}" if row.agent_role else "by a grant" if row.grant_id else "",
         "approval": "a person approved this very call" if row.details.get("approval_id") else "",
-        "breaker": "it was asked" if row.details.get("breaker") else "",
-        "budget": "room in each that is named beside" if row.details.get("budgets") else "",
+        "breaker": "its state then stands beside" if row.details.get("breaker") else "",
+        "budget": "room in each that stands beside" if row.details.get("budgets") else "",
     }
     names = [name for name, _ in decisions.CHECKS if name not in NOT_OF_TOOLS]
-    return [Passed(_asks(name), facts.get(name, ""), name in ALWAYS or bool(facts.get(name))) for name in names]
+    return [
+        Passed(WHERE_ASKED.get(name) or _asks(name), facts.get(name, ""), name in ALWAYS or bool(facts.get(name)))
+        for name in names
+    ]
 
 
 def _asks(name: str) -> str:

@@ -185,7 +185,7 @@ def test_a_call_page_shows_where_the_time_went_and_what_let_it_pass(mara: Client
     passed = {check.asks: (check.fact, check.surely) for check in mara.get(f"{LIST}{row.pk}/").context["passed"]}
     assert passed["A grant or a role allows it"] == ("by a grant", True)
     assert passed["The server's breaker lets calls through"][1]
-    assert passed["Needs no approval"] == ("", False)
+    assert passed["Approved by a person, where one must"] == ("", False)
     assert "Action fits the grant" not in passed
     assert mara.get(f"{LIST}{denied().pk}/").context["passed"] == []
     assert f"/admin/nhi/toolpermission/{grant.pk}/" in page

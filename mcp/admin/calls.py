@@ -13,7 +13,7 @@ from common.admin import keyset, navigation, times
 from common.admin.lists import OWN, Bulk, Listing, Preset
 from common.admin.navigation import Item
 from common.admin.pages import link
-from mcp.admin import calls_cells, calls_filters, calls_flights
+from mcp.admin import calls_cells, calls_filters, calls_flights, calls_strip
 from mcp.admin.calls_export import Export
 from mcp.admin.calls_flights import Flight
 from mcp.admin.calls_page import CallPage
@@ -74,7 +74,11 @@ class InvocationLogAdmin(GovernedAdmin):
         return False
 
     def more(self, request: HttpRequest) -> dict[str, Any]:
-        seen = {"misread": calls_filters.misread(request), "refused_tokens": _refused_tokens(request)}
+        seen = {
+            "misread": calls_filters.misread(request),
+            "refused_tokens": _refused_tokens(request),
+            "strip": calls_strip.of(request),
+        }
         if not super().may_export(request):
             return seen
         query = {name: value for name, value in request.GET.items() if name not in OWN}

@@ -249,7 +249,7 @@ def test_a_row_that_was_changed_behind_the_record_is_told(mara: Client) -> None:
 def test_a_page_of_calls_asks_little(mara: Client) -> None:
     registered()
     rows = [denied(ago=number) for number in range(1, 60)]
-    for path, most in ((LIST, 11), (f"{LIST}?find=github&tool=create_issue&agent=deploy-bot", 15)):
+    for path, most in ((LIST, 12), (f"{LIST}?find=github&tool=create_issue&agent=deploy-bot", 15)):
         cache.clear()
         with CaptureQueriesContext(connection) as seen:
             text(mara, path)

@@ -1,5 +1,6 @@
 """What every test may rely on: markers, a broker of its own, guards that survive Django's flush, a real house."""
 
+import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,7 +28,10 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", marker)
     # The same examples in every run, and no verdict by the clock of a busy machine.
     hypothesis.settings.register_profile("gatehouse", derandomize=True, database=None, deadline=None)
-    hypothesis.settings.load_profile("gatehouse")
+    # What is broken on purpose need only be seen to be.
+    unshrunk = [phase for phase in hypothesis.Phase if phase not in (hypothesis.Phase.shrink, hypothesis.Phase.explain)]
+    hypothesis.settings.register_profile("mutated", hypothesis.settings.get_profile("gatehouse"), phases=unshrunk)
+    hypothesis.settings.load_profile("mutated" if "GATEHOUSE_MUTATION" in os.environ else "gatehouse")
 
 
 @pytest.fixture(scope="session", autouse=True)

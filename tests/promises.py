@@ -4,6 +4,8 @@ import pytest
 
 from tests.capabilities import CAPABILITIES
 
+SLOW = {"console", "house", "load", "owner", "people"}
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--capability", metavar="ID", help="Run only the tests that prove this id.")
@@ -17,7 +19,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if wanted:
         others = [item for item in items if wanted not in ids(item)]
         config.hook.pytest_deselected(items=others)
-        items[:] = [item for item in items if wanted in ids(item)]
+        items[:] = sorted((item for item in items if wanted in ids(item)), key=is_slow)
+
+
+def is_slow(item: pytest.Item) -> bool:
+    """Whether it may start a house or a browser: of an id's tests, those run last."""
+    return bool(SLOW & set(item.path.parts)) or item.get_closest_marker("xdist_group") is not None
 
 
 def ids(item: pytest.Item) -> set[str]:

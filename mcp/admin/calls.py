@@ -13,7 +13,7 @@ from common.admin import keyset, navigation, times
 from common.admin.lists import OWN, Bulk, Listing, Preset
 from common.admin.navigation import Item
 from common.admin.pages import link
-from mcp.admin import calls_cells, calls_filters, calls_flights, calls_strip
+from mcp.admin import calls_cells, calls_filters, calls_flights, calls_strip, calls_tail
 from mcp.admin.calls_export import Export
 from mcp.admin.calls_flights import Flight
 from mcp.admin.calls_page import CallPage
@@ -21,9 +21,6 @@ from mcp.admin.calls_panel import CallPanel
 from nhi.admin.acting import actor_of, may
 from nhi.admin.base import GovernedAdmin
 from nhi.models import InvocationLog
-
-#: What the line of a call does not show.
-WIDE = ("args_hash", "chain", "details", "error_message", "row_mac", "source", "thread_id", "session_id", "task_id")
 
 
 @admin.register(InvocationLog)
@@ -59,7 +56,7 @@ class InvocationLogAdmin(GovernedAdmin):
         return calls_filters.within_a_day(super().visible(request), request.GET)
 
     def related(self, rows: QuerySet[Any]) -> QuerySet[Any]:
-        return rows.defer(*WIDE)
+        return rows.defer(*calls_cells.NOT_SHOWN)
 
     def saved_views(self, request: HttpRequest) -> list[tuple[str, str]]:
         actor = actor_of(request)
@@ -78,6 +75,7 @@ class InvocationLogAdmin(GovernedAdmin):
             "misread": calls_filters.misread(request),
             "refused_tokens": _refused_tokens(request),
             "strip": calls_strip.of(request),
+            "tail_url": calls_tail.url(request),
         }
         if not super().may_export(request):
             return seen
@@ -87,6 +85,7 @@ class InvocationLogAdmin(GovernedAdmin):
     def pages(self) -> list[URLPattern]:
         return [
             path("export/", Export.as_view(), name="nhi_invocationlog_export"),
+            path("tail/", calls_tail.Tail.as_view(), name="nhi_invocationlog_tail"),
             path("<uuid:pk>/part/", CallPanel.as_view(), name="nhi_invocationlog_part"),
             path("<uuid:pk>/", CallPage.as_view(), name="nhi_invocationlog_call"),
         ]

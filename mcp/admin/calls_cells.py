@@ -11,6 +11,11 @@ from common.admin.lists import Column
 from common.templatetags.console import badge, icon, outside
 from nhi.admin import columns
 
+#: Columns of the log that the line of a call does not show.
+NOT_SHOWN = (
+    "args_hash", "chain", "details", "error_message", "row_mac", "source", "thread_id", "session_id", "task_id",
+)  # fmt: skip
+
 
 def state(row: Any) -> Badge:
     """A call whose process is gone is an error of its own kind."""

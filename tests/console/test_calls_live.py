@@ -26,6 +26,7 @@ from tests.console.test_calls_plans import FILL, ROWS, plans
 pytestmark = pytest.mark.capability("AUD-02", "CON-05", "CON-06")
 
 LIST = "/admin/nhi/invocationlog/"
+TAIL = f"{LIST}tail/"
 PART = {"X-Console-Part": "1"}
 
 
@@ -291,7 +292,7 @@ def test_the_strip_is_one_query_more_and_none_of_it_goes_without_a_limit(mara: C
 
 
 @pytest.mark.skipif("connection.vendor != 'postgresql'")
-def test_the_strip_never_reads_the_log_from_end_to_end(mara: Client) -> None:
+def test_strip_and_tail_never_read_the_log_from_end_to_end(mara: Client) -> None:
     registered()
     summed(3, hours=30)
     with connection.cursor() as cursor:
@@ -305,6 +306,8 @@ def test_the_strip_never_reads_the_log_from_end_to_end(mara: Client) -> None:
     assert all(found.values()), found
     scanned = {query: plan for query, all_of in found.items() for plan in all_of if "Seq Scan on nhi_invoc" in plan}
     assert not scanned, scanned
+    asked = [plan for query in (*wanted, "find=deploy") for plan in plans(mara, query, TAIL)]
+    assert not [plan for plan in asked if "Seq Scan on nhi_invoc" in plan]
 
 
 @pytest.mark.browser
@@ -344,9 +347,6 @@ def test_the_strip_is_accessible_and_fits(visit: Visit, options: dict[str, Any])
 
 
 # ── Live tail ─────────────────────────────────────────────────────────────────────────────────────────────────────
-TAIL = f"{LIST}tail/"
-
-
 def tail(client: Client, **query: str) -> Any:
     answer = client.get(TAIL, query, headers=PART)
     assert answer.status_code in (200, 204)

@@ -43,9 +43,9 @@ def test_no_filter_reads_the_log_from_end_to_end(mara: Client) -> None:
     assert not scanned, scanned
 
 
-def plans(client: Client, query: str) -> list[str]:
+def plans(client: Client, query: str, page: str = LOG) -> list[str]:
     with CaptureQueriesContext(connection) as seen:
-        assert client.get(f"{LOG}?{query}").status_code == 200
+        assert client.get(f"{page}?{query}").status_code == 200
     asked = [one["sql"] for one in seen if 'FROM "nhi_invocation_log"' in one["sql"]]
     assert asked
     with connection.cursor() as cursor:

@@ -14,7 +14,7 @@ from django.utils.dateparse import parse_datetime
 from common.admin.lists import Drawn
 from common.ids import parse_uuid
 from mcp import rollups
-from mcp.admin.calls_filters import EVER, LAST_DAY
+from mcp.admin.calls_filters import LAST_DAY, OTHER_SPANS
 from mcp.models import Server
 from nhi.actors import Actor
 from nhi.admin.audit_filters import SPANS
@@ -33,6 +33,8 @@ WIDTHS = (
     (timedelta(hours=40), HOUR),
     (timedelta(days=8), 6 * HOUR),
 )
+#: Nothing was called before; the calendar's own beginning has no month before it to draw.
+OLDEST = 2000
 TIMES = frozenset({"span", "since", "until"})
 BEHIND, SUMMED, LOGGED = "behind", "summed", "logged"
 
@@ -74,10 +76,11 @@ def window(query: Any, now: datetime) -> Window | None:
     since, until = _moment(said["since"]), _moment(said["until"])
     if (said["since"] and not since) or (said["until"] and not until):
         return None
-    spans = [SPANS[said["span"]][1]] if said["span"] in SPANS else []
-    if not spans and not since and not until and said["span"] != EVER:
-        spans = [LAST_DAY]
+    span = said["span"] if said["span"] in OTHER_SPANS else ""
     ends = min(now, until or now)
+    if ends.year < OLDEST:
+        return None
+    spans = [SPANS[span][1]] if span in SPANS else [] if span or since or until else [LAST_DAY]
     begins = max([*(now - span for span in spans), *([since] if since else [])], default=None)
     cut = begins is None or ends - begins > LONGEST
     begins = ends - LONGEST if begins is None or cut else begins

@@ -1,7 +1,7 @@
 """The log of calls while one looks: a row opened beside it, calls over its time, and new ones as they come."""
 
 import re
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -244,6 +244,8 @@ def test_the_strip_is_narrowed_as_the_list_is_or_says_what_it_leaves_out(mara: C
     assert totals(mara, outcome="error") == [3]
     assert strip(mara, find=str(uuid7())) is None
     assert strip(mara, since="yesterday") is None
+    assert strip(mara, until="0001-01-02T00:00") is strip(mara, since="9999-12-31T23:00") is None
+    assert totals(mara, since="0001-01-01T00:00") == totals(mara, since="0001-01-01T00:00", span="24h") == [10]
     reason = strip(mara, outcome="error:timeout", slower="1000", agent="writer")
     assert reason
     assert reason.notes == ["Drawn without the filters Outcome, Slower than (ms)."]
@@ -329,6 +331,43 @@ def test_the_strip_narrows_the_list_by_keys_and_by_its_bars(visit: Visit) -> Non
     bars.nth(bars.count() - 6).click()
     page.wait_for_url("**?since=**")
     expect(page.get_by_text("Nothing matches")).to_be_visible()
+    assert not mara.complaints
+
+
+def _span(page: Page) -> float:
+    """How many hours the list is narrowed to."""
+    page.wait_for_url(re.compile("[?&]since="))
+    asked = _query(page.url.partition("?")[2])
+    times = [datetime.fromisoformat(asked[name]) for name in ("since", "until")]
+    return (times[1] - times[0]).total_seconds() / 3600
+
+
+@pytest.mark.browser
+def test_several_bars_are_chosen_by_a_drag_or_with_shift(visit: Visit) -> None:
+    mara = visit("mara")
+    summed(7, hours=5)
+    denied(ago=1)
+    page = settled(mara, f"{LIST}?agent=deploy-bot")
+    bars = page.locator("[data-strip] svg a")
+    last = bars.count() - 1
+    begin, end = (bars.nth(at).bounding_box() for at in (last - 2, last - 8))
+    assert begin
+    assert end
+    page.mouse.move(begin["x"] + 5, begin["y"] + 20)
+    page.mouse.down()
+    page.mouse.move(end["x"] + 5, end["y"] + 20, steps=5)
+    expect(page.locator("[data-strip] a[data-chosen]")).to_have_count(7)
+    page.mouse.up()
+    page.wait_for_url(re.compile("since="))
+    assert "agent=deploy-bot" in page.url
+    assert _span(page) == 7
+    page = settled(mara)
+    bars.last.focus()
+    for key in ("ArrowLeft", "Shift+ArrowLeft", "Shift+ArrowLeft"):
+        page.keyboard.press(key)
+    expect(page.locator("#gh-live")).to_have_text(re.compile("^From .* on, 3 bars"))
+    page.keyboard.press("Enter")
+    assert _span(page) == 3
     assert not mara.complaints
 
 

@@ -4,6 +4,7 @@ import json
 import re
 import shlex
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,15 @@ from tests.services.peers import sdk_client
 pytestmark = [pytest.mark.capability("OPS-01"), pytest.mark.xdist_group("house")]
 
 PEOPLE = ("admin", "mara", "tom", "olga", "ada")
+
+
+@pytest.fixture(scope="module")
+def fresh_house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    """One in which nobody has given the demo's agents other credentials than those it printed."""
+    with embedded(Path(tmp_path_factory.mktemp("fresh"))) as house:
+        house.wait_until_ready()
+        yield house
+        assert house.stop() == 0
 
 
 def printed_call(house: House) -> list[str]:
@@ -52,9 +62,9 @@ def test_the_printed_call_works_until_the_next_start_which_shows_no_password(tmp
 
 
 @pytest.mark.capability("MCP-15", "MCP-07")
-def test_the_printed_call_of_a_tool_works(running_house: House) -> None:
-    found = re.search(r"^Call a tool: (curl .*)$", running_house.output, re.MULTILINE)
-    assert found, running_house.output
+def test_the_printed_call_of_a_tool_works(fresh_house: House) -> None:
+    found = re.search(r"^Call a tool: (curl .*)$", fresh_house.output, re.MULTILINE)
+    assert found, fresh_house.output
     answer = subprocess.run([*shlex.split(found[1]), "-s"], capture_output=True, text=True, check=True, timeout=20)
     told = json.loads(answer.stdout)
     assert "result" in told, told
@@ -62,9 +72,9 @@ def test_the_printed_call_of_a_tool_works(running_house: House) -> None:
 
 
 @pytest.mark.capability("MCP-15", "MCP-06")
-def test_the_printed_client_configuration_lists_the_demos_tools(running_house: House) -> None:
-    found = re.search(r"^MCP client [^{]*(\{.*\})$", running_house.output, re.MULTILINE)
-    assert found, running_house.output
+def test_the_printed_client_configuration_lists_the_demos_tools(fresh_house: House) -> None:
+    found = re.search(r"^MCP client [^{]*(\{.*\})$", fresh_house.output, re.MULTILINE)
+    assert found, fresh_house.output
     server = json.loads(found[1])["mcpServers"]["gatehouse"]
     listed = sdk_client(server["url"], server["headers"]["Authorization"].removeprefix("Bearer "), "--list")
     assert "tools" in listed, listed

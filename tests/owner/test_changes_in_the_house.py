@@ -14,10 +14,9 @@ from typing import Any
 import pytest
 
 from tests.mcp.world import Wanted
-from tests.owner.announcers import Legacy, Modern, serving
+from tests.owner.announcers import Announcer, Legacy, Modern, serving
 from tests.owner.stage import PUPPET, wait_for
 from tests.services.house import ROOT, House, embedded
-from tests.services.postgresql import free_port
 
 pytestmark = [pytest.mark.capability("MCP-04", "MCP-05"), pytest.mark.xdist_group("house")]
 
@@ -63,13 +62,19 @@ def announced(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Announced]:
     listed.write_text(os.path.realpath(puppet))
     listed.chmod(0o600)
     own = {"MCP_REFRESH_SECONDS": "86400", "EXECUTABLE_ALLOWLIST": str(listed), "WEB_WORKERS": "1"}
-    server, failing = Modern(port=free_port()), Legacy(port=free_port(), refuses=500)
-    allowed = f"127.0.0.1:{server.port},127.0.0.1:{failing.port}"
-    with serving(server), serving(failing), embedded(place, "--no-demo", EGRESS_ALLOW=allowed, **own) as house:
+    with (
+        serving(Modern()) as server,
+        serving(Legacy(refuses=500)) as failing,
+        embedded(place, "--no-demo", EGRESS_ALLOW=allowed(server, failing), **own) as house,
+    ):
         house.wait_until_ready()
         yield Announced(house, server, failing, described)
         assert house.stop() == 0
         house.assert_nothing_left()
+
+
+def allowed(*servers: Announcer) -> str:
+    return ",".join(f"127.0.0.1:{server.port}" for server in servers)
 
 
 def test_by_a_process(announced: Announced) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from tests.capabilities import CAPABILITIES
 
-SLOW = {"console", "house", "load", "owner", "people"}
+SLOW = {"console", "owner", "people"}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -19,12 +19,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if wanted:
         others = [item for item in items if wanted not in ids(item)]
         config.hook.pytest_deselected(items=others)
-        items[:] = sorted((item for item in items if wanted in ids(item)), key=is_slow)
+        items[:] = sorted((item for item in items if wanted in ids(item)), key=slowness)
 
 
-def is_slow(item: pytest.Item) -> bool:
-    """Whether it may start a house or a browser: of an id's tests, those run last."""
-    return bool(SLOW & set(item.path.parts)) or item.get_closest_marker("xdist_group") is not None
+def slowness(item: pytest.Item) -> int:
+    """Of an id's tests, those that start processes and browsers run late, and those that start a house last."""
+    return 2 if item.get_closest_marker("xdist_group") else int(bool(SLOW & set(item.path.parts)))
 
 
 def ids(item: pytest.Item) -> set[str]:

@@ -47,6 +47,13 @@ def lasts(span: timedelta) -> str:
     return _said(span).removeprefix("in ")
 
 
+def lasted(milliseconds: float) -> str:
+    """`4 ms`, `1.2 s`: a log is read for its order of magnitude."""
+    if milliseconds >= 1000:
+        return f"{milliseconds / 1000:.1f} s"
+    return f"{milliseconds:.0f} ms" if milliseconds >= 1 else "< 1 ms"
+
+
 def _in(zone: tzinfo, moment: datetime) -> datetime:
     """In this zone, or as it stands where the calendar ends before the zone can say it."""
     try:

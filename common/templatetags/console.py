@@ -132,5 +132,10 @@ def without(query: QueryDict, name: str) -> str:
 
 
 @register.filter
+def lasted(milliseconds: float) -> str:
+    return times.lasted(milliseconds)
+
+
+@register.filter
 def bounded(count: int) -> str:
     return "99+" if count > 99 else str(count)

@@ -10,7 +10,7 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from common.admin import badges
+from common.admin import badges, times
 from common.admin.lists import Bulk, Column, Filter, Preset, choice_filter, text_filter
 from common.admin.pages import Tab, link, link_if_any
 from common.templatetags.console import badge, outside
@@ -40,7 +40,7 @@ def _server(row: Any) -> SafeString:
 
 
 def _latency(row: Any) -> str:
-    return f"{row.handshake_latency_ms:.0f} ms" if row.handshake_latency_ms is not None else ""
+    return times.lasted(row.handshake_latency_ms) if row.handshake_latency_ms is not None else ""
 
 
 @admin.register(HealthReport)

@@ -5,7 +5,7 @@ from typing import Any
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from common.admin import badges
+from common.admin import badges, times
 from common.admin.badges import Badge
 from common.admin.lists import Column
 from common.templatetags.console import badge, icon, outside
@@ -50,13 +50,6 @@ def tool(row: Any) -> str:
     return f"{row.tool_name}.{row.method}"
 
 
-def lasted(milliseconds: float) -> str:
-    """`4 ms`, `1.2 s`: a log is read for its order of magnitude."""
-    if milliseconds >= 1000:
-        return f"{milliseconds / 1000:.1f} s"
-    return f"{milliseconds:.0f} ms" if milliseconds >= 1 else "< 1 ms"
-
-
 def _request(row: Any) -> SafeString:
     """The end of the id: its beginning is the time, which calls of one moment share."""
     return format_html(
@@ -70,6 +63,6 @@ COLUMNS = (
     columns.plain("Agent", lambda row: row.agent_name, narrow=True),
     Column("Tool", lambda row: outside(tool(row)), tool, narrow=True),
     Column("Outcome", outcome, outcome_text, narrow=True),
-    Column("Took", lambda row: lasted(row.duration), lambda row: row.duration),
+    Column("Took", lambda row: times.lasted(row.duration), lambda row: row.duration),
     Column("Request", _request, lambda row: row.request_id),
 )

@@ -36,7 +36,7 @@ class Part:
 
     @property
     def words(self) -> str:
-        return calls_cells.lasted(self.milliseconds)
+        return times.lasted(self.milliseconds)
 
 
 class CallPage(ActingPage):
@@ -57,7 +57,7 @@ class CallPage(ActingPage):
             "tool": calls_cells.tool(row),
             "tool_url": self._tool_url(),
             "state": calls_cells.state(row),
-            "took": calls_cells.lasted(row.duration),
+            "took": times.lasted(row.duration),
             "crumb": Crumb("Calls", link("nhi_invocationlog_changelist")),
             "controls": self._controls(),
             "checks": calls_checks.recorded(row),

@@ -144,10 +144,14 @@ def _width(window: Window) -> str:
 def _summary(bars: list[Bar], window: Window) -> str:
     counts = {name: sum(bar.calls.get(status, 0) for bar in bars) for status, name in SHOWN}
     said = ", ".join(
-        [_calls(sum(bar.total for bar in bars)), *(f"{n:,} {name.lower()}" for name, n in counts.items() if n)]
+        [_calls(sum(bar.total for bar in bars)), *(f"{n:,} {_of_one(name, n)}" for name, n in counts.items() if n)]
     )
     top = max(bars, key=lambda bar: bar.total)
     return f"{said}. A bar is {_width(window)}; the highest, from {top.label}, has {top.total:,}."
+
+
+def _of_one(name: str, number: int) -> str:
+    return name.lower().removesuffix("s") if number == 1 else name.lower()
 
 
 def _calls(number: int) -> str:

@@ -13,7 +13,6 @@ from common.admin.badges import Badge
 from common.admin.pages import link, link_if_any
 from common.templatetags.console import spelled
 from mcp.admin.budgets_lines import Line, lines_of
-from mcp.admin.calls_cells import lasted
 from mcp.admin.calls_filters import log_url
 from mcp.admin.charts_data import HOUR, Hour, Range
 from mcp.admin.charts_limits import CELLS, WORST
@@ -137,7 +136,7 @@ def _half(bar: Hour) -> str:
 
 
 def _lasted(milliseconds: float | None) -> str:
-    return "\u2013" if milliseconds is None else lasted(milliseconds)
+    return "\u2013" if milliseconds is None else times.lasted(milliseconds)
 
 
 def _slowest(bars: list[Hour], labels: list[str]) -> str:

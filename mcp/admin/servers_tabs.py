@@ -53,7 +53,7 @@ class Overview(Hub):
 
 def _cell(report: HealthReport) -> dict[str, Any]:
     badge = badges.find("mcp.HealthStatus", report.status)
-    latency = f", {report.handshake_latency_ms:.0f} ms" if report.handshake_latency_ms is not None else ""
+    latency = f", {times.lasted(report.handshake_latency_ms)}" if report.handshake_latency_ms is not None else ""
     return {
         "report": report,
         "tone": badge.tone.value,

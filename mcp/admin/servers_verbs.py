@@ -5,6 +5,7 @@ from typing import Any
 from django.contrib import messages
 from django.urls import path
 
+from common.admin import times
 from common.admin.dialogs import Call, Effect, counted
 from common.admin.forms import ConsoleForm, ReasonField
 from common.errors import NotAllowed
@@ -83,7 +84,7 @@ class Test(Meeting):
                 f"{fresh} did not answer: {report.error_message} {servers_faults.remedy(fresh)}", fine=False
             )
         slow = "" if report.status == HealthStatus.HEALTHY else " That is slow."
-        return self.said(f"{fresh} answered in {report.handshake_latency_ms:.0f} ms.{slow}")
+        return self.said(f"{fresh} answered in {times.lasted(report.handshake_latency_ms or 0)}.{slow}")
 
 
 class Refresh(Meeting):

@@ -22,12 +22,6 @@ class Announcer(Server):
     listened: int = 0
     loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.new_event_loop)
     port: int = 0
-    runner: web.AppRunner | None = None
-
-    @property
-    def is_connected(self) -> bool:
-        """Whether anybody is connected to it, whatever its handlers know of that."""
-        return bool(self.runner is not None and self.runner.server is not None and self.runner.server.connections)
 
     @property
     def capabilities(self) -> Json:
@@ -114,7 +108,6 @@ def serving(server: Announcer) -> Iterator[Announcer]:
     async def live() -> None:
         runner = web.AppRunner(server.app(), handler_cancellation=True, shutdown_timeout=0.1, access_log=None)
         await runner.setup()
-        server.runner = runner
         await web.TCPSite(runner, "127.0.0.1", server.port).start()
         server.port = runner.addresses[0][1]
         server.url = f"http://127.0.0.1:{server.port}/mcp"

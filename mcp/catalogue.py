@@ -93,6 +93,7 @@ def matched_otherwise(identity: Identity, changed: frozenset[str], actor: Actor)
     """Roles match another capability now; what was approved of the tool was approved for those of the one before."""
     tool = _seen(Tool.objects.filter(identity=identity)).first() if "capability" in changed else None
     if tool is not None and tool.current is not None:
+        Tool.objects.filter(pk=tool.pk).update(capability_by_id=actor.id)
         elsewhere = definitions.names_elsewhere(tool.server)
         definitions.see(tool, tool.current.body, server=tool.server, elsewhere=elsewhere, changed_by=actor)
 
@@ -141,8 +142,10 @@ def _register(name: str, body: dict[str, Any], server: Server, report: Report) -
     """None for what cannot be registered now: that must not keep changes of other tools from being seen."""
     qualified = f"{server.name}__{name}"
     identity = Identity.objects.filter(kind=Kind.TOOL, name=qualified).first()
-    if identity is not None and identity.capability != identities.default_capability(qualified):
-        _refuse(report, name, "A tool of this name was added by hand, with a capability of its own. Archive it first.")
+    usual = identities.default_capability(qualified)
+    if identity is not None and identity.capability != usual:
+        said = "A tool of this name was added by hand, with a capability of its own."
+        _refuse(report, name, f"{said} Give it the capability {usual} first.")
         return None
     if identity is None:
         described = lines.line(str(body.get("description", "")), 400)

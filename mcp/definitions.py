@@ -81,8 +81,9 @@ def see(
     known = ToolDefinition.objects.filter(tool=tool, hash=digest).first()
     tool.current = known or _new(tool, body, server, elsewhere, changed_by)
     Tool.objects.filter(pk=tool.pk).update(current=tool.current)
-    if tool.state == DefinitionState.APPROVED:
-        move(tool, DefinitionState.QUARANTINED)
+    # From here on the row is held: somebody may have approved what it said before since it was read.
+    tool.refresh_from_db(fields=["state", "approved"])
+    if tool.state == DefinitionState.APPROVED and move(tool, DefinitionState.QUARANTINED):
         events.write("tool.quarantined", actor=SYSTEM, subject=tool.identity, details=_what_changed(tool))
     return True
 
@@ -156,11 +157,13 @@ def _behind(ids: Iterable[Any]) -> set[Any]:
 
 
 def _changers(tool: Tool, wanted: ToolDefinition, approved: ToolDefinition) -> Iterator[Any]:
-    """Whoever changed how the server is reached since the last approval: what the server said after that, or had said
-    before, is a part of their change."""
+    """Whoever changed the capability, or how the server is reached, since the last approval: what the server said after
+    that, or had said before, is a part of their change."""
     yield wanted.changed_by_id
     if wanted.body.get("server") != approved.body.get("server"):
         yield tool.server.changed_by_id
+    if wanted.body.get("capability") != approved.body.get("capability"):
+        yield tool.capability_by_id
     yield from tool.definitions.filter(number__gt=approved.number).values_list("changed_by_id", flat=True)
 
 
@@ -221,7 +224,7 @@ def _alone(actor: Actor, tool: Tool, wanted: ToolDefinition) -> bool:
 
 
 def _makers(tool: Tool) -> set[Any]:
-    return {tool.server.created_by_id, tool.server.changed_by_id}
+    return {tool.server.created_by_id, tool.server.changed_by_id, tool.capability_by_id}
 
 
 def _what_changed(tool: Tool) -> dict[str, Any]:

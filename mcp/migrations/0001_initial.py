@@ -218,6 +218,7 @@ class Migration(migrations.Migration):
                 ('name', models.CharField(max_length=128)),
                 ('state', models.CharField(choices=[('pending', 'Needs approval'), ('approved', 'Approved'), ('quarantined', 'Quarantined'), ('withdrawn', 'Gone from server')], default='pending', editable=False, max_length=16)),
                 ('state_since', models.DateTimeField(default=django.utils.timezone.now, editable=False)),
+                ('capability_by_id', models.UUIDField(editable=False, null=True)),
                 ('requires_approval', models.BooleanField(default=False)),
                 ('deprecated', models.BooleanField(default=False)),
                 ('tags', models.JSONField(blank=True, default=list)),

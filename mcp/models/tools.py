@@ -41,6 +41,8 @@ class Tool(Kept):
     )
     #: What the server said last.
     current = models.ForeignKey("ToolDefinition", on_delete=models.PROTECT, null=True, related_name="+", editable=False)
+    #: Who changed last the capability that roles match it by: not the one to approve what changes with it.
+    capability_by_id = models.UUIDField(null=True, editable=False)
     #: Each call waits for a person, whoever makes it.
     requires_approval = models.BooleanField(default=False)
     deprecated = models.BooleanField(default=False)

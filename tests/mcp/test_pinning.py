@@ -115,6 +115,52 @@ def test_what_roles_match_a_tool_by_is_a_part_of_what_is_approved(made: Scene, s
     assert made.call().status == "success"
 
 
+def test_a_capability_that_goes_back_is_a_change_of_whoever_put_it_back(made: Scene, server: Peer) -> None:
+    first = made.tool().identity.capability
+    identities.change(actor=tom(), identity=made.tool().identity, capability="shared.read")
+    approve(made, cast.admin("uma"))
+    identities.change(actor=cast.admin("vera"), identity=made.tool().identity, capability=first)
+    assert refused_as(made) == "definition_changed"
+    with pytest.raises(OwnChange, match="made this change"):
+        approve(made, cast.admin("vera"))
+    approve(made, tom())
+    assert made.call().status == "success"
+
+
+def test_who_chose_the_capability_of_a_new_tool_approves_it_on_record(made: Scene, server: Peer) -> None:
+    server.tools.append(peer.tool("new"))
+    refresh(made)
+    identities.change(actor=tom(), identity=made.tool("new").identity, capability="shared.new")
+    approved = approve(made, tom(), "new").approved
+    assert approved is not None
+    assert approved.self_approved
+
+
+@pytest.mark.skipif("connection.vendor == 'sqlite'", reason="Whoever writes there writes alone")
+def test_what_is_approved_while_it_changes_does_not_stay_approved(made: Scene, server: Peer, monkeypatch: Any) -> None:
+    server.tools[0]["description"] = "Other words"
+    refresh(made)
+    names_elsewhere = definitions.names_elsewhere
+
+    def meanwhile(of: Server) -> frozenset[str]:
+        """The tools were read, and nothing of them is written yet."""
+        with ThreadPoolExecutor(1) as aside:
+            aside.submit(approve_apart, made).result(10)
+        return names_elsewhere(of)
+
+    monkeypatch.setattr(definitions, "names_elsewhere", meanwhile)
+    server.tools[0]["description"] = "Yet other words"
+    refresh(made)
+    assert refused_as(made) == "definition_changed"
+
+
+def approve_apart(made: Scene) -> None:
+    try:
+        approve(made, tom())
+    finally:
+        connection.close()
+
+
 def bodies(made: Scene) -> tuple[Json, Json]:
     tool = made.tool()
     assert tool.approved is not None

@@ -9,7 +9,7 @@ from uuid import UUID
 from common import canonical, clock
 from mcp.choices import ApprovalState, BreakerState, BudgetScope, DefinitionState
 from mcp.clerk.allotting import WINDOWS, minute_of
-from mcp.clerk.reading import DEFINITION_SAYS, terms_of
+from mcp.clerk.reading import DEFINITION_SAYS, exact, terms_of
 from mcp.models import Breaker, Budget, BudgetWindow, CallApproval, CallSlot, Tool
 from nhi import schemas
 from nhi.models import Identity, ToolPermission
@@ -22,7 +22,7 @@ def conditions(caller_id: UUID, target_id: UUID, parameters: Any) -> tuple[Condi
     if tool is None:
         return ()
     now = clock.database_now()
-    grant = ToolPermission.objects.filter(agent=caller_id, tool=tool.pk, revoked_at=None).first()
+    grant = ToolPermission.objects.live().filter(agent=caller_id, tool=tool.pk).first()
     said = [_server(tool), _definition(tool), _input(tool, parameters)]
     if tool.requires_approval:
         said.append(Condition("every_call_approved", True))
@@ -70,7 +70,7 @@ def _approval(caller_id: UUID, tool: Tool, grant: ToolPermission | None, paramet
         expires_at__gt=now,
         terms=terms_of(tool.approved_id, tool.server.revision, grant.pk if grant else None, epoch),
     )
-    if permit.exists():
+    if exact(parameters) and permit.exists():
         return Condition("approval", True, message="A person approved this call.")
     return Condition("approval", False, "approval_required", "Each such call waits for a person's approval.")
 

@@ -181,7 +181,8 @@ def _input(found: Found, wish: Wish) -> Condition | None:
 
 def terms(found: Found) -> str:
     match, row = grant(found), found.row
-    return terms_of(found.id("definition_id"), row["revision"], match.id if match is not None else None, row["epoch"])
+    grant_id = match.id if match is not None and match.live else None
+    return terms_of(found.id("definition_id"), row["revision"], grant_id, row["epoch"])
 
 
 def terms_of(definition_id: UUID | None, revision: int, grant_id: UUID | None, epoch: int) -> str:

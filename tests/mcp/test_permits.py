@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from common import clock
-from mcp import approvals, budgets
+from mcp import approvals, budgets, conditions
 from mcp.approvals import NotWaiting
 from mcp.models import Breaker, CallApproval, Tool
-from nhi import grants
+from nhi import grants, roles
 from nhi.actors import SYSTEM
-from nhi.models import AuditEvent, InvocationLog, ToolPermission
+from nhi.models import AuditEvent, Identity, InvocationLog, ToolPermission
 from tests.mcp.peer import Peer
 from tests.mcp.scene import Scene, scene
 from tests.nhi import cast
@@ -112,6 +112,18 @@ def test_a_yes_outlasts_no_revoke(made: Scene, server: Peer) -> None:
     assert made.call().reason == "grant_revoked"
     assert state(permit) == "approved", "it was not used"
     assert server.calls == []
+
+
+def test_a_yes_beside_a_role_needs_no_grant_that_has_ended(made: Scene, server: Peer) -> None:
+    """And a dry run says of it what the call meets."""
+    bot, tool = Identity.objects.get(kind="agent", name="bot"), made.tool()
+    given = roles.create(actor=SYSTEM, name="reader", patterns=["peer.*"])
+    roles.assign(actor=SYSTEM, role=given, identity=bot, reason="For the test")
+    grants.revoke(actor=SYSTEM, grant=ToolPermission.objects.get(agent=bot, tool=tool.pk), reason="By role now")
+    approved(made)
+    said = {one.name: one.ok for one in conditions.conditions(bot.pk, tool.pk, {})}
+    assert said["approval"]
+    assert made.call().status == "success"
 
 
 def test_a_yes_is_no_way_around_a_changed_definition(made: Scene) -> None:

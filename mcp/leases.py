@@ -2,11 +2,12 @@
 
 import asyncio
 import logging
-from concurrent.futures import Future
+import os
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
-from django.db import OperationalError
+from django.db import InterfaceError, OperationalError
 
 from common.errors import GatehouseError, RecordUnavailable
 from mcp.calling import Answered
@@ -57,14 +58,29 @@ async def recorded(outcome: words.Outcome) -> bool:
 
 async def told(outcome: words.Outcome) -> None:
     """Say of the server how it is doing. Who is answered waits for that, but not for whoever holds the server's row."""
-    telling = asyncio.ensure_future(in_thread(partial(_tell, outcome)))
+    telling = asyncio.ensure_future(in_thread(partial(_tell, outcome), by=_tellers.threads))
     await asyncio.wait({telling}, timeout=TELLING)
+
+
+class _Tellers:
+    """Few, and for this alone: where they wait for a row, nothing else of the process waits with them."""
+
+    def __init__(self) -> None:
+        self.restart()
+
+    def restart(self) -> None:
+        """A fork inherits no thread."""
+        self.threads = ThreadPoolExecutor(2, "tellers")
+
+
+_tellers = _Tellers()
+os.register_at_fork(after_in_child=_tellers.restart)
 
 
 def _tell(outcome: words.Outcome) -> None:
     try:
         recording.tell_server(outcome)
-    except OperationalError as error:
+    except (OperationalError, InterfaceError, RecordUnavailable) as error:
         # The next call says it again; this one has its row.
         log.warning("a server's status could not be moved", extra={"why": str(error)})
 

@@ -4,6 +4,9 @@ import asyncio
 import os
 import threading
 from collections.abc import Callable, Coroutine
+from concurrent.futures import Executor
+from contextvars import copy_context
+from functools import partial
 from typing import Any, TypeVar
 
 from django.db import connection
@@ -11,9 +14,10 @@ from django.db import connection
 T = TypeVar("T")
 
 
-async def in_thread(work: Callable[[], T]) -> T:
+async def in_thread(work: Callable[[], T], by: Executor | None = None) -> T:
     """Blocking work of a loop: in a thread, whose database connection is given back afterwards."""
-    return await asyncio.to_thread(_closing, work)
+    context = copy_context()
+    return await asyncio.get_running_loop().run_in_executor(by, partial(context.run, _closing, work))
 
 
 def _closing(work: Callable[[], T]) -> T:

@@ -19,6 +19,10 @@ from nhi.inputs import Problems
 from nhi.models import Identity, ToolPermission
 from nhi.record import events
 
+#: What each limit may be.
+MOST = 2_000_000_000
+LEAST_RATE, MOST_RATE = 0.001, 100_000
+SHORTEST, LONGEST = 0.1, 600
 LIMITS = (
     "requests_per_second", "burst_size", "concurrency_limit", "timeout", "daily_quota", "calls_per_hour",
 )  # fmt: skip
@@ -84,7 +88,8 @@ def remove(*, actor: Actor, budget: Budget) -> None:
 
 
 def follow(old: UUID, new: UUID) -> None:
-    """A grant has another row now, renewed or changed: its budget is that one's, and what is used stays used."""
+    """A grant has another row now, renewed or changed: its budget is that one's, and what is used stays used. The
+    grant's own event says which row took whose place."""
     Budget.objects.filter(scope=BudgetScope.GRANT, target_id=old).update(target_id=new)
 
 
@@ -140,14 +145,14 @@ def _limits(budget: Budget) -> dict[str, Any]:
 
 def _check(problems: Problems, limits: dict[str, Any]) -> None:
     rate, timeout = limits.get("requests_per_second"), limits.get("timeout")
-    problems.unless(
-        rate is None or 0.001 <= rate <= 100_000, "requests_per_second", "Use 0.001 to 100000 calls a second."
-    )
-    problems.unless(timeout is None or 0.1 <= timeout <= 600, "timeout", "Use 0.1 to 600 seconds.")
+    fine = rate is None or LEAST_RATE <= rate <= MOST_RATE
+    problems.unless(fine, "requests_per_second", f"Use {LEAST_RATE:g} to {MOST_RATE} calls a second.")
+    fine = timeout is None or SHORTEST <= timeout <= LONGEST
+    problems.unless(fine, "timeout", f"Use {SHORTEST:g} to {LONGEST} seconds.")
     for name in ("burst_size", "concurrency_limit", "calls_per_hour"):
         problems.positive(name, limits.get(name))
     quota = limits.get("daily_quota") or 0
-    problems.unless(0 <= quota <= 2_000_000_000, "daily_quota", "Use a whole number up to 2000000000; 0 for no quota.")
+    problems.unless(0 <= quota <= MOST, "daily_quota", f"Use a whole number up to {MOST}; 0 for no quota.")
     burst = limits.get("burst_size")
     problems.unless(
         burst is None or rate is not None,

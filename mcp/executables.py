@@ -22,16 +22,17 @@ NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 #: through: loaders and interpreters, what installs packages for them, and where any of them looks for its settings.
 #: In capitals; a program may read either.
 STEERING_BEGINNINGS = (
-    "LD_", "DYLD_", "MALLOC_", "BASH_", "GIT_", "GATEHOUSE_", "XDG_", "OPENSSL_", "SSL_CERT_", "PYTHON", "PIP_",
-    "PIPX_", "UV_", "PERL", "RUBY", "GEM_", "BUNDLE_", "NODE_", "NPM_", "PNPM_", "YARN_", "BUN_", "DENO_", "JAVA_",
-    "_JAVA_", "JDK_", "DOTNET_", "COMPLUS_", "CORECLR_", "NUGET_", "LUA_", "PHP_INI_", "CARGO_", "RUSTUP_",
+    "LD_", "DYLD_", "MALLOC_", "BASH_", "GIT_", "GATEHOUSE_", "XDG_", "OPENSSL_", "SSL_CERT_", "KRB5_", "PYTHON",
+    "PIP_", "PIPX_", "UV_", "PERL", "RUBY", "GEM_", "BUNDLE_", "NODE_", "TS_NODE_", "NPM_", "PNPM_", "YARN_", "BUN_",
+    "DENO_", "JAVA_", "_JAVA_", "JDK_", "DOTNET_", "COMPLUS_", "CORECLR_", "NUGET_", "LUA_", "PHP_INI_", "ERL_",
+    "CARGO_", "RUSTUP_",
 )  # fmt: skip
 STEERING_ENDS = ("_PROXY", "_CA_BUNDLE")
 STEERING = frozenset({
     "PATH", "HOME", "IFS", "ENV", "SHELL", "SHELLOPTS", "BASHOPTS", "PS4", "CDPATH", "CLASSPATH", "PHPRC",
     "GLIBC_TUNABLES", "GCONV_PATH", "LOCPATH", "NLSPATH", "TZDIR", "LOCALDOMAIN", "RES_OPTIONS", "HOSTALIASES",
     "CURL_HOME", "DOCKER_CONFIG", "GOENV", "GOFLAGS", "GOPATH", "GOPROXY", "GOROOT", "GOTOOLCHAIN", "EDITOR", "VISUAL",
-    "PAGER", "BROWSER",
+    "PAGER", "BROWSER", "SSLKEYLOGFILE", "AWS_CONFIG_FILE", "ELECTRON_RUN_AS_NODE",
 })  # fmt: skip
 #: Begins like one of them, says only which of its settings a program takes, and many want it.
 HARMLESS = frozenset({"NODE_ENV"})

@@ -75,7 +75,7 @@ class Met:
         self.handshake = replace(
             shaken,
             server_info=self.redactor.value(shaken.server_info),
-            capabilities={self.redactor.text(name[:100]): None for name in sorted(shaken.capabilities)[:MOST_NAMED]},
+            capabilities={self.redactor.text(name)[:100]: None for name in sorted(shaken.capabilities)[:MOST_NAMED]},
             instructions=self.redactor.text(shaken.instructions),
         )
         if self.asks_for_tools:

@@ -12,6 +12,7 @@ from common.admin.forms import Chips, ConsoleForm
 from common.admin.pages import link
 from common.errors import NotAllowed, NotFound
 from mcp import budgets
+from mcp.budgets import LEAST_RATE, LONGEST, MOST, MOST_RATE, SHORTEST
 from mcp.choices import BudgetScope
 from mcp.models import Budget, Server
 from nhi.admin import names
@@ -20,12 +21,6 @@ from nhi.admin.names import Named, NameField
 from nhi.models import ToolPermission
 
 names.NAMED.setdefault("server", Named("server", Server.objects.visible_to))
-
-
-#: What each limit may be; a verb refuses what lies beyond, and a form says it in the words of its fields.
-MOST = 2_000_000_000
-LEAST_RATE, MOST_RATE = 0.001, 100_000
-SHORTEST, LONGEST = 0.1, 600
 
 
 def _whole(label: str, help_text: str) -> forms.IntegerField:

@@ -13,8 +13,8 @@ from nhi.admin.acting import actor_of
 from nhi.choices import CallStatus
 from nhi.models import InvocationLog
 
-#: The height of the picture and of its smallest bar, and the width of a bar and its gap, in units of its own.
-HEIGHT, LEAST, WIDE, GAP = 60.0, 2.0, 10, 1
+#: The height of the picture and of its smallest bar, and the width of a bar with its gap, in units of its own.
+HEIGHT, LEAST, WIDE = 60.0, 2.0, 10
 REFUSED = (CallStatus.PERMISSION_DENIED, CallStatus.RATE_LIMITED)
 SHOWN = (
     (CallStatus.PERMISSION_DENIED, "Denied"),

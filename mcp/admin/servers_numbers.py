@@ -101,7 +101,7 @@ def _of(by: Sequence[str], where: Q, span: timedelta, *, faults: bool = False) -
 
 
 def _forgive(found: dict[tuple[str, ...], Numbers], errors: QuerySet[InvocationLog], by: Sequence[str]) -> None:
-    """Sums know no reasons: which errors were not the server's is read from the log, where errors are few."""
+    """Sums know no reasons: which errors were not the server's is read from the log: their rows of a day."""
     rows = errors.exclude(reason__in=FAULTS).order_by().values(*by)
     for row in rows.annotate(blameless=Count("pk"), turned_away=Count("pk", filter=Q(duration=0))):
         if numbers := found.get(tuple(row[name] for name in by)):

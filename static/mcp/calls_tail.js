@@ -89,8 +89,8 @@
     const part = new DOMParser().parseFromString(html, "text/html").querySelector("[data-tail-rows]");
     const rows = name(part);
     seen = part.dataset.seen;
-    const known = new Set([...shown().keys(), ...waiting.flat().map((row) => row.dataset.call)]);
-    const fresh = rows.filter((row) => !known.has(row.dataset.call) || flying(shown().get(row.dataset.call)));
+    const queued = new Set(waiting.flat().map((row) => row.dataset.call));
+    const fresh = rows.filter((row) => !queued.has(row.dataset.call)).filter(isNew(shown()));
     if (!fresh.length) return;
     came += fresh.length;
     // None of a full answer is known: there were more between it and the last one.

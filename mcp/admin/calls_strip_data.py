@@ -9,7 +9,6 @@ from typing import Any
 from django.db.models import CharField, Count, DateTimeField, F, IntegerField, Min, Q, QuerySet, Subquery, Sum, Value
 from django.db.models.functions import Coalesce, TruncHour, TruncMinute
 from django.utils import timezone
-from django.utils.dateparse import parse_datetime
 
 from common.admin.lists import Drawn
 from common.ids import parse_uuid
@@ -17,7 +16,7 @@ from mcp import rollups
 from mcp.admin.calls_filters import LAST_DAY, OTHER_SPANS
 from mcp.models import Server
 from nhi.actors import Actor
-from nhi.admin.audit_filters import SPANS
+from nhi.admin.audit_filters import SPANS, moment_of
 from nhi.choices import Kind
 from nhi.models import CallRollup, Identity, InvocationLog
 
@@ -73,7 +72,7 @@ def window(query: Any, now: datetime) -> Window | None:
     if parse_uuid(query.get("find", "")):
         return None
     said = {name: query.get(name, "").strip() for name in TIMES}
-    since, until = _moment(said["since"]), _moment(said["until"])
+    since, until = moment_of(said["since"]), moment_of(said["until"])
     if (said["since"] and not since) or (said["until"] and not until):
         return None
     span = said["span"] if said["span"] in OTHER_SPANS else ""
@@ -85,16 +84,6 @@ def window(query: Any, now: datetime) -> Window | None:
     cut = begins is None or ends - begins > LONGEST
     begins = ends - LONGEST if begins is None or cut else begins
     return _whole(begins, ends, cut) if begins < ends else None
-
-
-def _moment(value: str) -> datetime | None:
-    """As the filter reads it: in the person's zone unless it names one."""
-    try:
-        found = parse_datetime(value)
-        aware = timezone.make_aware(found) if found and timezone.is_naive(found) else found
-        return aware.astimezone(UTC) if aware else None
-    except (ValueError, OverflowError):
-        return None
 
 
 def _whole(begins: datetime, ends: datetime, cut: bool) -> Window:

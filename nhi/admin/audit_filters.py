@@ -85,13 +85,13 @@ def by_request(rows: Rows, value: str) -> Rows:
 
 def limit(lookup: str) -> Callable[[Rows, str], Rows]:
     def apply(rows: Rows, value: str) -> Rows:
-        moment = _moment(value)
+        moment = moment_of(value)
         return rows.filter(Q(**{lookup: moment})) if moment else rows.none()
 
     return apply
 
 
-def _moment(value: str) -> datetime | None:
+def moment_of(value: str) -> datetime | None:
     """As the browser sends it: in the person's zone unless it names one."""
     try:
         found = parse_datetime(value)

@@ -297,7 +297,7 @@ def test_the_strip_is_one_query_more_and_none_of_it_goes_without_a_limit(mara: C
         assert len(seen) <= 15, query
 
 
-@pytest.mark.skipif("connection.vendor != 'postgresql'")
+@pytest.mark.skipif("connection.vendor != 'postgresql'", reason="The plans pinned here are PostgreSQL's")
 def test_strip_and_tail_never_read_the_log_from_end_to_end(mara: Client) -> None:
     registered()
     summed(3, hours=30)

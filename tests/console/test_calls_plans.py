@@ -33,7 +33,7 @@ QUERIES = (
 )  # fmt: skip
 
 
-@pytest.mark.skipif("connection.vendor != 'postgresql'")
+@pytest.mark.skipif("connection.vendor != 'postgresql'", reason="The plans pinned here are PostgreSQL's")
 def test_no_filter_reads_the_log_from_end_to_end(mara: Client) -> None:
     registered()
     with connection.cursor() as cursor:

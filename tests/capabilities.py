@@ -85,7 +85,7 @@ CAPABILITIES: dict[str, Promise] = {
     ),
     "MCP-01": Promise(
         "Servers are described as IDEs do; every problem of a description is said at once, with its place.",
-        "mcp.servers:_check = return None",
+        "mcp.server_checks:check = return None",
     ),
     "MCP-03": Promise(
         "Servers are met over stdio, HTTP and HTTP with SSE in every era, and their status says how they are doing.",

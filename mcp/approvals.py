@@ -47,9 +47,9 @@ def why_not(actor: Actor, approval: CallApproval) -> str:
 
 
 def behind(approval: CallApproval) -> set[Any]:
-    """Who has the agent in hand: its owners, then and now, and who made its credentials."""
+    """Who has the agent in hand: its owners, then and now, and who made its credentials or started its runs."""
     agent = Identity.objects.filter(pk=approval.agent_id)
-    found = agent.values_list("owner_id", "backup_owner_id", "credentials__created_by_id")
+    found = agent.values_list("owner_id", "backup_owner_id", "credentials__created_by_id").distinct()
     return ({one for row in found for one in row} | {approval.owner_id}) - {None}
 
 

@@ -63,7 +63,7 @@ def person(user: User, *, credential_id: UUID | None = None) -> Actor:
 
 
 def identity(row: Identity, *, credential_id: UUID | None = None, narrowed: bool = False) -> Actor:
-    """Service accounts may hold console roles; agents, tools and tokens narrowed to a scope of tools never do."""
+    """Service accounts may hold console roles; agents, tools and tokens for some tools or for one run never do."""
     rights: frozenset[str] = frozenset()
     if row.kind == Kind.SERVICE_ACCOUNT and not narrowed:
         held = Permission.objects.filter(group__service_accounts=row).select_related("content_type")

@@ -40,10 +40,8 @@ def authenticate(bearer: str, *, audience: str = "") -> Authenticated:
     if not decision.allowed or loaded.identity is None or loaded.credential is None:
         _refuse(loaded, decision.reason, decision.message)
     usage.note(loaded.credential, at=decision.decided_at, source=source)
-    narrowed = bool(loaded.facts.scope)
-    return Authenticated(
-        actors.identity(loaded.identity, credential_id=loaded.credential.pk, narrowed=narrowed), loaded
-    )
+    actor = actors.identity(loaded.identity, credential_id=loaded.credential.pk, narrowed=loaded.is_narrowed)
+    return Authenticated(actor, loaded)
 
 
 def _as_person(loaded: Loaded, source: str) -> Authenticated:

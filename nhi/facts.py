@@ -39,6 +39,11 @@ class Loaded:
     credential: Credential | None = None
     token: tokens.ParsedToken | None = None
 
+    @property
+    def is_narrowed(self) -> bool:
+        """Whether the token is for some tools or for one run alone; then it carries no console role."""
+        return bool(self.facts.scope) or (self.token is not None and self.token.execution_id is not None)
+
 
 def for_token(shown: tokens.Parsed, source: str, target_id: UUID | None = None, *, audience: str = "") -> Loaded:
     """The facts behind a token that was shown, and behind its wish to call `target_id`."""
@@ -70,8 +75,8 @@ def for_question(caller_id: UUID, target_id: UUID, *, at: datetime | None = None
 def _behind(shown: tokens.Parsed) -> QuerySet[Credential]:
     """The credential and its holder, of the kind that the token says: the other kind's table is not looked at."""
     if isinstance(shown, tokens.ParsedToken):
-        own = Credential.objects.filter(pk=shown.credential_id, identity_id=shown.identity_id)
-        return own.select_related("identity")
+        rows = Credential.runs if shown.execution_id else Credential.objects
+        return rows.filter(pk=shown.credential_id, identity_id=shown.identity_id).select_related("identity")
     holder = "user" if shown.prefix == "usr" else "identity"
     return Credential.objects.filter(public_id=shown.public_id, **{f"{holder}__isnull": False}).select_related(holder)
 

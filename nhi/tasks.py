@@ -5,7 +5,7 @@ from typing import Any
 from celery import Task, shared_task
 from django.utils import timezone
 
-from nhi import lifecycle, processes, sessions, sign_in_guard
+from nhi import lifecycle, processes, run_tokens, sessions, sign_in_guard
 from nhi.models.processes import ProcessKind
 
 
@@ -24,3 +24,4 @@ def sweep() -> None:
     lifecycle.finish_stops()
     sign_in_guard.forget(timezone.now())
     sessions.forget()
+    run_tokens.forget(timezone.now())

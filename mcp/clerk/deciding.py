@@ -10,6 +10,7 @@ from nhi import decisions
 from nhi.choices import CallStatus
 from nhi.record import invocations
 from nhi.terms import Action, Check, Decision
+from nhi.tokens import ParsedToken
 
 #: Checks before the arguments': where one of these refuses, nobody looks at arguments.
 BEFORE_ARGUMENTS = frozenset(
@@ -102,6 +103,7 @@ def _begin(draft: Draft) -> dict[str, Any]:
         thread_id=around.thread_id,
         session_id=around.session_id,
         task_id=around.task_id,
+        run_id=wish.shown.execution_id if isinstance(wish.shown, ParsedToken) else None,
         decision_id=draft.decision.id,
         details={"door": wish.door},
     )

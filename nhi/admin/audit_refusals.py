@@ -72,9 +72,11 @@ class RefusedAuthenticationAdmin(GovernedAdmin):
         return logs(self.list_name)
 
     def prepare(self, _request: HttpRequest, rows: list[Any]) -> None:
-        """Whose credential it was, by one query."""
+        """Whose credential it was, or whose run's."""
         shown = {row.public_id for row in rows} - {UNKNOWN}
         known = Credential.objects.filter(public_id__in=shown).select_related("identity", "user")
         holders = {credential.public_id: str(credential.identity or credential.user) for credential in known}
+        runs = Credential.runs.filter(public_id__in=shown).select_related("identity")
+        holders |= {credential.public_id: f"A run of {credential.identity}" for credential in runs}
         for row in rows:
             row.holder = holders.get(row.public_id, "")

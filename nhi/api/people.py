@@ -54,8 +54,7 @@ def _identity(caller: Caller) -> dict[str, Any]:
 
 
 def _is_narrowed(caller: Caller) -> bool:
-    """Whether the token is for some tools alone; then it carries no console role."""
-    return caller.loaded is not None and bool(caller.loaded.facts.scope)
+    return caller.loaded is not None and caller.loaded.is_narrowed
 
 
 def _token(caller: Caller) -> dict[str, Any] | None:

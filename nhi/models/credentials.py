@@ -1,7 +1,7 @@
 """What an identity or a person proves itself with, and what was refused."""
 
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 from uuid import UUID
 
 from django.conf import settings
@@ -53,9 +53,33 @@ class CredentialQuerySet(TimeBoxedQuerySet["Credential"]):
         mine = Q(user_id=actor.id) if actor.is_person else Q(identity_id=actor.id)
         return self.filter(mine | Q(identity__in=Identity.objects.managed_by(actor).values("pk")))
 
+    def standing(self) -> "CredentialQuerySet":
+        """What people issue, rotate and revoke; the tokens of runs come and go by themselves."""
+        return self.filter(execution_id=None)
+
+
+CredentialManager = models.Manager.from_queryset(CredentialQuerySet)
+
+
+class StandingManager(CredentialManager["Credential"]):
+    """Who lists or counts credentials need not think of runs."""
+
+    def get_queryset(self) -> CredentialQuerySet:
+        return CredentialQuerySet(self.model, using=self._db).standing()
+
+
+class RunManager(models.Manager["Credential"]):
+    """Those of runs alone. They are nobody's record, which the run itself is, so they may be deleted."""
+
+    def get_queryset(self) -> models.QuerySet["Credential"]:
+        return super().get_queryset().filter(execution_id__isnull=False)
+
 
 class Credential(TimeBoxed):
-    """One token: its public id and the fingerprint of the whole. The secret itself is nowhere."""
+    """One token: its public id and the fingerprint of the whole. The secret itself is nowhere.
+
+    A run's has no secret at all: only the signed token of that run leads to it.
+    """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     identity = models.ForeignKey(Identity, on_delete=models.PROTECT, related_name="credentials", null=True)
@@ -69,8 +93,11 @@ class Credential(TimeBoxed):
     last_used_from = models.CharField(max_length=45, blank=True, editable=False)
     created_by_id = models.UUIDField(null=True, editable=False)
     created_by_name = models.CharField(max_length=192, editable=False)
+    #: The run that it is for; a standing one is for none.
+    execution_id = models.UUIDField(null=True, editable=False)
 
-    objects = CredentialQuerySet.as_manager()
+    objects: ClassVar[StandingManager] = StandingManager()
+    runs: ClassVar[RunManager] = RunManager()
 
     class Meta:
         db_table = "nhi_credential"
@@ -81,6 +108,9 @@ class Credential(TimeBoxed):
                 name="nhi_credential_has_one_holder",
             ),
             models.CheckConstraint(condition=Q(expires_at__isnull=False), name="nhi_credential_ends"),
+            models.UniqueConstraint(
+                fields=["execution_id"], condition=Q(execution_id__isnull=False), name="nhi_credential_one_per_run"
+            ),
         ]
         indexes = [models.Index(fields=["expires_at"], name="nhi_credential_by_end")]
 

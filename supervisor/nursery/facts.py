@@ -1,0 +1,67 @@
+"""What is asked of the nursery and what it tells."""
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Command:
+    """A program by its absolute path with exactly these arguments and variables; no shell reads any of it."""
+
+    argv: tuple[str, ...]
+    environment: Mapping[str, str]
+    directory: Path
+    #: The account to run as, for root to give; without `gid`, with that account's own group.
+    uid: int | None = None
+    gid: int | None = None
+    #: As `common.leash` reads them.
+    rules: str = ""
+    most_processes: int = 64
+
+    def request(self) -> dict[str, Any]:
+        return {**dataclasses.asdict(self), "environment": dict(self.environment), "directory": str(self.directory)}
+
+
+class NotStarted(Exception):
+    """Nothing runs: `message` says what could not be done and why."""
+
+    def __init__(self, errno: int, message: str) -> None:
+        super().__init__(errno, message)
+        self.errno = errno
+        self.message = message
+
+    def __str__(self) -> str:
+        return self.message
+
+
+@dataclass(frozen=True)
+class Usage:
+    """A whole tree of processes at one moment: bytes, and seconds of CPU including what has ended by then."""
+
+    processes: int
+    memory: int
+    cpu: float
+    read: int
+    written: int
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How the program ended, and what everything that it started has used."""
+
+    exit_code: int | None
+    signal: int | None
+    cpu: float
+    #: The most that was seen or that the kernel knows of; never less than what a keeper takes to start a program.
+    peak_memory: int
+    read: int
+    written: int
+    #: It was killed for having more processes than it may.
+    swarmed: bool
+    #: How many processes had to be killed besides the program itself.
+    leftovers: int
+    #: The keeper died without a word. What it kept has been killed by the kernel and the nursery program.
+    lost: bool

@@ -12,6 +12,7 @@ from nhi.api.views import NoSuchPath
 urlpatterns = [
     path("api/nhi/", include("nhi.api.urls")),
     path("api/nhi/", include("mcp.api.urls")),
+    path("api/nhi/", include("supervisor.api.urls")),
     path("", include(gateway.bare)),
     path("oauth/token", endpoints.Token.as_view()),
     path(".well-known/oauth-authorization-server", endpoints.ServerMetadata.as_view()),

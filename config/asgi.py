@@ -10,7 +10,7 @@ from django.core.asgi import get_asgi_application
 from common.asgi import bounded
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
-django = bounded(get_asgi_application(), limit=1024 * 1024)
+loaded = get_asgi_application()
 
 # After the line above, which loads the models that these read and write.
 from config import metrics  # noqa: E402 - see the line before
@@ -19,10 +19,12 @@ from mcp import asgi, gateway  # noqa: E402 - the same
 from mcp.api.urls import CALL  # noqa: E402 - the same
 from mcp.asgi import rest  # noqa: E402 - the same
 from mcp.front.endpoints import server_of  # noqa: E402 - the same
+from supervisor.api.following import Followed  # noqa: E402 - the same
 
 # Two threads share this process's work: the one that serves, and the clerk's, which waits for the database several
 # times a call and after each wait for its turn.
 sys.setswitchinterval(0.001)
+django = bounded(Followed(loaded), limit=1024 * 1024)
 tools = metrics.counted(asgi.make_application(gateway), metrics.counting("mcp"))
 calls = rest.application(django, asgi.headers(), metrics.counting(f"api/nhi/{CALL}"))
 

@@ -48,7 +48,6 @@ app.conf.update(
     task_queues=[Queue(name, EXCHANGE, routing_key=name) for name in ("control", "runs")],
     task_default_queue="control",
     task_create_missing_queues=False,
-    task_routes={"supervisor.*": {"queue": "runs"}},
     task_acks_late=True,
     task_reject_on_worker_lost=True,
     task_ignore_result=True,
@@ -65,6 +64,8 @@ app.conf.update(
         "sweep-calls": ticks("mcp.sweep", queue="control", every=15.0),
         "check-servers": ticks("mcp.check_servers", queue="control", every=10.0),
         "refresh-servers": ticks("mcp.refresh_servers", queue="control", every=10.0),
+        "sweep-runs": ticks("supervisor.sweep", queue="control", every=15.0),
+        "fire-schedules": ticks("supervisor.fire", queue="control", every=1.0),
         "tidy-calls": ticks("mcp.tidy", queue="control", every=300.0),
     },
 )

@@ -1,9 +1,11 @@
 """Readers for the environment. An odd value stops the start with a message that names the variable."""
 
 import os
+import pwd
 import re
 import tempfile
 from contextlib import suppress
+from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -81,6 +83,40 @@ def file(name: str) -> Path | None:
     if not path.is_absolute() or not path.is_file():
         raise ImproperlyConfigured(f"{name} must be the absolute path of a file that is there, not {value!r}.")
     return path
+
+
+def directories(name: str) -> tuple[Path, ...]:
+    """Absolute paths of directories that are there, by their real names."""
+    return tuple(_directory(name, word) for word in words(name))
+
+
+def _directory(name: str, word: str) -> Path:
+    if not word.startswith("/") or not Path(word).is_dir():
+        raise ImproperlyConfigured(f"{name} must list absolute paths of directories that are there, not {word!r}.")
+    return Path(word).resolve()
+
+
+@dataclass(frozen=True)
+class Account:
+    name: str
+    uid: int
+    gid: int
+
+
+def account(name: str, usual: str) -> Account | None:
+    """Another account that this one may become, which is for root alone; None to stay what we are."""
+    wanted = text(name) or (usual if os.geteuid() == 0 else "")
+    if not wanted:
+        return None
+    try:
+        found = pwd.getpwnam(wanted)
+    except KeyError as error:
+        raise ImproperlyConfigured(f"{name} must name an account of this machine; {wanted!r} is none.") from error
+    if found.pw_uid == os.geteuid():
+        return None
+    if os.geteuid() != 0:
+        raise ImproperlyConfigured(f"{name} needs Gatehouse to run as root; leave it out, or name this account.")
+    return Account(wanted, found.pw_uid, found.pw_gid)
 
 
 def socket(path: Path) -> Path:

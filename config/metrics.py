@@ -23,6 +23,7 @@ from prometheus_client.registry import Collector
 from common.asgi import Application, Message, Receive
 from mcp import call_numbers
 from nhi import processes
+from supervisor import numbers
 
 REQUESTS = prometheus_client.Counter("gatehouse_requests", "Requests answered.", ["method", "route", "status"])
 SECONDS = prometheus_client.Histogram("gatehouse_request_seconds", "Time to answer them.", ["route"])
@@ -44,6 +45,21 @@ class FromDatabase(Collector):
             heard.add_metric([kind.value], count)
         up.add_metric([], float(bool(alive)))
         yield from (up, heard)
+        if alive:
+            yield from _runs()
+
+
+def _runs() -> Iterator[Metric]:
+    try:
+        now = numbers.now()
+    except DatabaseError:
+        return
+    runs = GaugeMetricFamily("gatehouse_runs", "Runs of agents by whether they wait or hold a slot.", labels=["state"])
+    runs.add_metric(["waiting"], now.waiting)
+    runs.add_metric(["held"], now.held)
+    places = GaugeMetricFamily("gatehouse_run_places", "Runs that the workers heard of lately can hold.")
+    places.add_metric([], now.capacity)
+    yield from (runs, places)
 
 
 def measured(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:

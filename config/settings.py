@@ -62,6 +62,7 @@ INSTALLED_APPS = [
     "common",
     "nhi",
     "mcp",
+    "supervisor",
 ]
 MIDDLEWARE = [
     "config.metrics.measured",
@@ -117,6 +118,18 @@ REDIS_URL = env.url("REDIS_URL", {"redis", "rediss", "unix"}, "")
 # ── Programs that may run here ────────────────────────────────────────────────────────────────────────────────────
 EXECUTABLE_ALLOWLIST = env.file("EXECUTABLE_ALLOWLIST")
 STDIO_SOCKET = env.socket(DATA / "stdio.sock")
+#: Below which directories a run may work when its agent asks for one.
+WORKDIR_ALLOWLIST = env.directories("WORKDIR_ALLOWLIST")
+#: As whom they run; None for this account itself, which only root can leave.
+RUN_AS = env.account("RUN_AS", "nobody")
+RUNNER_CAPACITY = env.number("RUNNER_CAPACITY", 32, low=1, high=1000)
+# No new run is taken while every host that runs agents is past one of these.
+RUN_MAX_MEMORY_PERCENT = env.number("RUN_MAX_MEMORY_PERCENT", 92, low=1, high=100)
+RUN_MIN_DISK_MB = env.number("RUN_MIN_DISK_MB", 256, low=0, high=100_000_000)
+#: For each processor, over the last minute.
+RUN_MAX_LOAD = env.number("RUN_MAX_LOAD", 20, low=1, high=100_000)
+#: Seconds by which schedules are ahead of the clock: for trials of a clock change or an outage, and nothing else.
+SCHEDULE_CLOCK_SHIFT = env.number("SCHEDULE_CLOCK_SHIFT", 0, low=-315_360_000, high=315_360_000)
 
 # ── Gateway ───────────────────────────────────────────────────────────────────────────────────────────────────────
 MCP_REFRESH_SECONDS = env.number("MCP_REFRESH_SECONDS", 60, low=1, high=86400)
@@ -242,5 +255,20 @@ SPECTACULAR_SETTINGS = {
         "BudgetScope": "mcp.choices.BudgetScope",
         "ToolStatus": "mcp.api.shapes.tools.STATUSES",
         "CallState": "mcp.api.shapes.calls.STATUSES",
+        "AgentMode": "supervisor.choices.Mode",
+        "AgentKind": "supervisor.choices.Kind",
+        "InputPattern": "supervisor.choices.InputPattern",
+        "OutputPattern": "supervisor.choices.OutputPattern",
+        "AccessType": "supervisor.choices.AccessType",
+        "ExecutionState": "supervisor.choices.ExecutionState",
+        "ExecutionStatus": "supervisor.choices.ExecutionStatus",
+        "ErrorCategory": "supervisor.choices.ErrorCategory",
+        "RunTrigger": "supervisor.choices.Trigger",
+        "SessionState": "supervisor.choices.SessionState",
+        "MessageDirection": "supervisor.choices.Direction",
+        "MisfirePolicy": "supervisor.choices.MisfirePolicy",
+        "OverlapPolicy": "supervisor.choices.OverlapPolicy",
+        "FireState": "supervisor.choices.FireState",
+        "ScheduleState": "supervisor.choices.ScheduleState",
     },
 }

@@ -1,7 +1,9 @@
 """Breakers: a service that fails is left alone for a while, by every process, and tried by one call at a time."""
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
 
@@ -27,8 +29,9 @@ class BreakerOpen(GatehouseError):
 
     code = "breaker_open"
 
-    def __init__(self, breaker: Breaker) -> None:
-        super().__init__(f"{breaker.service_name} failed {breaker.failure_count} times in a row; it is left alone now.")
+    def __init__(self, breaker: Breaker, *, retry_after: int) -> None:
+        failed = f"{breaker.service_name} failed {breaker.failure_count} times in a row"
+        super().__init__(f"{failed}; the next try is in {retry_after} s.", details={"retry_after": retry_after})
 
 
 class NotOpen(Conflict):
@@ -104,22 +107,55 @@ def reset(*, actor: Actor, breaker: Breaker, reason: str) -> Breaker:
     return breaker
 
 
+@dataclass(frozen=True)
+class Passage:
+    """A call that a breaker let through; what became of it is said once."""
+
+    breaker: Breaker
+    call_id: UUID
+
+    def failed(self, why: str) -> None:
+        with transaction.atomic():
+            fault(self.breaker, call_id=self.call_id, why=why)
+
+    def went_well(self) -> None:
+        with transaction.atomic():
+            success(self.breaker, call_id=self.call_id)
+
+    def given_up(self) -> None:
+        release(self.call_id)
+
+
+def enter(
+    service_name: str, *, threshold: int = 3, recovery_timeout: int = 60, seconds: float = PROBE_SECONDS
+) -> Passage:
+    """Let a call of an outside service through that may take so long as a probe, or raise `BreakerOpen`."""
+    wanted = {"failure_threshold": threshold, "recovery_timeout": recovery_timeout}
+    breaker, _ = Breaker.objects.get_or_create(service_name=service_name, defaults=wanted)
+    passage = Passage(breaker, uuid7())
+    if breaker.state != BreakerState.CLOSED and not claim(breaker.pk, passage.call_id, seconds=seconds):
+        raise BreakerOpen(breaker, retry_after=_left(breaker))
+    return passage
+
+
 @contextmanager
 def guarding(service_name: str, *, threshold: int = 3, recovery_timeout: int = 60) -> Iterator[None]:
     """The general form, for an outside service that Gatehouse itself calls: a fault is whatever is raised inside."""
-    wanted = {"failure_threshold": threshold, "recovery_timeout": recovery_timeout}
-    breaker, _ = Breaker.objects.get_or_create(service_name=service_name, defaults=wanted)
-    call_id = uuid7()
-    if breaker.state != BreakerState.CLOSED and not claim(breaker.pk, call_id):
-        raise BreakerOpen(breaker)
+    passage = enter(service_name, threshold=threshold, recovery_timeout=recovery_timeout)
     try:
         yield
     except Exception as error:
-        with transaction.atomic():
-            fault(breaker, call_id=call_id, why=type(error).__name__)
+        passage.failed(type(error).__name__)
         raise
-    with transaction.atomic():
-        success(breaker, call_id=call_id)
+    passage.went_well()
+
+
+def _left(breaker: Breaker) -> int:
+    """Whole seconds until another call may try."""
+    rests = breaker.last_state_change + timedelta(seconds=breaker.recovery_timeout)
+    until = breaker.probe_until if breaker.state == BreakerState.HALF_OPEN else rests
+    left = (until - clock.database_now()).total_seconds() if until else 0.0
+    return max(math.ceil(left), 1)
 
 
 def _move(breaker: Breaker, to: BreakerState) -> None:

@@ -1,10 +1,10 @@
 """Which programs may run as servers here. To say what a server runs is to say what runs on this machine, so the list is
 a file that only those who run the machine write; no page and no call changes it.
 
-Without a list, one thing may run: this Python with a script of `examples/`. A Python free to be told what it runs would
-be leave to run anything, so nothing may stand before the script, not even `-c` or `-m`, and the script may be no link
-to somewhere else. The same holds for whoever lists an interpreter: it is better to list the script itself, with its
-`#!` line. Either way what is started is the file that was looked at, by its real name.
+Without a list, one thing may run: a script of `examples/`, by itself or by this Python. A Python free to be told what
+it runs would be leave to run anything, so nothing may stand before the script, not even `-c` or `-m`, and the script
+may be no link to somewhere else. The same holds for whoever lists an interpreter: it is better to list the script
+itself, with its `#!` line. Either way what is started is the file that was looked at, by its real name.
 """
 
 import os
@@ -32,7 +32,8 @@ STEERING = frozenset({
     "PATH", "HOME", "IFS", "ENV", "SHELL", "SHELLOPTS", "BASHOPTS", "PS4", "CDPATH", "CLASSPATH", "PHPRC",
     "GLIBC_TUNABLES", "GCONV_PATH", "LOCPATH", "NLSPATH", "TZDIR", "LOCALDOMAIN", "RES_OPTIONS", "HOSTALIASES",
     "CURL_HOME", "DOCKER_CONFIG", "GOENV", "GOFLAGS", "GOPATH", "GOPROXY", "GOROOT", "GOTOOLCHAIN", "EDITOR", "VISUAL",
-    "PAGER", "BROWSER", "SSLKEYLOGFILE", "AWS_CONFIG_FILE", "ELECTRON_RUN_AS_NODE",
+    "PAGER", "BROWSER",
+    "KUBECONFIG", "LESSOPEN", "LESSCLOSE", "TAR_OPTIONS", "SSLKEYLOGFILE", "AWS_CONFIG_FILE", "ELECTRON_RUN_AS_NODE",
 })  # fmt: skip
 #: Begins like one of them, says only which of its settings a program takes, and many want it.
 HARMLESS = frozenset({"NODE_ENV"})
@@ -121,13 +122,18 @@ def _program(command: str) -> str:
 
 
 def _example(program: str, arguments: Sequence[str]) -> list[str]:
+    if _is_example(program):
+        return [*arguments]
     if program != os.path.realpath(sys.executable):
         raise NotExecutable(f"EXECUTABLE_ALLOWLIST is not set, so only examples may run, by {sys.executable}.")
     script = os.path.realpath(arguments[0]) if arguments and arguments[0].startswith("/") else ""
-    if (
-        Path(script).parent != Path(os.path.realpath(EXAMPLES))
-        or not script.endswith(".py")
-        or not Path(script).is_file()
-    ):
+    if not _is_example(script):
         raise NotExecutable(f"The first argument must be the absolute path of a script in {EXAMPLES}.")
     return [script, *arguments[1:]]
+
+
+def _is_example(script: str) -> bool:
+    """One of ours by its real name, which leads nowhere else."""
+    examples = Path(os.path.realpath(EXAMPLES))
+    here = Path(script).parent in {examples, examples / "agents"}
+    return here and script.endswith(".py") and Path(script).is_file()

@@ -145,6 +145,98 @@ TABLE: dict[str, dict[str, Badge]] = {
         "running": Badge("Testing", _busy),
         "none": Badge("Not tested", _still),
     },
+    "agent_switch": {
+        "on": Badge("On", _good),
+        "off": Badge("Off", _still, "power_settings_new"),
+    },
+    "supervisor.Kind": {
+        "process": Badge("Program", _still, "terminal"),
+        "model": Badge("Model", _still, "neurology"),
+    },
+    "supervisor.Mode": {
+        "task": Badge("Task", _still, "task"),
+        "interactive": Badge("Interactive", _still, "forum"),
+    },
+    "supervisor.InputPattern": {
+        "stdin": Badge("Standard input", _still, "input"),
+        "file": Badge("File", _still, "description"),
+        "args": Badge("Argument", _still, "text_fields"),
+        "json-rpc": Badge("JSON-RPC", _still, "data_object"),
+    },
+    "supervisor.OutputPattern": {
+        "stdout": Badge("Standard output", _still, "output"),
+        "file": Badge("File", _still, "description"),
+        "json-rpc": Badge("JSON-RPC", _still, "data_object"),
+    },
+    "supervisor.AccessType": {
+        "read-only": Badge("Read-only", _still, "visibility"),
+        "read-write": Badge("Read-write", _still, "edit"),
+    },
+    "supervisor.ExecutionState": {
+        "queued": Badge("Queued", _still, "hourglass_empty"),
+        "idle": Badge("Idle", _still),
+        "starting": Badge("Starting", _busy),
+        "running": Badge("Running", _busy),
+        "completed": Badge("Completed", _good),
+        "failed": Badge("Failed", _bad),
+        "timeout": Badge("Timed out", _bad, "timer_off"),
+        "cancelled": Badge("Cancelled", _still, "cancel"),
+        "cleanup": Badge("Cleaning up", _busy),
+    },
+    "supervisor.ExecutionStatus": {
+        "success": Badge("Success", _good),
+        "failure": Badge("Failure", _bad),
+        "timeout": Badge("Timed out", _bad, "timer_off"),
+        "cancelled": Badge("Cancelled", _still, "cancel"),
+    },
+    "supervisor.ErrorCategory": {
+        "Transient": Badge("Transient", _look, "replay"),
+        "Permanent": Badge("Permanent", _bad),
+        "AgentError": Badge("Agent error", _bad),
+        "SystemError": Badge("System error", _bad),
+    },
+    "supervisor.Trigger": {
+        "manual": Badge("By hand", _still, "touch_app"),
+        "api": Badge("API", _still, "api"),
+        "schedule": Badge("Schedule", _still, "schedule"),
+        "session": Badge("Session", _still, "forum"),
+        "task": Badge("Task", _still, "task"),
+    },
+    "supervisor.Stream": {
+        "out": Badge("Output", _still, "output"),
+        "err": Badge("Errors", _still, "report"),
+    },
+    "supervisor.SessionState": {
+        "open": Badge("Open", _good),
+        "closed": Badge("Closed", _still),
+    },
+    "supervisor.Direction": {
+        "in": Badge("To the agent", _still, "call_made"),
+        "out": Badge("From the agent", _still, "call_received"),
+    },
+    "supervisor.MisfirePolicy": {
+        "skip": Badge("Skip them", _still, "skip_next"),
+        "once": Badge("Run once for the latest", _still, "looks_one"),
+        "all": Badge("Run once for each", _still, "repeat"),
+    },
+    "supervisor.OverlapPolicy": {
+        "skip": Badge("Skip it", _still, "skip_next"),
+        "queue": Badge("Wait for it", _still, "hourglass_empty"),
+        "allow": Badge("Run beside it", _still, "splitscreen"),
+    },
+    "supervisor.ScheduleState": {
+        "created": Badge("Not in use", _still),
+        "active": Badge("Active", _good),
+        "executing": Badge("Running", _busy),
+        "paused": Badge("Paused", _still, "pause_circle"),
+    },
+    "supervisor.FireState": {
+        "fired": Badge("Fired", _good),
+        "missed": Badge("Missed", _look),
+        "skipped": Badge("Skipped", _still, "skip_next"),
+        "queued": Badge("Late", _look, "schedule"),
+        "failed": Badge("Failed", _bad),
+    },
     "process": {
         "up": Badge("Up", _good),
         "late": Badge("Late", _look),

@@ -39,6 +39,7 @@ ANSWERS: dict[str, Answer] = {
     "upstream": Answer("ExecutionFailed", 502),
     "breaker_open": Answer("ExecutionFailed", 503),
     "queue_full": Answer("ExecutionFailed", 503),
+    "overloaded": Answer("ExecutionFailed", 503),
     "stopping": Answer("ExecutionFailed", 503),
     "record_unavailable": Answer("InternalError", 503),
     "database_unavailable": Answer("InternalError", 503),

@@ -10,6 +10,7 @@ from functools import partial, wraps
 from inspect import cleandoc
 from typing import Any, Literal, Protocol
 
+from django.http.response import HttpResponseBase
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -26,6 +27,15 @@ class Asked(Protocol):
     request: Request
 
     def require(self, operation: "Operation") -> None: ...
+
+
+@dataclass(frozen=True)
+class Media:
+    """An answer that is no JSON: its type, and what it holds; of a stream of events, what each of them does."""
+
+    type: str
+    example: Any
+    schema: Mapping[str, Any] = field(default_factory=lambda: {"type": "string"})
 
 
 @dataclass(frozen=True)
@@ -47,6 +57,8 @@ class Operation:
     reads: bool = False
     #: Other answers that are no refusals, by status.
     also: tuple[tuple[int, type[Shape]], ...] = ()
+    #: What it gives instead of JSON.
+    media: tuple[Media, ...] = ()
 
 
 def operation(
@@ -103,6 +115,24 @@ def listing(
     return mark
 
 
+def reading(
+    *, gives: type[Shape], filters: type[Filters], media: tuple[Media, ...] = ()
+) -> Callable[[Handler], Handler]:
+    """A GET of one thing of which the query says more; it is given that, and gives an object or a whole response."""
+
+    def mark(method: Handler) -> Handler:
+        summary, description = said(method)
+        declared = Operation("", summary, description, gives, filters=filters, refusals=(400,), media=media)
+
+        def answer(view: Any, request: Request) -> HttpResponseBase:
+            found = method(view, read(filters, request.query_params.dict()))
+            return found if isinstance(found, HttpResponseBase) else Response(gives(found).data)
+
+        return _handler(method, declared, answer)
+
+    return mark
+
+
 def answering(
     *,
     takes: type[Input],
@@ -140,9 +170,9 @@ def said(method: Handler) -> tuple[str, str]:
     return summary.rstrip("."), description.strip()
 
 
-def _handler(method: Handler, declared: Operation, answer: Callable[[Any, Request], Response]) -> Handler:
+def _handler(method: Handler, declared: Operation, answer: Callable[[Any, Request], HttpResponseBase]) -> Handler:
     @wraps(method)
-    def handler(view: Asked, request: Request, **_path: Any) -> Response:
+    def handler(view: Asked, request: Request, **_path: Any) -> HttpResponseBase:
         view.require(declared)
         return answer(view, request)
 

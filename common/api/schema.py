@@ -41,6 +41,8 @@ REFUSALS: dict[int, tuple[str, str, str, str]] = {
     ),
     504: ("It took too long.", "Timeout", "timeout", "No answer within 30 s."),
 }
+#: Areas with a tag for each of their paths.
+GROUPS = {"mcp": "MCP", "supervisor": "Supervisor"}
 
 
 class GatehouseSchema(AutoSchema):
@@ -64,7 +66,7 @@ class GatehouseSchema(AutoSchema):
         if not self.path.startswith("/api/nhi/"):
             return ["OAuth 2.0"]
         first, *more = [word.replace("_", " ") for word in self._words()]
-        return [f"MCP {more[0]}" if first == "mcp" else first.capitalize()]
+        return [f"{GROUPS[first]} {more[0]}" if first in GROUPS else first.capitalize()]
 
     def get_operation_id(self) -> str:
         if self.method == "POST" and self.operation.status != 201:
@@ -90,7 +92,10 @@ class GatehouseSchema(AutoSchema):
         declared = self.operation
         answer = self._page(declared) if declared.paged else self._one(declared)
         others = {status: self._other(shape) for status, shape in declared.also}
-        return {declared.status: answer, **others, **{status: self._refusal(status) for status in self._refusals()}}
+        refused = {status: self._refusal(status) for status in self._refusals()}
+        if declared.media:
+            return {**self._media(declared), **refused}
+        return {declared.status: answer, **others, **refused}
 
     def get_serializer_name(self, serializer: Any, direction: Any) -> str:
         return str(super().get_serializer_name(serializer, direction)).removesuffix("Shape")
@@ -98,6 +103,15 @@ class GatehouseSchema(AutoSchema):
     def _one(self, declared: Operation) -> OpenApiResponse:
         example = OpenApiExample("Answer", value=declared.gives.example)
         return OpenApiResponse(declared.gives, description=declared.summary, examples=[example])
+
+    def _media(self, declared: Operation) -> dict[tuple[int, str], OpenApiResponse]:
+        answers = {}
+        for media in declared.media:
+            example = OpenApiExample("Answer", value=media.example, media_type=media.type)
+            answers[declared.status, media.type] = OpenApiResponse(
+                dict(media.schema), description=declared.summary, examples=[example]
+            )
+        return answers
 
     def _other(self, shape: type[Shape]) -> OpenApiResponse:
         about = " ".join((shape.__doc__ or "").split())

@@ -18,6 +18,8 @@ UVICORN = (
 )
 CELERY = (sys.executable, "-m", "celery", "--quiet", "-A", "config")
 WORKER = (*CELERY, "worker", "--without-mingle", "--without-gossip", "--without-heartbeat")
+CONTROL = (*WORKER, "-Q", "control", "-n", "control@%h", "--pool", "prefork", "--concurrency", "2")
+RUNS = (*WORKER, "-Q", "runs", "-n", "runs@%h", "--pool", "threads", "--concurrency", "4")
 
 
 def environ(metrics: Path) -> dict[str, str]:
@@ -47,9 +49,7 @@ def web(env: Mapping[str, str], listener: int) -> list[Child]:
 
 
 def workers(env: Mapping[str, str]) -> list[Child]:
-    control = [*WORKER, "-Q", "control", "-n", "control@%h", "--pool", "prefork", "--concurrency", "2"]
-    runs = [*WORKER, "-Q", "runs", "-n", "runs@%h", "--pool", "threads", "--concurrency", "4"]
-    return [_child("worker-control", control, env), _child("worker-runs", runs, env)]
+    return [_child("worker-control", [*CONTROL], env), _child("worker-runs", [*RUNS], env)]
 
 
 def stdio_owner(env: Mapping[str, str]) -> list[Child]:

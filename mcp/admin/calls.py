@@ -13,7 +13,7 @@ from common.admin import keyset, navigation, times
 from common.admin.lists import OWN, Bulk, Listing, Preset
 from common.admin.navigation import Item
 from common.admin.pages import link
-from mcp.admin import calls_cells, calls_filters, calls_flights, calls_strip, calls_tail
+from mcp.admin import calls_cells, calls_filters, calls_flights, calls_runs, calls_strip, calls_tail
 from mcp.admin.calls_export import Export
 from mcp.admin.calls_flights import Flight
 from mcp.admin.calls_page import CallPage
@@ -62,6 +62,12 @@ class InvocationLogAdmin(GovernedAdmin):
         actor = actor_of(request)
         mine = [] if actor.only_reads else [("Mine", urlencode({"owner": actor.name}))]
         return [*mine, *super().saved_views(request)]
+
+    def prepare(self, request: HttpRequest, rows: list[Any]) -> None:
+        done = [row for row in rows if not isinstance(row, Flight)]
+        runs = calls_runs.of(actor_of(request), done)
+        for row in done:
+            row.within = runs.get(row.run_id)
 
     def row_url(self, row: Any) -> str:
         return "" if isinstance(row, Flight) else link("nhi_invocationlog_call", row.pk)

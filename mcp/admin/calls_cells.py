@@ -51,7 +51,9 @@ def tool(row: Any) -> str:
 
 
 def _request(row: Any) -> SafeString:
-    """The end of the id: its beginning is the time, which calls of one moment share."""
+    """The run that it was made in; else the end of the id: its beginning is the time, which calls share."""
+    if within := getattr(row, "within", None):
+        return format_html('<a href="{}">{}</a>', within.url, within.name)
     return format_html(
         '<a href="?find={}" title="Every call of request {}"><code>…{}</code></a>',
         row.run_id, row.run_id, str(row.run_id)[-6:],

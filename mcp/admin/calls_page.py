@@ -10,7 +10,7 @@ from common.admin import badges, times
 from common.admin.pages import Control, Crumb, link, link_if_any
 from common.errors import GatehouseError, NotFound
 from common.templatetags.console import spelled
-from mcp.admin import calls_cells, calls_checks
+from mcp.admin import calls_cells, calls_checks, calls_runs
 from mcp.models import Tool
 from nhi import explain
 from nhi.admin.base import ActingPage
@@ -73,6 +73,7 @@ class CallPage(ActingPage):
             "breaker": row.details.get("breaker"),
             "approval_url": self._approval_url(),
             "neighbours": self._neighbours(),
+            "within": calls_runs.of(self.actor, [row]).get(row.run_id),
             "intact": badges.find("record", "intact" if seal.intact(row) else "broken"),
             "address": self.request.build_absolute_uri(self.request.path),
             "api": f"/api/nhi/mcp/invocations/{row.pk}",

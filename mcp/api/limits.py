@@ -64,8 +64,8 @@ class Breakers(ApiView):
     def get(self, asked: dict[str, Any]) -> Any:
         """List breakers
 
-        One for each server: after `failure_threshold` faults in a row it is left alone for `recovery_timeout`, then
-        tried by one call."""
+        One for each server, and for each other service that Gatehouse calls, models among them: after
+        `failure_threshold` faults in a row it is left alone for `recovery_timeout`, then tried by one call."""
         return Breaker.objects.filter(**asked)
 
 

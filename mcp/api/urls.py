@@ -40,7 +40,7 @@ urlpatterns = [
     path("mcp/budgets", limits.Budgets.as_view()),
     path(BUDGET, limits.OneBudget.as_view()),
     path("mcp/breakers", limits.Breakers.as_view()),
-    path("mcp/breakers/<str:service_name>/reset", limits.ResetBreaker.as_view()),
+    path("mcp/breakers/<path:service_name>/reset", limits.ResetBreaker.as_view()),
     path("mcp/health-reports", servers.HealthReports.as_view()),
     path("approvals", approvals.Approvals.as_view()),
     path(APPROVAL, approvals.OneApproval.as_view()),

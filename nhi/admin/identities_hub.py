@@ -47,6 +47,8 @@ class Added:
 
     name: str
     label: str
+    #: Of which identities it tells something.
+    kinds: frozenset[Kind] = frozenset(Kind)
 
 
 @dataclass(frozen=True)
@@ -154,6 +156,8 @@ class Hub(OfIdentity, ActingPage):
         return [Tab(label, self.url(name), counts.get(name), name == self.tab) for name, label in shown]
 
     def _has(self, tab: str) -> bool:
+        if any(added.name == tab and self.identity.kind not in added.kinds for added in _added):
+            return False
         return tab not in OF_CALLERS or (self.identity.kind != Kind.TOOL and self.sees_credentials)
 
     @cached_property

@@ -33,6 +33,12 @@ class IdentityQuerySet(KeptQuerySet["Identity"]):
             return self.filter(pk__in=[actor.id])
         return self.filter(_owned_by(actor) | _granted_to(actor, Level.USE))
 
+    def used_by(self, actor: "Actor") -> "IdentityQuerySet":
+        """Those that the actor may put to work without a console role."""
+        if not actor.is_person:
+            return self.none()
+        return self.filter(_owned_by(actor) | _granted_to(actor, Level.USE))
+
     def managed_by(self, actor: "Actor") -> "IdentityQuerySet":
         """Those whose lifecycle and credentials the actor handles without a console role."""
         if not actor.is_person:

@@ -70,8 +70,8 @@ class Caller:
         answer = self.client.generic(
             method, url, body, content_type=content_type, headers=headers, query_params=query or {}
         )
-        text = answer.content
-        return Reply(answer.status_code, json.loads(text) if text else None, answer.headers)
+        is_json = answer.content and answer.headers["Content-Type"] == "application/json"
+        return Reply(answer.status_code, json.loads(answer.content) if is_json else None, answer.headers)
 
 
 def calling(holder: Identity | User) -> Caller:

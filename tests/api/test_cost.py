@@ -7,6 +7,7 @@ import pytest
 from tests.api.conftest import Stage
 from tests.api.mcp import rows
 from tests.nhi import cast
+from tests.supervisor import rows as runs
 
 pytestmark = pytest.mark.capability("NHI-01", "NHI-08")
 
@@ -28,6 +29,10 @@ COSTS = {
     "mcp/breakers": 5,
     "mcp/health-reports": 5,
     "approvals": 5,
+    "supervisor/agents": 5,
+    "supervisor/executions": 5,
+    "supervisor/schedules": 6,
+    "supervisor/sessions": 5,
 }
 
 
@@ -50,3 +55,4 @@ def fill(stage: Stage, mark: str) -> None:
     role = stage.admin.post("roles", {"name": f"role-{mark}", "capabilities": ["a.b", "*.*"]}).body
     stage.admin.post("role-assignments", {"role_id": role["id"], "identity_id": str(agent.pk)})
     rows.keep(stage.mara, agent, f"kept-{mark}")
+    runs.keep(agent, f"kept-{mark}")

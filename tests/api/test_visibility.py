@@ -13,6 +13,7 @@ from tests.api.callers import Caller, Reply
 from tests.api.conftest import Stage
 from tests.api.mcp import rows
 from tests.nhi import cast
+from tests.supervisor import rows as runs
 
 METHODS = ("GET", "POST", "PATCH", "PUT", "DELETE")
 UNSAFE = METHODS[1:]
@@ -48,6 +49,7 @@ def ids_of(stage: Stage) -> dict[str, list[str]]:
         "capability_id": [role["waiting"][0]["id"]],
         "assignment_id": [held["id"]],
         **ids_of_gateway(stage),
+        **ids_of_supervisor(stage),
     }
 
 
@@ -61,6 +63,16 @@ def ids_of_gateway(stage: Stage) -> dict[str, list[str]]:
         "budget_id": [str(kept.budget.pk)],
         "service_name": [kept.breaker.service_name],
         "approval_id": [str(kept.approval.pk)],
+    }
+
+
+def ids_of_supervisor(stage: Stage) -> dict[str, list[str]]:
+    kept = runs.keep(stage.bot)
+    return {
+        "agent_id": [str(kept.agent.pk)],
+        "execution_id": [str(kept.run.pk)],
+        "schedule_id": [str(kept.schedule.pk)],
+        "session_id": [str(kept.session.pk)],
     }
 
 

@@ -68,27 +68,39 @@ class Command(BaseCommand):
 
     def greet_callers(self, token: str) -> None:
         """How the demo's agent calls a tool: with curl, and from an MCP client."""
-        # In a process of its own: what calls tools keeps threads, and the launcher has none.
-        seeding = [sys.executable, "manage.py", "seed_gateway_demo"]
-        environ = {**os.environ, "GATEHOUSE_DATA": str(settings.DATA)}
-        done = subprocess.run(  # noqa: S603 - our own command
-            seeding, cwd=settings.BASE_DIR, env=environ, capture_output=True, text=True, check=False
-        )
-        if done.returncode:
-            log = settings.DATA / "logs" / "seed-gateway-demo.log"
-            log.write_text(done.stdout + done.stderr)
-            self.say(f"The demo's server could not be added; the rest of the demo is there. Why: {log}")
+        if self.seed("seed_gateway_demo", "The demo's server") is None:
             return
+        agent = self.seed("seed_runs_demo", "The demo's agents")
         body = shlex.quote(json.dumps({"parameters": {"title": "Water the plants"}}))
         self.say(
             f'Call a tool: curl -H "Authorization: Bearer {token}" -H "Content-Type: application/json" -d {body} '
             f"{settings.PUBLIC_URL}/api/nhi/mcp/tools/todo__create_todo/call"
         )
+        if agent:
+            body = shlex.quote(json.dumps({"input": "It rained. The river rose. Nobody was hurt."}))
+            self.say(
+                f'Run an agent: curl -H "Authorization: Bearer {token}" -H "Content-Type: application/json" -d {body} '
+                f"{settings.PUBLIC_URL}/api/nhi/supervisor/agents/{agent}/execute"
+            )
         headers = {"Authorization": f"Bearer {token}"}
         client = {
             "mcpServers": {"gatehouse": {"type": "http", "url": f"{settings.PUBLIC_URL}/mcp", "headers": headers}}
         }
         self.say(f"MCP client (protocol 2026-07-28): {json.dumps(client)}")
+
+    def seed(self, command: str, what: str) -> str | None:
+        """What it says, or None. In a process of its own: what calls tools keeps threads, and the launcher has none."""
+        environ = {**os.environ, "GATEHOUSE_DATA": str(settings.DATA)}
+        done = subprocess.run(  # noqa: S603 - our own command
+            [sys.executable, "manage.py", command],
+            cwd=settings.BASE_DIR, env=environ, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        if done.returncode:
+            log = settings.DATA / "logs" / f"{command.replace('_', '-')}.log"
+            log.write_text(done.stdout + done.stderr)
+            self.say(f"{what} could not be added; the rest of the demo is there. Why: {log}")
+            return None
+        return done.stdout.strip()
 
     def say(self, text: str) -> None:
         self.stdout.write(text)

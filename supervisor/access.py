@@ -1,0 +1,86 @@
+"""Who may run an agent: people by role, ownership or grant; identities by a grant that `nhi.decisions` finds live."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from django.db import transaction
+
+from common import context
+from common.errors import NotAllowed
+from nhi import decisions, facts, registry, tokens
+from nhi.actors import Actor
+from nhi.choices import Kind, State
+from nhi.models import Identity
+from nhi.record import events
+from nhi.terms import Action, Decision
+from supervisor.models import Agent
+
+#: What a grant between identities names when it allows some actions only.
+EXECUTE, TALK = "execute", "session"
+RUN = "supervisor.run_agent"
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Who asks, and the token that was shown for it; nobody shows one at the console and by the clock."""
+
+    actor: Actor
+    shown: tokens.Parsed | None = None
+    audience: str = ""
+
+
+def require(caller: Caller, agent: Agent, *, action: str, parameters: Any = None) -> dict[str, Any]:
+    """Refuse who may not run it, on record; else what allowed it, for the run's own row."""
+    if caller.actor.may(RUN):
+        by: dict[str, Any] = {"right": RUN}
+    elif caller.actor.is_person:
+        by = _require_of_person(caller.actor, agent)
+    else:
+        by = _require_of_identity(caller, agent, action, parameters)
+    _require_usable(caller.actor, agent)
+    return by
+
+
+def may_run(actor: Actor, agent: Agent) -> bool:
+    """For the console: whether a person sees the button."""
+    if actor.only_reads:
+        return False
+    return actor.may(RUN) or Identity.objects.used_by(actor).filter(pk=agent.identity_id).exists()
+
+
+def _require_of_person(actor: Actor, agent: Agent) -> dict[str, Any]:
+    if actor.only_reads or not Identity.objects.used_by(actor).filter(pk=agent.identity_id).exists():
+        _refuse(actor, agent, "no_grant", f"You may not run {agent}: ask its owner, {agent.identity.owner}.")
+    return {"right": "owner or grant"}
+
+
+def _require_of_identity(caller: Caller, agent: Agent, action: str, parameters: Any) -> dict[str, Any]:
+    decision = _decide(caller, agent, action, parameters)
+    if not decision.allowed:
+        _refuse(caller.actor, agent, decision.reason, decision.message, decision)
+    assert decision.match is not None  # an allowed call has one
+    return {"decision_id": str(decision.id), "grant": str(decision.match.id)}
+
+
+def _decide(caller: Caller, agent: Agent, action: str, parameters: Any) -> Decision:
+    if caller.shown is None:
+        raise NotAllowed("Only a token shows which identity asks.")
+    loaded = facts.for_token(caller.shown, context.current().source, agent.identity_id, audience=caller.audience)
+    known = registry.conditions(loaded.caller.id, agent.identity_id, parameters) if loaded.caller else ()
+    wanted = Action("call", parameters, name=action)
+    return decisions.decide(loaded.caller, wanted, loaded.target, replace(loaded.facts, conditions=known))
+
+
+def _require_usable(actor: Actor, agent: Agent) -> None:
+    """What runs acts as its identity, so that must be one that may act."""
+    identity = Identity.objects.get(pk=agent.identity_id)
+    if not Identity.objects.usable().filter(pk=identity.pk, kind=Kind.AGENT).exists():
+        now = "expired" if identity.state == State.ACTIVE else State(identity.state).label.lower()
+        _refuse(actor, agent, "target_unusable", f"{identity.name}, whose agent {agent} is, is {now}.")
+
+
+def _refuse(actor: Actor, agent: Agent, reason: str, message: str, decision: Decision | None = None) -> None:
+    details = {"decision_id": str(decision.id)} if decision else {}
+    with transaction.atomic():
+        events.write("run.refused", actor=actor, subject=agent, reason=reason, details={"reason": reason, **details})
+    raise NotAllowed(message, details={"reason": reason, **details})

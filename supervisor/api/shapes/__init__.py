@@ -1,0 +1,1 @@
+"""Shapes of the supervisor, by what they are of."""

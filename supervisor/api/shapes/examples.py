@@ -1,0 +1,12 @@
+"""Ids of the supervisor's examples; they go on telling the story of `nhi.api.shapes.examples`."""
+
+AGENT = "01932f0a-7c11-7d2e-9a51-0c6f1f2b3c01"
+RUN = "01932f0a-7c11-7d2e-9a51-0c6f1f2b3c02"
+SCHEDULE = "01932f0a-7c11-7d2e-9a51-0c6f1f2b3c03"
+SESSION = "01932f0a-7c11-7d2e-9a51-0c6f1f2b3c05"
+
+ASKED = "2026-11-18T10:00:00.000000Z"
+BEGAN = "2026-11-18T10:00:00.020000Z"
+RAN = "2026-11-18T10:00:00.100000Z"
+ENDED = "2026-11-18T10:00:02.400000Z"
+FREED = "2026-11-18T10:00:02.430000Z"

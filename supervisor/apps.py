@@ -1,0 +1,18 @@
+"""What the app sets up when Django has loaded it."""
+
+from django.apps import AppConfig
+from django.db.models.signals import post_migrate
+
+
+class SupervisorConfig(AppConfig):
+    name = "supervisor"
+    label = "supervisor"
+    verbose_name = "Runs"
+
+    def ready(self) -> None:
+        from nhi import registry  # noqa: PLC0415 - models exist only from here on
+        from supervisor import cancelling, pausing, rights  # noqa: PLC0415 - the same
+
+        post_migrate.connect(rights.after_migrate, sender=self, dispatch_uid="supervisor.rights")
+        registry.add_stop_step(pausing.STEP)
+        registry.add_stop_step(cancelling.STEP)

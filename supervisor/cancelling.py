@@ -1,0 +1,88 @@
+"""Stopping runs: those that wait end at once, the others when the worker that holds them has ended their processes."""
+
+from collections.abc import Sequence
+
+from django.db import transaction
+from django.db.models import Q, QuerySet
+from django.db.models.functions import Now
+
+from common.errors import Conflict, NotAllowed
+from nhi.actors import Actor
+from nhi.inputs import Problems
+from nhi.models import Identity
+from nhi.record import events
+from nhi.registry import StopStep
+from supervisor import lifecycle, waking
+from supervisor.choices import ExecutionState
+from supervisor.models import Execution
+
+#: Seconds between asking processes to end and ending them: of a cancel, and of the kill switch.
+GRACE, SHORT_GRACE = 5.0, 2.0
+RIGHT = "supervisor.cancel_execution"
+
+
+def cancel(*, actor: Actor, execution: Execution, reason: str) -> Execution:
+    """Ask for the end of a run; the second time there is nothing left to ask for."""
+    require(actor, execution)
+    problems = Problems()
+    problems.reason(reason)
+    problems.settle()
+    with transaction.atomic():
+        current = Execution.objects.select_for_update(of=("self",)).select_related("agent").get(pk=execution.pk)
+        if current.status is not None:
+            raise Conflict(
+                f"{current} is {ExecutionState(current.outcome).label.lower()} already. Nothing was changed."
+            )
+        if current.cancel_requested_at is not None:
+            raise Conflict(f"{current} is being stopped already, as {current.cancelled_by_name} asked.")
+        _request(Execution.objects.filter(pk=current.pk), actor.name, reason, GRACE)
+        current.refresh_from_db()
+        if current.state == ExecutionState.QUEUED:
+            lifecycle.walk(current, lifecycle.to_the_end(ExecutionState.CANCELLED, f"{actor.name}: {reason}"))
+        events.write("run.cancelled", actor=actor, subject=current, reason=reason)
+    waking.wake(current.pk)
+    return current
+
+
+def may_cancel(actor: Actor, execution: Execution) -> bool:
+    if actor.only_reads:
+        return False
+    if actor.may(RIGHT) or (actor.id is not None and actor.id in (execution.started_by_id, execution.identity_id)):
+        return True
+    return Identity.objects.managed_by(actor).filter(pk=execution.identity_id).exists()
+
+
+def require(actor: Actor, execution: Execution) -> None:
+    if not may_cancel(actor, execution):
+        raise NotAllowed(f"You may not stop {execution}.", details={"needs": RIGHT})
+
+
+def count(identities: Sequence[Identity]) -> int:
+    return _of(identities).count()
+
+
+def stop(identity: Identity) -> int:
+    """The supervisor's part of the kill switch: whatever waits or runs as this identity."""
+    said = f"{identity.name} was stopped."
+    # First, and of all: what a worker is claiming just now is held back by this until it is claimed, and marked then.
+    found = _request(_of([identity]), "Gatehouse", said, SHORT_GRACE)
+    for waiting in Execution.objects.queued().filter(identity_id=identity.pk):
+        lifecycle.walk(waiting, lifecycle.to_the_end(ExecutionState.CANCELLED, said))
+    for left in _of([identity]):
+        waking.wake(left.pk)
+    return found
+
+
+def _of(identities: Sequence[Identity]) -> QuerySet[Execution]:
+    return Execution.objects.open().filter(identity_id__in=[identity.pk for identity in identities])
+
+
+def _request(rows: QuerySet[Execution], who: str, reason: str, grace: float) -> int:
+    """Who asked first is kept; a shorter grace counts."""
+    rows.filter(Q(cancel_requested_at__isnull=False), cancel_grace__gt=grace).update(cancel_grace=grace)
+    return rows.filter(cancel_requested_at=None).update(
+        cancel_requested_at=Now(), cancelled_by_name=who, cancel_reason=reason, cancel_grace=grace
+    )
+
+
+STEP = StopStep("executions", stop, count)

@@ -1,0 +1,113 @@
+"""The one place that moves a run from state to state: compare and swap, with every move on record."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+
+from common import clock
+from common.errors import InvalidTransition
+from supervisor.choices import OUTCOMES, TRANSITIONS, ExecutionState, Mode, SessionState
+from supervisor.models import Execution, ExecutionTransition, Session, SessionMessage
+
+LONGEST_REASON, LONGEST_CLOSE_REASON = 1000, 500
+#: A move and why it was made.
+Step = tuple[ExecutionState, str]
+
+
+def begin(execution: Execution, *, reason: str) -> ExecutionTransition:
+    """The first row of the history of a run that is being inserted."""
+    execution.state, execution.moves = ExecutionState.QUEUED, 1
+    execution.last_state_change = execution.created_at
+    return _row(execution, 1, "", ExecutionState.QUEUED, execution.created_at, reason)
+
+
+def move(execution: Execution, to: ExecutionState, reason: str = "", **facts: Any) -> Execution:
+    return walk(execution, [(to, reason)], **facts)
+
+
+def walk(execution: Execution, steps: Sequence[Step], *, at: datetime | None = None, **facts: Any) -> Execution:
+    """Make these moves from the state that `execution` was read in, all or none, and keep `facts` with them.
+
+    Who lost a race gets `InvalidTransition`; the row handed in is brought up to date for who won.
+    """
+    changes, rows = _planned(execution, steps, at or clock.database_now(), facts)
+    with transaction.atomic():
+        read = Execution.objects.filter(pk=execution.pk, state=execution.state, moves=execution.moves)
+        if not read.update(**changes):
+            raise overtaken(execution)
+        ExecutionTransition.objects.bulk_create(rows)
+        _end_conversation(execution, rows)
+    _bring_up_to_date(execution, changes)
+    return execution
+
+
+def walk_each(plans: Sequence[tuple[Execution, Sequence[Step], dict[str, Any]]], *, at: datetime) -> None:
+    """The same for several whose rows the caller has locked, in one transaction of its own."""
+    rows: list[ExecutionTransition] = []
+    for execution, steps, facts in plans:
+        changes, history = _planned(execution, steps, at, facts)
+        if not Execution.objects.filter(pk=execution.pk, state=execution.state, moves=execution.moves).update(
+            **changes
+        ):
+            raise overtaken(execution)
+        _end_conversation(execution, history)
+        _bring_up_to_date(execution, changes)
+        rows += history
+    ExecutionTransition.objects.bulk_create(rows)
+
+
+def to_the_end(outcome: ExecutionState, reason: str) -> list[Step]:
+    """For a run that never had a process: nothing is left to clean up."""
+    return [(outcome, reason), (ExecutionState.CLEANUP, ""), (ExecutionState.IDLE, "")]
+
+
+def overtaken(execution: Execution) -> InvalidTransition:
+    now = Execution.objects.get(pk=execution.pk)
+    return InvalidTransition(
+        f"{now} is {ExecutionState(now.outcome).label.lower()} now. Nothing was changed.",
+        details={"state": now.state, "status": now.status},
+    )
+
+
+def _planned(
+    execution: Execution, steps: Sequence[Step], at: datetime, facts: dict[str, Any]
+) -> tuple[dict[str, Any], list[ExecutionTransition]]:
+    state, previous, number = ExecutionState(execution.state), execution.previous_state, execution.moves
+    rows, changes = [], dict(facts)
+    for to, reason in steps:
+        if to not in TRANSITIONS[state]:
+            raise InvalidTransition(f"A run that is {state.label.lower()} cannot become {to.label.lower()}.")
+        number += 1
+        rows.append(_row(execution, number, state, to, at, reason))
+        if to == ExecutionState.CLEANUP:
+            # Nothing comes after the outcome but tidying: from here on it stays.
+            changes |= {"status": OUTCOMES[state], "end_time": at, "sealed_input": ""}
+        previous, state = state, to
+    return changes | {"state": state, "previous_state": previous, "moves": number, "last_state_change": at}, rows
+
+
+def _row(
+    execution: Execution, number: int, old: str, to: ExecutionState, at: datetime, reason: str
+) -> ExecutionTransition:
+    return ExecutionTransition(
+        execution=execution, seq=number, from_state=old, to_state=to, at=at, reason=reason[:LONGEST_REASON]
+    )
+
+
+def _end_conversation(execution: Execution, rows: Sequence[ExecutionTransition]) -> None:
+    """A session ends with its run, whatever ended that; what the agent was not given by then is given to nobody."""
+    outcome = next((row for row in rows if row.to_state in OUTCOMES), None)
+    if outcome is None or execution.mode != Mode.INTERACTIVE:
+        return
+    said = outcome.reason[:LONGEST_CLOSE_REASON]
+    session = Session.objects.filter(execution_id=execution.pk)
+    session.filter(state=SessionState.OPEN).update(state=SessionState.CLOSED, closed_at=outcome.at, close_reason=said)
+    sealed = SessionMessage.objects.filter(session__execution_id=execution.pk).exclude(sealed_text="")
+    sealed.update(sealed_text="")
+
+
+def _bring_up_to_date(execution: Execution, changes: dict[str, Any]) -> None:
+    for name, value in changes.items():
+        setattr(execution, name, value)

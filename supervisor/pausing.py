@@ -1,0 +1,95 @@
+"""Pausing schedules and resuming them: by people, and by the kill switch."""
+
+from collections.abc import Sequence
+
+from django.db import transaction
+from django.db.models import QuerySet
+from django.db.models.functions import Now
+
+from common.errors import Conflict
+from nhi.actors import Actor
+from nhi.inputs import Problems
+from nhi.models import Identity
+from nhi.record import events
+from nhi.registry import StopStep
+from supervisor import schedule_clock, schedule_facts, schedule_rights
+from supervisor.choices import FireState
+from supervisor.models import Schedule, ScheduleFire
+
+
+def pause(*, actor: Actor, schedule: Schedule, reason: str = "") -> Schedule:
+    """Let it fire no more until somebody resumes it. Due times that pass meanwhile are not missed."""
+    schedule_rights.require_operate(actor, schedule)
+    _check_reason(reason)
+    with transaction.atomic():
+        if not _pause(Schedule.objects.kept().filter(pk=schedule.pk), reason):
+            raise Conflict(f"{schedule} is paused already. Nothing was changed.")
+        events.write("schedule.paused", actor=actor, subject=schedule, reason=reason)
+    return read(schedule)
+
+
+def resume(*, actor: Actor, schedule: Schedule, reason: str = "") -> Schedule:
+    """Let it fire again, from the next due time on."""
+    schedule_rights.require_operate(actor, schedule)
+    _check_reason(reason)
+    with transaction.atomic():
+        current = locked(schedule)
+        if current.paused_at is None:
+            raise Conflict(f"{schedule} is not paused. Nothing was changed.")
+        current.paused_at, current.pause_reason = None, ""
+        current.next_execution = schedule_facts.next_due(current)
+        current.save()
+        events.write("schedule.resumed", actor=actor, subject=schedule, reason=reason)
+    return current
+
+
+def read(schedule: Schedule) -> Schedule:
+    return Schedule.objects.select_related("agent", "agent__identity").get(pk=schedule.pk)
+
+
+def locked(schedule: Schedule) -> Schedule:
+    """Its row as it is now, which nobody else changes in this transaction."""
+    rows = Schedule.objects.select_for_update(of=("self",)).select_related("agent", "agent__identity")
+    found = rows.get(pk=schedule.pk)
+    if found.removed_at is not None:
+        raise Conflict(f"{schedule} was removed. Nothing was changed.")
+    return found
+
+
+def forgive(schedules: QuerySet[Schedule], reason: str) -> None:
+    """Runs that are owed will not come."""
+    owed = ScheduleFire.objects.filter(schedule__in=schedules.values("pk"), owed=True)
+    owed.filter(state=FireState.QUEUED).update(state=FireState.SKIPPED, owed=False, reason=reason)
+    owed.update(owed=False, reason=reason)
+
+
+def stop(identity: Identity) -> int:
+    """Pause what would run its agents. Runs that are being asked for just now end with its other runs."""
+    with transaction.atomic():
+        return _pause(_of([identity]), f"{identity.name} was stopped.")
+
+
+def count(identities: Sequence[Identity]) -> int:
+    return _of(identities).count()
+
+
+def _of(identities: Sequence[Identity]) -> QuerySet[Schedule]:
+    return Schedule.objects.active().filter(agent__identity__in=[identity.pk for identity in identities])
+
+
+def _pause(rows: QuerySet[Schedule], reason: str) -> int:
+    ids = list(rows.filter(paused_at=None).values_list("pk", flat=True))
+    found = Schedule.objects.filter(pk__in=ids, paused_at=None).update(
+        paused_at=schedule_clock.now(), pause_reason=reason, next_execution=None, updated_at=Now()
+    )
+    forgive(Schedule.objects.filter(pk__in=ids), "The schedule was paused.")
+    return found
+
+
+def _check_reason(reason: str) -> None:
+    problems = Problems()
+    problems.reason(reason, required=False)
+    problems.settle()
+
+
+STEP = StopStep("schedules", stop, count)

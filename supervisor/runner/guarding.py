@@ -1,0 +1,30 @@
+"""The breaker around a model's endpoint, for the loop that runs agents."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+
+from mcp import breakers
+from mcp.threads import in_thread
+from supervisor.chat import ChatFault
+
+FAULTS, SECONDS = 3, 60
+#: A model may take its time; until then no other request tries whether its endpoint is back.
+PROBE_SECONDS = 300.0
+
+
+@asynccontextmanager
+async def guarded(service: str) -> AsyncIterator[None]:
+    """Raise `BreakerOpen`, or count what becomes of the one request that is made inside."""
+    enter = partial(breakers.enter, service, threshold=FAULTS, recovery_timeout=SECONDS, seconds=PROBE_SECONDS)
+    passage = await in_thread(enter)
+    try:
+        yield
+    except ChatFault as fault:
+        await in_thread(partial(passage.failed, fault.what) if fault.is_the_services else passage.went_well)
+        raise
+    except BaseException:
+        await asyncio.shield(in_thread(passage.given_up))
+        raise
+    await in_thread(passage.went_well)

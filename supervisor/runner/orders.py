@@ -1,0 +1,118 @@
+"""From a row to what a program is started with. Read once, when its slot has been claimed."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from django.db import transaction
+
+from common import clock
+from common.errors import Invalid
+from mcp import executables
+from mcp.executables import NotExecutable
+from nhi import actors, run_tokens
+from nhi.models import Identity
+from supervisor import agents, command_lines, file_names, lifecycle, submitting, surroundings
+from supervisor.choices import ErrorCategory, ExecutionState, InputPattern, OutputPattern
+from supervisor.models import Execution
+from supervisor.runner import account, answers, places
+from supervisor.runner.words import CannotStart, Order
+
+#: Between two tries, at most, with what starting one takes; and behind the last moment that a run may have.
+BETWEEN, MARGIN = 40.0, 120.0
+
+
+def prepare(run: Execution, token: str) -> Order:
+    """Make the run's directory and fill it; raise `CannotStart` when the agent cannot be run as it is."""
+    agent = run.agent
+    given = submitting.sealed(run)
+    try:
+        submitting.check_again(agent, given)
+    except Invalid as problem:
+        raise CannotStart(ErrorCategory.PERMANENT, f"Its agent was changed meanwhile. {problem.message}") from None
+    place = places.make(run.pk)
+    files = _files(run, place)
+    argv = _argv(run, given, files)
+    data = answers.request(str(run.pk), given["input"], given["parameters"])
+    if agent.input_pattern != InputPattern.JSON_RPC:
+        data = given["input"].encode()
+        if given["parameters"]:
+            places.write(place / file_names.PARAMETERS, json.dumps(given["parameters"]).encode())
+    if agent.input_pattern == InputPattern.FILE:
+        places.write(files["input_file"], data)
+    reads = agent.input_pattern in {InputPattern.STDIN, InputPattern.JSON_RPC}
+    return Order(
+        argv=argv,
+        environment=surroundings.environment(
+            run_id=str(run.pk), token=token, home=place, declared=agents.declared(agent), given=given["env_vars"]
+        ),
+        place=place,
+        directory=_directory(run, place),
+        input=data if reads else b"",
+        output_file=files["output_file"] if agent.output_pattern == OutputPattern.FILE else None,
+        most_processes=agent.max_processes,
+        group=account.group(run.pk),
+        secrets=agents.secret_values(agent, given["env_vars"]) | {token},
+    )
+
+
+def open_token(run: Execution) -> str:
+    """What the run proves itself with at the gateway, for as long as it may run at all.
+
+    Under the lock of its row: for a run that others have given up meanwhile, nobody would close it again.
+    """
+    with transaction.atomic():
+        ours = Execution.objects.select_for_update(of=("self",)).filter(
+            pk=run.pk, runner_id=run.runner_id, state=ExecutionState.STARTING
+        )
+        if not ours.exists():
+            raise lifecycle.overtaken(run)
+        return _open_token(run)
+
+
+def _open_token(run: Execution) -> str:
+    identity = Identity.objects.usable().filter(pk=run.identity_id).first()
+    if identity is None:
+        raise CannotStart(ErrorCategory.PERMANENT, f"{run.identity_name} may not act now.")
+    seconds = (run.timeout + BETWEEN) * (run.max_retries + 1) + MARGIN
+    return run_tokens.open(identity=identity, execution_id=run.pk, seconds=seconds, actor=actors.SYSTEM)
+
+
+def _files(run: Execution, place: Path) -> dict[str, Path]:
+    at = clock.database_now()
+    names = {
+        "input_file": run.agent.input_file_template or file_names.INPUT,
+        "output_file": run.agent.output_file_template or file_names.OUTPUT,
+    }
+    ids = {"execution_id": str(run.pk), "agent_id": str(run.agent_id)}
+    return {name: place / file_names.render(template, at=at, **ids) for name, template in names.items()}
+
+
+def _argv(run: Execution, given: Mapping[str, Any], files: Mapping[str, Path]) -> tuple[str, ...]:
+    agent = run.agent
+    values = {**given["parameters"], **{name: str(path) for name, path in files.items()}}
+    try:
+        words = executables.resolve(agent.executable_path, command_lines.filled(agent.cli_args, values))
+    except NotExecutable as problem:
+        raise CannotStart(ErrorCategory.PERMANENT, str(problem)) from None
+    except KeyError as missing:
+        said = f"Its command line wants the parameter {missing.args[0]}, which the run was not given."
+        raise CannotStart(ErrorCategory.PERMANENT, said) from None
+    words = [places.lent(word) for word in words]
+    if said := places.unreachable(words[0]):
+        raise CannotStart(ErrorCategory.PERMANENT, said)
+    if agent.input_pattern == InputPattern.FILE and not command_lines.names_file(agent.cli_args, "input_file"):
+        words = [*words, str(files["input_file"])]
+    if agent.input_pattern == InputPattern.ARGS:
+        words = command_lines.with_input(words, given["input"])
+    return tuple(words)
+
+
+def _directory(run: Execution, place: Path) -> Path:
+    """Looked at again: what was a directory when the run was asked for may be a link by now."""
+    if not run.working_directory:
+        return place
+    if said := surroundings.directory_problem(run.working_directory):
+        raise CannotStart(ErrorCategory.PERMANENT, f"{run.working_directory}: {said}")
+    return Path(run.working_directory).resolve()

@@ -1,0 +1,125 @@
+"""Schedules: adding, changing and removing them, and a run out of turn."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.db.models.functions import Now
+
+from common.errors import Conflict, Duplicate, FieldError
+from nhi.actors import Actor
+from nhi.inputs import Problems
+from nhi.record import events
+from supervisor import pausing, schedule_checks, schedule_clock, schedule_facts, schedule_rights, submitting
+from supervisor.access import Caller
+from supervisor.choices import Trigger
+from supervisor.models import Agent, Schedule
+from supervisor.schedule_rights import ADD, CHANGE
+from supervisor.submitting import Submitted, Wish
+
+TAKEN = [FieldError("name", "This name is taken.")]
+
+
+def create(
+    *, actor: Actor, agent: Agent, given: Mapping[str, Any], inputs: Mapping[str, Any] | None = None
+) -> Schedule:
+    """Set up runs of an agent by the clock; `inputs` is what they are given: input and parameters."""
+    schedule_rights.require(actor, ADD, agent, "add schedules")
+    schedule = Schedule(agent=agent, created_by_id=actor.id, created_by_name=actor.name)
+    _describe(schedule, given)
+    opened = schedule_facts.whole(inputs or {})
+    _check(schedule, opened, new_agent=True)
+    schedule_facts.seal(schedule, opened)
+    schedule.next_execution = schedule_facts.next_due(schedule)
+    try:
+        with transaction.atomic():
+            schedule.save(force_insert=True)
+            events.write("schedule.added", actor=actor, subject=schedule, after=schedule_facts.for_record(schedule))
+    except IntegrityError as error:
+        raise Duplicate(f"There is already a schedule {schedule.name}.", fields=TAKEN) from error
+    return schedule
+
+
+def change(
+    *, actor: Actor, schedule: Schedule, inputs: Mapping[str, Any] | None = None, **given: Any
+) -> Schedule:  # fmt: skip
+    """Change a schedule. Runs that are under way go on as they began."""
+    schedule_rights.require_change(actor, schedule)
+    if "agent" in given:
+        schedule_rights.require(actor, CHANGE, given["agent"], "change schedules of this agent")
+    try:
+        with transaction.atomic():
+            current = pausing.locked(schedule)
+            before, clockwork, agent_id = schedule_facts.for_record(current), _clockwork(current), current.agent_id
+            _describe(current, given)
+            opened = schedule_facts.opened(current) if inputs is None else schedule_facts.whole(inputs)
+            _check(current, opened, new_agent=current.agent_id != agent_id)
+            schedule_facts.seal(current, opened)
+            if _clockwork(current) != clockwork:
+                current.next_execution = schedule_facts.next_due(current)
+            current.save()
+            if not current.active:
+                pausing.forgive(Schedule.objects.filter(pk=current.pk), "The schedule was switched off.")
+            _record_change(actor, current, before)
+    except IntegrityError as error:
+        raise Duplicate(f"There is already a schedule {given.get('name')}.", fields=TAKEN) from error
+    return current
+
+
+def remove(*, actor: Actor, schedule: Schedule) -> Schedule:
+    """It fires no more and its name is free; its runs and what became of its due times stay on record."""
+    schedule_rights.require_change(actor, schedule)
+    with transaction.atomic():
+        rows = Schedule.objects.filter(pk=schedule.pk)
+        moved = rows.filter(removed_at=None).update(
+            removed_at=schedule_clock.now(), next_execution=None, updated_at=Now()
+        )
+        if not moved:
+            raise Conflict(f"{schedule} is removed already. Nothing was changed.")
+        pausing.forgive(rows, "The schedule was removed.")
+        events.write("schedule.removed", actor=actor, subject=schedule, before=schedule_facts.for_record(schedule))
+    return pausing.read(schedule)
+
+
+def run_now(*, caller: Caller, schedule: Schedule) -> Submitted:
+    """A run out of turn, with the schedule's input. Its next due time stays as it is."""
+    schedule_rights.require_operate(caller.actor, schedule)
+    asked = submitting.submit(caller=caller, agent=schedule.agent, wish=wish(schedule, trigger=Trigger.MANUAL))
+    Schedule.objects.filter(pk=schedule.pk).update(last_execution=schedule_clock.now())
+    return asked
+
+
+def wish(schedule: Schedule, *, trigger: Trigger, **context: Any) -> Wish:
+    """What a run of it is given."""
+    return Wish(**schedule_facts.opened(schedule), trigger=trigger, schedule_id=schedule.pk, context=context)
+
+
+def _describe(schedule: Schedule, given: Mapping[str, Any]) -> None:
+    for field, value in given.items():
+        if field not in schedule_facts.DESCRIBED:
+            raise TypeError(f"{field} does not describe a schedule")
+        setattr(schedule, field, value)
+
+
+def _check(schedule: Schedule, opened: dict[str, Any], *, new_agent: bool) -> None:
+    problems = Problems()
+    schedule_checks.check(problems, schedule, opened, new_agent=new_agent)
+    problems.settle()
+
+
+def _clockwork(schedule: Schedule) -> tuple[Any, ...]:
+    """What its next due time follows from."""
+    return schedule.cron_expression, schedule.timezone, schedule.active
+
+
+def _record_change(actor: Actor, schedule: Schedule, before: dict[str, Any]) -> None:
+    after = schedule_facts.for_record(schedule)
+    changed = [name for name in after if before[name] != after[name]]
+    if changed:
+        events.write(
+            "schedule.changed",
+            actor=actor,
+            subject=schedule,
+            before={name: before[name] for name in changed},
+            after={name: after[name] for name in changed},
+        )

@@ -1,0 +1,68 @@
+"""What a run may be told by its environment, and which directories it may work in."""
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from django.conf import settings
+
+from mcp import executables
+from nhi.inputs import Problems
+
+#: What every run is told besides what was declared for it.
+PATH = "/usr/local/bin:/usr/bin:/bin"
+LANG = "C.UTF-8"
+OURS = ("GATEHOUSE_RUN_ID", "GATEHOUSE_URL", "GATEHOUSE_TOKEN")
+#: Settings of this installation that steer nothing of a program; an agent is not told them all the same.
+SETTINGS = frozenset({"PORT", "GRPC_PORT", "WEB_WORKERS", "PUBLIC_URL"})
+MOST_VARIABLES, LONGEST_VALUE = 100, 32 * 1024
+NUL = re.compile("\0")
+
+
+def check_names(problems: Problems, field: str, names: Iterable[str]) -> None:
+    for name in names:
+        problem = name_problem(name)
+        if problem:
+            problems.add(f"{field}.{name[:60]}", problem)
+
+
+def name_problem(name: str) -> str:
+    """Why no run may be given this variable, as a sentence; empty when it may."""
+    if name.upper() in SETTINGS or name.upper().startswith("OIDC_"):
+        return f"{name} may not be set: it is a setting of this installation."
+    return executables.environment_problem(name)
+
+
+def check_variables(problems: Problems, field: str, variables: Mapping[str, str]) -> None:
+    problems.unless(len(variables) <= MOST_VARIABLES, field, f"Use at most {MOST_VARIABLES} variables.")
+    check_names(problems, field, variables)
+    for name, value in variables.items():
+        fine = len(value.encode(errors="surrogatepass")) <= LONGEST_VALUE and not NUL.search(value)
+        problems.unless(fine, f"{field}.{name[:60]}", "Use at most 32 KiB, without the NUL character.")
+
+
+def directory_problem(path: str) -> str:
+    """Why no run may work in this directory, as a sentence; empty when it may."""
+    if not path.startswith("/") or "\0" in path or "\n" in path:
+        return "Give the absolute path of a directory."
+    real = Path(os.path.realpath(path))
+    if not any(real.is_relative_to(allowed) for allowed in settings.WORKDIR_ALLOWLIST):
+        return "This directory is not below one that WORKDIR_ALLOWLIST names."
+    return "" if real.is_dir() else "There is no such directory."
+
+
+def environment(
+    *, run_id: str, token: str, home: Path, declared: Mapping[str, str], given: Mapping[str, str]
+) -> dict[str, str]:
+    """The whole environment of a run: nothing of this process's own gets in."""
+    return {
+        **declared,
+        **given,
+        "PATH": PATH,
+        "HOME": str(home),
+        "LANG": LANG,
+        "GATEHOUSE_RUN_ID": run_id,
+        "GATEHOUSE_URL": settings.PUBLIC_URL,
+        "GATEHOUSE_TOKEN": token,
+    }

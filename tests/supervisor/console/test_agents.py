@@ -1,0 +1,191 @@
+"""Agents that run here at the console: the list, the hub, adding, editing, switching, and asking for a run."""
+
+import re
+
+import pytest
+from django.test import Client
+
+from nhi import actors, lifecycle
+from nhi.actors import SYSTEM
+from nhi.models import AuditEvent, User
+from supervisor import agents
+from supervisor.models import Agent, Execution
+from tests.console.conftest import SignedIn, identity
+from tests.supervisor.console import scene
+from tests.supervisor.console.scene import AGENT_TABS, AGENTS, queries, text
+from tests.supervisor.rows import EXAMPLE
+
+pytestmark = [pytest.mark.capability("SUP-01", "SUP-10", "CON-05"), pytest.mark.django_db]
+DESCRIBED = {
+    "name": "summary", "identity": "deploy-bot", "kind": "process", "executable_path": EXAMPLE, "mode": "task",
+    "input_pattern": "stdin", "output_pattern": "stdout", "access_type": "read-only", "timeout": "60",
+    "queue_depth": "10", "queue_wait": "60", "session_timeout": "60", "idle_timeout": "60", "max_processes": "8",
+    "max_steps": "5", "enabled": "on",
+}  # fmt: skip
+
+
+def hub(agent: Agent, tab: str = "") -> str:
+    return f"{AGENTS}{agent.pk}/{tab}"
+
+
+def test_every_tab_opens_for_every_role_and_an_auditor_sees_no_control(ship: Agent, signed_in: SignedIn) -> None:
+    scene.ended(scene.asked(ship))
+    for name in ("admin", "mara", "tom", "olga", "ada"):
+        client = signed_in(name)
+        for path in (AGENTS, *(hub(ship, tab) for tab in AGENT_TABS)):
+            page = scene.main_of(text(client, path))
+            if name == "ada":
+                assert "data-dialog" not in page, path
+                assert 'method="post"' not in page, path
+
+
+def test_the_list_says_what_is_in_use_what_waits_and_how_the_last_run_went(ship: Agent, mara: Client) -> None:
+    scene.ended(scene.asked(ship), scene.S.FAILED, why="It broke.")
+    scene.started(scene.asked(ship))
+    scene.asked(ship)
+    page = text(mara, AGENTS)
+    assert "1 of 1" in page
+    assert "1 of 3" in page
+    assert "Queued" in page
+    assert f'href="{hub(ship, "run/")}"' in page
+
+
+@pytest.mark.both_databases
+def test_many_agents_and_runs_are_listed_in_as_many_queries_as_few(ship: Agent, mara: Client) -> None:
+    scene.ended(scene.asked(ship))
+    few = {path: queries(mara, path) for path in (AGENTS, *(hub(ship, tab) for tab in AGENT_TABS))}
+    for number in range(20):
+        scene.ended(scene.asked(scene.agent(f"agent-{number}")))
+    scene.many(ship, 2000)
+    for path, count in few.items():
+        assert queries(mara, path) <= count <= 15, path
+
+
+def test_an_agent_is_added_by_the_form_and_refusals_stand_beside_their_fields(mara: Client) -> None:
+    wrong = {**DESCRIBED, "executable_path": "/bin/sh", "identity": "nobody-here", "envs": "LD_PRELOAD=x"}
+    answer = mara.post(f"{AGENTS}add/", wrong)
+    assert answer.status_code == 422
+    assert "There is no agent nobody-here" in answer.context["form"].errors["identity"][0]
+    answer = mara.post(f"{AGENTS}add/", {**wrong, "identity": "deploy-bot"})
+    assert answer.status_code == 400
+    assert {"executable_path", "envs"} <= answer.context["form"].errors.keys()
+    assert "LD_PRELOAD" in answer.context["form"].errors["envs"][0]
+    assert not Agent.objects.exists()
+    made = mara.post(f"{AGENTS}add/", {**DESCRIBED, "envs": "STAGE=prod", "cli_args": "--short\n--lines={{ lines }}"})
+    agent = Agent.objects.get(name="summary")
+    assert made.headers["Location"] == hub(agent)
+    assert agent.cli_args == ["--short", "--lines={{ lines }}"]
+    assert (agent.max_concurrent_executions, agent.max_retries) == (10, 3)
+    assert agents.declared(agent) == {"STAGE": "prod"}
+
+
+def test_a_masked_variable_stays_as_it_is_when_the_rest_is_changed(mara: Client) -> None:
+    agent = scene.agent("summary", envs={"API_TOKEN": "sk-live-0123456789abcdef0123", "STAGE": "prod"})
+    shown = mara.get(hub(agent, "change/")).context["form"]["envs"].value()
+    assert "STAGE=prod" in shown
+    assert "sk-live" not in text(mara, hub(agent, "change/"))
+    typed = {**DESCRIBED, "envs": shown.replace("STAGE=prod", "STAGE=test")}
+    assert mara.post(hub(agent, "change/"), typed).status_code == 302
+    agent.refresh_from_db()
+    assert agents.declared(agent) == {"API_TOKEN": "sk-live-0123456789abcdef0123", "STAGE": "test"}
+    assert "sk-live" not in str(list(AuditEvent.objects.values_list("before", "after")))
+
+
+def test_only_who_may_add_and_change_agents_does(ship: Agent, signed_in: SignedIn) -> None:
+    for name in ("olga", "tom", "ada"):
+        client = signed_in(name)
+        assert client.get(f"{AGENTS}add/").status_code == 403
+        assert client.post(hub(ship, "change/"), DESCRIBED).status_code == 403
+        assert "Add agent" not in text(client, AGENTS)
+
+
+def test_switching_off_says_what_goes_on_and_what_waits(ship: Agent, signed_in: SignedIn) -> None:
+    scene.started(scene.asked(ship))
+    scene.asked(ship)
+    olga = signed_in("olga")
+    dialog = olga.get(hub(ship, "off/"))
+    page = dialog.content.decode()
+    assert "1 run that is under way goes on" in page
+    assert "1 run stays in the queue and is not started" in page
+    assert olga.post(hub(ship, "off/"), {"reason": "Maintenance", "seen": dialog.context["seen"]}).status_code == 302
+    assert not Agent.objects.get(pk=ship.pk).enabled
+    assert AuditEvent.objects.get(event="agent.disabled").reason == "Maintenance"
+    assert "Nothing of it is started now. It is switched off." in text(olga, hub(ship))
+    assert "It cannot be run now" in text(olga, hub(ship, "run/"))
+    assert signed_in("tom").get(hub(ship, "off/")).status_code == 403
+
+
+def test_the_form_says_what_would_become_of_a_run_before_it_is_asked_for(ship: Agent, mara: Client) -> None:
+    form = hub(ship, "run/")
+    assert "A slot is free" in text(mara, form)
+    scene.started(scene.asked(ship))
+    assert "It would wait: 1 of 1 slots are in use, and nothing else waits before it." in text(mara, form)
+    for _ in range(3):
+        scene.asked(ship)
+    assert "Its queue is full: 3 of 3 wait." in text(mara, form)
+    refused = mara.post(form, {"input": "Ship it."})
+    assert refused.status_code == 503
+    assert "wait already, which is as many as may. Try again in 30 s." in refused.content.decode()
+    assert Execution.objects.count() == 4
+
+
+def test_a_run_is_asked_for_with_what_its_agent_takes_and_the_same_again(mara: Client, settings: object) -> None:
+    agent = scene.agent("summary", cli_args=["--for", "{{ customer }}"], allowed_env_vars=["DRY_RUN"])
+    form = hub(agent, "run/")
+    wrong = mara.post(form, {"input": "x", "parameter:customer": "-rf", "parameters": "[1]", "timeout": "9999"})
+    assert wrong.status_code == 422
+    assert {"parameters", "timeout"} <= wrong.context["form"].errors.keys()
+    refused = mara.post(form, {"input": "x", "parameter:customer": "-rf"})
+    assert "must not begin with -" in refused.context["form"].errors["parameter:customer"][0]
+    given = {"input": "Two\r\nlines", "parameter:customer": "acme", "parameters": '{"limit": 3}', "env:DRY_RUN": "1"}
+    asked = mara.post(form, given)
+    run = Execution.objects.get()
+    assert asked.headers["Location"] == f"{scene.RUNS}{run.pk}/"
+    assert (run.input, run.parameters) == ("Two\nlines", {"limit": 3, "customer": "acme"})
+    assert (run.trigger, run.started_by_name, run.context["env_vars"]) == ("manual", "mara", ["DRY_RUN"])
+    again = mara.get(f"{form}?like={run.pk}")
+    assert again.context["form"]["parameter:customer"].value() == "acme"
+    assert again.context["form"]["input"].value() == "Two\nlines"
+    assert "Values of variables are not kept" in again.content.decode()
+
+
+def test_who_may_not_run_it_is_told_and_an_identity_that_may_not_act_blocks_it(
+    ship: Agent, signed_in: SignedIn
+) -> None:
+    for name in ("tom", "ada"):
+        assert signed_in(name).get(hub(ship, "run/")).status_code == 403
+        assert f'href="{hub(ship, "run/")}"' not in text(signed_in(name), AGENTS)
+    lifecycle.suspend(actor=SYSTEM, identity=identity("deploy-bot"), reason="Leaked token")
+    page = text(signed_in("olga"), hub(ship))
+    assert "Nothing of it is started now. Its identity is suspended." in page
+    assert re.search(r"<button[^>]*disabled[^>]*>.*?Run</button>", page)
+
+
+def test_the_palette_finds_agents_verbs_and_runs_by_their_id(ship: Agent, signed_in: SignedIn) -> None:
+    run = scene.asked(ship)
+
+    def found(name: str, term: str) -> dict[str, list[str]]:
+        groups = signed_in(name).get("/admin/search/", {"s": term}).context["groups"]
+        return {group.title: [hit.title for hit in group.hits] for group in groups}
+
+    assert found("mara", "ship")["Agents that run here"] == ["ship"]
+    assert found("mara", "run shi")["Run verbs"] == ["Run ship…"]
+    assert "Run verbs" not in found("tom", "run shi")
+    assert found("mara", str(run.pk))["Runs"] == ["Run ship #1"]
+
+
+def test_an_identity_says_what_runs_as_it(ship: Agent, mara: Client) -> None:
+    run = scene.ended(scene.asked(ship))
+    here = f"/admin/nhi/identity/{ship.identity_id}/"
+    assert f'href="{here}runs/"' in text(mara, here)
+    page = text(mara, f"{here}runs/")
+    assert f"{scene.RUNS}{run.pk}/" in page
+    assert f"{AGENTS}add/?identity={ship.identity_id}" in page
+    assert queries(mara, f"{here}runs/") <= 15
+    tool = identity("github__create_issue")
+    assert f"{tool.pk}/runs/" not in text(mara, f"/admin/nhi/identity/{tool.pk}/")
+    assert mara.get(f"/admin/nhi/identity/{tool.pk}/runs/").status_code == 403
+
+
+def test_an_owner_without_a_console_role_runs_only_what_is_theirs(ship: Agent) -> None:
+    assert not Agent.objects.visible_to(actors.person(User.objects.create(username="dev"))).exists()

@@ -131,6 +131,65 @@ CAPABILITIES: dict[str, Promise] = {
         "The bundled to-do server runs over stdio and HTTP, and the demo uses it.",
         "mcp.executables:_example = raise",
     ),
+    "SUP-01": Promise(
+        "An agent that runs here is described whole: program, patterns, limits, access; programs come from a list that "
+        "no page changes.",
+        "supervisor.agent_checks:check = return None",
+    ),
+    "SUP-02": Promise(
+        "Every input and output pattern runs a real process: a list of words, no shell, an environment of its own, a "
+        "private directory, capped output.",
+        "supervisor.runner.orders:_argv = return ('/bin/true',)",
+    ),
+    "SUP-03": Promise(
+        "A run moves through its states by compare-and-swap, each move on record.",
+        "supervisor.lifecycle:_planned = raise",
+    ),
+    "SUP-04": Promise(
+        "Timeout and cancel end the whole tree; a lost worker is noticed, and nothing it ran goes on or runs twice.",
+        "supervisor.reaping:reap = return 0",
+    ),
+    "SUP-05": Promise(
+        "Read-write agents run one at a time over all workers, read-only ones up to their limit; others wait in a "
+        "queue that has a depth.",
+        "supervisor.admission:require = raise",
+    ),
+    "SUP-06": Promise(
+        "Only what may pass is tried again, after 1, 2 and 4 seconds, each try on record.",
+        "supervisor.categories:of_exit = return 'AgentError'",
+    ),
+    "SUP-07": Promise(
+        "A result with redacted text, its times and moves, and what the operating system counted.",
+        "supervisor.runner.bookkeeping:_usage = return {}",
+    ),
+    "SUP-08": Promise(
+        "A session keeps one process: messages in order both ways, idle and total time, a clean end.",
+        "supervisor.sessions:say = raise",
+    ),
+    "SUP-09": Promise(
+        "A schedule fires once for each due time, whoever looks; misses and overlaps follow its policies, clock "
+        "changes neither skip nor double.",
+        "supervisor.cron:_instant = raise",
+    ),
+    "SUP-10": Promise(
+        "Agents, runs, schedules and sessions by API and console, with live output, for those who may.",
+        "supervisor.access:require = return {}",
+    ),
+    "SUP-11": Promise(
+        "Every run gets a token of its own, which ends with it; what it calls is governed, and logged under the run's "
+        "id.",
+        "nhi.run_tokens:close = return 0",
+    ),
+    "SUP-12": Promise(
+        "No run is taken while memory, disk or load are past their limits; the same input within a minute may share "
+        "one run.",
+        "supervisor.admission:overload = return ''",
+    ),
+    "SUP-13": Promise(
+        "A model is an agent too: it calls what its identity was granted through the gateway, its endpoint has a "
+        "breaker, and its run is recorded like any other.",
+        "supervisor.chat.faults:ChatFault.is_the_services = return False",
+    ),
     "CON-01": Promise(
         "Sign-in with lockout and a second factor; four roles; auditors change nothing anywhere, and what "
         "they open is on record.",

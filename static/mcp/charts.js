@@ -52,8 +52,8 @@
     const colour = COLOURS[series.colour];
     return {
       label: series.name, data: series.values, borderColor: colour, backgroundColor: colour, borderWidth: 2,
-      borderDash: series.dashed ? [6, 4] : [], pointRadius: 3, pointHitRadius: 12, spanGaps: false, tension: 0,
-      pointStyle: series.dashed ? "rectRot" : "circle",
+      borderDash: series.dashed ? [6, 4] : [], pointRadius: series.small ? 0 : 3, pointHitRadius: 12, spanGaps: false,
+      pointStyle: series.dashed ? "rectRot" : "circle", tension: 0, showLine: !series.dots,
     };
   }
 
@@ -68,8 +68,8 @@
         y: { ...axis, stacked, beginAtZero: true, title: { display: true, text: config.unit, color: css("--gh-subtle") } },
       },
       plugins: { legend: { position: "bottom", labels: { color: css("--gh-text"), usePointStyle: !stacked, boxWidth: stacked ? 12 : 7, boxHeight: stacked ? 12 : 7 } } },
-      onHover: (event, hit) => { event.native.target.style.cursor = hit.length ? "pointer" : "default"; },
-      onClick: (event, _hit, chart) => follow(event, chart, config),
+      onHover: (event, hit) => { event.native.target.style.cursor = hit.length && config.urls.length ? "pointer" : "default"; },
+      onClick: (event, _hit, chart) => { if (config.urls.length) follow(event, chart, config); },
     };
   }
 

@@ -15,7 +15,7 @@ from nhi import choices
 from nhi.models import Credential, Identity
 
 pytestmark = pytest.mark.capability("CON-05")
-OURS = ("common", "nhi")
+OURS = ("common", "nhi", "mcp", "supervisor")
 
 
 def vocabularies() -> list[type[Choices]]:

@@ -28,6 +28,7 @@ from nhi.models import (
     UserPermission,
 )
 from tests.console import calling, gateway
+from tests.supervisor import rows
 
 PARAMETER = re.compile(r"<(?:\w+:)?(\w+)>")
 #: Patterns that are no route, and an address that each answers.
@@ -59,12 +60,18 @@ class Stage:
             actor=actors.person(self.mara), page="nhi_identity_changelist", name="Agents", query="kind=agent"
         )
         tool = gateway.quarantined()
+        ours = rows.keep(self.bot)
         self.objects: dict[str, Any] = {
             "mcp/breaker/": Breaker.objects.create(service_name="llm-api", state=BreakerState.OPEN, failure_count=3),
             "mcp/budget/": budgets.create(actor=SYSTEM, scope="agent", target_id=self.bot.pk, calls_per_hour=60),
             "mcp/callapproval/": calling.asked(),
             "mcp/server/": tool.server,
             "mcp/tool/": tool,
+            "supervisor/session/open/": ours.session.agent,
+            "supervisor/agent/": ours.agent,
+            "supervisor/execution/": ours.run,
+            "supervisor/schedule/": ours.schedule,
+            "supervisor/session/": ours.session,
             "nhi/auditevent/": AuditEvent.objects.filter(event="identity.suspended").get(),
             "nhi/credential/": self.token,
             "nhi/identity/": self.bot,
@@ -98,6 +105,10 @@ class Stage:
             "approval_id": self.objects["mcp/callapproval/"].pk,
             "call_id": self.objects["nhi/invocationlog/"].pk,
             "service_name": "llm-api",
+            "agent_id": ours.agent.pk,
+            "execution_id": ours.run.pk,
+            "schedule_id": ours.schedule.pk,
+            "session_id": ours.session.pk,
         }
         self.grants: dict[str, Any] = {
             "permissions/tools": ToolPermission, "permissions/nhi": NhiPermission, "permissions/users": UserPermission

@@ -1,0 +1,72 @@
+"""What the list of agents shows of each."""
+
+from typing import Any
+
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from common.admin import badges
+from common.admin.badges import Badge
+from common.admin.lists import Column
+from common.admin.pages import link, link_if_any
+from common.templatetags.console import badge, when
+from nhi.admin import columns
+from supervisor.admin import executions_cells
+from supervisor.choices import Mode
+from supervisor.models import Agent
+
+
+def switch(agent: Agent) -> Badge:
+    return badges.find("agent_switch", "on" if agent.enabled else "off")
+
+
+def slots(row: Any) -> str:
+    most = row.max_concurrent_executions
+    return f"{row.used} of {most}" if most else f"{row.used}, no limit"
+
+
+def queue(row: Any) -> str:
+    return f"{row.waiting} of {row.queue_depth}"
+
+
+def _last(row: Any) -> SafeString:
+    run = row.last_run
+    if run is None:
+        return format_html('<span class="gh-subtle">{}</span>', "never ran")
+    url = link("supervisor_execution_hub", run.pk)
+    shown = '{} <a class="gh-wide" href="{}">#{}</a> <span class="gh-subtle gh-wide">{}</span>'
+    return format_html(shown, executions_cells.state(run), url, run.number, when(run.created_at))
+
+
+def _last_text(row: Any) -> str:
+    return executions_cells.state_text(row.last_run) if row.last_run else ""
+
+
+def _run(row: Any) -> SafeString:
+    if not row.run_url:
+        return format_html('<span class="gh-subtle">{}</span>', row.not_run)
+    word = "Talk" if row.mode == Mode.INTERACTIVE else "Run"
+    return format_html(
+        '<a class="gh-btn gh-btn--small" href="{}">{}<span class="gh-hidden"> {}</span></a>',
+        row.run_url,
+        word,
+        row.name,
+    )
+
+
+def way_to_run(agent: Agent) -> str:
+    """Where a run is asked for; of one that holds conversations, where one is opened."""
+    if agent.mode == Mode.INTERACTIVE:
+        return link_if_any("supervisor_session_open", agent.pk)
+    return link("supervisor_agent_run", agent.pk)
+
+
+COLUMNS = (
+    Column("Name", lambda row: row.name, str, "name", narrow=True),
+    columns.plain("Identity", lambda row: row.identity.name, sort="identity__name"),
+    columns.state("Switch", switch, lambda row: badge(switch(row)), sort="enabled", narrow=False),
+    columns.plain("Slots in use", slots),
+    columns.plain("Waiting", queue),
+    Column("Last run", _last, _last_text, narrow=True),
+    Column("Run it", _run, lambda row: row.not_run, narrow=True),
+)

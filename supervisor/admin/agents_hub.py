@@ -1,0 +1,95 @@
+"""One agent: what is it, what may it use, does it work?"""
+
+from typing import Any
+
+from common.admin import badges
+from common.admin.pages import Control, Crumb, Tab, link
+from common.errors import NotFound
+from nhi import badges as standing
+from nhi.admin.base import Acting, ActingPage
+from nhi.choices import State
+from supervisor import access
+from supervisor.admin import agents_cells
+from supervisor.choices import Kind, Mode
+from supervisor.models import Agent
+
+TABS = (("hub", "Overview"), ("runs", "Runs"), ("changes", "Changes"))
+
+
+class OfAgent(Acting):
+    """A page or dialog about one agent that the person may see."""
+
+    kwargs: dict[str, Any]
+    agent: Agent
+
+    def check(self) -> None:
+        super().check()
+        seen = Agent.objects.visible_to(self.actor).select_related("identity__owner")
+        found = seen.filter(pk=self.kwargs["pk"]).first()
+        if found is None:
+            raise NotFound
+        self.agent = found
+
+    def may(self, right: str) -> bool:
+        """Whether a control for this is drawn."""
+        return self.actor.may(right) and not self.actor.only_reads
+
+    def url(self, page: str) -> str:
+        return link(f"supervisor_agent_{page}", self.agent.pk)
+
+    def api(self, verb: str = "") -> str:
+        path = f"/api/nhi/supervisor/agents/{self.agent.pk}"
+        return f"{path}/{verb}" if verb else path
+
+    def back(self) -> str:
+        return self.url("hub")
+
+    @property
+    def unable(self) -> str:
+        """Why nothing of it is started now."""
+        if not self.agent.enabled:
+            return "It is switched off."
+        state = standing.identity(self.agent.identity)
+        return "" if state == badges.of(State.ACTIVE) else f"Its identity is {state.label.lower()}."
+
+
+class Hub(OfAgent, ActingPage):
+    """The frame of every tab."""
+
+    tab = "hub"
+
+    def context(self) -> dict[str, Any]:
+        agent = self.agent
+        return {
+            "title": f"{agent}: {dict(TABS)[self.tab]}, agent" if self.tab != "hub" else f"{agent}, agent",
+            "agent": agent,
+            "switch": agents_cells.switch(agent),
+            "kind": Kind(agent.kind).label,
+            "mode": Mode(agent.mode).label,
+            "crumb": Crumb("Agents", link("supervisor_agent_changelist")),
+            "controls": self._controls(),
+            "more": self._more(),
+            "tabs": [Tab(label, self.url(name), self._count(name), name == self.tab) for name, label in TABS],
+            "api": self.api(),
+        }
+
+    def _count(self, tab: str) -> int | None:
+        return self.agent.runs if tab == "runs" else None
+
+    def _controls(self) -> list[Control]:
+        url = agents_cells.way_to_run(self.agent)
+        if not url or not access.may_run(self.actor, self.agent):
+            return []
+        if self.agent.mode == Mode.INTERACTIVE:
+            return [Control("Open a session", url, "forum", blocked=self.unable)]
+        return [Control("Run", url, "play_arrow", dialog=False, blocked=self.unable)]
+
+    def _more(self) -> list[Control]:
+        found = []
+        if self.may("supervisor.change_agent"):
+            found.append(Control("Edit", self.url("change"), "edit", dialog=False))
+        if self.may("supervisor.operate_agent"):
+            on = self.agent.enabled
+            words, page, icon = ("Switch off", "off", "power_settings_new") if on else ("Switch on", "on", "power")
+            found.append(Control(words, self.url(page), icon, danger=on))
+        return found

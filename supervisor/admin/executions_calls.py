@@ -1,0 +1,18 @@
+"""Calls of tools that were made in a run, told so wherever they are shown."""
+
+from collections.abc import Collection
+from uuid import UUID
+
+from common.admin.pages import link
+from mcp.admin import calls_runs
+from mcp.admin.calls_runs import Within
+from nhi.actors import Actor
+from supervisor.models import Execution
+
+
+def named(actor: Actor, ids: Collection[UUID]) -> dict[UUID, Within]:
+    seen = Execution.objects.visible_to(actor).filter(pk__in=ids).only("agent_name", "number")
+    return {run.pk: Within(str(run), link("supervisor_execution_hub", run.pk)) for run in seen}
+
+
+calls_runs.add(named)

@@ -1,0 +1,151 @@
+"""One run: is it running, what does it say, how do I stop it?"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.utils import timezone
+from django.utils.functional import cached_property
+
+from common.admin import badges
+from common.admin.badges import Badge
+from common.admin.pages import Control, Crumb, Tab, link
+from common.errors import NotFound
+from nhi.admin.base import Acting, ActingPage
+from supervisor import access, cancelling
+from supervisor.admin import executions_cells
+from supervisor.choices import ExecutionState, Mode, Trigger
+from supervisor.models import Execution, ExecutionTransition
+
+TABS = (
+    ("hub", "Output"),
+    ("input", "Input"),
+    ("calls", "Tool calls"),
+    ("resources", "Resources"),
+    ("attempts", "Attempts"),
+    ("transitions", "Transitions"),
+)
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A stretch of a run between two moves: where it was, and for how long."""
+
+    badge: Badge
+    lasted: str
+    now: bool
+
+
+class OfExecution(Acting):
+    """A page or dialog about one run that the person may see."""
+
+    kwargs: dict[str, Any]
+    run: Execution
+
+    def check(self) -> None:
+        super().check()
+        seen = Execution.objects.visible_to(self.actor).select_related("agent__identity__owner")
+        found = seen.filter(pk=self.kwargs["pk"]).first()
+        if found is None:
+            raise NotFound
+        self.run = found
+
+    def url(self, page: str) -> str:
+        return link(f"supervisor_execution_{page}", self.run.pk)
+
+    def api(self, verb: str = "") -> str:
+        path = f"/api/nhi/supervisor/executions/{self.run.pk}"
+        return f"{path}/{verb}" if verb else path
+
+    def back(self) -> str:
+        return self.url("hub")
+
+
+class Hub(OfExecution, ActingPage):
+    """The frame of every tab: the strip, the phases, one primary action."""
+
+    tab = "hub"
+
+    def context(self) -> dict[str, Any]:
+        return {
+            "title": f"{self.run}: {dict(TABS)[self.tab]}" if self.tab != "hub" else str(self.run),
+            **self.strip(),
+            "crumb": Crumb("Executions", link("supervisor_execution_changelist")),
+            "tabs": self._tabs(),
+            "api": self.api(),
+        }
+
+    def strip(self) -> dict[str, Any]:
+        """What changes with its state, and is drawn anew when it does."""
+        run = self.run
+        return {
+            "run": run,
+            "standing": executions_cells.standing(run),
+            "category": executions_cells.said_category(run),
+            "trigger": Trigger(run.trigger).label,
+            "tries": executions_cells.attempts(run),
+            "phases": phases(self.transitions, run),
+            "ran": executions_cells.span(self.ran) if self.ran is not None else "",
+            "ran_seconds": int(self.ran.total_seconds()) if self.ran is not None else 0,
+            "limit": executions_cells.span(timedelta(seconds=run.timeout)),
+            "ticks": run.state == ExecutionState.RUNNING,
+            "is_done": run.status is not None,
+            "started_by_url": self._starter_url(),
+            "stream_url": self.api("output"),
+            # Each answer to an auditor is on record, so theirs is drawn anew with its state alone.
+            "redrawn": not self.actor.only_reads,
+            "controls": self._controls(),
+            "more": self._more(),
+        }
+
+    @cached_property
+    def transitions(self) -> list[ExecutionTransition]:
+        return list(self.run.transitions.order_by("seq"))
+
+    @cached_property
+    def ran(self) -> timedelta | None:
+        """Of its current try."""
+        if self.run.start_time is None:
+            return None
+        return (self.run.end_time or timezone.now()) - self.run.start_time
+
+    def _starter_url(self) -> str:
+        return link("nhi_identity_hub", self.run.started_by_id) if self.run.started_by_kind == "identity" else ""
+
+    def _tabs(self) -> list[Tab]:
+        counts = {"attempts": self.run.retry_count + 1, "transitions": self.run.moves}
+        return [Tab(label, self.url(name), counts.get(name), name == self.tab) for name, label in TABS]
+
+    def _controls(self) -> list[Control]:
+        """Stop while it waits or runs; afterwards run it again."""
+        run = self.run
+        if run.status is None:
+            return [self._stop()] if cancelling.may_cancel(self.actor, run) else []
+        return self._again()
+
+    def _stop(self) -> Control:
+        who = self.run.cancelled_by_name
+        blocked = f"It is being stopped already, as {who} asked." if self.run.cancel_requested_at else ""
+        return Control("Stop", self.url("stop"), "stop_circle", danger=True, blocked=blocked)
+
+    def _again(self) -> list[Control]:
+        if self.run.mode != Mode.TASK or not access.may_run(self.actor, self.run.agent):
+            return []
+        blocked = "" if self.run.agent.enabled else "Its agent is switched off."
+        url = f"{link('supervisor_agent_run', self.run.agent_id)}?like={self.run.pk}"
+        return [Control("Run again", url, "replay", dialog=False, blocked=blocked)]
+
+    def _more(self) -> list[Control]:
+        return self._again() if self.run.status is None else []
+
+
+def phases(moves: list[ExecutionTransition], run: Execution) -> list[Phase]:
+    """From each move to the next; after the last of a run that is done nothing goes on."""
+    ends: list[datetime | None] = [*(move.at for move in moves[1:]), None]
+    found = [_phase(move, end) for move, end in zip(moves, ends, strict=True)]
+    return found[:-1] if run.state == ExecutionState.IDLE else found
+
+
+def _phase(move: ExecutionTransition, end: datetime | None) -> Phase:
+    lasted = executions_cells.span((end or timezone.now()) - move.at)
+    return Phase(badges.find("supervisor.ExecutionState", move.to_state), lasted, end is None)

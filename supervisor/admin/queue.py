@@ -1,0 +1,139 @@
+"""What waits for a slot, why, and the workers that would run it."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.utils import timezone
+
+from common.admin import badges, site_pages
+from common.admin.badges import Badge
+from common.admin.pages import Control, link
+from nhi import badges as standing
+from nhi.admin.base import ActingPage
+from nhi.choices import State
+from nhi.models import Identity
+from supervisor import admission, cancelling
+from supervisor.admin import agents, executions_cells
+from supervisor.models import Agent, Execution, Runner
+
+MOST = 100
+#: Three heartbeats of a runner; one that is silent for longer is given up soon.
+LATE = timedelta(seconds=15)
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """The queue of one agent, the longest waiting first."""
+
+    agent: Agent
+    slots: str
+    reason: str
+    rows: list[dict[str, Any]]
+    #: How many more wait than are shown.
+    unshown: int
+
+
+class Queue(ActingPage):
+    template = "admin/supervisor/queue/page.html"
+    title = "Queue"
+    actor_may = "supervisor.view_execution"
+
+    def context(self) -> dict[str, Any]:
+        runners = list(Runner.objects.order_by("host", "pid"))
+        queues = self._queues(runners)
+        return {
+            "title": self.title,
+            "lead": "What waits for a slot, the longest waiting first, and the workers that run it.",
+            "queues": queues,
+            "waiting": sum(len(one.rows) + one.unshown for one in queues),
+            "runners": [_drawn(runner) for runner in runners],
+            "overload": admission.overload(),
+            "used": sum(runner.used for runner in runners),
+            "capacity": sum(runner.capacity for runner in runners),
+        }
+
+    def _queues(self, runners: list[Runner]) -> list[Waiting]:
+        waiting = Execution.objects.visible_to(self.actor).queued().select_related("agent__identity")
+        by_agent: dict[UUID, list[Execution]] = {}
+        for run in waiting.defer(*executions_cells.NOT_SHOWN).order_by("created_at", "id")[:MOST]:
+            by_agent.setdefault(run.agent_id, []).append(run)
+        numbers = agents.in_use(list(by_agent))
+        room = any(runner.used < runner.capacity for runner in runners)
+        return [self._of(runs, numbers, runners=bool(runners), room=room) for runs in by_agent.values()]
+
+    def _of(self, runs: list[Execution], numbers: dict[UUID, tuple[int, int]], *, runners: bool, room: bool) -> Waiting:
+        agent = runs[0].agent
+        used, waiting = numbers.get(agent.pk, (0, len(runs)))
+        most = agent.max_concurrent_executions
+        slots = f"{used} of {most} slots in use" if most else f"{used} under way"
+        full = most is not None and used >= most
+        reason = why(agent, full=full, runners=runners, room=room)
+        return Waiting(agent, slots, reason, self._rows(runs, reason), max(0, waiting - len(runs)))
+
+    def _rows(self, runs: list[Execution], reason: str) -> list[dict[str, Any]]:
+        handled = self._may_stop(runs)
+        return [
+            {
+                "place": place,
+                "run": run,
+                "reason": reason if place == 1 else "It waits for those before it.",
+                "until": run.wait_until,
+                "stop": Control("Cancel", link("supervisor_execution_stop", run.pk)) if run.pk in handled else None,
+            }
+            for place, run in enumerate(runs, 1)
+        ]
+
+    def _may_stop(self, runs: list[Execution]) -> set[UUID]:
+        """As `cancelling.may_cancel` says of each, in one question for all."""
+        if self.actor.only_reads:
+            return set()
+        if self.actor.may(cancelling.RIGHT):
+            return {run.pk for run in runs}
+        managed = set(Identity.objects.managed_by(self.actor).values_list("pk", flat=True))
+        return {run.pk for run in runs if run.started_by_id == self.actor.id or run.identity_id in managed}
+
+
+def why(agent: Agent, *, full: bool, runners: bool, room: bool) -> str:
+    """What stands between the first of a queue and its start."""
+    if not agent.enabled:
+        return "Its agent is switched off."
+    state = standing.identity(agent.identity)
+    if state != badges.of(State.ACTIVE):
+        return f"Its identity is {state.label.lower()}."
+    if full:
+        return "All slots of its agent are in use."
+    if not runners:
+        return "No worker that runs agents was heard of."
+    return "A worker takes it in a moment." if room else "All workers are full."
+
+
+def _drawn(runner: Runner) -> dict[str, Any]:
+    return {
+        "runner": runner,
+        "badge": _heard(runner),
+        "share": round(100 * runner.used / runner.capacity) if runner.capacity else 0,
+        "memory": f"{runner.memory_percent:.0f} %",
+        "disk": f"{runner.disk_free_mb / 1024:,.1f} GiB free",
+        "load": f"{runner.load_per_cpu:.1f}",
+        "strained": _strained(runner),
+    }
+
+
+def _heard(runner: Runner) -> Badge:
+    return badges.find("process", "late" if timezone.now() - runner.seen_at > LATE else "up")
+
+
+def _strained(runner: Runner) -> list[str]:
+    """Which of its numbers stand in the way of another run, and the limit of each."""
+    limits = (
+        (runner.memory_percent > settings.RUN_MAX_MEMORY_PERCENT, f"memory over {settings.RUN_MAX_MEMORY_PERCENT} %"),
+        (runner.disk_free_mb < settings.RUN_MIN_DISK_MB, f"less than {settings.RUN_MIN_DISK_MB} MB of disk"),
+        (runner.load_per_cpu > settings.RUN_MAX_LOAD, f"load over {settings.RUN_MAX_LOAD} for each processor"),
+    )
+    return [words for over, words in limits if over]
+
+
+site_pages.add("runs/queue/", Queue.as_view(), "supervisor_queue")

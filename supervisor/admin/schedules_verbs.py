@@ -1,0 +1,138 @@
+"""Dialogs of one schedule: run it now, pause it, resume it, remove it."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.urls import path
+
+from common.admin.dialogs import Call, Effect, counted
+from common.admin.forms import ConsoleForm, ReasonField
+from common.admin.pages import link
+from common.errors import Conflict
+from nhi.admin.base import ActingDialog
+from supervisor import admission, pausing, schedule_rights, schedules
+from supervisor.access import Caller
+from supervisor.admin.schedules_hub import OfSchedule
+from supervisor.models import Execution, ScheduleFire
+
+
+class PauseForm(ConsoleForm):
+    reason = ReasonField("Maintenance", "Unexpected behaviour", "Owner asked")
+
+
+class ResumeForm(ConsoleForm):
+    reason = ReasonField("Problem solved", "Maintenance is over", "Owner asked")
+
+
+class Verb(OfSchedule, ActingDialog):
+    verb = ""
+    #: The last part of its address over REST.
+    rest = ""
+
+    def check(self) -> None:
+        super().check()
+        schedule_rights.require_operate(self.actor, self.schedule)
+
+    @property
+    def button(self) -> str:  # type: ignore[override]  # the name is known once there is a schedule
+        return f"{self.verb} {self.schedule}"
+
+    def context(self) -> dict[str, Any]:
+        impossible = f"{self.schedule} was removed." if self.schedule.removed_at else self.impossible()
+        return {"title": self.button, "impossible": impossible}
+
+    def impossible(self) -> str:
+        """Why the state forbids it now."""
+        return ""
+
+    def by_api(self) -> Call:
+        return Call(self.api(self.rest), {"reason": "…"})
+
+    def owed(self) -> int:
+        return ScheduleFire.objects.filter(schedule=self.schedule, owed=True).count()
+
+
+class RunNow(Verb):
+    verb, rest = "Run", "run"
+    lead = "A run out of turn, with the schedule's input. The next due time stays as it is."
+
+    def impossible(self) -> str:
+        agent = self.schedule.agent
+        return "" if agent.enabled else f"Its agent {agent} is switched off."
+
+    def by_api(self) -> Call:
+        return Call(self.api("run"))
+
+    def effects(self) -> list[Effect]:
+        under_way = Execution.objects.open().filter(schedule_id=self.schedule.pk).count()
+        one, many = "{} run of it is not done yet: this one comes beside it", "{} runs of it are not done yet"
+        return [counted("running", under_way, one, many)]
+
+    def act(self, form: ConsoleForm) -> str:
+        try:
+            asked = schedules.run_now(caller=Caller(self.actor), schedule=self.schedule)
+        except (admission.QueueFull, admission.Overloaded) as error:
+            raise Conflict(f"{error.message} Try again in {error.details['retry_after']} s.") from error
+        messages.success(self.request, f"{asked.execution} was asked for.")
+        return link("supervisor_execution_hub", asked.execution.pk)
+
+
+class Pause(Verb):
+    verb, rest, form_class = "Pause", "pause", PauseForm
+    lead = "It fires no more until somebody resumes it. Due times that pass meanwhile are not made up for."
+
+    def impossible(self) -> str:
+        return f"{self.schedule} is paused already." if self.schedule.paused_at else ""
+
+    def effects(self) -> list[Effect]:
+        under_way = Execution.objects.open().filter(schedule_id=self.schedule.pk).count()
+        return [
+            counted("running", under_way, "{} run that was asked for goes on", "{} runs that were asked for go on"),
+            counted("owed", self.owed(), "{} run that waits for it is given up", "{} runs that wait are given up"),
+        ]
+
+    def act(self, form: ConsoleForm) -> str:
+        pausing.pause(actor=self.actor, schedule=self.schedule, reason=form.cleaned_data["reason"])
+        messages.success(self.request, f"{self.schedule} is paused.")
+        return self.url("hub")
+
+
+class Resume(Verb):
+    verb, rest, form_class = "Resume", "resume", ResumeForm
+    lead = "It fires from its next due time on. What passed while it was paused is not made up for."
+
+    def impossible(self) -> str:
+        return "" if self.schedule.paused_at else f"{self.schedule} is not paused."
+
+    def act(self, form: ConsoleForm) -> str:
+        pausing.resume(actor=self.actor, schedule=self.schedule, reason=form.cleaned_data["reason"])
+        messages.success(self.request, f"{self.schedule} fires again.")
+        return self.url("hub")
+
+
+class Remove(Verb):
+    verb, danger = "Remove", True
+    lead = "It fires no more and its name is free. Its runs, and what became of its due times, stay on record."
+
+    def check(self) -> None:
+        OfSchedule.check(self)
+        schedule_rights.require_change(self.actor, self.schedule)
+
+    def by_api(self) -> Call:
+        return Call(self.api(), method="DELETE")
+
+    def effects(self) -> list[Effect]:
+        return [counted("owed", self.owed(), "{} run that waits is given up", "{} runs that wait are given up")]
+
+    def act(self, form: ConsoleForm) -> str:
+        schedules.remove(actor=self.actor, schedule=self.schedule)
+        messages.success(self.request, f"{self.schedule} is removed.")
+        return link("supervisor_schedule_changelist")
+
+
+URLS = [
+    path("<uuid:pk>/run/", RunNow.as_view(), name="supervisor_schedule_run"),
+    path("<uuid:pk>/pause/", Pause.as_view(), name="supervisor_schedule_pause"),
+    path("<uuid:pk>/resume/", Resume.as_view(), name="supervisor_schedule_resume"),
+    path("<uuid:pk>/remove/", Remove.as_view(), name="supervisor_schedule_remove"),
+]

@@ -1,0 +1,50 @@
+"""The list of sessions: conversations with agents that stay."""
+
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.urls import URLPattern
+
+from common.admin.lists import Bulk, Preset, choice_filter, text_filter
+from common.admin.pages import link
+from nhi.admin.acting import actor_of
+from nhi.admin.base import GovernedAdmin
+from supervisor.admin import sessions_cells, sessions_page, sessions_verbs
+from supervisor.choices import SessionState
+from supervisor.models import Session
+
+
+@admin.register(Session)
+class SessionAdmin(GovernedAdmin):
+    title = "Sessions"
+    lead = "Conversations with interactive agents: one process each, which stays until the session is closed."
+    view_right = "supervisor.view_session"
+    columns = sessions_cells.COLUMNS
+    filters = (
+        choice_filter("state", "State", "state", SessionState.choices),
+        text_filter("agent", "Agent", "agent__name"),
+        text_filter("by", "Opened by", "opened_by_name"),
+    )
+    order = ("-created_at", "-id")
+    bulk: tuple[Bulk, ...] = ()
+    presets = (Preset("All"), Preset("Open", "state=open"), Preset("Closed", "state=closed"))
+    empty_title = "Nobody has talked to an agent yet"
+    empty_words = "A session is opened from the page of an interactive agent."
+    empty_icon = "forum"
+    api_path = "/api/nhi/supervisor/sessions"
+
+    def related(self, rows: QuerySet[Any]) -> QuerySet[Any]:
+        return rows.select_related("agent", "execution").defer("execution__input", "execution__sealed_input")
+
+    def saved_views(self, request: HttpRequest) -> list[tuple[str, str]]:
+        actor = actor_of(request)
+        mine = [] if actor.only_reads else [("Mine", f"by={actor.name}")]
+        return [*mine, *super().saved_views(request)]
+
+    def row_url(self, row: Any) -> str:
+        return link("supervisor_session_page", row.pk)
+
+    def pages(self) -> list[URLPattern]:
+        return [*sessions_page.URLS, *sessions_verbs.URLS]

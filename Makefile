@@ -31,6 +31,7 @@ bench: install-dev
 	@$(RUN) -m benchmarks.decisions
 	@$(RUN) -m benchmarks.gateway $(ARGS)
 	@$(RUN) -m benchmarks.gateway --growth $(ARGS)
+	@$(RUN) -m benchmarks.supervisor
 
 install:
 	@$(PYTHON) requirements/install.py base

@@ -9,6 +9,7 @@ import pytest
 
 from common.errors import Invalid
 from supervisor.models import Agent, Execution
+from supervisor.runner.service import Service
 from tests.supervisor.waiting import until_over
 
 pytestmark = [
@@ -86,9 +87,29 @@ def test_parameters_fill_the_words_that_name_them_and_never_become_options(
     found = witnessed(submit(agent, "x", parameters={"level": 3, "topic": "a b", "more": [1]}))
     assert found["argv"] == ["--level=3", "a b", f"{found['cwd']}/output.txt"]
     assert json.loads(found["parameters.json"]) == {"level": 3, "topic": "a b", "more": [1]}
-    for parameters in ({"level": 3}, {"level": 3, "topic": "--x"}, {"level": [3], "topic": "a"}):
+    odd = ({}, {"topic": "--x"}, {"topic": "a\nb"}, {"topic": [3]}, {"topic": "\0"})
+    for parameters in odd:
         with pytest.raises(Invalid):
-            submit(agent, "x", parameters=parameters)
+            submit(agent, "x", parameters={"level": 3, **parameters})
+    pieces = make_agent(WITNESS, name="pieces", cli_args=["{{a}}{{b}}"])
+    with pytest.raises(Invalid, match="must not begin with -"):
+        submit(pieces, "x", parameters={"a": "", "b": "--config=/etc/passwd"})
+
+
+def test_what_waited_is_looked_at_again_when_its_agent_has_changed(
+    make_agent: Callable[..., Agent], submit: Callable[..., Execution], runner: Service
+) -> None:
+    runner.stop()
+    agent = make_agent(WITNESS, allowed_env_vars=["SHAPE"])
+    runs = submit(agent, "x", parameters={"p": "--x"}), submit(agent, "x", env_vars={"SHAPE": "round"})
+    Agent.objects.filter(pk=agent.pk).update(cli_args=["{{p}}"], allowed_env_vars=[])
+    again = Service(2)
+    again.start()
+    for run in runs:
+        done = until_over(run)
+        assert (done.status, done.error_category) == ("failure", "Permanent")
+        assert done.error_message.startswith("Its agent was changed meanwhile.")
+    again.stop()
 
 
 RESPONDS = """#!/usr/bin/env python3
@@ -167,3 +188,17 @@ def test_what_is_secret_is_taken_out_before_anything_is_stored(
     assert run.result.error.strip().startswith("[REDACTED")
     assert not [one for one in (secret, token, "nhi_tok_") if one in stored]
     assert secret not in agent.sealed_envs
+
+
+def test_who_alternates_between_the_streams_fills_no_table(
+    make_agent: Callable[..., Agent], submit: Callable[..., Execution]
+) -> None:
+    flips = """#!/usr/bin/env python3
+import os
+for n in range(3000):
+    os.write(1 + n % 2, b"x\\n")
+"""
+    run = until_over(submit(make_agent(flips)))
+    assert (run.result.output_bytes, run.result.error_bytes) == (3000, 3000)
+    assert run.result.output == run.result.error == "x\n" * 1500
+    assert run.chunks.count() < 300

@@ -10,11 +10,14 @@ from django.db import connection
 from django.utils import timezone
 
 from common.ids import uuid7
+from nhi import actors
 from nhi.choices import State
 from nhi.models import Identity
-from supervisor import admission, reaping, slots
+from supervisor import admission, reaping, slots, submitting
+from supervisor.access import Caller
 from supervisor.models import Agent, Execution, Runner
 from supervisor.submitting import SwitchedOff
+from tests.nhi import cast
 from tests.supervisor.waiting import until, until_over, until_running
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.both_databases]
@@ -46,6 +49,30 @@ def test_a_read_only_agent_runs_up_to_its_limit_the_longest_waiting_first(
     assert {run.pk for run in claimed} == {run.pk for run in [*runs[:3], *runs[5:]]}
     assert sorted(run.slot or 0 for run in claimed if run.agent_id == agent.pk) == [1, 2, 3]
     assert slots.claim(runner_id=uuid7(), room=20) == []
+
+
+@pytest.mark.capability("SUP-05")
+def test_free_slots_are_no_places_in_the_queue(
+    make_agent: Callable[..., Agent], submit: Callable[..., Execution]
+) -> None:
+    agent = make_agent(max_concurrent_executions=3, queue_depth=0)
+    for _ in range(3):
+        submit(agent)
+    with pytest.raises(admission.QueueFull):
+        submit(agent)
+
+
+@pytest.mark.capability("SUP-05")
+def test_a_limit_that_was_lowered_holds_for_the_next(
+    make_agent: Callable[..., Agent], submit: Callable[..., Execution]
+) -> None:
+    agent = make_agent(max_concurrent_executions=3)
+    for _ in range(4):
+        submit(agent)
+    for run in slots.claim(runner_id=uuid7(), room=8)[:1]:
+        Execution.objects.filter(pk=run.pk).update(slot=None, state="idle", status="success")
+    Agent.objects.filter(pk=agent.pk).update(max_concurrent_executions=2)
+    assert slots.claim(runner_id=uuid7(), room=8) == []
 
 
 @pytest.mark.capability("SUP-05")
@@ -139,6 +166,8 @@ def test_the_same_input_within_a_minute_gets_the_run_that_is_there(
     assert submit(agent, "other").pk != first.pk
     assert submit(agent, "same", parameters={"a": 1}).pk != first.pk
     assert submit(plain, "same").pk != submit(plain, "same").pk
+    other = Caller(actors.person(cast.user("otto", "operator")))
+    assert submitting.submit(caller=other, agent=agent, wish=submitting.Wish(input="same")).execution.pk != first.pk
     Execution.objects.filter(pk=first.pk).update(created_at=timezone.now() - timedelta(seconds=61))
     assert submit(agent, "same").pk != first.pk
 

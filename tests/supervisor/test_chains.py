@@ -1,0 +1,66 @@
+"""Runs that ask for runs, by the token that each of them has."""
+
+from collections.abc import Callable
+from itertools import pairwise
+
+import pytest
+
+from common.errors import NotAllowed
+from common.ids import uuid7
+from nhi import actors, grants, run_tokens, tokens
+from supervisor import slots, submitting
+from supervisor.access import Caller
+from supervisor.models import Agent, Execution
+from supervisor.submitting import Wish
+from tests.nhi import cast
+
+pytestmark = [pytest.mark.capability("SUP-11", "SUP-10"), pytest.mark.django_db]
+
+
+def as_run(run: Execution) -> Caller:
+    """Who a run is to those that it asks."""
+    identity = run.agent.identity
+    slots.claim(runner_id=uuid7(), room=9)
+    token = run_tokens.open(identity=identity, execution_id=run.pk, seconds=60, actor=actors.SYSTEM)
+    return Caller(actors.identity(identity), tokens.parse(token))
+
+
+def ask(run: Execution, agent: Agent) -> Execution:
+    return submitting.submit(caller=as_run(run), agent=agent, wish=Wish(input="x")).execution
+
+
+def test_a_chain_is_kept_and_does_not_come_round(
+    make_agent: Callable[..., Agent], submit: Callable[..., Execution]
+) -> None:
+    one, two = make_agent(name="one"), make_agent(name="two")
+    for source, target in ((one, two), (two, one)):
+        grants.give_nhi(
+            actor=cast.admin(), source=source.identity, target=target.identity, permission_type="call", reason="Asks"
+        )
+    first = submit(one)
+    second = ask(first, two)
+    assert second.context["chain"] == ["one"]
+    assert second.context["parent"] == str(first.pk)
+    with pytest.raises(NotAllowed, match="one > two: it would come round again"):
+        ask(second, one)
+
+
+def test_a_chain_has_an_end(make_agent: Callable[..., Agent], submit: Callable[..., Execution]) -> None:
+    agents = [make_agent(name=f"a{number}") for number in range(6)]
+    for source, target in pairwise(agents):
+        grants.give_nhi(
+            actor=cast.admin(), source=source.identity, target=target.identity, permission_type="call", reason="Asks"
+        )
+    run = submit(agents[0])
+    for agent in agents[1:5]:
+        run = ask(run, agent)
+    with pytest.raises(NotAllowed, match="as deep as runs may"):
+        ask(run, agents[5])
+
+
+def test_without_a_grant_a_run_asks_for_none(
+    make_agent: Callable[..., Agent], submit: Callable[..., Execution]
+) -> None:
+    one, two = make_agent(name="one"), make_agent(name="two")
+    with pytest.raises(NotAllowed, match="has no grant for two"):
+        ask(submit(one), two)

@@ -19,7 +19,8 @@ def claim(*, runner_id: UUID, room: int) -> list[Execution]:
 
     The agents' rows are locked: between them, two workers give no slot away twice. Should they ever, the table refuses.
     """
-    if room < 1:
+    # Nearly always nobody waits, and who does has an index of their own; to know who may start costs ten times as much.
+    if room < 1 or not Execution.objects.queued().order_by().exists():
         return []
     with transaction.atomic():
         candidates = list(_startable()[:room])

@@ -25,7 +25,7 @@ PLAIN = (
     *("--concurrency", str(AT_ONCE), "--without-mingle", "--without-gossip", "--without-heartbeat", "-n", "plain@%h"),
 )
 #: A machine that is busy with other work refuses no run that is measured; all else is as it comes.
-PATIENT = {"RUN_MAX_LOAD": "100000", "RUN_MAX_MEMORY_PERCENT": "100", "RUN_MIN_DISK_MB": "0"}
+NO_STRAIN = {"RUN_MAX_LOAD": "100000", "RUN_MAX_MEMORY_PERCENT": "100", "RUN_MIN_DISK_MB": "0"}
 NURSERY = str(ROOT / "supervisor" / "nursery" / "program.py")
 
 
@@ -105,6 +105,8 @@ def house(database: Database, programs: Programs) -> Iterator[House]:
         "GATEHOUSE_DATA": str(data), "BROKER_URL": f"redis+socket://{data / 'valkey.sock'}",
         "DJANGO_SETTINGS_MODULE": "config.settings", "CELERY_SKIP_CHECKS": "1",
         "EXECUTABLE_ALLOWLIST": str(programs.allowed),
+        # The directories of runs go where the scripts are, and with them.
+        "TMPDIR": str(programs.place),
     }  # fmt: skip
     with valkey.server(data / "valkey.sock"):
-        yield House({**plain(), **KEYS, **own, **PATIENT, **database.environ}, programs, data)
+        yield House({**plain(), **KEYS, **own, **NO_STRAIN, **database.environ}, programs, data)

@@ -95,8 +95,9 @@ def keep_output(run: Execution, pieces: Sequence[Piece], after: int) -> None:
 
 
 def keep_usage(run: Execution, used: Measured, seconds: float) -> None:
-    facts = _usage(used, seconds)
-    ResourceUsage.objects.update_or_create(execution=run, defaults={**facts, "updated_at": clock.database_now()})
+    facts = {**_usage(used, seconds), "updated_at": clock.database_now()}
+    row = ResourceUsage(execution=run, **facts)
+    ResourceUsage.objects.bulk_create([row], update_conflicts=True, unique_fields=["execution"], update_fields=[*facts])
 
 
 def note_attempt(run: Execution, ended: Ended, wait: float) -> None:

@@ -31,6 +31,7 @@ BEAT_EVERY = 5.0
 FENCE_AFTER = 22.0
 #: Between asking the worker's runs to end with it and its own end.
 PATIENCE = 4.0
+PENS = 4
 GIVEN_UP = "Its worker could not reach the database for too long."
 
 
@@ -43,7 +44,9 @@ class Service:
         self._look = asyncio.Event()
         self._stopping = False
         self._nursery = Nursery()
-        self._pulse, self._pen = Desk("runner-pulse"), Desk("runner-pen")
+        self._pulse = Desk("runner-pulse")
+        # What is written of one run is written in order, by one of these.
+        self._pens = [Desk(f"runner-pen-{number}") for number in range(PENS)]
         self._id: UUID | None = None
         self._heard = 0.0
 
@@ -67,8 +70,8 @@ class Service:
         with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
             self._loop = runner.get_loop()
             runner.run(self._live())
-        self._pulse.close()
-        self._pen.close()
+        for desk in (self._pulse, *self._pens):
+            desk.close()
 
     async def _live(self) -> None:
         fence = asyncio.create_task(self._fence())
@@ -136,7 +139,7 @@ class Service:
             self._begin_run(execution)
 
     def _begin_run(self, execution: Execution) -> None:
-        run = Run(execution, self._nursery, self._pen)
+        run = Run(execution, self._nursery, self._pens[execution.pk.int % PENS])
         task = asyncio.create_task(run.live())
         self._runs[execution.pk] = run, task
         task.add_done_callback(lambda _: self._forget(execution.pk))

@@ -55,6 +55,8 @@ def _object(one: Identity) -> Hit:
 
 
 def _roles(actor: Actor, term: str) -> list[Hit]:
+    if parse_uuid(term.lower()):
+        return []  # an id is no part of a name
     rows = Role.objects.visible_to(actor).filter(name__icontains=term).order_by("name")[:PER_GROUP]
     found = [(role.name, link_if_any("nhi_role_hub", role.pk)) for role in rows]
     return [Hit(name, url, "badge", "Role") for name, url in found if url]

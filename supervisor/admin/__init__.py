@@ -11,7 +11,6 @@ from supervisor.admin import (
     people_rights,
     queue,
     schedules,
-    schedules_found,
     sessions,
 )
 
@@ -26,6 +25,5 @@ __all__ = [
     "people_rights",
     "queue",
     "schedules",
-    "schedules_found",
     "sessions",
 ]

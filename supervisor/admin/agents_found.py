@@ -1,17 +1,16 @@
-"""What the palette finds of agents and runs, and the verbs on them."""
+"""What the palette finds of agents, schedules and runs, and the verbs on them."""
 
 from collections.abc import Iterable
 
-from django.db.models import Case, IntegerField, Value, When
 from django.http import HttpRequest
 
 from common.admin import badges, palette
 from common.admin.pages import link
-from common.admin.palette import PER_GROUP, Group, Hit
+from common.admin.palette import Group, Hit
 from common.ids import parse_uuid
 from nhi.actors import Actor
 from nhi.admin.acting import actor_of
-from supervisor.admin import agents_cells
+from supervisor.admin import agents_cells, found_by_name, schedules_found
 from supervisor.choices import Mode
 from supervisor.models import Agent, Execution
 
@@ -27,17 +26,12 @@ def find(request: HttpRequest, term: str) -> Iterable[Group]:
         return
     first, _, rest = term.partition(" ")
     verb = first.lower() in RUN
-    agents = _agents(actor, rest.strip() if verb else term)
+    page = schedules_found.VERBS.get(first.lower(), "")
+    agents, schedules = found_by_name.find(actor, rest.strip() if verb or page else term)
     verbs = Group("Run verbs", _verbs(actor, agents))
     found = Group("Agents that run here", [_hit(agent) for agent in agents])
     yield from (verbs, found) if verb else (found, verbs)
-
-
-def _agents(actor: Actor, term: str) -> list[Agent]:
-    seen = Agent.objects.visible_to(actor).filter(name__icontains=term)
-    begins = When(name__istartswith=term, then=Value(0))
-    rank = Case(begins, default=Value(1), output_field=IntegerField())
-    return list(seen.only("name", "enabled", "mode").order_by(rank, "name")[:PER_GROUP])
+    yield from schedules_found.groups(actor, schedules, page)
 
 
 def _hit(agent: Agent) -> Hit:

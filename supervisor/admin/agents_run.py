@@ -124,7 +124,7 @@ class Run(OfAgent, ActingPage):
 
     def context(self) -> dict[str, Any]:
         return {
-            "title": f"Run {self.agent}",
+            "title": f"Run the agent {self.agent}",
             "agent": self.agent,
             "crumb": Crumb(str(self.agent), self.url("hub")),
             "back": self.url("hub"),

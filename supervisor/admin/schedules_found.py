@@ -2,13 +2,9 @@
 
 from collections.abc import Iterable
 
-from django.db.models import Case, IntegerField, Value, When
-from django.http import HttpRequest
-
-from common.admin import palette
 from common.admin.pages import link
-from common.admin.palette import PER_GROUP, Group, Hit
-from nhi.admin.acting import actor_of
+from common.admin.palette import Group, Hit
+from nhi.actors import Actor
 from supervisor import schedule_rights
 from supervisor.models import Schedule
 
@@ -16,20 +12,12 @@ from supervisor.models import Schedule
 VERBS = {"pause": "pause", "resume": "resume"}
 
 
-def find(request: HttpRequest, term: str) -> Iterable[Group]:
-    actor = actor_of(request)
-    first, _, rest = term.partition(" ")
-    page = VERBS.get(first.lower(), "")
-    word = rest.strip() if page else term
-    begins = When(name__istartswith=word, then=Value(0))
-    rank = Case(begins, default=Value(1), output_field=IntegerField())
-    seen = Schedule.objects.visible_to(actor).kept().filter(name__icontains=word)
-    rows = list(seen.only("name", "paused_at", "enabled", "removed_at").order_by(rank, "name")[:PER_GROUP])
+def groups(actor: Actor, schedules: list[Schedule], page: str) -> Iterable[Group]:
+    """Of those that were found by name, with the verb that was typed before it, if one was."""
     if page and actor.may(schedule_rights.OPERATE) and not actor.only_reads:
-        yield Group(
-            "Schedule verbs", [_verb(page, row) for row in rows if (row.paused_at is None) == (page == "pause")]
-        )
-    yield Group("Schedules", [_hit(row) for row in rows])
+        able = [schedule for schedule in schedules if (schedule.paused_at is None) == (page == "pause")]
+        yield Group("Schedule verbs", [_verb(page, schedule) for schedule in able])
+    yield Group("Schedules", [_hit(schedule) for schedule in schedules])
 
 
 def _verb(page: str, schedule: Schedule) -> Hit:
@@ -39,6 +27,3 @@ def _verb(page: str, schedule: Schedule) -> Hit:
 def _hit(schedule: Schedule) -> Hit:
     said = "Active" if schedule.active else "Paused" if schedule.paused_at else "Not in use"
     return Hit(schedule.name, link("supervisor_schedule_hub", schedule.pk), "schedule", f"Schedule, {said.lower()}")
-
-
-palette.add(find)

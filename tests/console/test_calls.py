@@ -285,7 +285,7 @@ def test_an_identitys_page_has_its_calls_and_where_it_connects_its_last_refusals
     assert "deploy-bot has no grant for it." in connect
     assert "Give deploy-bot access to github.create_issue" in connect
     labels = [tab.label for tab in mara.get(hub()).context["tabs"]]
-    assert labels == ["Overview", "Access", "Credentials", "Connect", "Activity", "Changes"]
+    assert labels == ["Overview", "Access", "Credentials", "Connect", "Activity", "Runs", "Changes"]
 
 
 def test_the_export_streams_what_the_filters_leave_and_goes_on_record(mara: Client) -> None:

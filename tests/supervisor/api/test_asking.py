@@ -99,7 +99,7 @@ def test_only_task_agents_that_are_on_are_run(stage: Stage, make_agent: Callable
 
 @pytest.mark.capability("SUP-05")
 def test_a_full_queue_is_a_503_that_says_when_to_try_again(stage: Stage, make_agent: Callable[..., Agent]) -> None:
-    agent = make_agent(identity=stage.bot, max_concurrent_executions=1, queue_depth=1)
+    agent = make_agent(identity=stage.bot, max_concurrent_executions=1, queue_depth=0)
     assert execute(stage.admin, agent).status == 202
     refused = execute(stage.admin, agent)
     assert refused.is_refused(503, "ExecutionFailed", "queue_full")

@@ -157,7 +157,7 @@ def test_a_long_outage_is_recorded_whole_and_runs_are_bounded(make_schedule: Mak
 
 
 def test_late_runs_that_find_no_room_come_when_there_is_some(make_schedule: Make, make_agent: Make, at: Make) -> None:
-    agent = make_agent(queue_depth=2)
+    agent = make_agent(max_concurrent_executions=1, queue_depth=1)
     schedule = make_schedule(agent=agent, misfire_policy="all", overlap_policy="allow")
     assert [has_run for _, _, has_run in after(schedule, at, minutes=5)] == [True, True, False, False, False]
     for run in runs(schedule):

@@ -15,6 +15,7 @@ from nhi.admin.people_rights import LABELS, RIGHTS, table
 from nhi.choices import GrantState
 from nhi.models import AuditEvent, Credential, Identity, User
 from nhi.rights import ROLES
+from supervisor.rights import ROLES as RUN_ROLES
 from tests.console.axe import violations
 from tests.console.conftest import NARROW, SignedIn, Visit, identity
 from tests.nhi import cast
@@ -253,7 +254,7 @@ def test_who_comes_back(mara: Client) -> None:
 def test_every_right_of_a_role_has_its_line() -> None:
     said = [codename for right in RIGHTS for codename in right.codenames]
     assert len(said) == len(set(said))
-    assert set(said) == set().union(*ROLES.values(), *GATEWAY_ROLES.values())
+    assert set(said) == set().union(*ROLES.values(), *GATEWAY_ROLES.values(), *RUN_ROLES.values())
     assert LABELS.keys() == ROLES.keys()
 
 

@@ -13,6 +13,7 @@ from nhi.choices import Kind, State
 from nhi.models import Identity
 from nhi.record import events
 from nhi.terms import Action, Decision
+from supervisor import chains
 from supervisor.models import Agent
 
 #: What a grant between identities names when it allows some actions only.
@@ -38,7 +39,7 @@ def require(caller: Caller, agent: Agent, *, action: str, parameters: Any = None
     else:
         by = _require_of_identity(caller, agent, action, parameters)
     _require_usable(caller.actor, agent)
-    return by
+    return {**by, **_require_an_end(caller, agent)}
 
 
 def may_run(actor: Actor, agent: Agent) -> bool:
@@ -69,6 +70,19 @@ def _decide(caller: Caller, agent: Agent, action: str, parameters: Any) -> Decis
     known = registry.conditions(loaded.caller.id, agent.identity_id, parameters) if loaded.caller else ()
     wanted = Action("call", parameters, name=action)
     return decisions.decide(loaded.caller, wanted, loaded.target, replace(loaded.facts, conditions=known))
+
+
+def _require_an_end(caller: Caller, agent: Agent) -> dict[str, Any]:
+    """Agents that ask each other stop at the first who would come round again, or at the fifth."""
+    chain = chains.behind(caller.shown)
+    if chain is None:
+        return {}
+    if agent.name in chain.above:
+        said = f"{agent} is above this run in {chain}: it would come round again."
+        _refuse(caller.actor, agent, "chain_cycle", said)
+    if len(chain.above) >= chains.DEEPEST:
+        _refuse(caller.actor, agent, "chain_too_deep", f"{chain} is as deep as runs may ask for runs.")
+    return chain.facts()
 
 
 def _require_usable(actor: Actor, agent: Agent) -> None:

@@ -1,36 +1,31 @@
-"""Runs that agents ask for: who asked whom, and where that ends.
+"""Runs that agents ask for: who asked whom, as the token of a run tells it."""
 
-A run's token names the run. One that asks for another hands its chain on, so that agents that ask each other stop at
-the first who would come round again, or at the fifth.
-"""
-
+from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
-from common.errors import NotAllowed
-from nhi.tokens import ParsedToken
-from supervisor.access import Caller
-from supervisor.models import Agent, Execution
+from nhi.tokens import Parsed, ParsedToken
+from supervisor.models import Execution
 
 DEEPEST = 5
 
 
-def of(caller: Caller, agent: Agent) -> dict[str, Any]:
-    """For the row of a run that is asked for: the agents above it. Refuses one that would go on for ever."""
-    parent = _parent(caller)
-    if parent is None:
-        return {}
-    above = [*parent.context.get("chain", []), parent.agent_name]
-    if agent.name in above:
-        said = f"{agent} is above this run in {' > '.join(above)}: it would come round again."
-        raise NotAllowed(said, details={"reason": "chain_cycle", "chain": above})
-    if len(above) >= DEEPEST:
-        said = f"{' > '.join(above)} is as deep as runs may ask for runs."
-        raise NotAllowed(said, details={"reason": "chain_too_deep", "chain": above})
-    return {"parent": str(parent.pk), "chain": above}
+@dataclass(frozen=True)
+class Chain:
+    parent: UUID
+    #: The names of the agents above, the first one first.
+    above: list[str]
+
+    def __str__(self) -> str:
+        return " > ".join(self.above)
+
+    def facts(self) -> dict[str, Any]:
+        return {"parent": str(self.parent), "chain": self.above}
 
 
-def _parent(caller: Caller) -> Execution | None:
-    shown = caller.shown
+def behind(shown: Parsed | None) -> Chain | None:
+    """The chain that a run asks at the end of; None for everybody else."""
     if not isinstance(shown, ParsedToken) or shown.execution_id is None:
         return None
-    return Execution.objects.filter(pk=shown.execution_id).first()
+    run = Execution.objects.filter(pk=shown.execution_id).first()
+    return Chain(run.pk, [*run.context["by"].get("chain", []), run.agent_name]) if run else None

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -18,7 +18,7 @@ from common.redaction import Redactor
 from nhi.actors import Actor
 from nhi.inputs import Problems
 from nhi.record import events
-from supervisor import access, admission, agents, chains, command_lines, lifecycle, sealing, surroundings, waking
+from supervisor import access, admission, agents, command_lines, lifecycle, sealing, surroundings, waking
 from supervisor.access import Caller
 from supervisor.choices import ExecutionState, Kind, Mode, Trigger
 from supervisor.models import Agent, Execution, ExecutionTransition
@@ -62,7 +62,6 @@ def submit(*, caller: Caller, agent: Agent, wish: Wish) -> Submitted:
         raise Conflict(f"{agent} is interactive and runs no tasks: open a session with it.")
     check(agent, wish)
     by = access.require(caller, agent, action=access.EXECUTE, parameters=dict(wish.parameters))
-    wish = replace(wish, context={**wish.context, **chains.of(caller, agent)})
     with transaction.atomic():
         locked = Agent.objects.select_for_update(of=("self",)).select_related("identity").get(pk=agent.pk)
         if locked.deduplicate and (same := _same(locked, wish, caller.actor)) is not None:

@@ -10,7 +10,7 @@ from supervisor.choices import ExecutionState
 from supervisor.models import Execution
 from supervisor.submitting import Wish
 
-#: Seconds for a first look at what they use.
+#: What they take while they wait is asked for: in these seconds the start of the last is over, which no event tells.
 SETTLES = 1.0
 
 

@@ -6,6 +6,7 @@ began and that it ended, and when whoever asked sees what became of it.
 
 import subprocess
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
@@ -22,23 +23,24 @@ from supervisor.access import Caller
 from supervisor.models import Execution
 from supervisor.submitting import Wish
 
+#: From outside nothing but looking tells that a run is done; what looking adds is this.
 LOOK_EVERY = 0.003
 Asked = TypeVar("Asked")
 #: Asked for, began, ended, seen.
 Moments = tuple[float, float, float, float]
 
 
-class Way(Generic[Asked]):
-    def ask(self, name: str) -> Asked:
-        raise NotImplementedError
+class Way(ABC, Generic[Asked]):
+    @abstractmethod
+    def ask(self, name: str) -> Asked: ...
 
+    @abstractmethod
     def done(self, asked: Collection[Asked]) -> list[Asked]:
         """Those of these of which it can be told from outside that they are done."""
-        raise NotImplementedError
 
+    @abstractmethod
     def said(self, asked: Asked) -> str:
         """What it wrote; an error if it did not end well."""
-        raise NotImplementedError
 
     def run(self, name: str, count: int) -> list[Moments]:
         """So many at once, until all are done."""

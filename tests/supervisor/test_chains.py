@@ -8,7 +8,7 @@ import pytest
 from common.errors import NotAllowed
 from common.ids import uuid7
 from nhi import actors, grants, run_tokens, tokens
-from supervisor import slots, submitting
+from supervisor import sessions, slots, submitting
 from supervisor.access import Caller
 from supervisor.models import Agent, Execution
 from supervisor.submitting import Wish
@@ -39,10 +39,23 @@ def test_a_chain_is_kept_and_does_not_come_round(
         )
     first = submit(one)
     second = ask(first, two)
-    assert second.context["chain"] == ["one"]
-    assert second.context["parent"] == str(first.pk)
+    assert second.context["by"]["chain"] == ["one"]
+    assert second.context["by"]["parent"] == str(first.pk)
     with pytest.raises(NotAllowed, match="one > two: it would come round again"):
         ask(second, one)
+    assert "run.refused" in cast.events(one)
+
+
+def test_a_session_is_part_of_the_chain(make_agent: Callable[..., Agent], submit: Callable[..., Execution]) -> None:
+    one, talks = make_agent(name="one"), make_agent(name="talks", mode="interactive")
+    for source, target in ((one, talks), (talks, one)):
+        grants.give_nhi(
+            actor=cast.admin(), source=source.identity, target=target.identity, permission_type="call", reason="Asks"
+        )
+    talk = sessions.open(caller=as_run(submit(one)), agent=talks)
+    assert talk.execution.context["by"]["chain"] == ["one"]
+    with pytest.raises(NotAllowed, match="one > talks: it would come round again"):
+        ask(talk.execution, one)
 
 
 def test_a_chain_has_an_end(make_agent: Callable[..., Agent], submit: Callable[..., Execution]) -> None:

@@ -19,7 +19,7 @@ from mcp.admin.servers_numbers import Numbers, of_servers
 from mcp.choices import BudgetScope, DefinitionState
 from mcp.models import Budget, Call, HealthReport, Tool
 from nhi.admin import sentences
-from nhi.models import AuditEvent, InvocationLog
+from nhi.models import InvocationLog
 
 CELLS = 60
 SHOWN = 50
@@ -174,9 +174,7 @@ class Changes(Hub):
     template = "admin/mcp/servers/changes.html"
 
     def context(self) -> dict[str, Any]:
-        seen, query = AuditEvent.objects.visible_to(self.actor).about(self.server.pk), self.request.GET
-        shown = keyset.page(seen, time="at", before=query.get("before", ""), after=query.get("after", ""))
-        return {**super().context(), "keyset": shown, "rows": sentences.all_of(shown.rows)}
+        return {**super().context(), **sentences.page_about(self.actor, self.server.pk, self.request.GET)}
 
 
 URLS = [

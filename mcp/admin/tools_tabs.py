@@ -8,7 +8,6 @@ from django.db.models import Q
 from django.urls import path
 from django.utils import timezone
 
-from common.admin import keyset
 from common.admin.pages import link_if_any
 from mcp import budgets
 from mcp.admin import tools_definition
@@ -18,7 +17,7 @@ from mcp.choices import BudgetScope
 from mcp.models import Budget, Call, ToolDefinition
 from nhi import capabilities
 from nhi.admin import sentences
-from nhi.models import AuditEvent, InvocationLog, RoleAssignment, RoleCapability, ToolPermission
+from nhi.models import InvocationLog, RoleAssignment, RoleCapability, ToolPermission
 
 SHOWN = 50
 MOST = 100
@@ -118,9 +117,7 @@ class Changes(Hub):
     template = "admin/mcp/tools/changes.html"
 
     def context(self) -> dict[str, Any]:
-        seen, query = AuditEvent.objects.visible_to(self.actor).about(self.tool.pk), self.request.GET
-        shown = keyset.page(seen, time="at", before=query.get("before", ""), after=query.get("after", ""))
-        return {**super().context(), "keyset": shown, "rows": sentences.all_of(shown.rows)}
+        return {**super().context(), **sentences.page_about(self.actor, self.tool.pk, self.request.GET)}
 
 
 URLS = [

@@ -1,12 +1,16 @@
 """Audit events as sentences, with names of their time."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
 
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from common.admin import keyset
 from common.admin.pages import link_if_any
+from nhi.actors import Actor
 from nhi.models import AuditEvent
 from nhi.reasons import REASONS
 from nhi.record.catalogue import EVENTS
@@ -67,3 +71,10 @@ def refused(reason: str, caller: str) -> str:
     known = REASONS.get(reason)
     remedy = known.remedy.format(caller=caller, target="it") if known else ""
     return f"{REFUSED.get(reason, reason)} {remedy}".strip()
+
+
+def page_about(actor: Actor, subject: UUID, query: Mapping[str, str]) -> dict[str, Any]:
+    """A page of what was done to one thing, as a hub's tab "Changes" draws it."""
+    seen = AuditEvent.objects.visible_to(actor).about(subject)
+    shown = keyset.page(seen, time="at", before=query.get("before", ""), after=query.get("after", ""))
+    return {"keyset": shown, "rows": all_of(shown.rows)}

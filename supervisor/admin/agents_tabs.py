@@ -10,7 +10,6 @@ from common.admin import keyset
 from common.admin.pages import link
 from mcp.admin import charts as charts_of_calls
 from nhi.admin import sentences
-from nhi.models import AuditEvent
 from supervisor import agents
 from supervisor.admin import agents_cells, charts, executions_cells
 from supervisor.admin.agents_hub import Hub
@@ -91,9 +90,7 @@ class Changes(Hub):
     template = "admin/supervisor/agents/changes.html"
 
     def context(self) -> dict[str, Any]:
-        seen, query = AuditEvent.objects.visible_to(self.actor).about(self.agent.pk), self.request.GET
-        shown = keyset.page(seen, time="at", before=query.get("before", ""), after=query.get("after", ""))
-        return {**super().context(), "keyset": shown, "rows": sentences.all_of(shown.rows)}
+        return {**super().context(), **sentences.page_about(self.actor, self.agent.pk, self.request.GET)}
 
 
 URLS = [

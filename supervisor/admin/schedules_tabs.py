@@ -10,7 +10,6 @@ from common.admin.pages import link
 from common.ids import parse_uuid
 from common.templatetags.console import spelled
 from nhi.admin import sentences
-from nhi.models import AuditEvent
 from supervisor import cron, schedule_facts
 from supervisor.admin import executions_cells, schedules_cells
 from supervisor.admin.schedules_hub import Hub
@@ -101,9 +100,7 @@ class Changes(Hub):
     template = "admin/supervisor/schedules/changes.html"
 
     def context(self) -> dict[str, Any]:
-        seen, query = AuditEvent.objects.visible_to(self.actor).about(self.schedule.pk), self.request.GET
-        shown = keyset.page(seen, time="at", before=query.get("before", ""), after=query.get("after", ""))
-        return {**super().context(), "keyset": shown, "rows": sentences.all_of(shown.rows)}
+        return {**super().context(), **sentences.page_about(self.actor, self.schedule.pk, self.request.GET)}
 
 
 URLS = [

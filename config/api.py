@@ -2,6 +2,7 @@
 
 from django.urls import include, path, re_path
 
+from a2a.api import urls as tasks
 from common.api import documentation
 from mcp.api import urls as gateway
 from nhi import oauth
@@ -13,6 +14,8 @@ urlpatterns = [
     path("api/nhi/", include("nhi.api.urls")),
     path("api/nhi/", include("mcp.api.urls")),
     path("api/nhi/", include("supervisor.api.urls")),
+    path("api/nhi/", include("a2a.api.urls")),
+    path("", include(tasks.bare)),
     path("", include(gateway.bare)),
     path("oauth/token", endpoints.Token.as_view()),
     path(".well-known/oauth-authorization-server", endpoints.ServerMetadata.as_view()),
@@ -22,5 +25,5 @@ urlpatterns = [
     path("api/schema/", documentation.schema),
     path("api/docs/", documentation.swagger),
     path("api/redoc/", documentation.redoc),
-    re_path("^(api/|mcp/(tools|calls)/)", NoSuchPath.as_view()),
+    re_path("^(api/|mcp/(tools|calls)/|a2a/tasks/)", NoSuchPath.as_view()),
 ]

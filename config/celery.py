@@ -66,6 +66,7 @@ app.conf.update(
         "refresh-servers": ticks("mcp.refresh_servers", queue="control", every=10.0),
         "sweep-runs": ticks("supervisor.sweep", queue="control", every=15.0),
         "fire-schedules": ticks("supervisor.fire", queue="control", every=1.0),
+        "sweep-tasks": ticks("a2a.sweep", queue="control", every=15.0),
         "tidy-calls": ticks("mcp.tidy", queue="control", every=300.0),
     },
 )

@@ -63,6 +63,7 @@ INSTALLED_APPS = [
     "nhi",
     "mcp",
     "supervisor",
+    "a2a",
 ]
 MIDDLEWARE = [
     "config.metrics.measured",
@@ -270,5 +271,7 @@ SPECTACULAR_SETTINGS = {
         "OverlapPolicy": "supervisor.choices.OverlapPolicy",
         "FireState": "supervisor.choices.FireState",
         "ScheduleState": "supervisor.choices.ScheduleState",
+        "TaskWord": "a2a.choices.Word",
+        "TaskState": "a2a.choices.TaskState",
     },
 }

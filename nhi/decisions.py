@@ -221,6 +221,7 @@ CHECKS: tuple[tuple[str, Callable[[Question], Check]], ...] = (
     ("target", _target_usable),
     ("server", _told("server", "No server stands behind it.")),
     ("definition", _told("definition", "It has no definition that could change.")),
+    ("chain", _told("chain", "No chain of tasks leads here.")),
     ("arguments", _arguments),
     ("input", _told("input", "No schema describes the arguments.")),
     ("action", _actions),

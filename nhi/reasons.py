@@ -60,6 +60,9 @@ TOLD: dict[str, Reason] = {
     "definition_pending": Reason(False, "Approve the definition of {target}."),
     "definition_changed": Reason(False, "Look at what changed in {target}, and approve it if it is right."),
     "definition_withdrawn": Reason(False, "Its server no longer offers {target}; use another tool."),
+    # The chain of tasks that the call is made from.
+    "chain_cycle": Reason(False, "Let an agent that is not in the chain already do this."),
+    "chain_depth": Reason(False, "Ask from nearer to the top; a chain of tasks is at most five deep."),
     # The arguments and the person who looks at them.
     "invalid_parameters": Reason(False, "Call with arguments that the schema of {target} describes."),
     "approval_required": Reason(False, "Ask an approver to approve this call, then send it again."),

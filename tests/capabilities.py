@@ -225,4 +225,28 @@ CAPABILITIES: dict[str, Promise] = {
         "Commands for what scripts need, with JSON output and exit codes.",
         "common.commands:GatehouseCommand.handle = return None",
     ),
+    "A2A-01": Promise(
+        "Tasks are sent, listed, read and cancelled by the REST contract; who sends follows from the credential.",
+        "a2a.access:source_of = return None",
+    ),
+    "A2A-02": Promise(
+        "One task in eight states, every change a numbered event; what has ended stays as it ended.",
+        "a2a.writer:_require_open = return None",
+    ),
+    "A2A-07": Promise(
+        "An agent's own workers take its tasks: lent to one at a time, offered again when the lease ends.",
+        "a2a.inbox:waiting = raise",
+    ),
+    "A2A-08": Promise(
+        "Every send is decided: caller, grant, actions, hourly limit, chain; unknown and forbidden look alike.",
+        "a2a.access:_budget = raise",
+    ),
+    "A2A-11": Promise(
+        "The same key and body lead to the same task; another body under the key is refused.",
+        "a2a.sending:_sent = return None",
+    ),
+    "A2A-12": Promise(
+        "Deadlines end tasks, a part has no more time than the whole and is cancelled with it.",
+        "a2a.cancelling:cancel_within = return None",
+    ),
 }

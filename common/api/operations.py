@@ -48,6 +48,8 @@ class Operation:
     partial: bool = False
     filters: type[Filters] | None = None
     paged: Literal["", "offset", "cursor"] = ""
+    #: What a list's rows stand under, where that is not the path's last segment.
+    key: str = ""
     status: int = 200
     #: The right that the caller needs before anything is read; empty where the verb alone can tell.
     needs: str = ""
@@ -77,7 +79,7 @@ def operation(
     def mark(method: Handler) -> Handler:
         summary, description = said(method)
         declared = Operation(
-            name, summary, description, gives, takes, partial, None, "", status, needs, refusals, reads
+            name, summary, description, gives, takes, partial, None, "", "", status, needs, refusals, reads
         )
 
         def answer(view: Any, request: Request) -> Response:
@@ -96,19 +98,24 @@ def listing(
     needs: str = "",
     paged: Literal["offset", "cursor"] = "offset",
     at: str = "at",
+    key: str = "",
     name: str = "",
 ) -> Callable[[Handler], Handler]:
-    """A GET whose method returns a queryset; it is given what the query's filters said. A cursor goes by `at`."""
+    """A GET whose method returns a queryset; it is given what the query's filters said. A cursor goes by `at`.
+
+    The rows stand under `key`, or under the path's last segment."""
     turn = pages.by_offset if paged == "offset" else partial(pages.by_cursor, column=at)
 
     def mark(method: Handler) -> Handler:
         summary, description = said(method)
-        declared = Operation(name, summary, description, of, filters=filters, paged=paged, needs=needs, refusals=(400,))
+        declared = Operation(
+            name, summary, description, of, filters=filters, paged=paged, key=key, needs=needs, refusals=(400,)
+        )  # fmt: skip
 
         def answer(view: Any, request: Request) -> Response:
             query = request.query_params.dict()
             rows = method(view, read(filters, query))
-            return Response(turn(rows, query, of, pages.key_of(request.path)))
+            return Response(turn(rows, query, of, key or pages.key_of(request.path)))
 
         return _handler(method, declared, answer)
 

@@ -42,7 +42,7 @@ REFUSALS: dict[int, tuple[str, str, str, str]] = {
     504: ("It took too long.", "Timeout", "timeout", "No answer within 30 s."),
 }
 #: Areas with a tag for each of their paths.
-GROUPS = {"mcp": "MCP", "supervisor": "Supervisor"}
+GROUPS = {"mcp": "MCP", "supervisor": "Supervisor", "a2a": "A2A"}
 
 
 class GatehouseSchema(AutoSchema):
@@ -119,7 +119,7 @@ class GatehouseSchema(AutoSchema):
 
     def _page(self, declared: Operation) -> OpenApiResponse:
         """The rows under the path's own word, and where the page stands."""
-        key, item = pages.key_of(self.path), self.resolve_serializer(declared.gives, "response").ref
+        key, item = declared.key or pages.key_of(self.path), self.resolve_serializer(declared.gives, "response").ref
         whole = {"type": "integer"}
         rest: dict[str, Any] = {"total": whole, "limit": whole, "offset": whole}
         stands: dict[str, Any] = {"total": 1, "limit": 20, "offset": 0}

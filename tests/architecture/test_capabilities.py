@@ -58,6 +58,6 @@ def files_of(promise: str, items: list[pytest.Item]) -> list[str]:
 
 def test_every_capability_has_a_sentence_and_a_well_formed_mutation() -> None:
     for promise, said in CAPABILITIES.items():
-        assert re.fullmatch(r"(NHI|AUD|MCP|SUP|CON|OPS)-\d\d", promise)
+        assert re.fullmatch(r"(NHI|AUD|MCP|SUP|A2A|CON|OPS)-\d\d", promise)
         assert said.sentence.endswith(".")
         assert re.fullmatch(r"[a-z_.]+:[A-Za-z_.]+ = (raise|allow|return .+)", said.mutation)

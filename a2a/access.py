@@ -1,0 +1,142 @@
+"""Who may send a task to whom: one decision for every send, whichever way it came."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from math import ceil
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Count, Min
+
+from a2a.chains import Chain
+from a2a.models import Task
+from common import clock, context
+from common.errors import GatehouseError, Limited, NotAllowed, NotFound
+from nhi import decisions, facts
+from nhi.actors import Actor
+from nhi.choices import Kind, State
+from nhi.facts import Loaded
+from nhi.models import Identity, NhiPermission
+from nhi.terms import Action, Condition, Decision, Match
+from supervisor.access import Caller
+
+SEND, FOR_ANOTHER = "a2a.send_task", "a2a.send_task_for_another"
+HOUR = timedelta(hours=1)
+
+
+class QuotaExceeded(Limited):
+    """The hour of a grant is used up."""
+
+    code = "quota_exceeded"
+
+
+@dataclass(frozen=True)
+class Permit:
+    """What lets a task be sent, for its row."""
+
+    by: Mapping[str, Any]
+    grant_id: UUID | None = None
+
+
+@dataclass(frozen=True)
+class Refused(Exception):
+    """What the sender hears, and what the record says."""
+
+    error: GatehouseError
+    reason: str
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+def source_of(caller: Caller, named: UUID | None) -> Identity | None:
+    """In whose name the task is sent: the caller's own, unless somebody who may says another; None for people."""
+    actor = caller.actor
+    if named is None or named == actor.id:
+        return None if actor.is_person else Identity.objects.filter(pk__in=[actor.id]).get()
+    if not actor.may(FOR_ANOTHER):
+        # The same whether or not there is such an identity.
+        raise NotAllowed("You may send tasks in your own name only.", details={"reason": "source_not_yours"})
+    found = Identity.objects.of_kind(Kind.AGENT, Kind.SERVICE_ACCOUNT).filter(pk=named).first()
+    if found is None:
+        raise NotFound
+    return found
+
+
+def require(
+    *, caller: Caller, source: Identity | None, target: Identity, action: str, given: Any, chain: Chain
+) -> Permit:
+    """Call it in the transaction that writes the task: a limit counts under the lock of its grant."""
+    if source is None:
+        return _require_of_person(caller.actor, target, chain)
+    loaded = _facts(caller, source, target)
+    wanted = Action("call", given, name=action or None)
+    decision = _decide(loaded, wanted, chain.to(target), Condition("budget", True))
+    match = decision.match
+    if decision.allowed and match is not None and match.max_calls_per_hour is not None:
+        decision = _decide(loaded, wanted, chain.to(target), _budget(match))
+    if not decision.allowed:
+        raise _refusal(decision, target, had_access=bool(loaded.facts.matches))
+    assert decision.match is not None  # an allowed call has one
+    return Permit({"decision_id": str(decision.id), "grant": str(decision.match.id)}, decision.match.id)
+
+
+def _facts(caller: Caller, source: Identity, target: Identity) -> Loaded:
+    if caller.shown is not None and source.pk == caller.actor.id:
+        return facts.for_token(caller.shown, context.current().source, target.pk, audience=caller.audience)
+    # Somebody who may speaks for it; what it may itself is asked all the same.
+    return facts.for_question(source.pk, target.pk)
+
+
+def _decide(loaded: Loaded, wanted: Action, *conditions: Condition) -> Decision:
+    return decisions.decide(loaded.caller, wanted, loaded.target, replace(loaded.facts, conditions=conditions))
+
+
+def _budget(match: Match) -> Condition:
+    """How much of the hour is used, exactly: who sends beside us waits for the grant's row."""
+    assert match.max_calls_per_hour is not None
+    NhiPermission.objects.select_for_update(of=("self",)).get(pk=match.id)
+    used, _ = _used(match.id)
+    if used < match.max_calls_per_hour:
+        return Condition("budget", True, message=f"{used} of {match.max_calls_per_hour} tasks of this hour are sent.")
+    said = f"{used} of {match.max_calls_per_hour} tasks were sent within the last hour."
+    return Condition("budget", False, "quota_exceeded", said)
+
+
+def _used(grant_id: UUID) -> tuple[int, Any]:
+    lately = Task.objects.filter(grant_id=grant_id, created_at__gt=clock.database_now() - HOUR)
+    found = lately.aggregate(used=Count("pk"), first=Min("created_at"))
+    return found["used"], found["first"]
+
+
+def _refusal(decision: Decision, target: Identity, *, had_access: bool) -> Refused:
+    details = {"reason": decision.reason, "decision_id": str(decision.id)}
+    if decision.reason == "quota_exceeded" and decision.match is not None:
+        _, first = _used(decision.match.id)
+        wait = ceil((first + HOUR - decision.decided_at).total_seconds()) if first else 1
+        return Refused(QuotaExceeded(decision.message, retry_after=wait), decision.reason, details)
+    if decision.reason == "no_grant" and not had_access and not target.discoverable:
+        return Refused(NotFound(), decision.reason, details)
+    return Refused(NotAllowed(decision.message, details=details), decision.reason, details)
+
+
+def _require_of_person(actor: Actor, target: Identity, chain: Chain) -> Permit:
+    by = {"right": SEND if actor.may(SEND) else "owner or grant"}
+    if not actor.may(SEND) and (actor.only_reads or not Identity.objects.used_by(actor).filter(pk=target.pk).exists()):
+        raise _unknown(actor, target)
+    if not Identity.objects.usable().filter(pk=target.pk).exists():
+        reason = "target_expired" if target.state == State.ACTIVE else "target_unusable"
+        now = "expired" if target.state == State.ACTIVE else State(target.state).label.lower()
+        said = NotAllowed(f"{target.name} is {now}.", details={"reason": reason})
+        raise Refused(said, reason)
+    round_again = chain.to(target)
+    if not round_again.ok:
+        details = {"reason": round_again.reason}
+        raise Refused(NotAllowed(round_again.message, details=details), round_again.reason)
+    return Permit(by)
+
+
+def _unknown(actor: Actor, target: Identity) -> Refused:
+    if target.discoverable or Identity.objects.visible_to(actor).filter(pk=target.pk).exists():
+        said = NotAllowed(f"You may not send tasks to {target.name}.", details={"reason": "no_grant"})
+        return Refused(said, "no_grant")
+    return Refused(NotFound(), "no_grant")

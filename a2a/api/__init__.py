@@ -1,0 +1,1 @@
+"""REST of tasks between agents: paths translate, verbs decide."""

@@ -1,0 +1,79 @@
+"""The inbox of an agent that takes its tasks itself."""
+
+from typing import Any
+from uuid import UUID
+
+from a2a import inbox
+from a2a.api.shapes import inbox as shapes
+from a2a.inbox import Claimed
+from a2a.models import Task
+from common.api.operations import listing, operation
+from common.errors import NotFound
+from nhi.api.views import ApiView
+
+
+class Inbox(ApiView):
+    @listing(of=shapes.OfferedShape, key="tasks")
+    def get(self, asked: dict[str, Any]) -> Any:  # noqa: ARG002 - a list without filters of its own
+        """List the tasks that wait for you
+
+        For agents: what nobody works on, the oldest first. A task whose lease has ended is there again."""
+        return inbox.waiting(self.actor)
+
+
+class OfMyTask(ApiView):
+    """A task that is the caller's own to work on; of all others nothing is told."""
+
+    task: Task
+
+    def find(self, **path: UUID) -> None:
+        found = Task.objects.filter(pk=path["task_id"], agent_id=self.actor.id).first()
+        if found is None:
+            raise NotFound
+        self.task = found
+
+
+class Claim(OfMyTask):
+    @operation(takes=shapes.Claim, gives=shapes.ClaimedShape, refusals=(409,))
+    def post(self, given: dict[str, Any]) -> Claimed:
+        """Take a task
+
+        It is yours until `lease_until`; after that another may take it. 409 while somebody else has it, and for one
+        that has ended."""
+        return inbox.claim(task=self.task, lease_seconds=given["lease_seconds"])
+
+
+class Heartbeat(OfMyTask):
+    @operation(takes=shapes.Leased, gives=shapes.StandingShape, refusals=(409,))
+    def post(self, given: dict[str, Any]) -> Task:
+        """Keep a task
+
+        For as long again as it was taken for. 409 when it is not yours any more: stop working on it."""
+        return inbox.heartbeat(task=self.task, **given)
+
+
+class Progress(OfMyTask):
+    @operation(takes=shapes.Progress, gives=shapes.StandingShape, refusals=(409,))
+    def post(self, given: dict[str, Any]) -> Task:
+        """Say how a task goes
+
+        Whoever follows it hears that; and it is kept, as by a heartbeat."""
+        return inbox.progress(task=self.task, **given)
+
+
+class Complete(OfMyTask):
+    @operation(takes=shapes.Complete, gives=shapes.StandingShape, refusals=(409,))
+    def post(self, given: dict[str, Any]) -> Task:
+        """Complete a task
+
+        409 when it is not yours any more, or has ended: then nothing was changed."""
+        return inbox.complete(task=self.task, **given)
+
+
+class Fail(OfMyTask):
+    @operation(takes=shapes.Fail, gives=shapes.StandingShape, refusals=(409,))
+    def post(self, given: dict[str, Any]) -> Task:
+        """Give a task up
+
+        It ends as failed, with what is said here."""
+        return inbox.fail(task=self.task, **given)

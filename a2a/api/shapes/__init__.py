@@ -1,0 +1,1 @@
+"""Shapes of tasks between agents, by what they are of."""

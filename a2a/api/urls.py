@@ -1,0 +1,26 @@
+"""The paths of tasks below `/api/nhi/`, and those that are below `/` too. No slash at the end."""
+
+from django.urls import path
+
+from a2a.api import inbox, tasks
+from common.api import paths  # noqa: F401 - its converter registers itself
+
+TASK, OFFERED = "a2a/tasks/<id:task_id>", "a2a/inbox/<id:task_id>"
+
+urlpatterns = [
+    path("a2a/tasks", tasks.Tasks.as_view()),
+    path(TASK, tasks.OneTask.as_view()),
+    path(f"{TASK}/cancel", tasks.Cancel.as_view()),
+    path("a2a/inbox", inbox.Inbox.as_view()),
+    path(f"{OFFERED}/claim", inbox.Claim.as_view()),
+    path(f"{OFFERED}/heartbeat", inbox.Heartbeat.as_view()),
+    path(f"{OFFERED}/progress", inbox.Progress.as_view()),
+    path(f"{OFFERED}/complete", inbox.Complete.as_view()),
+    path(f"{OFFERED}/fail", inbox.Fail.as_view()),
+]
+#: The same at another place; the description names each of them once.
+bare = [
+    path("a2a/tasks", tasks.Tasks.as_view(schema=None)),
+    path(TASK, tasks.OneTask.as_view(schema=None)),
+    path(f"{TASK}/cancel", tasks.Cancel.as_view(schema=None)),
+]

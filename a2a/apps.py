@@ -1,0 +1,17 @@
+"""What the app sets up when Django has loaded it."""
+
+from django.apps import AppConfig
+from django.db.models.signals import post_migrate
+
+
+class A2AConfig(AppConfig):
+    name = "a2a"
+    label = "a2a"
+    verbose_name = "Tasks"
+
+    def ready(self) -> None:
+        from a2a import cancelling, rights  # noqa: PLC0415 - models exist only from here on
+        from nhi import registry  # noqa: PLC0415 - the same
+
+        post_migrate.connect(rights.after_migrate, sender=self, dispatch_uid="a2a.rights")
+        registry.add_stop_step(cancelling.STEP)

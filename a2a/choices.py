@@ -1,0 +1,68 @@
+"""The closed vocabularies of tasks between agents, and the moves between states."""
+
+from django.db.models import TextChoices
+
+
+class TaskState(TextChoices):
+    """The eight states of the A2A protocol, which is what is stored."""
+
+    SUBMITTED = "submitted", "Submitted"
+    WORKING = "working", "Working"
+    INPUT_REQUIRED = "input_required", "Needs input"
+    AUTH_REQUIRED = "auth_required", "Needs sign-in"
+    COMPLETED = "completed", "Completed"
+    FAILED = "failed", "Failed"
+    CANCELED = "canceled", "Cancelled"
+    REJECTED = "rejected", "Rejected"
+
+
+class Word(TextChoices):
+    """The five words of the REST contract, which are a projection of the states."""
+
+    PENDING = "pending", "Pending"
+    RUNNING = "running", "Running"
+    COMPLETED = "completed", "Completed"
+    FAILED = "failed", "Failed"
+    CANCELLED = "cancelled", "Cancelled"
+
+
+class Role(TextChoices):
+    """Who says a message: the side that asks, or the agent."""
+
+    USER = "user", "Caller"
+    AGENT = "agent", "Agent"
+
+
+class EventKind(TextChoices):
+    TASK = "task", "Task"
+    STATUS = "status", "Status"
+    ARTIFACT = "artifact", "Artifact"
+    MESSAGE = "message", "Message"
+
+
+_S = TaskState
+TERMINAL = frozenset({_S.COMPLETED, _S.FAILED, _S.CANCELED, _S.REJECTED})
+OPEN = frozenset(_S) - TERMINAL
+_ENDS_EARLY = frozenset({_S.FAILED, _S.CANCELED, _S.REJECTED})
+#: A task that works may say so again: that is how it tells of progress.
+TRANSITIONS: dict[TaskState, frozenset[TaskState]] = {
+    _S.SUBMITTED: frozenset(_S) - {_S.SUBMITTED},
+    _S.WORKING: frozenset(_S) - {_S.SUBMITTED},
+    _S.INPUT_REQUIRED: frozenset({_S.WORKING}) | _ENDS_EARLY,
+    _S.AUTH_REQUIRED: frozenset({_S.WORKING}) | _ENDS_EARLY,
+    **{state: frozenset() for state in TERMINAL},
+}
+WORDS: dict[TaskState, Word] = {
+    _S.SUBMITTED: Word.PENDING,
+    _S.WORKING: Word.RUNNING,
+    _S.INPUT_REQUIRED: Word.RUNNING,
+    _S.AUTH_REQUIRED: Word.RUNNING,
+    _S.COMPLETED: Word.COMPLETED,
+    _S.FAILED: Word.FAILED,
+    _S.REJECTED: Word.FAILED,
+    _S.CANCELED: Word.CANCELLED,
+}
+
+
+def states_of(word: str) -> list[TaskState]:
+    return [state for state, said in WORDS.items() if said == word]

@@ -1,0 +1,141 @@
+"""An agent's own workers take its tasks: each is lent for a while, to one of them at a time."""
+
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from django.db import transaction
+
+from a2a import cancelling, covering, parts, writer
+from a2a.choices import Role, TaskState
+from a2a.models import Task
+from a2a.writer import Change, Made, Status
+from common import clock, crypto
+from common.errors import Conflict
+from nhi.actors import Actor
+from nhi.inputs import Problems
+
+#: A task that was lent so often and never came back is given up.
+MOST_CLAIMS = 5
+LONGEST_LEASE = 3600
+LONGEST_SAID = 4000
+GIVEN_UP = "lease_lost"
+
+
+class StaleLease(Conflict):
+    """Another worker has the task by now, or nobody may work on it any more."""
+
+    code = "stale_lease"
+
+
+@dataclass(frozen=True)
+class Claimed:
+    task: Task
+    lease_token: str
+    input: Any
+
+
+def waiting(actor: Actor) -> Any:
+    """What the agent may take now, the oldest first."""
+    return Task.objects.filter(agent_id=actor.id).offered().order_by("created_at", "id")
+
+
+def claim(*, task: Task, lease_seconds: int) -> Claimed:
+    """Lend the task to who asks, until the lease ends."""
+    problems = Problems()
+    problems.unless(
+        1 <= lease_seconds <= LONGEST_LEASE, "lease_seconds", f"Use 1 to {LONGEST_LEASE} seconds."
+    )  # fmt: skip
+    problems.settle()
+    token = secrets.token_urlsafe(24)
+    with transaction.atomic():
+        held = writer.locked(task.pk)
+        now = clock.moment(held.now)  # type: ignore[attr-defined]  # annotated by `locked`
+        if not Task.objects.offered().filter(pk=held.pk).exists():
+            raise _not_offered(held)
+        # Anew each time it is lent: then everybody who follows it sees that.
+        writer.write(
+            held,
+            Status(TaskState.WORKING),
+            lease_mark=crypto.fingerprint(token),
+            lease_until=now + timedelta(seconds=lease_seconds),
+            lease_seconds=lease_seconds,
+            claims=held.claims + 1,
+        )
+        return Claimed(held, token, _input(held))
+
+
+def heartbeat(*, task: Task, lease_token: str) -> Task:
+    with transaction.atomic():
+        held = writer.locked(task.pk)
+        _check(lease_token)(held)
+        held.lease_until = _until(held)
+        Task.objects.filter(pk=held.pk).update(lease_until=held.lease_until)
+        return held
+
+
+def progress(*, task: Task, lease_token: str, message: str = "") -> Task:
+    """Say how it goes; that is a sign of life too."""
+    _settle_text("message", message, most=LONGEST_SAID)
+    said = parts.message(Role.AGENT, [parts.text(message)]) if message else None
+    with transaction.atomic():
+        held = writer.locked(task.pk)
+        _check(lease_token)(held)
+        return writer.write(held, Status(TaskState.WORKING, said), lease_until=_until(held))
+
+
+def complete(*, task: Task, lease_token: str, result: Mapping[str, Any] | None) -> Task:
+    made: list[Change] = [] if result is None else [Made(parts.artifact([parts.data(dict(result))]))]
+    return writer.apply_event(task.pk, *made, Status(TaskState.COMPLETED), check=_check(lease_token))
+
+
+def fail(*, task: Task, lease_token: str, error_code: str, error_message: str) -> Task:
+    problems = Problems()
+    problems.line("error_code", error_code, most=writer.LONGEST_CODE, required=True)
+    problems.settle()
+    _settle_text("error_message", error_message, most=writer.LONGEST_ERROR)
+    said = parts.message(Role.AGENT, [parts.text(error_message)]) if error_message else None
+    failed = Status(TaskState.FAILED, said, error_code, error_message)
+    done = writer.apply_event(task.pk, failed, check=_check(lease_token))
+    cancelling.cancel_within(done, f"the {done} failed")
+    return done
+
+
+def _settle_text(field: str, said: str, *, most: int) -> None:
+    problems = Problems()
+    problems.unless(len(said) <= most, field, f"Use at most {most} characters.")
+    problems.settle()
+
+
+def _check(lease_token: str) -> Callable[[Task], None]:
+    """Whether the task is still with who shows the token. A lease that ended counts until another takes the task."""
+    mark = crypto.fingerprint(lease_token)
+
+    def check(task: Task) -> None:
+        if not task.is_open:
+            raise writer.ended(task)
+        if task.lease_mark is None or not crypto.same(bytes(task.lease_mark), mark):
+            raise StaleLease(f"The {task} is not with you any more: another claim was made. Nothing was changed.")
+
+    return check
+
+
+def _until(task: Task) -> Any:
+    return clock.moment(task.now) + timedelta(seconds=task.lease_seconds)  # type: ignore[attr-defined]  # annotated
+
+
+def _not_offered(task: Task) -> Conflict:
+    if not task.is_open:
+        return writer.ended(task)
+    said = "another worker has it" if task.state == TaskState.WORKING else "it waits for its caller"
+    return Conflict(f"The {task} cannot be taken now: {said}.", details={"reason": "claimed"})
+
+
+def _input(task: Task) -> Any:
+    """As it was sent, the last that the caller said."""
+    said = task.messages.filter(role=Role.USER).order_by("position").last()
+    assert said is not None  # every task begins with one
+    body = covering.unseal(said.sealed_body, row=said.pk) if said.sealed_body else said.body
+    return parts.plain(body["parts"])

@@ -1,0 +1,6 @@
+"""Tasks between agents, what was said in them, and what happened to them."""
+
+from a2a.models.sending import SentOnce
+from a2a.models.tasks import Artifact, Task, TaskEvent, TaskMessage
+
+__all__ = ["Artifact", "SentOnce", "Task", "TaskEvent", "TaskMessage"]

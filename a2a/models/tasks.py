@@ -1,0 +1,197 @@
+"""Tasks: who asked whom for what, where it stands, and every event on the way."""
+
+from typing import TYPE_CHECKING
+
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from a2a.choices import OPEN, TERMINAL, WORDS, EventKind, Role, TaskState, Word, states_of
+from common.ids import uuid7
+from common.querysets import Kept, KeptQuerySet
+from nhi.models import Identity
+
+if TYPE_CHECKING:
+    from nhi.actors import Actor
+
+
+class TaskQuerySet(KeptQuerySet["Task"]):
+    def visible_to(self, actor: "Actor") -> "TaskQuerySet":
+        """All for who reads them; else those one asked for, those one is asked, and those of identities one handles."""
+        if actor.may("a2a.view_task"):
+            return self
+        asked = Q(created_by_id=actor.id)
+        if not actor.is_person:
+            return self.filter(asked | Q(source_id=actor.id) | Q(agent_id=actor.id))
+        handled = Identity.objects.managed_by(actor).values("pk")
+        return self.filter(asked | Q(source_id__in=handled) | Q(agent_id__in=handled))
+
+    def held_by(self, actor: "Actor") -> "TaskQuerySet":
+        """Those that the actor asked for: its to follow up and to cancel."""
+        return self.filter(Q(source_id=actor.id) | Q(source_id=None, created_by_id=actor.id))
+
+    def open(self) -> "TaskQuerySet":
+        return self.filter(state__in=OPEN)
+
+    def said_to_be(self, word: str) -> "TaskQuerySet":
+        return self.filter(state__in=states_of(word))
+
+    def offered(self) -> "TaskQuerySet":
+        """Those that nobody works on: new ones, and those whose worker was not heard of for a whole lease."""
+        given_up = Q(state=TaskState.WORKING, lease_until__lt=Now())
+        return self.filter(Q(state=TaskState.SUBMITTED) | given_up)
+
+
+class Task(Kept):
+    """Seed 000: A2aTask."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    agent = models.ForeignKey(Identity, on_delete=models.PROTECT, related_name="tasks")
+    agent_name = models.CharField(max_length=192)
+    #: Null for people.
+    source = models.ForeignKey(Identity, on_delete=models.PROTECT, related_name="asked_tasks", null=True)
+    created_by_kind = models.CharField(max_length=16)
+    created_by_id = models.UUIDField(null=True)
+    created_by_name = models.CharField(max_length=192)
+    task_type = models.CharField(max_length=200, blank=True)
+    context_id = models.CharField(max_length=200)
+    metadata = models.JSONField(default=dict)
+
+    state = models.CharField(max_length=16, choices=TaskState, default=TaskState.SUBMITTED, editable=False)
+    state_at = models.DateTimeField(default=timezone.now)
+    #: What the agent said with its last status: a message of the protocol.
+    status_message = models.JSONField(null=True)
+    #: The number of the last event.
+    last_seq = models.PositiveIntegerField(default=0, editable=False)
+    created_at = models.DateTimeField(default=timezone.now)
+    started_at = models.DateTimeField(null=True)
+    completed_at = models.DateTimeField(null=True)
+    deadline = models.DateTimeField(null=True)
+
+    #: As it may be shown.
+    input = models.JSONField(null=True)
+    result = models.JSONField(null=True)
+    error_code = models.CharField(max_length=100, blank=True)
+    error_message = models.CharField(max_length=1000, blank=True)
+
+    parent = models.ForeignKey("self", on_delete=models.PROTECT, related_name="children", null=True)
+    #: Who asked whom: `[{id, name}]`, from the first who asked to this task's caller.
+    chain = models.JSONField(default=list)
+    #: The grant that it was sent by; null for people, whose right is in `allowed_by`.
+    grant_id = models.UUIDField(null=True)
+    allowed_by = models.JSONField(default=dict)
+    request_id = models.UUIDField(null=True)
+
+    #: Which of the agent's workers has it, until when, and how often it was taken.
+    lease_mark = models.BinaryField(max_length=32, null=True, editable=False)
+    lease_until = models.DateTimeField(null=True)
+    lease_seconds = models.PositiveIntegerField(default=0)
+    claims = models.PositiveIntegerField(default=0)
+    cancelled_by_name = models.CharField(max_length=192, blank=True)
+
+    objects = TaskQuerySet.as_manager()
+
+    class Meta:
+        db_table = "a2a_task"
+        ordering = ["-created_at", "-id"]
+        constraints = [
+            models.CheckConstraint(condition=Q(state__in=TaskState.values), name="a2a_task_state"),
+            models.CheckConstraint(
+                condition=Q(state__in=sorted(TERMINAL), completed_at__isnull=False)
+                | Q(state__in=sorted(OPEN), completed_at=None),
+                name="a2a_task_completed",
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["-created_at", "-id"], name="a2a_task_newest"),
+            models.Index(fields=["agent", "-created_at", "-id"], name="a2a_task_by_agent"),
+            models.Index(fields=["source", "-created_at", "-id"], name="a2a_task_by_source"),
+            models.Index(fields=["created_by_id", "-created_at", "-id"], name="a2a_task_by_creator"),
+            models.Index(
+                fields=["agent", "created_at", "id"], condition=Q(state__in=sorted(OPEN)), name="a2a_task_waiting"
+            ),
+            models.Index(fields=["grant_id", "created_at"], name="a2a_task_by_grant"),
+            models.Index(
+                fields=["deadline"], condition=Q(state__in=sorted(OPEN), deadline__isnull=False), name="a2a_task_due"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"task {self.short_id} for {self.agent_name}"
+
+    @property
+    def short_id(self) -> str:
+        """Enough of the id for people: its end, which is random."""
+        return f"T-{self.pk.hex[-6:]}"
+
+    @property
+    def word(self) -> Word:
+        return WORDS[TaskState(self.state)]
+
+    @property
+    def is_open(self) -> bool:
+        return self.state in OPEN
+
+
+class TaskEvent(Kept):
+    """One thing that happened to a task, in the protocol's words. Numbered by task, without gaps."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    task = models.ForeignKey(Task, on_delete=models.PROTECT, related_name="events")
+    seq = models.PositiveIntegerField()
+    kind = models.CharField(max_length=8, choices=EventKind)
+    body = models.JSONField()
+    at = models.DateTimeField()
+
+    class Meta:
+        db_table = "a2a_task_event"
+        ordering = ["task", "seq"]
+        default_permissions = ()
+        constraints = [models.UniqueConstraint("task", "seq", name="a2a_event_once")]
+
+    def __str__(self) -> str:
+        return f"{self.task_id}/{self.seq}"
+
+
+class TaskMessage(Kept):
+    """What was said in a task, from either side."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    task = models.ForeignKey(Task, on_delete=models.PROTECT, related_name="messages")
+    position = models.PositiveIntegerField()
+    role = models.CharField(max_length=5, choices=Role)
+    #: A message of the protocol, as it may be shown.
+    body = models.JSONField()
+    #: As it was sent, while the task is open and where that is another; what the agent is given.
+    sealed_body = models.TextField(blank=True, editable=False)
+    at = models.DateTimeField()
+
+    class Meta:
+        db_table = "a2a_task_message"
+        ordering = ["task", "position"]
+        default_permissions = ()
+        constraints = [models.UniqueConstraint("task", "position", name="a2a_message_once")]
+
+    def __str__(self) -> str:
+        return f"{self.task_id}/{self.position}"
+
+
+class Artifact(Kept):
+    """What an agent made."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    task = models.ForeignKey(Task, on_delete=models.PROTECT, related_name="artifacts")
+    artifact_id = models.CharField(max_length=200)
+    position = models.PositiveIntegerField()
+    #: An artifact of the protocol.
+    body = models.JSONField()
+
+    class Meta:
+        db_table = "a2a_artifact"
+        ordering = ["task", "position"]
+        default_permissions = ()
+        constraints = [models.UniqueConstraint("task", "artifact_id", name="a2a_artifact_once")]
+
+    def __str__(self) -> str:
+        return f"{self.task_id}/{self.artifact_id}"

@@ -1,0 +1,24 @@
+"""What people may do with tasks between agents, by console role."""
+
+from typing import Any
+
+from nhi import rights
+
+READS = frozenset({"view_task"})
+RUNS = frozenset({"send_task", "cancel_task"})
+#: Rights of our own that no model's add, change, delete or view says.
+OWN: dict[str, tuple[str, str]] = {
+    "send_task": ("task", "Send tasks to any agent"),
+    "send_task_for_another": ("task", "Send tasks in the name of an identity"),
+    "cancel_task": ("task", "Cancel tasks"),
+}
+ROLES: dict[str, frozenset[str]] = {
+    "security-admin": READS | RUNS | {"send_task_for_another"},
+    "operator": READS | RUNS,
+    "approver": READS,
+    "auditor": READS,
+}
+
+
+def after_migrate(*, using: str, **_kwargs: Any) -> None:
+    rights.spread("a2a", OWN, ROLES, using=using)

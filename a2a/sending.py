@@ -1,0 +1,167 @@
+"""Sending a task: decided, written with its first event, and on record, all in one transaction."""
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db import IntegrityError, transaction
+
+from a2a import access, chains, parts, writer
+from a2a.access import Permit, Refused
+from a2a.chains import Chain, Link
+from a2a.choices import Role, TaskState
+from a2a.models import SentOnce, Task
+from common import canonical, clock, context
+from common.errors import Conflict, NotFound
+from common.ids import uuid7
+from nhi.choices import Kind
+from nhi.inputs import Problems
+from nhi.models import Identity
+from nhi.record import events
+from supervisor.access import Caller
+
+LONGEST_KEY, LONGEST_TYPE, LONGEST_CONTEXT = 200, 200, 200
+KEPT = timedelta(hours=24)
+
+
+class KeyUsed(Conflict):
+    """The same key came with another body, or its first sender is not done."""
+
+    code = "idempotency_key_used"
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What a task is to be about."""
+
+    message: parts.Message
+    task_type: str = ""
+    context_id: str = ""
+    deadline: datetime | None = None
+    parent_task_id: UUID | None = None
+    source_agent_id: UUID | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+def of_input(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The message of a task that is sent as plain data."""
+    return parts.message(Role.USER, [parts.data(dict(given))])
+
+
+def send(*, caller: Caller, target: Identity | None, wish: Wish) -> Task:
+    """Write a task for `target`. Unknown agents and those that the caller may not know of are refused alike."""
+    check(wish)
+    source = access.source_of(caller, wish.source_agent_id)
+    if target is None or target.kind != Kind.AGENT:
+        raise NotFound
+    try:
+        with transaction.atomic():
+            return _send(caller, source, target, wish)
+    except Refused as refused:
+        _on_record(caller, target, wish, refused)
+        raise refused.error from None
+
+
+def once(*, caller: Caller, key: str, body: Any, sending: Callable[[], Task]) -> Task:
+    """What was sent under this key within a day, else what `sending` sends now: who send it at once get one task."""
+    problems = Problems()
+    problems.unless(0 < len(key) <= LONGEST_KEY, "Idempotency-Key", f"Use 1 to {LONGEST_KEY} characters.")
+    problems.unless(key.isascii() and key.isprintable(), "Idempotency-Key", "Use printable ASCII characters.")
+    problems.settle()
+    mark = hashlib.sha256(canonical.encode(body)).hexdigest()
+    found = _sent(caller, key)
+    if found is None:
+        try:
+            with transaction.atomic():
+                return _keep(caller, key, mark, sending())
+        except IntegrityError:
+            found = _sent(caller, key)
+            if found is None:
+                raise
+    if found.body_hash != mark:
+        raise KeyUsed("This Idempotency-Key came with another body before; use a new one.")
+    return found.task
+
+
+def forget_keys(now: datetime) -> int:
+    return SentOnce.objects.filter(at__lt=now - KEPT).delete()[0]
+
+
+def check(wish: Wish) -> None:
+    problems = Problems()
+    problems.line("task_type", wish.task_type, most=LONGEST_TYPE)
+    problems.line("context_id", wish.context_id, most=LONGEST_CONTEXT)
+    problems.future("deadline", wish.deadline)
+    problems.settle()
+
+
+def _send(caller: Caller, source: Identity | None, target: Identity, wish: Wish) -> Task:
+    chain = _chain(caller, source, wish)
+    given = parts.plain(wish.message["parts"])
+    permit = access.require(
+        caller=caller, source=source, target=target, action=wish.task_type, given=given, chain=chain
+    )  # fmt: skip
+    task = writer.begin(_row(caller, source, target, wish, chain, permit), wish.message)
+    details = {"task": str(task.pk), "type": task.task_type, **permit.by}
+    if source is not None and source.pk != caller.actor.id:
+        details["in_the_name_of"] = source.name
+    events.write("task.sent", actor=caller.actor, subject=task, details=details)
+    return task
+
+
+def _chain(caller: Caller, source: Identity | None, wish: Wish) -> Chain:
+    actor = caller.actor
+    me = Link(source.pk, source.name) if source is not None else Link(_id_of(caller), actor.name)
+    own = source is None or source.pk == actor.id
+    return chains.of(me, holder_id=me.id, parent_task_id=wish.parent_task_id, shown=caller.shown if own else None)
+
+
+def _row(caller: Caller, source: Identity | None, target: Identity, wish: Wish, chain: Chain, permit: Permit) -> Task:
+    actor, known, now = caller.actor, context.known(), clock.database_now()
+    return Task(
+        agent=target,
+        agent_name=target.name,
+        source=source,
+        created_by_kind=actor.kind,
+        created_by_id=actor.id,
+        created_by_name=actor.name,
+        task_type=wish.task_type,
+        context_id=wish.context_id or str(uuid7()),
+        metadata=dict(wish.metadata),
+        state=TaskState.SUBMITTED,
+        created_at=now,
+        deadline=chain.deadline(wish.deadline),
+        parent=chain.parent,
+        chain=chain.as_json(),
+        grant_id=permit.grant_id,
+        allowed_by=dict(permit.by),
+        request_id=known.request_id if known else None,
+    )
+
+
+def _on_record(caller: Caller, target: Identity, wish: Wish, refused: Refused) -> None:
+    with transaction.atomic():
+        details = {"type": wish.task_type, **refused.details}
+        events.write("task.refused", actor=caller.actor, subject=target, reason=refused.reason, details=details)
+
+
+def _sent(caller: Caller, key: str) -> SentOnce | None:
+    since = clock.database_now() - KEPT
+    found: SentOnce | None = SentOnce.objects.select_related("task").filter(caller_id=_id_of(caller), key=key).first()
+    if found is not None and found.at < since:
+        found.delete()
+        return None
+    return found
+
+
+def _keep(caller: Caller, key: str, mark: str, task: Task) -> Task:
+    SentOnce.objects.create(caller_id=_id_of(caller), key=key, body_hash=mark, task=task, at=task.created_at)
+    return task
+
+
+def _id_of(caller: Caller) -> UUID:
+    assert caller.actor.id is not None  # whoever asks at a door is somebody
+    return caller.actor.id

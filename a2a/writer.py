@@ -1,0 +1,217 @@
+"""The one writer of tasks: every change is an event with a number, under the lock of the task's row.
+
+The number is the task's own, so a reader who has seen event 7 misses none after it. What has ended stays as it ended:
+the update itself says so, whatever was read before.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models.functions import Now
+
+from a2a import covering, parts
+from a2a.choices import OPEN, TERMINAL, TRANSITIONS, EventKind, Role, TaskState
+from a2a.models import Artifact, Task, TaskEvent, TaskMessage
+from common import clock
+from common.errors import Conflict, InvalidTransition
+
+LONGEST_ERROR, LONGEST_CODE = 1000, 100
+
+
+class TaskEnded(Conflict):
+    code = "task_ended"
+
+
+@dataclass(frozen=True)
+class Status:
+    """The task is in this state now, as its agent or Gatehouse says."""
+
+    state: TaskState
+    message: parts.Message | None = None
+    error_code: str = ""
+    error_message: str = ""
+
+
+@dataclass(frozen=True)
+class Made:
+    """The agent made this, or more of it."""
+
+    artifact: Mapping[str, Any]
+    append: bool = False
+    last: bool = True
+
+
+@dataclass(frozen=True)
+class Said:
+    """The caller said more."""
+
+    message: parts.Message
+
+
+Change = Status | Made | Said
+Check = Callable[[Task], None]
+
+
+def begin(task: Task, message: parts.Message) -> Task:
+    """Write a new task with its first message, in the caller's transaction."""
+    task.last_seq, task.state_at = 1, task.created_at
+    sent = parts.placed(message, task_id=task.pk, context_id=task.context_id)
+    first = _message(task, 1, Role.USER, sent, task.created_at)
+    task.input = parts.plain(first.body["parts"])
+    task.save(force_insert=True)
+    first.save(force_insert=True)
+    body = {"task": described(task, history=[first.body])}
+    TaskEvent.objects.create(task=task, seq=1, kind=EventKind.TASK, body=body, at=task.created_at)
+    return task
+
+
+def apply_event(task_id: UUID, *changes: Change, check: Check | None = None, **facts: Any) -> Task:
+    """Make these changes in order, all or none, and keep `facts` with them.
+
+    `check` looks at the locked row and raises to refuse. Raises `TaskEnded` where nothing can change any more.
+    """
+    with transaction.atomic():
+        task = locked(task_id)
+        if check is not None:
+            check(task)
+        return write(task, *changes, **facts)
+
+
+def locked(task_id: UUID) -> Task:
+    return Task.objects.annotate(now=Now()).select_for_update(of=("self",)).get(pk=task_id)
+
+
+def write(task: Task, *changes: Change, **facts: Any) -> Task:
+    """The same to a row that the caller has locked."""
+    _require_open(task)
+    # Two events of one moment keep their order: time does not go back between them.
+    draft = _Draft(task, max(clock.moment(task.now), task.state_at))  # type: ignore[attr-defined]  # annotated by `locked`
+    for change in changes:
+        draft.take(change)
+    draft.keep(facts)
+    return task
+
+
+def described(task: Task, *, history: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
+    """A task in the protocol's words, without what it made."""
+    at = task.state_at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    said: dict[str, Any] = {
+        "id": str(task.pk),
+        "contextId": task.context_id,
+        "status": parts.status(TaskState(task.state), at, task.status_message),
+        "history": list(history),
+    }
+    return {**said, "metadata": task.metadata} if task.metadata else said
+
+
+@dataclass
+class _Draft:
+    task: Task
+    at: datetime
+    events: list[TaskEvent] = field(default_factory=list)
+    messages: list[TaskMessage] = field(default_factory=list)
+    changed: dict[str, Any] = field(default_factory=dict)
+
+    def take(self, change: Change) -> None:
+        if isinstance(change, Status):
+            self._status(change)
+        elif isinstance(change, Made):
+            self._made(change)
+        else:
+            self._said(Role.USER, change.message)
+            self._event(EventKind.MESSAGE, {"message": self.messages[-1].body})
+
+    def keep(self, facts: dict[str, Any]) -> None:
+        task = self.task
+        self.changed |= {"last_seq": task.last_seq, **facts}
+        if task.state in TERMINAL:
+            self._end()
+        if not Task.objects.filter(pk=task.pk, state__in=OPEN).update(**self.changed):
+            raise ended(task)
+        TaskEvent.objects.bulk_create(self.events)
+        TaskMessage.objects.bulk_create(self.messages)
+        for name, value in self.changed.items():
+            setattr(task, name, value)
+
+    def _status(self, change: Status) -> None:
+        task, to = self.task, change.state
+        if to not in TRANSITIONS[TaskState(task.state)]:
+            raise InvalidTransition(
+                f"A task that is {TaskState(task.state).label.lower()} cannot become {to.label.lower()}.",
+                details={"state": task.state},
+            )
+        if task.status_message is not None:
+            # What was said before becomes part of what was said.
+            self._said(Role.AGENT, task.status_message)
+        said = None if change.message is None else covering.shown(self._placed(change.message))
+        task.state, task.state_at, task.status_message = to, self.at, said
+        self.changed |= {"state": to, "state_at": self.at, "status_message": said}
+        if to != TaskState.SUBMITTED and task.started_at is None and to == TaskState.WORKING:
+            self.changed["started_at"] = self.at
+        if change.error_code:
+            self._error(change)
+        metadata = {name: value for name in ("error_code", "error_message") if (value := self.changed.get(name))}
+        at = self.at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        told = {**self._ids(), "status": parts.status(to, at, said)}
+        self._event(EventKind.STATUS, {"statusUpdate": {**told, "metadata": metadata} if metadata else told})
+
+    def _error(self, change: Status) -> None:
+        self.changed["error_code"] = change.error_code[:LONGEST_CODE]
+        self.changed["error_message"] = covering.shown(change.error_message)[:LONGEST_ERROR]
+
+    def _made(self, change: Made) -> None:
+        made = covering.shown(dict(change.artifact))
+        found = Artifact.objects.filter(task=self.task, artifact_id=made["artifactId"]).first()
+        if found is None:
+            position = Artifact.objects.filter(task=self.task).count() + 1
+            Artifact.objects.create(task=self.task, artifact_id=made["artifactId"], position=position, body=made)
+        else:
+            found.body = {**made, "parts": [*found.body["parts"], *made["parts"]]} if change.append else made
+            found.save(update_fields=["body"])
+        told = {**self._ids(), "artifact": made, "append": change.append, "lastChunk": change.last}
+        self._event(EventKind.ARTIFACT, {"artifactUpdate": told})
+
+    def _said(self, role: Role, message: parts.Message) -> None:
+        before = TaskMessage.objects.filter(task=self.task).count() + len(self.messages)
+        self.messages.append(_message(self.task, before + 1, role, self._placed(message), self.at))
+
+    def _end(self) -> None:
+        """What the agent was given as it was sent is given to nobody any more."""
+        made = Artifact.objects.filter(task=self.task).order_by("position").values_list("body", flat=True)
+        TaskMessage.objects.filter(task=self.task).exclude(sealed_body="").update(sealed_body="")
+        ends = {"completed_at": self.at, "lease_mark": None, "lease_until": None}
+        result = parts.result_of(list(made)) if self.task.state == TaskState.COMPLETED else None
+        self.changed |= {**ends, "result": result}
+
+    def _event(self, kind: EventKind, body: dict[str, Any]) -> None:
+        self.task.last_seq += 1
+        self.events.append(TaskEvent(task=self.task, seq=self.task.last_seq, kind=kind, body=body, at=self.at))
+
+    def _ids(self) -> dict[str, Any]:
+        return {"taskId": str(self.task.pk), "contextId": self.task.context_id}
+
+    def _placed(self, message: parts.Message) -> dict[str, Any]:
+        return parts.placed(message, task_id=self.task.pk, context_id=self.task.context_id)
+
+
+def ended(task: Task) -> TaskEnded:
+    now = Task.objects.get(pk=task.pk)
+    said = f"The {now} is {TaskState(now.state).label.lower()} already. Nothing was changed."
+    return TaskEnded(said, details={"state": now.word, "a2a_state": now.state})
+
+
+def _require_open(task: Task) -> None:
+    if not task.is_open:
+        raise ended(task)
+
+
+def _message(task: Task, position: int, role: Role, sent: parts.Message, at: datetime) -> TaskMessage:
+    body = covering.shown(dict(sent))
+    row = TaskMessage(task=task, position=position, role=role, body=body, at=at)
+    if role == Role.USER and body != sent:
+        row.sealed_body = covering.seal(sent, row=row.pk)
+    return row

@@ -1,0 +1,142 @@
+"""An agent's own workers: one at a time, for a while, and never after another has it."""
+
+import pytest
+from django.db.models.functions import Now
+
+from a2a import inbox, sweeping
+from a2a.models import Task, TaskEvent
+from tests.a2a.conftest import ASKED, Stage
+from tests.nhi import cast
+
+pytestmark = [pytest.mark.capability("A2A-07"), pytest.mark.both_databases]
+
+
+def end_lease(task_id: str) -> None:
+    """As if nobody had been heard of for the whole of it."""
+    Task.objects.filter(pk=task_id).update(lease_until=cast.past(seconds=1))
+
+
+def waiting(stage: Stage) -> list[str]:
+    return [one["task_id"] for one in stage.worker.get("a2a/inbox").body["tasks"]]
+
+
+def test_what_waits_is_offered_to_its_agent_alone(stage: Stage) -> None:
+    first, second = stage.sent(), stage.sent()
+    page = stage.worker.get("a2a/inbox").body
+    assert set(page) == {"tasks", "total", "limit", "offset"}
+    assert [one["task_id"] for one in page["tasks"]] == [first, second]
+    assert stage.sender.get("a2a/inbox").body["total"] == 0
+    for verb in ("claim", "heartbeat", "progress", "complete", "fail"):
+        refused = stage.sender.post(f"a2a/inbox/{first}/{verb}", {"lease_token": "x"})
+        assert refused.is_refused(404, "NotFound")
+
+
+def test_a_claimed_task_is_with_one_worker(stage: Stage) -> None:
+    task_id = stage.sent()
+    claimed = stage.claims(task_id, lease_seconds=120)
+    assert set(claimed.body) == {"task_id", "lease_token", "lease_until", "input"}
+    assert claimed.body["input"] == ASKED
+    assert waiting(stage) == []
+    assert stage.claims(task_id).is_refused(409, "Conflict", "claimed")
+    assert stage.reads(task_id)["state"] == "running"
+
+
+@pytest.mark.parametrize("seconds", [0, 3601, -5, "60", True])
+def test_a_lease_has_a_length(stage: Stage, seconds: object) -> None:
+    refused = stage.claims(stage.sent(), lease_seconds=seconds)
+    assert refused.is_refused(400, "InvalidParameters")
+    assert refused.fields == ["lease_seconds"]
+
+
+def test_a_lease_that_ended_is_offered_again_and_the_first_is_fenced_off(stage: Stage) -> None:
+    task_id = stage.sent()
+    old = stage.claimed(task_id)
+    end_lease(task_id)
+    assert waiting(stage) == [task_id]
+    new = stage.claimed(task_id)
+    for verb, more in (("heartbeat", {}), ("progress", {}), ("complete", {"result": {}})):
+        assert stage.tells(task_id, verb, lease_token=old, **more).is_refused(409, "Conflict", "stale_lease")
+    assert stage.tells(task_id, "complete", lease_token=new, result={"by": "new"}).status == 200
+    assert stage.reads(task_id)["result"] == {"by": "new"}
+
+
+def test_a_late_result_counts_while_nobody_else_has_the_task(stage: Stage) -> None:
+    task_id = stage.sent()
+    token = stage.claimed(task_id)
+    end_lease(task_id)
+    assert stage.tells(task_id, "complete", lease_token=token, result={}).status == 200
+
+
+@pytest.mark.parametrize("verb", ["heartbeat", "progress"])
+def test_a_sign_of_life_keeps_it(stage: Stage, verb: str) -> None:
+    task_id = stage.sent()
+    token = stage.claimed(task_id)
+    end_lease(task_id)
+    told = stage.tells(task_id, verb, lease_token=token)
+    assert (told.status, told.body["state"]) == (200, "running")
+    assert waiting(stage) == []
+    assert Task.objects.filter(pk=task_id, lease_until__gt=Now()).exists()
+
+
+def test_progress_is_an_event(stage: Stage) -> None:
+    task_id = stage.sent()
+    token = stage.claimed(task_id)
+    stage.tells(task_id, "progress", lease_token=token, message="Half of it")
+    last = TaskEvent.objects.filter(task_id=task_id).last()
+    assert last is not None
+    assert last.body["statusUpdate"]["status"]["message"]["parts"] == [{"text": "Half of it"}]
+
+
+def test_a_task_is_given_up_with_words(stage: Stage) -> None:
+    task_id = stage.sent()
+    token = stage.claimed(task_id)
+    failed = {"error_code": "unreadable", "error_message": "It is encrypted."}
+    assert stage.tells(task_id, "fail", lease_token=token, **failed).status == 200
+    read = stage.reads(task_id)
+    assert (read["state"], read["error_code"], read["error_message"]) == ("failed", "unreadable", "It is encrypted.")
+    assert read["result"] is None
+    assert stage.tells(task_id, "complete", lease_token=token, result={}).is_refused(409, "Conflict", "task_ended")
+
+
+def test_whoever_works_on_a_cancelled_task_hears_so(stage: Stage) -> None:
+    task_id = stage.sent()
+    token = stage.claimed(task_id)
+    stage.sender.post(f"a2a/tasks/{task_id}/cancel")
+    refused = stage.tells(task_id, "heartbeat", lease_token=token)
+    assert refused.is_refused(409, "Conflict", "task_ended")
+    assert refused.body["details"]["state"] == "cancelled"
+    assert stage.claims(task_id).is_refused(409, "Conflict", "task_ended")
+
+
+def test_what_nobody_brings_back_is_given_up(stage: Stage) -> None:
+    task_id = stage.sent()
+    for _ in range(inbox.MOST_CLAIMS):
+        sweeping.sweep()
+        stage.claimed(task_id)
+        end_lease(task_id)
+    sweeping.sweep()
+    read = stage.reads(task_id)
+    assert (read["state"], read["error_code"]) == ("failed", "lease_lost")
+
+
+@pytest.mark.capability("A2A-12")
+def test_a_deadline_ends_it(stage: Stage) -> None:
+    task_id, other = stage.sent(deadline=cast.future(hours=1).isoformat()), stage.sent()
+    sweeping.sweep()
+    assert stage.reads(task_id)["state"] == "pending"
+    Task.objects.filter(pk=task_id).update(deadline=cast.past(seconds=1))
+    sweeping.sweep()
+    read = stage.reads(task_id)
+    assert (read["state"], read["error_code"]) == ("failed", "deadline_exceeded")
+    assert stage.reads(other)["state"] == "pending"
+
+
+@pytest.mark.capability("NHI-03")
+def test_the_kill_switch_cancels_what_an_identity_works_on_and_asked_for(open_stage: Stage) -> None:
+    stage = open_stage
+    task_id = stage.sent()
+    stage.claimed(task_id)
+    stopped = stage.admin.post(f"identities/{stage.planner.pk}/suspend", {"reason": "Leaked"})
+    assert stopped.body["stopped"]["tasks"] == 1
+    read = stage.admin.get(f"a2a/tasks/{task_id}").body
+    assert (read["state"], read["error_code"]) == ("cancelled", "stopped")

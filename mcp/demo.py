@@ -5,10 +5,8 @@ Seeded when the house is up, because the server is met for it like any other.
 
 import sys
 
-from django.conf import settings
-
 from common.ids import uuid7
-from mcp import budgets, catalogue, definitions, gateway, health, servers, upstream
+from mcp import budgets, catalogue, definitions, executables, gateway, health, servers, upstream
 from mcp.choices import DefinitionState, Transport
 from mcp.models import Server, Tool
 from mcp.targets import reach
@@ -18,6 +16,7 @@ from nhi.actors import Actor
 from nhi.models import Identity, User
 
 NAME = "todo"
+SCRIPT = str(executables.EXAMPLES / "todo_server.py")
 #: Called by the demo's agent; the others wait for somebody to look at them, and one has changed since.
 APPROVED = ("create_todo", "list_todos", "search_todos")
 CHANGED = "delete_todo"
@@ -25,12 +24,23 @@ CHANGED = "delete_todo"
 BEFORE = "Deletes a todo by ID. It can be brought back for thirty days."
 
 
-def seed() -> bool:
-    """Make what is missing; False when it was there, or when this is no house with the demo's people."""
+def seed() -> str:
+    """Make what is missing. The name of a tool to call; empty where its program may not run, or nobody of the demo is.
+
+    What may run is read anew at each start: a list that came later can leave the demo out.
+    """
+    if executables.problem(sys.executable, [SCRIPT]):
+        return ""
+    _seed()
+    tool = Tool.objects.filter(server__name=NAME, name=APPROVED[0]).select_related("identity").first()
+    return tool.identity.name if tool else ""
+
+
+def _seed() -> None:
     mara = User.objects.filter(username="mara").first()
     bot = Identity.objects.filter(kind="agent", name="deploy-bot").first()
     if mara is None or bot is None or Server.objects.filter(name=NAME).exists():
-        return False
+        return
     actor = actors.person(mara)
     server = servers.create(
         actor=actor,
@@ -39,7 +49,7 @@ def seed() -> bool:
         given={
             "transport": Transport.STDIO,
             "command": sys.executable,
-            "args": [str(settings.BASE_DIR / "examples" / "todo_server.py")],
+            "args": [SCRIPT],
             "description": "The to-do list that comes with Gatehouse: examples/todo_server.py",
         },
         meet_now=False,
@@ -48,7 +58,6 @@ def seed() -> bool:
     health.refresh(server=server)
     _give(actor, server, bot)
     _call(actor, bot)
-    return True
 
 
 def _approve_release_before(actor: Actor, server: Server) -> None:

@@ -70,7 +70,9 @@ def resolve(command: str, arguments: Sequence[str] = ()) -> list[str]:
     allowed = listed(settings.EXECUTABLE_ALLOWLIST)
     if program not in allowed:
         link = f" {command} is, but it leads there by a link." if command in allowed else ""
-        raise NotExecutable(f"{program} is not in the file that EXECUTABLE_ALLOWLIST names.{link}")
+        raise NotExecutable(
+            f"{program} is not in the file that EXECUTABLE_ALLOWLIST names; whoever runs this machine can add it.{link}"
+        )
     return [program, *arguments]
 
 
@@ -114,10 +116,18 @@ def _entry(number: int, line: str) -> str:
 
 def _program(command: str) -> str:
     if not command.startswith("/"):
-        raise NotExecutable(f"The command must be the absolute path of a program; {command!r} is not.")
+        instead = f"; {command[:60]!r} is none" if command else ""
+        raise NotExecutable(f"Give the absolute path of a program{instead}.")
     program = os.path.realpath(command)
-    if not Path(program).is_file() or not os.access(program, os.X_OK):
-        raise NotExecutable(f"{command} is no program that can be run here.")
+    try:
+        mode = Path(program).stat().st_mode
+    except OSError as error:
+        raise NotExecutable(f"{command} cannot be run: {error.strerror}.") from None
+    if not stat.S_ISREG(mode):
+        what = "a directory" if stat.S_ISDIR(mode) else "not a file"
+        raise NotExecutable(f"{command} is {what}: give the path of a program.")
+    if not os.access(program, os.X_OK):
+        raise NotExecutable(f"{command} may not be executed: make it executable (chmod +x), or give another program.")
     return program
 
 
@@ -125,7 +135,11 @@ def _example(program: str, arguments: Sequence[str]) -> list[str]:
     if _is_example(program):
         return [*arguments]
     if program != os.path.realpath(sys.executable):
-        raise NotExecutable(f"EXECUTABLE_ALLOWLIST is not set, so only examples may run, by {sys.executable}.")
+        raise NotExecutable(
+            f"EXECUTABLE_ALLOWLIST is not set, so only the scripts of {EXAMPLES} and {EXAMPLES / 'agents'} may run: "
+            f"give the path of one. To run {program}, put its path in a file, let EXECUTABLE_ALLOWLIST name that file, "
+            "and start Gatehouse again."
+        )
     script = os.path.realpath(arguments[0]) if arguments and arguments[0].startswith("/") else ""
     if not _is_example(script):
         raise NotExecutable(f"The first argument must be the absolute path of a script in {EXAMPLES}.")

@@ -7,9 +7,10 @@ from urllib.parse import urlsplit
 from common import egress
 from common.errors import Invalid
 from mcp import executables
+from mcp.executables import NotExecutable
 from nhi.choices import Kind as IdentityKind
 from nhi.inputs import Problems
-from supervisor import command_lines, file_names, surroundings
+from supervisor import account, command_lines, file_names, surroundings
 from supervisor.choices import InputPattern, Kind, Mode, OutputPattern
 from supervisor.models import Agent
 
@@ -79,8 +80,7 @@ def _check_numbers(problems: Problems, agent: Agent) -> None:
 
 def _check_process(problems: Problems, agent: Agent) -> None:
     command_lines.check(problems, agent.cli_args)
-    if said := executables.problem(agent.executable_path, agent.cli_args):
-        problems.add("executable_path", said)
+    _settle_program(problems, agent)
     if agent.working_directory and (said := surroundings.directory_problem(agent.working_directory)):
         problems.add("working_directory", said)
     for field in ("input_file_template", "output_file_template"):
@@ -93,6 +93,18 @@ def _check_process(problems: Problems, agent: Agent) -> None:
     apart = agent.input_pattern != InputPattern.FILE or agent.input_file_template != file_names.PARAMETERS
     problems.unless(apart, "input_file_template", "The run's parameters are in a file of this name; choose another.")
     _check_patterns(problems, agent)
+
+
+def _settle_program(problems: Problems, agent: Agent) -> None:
+    """From here on by the real names of its files: what is on record is what was looked at, and what is run."""
+    try:
+        agent.executable_path, *agent.cli_args = executables.resolve(agent.executable_path, agent.cli_args)
+    except NotExecutable as reason:
+        problems.add("executable_path", str(reason))
+        return
+    # As far as it is known here: its worker looks again.
+    if said := account.unreachable(agent.executable_path):
+        problems.add("executable_path", said)
 
 
 def _check_patterns(problems: Problems, agent: Agent) -> None:

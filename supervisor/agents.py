@@ -1,14 +1,16 @@
 """Adding agents that run here, changing them, and switching them off and on."""
 
 from collections.abc import Mapping
+from copy import copy
 from typing import Any
 
 from django.db import IntegrityError, transaction
 from django.db.models.functions import Now
 
 from common.errors import Conflict, Duplicate, FieldError
-from common.redaction import redact
+from common.redaction import redact, redact_text, taken
 from nhi.actors import Actor
+from nhi.choices import Kind as IdentityKind
 from nhi.inputs import Problems
 from nhi.models import Identity
 from nhi.record import events
@@ -75,6 +77,16 @@ def change(
     return current
 
 
+def foresee(
+    *, given: Mapping[str, Any], envs: Mapping[str, str] | None = None, api_key: str = "", agent: Agent | None = None
+) -> None:
+    """Raise what adding it, or changing `agent`, would be refused for, of what is said so far; change nothing."""
+    usual = _with_defaults(given) if agent is None else {**_alone(given), **given}
+    draft = Agent(identity=Identity(kind=IdentityKind.AGENT)) if agent is None else copy(agent)
+    _describe(draft, usual)
+    _check(draft, envs or {}, "", api_key)
+
+
 def switch(*, actor: Actor, agent: Agent, on: bool, reason: str) -> Agent:
     """While it is off nothing of it is started; runs that are under way go on."""
     actor.require("supervisor.operate_agent", "switch agents off and on")
@@ -106,11 +118,15 @@ def shown(agent: Agent) -> dict[str, str]:
     return redact(declared(agent))
 
 
-def secret_values(agent: Agent, given: Mapping[str, str] | None = None) -> frozenset[str]:
-    """What its runs must not be shown to have said: values of variables whose names or looks tell of a secret."""
-    open_ones = {**declared(agent), **(given or {})}
-    masked = redact(open_ones)
-    return frozenset(value for name, value in open_ones.items() if masked[name] != value)
+def shown_words(agent: Agent) -> list[str]:
+    """Its command line likewise."""
+    return [redact_text(word) for word in agent.cli_args]
+
+
+def secret_values(agent: Agent, given: Mapping[str, Any] | None = None) -> frozenset[str]:
+    """What its runs must not be shown to have said: its key, and whatever is masked in its variables and in what a run
+    is given, which is the input, parameters and variables of that."""
+    return (taken(declared(agent)) | taken(given or {}) | {key(agent)}) - {""}
 
 
 def facts(agent: Agent) -> dict[str, Any]:

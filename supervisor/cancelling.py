@@ -7,7 +7,9 @@ from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
 from common.errors import Conflict, NotAllowed
-from nhi.actors import Actor
+from nhi import lifecycle as identities
+from nhi.actors import SYSTEM, Actor
+from nhi.choices import State
 from nhi.inputs import Problems
 from nhi.models import Identity
 from nhi.record import events
@@ -19,6 +21,7 @@ from supervisor.models import Execution
 #: Seconds between asking processes to end and ending them: of a cancel, and of the kill switch.
 GRACE, SHORT_GRACE = 5.0, 2.0
 RIGHT = "supervisor.cancel_execution"
+LONGEST_REASON = 500
 
 
 def cancel(*, actor: Actor, execution: Execution, reason: str) -> Execution:
@@ -63,14 +66,30 @@ def count(identities: Sequence[Identity]) -> int:
 
 def stop(identity: Identity) -> int:
     """The supervisor's part of the kill switch: whatever waits or runs as this identity."""
-    said = f"{identity.name} was stopped."
+    why = stopped(identity)
+    asked = set(_of([identity]).exclude(cancel_requested_at=None).values_list("pk", flat=True))
     # First, and of all: what a worker is claiming just now is held back by this until it is claimed, and marked then.
-    found = _request(_of([identity]), "Gatehouse", said, SHORT_GRACE)
+    found = _request(_of([identity]), identity.state_by, why, SHORT_GRACE)
+    marked = _of([identity]).exclude(cancel_requested_at=None).only("agent_name", "number")
+    _record([run for run in marked if run.pk not in asked], identity, why)
     for waiting in Execution.objects.queued().filter(identity_id=identity.pk):
-        lifecycle.walk(waiting, lifecycle.to_the_end(ExecutionState.CANCELLED, said))
+        lifecycle.walk(waiting, lifecycle.to_the_end(ExecutionState.CANCELLED, f"{identity.state_by}: {why}"))
     for left in _of([identity]):
         waking.wake(left.pk)
     return found
+
+
+def stopped(identity: Identity) -> str:
+    """`deploy-bot was suspended: leaked token`."""
+    said = f"{identity.name} was {identities.VERBS[State(identity.state)]}"
+    return f"{said}: {identity.state_reason}"[:LONGEST_REASON] if identity.state_reason else f"{said}."
+
+
+def _record(runs: Sequence[Execution], identity: Identity, why: str) -> None:
+    """One event each, as people's own stops have. Who stopped the identity has the event of that, and is named."""
+    for run in runs:
+        details = {"identity": str(identity.pk), "stopped_by": identity.state_by}
+        events.write("run.cancelled", actor=SYSTEM, subject=run, reason=why, details=details)
 
 
 def _of(identities: Sequence[Identity]) -> QuerySet[Execution]:

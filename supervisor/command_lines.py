@@ -8,13 +8,13 @@ from typing import Any
 from nhi.inputs import Problems
 from supervisor.choices import InputPattern
 
-PLACEHOLDER = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_]{0,63})\s*\}\}")
+PLACEHOLDER = re.compile(r"\{\{\s*([A-Za-z][A-Za-z0-9_]{0,63})\s*\}\}")
+ODD_PLACEHOLDER = "A parameter is written {{ name }}: a letter, then letters, digits or underscores, 64 at most."
 #: Filled by the run itself with the paths of its files.
 FILES = ("input_file", "output_file")
 MOST_WORDS, LONGEST_WORD = 200, 8 * 1024
 #: The kernel takes no longer word than 128 KiB.
 LONGEST_INPUT = 120 * 1024
-PARAMETER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 
 
 def words(given: Sequence[str] | Mapping[str, Any]) -> list[str]:
@@ -30,6 +30,9 @@ def check(problems: Problems, words: Sequence[str]) -> None:
         problems.unless(
             is_line(word), f"cli_args.{number}", f"An argument is one line of at most {LONGEST_WORD} characters."
         )
+        # A closing pair alone is common: JSON ends so.
+        opened = "{{" in PLACEHOLDER.sub("x", word)
+        problems.unless(not opened, f"cli_args.{number}", ODD_PLACEHOLDER)
 
 
 def check_parameters(problems: Problems, words: Sequence[str], parameters: Mapping[str, Any]) -> None:

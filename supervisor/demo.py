@@ -58,7 +58,12 @@ SCHEDULE = {"name": "morning summary", "cron_expression": "30 7 * * MON-FRI", "t
 
 
 def seed() -> Agent | None:
-    """Make what is missing of it; a second time changes nothing. The agent that the demo's token may run."""
+    """Make what is missing of it; a second time changes nothing. The agent that the demo's token may run.
+
+    None where a list of programs that may run leaves the demo's out.
+    """
+    if any(executables.problem(str(SCRIPTS / one.script)) for one in EXAMPLES):
+        return None
     _seed()
     return Agent.objects.filter(name=EXAMPLES[0].name).first()
 

@@ -7,12 +7,12 @@ from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from common.errors import Conflict
-from nhi.actors import Actor
+from nhi.actors import SYSTEM, Actor
 from nhi.inputs import Problems
 from nhi.models import Identity
 from nhi.record import events
 from nhi.registry import StopStep
-from supervisor import schedule_clock, schedule_facts, schedule_rights
+from supervisor import cancelling, schedule_clock, schedule_facts, schedule_rights
 from supervisor.choices import FireState
 from supervisor.models import Schedule, ScheduleFire
 
@@ -36,6 +36,8 @@ def resume(*, actor: Actor, schedule: Schedule, reason: str = "") -> Schedule:
         current = locked(schedule)
         if current.paused_at is None:
             raise Conflict(f"{schedule} is not paused. Nothing was changed.")
+        if said := schedule_facts.problem(current):
+            raise Conflict(f"{schedule} cannot fire: {said}")
         current.paused_at, current.pause_reason = None, ""
         current.next_execution = schedule_facts.next_due(current)
         current.save()
@@ -65,8 +67,15 @@ def forgive(schedules: QuerySet[Schedule], reason: str) -> None:
 
 def stop(identity: Identity) -> int:
     """Pause what would run its agents. Runs that are being asked for just now end with its other runs."""
+    said = cancelling.stopped(identity)
     with transaction.atomic():
-        return _pause(_of([identity]), f"{identity.name} was stopped.")
+        # In one order, so that two who stop the same do not wait for each other.
+        rows = _of([identity]).select_for_update(of=("self",)).order_by("pk")
+        paused = list(rows)
+        _pause(Schedule.objects.filter(pk__in=[schedule.pk for schedule in paused]), said)
+        for schedule in paused:
+            events.write("schedule.paused", actor=SYSTEM, subject=schedule, reason=said)
+    return len(paused)
 
 
 def count(identities: Sequence[Identity]) -> int:
@@ -92,4 +101,8 @@ def _check_reason(reason: str) -> None:
     problems.settle()
 
 
-STEP = StopStep("schedules", stop, count)
+def still_paused(identity: Identity) -> int:
+    return Schedule.objects.kept().filter(agent__identity=identity, paused_at__isnull=False).count()
+
+
+STEP = StopStep("schedules", stop, count, still_paused)

@@ -16,15 +16,21 @@ from supervisor.submitting import Wish
 MOST_PREVIEWED = 100
 
 
-def check(problems: Problems, schedule: Schedule, given: dict[str, Any], *, new_agent: bool) -> None:
-    """`given` is its input, open; `new_agent`: it is given this agent now."""
+def check(problems: Problems, schedule: Schedule, given: dict[str, Any] | None, *, new_agent: bool) -> None:
+    """`given` is its input, open, where that is to be looked at; `new_agent`: it is given this agent now."""
+    check_described(problems, schedule)
+    if new_agent:
+        _check_agent(problems, schedule.agent)
+    if given is not None:
+        _check_input(problems, schedule.agent, given)
+
+
+def check_described(problems: Problems, schedule: Schedule) -> None:
+    """What is said of it besides its agent and its input."""
     problems.line("name", schedule.name, most=100, required=True)
     check_times(problems, schedule.cron_expression, schedule.timezone)
     _among(problems, "misfire_policy", schedule.misfire_policy, MisfirePolicy.values)
     _among(problems, "overlap_policy", schedule.overlap_policy, OverlapPolicy.values)
-    if new_agent:
-        _check_agent(problems, schedule.agent)
-    _check_input(problems, schedule.agent, given)
 
 
 def check_times(problems: Problems, expression: str, timezone: str) -> None:

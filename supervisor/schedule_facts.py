@@ -4,15 +4,28 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
+from common import crypto
+from common.errors import Conflict
 from common.redaction import Redactor
 from supervisor import agents, cron, due_times, schedule_clock, sealing
 from supervisor.choices import ScheduleState
+from supervisor.cron import BadZone
 from supervisor.models import Execution, Schedule
 
 #: What whoever sets a schedule up says of it, besides its input.
 DESCRIBED = ("name", "agent", "cron_expression", "timezone", "enabled", "misfire_policy", "overlap_policy")
 NEXT = 5
+
+
+class InputUnreadable(Conflict):
+    """It was sealed with a key that is gone, or changed since."""
+
+    code = "input_unreadable"
+
+    def __init__(self) -> None:
+        super().__init__("Its input cannot be read any more. Give it again.")
 
 
 def state(schedule: Schedule, *, runs: bool) -> ScheduleState:
@@ -40,11 +53,25 @@ def next_due(schedule: Schedule) -> datetime | None:
 
 
 def upcoming(schedule: Schedule, count: int = NEXT) -> list[datetime]:
-    """Its next due times; none while it does not fire."""
-    if schedule.next_execution is None:
+    """Its next due times; none while it does not fire, or cannot."""
+    if schedule.next_execution is None or problem(schedule):
         return []
     rule, zone = due_times.parsed(schedule.cron_expression), cron.zone(schedule.timezone)
     return [schedule.next_execution, *due_times.upcoming(rule, zone, schedule.next_execution, count - 1)]
+
+
+def problem(schedule: Schedule) -> str:
+    """Why nobody knows when it is due, as a sentence: zones come and go with the releases of their list."""
+    try:
+        cron.zone(schedule.timezone)
+    except BadZone as error:
+        return str(error)
+    return ""
+
+
+def clock(schedule: Schedule) -> ZoneInfo:
+    """Whose time its due times are shown in."""
+    return cron.zone("UTC" if problem(schedule) else schedule.timezone)
 
 
 def words(schedule: Schedule) -> str:
@@ -58,12 +85,21 @@ def whole(inputs: Mapping[str, Any]) -> dict[str, Any]:
 
 def opened(schedule: Schedule) -> dict[str, Any]:
     """What its runs are given, open: never kept in a row, a log line or a page."""
-    return whole(sealing.unseal(schedule.sealed_input, table="schedule", row=schedule.pk, field="input") or {})
+    try:
+        found = sealing.unseal(schedule.sealed_input, table="schedule", row=schedule.pk, field="input")
+    except crypto.Unreadable as error:
+        raise InputUnreadable from error
+    return whole(found or {})
+
+
+def hides(schedule: Schedule) -> bool:
+    """Whether something in its input is masked for whoever reads it."""
+    return bool(schedule.input_parameters != opened(schedule))
 
 
 def seal(schedule: Schedule, given: Mapping[str, Any]) -> None:
     """Keep its input encrypted, and beside it what may be shown of it."""
-    redactor = Redactor(known=agents.secret_values(schedule.agent))
+    redactor = Redactor(known=agents.secret_values(schedule.agent, given))
     shown = redactor.text(given["input"]).replace("\0", "\N{SYMBOL FOR NULL}")
     schedule.input_parameters = {"input": shown, "parameters": redactor.value(given["parameters"])}
     schedule.sealed_input = sealing.seal(dict(given), table="schedule", row=schedule.pk, field="input")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
-from common import clock, crypto
+from common import clock
 from common.errors import Conflict, GatehouseError
 from nhi.actors import SYSTEM
 from nhi.choices import Kind, State
@@ -22,7 +22,6 @@ from supervisor.submitting import SwitchedOff
 
 #: No token is shown: a schedule runs because somebody who may said so.
 CLOCK = Caller(SYSTEM)
-UNREADABLE = "Its input cannot be read any more. Give it again."
 
 
 class Unusable(Conflict):
@@ -64,8 +63,6 @@ class Batch:
             return Outcome(state=FireState.FAILED, reason=error.message, passing=True)
         except GatehouseError as error:
             return Outcome(state=FireState.FAILED, reason=error.message[:500])
-        except crypto.Unreadable:
-            return Outcome(state=FireState.FAILED, reason=UNREADABLE)
 
     def _submit(self, schedule: Schedule, due_at: datetime) -> UUID:
         agent = self._agents[schedule.agent_id]

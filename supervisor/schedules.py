@@ -1,12 +1,13 @@
 """Schedules: adding, changing and removing them, and a run out of turn."""
 
 from collections.abc import Mapping
+from copy import copy
 from typing import Any
 
 from django.db import IntegrityError, transaction
 from django.db.models.functions import Now
 
-from common.errors import Conflict, Duplicate, FieldError
+from common.errors import Conflict, Duplicate, FieldError, Invalid
 from nhi.actors import Actor
 from nhi.inputs import Problems
 from nhi.record import events
@@ -18,6 +19,7 @@ from supervisor.schedule_rights import ADD, CHANGE
 from supervisor.submitting import Submitted, Wish
 
 TAKEN = [FieldError("name", "This name is taken.")]
+HIDDEN = "Give it again: what is masked in it is not handed to another agent."
 
 
 def create(
@@ -50,11 +52,12 @@ def change(
     try:
         with transaction.atomic():
             current = pausing.locked(schedule)
-            before, clockwork, agent_id = schedule_facts.for_record(current), _clockwork(current), current.agent_id
+            before, clockwork, was = schedule_facts.for_record(current), _clockwork(current), copy(current)
             _describe(current, given)
-            opened = schedule_facts.opened(current) if inputs is None else schedule_facts.whole(inputs)
-            _check(current, opened, new_agent=current.agent_id != agent_id)
-            schedule_facts.seal(current, opened)
+            opened = _input(current, inputs, was)
+            _check(current, opened, new_agent=current.agent_id != was.agent_id)
+            if opened is not None:
+                schedule_facts.seal(current, opened)
             if _clockwork(current) != clockwork:
                 current.next_execution = schedule_facts.next_due(current)
             current.save()
@@ -64,6 +67,19 @@ def change(
     except IntegrityError as error:
         raise Duplicate(f"There is already a schedule {given.get('name')}.", fields=TAKEN) from error
     return current
+
+
+def foresee(*, given: Mapping[str, Any], inputs: Mapping[str, Any], schedule: Schedule | None = None) -> None:
+    """Raise what adding it, or changing `schedule`, would be refused for, of what is said so far; change nothing."""
+    draft = Schedule() if schedule is None else copy(schedule)
+    _describe(draft, given)
+    if "agent" in given:
+        new_agent = schedule is None or schedule.agent_id != draft.agent_id
+        _check(draft, schedule_facts.whole(inputs), new_agent=new_agent)
+    else:
+        problems = Problems()
+        schedule_checks.check_described(problems, draft)
+        problems.settle()
 
 
 def remove(*, actor: Actor, schedule: Schedule) -> Schedule:
@@ -101,7 +117,18 @@ def _describe(schedule: Schedule, given: Mapping[str, Any]) -> None:
         setattr(schedule, field, value)
 
 
-def _check(schedule: Schedule, opened: dict[str, Any], *, new_agent: bool) -> None:
+def _input(schedule: Schedule, given: Mapping[str, Any] | None, was: Schedule) -> dict[str, Any] | None:
+    """Its input, open, where it has to be looked at; None where it stays as it is, whatever its agent wants by now."""
+    new_agent = schedule.agent_id != was.agent_id
+    if given is not None:
+        return schedule_facts.whole(given)
+    if new_agent and schedule_facts.hides(schedule):
+        # Whoever sees only the mask would have another program print what is behind it.
+        raise Invalid.field("input_parameters", HIDDEN)
+    return schedule_facts.opened(schedule) if new_agent or (schedule.enabled and not was.enabled) else None
+
+
+def _check(schedule: Schedule, opened: dict[str, Any] | None, *, new_agent: bool) -> None:
     problems = Problems()
     schedule_checks.check(problems, schedule, opened, new_agent=new_agent)
     problems.settle()

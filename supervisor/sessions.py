@@ -6,12 +6,11 @@ they may run the agent at all. Who merely may read sessions reads them.
 
 from django.db import transaction
 from django.db.models import QuerySet
-from django.db.models.functions import Now
 
 from common.errors import Conflict, NotAllowed
 from common.redaction import Redactor
 from nhi.actors import Actor
-from nhi.inputs import LONGEST_REASON, Problems
+from nhi.inputs import Problems
 from nhi.models import Identity
 from nhi.record import events
 from supervisor import access, agents, cancelling, lifecycle, submitting, transcripts, waking
@@ -34,11 +33,11 @@ class SessionOver(Conflict):
 
 def open(*, caller: Caller, agent: Agent) -> Session:  # noqa: A001 - read as sessions.open
     """Start an agent that stays, as soon as there is a place for it; messages may be sent at once and wait for it."""
+    by = access.require(caller, agent, action=access.TALK)
     if agent.mode != Mode.INTERACTIVE:
         raise NotInteractive(f"{agent} runs tasks and holds no sessions: execute it.")
     wish = submitting.Wish(trigger=Trigger.SESSION)
     submitting.check(agent, wish)
-    by = access.require(caller, agent, action=access.TALK)
     with transaction.atomic():
         locked = Agent.objects.select_for_update(of=("self",)).select_related("identity").get(pk=agent.pk)
         execution = submitting.insert(caller=caller, agent=locked, wish=wish, by=by).execution
@@ -83,8 +82,7 @@ def close(*, actor: Actor, session: Session, reason: str = "") -> Session:
         run = Execution.objects.select_for_update(of=("self",)).select_related("agent").get(pk=session.execution_id)
         current = transcripts.locked(session)
         _require_open(current)
-        asked = {"close_requested_at": Now(), "close_reason": said[:LONGEST_REASON]}
-        Session.objects.filter(pk=current.pk).update(**asked)
+        transcripts.ask_for_end(current, said)
         if run.state == ExecutionState.QUEUED:
             lifecycle.walk(run, lifecycle.to_the_end(ExecutionState.CANCELLED, said))
         events.write("session.closed", actor=actor, subject=current, reason=reason, details={"run": str(run.pk)})

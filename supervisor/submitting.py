@@ -58,10 +58,11 @@ class Submitted:
 
 def submit(*, caller: Caller, agent: Agent, wish: Wish) -> Submitted:
     """Write a run of a task agent that starts as soon as there is a place for it."""
+    # First: what its command line wants is told to nobody who may not run it.
+    by = access.require(caller, agent, action=access.EXECUTE, parameters=dict(wish.parameters))
     if agent.mode != Mode.TASK:
         raise Conflict(f"{agent} is interactive and runs no tasks: open a session with it.")
     check(agent, wish)
-    by = access.require(caller, agent, action=access.EXECUTE, parameters=dict(wish.parameters))
     with transaction.atomic():
         locked = Agent.objects.select_for_update(of=("self",)).select_related("identity").get(pk=agent.pk)
         if locked.deduplicate and (same := _same(locked, wish, caller.actor)) is not None:
@@ -120,7 +121,11 @@ def keep(caller: Caller, runs: Sequence[Execution]) -> None:
     ExecutionTransition.objects.bulk_create(begun)
     for run in runs:
         details = {"run": str(run.pk), "number": run.number, "trigger": run.trigger, **run.context["by"]}
-        events.write("run.asked", actor=caller.actor, subject=run.agent, details=details)
+        # With the agent's other changes, and by the name of the run, which is what was asked for.
+        events.write(
+            "run.asked", actor=caller.actor, subject_kind="agent", subject_id=run.agent_id, subject_name=str(run),
+            details=details,
+        )  # fmt: skip
 
 
 def sealed(execution: Execution) -> dict[str, Any]:
@@ -138,7 +143,8 @@ def encodes(text: str) -> bool:
 
 
 def _row(caller: Caller, agent: Agent, wish: Wish, by: Mapping[str, Any], now: datetime) -> Execution:
-    redactor, known = Redactor(known=agents.secret_values(agent, wish.env_vars)), context.known()
+    given = {"input": wish.input, "parameters": dict(wish.parameters), "env_vars": dict(wish.env_vars)}
+    redactor, known = Redactor(known=agents.secret_values(agent, given)), context.known()
     execution = Execution(
         agent=agent,
         agent_name=agent.name,
@@ -165,7 +171,6 @@ def _row(caller: Caller, agent: Agent, wish: Wish, by: Mapping[str, Any], now: d
         request_id=known.request_id if known else None,
         context={**wish.context, "env_vars": sorted(wish.env_vars), "by": dict(by)},
     )
-    given = {"input": wish.input, "parameters": dict(wish.parameters), "env_vars": dict(wish.env_vars)}
     execution.sealed_input = sealing.seal(given, table="execution", row=execution.pk, field="input")
     return execution
 

@@ -3,8 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from django.db.models.functions import Now
+
 from common import clock
 from common.ids import uuid7
+from nhi.inputs import LONGEST_REASON
 from supervisor import sealing
 from supervisor.choices import Direction, SessionState
 from supervisor.models import Execution, Session, SessionMessage
@@ -76,6 +79,12 @@ def take(session: Session, *, after: int) -> list[Said]:
 
 def count_heard(run: Execution) -> int:
     return SessionMessage.objects.filter(session__execution=run, direction=Direction.OUT).count()
+
+
+def ask_for_end(session: Session, why: str) -> None:
+    """Take nothing more, in such a transaction: what was said before is given, whoever speaks now is told why."""
+    asked = Session.objects.filter(pk=session.pk, state=SessionState.OPEN, close_requested_at=None)
+    asked.update(close_requested_at=Now(), close_reason=why[:LONGEST_REASON])
 
 
 def is_open(session: Session) -> bool:

@@ -6,6 +6,7 @@ a list.
 
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import parse_qsl
 
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, QueryDict
@@ -148,8 +149,8 @@ class ListAdmin(ModelAdmin):
 
     def _views(self, request: HttpRequest, listing: Listing) -> list[Tab]:
         known = [(preset.label, preset.query) for preset in self.presets] + self.saved_views(request)
-        state = listing.state
-        return [Tab(name, f"?{query}", current=query == state) for name, query in known] if known else []
+        current = _nearest([query for _, query in known], listing.state)
+        return [Tab(name, f"?{query}", current=query == current) for name, query in known]
 
     def _asked(self, request: HttpRequest) -> QueryDict:
         return request.GET if self.exports_by_link(request) else request.POST
@@ -180,6 +181,14 @@ class ListAdmin(ModelAdmin):
 
 def _guarded(pattern: URLPattern, guard: Any) -> URLPattern:
     return URLPattern(pattern.pattern, guard(pattern.callback), pattern.default_args, pattern.name)
+
+
+def _nearest(queries: list[str], state: str) -> str | None:
+    """The view that this list is: that one itself, else the one with the most of its filters and no other."""
+    if state in queries:
+        return state
+    now = set(parse_qsl(state))
+    return max((query for query in queries if query and set(parse_qsl(query)) <= now), key=len, default=None)
 
 
 def _headings(listing: Listing) -> list[dict[str, Any]]:

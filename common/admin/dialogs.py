@@ -49,6 +49,8 @@ class Dialog(Page):
     #: The verb and the name: "Suspend deploy-bot".
     button = ""
     danger = False
+    #: What leaves all as it is.
+    leave = "Cancel"
     lead = ""
     wide = False
     #: What must be typed first, for what cannot be undone.
@@ -104,6 +106,7 @@ class Dialog(Page):
             grown=grown or [],
             button=self.button,
             danger=self.danger,
+            leave=self.leave,
             lead=self.lead,
             wide=self.wide,
             typed=self.typed,

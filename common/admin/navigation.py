@@ -21,6 +21,8 @@ class Item:
     shown_to: Callable[[HttpRequest], bool]
     #: Key in the counts of what needs this person; empty for none.
     badge: str = ""
+    #: What narrows the page to what its badge counts.
+    counted: str = ""
     #: Second letter of the shortcut `g` and this one.
     key: str = ""
     #: Names of other lists that stand under it as tabs.
@@ -64,7 +66,12 @@ def sidebar(request: HttpRequest, counts: dict[str, int]) -> list[dict[str, Any]
     groups = []
     for name in GROUPS:
         entries = [
-            {"item": item, "active": item is current, "count": counts.get(item.badge, 0)}
+            {
+                "item": item,
+                "active": item is current,
+                "count": counts.get(item.badge, 0),
+                "count_url": f"{item.url}?{item.counted}" if item.counted else "",
+            }
             for item in shown
             if item.group == name
         ]

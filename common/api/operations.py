@@ -16,9 +16,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from common.api import pages
-from common.api.shapes import Filters, Input, Shape
+from common.api.shapes import Filters, Input, Nothing, Shape
 
 Handler = Callable[..., Any]
+MAY_SEND = frozenset({"POST", "PUT", "PATCH"})
 
 
 class Asked(Protocol):
@@ -84,6 +85,9 @@ def operation(
 
         def answer(view: Any, request: Request) -> Response:
             given = () if takes is None else (read(takes, request.data, partial=partial),)
+            if takes is None and request.method in MAY_SEND:
+                # A key that is not known is refused, also by who knows none.
+                read(Nothing, request.data)
             return Response(gives(method(view, *given)).data, status=status)
 
         return _handler(method, declared, answer)
@@ -123,13 +127,15 @@ def listing(
 
 
 def reading(
-    *, gives: type[Shape], filters: type[Filters], media: tuple[Media, ...] = ()
+    *, gives: type[Shape], filters: type[Filters], media: tuple[Media, ...] = (), refusals: tuple[int, ...] = ()
 ) -> Callable[[Handler], Handler]:
     """A GET of one thing of which the query says more; it is given that, and gives an object or a whole response."""
 
     def mark(method: Handler) -> Handler:
         summary, description = said(method)
-        declared = Operation("", summary, description, gives, filters=filters, refusals=(400,), media=media)
+        declared = Operation(
+            "", summary, description, gives, filters=filters, refusals=(400, *refusals), media=media
+        )  # fmt: skip
 
         def answer(view: Any, request: Request) -> HttpResponseBase:
             found = method(view, read(filters, request.query_params.dict()))

@@ -37,6 +37,10 @@ class Input(serializers.Serializer[Any]):
         return {name[:80]: ["This key is not known here."] for name in data if name not in self.fields}
 
 
+class Nothing(Input):
+    """The body of a verb that needs none: empty, or an empty object."""
+
+
 class Filters(serializers.Serializer[Any]):
     """What a list can be asked for in the query. Keys that are not listed are ignored."""
 

@@ -106,12 +106,18 @@ def hub_tabs(tabs: Any, label: str = "Parts of this page") -> SafeString:
 
 @register.inclusion_tag("console/by_api.html")
 def by_api(method: str, path: str, body: Any = None) -> dict[str, Any]:
-    """The same verb as `curl`, with a placeholder for the token."""
+    """The same verb as `curl`, folded away."""
+    return {"command": as_curl(method, path, body)}
+
+
+@register.simple_tag
+def as_curl(method: str, path: str, body: Any = None) -> str:
+    """With a placeholder for the token."""
     lines = [f"curl -X {method} {settings.PUBLIC_URL}{path}", '-H "Authorization: Bearer $TOKEN"']
     if body is not None:
-        quoted = json.dumps(body).replace("'", "'\\''")
+        quoted = json.dumps(body, ensure_ascii=False).replace("'", "'\\''")
         lines += ['-H "Content-Type: application/json"', f"-d '{quoted}'"]
-    return {"command": " \\\n  ".join(lines)}
+    return " \\\n  ".join(lines)
 
 
 @register.simple_tag

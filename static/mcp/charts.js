@@ -3,7 +3,7 @@
   "use strict";
   const PART = "X-Console-Part";
   const COLOURS = { success: "#0072b2", denied: "#e69f00", error: "#d55e00", limited: "#cc79a7" };
-  const drawn = [];
+  let drawn = [];
   const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
   async function fetchPart(part) {
@@ -91,6 +91,13 @@
     });
   }
 
+  // A part of the page was drawn anew: its charts too, and those that stood there go.
+  function renew(event) {
+    drawn.filter(([chart]) => !chart.canvas.isConnected).forEach(([chart]) => chart.destroy());
+    drawn = drawn.filter(([chart]) => chart.canvas);
+    drawAll(event.target);
+  }
+
   function recolour() {
     drawn.forEach(([chart, config]) => {
       chart.options = options(config);
@@ -99,6 +106,7 @@
   }
 
   new MutationObserver(recolour).observe(document.documentElement, { attributeFilter: ["class"] });
+  document.addEventListener("gh-fresh", renew);
   document.querySelectorAll("[data-charts]").forEach(fetchPart);
   drawAll(document);
 })();

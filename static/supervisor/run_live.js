@@ -16,8 +16,22 @@
 
   // ── The frame: drawn anew by the server whenever its state has changed ────────────────────────────────────────
   let drawnAt = 0;
+  let drawing = false;
+  let again = false;
 
+  // One at a time: of two that are under way the older might come last.
   async function redraw() {
+    again = true;
+    if (drawing) return;
+    drawing = true;
+    while (again) {
+      again = false;
+      await drawOnce();
+    }
+    drawing = false;
+  }
+
+  async function drawOnce() {
     drawnAt = Date.now();
     let answer = null;
     try {
@@ -34,19 +48,23 @@
   function replace(fresh) {
     const old = one(`[data-fresh="${fresh.dataset.fresh}"]`);
     if (!old || one("details[open]", old)) return;
-    const at = old.contains(document.activeElement) ? document.activeElement.textContent.trim() : "";
+    const named = (control) => control.getAttribute("href") || control.textContent.trim();
+    const at = old.contains(document.activeElement) ? named(document.activeElement) : "";
     old.replaceWith(document.adoptNode(fresh));
+    fresh.dispatchEvent(new CustomEvent("gh-fresh", { bubbles: true }));
     if (!at) return;
     const controls = [...fresh.querySelectorAll("a, button, summary")];
-    (controls.find((each) => each.textContent.trim() === at) || controls[0])?.focus();
+    (controls.find((each) => named(each) === at) || controls[0])?.focus();
   }
 
-  // ── The clock of a run ────────────────────────────────────────────────────────────────────────────────────────
-  let began = 0;
+  // ── The clocks of a run ───────────────────────────────────────────────────────────────────────────────────────
+  const began = new WeakMap();
+  const timers = () => document.querySelectorAll("[data-timer]");
 
   function begin() {
-    const timer = one("[data-timer]");
-    began = timer ? performance.now() - 1000 * Number(timer.dataset.timer) : 0;
+    timers().forEach((timer) => {
+      if (!began.has(timer)) began.set(timer, performance.now() - 1000 * Number(timer.dataset.timer));
+    });
   }
 
   function clock(seconds) {
@@ -57,8 +75,7 @@
   }
 
   setInterval(() => {
-    const timer = one("[data-timer]");
-    if (timer && began) timer.textContent = clock(Math.floor((performance.now() - began) / 1000));
+    timers().forEach((timer) => { timer.textContent = clock(Math.floor((performance.now() - began.get(timer)) / 1000)); });
     const due = "redrawn" in strip().dataset && Date.now() - drawnAt > REDRAWN;
     if (!ended && due && !document.hidden && one('[data-fresh="beside"]')) redraw();
   }, 1000);
@@ -149,6 +166,7 @@
   const now = () => new Date().toLocaleTimeString("en-GB", { timeZone: output?.dataset.zone });
 
   function sentence() {
+    if (!lines && output?.dataset.nothing) return output.dataset.nothing;
     if (ended && !lines) return "It wrote nothing.";
     const counted = `${lines} ${lines === 1 ? "line" : "lines"}${errors ? `, ${errors} of errors` : ""}`;
     const cut = dropped ? ` The first ${dropped} are in the download alone.` : "";

@@ -10,6 +10,7 @@ from django.urls import URLPattern
 
 from common.admin.lists import Bulk, Preset, choice_filter, text_filter
 from common.admin.pages import Control, link
+from common.templatetags.console import as_curl
 from nhi.admin.acting import actor_of, may_change
 from nhi.admin.base import GovernedAdmin
 from nhi.models import Identity
@@ -43,10 +44,11 @@ class AgentAdmin(GovernedAdmin):
         "An agent is a program of this machine, or a model, made a governed one by configuration alone: its input, "
         "its limits, and the identity that it acts as."
     )
-    empty_command = (
-        "curl -X POST …/api/nhi/supervisor/agents -d '{\"identity_id\": \"…\", \"name\": \"summarise\", "
-        '"executable_path": "/opt/agents/summarise"}\''
-    )  # fmt: skip
+    empty_command = as_curl(
+        "POST",
+        "/api/nhi/supervisor/agents",
+        {"identity_id": "…", "name": "summarise", "executable_path": "/opt/agents/summarise"},
+    )
     empty_icon = "smart_toy"
     api_path = "/api/nhi/supervisor/agents"
 
@@ -56,7 +58,7 @@ class AgentAdmin(GovernedAdmin):
     def controls(self, request: HttpRequest) -> list[Control]:
         if not may_change(request, "supervisor.add_agent"):
             return []
-        return [Control("Add agent", link("supervisor_agent_add"), "add", dialog=False)]
+        return [Control("Add program or model", link("supervisor_agent_add"), "add", dialog=False)]
 
     def prepare(self, request: HttpRequest, rows: list[Any]) -> None:
         """What one page shows beside the rows themselves: slots and queues, last runs, whom one may run."""

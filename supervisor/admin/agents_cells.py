@@ -29,6 +29,10 @@ def queue(row: Any) -> str:
     return f"{row.waiting} of {row.queue_depth}"
 
 
+def _identity(row: Any) -> SafeString:
+    return format_html('<a href="{}">{}</a>', link("nhi_identity_hub", row.identity_id), row.identity.name)
+
+
 def _last(row: Any) -> SafeString:
     run = row.last_run
     if run is None:
@@ -63,7 +67,7 @@ def way_to_run(agent: Agent) -> str:
 
 COLUMNS = (
     Column("Name", lambda row: row.name, str, "name", narrow=True),
-    columns.plain("Identity", lambda row: row.identity.name, sort="identity__name"),
+    Column("Identity", _identity, lambda row: row.identity.name, "identity__name"),
     columns.state("Switch", switch, lambda row: badge(switch(row)), sort="enabled", narrow=False),
     columns.plain("Slots in use", slots),
     columns.plain("Waiting", queue),

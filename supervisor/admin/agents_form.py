@@ -23,12 +23,12 @@ OF_MODEL = ("base_url", "model", "instructions", "api_key", "max_steps")
 #: Fields that stand only for one answer of another one.
 ONLY_FOR = {
     **dict.fromkeys(OF_PROGRAM, "kind=process"),
-    **dict.fromkeys(OF_MODEL, "kind=model"),
+    **dict.fromkeys((*OF_MODEL, "forget_key"), "kind=model"),
     "input_file_template": "input_pattern=file",
     "output_file_template": "output_pattern=file",
     **dict.fromkeys(("session_timeout", "idle_timeout", "keep_alive"), "mode=interactive"),
 }
-BEGINNING = ("name", "identity", "kind", *OF_PROGRAM[:-1], *OF_MODEL[:-1])
+BEGINNING = ("name", "identity", "kind", *OF_PROGRAM[:-1], *OF_MODEL[:-1], "forget_key")
 LIMITS = (
     "access_type", "max_concurrent_executions", "timeout", "session_timeout", "idle_timeout", "keep_alive",
 )  # fmt: skip
@@ -53,7 +53,7 @@ def _choice(label: str, choices: Any, initial: str, help_text: str = "") -> form
 class AgentForm(ConsoleForm):
     aliases = {"identity_id": "identity"}
 
-    name = _line("Name", "What runs of it are called: name #88.", required=True, most=100)
+    name = _line("Name", "Its runs are called by it, like summarise #88.", required=True, most=100)
     kind = _choice("What runs", Kind.choices, Kind.PROCESS)
 
     executable_path = _line(
@@ -87,13 +87,15 @@ class AgentForm(ConsoleForm):
         help_text="Kept encrypted and never shown again. Empty: stays as it is.",
         widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
     )  # fmt: skip
+    forget_key = forms.BooleanField(label="Take the key away: the address wants none", required=False)
 
     access_type = _choice(
         "Access", AccessType.choices, AccessType.READ_ONLY, "A read-write agent runs one at a time and is not retried."
     )
     max_concurrent_executions = _number(
-        "Slots", f"How many of it run at once. Empty: {agents.READERS_AT_ONCE}, or 1 where it writes.", required=False
-    )
+        "Slots", f"How many of it run at once; 0: no limit. Empty: {agents.READERS_AT_ONCE}, or 1 where it writes.",
+        required=False,
+    )  # fmt: skip
     timeout = _number("Timeout", "Seconds that one try may take.", 300)
     max_retries = _number(
         "Tries again", "After failures that pass, like a connection that was refused. Empty: 3, or 0 where it writes.",
@@ -122,10 +124,12 @@ class AgentForm(ConsoleForm):
     def __init__(self, *args: Any, agent: Agent | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.agent = agent
-        for name in ("cli_args", "envs"):
+        for name in ("cli_args", "envs", "working_directory", "instructions", "api_key"):
             self.fields[name].optional = True  # type: ignore[attr-defined]  # read by the field's template
         for name, answer in ONLY_FOR.items():
             self.fields[name].shown_for = answer  # type: ignore[attr-defined]  # the same
+        if agent is None or not agent.sealed_key:
+            del self.fields["forget_key"]
 
     # ── For the template ──────────────────────────────────────────────────────────────────────────────────────────
     @property
@@ -158,25 +162,38 @@ class AgentForm(ConsoleForm):
     def given(self) -> dict[str, Any]:
         """What describes it, without what is left to its usual value, and without what is of the other kind."""
         data = self.cleaned_data
-        other = OF_MODEL if data["kind"] == Kind.PROCESS else OF_PROGRAM
+        other = OF_PROGRAM if data.get("kind") == Kind.MODEL else OF_MODEL
         said = {name: data[name] for name in agents.DESCRIBED if name in data and name not in other}
         emptied = {name: "" for name in ("executable_path", "working_directory", *OF_MODEL[:3]) if name in other}
         mode = {} if "mode" in said else {"mode": Mode.TASK}
-        return {name: value for name, value in {**said, **emptied, **mode}.items() if value is not None}
+        known = {name: value for name, value in {**said, **emptied, **mode}.items() if value is not None}
+        return {**known, "max_concurrent_executions": None} if known.get("max_concurrent_executions") == 0 else known
 
     @property
     def variables(self) -> dict[str, str]:
         """As typed; a line that shows what its variable is shown as leaves the value that is there."""
-        typed: dict[str, str] = self.cleaned_data["envs"]
+        typed: dict[str, str] = self.cleaned_data.get("envs", {})
         if self.agent is None:
             return typed
         declared, shown = agents.declared(self.agent), agents.shown(self.agent)
         return {name: declared[name] if shown.get(name) == value else value for name, value in typed.items()}
 
+    @property
+    def key(self) -> str:
+        return str(self.cleaned_data.get("api_key", ""))
+
+    @property
+    def new_key(self) -> str | None:
+        """None leaves the one that is there."""
+        return self.key or ("" if self.cleaned_data.get("forget_key") else None)
+
     def refuse(self, error: GatehouseError) -> None:
         """Problems of one argument or variable stand beside the box that holds it, and name it."""
+        told = {*self.errors}
         for problem in error.fields:
             name, _, part = self.aliases.get(problem.field, problem.field).partition(".")
+            if name in told:
+                continue  # of what could not be read, the verb saw nothing
             about = f"Argument {int(part) + 1}: " if part.isdecimal() else f"{part}: " if part else ""
             self.add_error(name if name in self.fields else None, f"{about}{problem.message}")
         if not error.fields:
@@ -195,7 +212,8 @@ class AddForm(AgentForm):
 
 def initial(agent: Agent) -> dict[str, Any]:
     known = {name: getattr(agent, name) for name in agents.DESCRIBED}
-    return {**known, "envs": agents.shown(agent)}
+    slots = agent.max_concurrent_executions or 0
+    return {**known, "max_concurrent_executions": slots, "envs": agents.shown(agent)}
 
 
 def allowed_programs() -> list[str]:

@@ -33,6 +33,7 @@ class Form(ActingPage):
     def post(self, request: HttpRequest, **_kwargs: Any) -> HttpResponse:
         form = self.fitting(request.POST)
         if not form.is_valid():
+            self.say_the_rest(form)
             return self.page(form=form, status=422)
         try:
             saved = self.save(form)
@@ -40,6 +41,13 @@ class Form(ActingPage):
             form.refuse(error)
             return self.page(form=form, status=statuses.of(error))
         return HttpResponseRedirect(link("supervisor_agent_hub", saved.pk))
+
+    def say_the_rest(self, form: AgentForm) -> None:
+        """What the verb would find in the fields that could be read: all that is wrong is said at once."""
+        try:
+            agents.foresee(given=form.given, envs=form.variables, api_key=form.key, agent=form.agent)
+        except Invalid as error:
+            form.refuse(error)
 
 
 class Add(Form):
@@ -67,7 +75,7 @@ class Add(Form):
     def save(self, form: Any) -> Agent:
         made = agents.create(
             actor=self.actor, identity=form.cleaned_data["identity"], given=form.given, envs=form.variables,
-            api_key=form.cleaned_data["api_key"],
+            api_key=form.key,
         )  # fmt: skip
         messages.success(self.request, f"{made} was added.")
         return made
@@ -95,7 +103,7 @@ class Edit(OfAgent, Form):
 
     def save(self, form: Any) -> Agent:
         changed = agents.change(
-            actor=self.actor, agent=self.agent, envs=form.variables, api_key=form.cleaned_data["api_key"] or None,
+            actor=self.actor, agent=self.agent, envs=form.variables, api_key=form.new_key,
             **form.given,
         )  # fmt: skip
         messages.success(self.request, f"{changed} was changed.")

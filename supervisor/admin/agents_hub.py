@@ -3,12 +3,13 @@
 from typing import Any
 
 from common.admin import badges
+from common.admin.dialogs import Call
 from common.admin.pages import Control, Crumb, Tab, link
 from common.errors import NotFound
 from nhi import badges as standing
 from nhi.admin.base import Acting, ActingPage
 from nhi.choices import State
-from supervisor import access
+from supervisor import access, command_lines
 from supervisor.admin import agents_cells
 from supervisor.choices import Kind, Mode
 from supervisor.models import Agent
@@ -43,6 +44,14 @@ class OfAgent(Acting):
 
     def back(self) -> str:
         return self.url("hub")
+
+    def starting(self) -> Call:
+        """What starts it over REST: a run, with a value for each parameter that it needs; or a session."""
+        if self.agent.mode == Mode.INTERACTIVE:
+            return Call("/api/nhi/supervisor/sessions", {"agent_id": str(self.agent.pk)})
+        needed = command_lines.wanted(self.agent.cli_args) if self.agent.kind == Kind.PROCESS else []
+        parameters = {"parameters": dict.fromkeys(needed, "…")} if needed else {}
+        return Call(self.api("execute"), {"input": "…", **parameters})
 
     @property
     def unable(self) -> str:

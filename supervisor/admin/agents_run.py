@@ -110,6 +110,7 @@ def _timeout(agent: Agent) -> forms.IntegerField:
         required=False,
         min_value=1,
         max_value=agent.timeout,
+        error_messages=dict.fromkeys(("min_value", "max_value"), f"Use 1 to {agent.timeout} seconds."),
         help_text=f"Seconds, at most {agent.timeout}, which is also what it gets when this is empty.",
     )
 
@@ -130,7 +131,7 @@ class Run(OfAgent, ActingPage):
             "back": self.url("hub"),
             "unable": self._unable(),
             "foreseen": self._foreseen(),
-            "api": self.api("execute"),
+            "starting": self.starting(),
             "last": self._last,
             "like": self._like,
             "masked": self._like is not None and _was_masked(self._like),

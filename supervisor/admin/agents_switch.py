@@ -7,7 +7,6 @@ from django.urls import path
 
 from common.admin.dialogs import Call, Effect, counted
 from common.admin.forms import ConsoleForm, ReasonField
-from common.errors import NotAllowed
 from nhi.admin.base import ActingDialog
 from supervisor import agents
 from supervisor.admin.agents_hub import OfAgent
@@ -28,8 +27,6 @@ class Switch(OfAgent, ActingDialog):
 
     def check(self) -> None:
         super().check()
-        if self.actor.only_reads:
-            raise NotAllowed(f"You may not switch {self.agent} off or on.")
         self.actor.require("supervisor.operate_agent", "switch agents off and on")
 
     @property

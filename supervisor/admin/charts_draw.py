@@ -138,7 +138,8 @@ def _over_time(
         for row in range(0, len(at), thin)
     ]
     most = "; ".join(f"{words.lower()} at most {max(values):g} {unit}" for words, _, values in lines)
+    said = f"In {len(at)} looks: {most}."
     return Chart(
-        name, question, f"{most[:1].upper()}{most[1:]}.", ["After", *(words for words, _, _ in lines)], rows,
+        name, question, said, ["After", *(words for words, _, _ in lines)], rows,
         {"kind": "lines", "labels": labels, "urls": [], "series": series, "unit": unit},
     )  # fmt: skip

@@ -2,6 +2,7 @@
 
 import zlib
 from typing import Any
+from urllib.parse import urlencode
 from uuid import UUID
 
 from django.contrib import admin
@@ -13,6 +14,7 @@ from django.utils.functional import cached_property
 from common.admin.lists import Bulk, Preset
 from common.admin.pages import PART, Crumb, link
 from common.ids import parse_uuid
+from common.templatetags.console import as_curl
 from nhi.admin.acting import actor_of
 from nhi.admin.base import ActingPage, GovernedAdmin
 from supervisor.admin import executions_cells, executions_download, executions_stop, executions_tabs
@@ -41,7 +43,7 @@ class ExecutionAdmin(GovernedAdmin):
     )
     empty_title = "Nothing has run yet"
     empty_words = "Each run of an agent becomes a row here, from the moment that somebody asks for it."
-    empty_command = 'curl -X POST …/api/nhi/supervisor/agents/{id}/execute -d \'{"input": "Summarise this."}\''
+    empty_command = as_curl("POST", "/api/nhi/supervisor/agents/{id}/execute", {"input": "Summarise this."})
     empty_icon = "play_circle"
     api_path = "/api/nhi/supervisor/executions"
 
@@ -50,7 +52,7 @@ class ExecutionAdmin(GovernedAdmin):
 
     def saved_views(self, request: HttpRequest) -> list[tuple[str, str]]:
         actor = actor_of(request)
-        mine = [] if actor.only_reads else [("Mine", f"by={actor.name}")]
+        mine = [] if actor.only_reads else [("Mine", urlencode({"by": actor.name}))]
         return [*mine, *super().saved_views(request)]
 
     def row_url(self, row: Any) -> str:

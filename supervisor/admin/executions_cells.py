@@ -12,7 +12,7 @@ from django.utils.safestring import SafeString
 from common.admin import badges, times
 from common.admin.badges import Badge
 from common.admin.lists import Column
-from common.templatetags.console import badge
+from common.templatetags.console import badge, spelled
 from nhi.admin import columns
 from supervisor.choices import ErrorCategory, Trigger
 from supervisor.models import Attempt, Execution
@@ -49,6 +49,18 @@ def state_text(run: Execution) -> str:
     return ", ".join(part for part in (standing(run).label, said_category(run)) if part)
 
 
+def why(run: Execution) -> str:
+    """What went wrong, or who ended it."""
+    if run.error_message or not run.cancel_requested_at:
+        return run.error_message
+    return f"{run.cancelled_by_name}: {run.cancel_reason}"
+
+
+def _why(run: Execution) -> SafeString:
+    said = spelled(why(run))
+    return format_html('<span class="gh-why gh-subtle" title="{}">{}</span>', said[:500], said[:120])
+
+
 def span(lasted: timedelta) -> str:
     """`4 ms`, `1.2 s`, `04:05`, `1:02:03`."""
     seconds = max(0.0, lasted.total_seconds())
@@ -72,6 +84,16 @@ def started_by(run: Execution) -> SafeString:
     return format_html('{} <span class="gh-subtle">{}</span>', run.started_by_name, Trigger(run.trigger).label)
 
 
+#: As the end of "started by mara".
+HOW = {
+    Trigger.MANUAL: "by hand",
+    Trigger.API: "by API",
+    Trigger.SCHEDULE: "by a schedule",
+    Trigger.SESSION: "in a session",
+    Trigger.TASK: "for a task",
+}
+
+
 def attempts(run: Execution) -> str:
     """Of how many there may be, where there may be another or there was one."""
     more = run.retry_count or (run.status is None and run.max_retries)
@@ -86,6 +108,7 @@ def _began(run: Any) -> datetime | None:
 COLUMNS = (
     Column("Run", str, str, narrow=True),
     Column("State", state, state_text, narrow=True),
+    Column("Why", _why, why),
     Column(
         "Started by", started_by, lambda run: f"{run.started_by_name}, {Trigger(run.trigger).label}",
     ),

@@ -11,11 +11,13 @@ from common.admin import badges
 from common.admin.badges import Badge
 from common.admin.pages import Control, Crumb, Tab, link
 from common.errors import NotFound
+from nhi import badges as standing
 from nhi.admin.base import Acting, ActingPage
+from nhi.choices import State
 from supervisor import access, cancelling
-from supervisor.admin import executions_cells
+from supervisor.admin import executions_cells, queue
 from supervisor.choices import ExecutionState, Mode, Trigger
-from supervisor.models import Execution, ExecutionTransition
+from supervisor.models import Execution, ExecutionTransition, Session
 
 TABS = (
     ("hub", "Output"),
@@ -33,6 +35,8 @@ class Phase:
 
     badge: Badge
     lasted: str
+    #: Whole seconds by now, which a page counts on from.
+    seconds: int
     now: bool
 
 
@@ -82,7 +86,11 @@ class Hub(OfExecution, ActingPage):
             "run": run,
             "standing": executions_cells.standing(run),
             "category": executions_cells.said_category(run),
-            "trigger": Trigger(run.trigger).label,
+            "how": executions_cells.HOW[Trigger(run.trigger)],
+            "place": queue.place_of(run) if run.state == ExecutionState.QUEUED else None,
+            "queue_url": link("supervisor_queue") if self.actor.may(queue.Queue.actor_may) else "",
+            "session_url": self.session_url,
+            "acts_as": self._acts_as(),
             "tries": executions_cells.attempts(run),
             "phases": phases(self.transitions, run),
             "ran": executions_cells.span(self.ran) if self.ran is not None else "",
@@ -97,6 +105,20 @@ class Hub(OfExecution, ActingPage):
             "controls": self._controls(),
             "more": self._more(),
         }
+
+    @cached_property
+    def session_url(self) -> str:
+        """Where the words of a conversation stand, for who may read them."""
+        if self.run.mode != Mode.INTERACTIVE:
+            return ""
+        seen = Session.objects.visible_to(self.actor).filter(execution=self.run).values_list("pk", flat=True).first()
+        return link("supervisor_session_page", seen) if seen else ""
+
+    def _acts_as(self) -> Badge | None:
+        """How its identity stands, where that is in its way: its page says who set it and why."""
+        identity = self.run.agent.identity
+        state = standing.identity(identity)
+        return state if identity.pk == self.run.identity_id and state != badges.of(State.ACTIVE) else None
 
     @cached_property
     def transitions(self) -> list[ExecutionTransition]:
@@ -147,5 +169,6 @@ def phases(moves: list[ExecutionTransition], run: Execution) -> list[Phase]:
 
 
 def _phase(move: ExecutionTransition, end: datetime | None) -> Phase:
-    lasted = executions_cells.span((end or timezone.now()) - move.at)
-    return Phase(badges.find("supervisor.ExecutionState", move.to_state), lasted, end is None)
+    lasted = (end or timezone.now()) - move.at
+    badge = badges.find("supervisor.ExecutionState", move.to_state)
+    return Phase(badge, executions_cells.span(lasted), int(lasted.total_seconds()), end is None)

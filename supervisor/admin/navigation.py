@@ -23,6 +23,7 @@ from supervisor.admin.schedules_filters import by_missed
 from supervisor.models import Execution, Schedule
 
 LATELY = timedelta(hours=24)
+FAILED_QUERY, MISSED_QUERY = f"state={WRONG}&span=24h", "missed=24h"
 
 
 def _who(right: str) -> Callable[[HttpRequest], bool]:
@@ -54,12 +55,12 @@ navigation.add(
     Item("Runs", "Agents", "smart_toy", "supervisor_agent_changelist", _who("supervisor.view_agent")),
     Item(
         "Runs", "Executions", "play_circle", "supervisor_execution_changelist", _who("supervisor.view_execution"),
-        badge="runs_failed",
+        badge="runs_failed", counted=FAILED_QUERY,
     ),
     Item("Runs", "Sessions", "forum", "supervisor_session_changelist", _who("supervisor.view_session")),
     Item(
         "Runs", "Schedules", "schedule", "supervisor_schedule_changelist", _who("supervisor.view_schedule"),
-        badge="schedules_missed",
+        badge="schedules_missed", counted=MISSED_QUERY,
     ),
     Item("Runs", "Queue", "hourglass_empty", "supervisor_queue", _who("supervisor.view_execution")),
 )  # fmt: skip
@@ -71,7 +72,7 @@ counts.add(
         "{} runs failed in the last 24 h",
         "error",
         "supervisor_execution_changelist",
-        f"state={WRONG}&span=24h",
+        FAILED_QUERY,
     ),
     Need(
         "schedules_missed",
@@ -80,7 +81,7 @@ counts.add(
         "{} schedules missed a time in the last 24 h",
         "schedule",
         "supervisor_schedule_changelist",
-        "missed=24h",
+        MISSED_QUERY,
     ),
 )
 sentences.add_hubs({

@@ -1,11 +1,14 @@
 """What waits for a slot, why, and the workers that would run it."""
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
+from operator import attrgetter
 from typing import Any
 from uuid import UUID
 
 from django.conf import settings
+from django.db.models import F, Q, QuerySet, Window
+from django.db.models.functions import RowNumber
 from django.utils import timezone
 
 from common.admin import badges, site_pages
@@ -22,6 +25,9 @@ from supervisor.models import Agent, Execution, Runner
 MOST = 100
 #: Three heartbeats of a runner; one that is silent for longer is given up soon.
 LATE = timedelta(seconds=15)
+BEHIND = "It waits for those before it."
+OLDEST = ("created_at", "id")
+PLACE = Window(RowNumber(), partition_by=F("agent_id"), order_by=OLDEST)
 
 
 @dataclass(frozen=True)
@@ -36,6 +42,15 @@ class Waiting:
     unshown: int
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where one run stands in the queue of its agent."""
+
+    number: int
+    reason: str
+    until: datetime
+
+
 class Queue(ActingPage):
     template = "admin/supervisor/queue/page.html"
     title = "Queue"
@@ -43,34 +58,34 @@ class Queue(ActingPage):
 
     def context(self) -> dict[str, Any]:
         runners = list(Runner.objects.order_by("host", "pid"))
-        queues = self._queues(runners)
+        waiting = Execution.objects.visible_to(self.actor).queued()
         return {
             "title": self.title,
             "lead": "What waits for a slot, the longest waiting first, and the workers that run it.",
-            "queues": queues,
-            "waiting": sum(len(one.rows) + one.unshown for one in queues),
+            "queues": self._queues(waiting, runners),
+            "waiting": waiting.count(),
             "runners": [_drawn(runner) for runner in runners],
             "overload": admission.overload(),
             "used": sum(runner.used for runner in runners),
             "capacity": sum(runner.capacity for runner in runners),
         }
 
-    def _queues(self, runners: list[Runner]) -> list[Waiting]:
-        waiting = Execution.objects.visible_to(self.actor).queued().select_related("agent__identity")
+    def _queues(self, waiting: QuerySet[Execution], runners: list[Runner]) -> list[Waiting]:
+        """The first of each queue before the second of any, so that a long one hides no other."""
+        rows = waiting.select_related("agent__identity").defer(*executions_cells.NOT_SHOWN).annotate(place=PLACE)
+        shown = list(rows.order_by("place", *OLDEST)[:MOST])
         by_agent: dict[UUID, list[Execution]] = {}
-        for run in waiting.defer(*executions_cells.NOT_SHOWN).order_by("created_at", "id")[:MOST]:
+        for run in sorted(shown, key=attrgetter(*OLDEST)):
             by_agent.setdefault(run.agent_id, []).append(run)
         numbers = agents.in_use(list(by_agent))
-        room = any(runner.used < runner.capacity for runner in runners)
-        return [self._of(runs, numbers, runners=bool(runners), room=room) for runs in by_agent.values()]
+        return [self._of(runs, numbers, runners) for runs in by_agent.values()]
 
-    def _of(self, runs: list[Execution], numbers: dict[UUID, tuple[int, int]], *, runners: bool, room: bool) -> Waiting:
+    def _of(self, runs: list[Execution], numbers: dict[UUID, tuple[int, int]], runners: list[Runner]) -> Waiting:
         agent = runs[0].agent
         used, waiting = numbers.get(agent.pk, (0, len(runs)))
         most = agent.max_concurrent_executions
         slots = f"{used} of {most} slots in use" if most else f"{used} under way"
-        full = most is not None and used >= most
-        reason = why(agent, full=full, runners=runners, room=room)
+        reason = _why_first(agent, used, runners)
         return Waiting(agent, slots, reason, self._rows(runs, reason), max(0, waiting - len(runs)))
 
     def _rows(self, runs: list[Execution], reason: str) -> list[dict[str, Any]]:
@@ -79,9 +94,9 @@ class Queue(ActingPage):
             {
                 "place": place,
                 "run": run,
-                "reason": reason if place == 1 else "It waits for those before it.",
+                "reason": reason if place == 1 else BEHIND,
                 "until": run.wait_until,
-                "stop": Control("Cancel", link("supervisor_execution_stop", run.pk)) if run.pk in handled else None,
+                "stop": Control("Stop", link("supervisor_execution_stop", run.pk)) if run.pk in handled else None,
             }
             for place, run in enumerate(runs, 1)
         ]
@@ -94,6 +109,22 @@ class Queue(ActingPage):
             return {run.pk for run in runs}
         managed = set(Identity.objects.managed_by(self.actor).values_list("pk", flat=True))
         return {run.pk for run in runs if run.started_by_id == self.actor.id or run.identity_id in managed}
+
+
+def place_of(run: Execution) -> Place:
+    """For the page of one that waits."""
+    before = Q(created_at__lt=run.created_at) | Q(created_at=run.created_at, pk__lt=run.pk)
+    ahead = Execution.objects.queued().filter(before, agent_id=run.agent_id).count()
+    if ahead:
+        return Place(ahead + 1, BEHIND, run.wait_until)
+    used, _ = agents.in_use([run.agent_id]).get(run.agent_id, (0, 0))
+    return Place(1, _why_first(run.agent, used, list(Runner.objects.all())), run.wait_until)
+
+
+def _why_first(agent: Agent, used: int, runners: list[Runner]) -> str:
+    most = agent.max_concurrent_executions
+    room = any(runner.used < runner.capacity for runner in runners)
+    return why(agent, full=most is not None and used >= most, runners=bool(runners), room=room)
 
 
 def why(agent: Agent, *, full: bool, runners: bool, room: bool) -> str:

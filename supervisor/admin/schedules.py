@@ -9,6 +9,7 @@ from django.urls import URLPattern
 
 from common.admin.lists import Bulk, Preset
 from common.admin.pages import Control, link
+from common.templatetags.console import as_curl
 from nhi.admin.acting import actor_of
 from nhi.admin.base import GovernedAdmin
 from supervisor import schedule_facts
@@ -35,9 +36,13 @@ class ScheduleAdmin(GovernedAdmin):
     empty_words = (
         "A schedule runs an agent without being asked: every hour, on weekdays at nine, on the first of a month."
     )
-    empty_command = (
-        "curl -X POST …/api/nhi/supervisor/schedules -d '{\"name\": \"morning-report\", \"agent_id\": \"…\", "
-        '"cron_expression": "30 9 * * MON-FRI", "timezone": "Europe/Vienna"}\''
+    empty_command = as_curl(
+        "POST",
+        "/api/nhi/supervisor/schedules",
+        {
+            "name": "morning-report", "agent_id": "…", "cron_expression": "30 9 * * MON-FRI",
+            "timezone": "Europe/Vienna",
+        },
     )  # fmt: skip
     empty_icon = "schedule"
     api_path = "/api/nhi/supervisor/schedules"

@@ -46,6 +46,17 @@ def due_time(moment: datetime, zone: ZoneInfo) -> DueTime:
     return DueTime(moment, f"{local:%a} {local.day} {local:%b %Y, %H:%M %Z}", cron.is_unusual(moment, zone))
 
 
+def next_due(schedule: Schedule) -> SafeString:
+    return by_its_clock(schedule, schedule.next_execution, "none while it is paused" if schedule.paused_at else "none")
+
+
+def by_its_clock(schedule: Schedule, moment: datetime | None, missing: str) -> SafeString:
+    """By the clock that its rule is about, which need not be that of who looks."""
+    if moment is None:
+        return format_html('<span class="gh-subtle">{}</span>', missing)
+    return format_html("{}, {}", when(moment), due_time(moment, schedule_facts.clock(schedule)).local)
+
+
 def standing(schedule: Schedule, *, runs: bool) -> Badge:
     if schedule.removed_at:
         return badges.find("supervisor.ScheduleState", "created").saying("Removed")
@@ -58,10 +69,6 @@ def rule(schedule: Schedule) -> str:
 
 def _state(row: Any) -> Badge:
     return standing(row, runs=row.runs)
-
-
-def _next(row: Any) -> SafeString:
-    return when(row.next_execution, "both", "paused" if row.paused_at else "not in use")
 
 
 def _last(row: Any) -> SafeString:
@@ -79,8 +86,8 @@ def _agent(row: Any) -> SafeString:
 COLUMNS = (
     Column("Name", lambda row: row.name, str, "name", narrow=True),
     columns.state("State", _state, lambda row: badge(_state(row)), narrow=True),
-    columns.plain("Runs", rule),
-    Column("Next", _next, lambda row: times.stamp(row.next_execution) if row.next_execution else "",
+    columns.plain("When", rule),
+    Column("Next", next_due, lambda row: times.stamp(row.next_execution) if row.next_execution else "",
            "next_execution", narrow=True),
     Column("Last due time", _last, lambda row: row.last_fire_state or ""),
     Column("Agent", _agent, lambda row: row.agent.name, "agent__name"),

@@ -7,10 +7,10 @@ from zoneinfo import available_timezones
 from django import forms
 
 from common.admin.forms import Chips, ConsoleForm, JSONLinesField
-from common.errors import GatehouseError
+from common.errors import GatehouseError, Invalid
 from nhi.admin import names
 from nhi.admin.names import Named, NameField
-from supervisor import schedule_facts
+from supervisor import schedule_facts, schedules
 from supervisor.choices import MisfirePolicy, OverlapPolicy
 from supervisor.models import Agent, Schedule
 
@@ -24,7 +24,7 @@ class ScheduleForm(ConsoleForm):
     name = forms.CharField(max_length=100, widget=forms.TextInput(attrs=PLAIN))
     agent = NameField("runs_here", label="Agent", help_text="One that runs tasks and is switched on.")
     cron_expression = forms.CharField(
-        label="Runs",
+        label="When",
         max_length=200,
         help_text="Minute, hour, day of month, month, day of week, like 30 9 * * MON-FRI; or @hourly, @daily, @weekly.",
         widget=forms.TextInput(attrs=PLAIN),
@@ -59,6 +59,10 @@ class ScheduleForm(ConsoleForm):
     )
     enabled = forms.BooleanField(label="In use", required=False, initial=True)
 
+    def __init__(self, *args: Any, schedule: Schedule | None = None, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.schedule = schedule
+
     @property
     def zones(self) -> list[str]:
         """For the list that the browser offers."""
@@ -66,14 +70,19 @@ class ScheduleForm(ConsoleForm):
 
     @property
     def given(self) -> dict[str, Any]:
-        return {name: self.cleaned_data[name] for name in schedule_facts.DESCRIBED}
+        return {name: self.cleaned_data[name] for name in schedule_facts.DESCRIBED if name in self.cleaned_data}
 
-    def inputs(self, schedule: Schedule | None = None) -> dict[str, Any]:
+    @property
+    def inputs(self) -> dict[str, Any]:
         """As typed; what stands as it was shown stays as it is, since what was shown may be masked."""
-        typed = {"input": self.cleaned_data["input"], "parameters": self.cleaned_data["parameters"] or {}}
-        if schedule is None:
+        said = self.cleaned_data
+        typed = {"input": said.get("input", ""), "parameters": said.get("parameters") or {}}
+        if self.schedule is None:
             return typed
-        kept: dict[str, Any] = _unmasked(typed, shown=schedule.input_parameters, opened=schedule_facts.opened(schedule))
+        shown, opened = self.schedule.input_parameters, schedule_facts.opened(self.schedule)
+        kept: dict[str, Any] = _unmasked(typed, shown=shown, opened=opened)
+        if kept != typed and said.get("agent", self.schedule.agent) != self.schedule.agent:
+            raise Invalid.field("input_parameters", schedules.HIDDEN)
         return kept
 
     def clean_input(self) -> str:
@@ -88,9 +97,12 @@ class ScheduleForm(ConsoleForm):
 
     def refuse(self, error: GatehouseError) -> None:
         """Problems of one parameter stand beside the box that holds them all, and name it."""
+        told = {*self.errors}
         for problem in error.fields:
             name, _, part = problem.field.removeprefix("input_parameters.").partition(".")
             name = self.aliases.get(name, name)
+            if name in told:
+                continue  # of what could not be read, the verb saw nothing
             self.add_error(
                 name if name in self.fields else None, f"{part}: {problem.message}" if part else problem.message
             )

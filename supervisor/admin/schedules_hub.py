@@ -51,6 +51,8 @@ class Hub(OfSchedule, ActingPage):
             "schedule": schedule,
             "standing": schedules_cells.standing(schedule, runs=self.runs),
             "rule": schedule_facts.words(schedule),
+            "next": schedules_cells.next_due(schedule),
+            "last_run": schedules_cells.by_its_clock(schedule, schedule.last_execution, "never"),
             "crumb": Crumb("Schedules", link("supervisor_schedule_changelist")),
             "controls": self._controls(),
             "more": self._more(),

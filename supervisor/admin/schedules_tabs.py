@@ -1,5 +1,6 @@
 """The tabs of one schedule, each a page with its own queries."""
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -10,7 +11,7 @@ from common.admin.pages import link
 from common.ids import parse_uuid
 from common.templatetags.console import spelled
 from nhi.admin import sentences
-from supervisor import cron, schedule_facts
+from supervisor import schedule_facts
 from supervisor.admin import executions_cells, schedules_cells
 from supervisor.admin.schedules_hub import Hub
 from supervisor.choices import MisfirePolicy, OverlapPolicy
@@ -26,12 +27,13 @@ class Overview(Hub):
     def context(self) -> dict[str, Any]:
         schedule = self.schedule
         last = list(schedule.fires.order_by("-due_at", "-id")[:CELLS])
-        zone = cron.zone(schedule.timezone)
+        zone = schedule_facts.clock(schedule)
         return {
             **super().context(),
             "due": [schedules_cells.due_time(at, zone) for at in schedule_facts.upcoming(schedule)],
             "unusual": schedules_cells.UNUSUAL,
             "cells": [self._cell(fire) for fire in reversed(last)],
+            "ends": [schedules_cells.due_time(fire.due_at, zone).local for fire in last[:: -max(1, len(last) - 1)]],
             "legend": _legend(last),
             "misfire": schedules_cells.MISFIRE[MisfirePolicy(schedule.misfire_policy)],
             "overlap": schedules_cells.OVERLAP[OverlapPolicy(schedule.overlap_policy)],
@@ -40,7 +42,7 @@ class Overview(Hub):
     def _cell(self, fire: ScheduleFire) -> dict[str, Any]:
         """With the words for who does not see its colour; it leads to the line that says why."""
         shown = badges.find("supervisor.FireState", fire.state)
-        local = schedules_cells.due_time(fire.due_at, cron.zone(self.schedule.timezone)).local
+        local = schedules_cells.due_time(fire.due_at, schedule_facts.clock(self.schedule)).local
         words = f"{local}: {shown.label}{f', {spelled(fire.reason)}' if fire.reason else ''}"
         url = f"{self.url('fires')}?before={fire.due_at.isoformat().replace('+', '%2B')}~{LAST}&fire={fire.pk}"
         return {"tone": shown.tone.value, "words": words, "url": f"{url}#fire-{fire.pk}"}
@@ -50,13 +52,10 @@ class Overview(Hub):
 LAST = "ffffffff-ffff-ffff-ffff-ffffffffffff"
 
 
-def _legend(fires: Iterable[ScheduleFire]) -> str:
-    """`57 fired, 2 missed, 1 skipped`."""
-    counts: dict[str, int] = {}
-    for fire in fires:
-        label = badges.find("supervisor.FireState", fire.state).label.lower()
-        counts[label] = counts.get(label, 0) + 1
-    return ", ".join(f"{count} {label}" for label, count in counts.items())
+def _legend(fires: Iterable[ScheduleFire]) -> list[tuple[str, str]]:
+    """The tone of each kind of cell, and `57 fired`."""
+    shown = Counter(badges.find("supervisor.FireState", fire.state) for fire in fires)
+    return [(badge.tone.value, f"{count} {badge.label.lower()}") for badge, count in shown.items()]
 
 
 class Fires(Hub):
@@ -64,7 +63,7 @@ class Fires(Hub):
     template = "admin/supervisor/schedules/fires.html"
 
     def context(self) -> dict[str, Any]:
-        query, zone = self.request.GET, cron.zone(self.schedule.timezone)
+        query, zone = self.request.GET, schedule_facts.clock(self.schedule)
         page = keyset.page(
             self.schedule.fires.all(), time="due_at", before=query.get("before", ""), after=query.get("after", "")
         )

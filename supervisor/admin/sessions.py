@@ -1,6 +1,7 @@
 """The list of sessions: conversations with agents that stay."""
 
 from typing import Any
+from urllib.parse import urlencode
 
 from django.contrib import admin
 from django.db.models import QuerySet
@@ -40,7 +41,7 @@ class SessionAdmin(GovernedAdmin):
 
     def saved_views(self, request: HttpRequest) -> list[tuple[str, str]]:
         actor = actor_of(request)
-        mine = [] if actor.only_reads else [("Mine", f"by={actor.name}")]
+        mine = [] if actor.only_reads else [("Mine", urlencode({"by": actor.name}))]
         return [*mine, *super().saved_views(request)]
 
     def row_url(self, row: Any) -> str:

@@ -46,7 +46,7 @@ def timers(session: Session) -> list[Timer]:
         return []
     agent, now = session.agent, timezone.now()
     idle = _passed(now - max(began, session.last_message_at))
-    limit = "kept alive" if agent.keep_alive else f"of {_span(agent.idle_timeout)}"
+    limit = "without limit" if agent.keep_alive else f"of {_span(agent.idle_timeout)}"
     return [
         Timer("Idle", idle, limit),
         Timer("Total", _passed(now - began), f"of {_span(session.execution.timeout)}"),
@@ -74,7 +74,8 @@ def _why(row: Any) -> SafeString:
 
 
 COLUMNS = (
-    Column("Agent", lambda row: row.agent.name, str, "agent__name", narrow=True),
+    # As its run is called: sessions of one agent differ by their numbers.
+    Column("Session", lambda row: str(row.execution), lambda row: str(row.execution), "agent__name", narrow=True),
     columns.state("State", standing, lambda row: badge(standing(row))),
     columns.plain("Opened by", lambda row: row.opened_by_name, sort="opened_by_name"),
     columns.moment("Opened", lambda row: row.created_at, sort="created_at", narrow=True),

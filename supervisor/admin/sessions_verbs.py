@@ -24,7 +24,11 @@ class CloseForm(ConsoleForm):
 
 
 class Open(OfAgent, ActingDialog):
-    lead = "A process of the agent starts as soon as there is a place for it, and stays until the session is closed."
+    lead = (
+        "A process of the agent starts as soon as there is a place for it, and stays until the session is closed. "
+        "What is said is kept, and read by everybody who may read runs here: security admins, operators, approvers and "
+        "auditors."
+    )
 
     def check(self) -> None:
         super().check()
@@ -50,7 +54,7 @@ class Open(OfAgent, ActingDialog):
         ]
 
     def by_api(self) -> Call:
-        return Call("/api/nhi/supervisor/sessions", {"agent_id": str(self.agent.pk)})
+        return self.starting()
 
     def act(self, form: ConsoleForm) -> str:
         try:

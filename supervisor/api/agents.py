@@ -12,14 +12,18 @@ from supervisor import admission, agents, submitting
 from supervisor.access import Caller
 from supervisor.api.shapes import agents as shapes
 from supervisor.models import Agent
+from supervisor.models.agents import AgentQuerySet
 from supervisor.submitting import Submitted, Wish
-
-ROWS = Agent.objects.select_related("identity")
 
 
 def caller_of(view: ApiView) -> Caller:
     """Who asks, with the token that was shown, for decisions about identities."""
     return Caller(view.actor, view.caller.shown, oauth.rest_resource())
+
+
+def _rows(view: ApiView) -> AgentQuerySet:
+    """Each as the caller may read it."""
+    return Agent.objects.select_related("identity").with_openness(view.actor)
 
 
 class Agents(ApiView):
@@ -29,7 +33,7 @@ class Agents(ApiView):
 
         Those you may see: all of them for console roles; else those of identities you see, and those that an identity
         may run, or once might."""
-        return ROWS.visible_to(self.actor).filter(**asked)
+        return _rows(self).visible_to(self.actor).filter(**asked)
 
     @operation(
         takes=shapes.NewAgent, gives=shapes.AgentShape, status=201, needs="supervisor.add_agent", refusals=(409,)
@@ -41,14 +45,18 @@ class Agents(ApiView):
         agents run 10 at once unless you say otherwise, read-write agents one at a time and without another try."""
         identity = self.named(Identity.objects.all(), "identity_id", given.pop("identity_id"))
         apart = {name: given.pop(name) for name in ("envs", "api_key", "agent_type") if name in given}
-        return agents.create(actor=self.actor, identity=identity, given=given, **apart)
+        made = agents.create(actor=self.actor, identity=identity, given=given, **apart)
+        return _rows(self).get(pk=made.pk)
 
 
 class OfAgent(ApiView):
     agent: Agent
 
     def find(self, **path: UUID) -> None:
-        self.agent = self.visible(ROWS.all(), path["agent_id"])
+        self.agent = self.visible(_rows(self), path["agent_id"])
+
+    def changed(self, agent: Agent) -> Agent:
+        return _rows(self).get(pk=agent.pk)
 
 
 class OneAgent(OfAgent):
@@ -65,7 +73,7 @@ class OneAgent(OfAgent):
         """Change an agent
 
         Its identity stays. Runs that are under way go on as they began."""
-        return agents.change(actor=self.actor, agent=self.agent, **given)
+        return self.changed(agents.change(actor=self.actor, agent=self.agent, **given))
 
 
 class Enable(OfAgent):
@@ -74,7 +82,7 @@ class Enable(OfAgent):
         """Switch an agent on
 
         What waits is started."""
-        return agents.switch(actor=self.actor, agent=self.agent, on=True, reason=given["reason"])
+        return self.changed(agents.switch(actor=self.actor, agent=self.agent, on=True, reason=given["reason"]))
 
 
 class Disable(OfAgent):
@@ -83,7 +91,7 @@ class Disable(OfAgent):
         """Switch an agent off
 
         Nothing of it is started; runs that are under way go on."""
-        return agents.switch(actor=self.actor, agent=self.agent, on=False, reason=given["reason"])
+        return self.changed(agents.switch(actor=self.actor, agent=self.agent, on=False, reason=given["reason"]))
 
 
 class Execute(OfAgent):

@@ -126,13 +126,16 @@ class Output(Lasting):
     def find(self, **path: UUID) -> None:
         self.execution = self.visible(Execution.objects.all(), path["execution_id"])
 
-    @reading(gives=shapes.ExecutionShape, filters=shapes.Following, media=(events.STREAM, TEXT))
+    @reading(
+        gives=shapes.ExecutionShape, filters=shapes.Following, media=(events.STREAM, TEXT), refusals=(429,)
+    )  # fmt: skip
     def get(self, asked: dict[str, Any]) -> HttpResponse:
         """Follow a run's output
 
         Server-sent events: `output` for each piece, with its `seq` as id; `state` for each move; a comment at least
         every 15 seconds; `end` when the run is over and everything was sent. `Last-Event-ID` or `after` goes on behind
-        a piece. With `format=text` what was written by now, as text."""
+        a piece. A caller may follow 32 runs at once in each web process. With `format=text` what was written by now,
+        as text."""
         if asked["format"] == "text":
             streams = outcomes.BOTH if asked["stream"] == "all" else [Stream(asked["stream"])]
             return HttpResponse(outcomes.written(self.execution, streams), content_type="text/plain; charset=utf-8")
@@ -142,8 +145,10 @@ class Output(Lasting):
         answer = HttpResponse(content_type=events.TYPE, headers={"X-Accel-Buffering": "no"})
         if self.offer is None:
             answer.content = "".join(events.so_far(self.execution.pk, after))
+        elif self.offer.crowded:
+            raise following.TooManyStreams
         else:
-            self.offer.taken = following.Output(self.execution.pk, after)
+            self.offer.taken = following.Output(self.execution.pk, after, self.actor.id)
         return answer
 
     def _after(self, asked: int) -> int:

@@ -6,6 +6,7 @@ then takes long is done here, in the loop, with short reads through one connecti
 
 import asyncio
 import re
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from uuid import UUID
 from rest_framework.request import Request
 
 from common.asgi import Application, Message, Receive
+from common.errors import Limited
 from mcp.asgi.clients import until_gone
 from mcp.leases import Stopping
 from supervisor.api import events
@@ -29,6 +31,18 @@ KEY = "gatehouse.following"
 LOOK_EVERY = 0.25
 #: A reader hears something at least so often, and whether it still may read is judged anew as often.
 ALIVE_EVERY = 15.0
+#: Of one caller at a time, in this process: each of them is looked for four times a second.
+MOST_STREAMS = 32
+#: What says that a reader may no longer read. Of anything else, like a database that is away, the next look tells more.
+FORBIDS = frozenset({401, 403, 404})
+
+
+class TooManyStreams(Limited):
+    code = "too_many_streams"
+
+    def __init__(self) -> None:
+        said = f"You follow {MOST_STREAMS} runs at once, which is as many as may. End one, or wait for it."
+        super().__init__(said, retry_after=round(ALIVE_EVERY))
 
 
 @dataclass(frozen=True)
@@ -41,6 +55,7 @@ class Wait:
 class Output:
     execution_id: UUID
     after: int
+    caller_id: UUID | None
 
 
 @dataclass
@@ -49,6 +64,8 @@ class Offer:
 
     #: It was asked before; the answer now is what there is.
     again: bool = False
+    #: The caller follows as many as may be: a stream is refused.
+    crowded: bool = False
     taken: Wait | Output | None = None
 
 
@@ -61,8 +78,8 @@ class Reply:
         self.messages.append(message)
 
     @property
-    def is_good(self) -> bool:
-        return bool(self.messages) and self.messages[0]["status"] == 200
+    def forbids(self) -> bool:
+        return bool(self.messages) and self.messages[0]["status"] in FORBIDS
 
 
 def offer_of(request: Request) -> Offer | None:
@@ -77,6 +94,7 @@ class Followed:
     def __init__(self, django: Application) -> None:
         self._django = django
         self._desk = Desk("followers")
+        self._streams: Counter[UUID | None] = Counter()
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Any) -> None:
         long = scope["type"] == "http" and scope["method"] == "GET" and PATH.fullmatch(scope["path"])
@@ -105,9 +123,11 @@ class Followed:
         if isinstance(reply.offer.taken, Wait):
             await self._until_over(reply.offer.taken)
             reply = await self._ask(scope, Offer(again=True))
-        if isinstance(reply.offer.taken, Output):
-            await self._stream(scope, send, reply.messages[0], reply.offer.taken)
-            return
+        if isinstance(wanted := reply.offer.taken, Output):
+            if self._streams[wanted.caller_id] < MOST_STREAMS:
+                await self._stream(scope, send, reply.messages[0], wanted)
+                return
+            reply = await self._ask(scope, Offer(crowded=True))
         await _send(reply, send)
 
     async def _ask(self, scope: dict[str, Any], offer: Offer) -> Reply:
@@ -129,10 +149,15 @@ class Followed:
 
     async def _stream(self, scope: dict[str, Any], send: Any, start: Message, wanted: Output) -> None:
         headers = [(name, value) for name, value in start["headers"] if name.lower() != b"content-length"]
-        await send({**start, "headers": headers})
-        async for said in self._events(scope, wanted):
-            await send({"type": "http.response.body", "body": said.encode(), "more_body": True})
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
+        self._streams[wanted.caller_id] += 1
+        try:
+            await send({**start, "headers": headers})
+            async for said in self._events(scope, wanted):
+                await send({"type": "http.response.body", "body": said.encode(), "more_body": True})
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+        finally:
+            # Not by one less: who follows nothing any more is forgotten.
+            self._streams -= Counter([wanted.caller_id])
 
     async def _events(self, scope: dict[str, Any], wanted: Output) -> AsyncIterator[str]:
         now = asyncio.get_running_loop().time
@@ -143,7 +168,7 @@ class Followed:
                 news = await self._desk.do(partial(events.read, wanted.execution_id, place.after))
                 said, place = events.told(news, place)
             if now() >= due:
-                if not (await self._ask(scope, Offer(again=True))).is_good:
+                if (await self._ask(scope, Offer(again=True))).forbids:
                     return
                 said, due = said or events.ALIVE, now() + ALIVE_EVERY
             if said:

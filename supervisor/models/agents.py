@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from django.db import models
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 from django.utils import timezone
 
 from common.ids import uuid7
@@ -25,6 +25,16 @@ class AgentQuerySet(KeptQuerySet["Agent"]):
         # Whoever held a grant is told why it no longer counts; to others it is not there.
         held = NhiPermission.objects.filter(source_id=actor.id).values("target_id")
         return self.filter(Q(identity_id=actor.id) | Q(identity__in=held))
+
+    def open_to(self, actor: "Actor") -> "AgentQuerySet":
+        """Those whose configuration they read whole; who may merely run an agent is told how to ask it."""
+        if actor.may("supervisor.view_agent"):
+            return self
+        return self.filter(identity__in=Identity.objects.managed_by(actor).values("pk"))
+
+    def with_openness(self, actor: "Actor") -> "AgentQuerySet":
+        """Each with `is_open`: whether it is one of those."""
+        return self.annotate(is_open=Exists(Agent.objects.open_to(actor).filter(pk=OuterRef("pk"))))
 
     def enabled(self) -> "AgentQuerySet":
         return self.filter(enabled=True)

@@ -8,6 +8,8 @@ from supervisor.choices import OutputPattern
 from supervisor.runner import places
 from supervisor.runner.words import Order
 
+EXPECTED = 'Its answer is read from one line like {"jsonrpc": "2.0", "id": "…", "result": "…"}.'
+
 
 class NoAnswer(Exception):
     """The program ended well and left no answer: why, as a sentence."""
@@ -43,7 +45,8 @@ def request(number: str, given: str, parameters: object) -> bytes:
 
 def _response(written: bytes) -> str:
     """The result of the last response among the lines; whatever else it writes is none."""
-    for line in reversed(written.splitlines()):
+    lines = [line for line in written.splitlines() if line.strip()]
+    for line in reversed(lines):
         try:
             said = strict_json.loads(line)
         except ValueError:
@@ -53,7 +56,17 @@ def _response(written: bytes) -> str:
         if isinstance(said, dict) and "result" in said:
             result = said["result"]
             return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
-    raise NoAnswer("It wrote no JSON-RPC response with a result.")
+    raise NoAnswer(f"{_missing(lines)} {EXPECTED}")
+
+
+def _missing(lines: list[bytes]) -> str:
+    if not lines:
+        return "It wrote nothing to its standard output."
+    try:
+        strict_json.loads(lines[-1])
+    except ValueError:
+        return "It wrote no JSON-RPC response: its last line is not JSON."
+    return "It wrote no JSON-RPC response with a result."
 
 
 def _refusal(error: object) -> str:

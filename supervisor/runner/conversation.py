@@ -32,6 +32,7 @@ LOOK_EVERY = 0.25
 PATIENCE = 2.0
 LINE_END = re.compile(r"\r\n|\r|\n")
 BY_ITSELF = "The agent ended it."
+GONE = "Its process has ended."
 TOO_MUCH = "It said more than a session holds and was ended."
 
 
@@ -51,6 +52,8 @@ class Conversation(Program):
         self._stirred = time.monotonic()
         #: Why it is being ended, once it is.
         self._closing = ""
+        #: Its time is up, which is another end than one that was asked for.
+        self._overran = False
 
     def _hear(self, name: str, data: bytes) -> None:
         if name == "out":
@@ -68,6 +71,11 @@ class Conversation(Program):
             raise
         finally:
             giving.cancel()
+
+    async def _overrun(self, child: Child) -> None:
+        self._overran = True
+        await super()._overrun(child)
+        await self._refuse_more(self._too_long)
 
     async def _take_last(self) -> None:
         await super()._take_last()
@@ -89,6 +97,8 @@ class Conversation(Program):
         """Until there is a reason to end it, and then until it has had its time to end by itself."""
         while not (why := await self._look()):
             await asyncio.sleep(LOOK_EVERY)
+        if self._overran:
+            return
         self._closing = why
         if why != TOO_MUCH:
             with suppress(TimeoutError):
@@ -109,9 +119,11 @@ class Conversation(Program):
         if session.close_requested_at or session.state == SessionState.CLOSED:
             return session.close_reason or BY_ITSELF
         if self._lines.overflows or transcripts.is_full(session):
+            await self._refuse_more(TOO_MUCH)
             return TOO_MUCH
         idle = time.monotonic() - self._stirred > self._agent.idle_timeout and not self._agent.keep_alive
-        return f"idle: nothing was said for {self._agent.idle_timeout} s" if idle else ""
+        said = f"idle: nothing was said for {self._agent.idle_timeout} s"
+        return said if idle and await self._refuse_more(said, unless_stirred=True) else ""
 
     async def _give(self, child: Child) -> None:
         """As fast as it reads; what it does not read holds nothing else up."""
@@ -122,22 +134,37 @@ class Conversation(Program):
     async def _insist(self, *, last: bool = False) -> tuple[Session, list[Said]]:
         return await self._desk.insist(partial(self._exchange, last=last), before_again=self._look_again)
 
+    async def _refuse_more(self, why: str, *, unless_stirred: bool = False) -> bool:
+        work = partial(self._end, why, unless_stirred=unless_stirred)
+        return await self._desk.insist(work, before_again=self._look_again)
+
     # ── In the thread of the desk ─────────────────────────────────────────────────────────────────────────────────
     def _exchange(self, *, last: bool) -> tuple[Session, list[Said]]:
         """Write what the agent said and take what it is to be told; a look that finds neither locks nothing."""
         self._unwritten += self._lines.said(last=last)
         session = Session.objects.get(execution=self._run)
         nothing_new = session.messages_count == self._known and not self._unwritten
-        if nothing_new or session.state == SessionState.CLOSED:
+        if (nothing_new and not last) or session.state == SessionState.CLOSED:
             return session, []
         with transaction.atomic():
             session = transcripts.locked(session)
             heard = transcripts.hear(session, self._unwritten)
             taken = [] if last else transcripts.take(session, after=self._taken)
+            if last:
+                transcripts.ask_for_end(session, GONE)
         self._written += heard
         self._unwritten = []
         self._known, self._taken = session.messages_count, taken[-1].seq if taken else self._taken
         return session, taken
+
+    def _end(self, why: str, *, unless_stirred: bool) -> bool:
+        """Under the lock of its row: a message is there before this and is given, or comes after and is refused."""
+        with transaction.atomic():
+            session = transcripts.locked(Session.objects.get(execution=self._run))
+            if unless_stirred and session.messages_count != self._known:
+                return False
+            transcripts.ask_for_end(session, why)
+        return True
 
     def _look_again(self) -> None:
         """After a try of which nobody knows whether it was committed."""

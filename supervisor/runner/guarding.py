@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 
 from mcp import breakers
+from mcp.breakers import Passage
 from mcp.threads import in_thread
 from supervisor.chat import ChatFault
 
@@ -18,7 +19,7 @@ PROBE_SECONDS = 300.0
 async def guarded(service: str) -> AsyncIterator[None]:
     """Raise `BreakerOpen`, or count what becomes of the one request that is made inside."""
     enter = partial(breakers.enter, service, threshold=FAULTS, recovery_timeout=SECONDS, seconds=PROBE_SECONDS)
-    passage = await in_thread(enter)
+    passage = await _entered(asyncio.create_task(in_thread(enter)))
     try:
         yield
     except ChatFault as fault:
@@ -28,3 +29,18 @@ async def guarded(service: str) -> AsyncIterator[None]:
         await asyncio.shield(in_thread(passage.given_up))
         raise
     await in_thread(passage.went_well)
+
+
+async def _entered(entering: "asyncio.Task[Passage]") -> Passage:
+    try:
+        return await asyncio.shield(entering)
+    except asyncio.CancelledError:
+        # The thread goes on, and may have become the one that tries.
+        await asyncio.shield(_give_up(entering))
+        raise
+
+
+async def _give_up(entering: "asyncio.Task[Passage]") -> None:
+    await asyncio.wait({entering})
+    if entering.exception() is None:
+        await in_thread(entering.result().given_up)

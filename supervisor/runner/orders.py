@@ -13,10 +13,10 @@ from mcp import executables
 from mcp.executables import NotExecutable
 from nhi import actors, run_tokens
 from nhi.models import Identity
-from supervisor import agents, command_lines, file_names, lifecycle, submitting, surroundings
+from supervisor import account, agents, command_lines, file_names, lifecycle, submitting, surroundings
 from supervisor.choices import ErrorCategory, ExecutionState, InputPattern, OutputPattern
 from supervisor.models import Execution
-from supervisor.runner import account, answers, places
+from supervisor.runner import answers, places
 from supervisor.runner.words import CannotStart, Order
 
 #: Between two tries, at most, with what starting one takes; and behind the last moment that a run may have.
@@ -53,7 +53,7 @@ def prepare(run: Execution, token: str) -> Order:
         output_file=files["output_file"] if agent.output_pattern == OutputPattern.FILE else None,
         most_processes=agent.max_processes,
         group=account.group(run.pk),
-        secrets=agents.secret_values(agent, given["env_vars"]) | {token},
+        secrets=agents.secret_values(agent, given) | {token},
     )
 
 
@@ -100,7 +100,7 @@ def _argv(run: Execution, given: Mapping[str, Any], files: Mapping[str, Path]) -
         said = f"Its command line wants the parameter {missing.args[0]}, which the run was not given."
         raise CannotStart(ErrorCategory.PERMANENT, said) from None
     words = [places.lent(word) for word in words]
-    if said := places.unreachable(words[0]):
+    if said := account.unreachable(words[0]):
         raise CannotStart(ErrorCategory.PERMANENT, said)
     if agent.input_pattern == InputPattern.FILE and not command_lines.names_file(agent.cli_args, "input_file"):
         words = [*words, str(files["input_file"])]

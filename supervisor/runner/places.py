@@ -1,17 +1,18 @@
 """The directories that runs work in: one each, fresh, theirs alone, gone afterwards."""
 
+import fcntl
 import hashlib
 import os
-import shutil
 import stat
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import UUID
 
 from django.conf import settings
 
-from mcp import executables
+from supervisor import account
 from supervisor.runner import removal
 
 #: No more of an output file is read.
@@ -81,39 +82,42 @@ def found() -> list[Path]:
     return [place for place in root().iterdir() if place.name not in {EXAMPLES, removal.BIN}]
 
 
-def lend_examples() -> None:
-    """Copy the examples to where another account finds them: a checkout may lie in somebody's home."""
-    if settings.RUN_AS is None:
-        return
-    copies = _own(root() / EXAMPLES, 0o755)
-    for script in (executables.EXAMPLES / "agents").glob("*.py"):
-        # Whole or not at all: another worker may be starting one just now.
-        beside = copies / f".{script.name}.{os.getpid()}"
-        shutil.copyfile(script, beside)
-        beside.chmod(0o755)
-        beside.replace(copies / script.name)
-
-
 def lent(word: str) -> str:
-    """The same word, with the name of an example's copy in place of its own."""
-    own = f"{os.path.realpath(executables.EXAMPLES / 'agents')}{os.sep}"
-    return str(root() / EXAMPLES / word.removeprefix(own)) if settings.RUN_AS and word.startswith(own) else word
+    """The same word; of an example, the name of a copy that says what the example says now."""
+    if not account.is_lent(word):
+        return word
+    copies = _own(root() / EXAMPLES, 0o755)
+    with _alone_in(copies):
+        # All of them: one may import another.
+        for script in Path(word).parent.glob("*.py"):
+            if account.is_lent(str(script)):
+                _copy(script, copies / script.name)
+    return str(copies / Path(word).name)
 
 
-def unreachable(program: str) -> str:
-    """Why the account of runs cannot get at this program, as a sentence; empty when it can."""
-    if settings.RUN_AS is None:
-        return ""
-    for path in reversed(Path(program).parents):
-        facts = path.stat()
-        mine = facts.st_uid == settings.RUN_AS.uid
-        bit = stat.S_IXUSR if mine else stat.S_IXGRP if facts.st_gid == settings.RUN_AS.gid else stat.S_IXOTH
-        if not facts.st_mode & bit:
-            return (
-                f"{settings.RUN_AS.name}, as whom runs happen, may not enter {path}, where {program} lies. "
-                "Choose a program elsewhere, or set RUN_AS to an account that may."
-            )
-    return ""
+def _copy(script: Path, copy: Path) -> None:
+    """Whole or not at all: a run may be starting from it just now."""
+    data = script.read_bytes()
+    if copy.exists() and copy.read_bytes() == data:
+        return
+    beside = copy.with_name(f".{copy.name}")
+    beside.write_bytes(data)
+    beside.chmod(0o755)
+    beside.replace(copy)
+
+
+@contextmanager
+def _alone_in(copies: Path) -> Iterator[None]:
+    """One worker after the other, or what one has read before an edit could come after what another read behind it.
+
+    By a file that no run may open: it could keep everybody waiting.
+    """
+    lock = os.open(copies / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
 
 
 def _own(path: Path, mode: int) -> Path:

@@ -5,11 +5,11 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
-from supervisor import categories
+from supervisor import account, categories
 from supervisor.cancelling import GRACE
 from supervisor.choices import ErrorCategory, ExecutionState
 from supervisor.nursery import Child, Command, Ending, NotStarted, Nursery
-from supervisor.runner import account, answers
+from supervisor.runner import answers
 from supervisor.runner.bookkeeping import Flag
 from supervisor.runner.capture import Capture
 from supervisor.runner.usage import Meter
@@ -57,7 +57,7 @@ class Program:
         self._pass_on(child)
         late = not await _within(child, self._timeout - (time.monotonic() - begun))
         if late and self._flag is None:
-            child.end(GRACE)
+            await self._overrun(child)
         ending = await child.ended()
         attending.cancel()
         with suppress(asyncio.CancelledError):
@@ -72,6 +72,9 @@ class Program:
         if self._order.input:
             await child.write(self._order.input)
         await child.close_stdin()
+
+    async def _overrun(self, child: Child) -> None:
+        child.end(GRACE)
 
     async def _take_last(self) -> None:
         await asyncio.to_thread(self._capture.digest, last=True)
@@ -97,8 +100,12 @@ class Program:
         if self._flag is not None:
             return Ended(S.CANCELLED, f"{self._flag.who}: {self._flag.reason}", exit_code=ending.exit_code)
         if late:
-            return Ended(S.TIMEOUT, f"It did not end within {self._timeout:g} s.", C.AGENT_ERROR, ending.exit_code)
+            return Ended(S.TIMEOUT, self._too_long, C.AGENT_ERROR, ending.exit_code)
         return gone_wrong(ending, self._order, self._capture) or self._answered(ending)
+
+    @property
+    def _too_long(self) -> str:
+        return f"It did not end within {self._timeout:g} s."
 
     def _answered(self, ending: Ending) -> Ended:
         try:

@@ -43,7 +43,6 @@ class Question:
 
 def prepare(run: Execution, token: str) -> Question:
     agent, given = run.agent, submitting.sealed(run)
-    key = agents.key(agent)
     talk = Talk()
     if agent.instructions:
         talk.add({"role": "system", "content": agent.instructions})
@@ -52,10 +51,10 @@ def prepare(run: Execution, token: str) -> Question:
         asked += f"\n\nParameters: {json.dumps(given['parameters'], ensure_ascii=False)}"
     talk.add({"role": "user", "content": asked})
     return Question(
-        endpoint=Endpoint(agent.base_url, agent.model, key),
+        endpoint=Endpoint(agent.base_url, agent.model, agents.key(agent)),
         service=f"model:{agent.name}",
         token=token,
         most_steps=agent.max_steps,
-        secrets=(agents.secret_values(agent, given["env_vars"]) | {token, key}) - {""},
+        secrets=agents.secret_values(agent, given) | {token},
         talk=talk,
     )

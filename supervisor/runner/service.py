@@ -176,7 +176,6 @@ class Service:
 
 
 def _tidy(left: list[Path]) -> None:
-    places.lend_examples()
     for place in left:
         places.remove(place)
 

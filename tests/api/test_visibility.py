@@ -7,8 +7,12 @@ from typing import Any
 
 import pytest
 
+from a2a import cancelling
+from a2a.models import Delivery, WebhookSecret
 from common.api import documentation
+from nhi.actors import SYSTEM
 from nhi.models import AuditEvent, Credential
+from tests.a2a import rows as tasks
 from tests.api.callers import Caller, Reply
 from tests.api.conftest import Stage
 from tests.api.mcp import rows
@@ -50,6 +54,7 @@ def ids_of(stage: Stage) -> dict[str, list[str]]:
         "assignment_id": [held["id"]],
         **ids_of_gateway(stage),
         **ids_of_supervisor(stage),
+        **ids_of_tasks(stage),
     }
 
 
@@ -73,6 +78,16 @@ def ids_of_supervisor(stage: Stage) -> dict[str, list[str]]:
         "execution_id": [str(kept.run.pk)],
         "schedule_id": [str(kept.schedule.pk)],
         "session_id": [str(kept.session.pk)],
+    }
+
+
+def ids_of_tasks(stage: Stage) -> dict[str, list[str]]:
+    task = tasks.sent(stage.bot, callback_url="https://hooks.example.com/")
+    cancelling.cancel(actor=SYSTEM, task=task)
+    return {
+        "task_id": [str(task.pk)],
+        "secret_id": [str(WebhookSecret.objects.get().pk)],
+        "delivery_id": [str(Delivery.objects.get().pk)],
     }
 
 
@@ -152,10 +167,11 @@ def test_what_the_server_sets_cannot_be_sent(stage: Stage, method: str, path: st
     kinds = {"permissions/tools": 0, "permissions/nhi": 1, "permissions/users": 2}
     which = next((number for part, number in kinds.items() if part in path), 0)
     assert takes["additionalProperties"] is False
+    caller = stage.agent if "/inbox/" in path else stage.admin
     recorded = AuditEvent.objects.count()
     for name in SERVER_SET:
         if name not in takes.get("properties", {}):
-            answer = stage.admin.send(method, filled(path, ids, which), json.dumps({name: "x"}))
+            answer = caller.send(method, filled(path, ids, which), json.dumps({name: "x"}))
             assert answer.is_refused(400, "InvalidParameters"), (path, name)
             assert name in answer.fields, (path, name)
     assert AuditEvent.objects.count() == recorded

@@ -62,4 +62,4 @@ def test_every_capability_has_a_sentence_and_a_well_formed_mutation() -> None:
     for promise, said in CAPABILITIES.items():
         assert re.fullmatch(r"(NHI|AUD|MCP|SUP|A2A|CON|OPS)-\d\d", promise)
         assert said.sentence.endswith(".")
-        assert re.fullmatch(r"[a-z_.]+:[A-Za-z_.]+ = (raise|allow|return .+)", said.mutation)
+        assert re.fullmatch(r"[a-z0-9_.]+:[A-Za-z_.]+ = (raise|allow|return .+)", said.mutation)

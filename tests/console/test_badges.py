@@ -15,7 +15,7 @@ from nhi import choices
 from nhi.models import Credential, Identity
 
 pytestmark = pytest.mark.capability("CON-05")
-OURS = ("common", "nhi", "mcp", "supervisor")
+OURS = ("common", "nhi", "mcp", "supervisor", "a2a")
 
 
 def vocabularies() -> list[type[Choices]]:

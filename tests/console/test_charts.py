@@ -22,7 +22,7 @@ from tests.console.calling import call, denied, registered
 from tests.console.conftest import NARROW, SignedIn, Visit, identity
 from tests.console.test_limits_pages import budget, spend
 
-pytestmark = pytest.mark.capability("AUD-02", "CON-05")
+pytestmark = pytest.mark.capability("AUD-02", "CON-02", "CON-05")
 
 CHARTS, LOG = "/admin/charts/", "/admin/nhi/invocationlog/"
 

@@ -13,7 +13,7 @@ from nhi.models import User
 from tests.console.conftest import BACKEND, SignedIn, hub, identity
 from tests.nhi.cast import acting, agent, tool, tool_grant, user
 
-pytestmark = pytest.mark.capability("CON-05")
+pytestmark = pytest.mark.capability("CON-02", "CON-05")
 
 
 def cards(client: Client) -> list[str]:

@@ -8,6 +8,7 @@ import pytest
 from allauth.mfa.models import Authenticator
 from django.test import Client
 
+from a2a.rights import ROLES as TASK_ROLES
 from mcp.rights import ROLES as GATEWAY_ROLES
 from nhi import credentials, handover, identities, sign_in_guard
 from nhi.actors import SYSTEM
@@ -254,7 +255,8 @@ def test_who_comes_back(mara: Client) -> None:
 def test_every_right_of_a_role_has_its_line() -> None:
     said = [codename for right in RIGHTS for codename in right.codenames]
     assert len(said) == len(set(said))
-    assert set(said) == set().union(*ROLES.values(), *GATEWAY_ROLES.values(), *RUN_ROLES.values())
+    apps = (ROLES, GATEWAY_ROLES, RUN_ROLES, TASK_ROLES)
+    assert set(said) == set().union(*(held for roles in apps for held in roles.values()))
     assert LABELS.keys() == ROLES.keys()
 
 

@@ -179,7 +179,7 @@ def test_the_walk_sees_a_change(stage: Stage) -> None:
 
 
 def test_only_pages_of_ours_are_in_the_console() -> None:
-    assert {model._meta.app_label for model in admin.site._registry} == {"nhi", "mcp", "supervisor"}
+    assert {model._meta.app_label for model in admin.site._registry} == {"nhi", "mcp", "supervisor", "a2a"}
 
 
 def _links(answer: Any, path: str) -> list[str]:

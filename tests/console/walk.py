@@ -9,6 +9,7 @@ from typing import Any
 from django.db import connection
 from django.urls import URLPattern, get_resolver
 
+from a2a.models import WebhookSecret
 from mcp import budgets
 from mcp.choices import BreakerState
 from mcp.models import Breaker
@@ -27,6 +28,7 @@ from nhi.models import (
     User,
     UserPermission,
 )
+from tests.a2a import rows as tasks
 from tests.console import calling, gateway
 from tests.supervisor import rows
 
@@ -61,7 +63,9 @@ class Stage:
         )
         tool = gateway.quarantined()
         ours = rows.keep(self.bot)
+        task, told = tasks.keep(self.bot), tasks.told(self.bot)
         self.objects: dict[str, Any] = {
+            "a2a/task/": task,
             "mcp/breaker/": Breaker.objects.create(service_name="llm-api", state=BreakerState.OPEN, failure_count=3),
             "mcp/budget/": budgets.create(actor=SYSTEM, scope="agent", target_id=self.bot.pk, calls_per_hour=60),
             "mcp/callapproval/": calling.asked(),
@@ -109,6 +113,9 @@ class Stage:
             "execution_id": ours.run.pk,
             "schedule_id": ours.schedule.pk,
             "session_id": ours.session.pk,
+            "task_id": task.pk,
+            "delivery_id": told.pk,
+            "secret_id": WebhookSecret.objects.get(owner_id=told.owner_id).pk,
         }
         self.grants: dict[str, Any] = {
             "permissions/tools": ToolPermission, "permissions/nhi": NhiPermission, "permissions/users": UserPermission

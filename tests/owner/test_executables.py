@@ -73,6 +73,20 @@ def test_without_a_list_no_other_program_may(command: str) -> None:
     assert executables.problem(command, [TODO]) != ""
 
 
+def test_each_program_that_cannot_be_run_says_why_and_what_to_do(program: Path) -> None:
+    program.chmod(0o600)
+    for command, said in (
+        ("", "Give the absolute path of a program."),
+        ("server", "Give the absolute path of a program; 'server' is none."),
+        (f"{program}-gone", "cannot be run: No such file or directory."),
+        (str(program.parent), "is a directory: give the path of a program."),
+        (str(program), "make it executable (chmod +x)"),
+        ("/bin/sh", f"only the scripts of {executables.EXAMPLES} and {executables.EXAMPLES}/agents may run"),
+        ("/bin/sh", "put its path in a file, let EXECUTABLE_ALLOWLIST name that file"),
+    ):
+        assert said in executables.problem(command)
+
+
 def test_a_listed_program_may_run_by_any_name_that_leads_to_it(allowed: Path, program: Path) -> None:
     assert executables.resolve(str(program), ["--any", "argument"]) == [str(program), "--any", "argument"]
     link = program.with_name("link")

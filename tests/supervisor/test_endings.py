@@ -9,6 +9,7 @@ import pytest
 
 from common.errors import Conflict, NotAllowed
 from nhi import actors, lifecycle
+from nhi.models import AuditEvent
 from supervisor import cancelling, categories
 from supervisor.models import Agent, Execution
 from tests.nhi import cast
@@ -81,7 +82,14 @@ def test_the_kill_switch_ends_what_runs_and_what_waits(
     assert stopped.stopped["executions"] == 2
     waiting.refresh_from_db()
     assert (waiting.state, waiting.status) == ("idle", "cancelled")
-    assert until_over(running).status == "cancelled"
+    ended = until_over(running)
+    assert ended.status == "cancelled"
+    for run in (ended, waiting):
+        said = f"{agent.identity.name} was suspended: Leaked"
+        assert (run.cancelled_by_name, run.cancel_reason) == ("mara", said)
+        assert AuditEvent.objects.get(event="run.cancelled", subject_id=run.pk).reason == said
+    assert cancelling.stop(stopped.identity) == 0
+    assert AuditEvent.objects.filter(event="run.cancelled").count() == 2
     assert not with_command("986.325")
     assert time.monotonic() - asked < 5
     with pytest.raises(NotAllowed, match="suspended"):

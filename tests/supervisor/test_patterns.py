@@ -1,6 +1,7 @@
 """Every way in and every way out, by programs that really run."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,8 +9,11 @@ from typing import Any
 import pytest
 
 from common.errors import Invalid
+from mcp import executables
+from supervisor import agents
 from supervisor.models import Agent, Execution
 from supervisor.runner.service import Service
+from tests.nhi import cast
 from tests.supervisor.waiting import until_over
 
 pytestmark = [
@@ -141,6 +145,43 @@ def test_the_answer_of_a_json_rpc_agent_is_its_result(
     else:
         assert run.error_category == "AgentError"
         assert run.error_message.startswith("It ")
+
+
+@pytest.mark.parametrize(
+    ("script", "why"),
+    [
+        ("true", "It wrote nothing to its standard output."),
+        ("echo '{\"result\": 1'", "It wrote no JSON-RPC response: its last line is not JSON."),
+        ("echo '{\"answer\": 1}'", "It wrote no JSON-RPC response with a result."),
+    ],
+)
+def test_a_missing_json_rpc_answer_says_what_was_there_and_what_is_expected(
+    make_agent: Callable[..., Agent], submit: Callable[..., Execution], script: str, why: str
+) -> None:
+    agent = make_agent(WRITES % script, input_pattern="json-rpc", output_pattern="json-rpc")
+    said = until_over(submit(agent, "x")).error_message
+    assert said.startswith(f"{why} Its answer is read from one line like {{")
+
+
+def test_an_example_runs_as_it_is_now(
+    submit: Callable[..., Execution], open_directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever adds or edits a script there need start nothing again."""
+    scripts = open_directory / "examples" / "agents"
+    scripts.mkdir(parents=True)
+    monkeypatch.setattr(executables, "EXAMPLES", scripts.parent)
+    script = scripts / "wordcount.py"
+    for said in ("first", "second"):
+        script.write_text(f"#!/usr/bin/env python3\nprint({said!r})\n")
+        script.chmod(0o755)
+        # An edit can be older than the copy, as one that was fetched from elsewhere.
+        os.utime(script, (1, 1))
+        agent = Agent.objects.first() or agents.create(
+            actor=cast.admin(), identity=cast.agent("counts"),
+            given={"name": "counts", "executable_path": str(script)},
+        )  # fmt: skip
+        run = until_over(submit(agent))
+        assert (run.error_message, run.result.output) == ("", f"{said}\n")
 
 
 WRITES = "#!/bin/sh\n%s\n"

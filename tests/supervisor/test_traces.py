@@ -1,12 +1,17 @@
 """What a run leaves, and what it can learn of other runs."""
 
 import os
+import tempfile
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import pytest
 
+from config import environment
+from mcp import executables
 from supervisor.models import Agent, Execution
 from supervisor.runner import places, removal
 from tests.supervisor.waiting import until, until_over, until_running
@@ -64,6 +69,30 @@ def test_one_that_resists_holds_up_no_other(tmp_path: Path, monkeypatch: pytest.
     assert not stubborn.exists()
     assert not other.exists()
     assert len(list(removal.bin_in(tmp_path).iterdir())) == 1
+
+
+def test_workers_that_lend_an_example_at_once_leave_it_whole_and_new(
+    tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.RUN_AS = environment.Account("nobody", 65534, 65534)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(executables, "EXAMPLES", tmp_path / "examples")
+    script = tmp_path / "examples" / "agents" / "own.py"
+    script.parent.mkdir(parents=True)
+    texts = [f"{number}{'.' * 200_000 * number}{number}" for number in range(5)]
+    for text in texts:
+        script.write_text(text)
+        with ThreadPoolExecutor(8) as workers:
+            copies = {*workers.map(lambda _: Path(places.lent(str(script))), range(16))}
+        (copy,) = copies
+        assert copy != script
+        assert copy.read_text() == text
+    assert sorted(path.name for path in copy.parent.iterdir()) == [".lock", "own.py"]
+    assert (copy.parent / ".lock").stat().st_mode & 0o777 == 0o600
+    secret = script.with_name("secret.py")
+    secret.symlink_to("/etc/passwd")
+    for other in (secret, script.parent / ".." / "agents" / "own.py", script.with_name("gone.py")):
+        assert places.lent(str(other)) == str(other)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="Without root every run has the account of Gatehouse itself")

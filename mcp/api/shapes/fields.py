@@ -9,7 +9,7 @@ from rest_framework import serializers
 
 from common.api.fields import Text
 
-WRITTEN = re.compile(r"(\d{1,9}(?:\.\d{1,6})?) ?s")
+WRITTEN = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?) ?s")
 
 
 @extend_schema_field({"oneOf": [{"type": "string", "pattern": r"^\d{1,9}(\.\d{1,6})? ?s$"}, {"type": "number"}]})

@@ -17,7 +17,7 @@ class Command(BaseCommand):
     def handle(self, *_args: Any, **_options: Any) -> None:
         logging.getLogger("mcp.calls").setLevel(logging.WARNING)
         try:
-            demo.seed()
+            self.stdout.write(demo.seed())
         finally:
             desk.stop()
             loop.stop(_let_go)

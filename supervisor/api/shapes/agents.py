@@ -1,12 +1,13 @@
 """Agents that run here, as they are added, changed, read and asked for a run."""
 
+from collections.abc import Callable
 from typing import Any
 
 from rest_framework import serializers
 
 from common.api.fields import Flag, Identifier, Mapping, Moment, Text, Texts, Whole, Word
 from common.api.shapes import Filters, Input, Shape
-from mcp.api.shapes.fields import Pairs
+from mcp.api.shapes.fields import Pairs, Seconds
 from nhi.api.shapes import examples as story
 from supervisor import agents
 from supervisor.api.shapes import examples
@@ -26,6 +27,8 @@ DESCRIBED = {
 
 
 class AgentShape(Shape):
+    """How it is configured is told to who manages its identity or reads all agents; empty for who may merely run it."""
+
     id = Identifier()
     name = Text()
     identity_id = Identifier(help_text="The agent identity that it acts as.")
@@ -35,7 +38,7 @@ class AgentShape(Shape):
     executable_path = Text()
     working_directory = Text(help_text="Empty: each run has a fresh directory of its own.")
     envs = Pairs(help_text="What looks like a secret is masked.")
-    cli_args = Texts()
+    cli_args = Texts(help_text="What looks like a secret is masked.")
     mode = Word(choices=Mode.choices)
     input_pattern = Word(choices=InputPattern.choices)
     output_pattern = Word(choices=OutputPattern.choices)
@@ -43,7 +46,7 @@ class AgentShape(Shape):
     output_file_template = Text()
     access_type = Word(choices=AccessType.choices)
     max_concurrent_executions = Whole(allow_null=True, help_text="Null is no limit but that of the workers.")
-    timeout = Whole(help_text="Seconds.")
+    timeout = Seconds(help_text="Of a run, like `300s`.")
     session_timeout = Whole(help_text="Seconds.")
     idle_timeout = Whole(help_text="Seconds.")
     keep_alive = Flag()
@@ -75,7 +78,7 @@ class AgentShape(Shape):
         "input_file_template": "",
         "output_file_template": "",
         "max_concurrent_executions": 10,
-        "timeout": 300,
+        "timeout": "300s",
         "session_timeout": 1800,
         "idle_timeout": 300,
         "keep_alive": False,
@@ -100,18 +103,27 @@ class AgentShape(Shape):
         return super().to_representation(Shown(instance))
 
 
+#: What is empty for who may merely run an agent.
+NOT_TOLD: dict[str, Any] = {
+    "executable_path": "", "working_directory": "", "envs": {}, "cli_args": [], "base_url": "", "instructions": "",
+}  # fmt: skip
+
+
+#: What may hold secrets, without them.
+MASKED: dict[str, Callable[[Agent], Any]] = {"envs": agents.shown, "cli_args": agents.shown_words}
+
+
 class Shown:
-    """An agent, with its variables as they may be read."""
+    """An agent as it may be read by who asks, which its row says."""
 
     def __init__(self, agent: Agent) -> None:
         self._agent = agent
-
-    @property
-    def envs(self) -> dict[str, str]:
-        return agents.shown(self._agent)
+        self._is_open: bool = getattr(agent, "is_open", False)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._agent, name)
+        if name in NOT_TOLD and not self._is_open:
+            return NOT_TOLD[name]
+        return MASKED[name](self._agent) if name in MASKED else getattr(self._agent, name)
 
 
 class Described(Input):

@@ -6,7 +6,7 @@ from rest_framework import serializers
 
 from common.api.fields import Flag, Identifier, Mapping, Moment, Text, Whole, Word
 from common.api.shapes import Filters, Input, Shape
-from mcp.api.shapes.fields import Number, Said
+from mcp.api.shapes.fields import Number, Said, Seconds
 from nhi.api.shapes import examples as story
 from supervisor.api import outcomes
 from supervisor.api.shapes import examples
@@ -104,7 +104,7 @@ class ExecutionItem(Shape):
     error_category = WordOrNull(choices=ErrorCategory.choices)
     retry_count = Whole()
     max_retries = Whole()
-    timeout = Whole(help_text="Seconds.")
+    timeout = Seconds(help_text="Like `300s`.")
     resource_usage = RunUsageShape(source="measured", allow_null=True)
     context = Mapping()  # type: ignore[assignment]  # its name on the wire; the metaclass takes it away
     trigger = Word(choices=Trigger.choices)
@@ -142,7 +142,7 @@ class ExecutionItem(Shape):
         "error_category": None,
         "retry_count": 0,
         "max_retries": 3,
-        "timeout": 300,
+        "timeout": "300s",
         "resource_usage": RunUsageShape.example,
         "context": {"env_vars": [], "by": {"right": "supervisor.run_agent"}},
         "trigger": "api",

@@ -10,7 +10,7 @@ from common.api.fields import Word
 from mcp.api.shapes.fields import SecondsGiven
 from supervisor import command_lines
 
-IN_QUERY = re.compile(r"(\d{1,9}(?:\.\d{1,6})?) ?s?")
+IN_QUERY = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?) ?s?")
 WORDS = {"type": "array", "items": {"type": "string"}}
 PAIRS = {"type": "object", "additionalProperties": {"type": ["string", "number", "boolean", "null"]}}
 

@@ -54,6 +54,7 @@ class ScheduleShape(Shape):
     last_execution = Moment(allow_null=True, help_text="When a run of it was asked for last.")
     next_execution = Moment(allow_null=True, help_text="Null while it does not fire.")
     next_five = serializers.ListField(child=Moment())
+    problem = Text(help_text="Why nobody can tell when it is due; empty while one can.")
     created_by = Text(source="created_by_name")
     created_at = Moment()
     updated_at = Moment()
@@ -76,6 +77,7 @@ class ScheduleShape(Shape):
         "last_execution": None,
         "next_execution": DUE[0],
         "next_five": DUE,
+        "problem": "",
         "created_by": "mara",
         "created_at": story.NOW,
         "updated_at": story.NOW,
@@ -116,6 +118,10 @@ class Shown:
     @property
     def next_five(self) -> Sequence[datetime]:
         return schedule_facts.upcoming(self._schedule)
+
+    @property
+    def problem(self) -> str:
+        return schedule_facts.problem(self._schedule)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._schedule, name)

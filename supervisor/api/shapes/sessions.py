@@ -20,7 +20,7 @@ class SessionShape(Shape):
     agent_name = Text(source="agent.name")
     execution_id = Identifier(help_text="The run that holds its process; its outcome is the session's.")
     state = Word(choices=SessionState.choices)
-    closing = Flag(help_text="It was asked to end, and has not yet.")
+    closing = Flag(help_text="It is being ended and takes nothing more.")
     opened_by_id = Identifier(allow_null=True)
     opened_by = Text(source="opened_by_name")
     created_at = Moment()

@@ -1,6 +1,7 @@
 """Agents over the API: every field of the seed goes in and comes out, and what cannot be taken is named."""
 
 import json
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from config import environment
 from supervisor.models import Agent
 from tests.api.callers import ABSENT
 from tests.api.conftest import Stage
@@ -37,7 +39,7 @@ def test_what_is_left_out_is_as_documented(stage: Stage, body: Body) -> None:
     assert made.status == 201
     usual = {
         "kind": "process", "agent_type": "stdin-stdout", "working_directory": "", "envs": {}, "cli_args": [],
-        "input_file_template": "", "output_file_template": "", "max_concurrent_executions": 10, "timeout": 300,
+        "input_file_template": "", "output_file_template": "", "max_concurrent_executions": 10, "timeout": "300s",
         "session_timeout": 1800, "idle_timeout": 300, "keep_alive": False, "max_retries": 3, "allowed_env_vars": [],
         "queue_depth": 10, "queue_wait": 1800, "deduplicate": False, "max_processes": 64, "enabled": True,
         "identity_name": "bot", "runs": 0, "created_by": "mara",
@@ -60,7 +62,7 @@ def test_every_field_goes_in_and_comes_out(stage: Stage, body: Body, shared_dire
     made = stage.admin.post("supervisor/agents", given)
     assert made.status == 201, made.body
     changed = {
-        "agent_type": "file", "timeout": 45, "session_timeout": 90, "idle_timeout": 60, "queue_wait": 30,
+        "agent_type": "file", "timeout": "45s", "session_timeout": 90, "idle_timeout": 60, "queue_wait": 30,
         "cli_args": ["--depth", "3", "--fast", "--tone", "{{tone}}", "--all"], "max_concurrent_executions": 1,
         "envs": {**made.body["envs"], "TONE": "dry"},
     }  # fmt: skip
@@ -87,6 +89,8 @@ def test_every_field_goes_in_and_comes_out(stage: Stage, body: Body, shared_dire
         ({"timeout": True}, ["timeout"]),
         ({"cli_args": ["--depth", 3]}, ["cli_args"]),
         ({"cli_args": {"--depth": [3]}}, ["cli_args"]),
+        ({"cli_args": ["{{ bad", "fine", "{{ a.b }}", "{{ __class__ }}"]}, ["cli_args.0", "cli_args.2", "cli_args.3"]),
+        ({"timeout": "\N{FULLWIDTH DIGIT ONE}s"}, ["timeout"]),
         ({"envs": {"LD_PRELOAD": "x", "TONE": "dry"}}, ["envs.LD_PRELOAD"]),
         ({"envs": {"TONE": 1}}, ["envs.TONE"]),
         ({"allowed_env_vars": ["PYTHONPATH"]}, ["allowed_env_vars.PYTHONPATH"]),
@@ -102,6 +106,35 @@ def test_what_cannot_be_taken_is_named(stage: Stage, body: Body, wrong: Body, fi
     assert refused.is_refused(400, "InvalidParameters")
     assert refused.fields == fields
     assert not Agent.objects.exists()
+
+
+def test_a_program_is_kept_by_its_real_name(stage: Stage, body: Body) -> None:
+    program = Path(body["executable_path"])
+    link = program.with_name("link")
+    link.symlink_to(program)
+    for number, name in enumerate((link, program.parent / ".." / program.parent.name / program.name)):
+        made = stage.admin.post("supervisor/agents", {**body, "name": f"by {number}", "executable_path": str(name)})
+        assert (made.status, made.body["executable_path"]) == (201, str(program))
+    changed = stage.admin.patch(f"supervisor/agents/{made.body['id']}", {"executable_path": str(link)})
+    assert changed.body["executable_path"] == str(program)
+
+
+def test_words_that_only_look_like_parameters_are_arguments(stage: Stage, body: Body) -> None:
+    words = ['{"a": {"b": 1}}', "{x}", "a}}", "{{topic}}-{{ n_1 }}"]
+    assert stage.admin.post("supervisor/agents", {**body, "cli_args": words}).body["cli_args"] == words
+
+
+@pytest.mark.parametrize(("closed", "said"), [("directory", "may not enter"), ("program", "may not execute")])
+def test_a_program_that_runs_could_not_reach_is_refused_when_it_is_added(
+    stage: Stage, body: Body, settings: Any, closed: str, said: str
+) -> None:
+    settings.RUN_AS = environment.Account("runner", os.getuid() + 4000, os.getgid() + 4000)
+    assert stage.admin.post("supervisor/agents", {**body, "name": "open"}).status == 201
+    program = Path(body["executable_path"])
+    (program.parent if closed == "directory" else program).chmod(0o700)
+    refused = stage.admin.post("supervisor/agents", body)
+    assert refused.fields == ["executable_path"]
+    assert f"runner, as whom runs happen, {said}" in refused.body["message"]
 
 
 def test_an_agent_belongs_to_an_identity_of_kind_agent(stage: Stage, body: Body) -> None:
@@ -123,7 +156,7 @@ def test_a_change_is_of_what_is_sent_alone(stage: Stage, echo: Agent) -> None:
     sent = {"timeout": "60s", "envs": {"TONE": "dry"}, "cli_args": ["--short"], "max_concurrent_executions": None}
     after = stage.admin.patch(place, sent)
     assert after.status == 200, after.body
-    changed = {**sent, "timeout": 60, "updated_at": after.body["updated_at"]}
+    changed = {**sent, "updated_at": after.body["updated_at"]}
     assert after.body == {**before, **changed}
     for fixed in ("identity_id", "kind", "id"):
         assert stage.admin.patch(place, {fixed: "process"}).fields == [fixed]
@@ -167,6 +200,27 @@ def test_who_may_do_what(stage: Stage, echo: Agent, body: Body) -> None:
     owned = cast.agent("ninas", owner=cast.user("nina"))
     Agent.objects.filter(pk=echo.pk).update(identity=owned)
     assert stage.person("nina").get("supervisor/agents").body["total"] == 1
+
+
+@pytest.mark.capability("NHI-08")
+def test_who_may_merely_run_one_is_not_told_what_it_is_made_of(stage: Stage, make_agent: Callable[..., Agent]) -> None:
+    owned = cast.agent("ninas", owner=cast.user("nina"))
+    words = ["--db", "postgres://u:hunter3@db/x"]
+    agent = make_agent(identity=owned, cli_args=words, envs={"TONE": "dry"}, queue_depth=3)
+    cast.nhi_grant(stage.bot, owned)
+    cast.user_grant(owned, cast.user("ulf"))
+    place = f"supervisor/agents/{agent.pk}"
+    whole = stage.admin.get(place).body
+    assert (whole["cli_args"], whole["envs"]) == (["--db", "postgres://u:[REDACTED:SECRET]@db/x"], {"TONE": "dry"})
+    told = {
+        "executable_path": "", "working_directory": "", "envs": {}, "cli_args": [], "base_url": "", "instructions": "",
+    }  # fmt: skip
+    for caller, seen in (
+        (stage.person("nina"), whole), (stage.person("ada", "auditor"), whole),
+        (stage.agent, {**whole, **told}), (stage.person("ulf"), {**whole, **told}),
+    ):  # fmt: skip
+        assert caller.get(place).body == seen
+        assert caller.get("supervisor/agents").body["agents"] == [seen]
 
 
 def test_lists_are_filtered(stage: Stage, make_agent: Callable[..., Agent]) -> None:

@@ -82,7 +82,7 @@ def test_what_is_allowed_is_kept(stage: Stage, make_agent: Callable[..., Agent],
     asked = {"env_vars": {"DEPTH": "3"}, "working_directory": str(shared_directory), "timeout": "20s"}
     run = execute(stage.admin, agent, parameters={"tone": "dry"}, **asked).body["id"]
     found = stage.admin.get(f"supervisor/executions/{run}").body
-    assert (found["timeout"], found["working_directory"]) == (20, str(shared_directory))
+    assert (found["timeout"], found["working_directory"]) == ("20s", str(shared_directory))
     assert (found["parameters"], found["context"]["env_vars"]) == ({"tone": "dry"}, ["DEPTH"])
 
 
@@ -155,6 +155,16 @@ def test_identities_run_what_a_grant_lets_them(stage: Stage, make_agent: Callabl
     assert execute(stage.agent, agent).is_refused(403, "Unauthorized", "grant_revoked")
     assert stage.agent.get(f"supervisor/executions/{taken.body['id']}").status == 200
     assert execute(stage.stranger, agent).is_refused(404, "NotFound")
+
+
+def test_what_one_wants_is_told_to_those_alone_who_may_run_it(stage: Stage, make_agent: Callable[..., Agent]) -> None:
+    wants = make_agent(identity=stage.bot, cli_args=["{{tone}}"])
+    talks = make_agent(name="talks", identity=stage.bot, mode="interactive")
+    reader = stage.person("tom", "approver")
+    for agent in (wants, talks):
+        assert execute(reader, agent).is_refused(403, "Unauthorized")
+        opening = reader.post("supervisor/sessions", {"agent_id": str(agent.pk)})
+        assert opening.is_refused(403, "Unauthorized")
 
 
 def test_a_grant_may_be_for_some_actions_and_arguments(stage: Stage, make_agent: Callable[..., Agent]) -> None:

@@ -22,6 +22,8 @@ Body = dict[str, Any]
 Make = Callable[..., Agent]
 Submit = Callable[..., Execution]
 GITHUB = "ghp_" + "a1B2" * 9
+#: What a name, or what stands before it, tells to be a secret.
+HIDDEN = {"in": [{"api_keys": ["correct-horse-77"]}, "https://u:correct-horse-77@host/"]}
 FIELDS = {
     "id", "agent_id", "state", "previous_state", "start_time", "end_time", "last_state_change", "input", "process_id",
     "exit_code", "error_message", "error_category", "retry_count", "max_retries", "timeout", "resource_usage",
@@ -64,7 +66,7 @@ def test_a_run_is_told_whole(stage: Stage, make_agent: Make, submit: Submit) -> 
     }  # fmt: skip
     told = {
         "agent_id": str(agent.pk), "state": "idle", "previous_state": "cleanup", "status": "success", "exit_code": 0,
-        "error_message": None, "error_category": None, "retry_count": 0, "max_retries": 3, "timeout": 20,
+        "error_message": None, "error_category": None, "retry_count": 0, "max_retries": 3, "timeout": "20s",
         "input": "Plants need water.", "parameters": {"tone": "dry"}, "schedule_id": None, "task_id": None,
         "previous_retries": [], "queue_position": None, "identity_id": str(stage.bot.pk), "number": 1,
     }  # fmt: skip
@@ -86,15 +88,16 @@ def test_a_run_is_told_whole(stage: Stage, make_agent: Make, submit: Submit) -> 
 @pytest.mark.usefixtures("runner")
 def test_no_secret_is_told(stage: Stage, make_agent: Make, submit: Submit) -> None:
     script = '#!/bin/sh\ncat\necho "$DEPLOY_TOKEN $GATEHOUSE_TOKEN" >&2\necho "key: $DEPLOY_TOKEN"\n'
+    script += """sed 's/[":{},]/ /g' parameters.json\n"""
     agent = make_agent(script, identity=stage.bot, envs={"DEPLOY_TOKEN": "plain-words-of-ours"})
-    run = until_over(submit(agent, f"Use {GITHUB} today.\n", parameters={"password": "hunter2hunter2"}))
+    run = until_over(submit(agent, f"Use {GITHUB} today.\n", parameters={"password": "hunter2hunter2", "log": HIDDEN}))
     answers = [
         of(stage.admin, run), stage.admin.get("supervisor/executions"),
         stage.admin.get(f"supervisor/agents/{agent.pk}"),
     ]  # fmt: skip
     said = json.dumps([answer.body for answer in answers])
     said += "".join(OutputChunk.objects.values_list("text", flat=True))
-    for secret in (GITHUB, "plain-words-of-ours", "hunter2hunter2", "nhi_tok_"):
+    for secret in (GITHUB, "plain-words-of-ours", "hunter2hunter2", "correct-horse-77", "nhi_tok_"):
         assert secret not in said
     body = answers[0].body
     assert body["input"].startswith("Use ")

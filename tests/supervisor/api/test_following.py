@@ -231,6 +231,50 @@ def test_a_stream_ends_when_its_reader_may_no_longer_read(
     assert "end" not in [event.name for event in in_loop(follow())]
 
 
+def test_a_stream_outlasts_a_database_that_is_away_when_its_reader_is_judged(
+    stage: Stage, echo: Agent, submit: Submit, door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(following, "ALIVE_EVERY", 0.1)
+    run, ask, judged = submit(echo), following.Followed._ask, []
+
+    async def away(self: following.Followed, scope: dict[str, Any], offer: following.Offer) -> following.Reply:
+        if not offer.again:
+            return await ask(self, scope, offer)
+        judged.append(offer)
+        await Execution.objects.filter(pk=run.pk).aupdate(state="idle", status="success")
+        return following.Reply(offer, [{"status": 503}])
+
+    monkeypatch.setattr(following.Followed, "_ask", away)
+
+    async def follow() -> list[Event]:
+        return await all_of(await door.get(f"executions/{run.pk}/output", stage.admin.token))
+
+    assert in_loop(follow())[-1].name == "end"
+    assert judged
+
+
+def test_a_caller_follows_so_many_runs_at_once(
+    stage: Stage, echo: Agent, submit: Submit, door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(following, "MOST_STREAMS", 1)
+    place = f"executions/{submit(echo).pk}/output"
+
+    async def follow() -> None:
+        first = await door.get(place, stage.admin.token)
+        refused = await door.get(place, stage.admin.token)
+        body = await refused.json()
+        assert (refused.status, refused.headers["retry-after"], body["error_code"]) == (429, "15", "RateLimitExceeded")
+        assert body["details"]["reason"] == "too_many_streams"
+        others = await door.get(place, stage.agent.token)
+        await first.leave()
+        again = await door.get(place, stage.admin.token)
+        assert (others.status, again.status) == (200, 200)
+        for answer in (others, again):
+            await answer.leave()
+
+    in_loop(follow())
+
+
 @pytest.mark.usefixtures("runner")
 def test_the_text_is_what_was_written_by_now(
     stage: Stage, make_agent: Callable[..., Agent], submit: Submit, shared_directory: Path

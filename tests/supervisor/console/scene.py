@@ -27,9 +27,11 @@ AGENT_TABS = ("", "runs/", "changes/")
 RUN_TABS = ("", "input/", "calls/", "resources/", "attempts/", "transitions/")
 
 
-def agent(name: str, *, of: str = "deploy-bot", envs: dict[str, str] | None = None, **given: Any) -> Agent:
+def agent(
+    name: str, *, of: str = "deploy-bot", envs: dict[str, str] | None = None, api_key: str = "", **given: Any
+) -> Agent:
     described = {"name": name, "executable_path": EXAMPLE, **given}
-    return agents.create(actor=SYSTEM, identity=identity(of), given=described, envs=envs)
+    return agents.create(actor=SYSTEM, identity=identity(of), given=described, envs=envs, api_key=api_key)
 
 
 def asked(of: Agent, said: str = "Ship it.", *, by: str = "mara", **wish: Any) -> Execution:

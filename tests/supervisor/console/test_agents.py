@@ -1,11 +1,12 @@
 """Agents that run here at the console: the list, the hub, adding, editing, switching, and asking for a run."""
 
 import re
+from html import unescape
 
 import pytest
 from django.test import Client
 
-from nhi import actors, lifecycle
+from nhi import actors, credentials, lifecycle
 from nhi.actors import SYSTEM
 from nhi.models import AuditEvent, User
 from supervisor import agents
@@ -79,6 +80,20 @@ def test_an_agent_is_added_by_the_form_and_refusals_stand_beside_their_fields(ma
     assert agents.declared(agent) == {"STAGE": "prod"}
 
 
+def test_all_that_is_wrong_with_an_agent_is_said_at_once(mara: Client) -> None:
+    """Also where one field cannot even be read, and once for each."""
+    wrong = {"executable_path": "/bin/sh", "envs": "no pair", "cli_args": "fine\n{{ bad", "timeout": "", "name": ""}
+    expected = {"name", "executable_path", "envs", "cli_args", "timeout"}
+    for path in (f"{AGENTS}add/", hub(scene.agent("summary"), "change/")):
+        answer = mara.post(path, {**DESCRIBED, **wrong})
+        assert (answer.status_code, answer.context["form"].errors.keys()) == (422, expected)
+        assert [len(said) for said in answer.context["form"].errors.values()] == [1] * len(expected)
+        assert "Argument 2: " in answer.context["form"].errors["cli_args"][0]
+    empty = mara.post(f"{AGENTS}add/", {})
+    assert {"name", "identity", "executable_path"} <= empty.context["form"].errors.keys()
+    assert "Give the absolute path of a program." in empty.context["form"].errors["executable_path"]
+
+
 def test_a_masked_variable_stays_as_it_is_when_the_rest_is_changed(mara: Client) -> None:
     agent = scene.agent("summary", envs={"API_TOKEN": "sk-live-0123456789abcdef0123", "STAGE": "prod"})
     shown = mara.get(hub(agent, "change/")).context["form"]["envs"].value()
@@ -96,7 +111,7 @@ def test_only_who_may_add_and_change_agents_does(ship: Agent, signed_in: SignedI
         client = signed_in(name)
         assert client.get(f"{AGENTS}add/").status_code == 403
         assert client.post(hub(ship, "change/"), DESCRIBED).status_code == 403
-        assert "Add agent" not in text(client, AGENTS)
+        assert "Add program or model" not in text(client, AGENTS)
 
 
 def test_switching_off_says_what_goes_on_and_what_waits(ship: Agent, signed_in: SignedIn) -> None:
@@ -127,6 +142,40 @@ def test_the_form_says_what_would_become_of_a_run_before_it_is_asked_for(ship: A
     assert refused.status_code == 503
     assert "wait already, which is as many as may. Try again in 30 s." in refused.content.decode()
     assert Execution.objects.count() == 4
+
+
+def test_the_commands_that_its_pages_offer_are_taken_as_they_stand(ship: Agent, mara: Client) -> None:
+    """Pasted with a token: the address, the kind of content, and whatever the body must hold."""
+    wants = scene.agent("report", cli_args=["--for", "{{ customer }}"])
+    talks = scene.agent("talk", mode="interactive")
+    token = credentials.issue(actor=SYSTEM, holder=User.objects.get(username="mara")).token
+    for agent, tabs in ((ship, ("", "run/")), (wants, ("", "run/")), (talks, ("",))):
+        for tab in tabs:
+            page = unescape(text(mara, hub(agent, tab)))
+            address, body = re.findall(
+                r'curl -X POST \S+?(/api/\S+) \S+\s+-H "Authorization: Bearer \$TOKEN" \S+\s+'
+                r"-H \"Content-Type: application/json\" \S+\s+-d '([^']+)'", page
+            )[0]  # fmt: skip
+            bearer = {"Authorization": f"Bearer {token}"}
+            answer = Client().post(address, body, content_type="application/json", headers=bearer)
+            assert answer.status_code in {201, 202}, (agent.name, answer.content)
+
+
+def test_a_limit_of_slots_and_a_key_are_taken_away_by_the_form(mara: Client) -> None:
+    agent = scene.agent(
+        "planner", kind="model", executable_path="", base_url="https://models.example.com/v1", model="small",
+        api_key="key-123",
+    )  # fmt: skip
+    described = {**DESCRIBED, "name": "planner", "kind": "model", "base_url": agent.base_url, "model": "small"}
+    form = hub(agent, "change/")
+    assert mara.post(form, {**described, "max_concurrent_executions": "0"}).status_code == 302
+    agent.refresh_from_db()
+    assert (agent.max_concurrent_executions, bool(agent.sealed_key)) == (None, True)
+    assert mara.get(form).context["form"]["max_concurrent_executions"].value() == 0
+    assert mara.post(form, {**described, "forget_key": "on"}).status_code == 302
+    agent.refresh_from_db()
+    assert (agent.max_concurrent_executions, agent.sealed_key) == (None, "")
+    assert "forget_key" not in text(mara, form)
 
 
 def test_a_run_is_asked_for_with_what_its_agent_takes_and_the_same_again(mara: Client, settings: object) -> None:

@@ -7,9 +7,10 @@ import pytest
 from django.core.cache import cache
 from django.test import Client
 from django.utils import timezone
+from django.utils.html import escape
 
 from common.ids import uuid7
-from nhi.models import InvocationLog
+from nhi.models import InvocationLog, User
 from supervisor import cancelling
 from supervisor.admin import queue
 from supervisor.choices import ErrorCategory
@@ -54,6 +55,7 @@ def test_many_runs_are_listed_in_as_many_queries_as_few_and_a_page_of_one_asks_l
         assert queries(mara, page_of(run, tab)) <= 12, tab
 
 
+@pytest.mark.capability("CON-02")
 def test_runs_that_went_wrong_are_counted_for_who_runs_agents_and_lead_to_their_list(
     ship: Agent, signed_in: SignedIn
 ) -> None:
@@ -66,6 +68,10 @@ def test_runs_that_went_wrong_are_counted_for_who_runs_agents_and_lead_to_their_
     url = cards["2 runs failed in the last 24 h"]
     listed = signed_in("olga").get(url)
     assert [row["name"] for row in listed.context["rows"]] == ["ship #2", "ship #1"]
+    assert [tab.label for tab in listed.context["views"] if tab.current] == ["Failed or timed out"]
+    page = listed.content.decode()
+    assert f'<a href="{escape(url)}"><span class="gh-count gh-count--look">2' in page
+    assert 'title="It ran out of time."' in page
     assert not any("failed in" in card["words"] for card in signed_in("tom").get("/admin/").context["cards"])
 
 
@@ -123,6 +129,20 @@ def test_stopping_states_its_consequences_and_the_page_shows_both_moments(ship: 
     assert f"{scene.AGENTS}{ship.pk}/run/?like={run.pk}" in page
 
 
+def test_a_run_that_waits_says_where_it_stands_why_and_until_when(ship: Agent, signed_in: SignedIn) -> None:
+    scene.started(scene.asked(ship))
+    first, second = scene.asked(ship), scene.asked(ship)
+    olga = signed_in("olga")
+    page = text(olga, page_of(second))
+    assert f'<a href="{QUEUE}">Place 2</a>. It waits for those before it.' in page
+    assert "Waits at most until" in page
+    assert "Place 1</a>. All slots of its agent are in use." in text(olga, page_of(first))
+    assert queries(olga, page_of(first)) <= 15
+    dialog = text(olga, page_of(second, "stop/"))
+    assert "Leave it</a>" in dialog and ">Cancel<" not in dialog
+    assert "Place" not in text(olga, page_of(Execution.objects.get(number=1)))
+
+
 def test_a_run_that_waits_leaves_the_queue_at_once_and_only_by_who_may(ship: Agent, signed_in: SignedIn) -> None:
     run = scene.asked(ship)
     for name in ("tom", "ada"):
@@ -153,6 +173,24 @@ def test_what_a_run_says_is_text_and_never_markup(mara: Client) -> None:
     assert "\N{SYMBOL FOR ESCAPE}[31m" in written
 
 
+def test_what_an_open_page_draws_anew_holds_all_that_changes(ship: Agent, mara: Client) -> None:
+    """Its strip, the counts on its tabs, what was measured: a page that is left open ends up as a fresh one."""
+    run = scene.started(scene.asked(ship))
+    parts = {"": {"strip", "tabs", "beside"}, "resources/": {"strip", "tabs", "beside"}}
+    for tab in ("attempts/", "transitions/"):
+        parts[tab] = {"strip", "tabs", "rows"}
+    for tab, wanted in parts.items():
+        page = mara.get(page_of(run, tab), headers=PART).content.decode()
+        assert set(re.findall(r'data-fresh="(\w+)"', page)) == wanted, tab
+    assert len(re.findall(r'data-timer="\d+"', text(mara, page_of(run)))) == 2
+
+
+def test_a_short_run_does_not_claim_that_it_had_no_process(ship: Agent, mara: Client) -> None:
+    page = text(mara, page_of(scene.ended(scene.asked(ship)), "resources/"))
+    assert "not counted: it was over before the first look" in page
+    assert "at most 0 at once" not in page
+
+
 def test_calls_with_a_runs_token_stand_with_the_run_and_name_it_in_the_log(ship: Agent, mara: Client) -> None:
     run = scene.ended(scene.asked(ship))
     call = call_in(run)
@@ -177,10 +215,12 @@ def test_tries_moves_and_what_was_used_each_have_their_tab(ship: Agent, mara: Cl
     assert "Process 4121." in text(mara, page_of(run, "transitions/"))
     charts = mara.get(page_of(run, "resources/")).context["charts"]
     assert [chart.summary for chart in charts] == [
-        "Processor at most 20 %.", "Memory at most 14 MB.", "Read at most 1 MB; written at most 2 MB.",
+        "In 2 looks: processor at most 20 %.", "In 2 looks: memory at most 14 MB.",
+        "In 2 looks: read at most 1 MB; written at most 2 MB.",
     ]  # fmt: skip
 
 
+@pytest.mark.capability("CON-02")
 def test_charts_count_what_came_of_runs_and_lead_to_them(ship: Agent, mara: Client) -> None:
     scene.ended(scene.asked(ship), S.FAILED, why="It broke.")
     scene.ended(scene.asked(ship))
@@ -214,6 +254,21 @@ def test_the_queue_says_who_waits_for_what_and_how_the_workers_do(ship: Agent, s
     assert all(f'href="{page_of(run, "stop/")}"' in page for run in waiting)
     assert "/stop/" not in text(signed_in("ada"), QUEUE)
     assert queries(olga, QUEUE) <= 15
+
+
+def test_a_long_queue_hides_no_other(ship: Agent, mara: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(queue, "MOST", 2)
+    long, short = [scene.asked(ship) for _ in range(3)], scene.asked(scene.agent("tidy"))
+    page = mara.get(QUEUE)
+    found = [([row["run"] for row in one.rows], one.unshown) for one in page.context["queues"]]
+    assert found == [([long[0]], 2), ([short], 0)]
+    assert page.context["waiting"] == 4
+
+
+@pytest.mark.parametrize("path", [RUNS, "/admin/supervisor/session/"])
+def test_ones_own_are_found_by_any_name(ship: Agent, signed_in: SignedIn, path: str) -> None:
+    User.objects.filter(username="mara").update(username="mara+q")
+    assert 'href="?by=mara%2Bq"' in text(signed_in("mara+q"), path)
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,8 @@ from tests.supervisor.waiting import until_over
 pytestmark = [pytest.mark.capability("SUP-13"), pytest.mark.django_db(transaction=True)]
 Submit = Callable[..., Execution]
 Make = Callable[..., Agent]
+#: What a run is given under the name of a secret.
+WORD = "correct-horse-77"
 
 
 def output(run: Execution) -> str:
@@ -136,13 +138,14 @@ def test_the_key_goes_to_the_endpoint_and_nowhere_else(
     caplog.set_level(logging.DEBUG)
     agent = make_model()
     grant(agent)
-    model.says(streamed(f"Your key is {KEY}. ", call("peer__echo", {"said": KEY})), streamed(f"It was {KEY}!"))
-    run = until_over(submit(agent, "What is your key?"))
+    told = streamed(f"Your key is {KEY}. ", call("peer__echo", {"said": KEY}))
+    model.says(told, streamed(f"It was {KEY}, with {WORD}!"))
+    run = until_over(submit(agent, "What is your key?", parameters={"password": WORD}))
     assert run.status == "success"
     assert {headers["Authorization"] for headers in model.headers} == {f"Bearer {KEY}"}
     assert model.paths == ["/v1/chat/completions"] * 2
     assert KEY not in json.dumps([request["tools"] for request in model.requests])
-    assert KEY not in output(run) and KEY not in heard(run)
+    assert all(secret not in output(run) + heard(run) for secret in (KEY, WORD))
     assert KEY not in caplog.text
     assert found_in_rows(KEY) == []
 

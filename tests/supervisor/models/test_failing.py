@@ -1,6 +1,8 @@
 """A model's endpoint that does not answer as it should: what is said of it, tried again, left alone."""
 
+import asyncio
 import json
+import threading
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -8,17 +10,20 @@ from typing import Any
 import pytest
 from django.db.models import F
 
+from mcp import breakers
+from mcp.choices import BreakerState
 from mcp.models import Breaker
 from nhi.models import InvocationLog
 from supervisor.chat import endpoint as way
 from supervisor.models import Agent, Attempt, Execution, ExecutionResult
 from supervisor.runner import run as running
+from supervisor.runner.guarding import guarded
 from supervisor.runner.service import Service
 from tests.mcp.peer import Peer
 from tests.mcp.scene import Scene
 from tests.nhi import cast
 from tests.supervisor.models.endpoint import Handler, Model, Script, call, delta, error, event, raw, streamed, whole
-from tests.supervisor.waiting import until_over
+from tests.supervisor.waiting import LONGEST, until_over
 
 pytestmark = [pytest.mark.capability("SUP-13"), pytest.mark.django_db(transaction=True)]
 Submit = Callable[..., Execution]
@@ -137,6 +142,29 @@ def test_after_three_failures_in_a_row_it_is_left_alone_until_somebody_resets_it
     Breaker.objects.update(last_state_change=F("last_state_change") - timedelta(seconds=61))
     assert until_over(submit(agent, "And now?")).status == "success"
     assert breaker(agent).state == "CLOSED"
+
+
+def test_who_is_stopped_while_it_becomes_the_probe_gives_that_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    Breaker.objects.create(service_name="model:m", state="OPEN", last_state_change=cast.past(minutes=5))
+    entered, go_on, enter = threading.Event(), threading.Event(), breakers.enter
+
+    def slowly(*which: Any, **how: Any) -> breakers.Passage:
+        passage = enter(*which, **how)
+        entered.set()
+        assert go_on.wait(LONGEST)
+        return passage
+
+    async def stopped() -> None:
+        entering = asyncio.create_task(guarded("model:m").__aenter__())
+        assert await asyncio.to_thread(entered.wait, LONGEST)
+        entering.cancel()
+        go_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await entering
+
+    monkeypatch.setattr(breakers, "enter", slowly)
+    asyncio.run(stopped())
+    assert enter("model:m").breaker.state == BreakerState.HALF_OPEN
 
 
 def test_a_model_that_only_calls_tools_is_ended_after_its_steps(

@@ -62,7 +62,8 @@ def test_a_schedule_from_its_first_day_to_its_last(mara: Caller, agent: Agent, a
     assert fires == {"fires": [fired], "next_cursor": None}
     finish(run)
 
-    again = mara.post(f"{place}/run")
+    assert mara.post(f"{place}/run", {"bogus": 1}).fields == ["bogus"]
+    again = mara.send("POST", f"{place}/run")
     assert (again.status, again.body["id"], again.body["state"]) == (200, made.body["id"], "executing")
     assert again.body["next_execution"] == "2027-06-15T14:00:00.000000Z"
     assert again.body["execution_id"] == str(runs(schedule)[1].pk)
@@ -139,6 +140,17 @@ def test_a_run_that_cannot_be_is_refused_as_the_agents_own(mara: Caller, make_ag
     off = mara.post(PATH, given(full, name="off"))
     assert off.is_refused(400, "InvalidParameters")
     assert off.fields == ["agent_id"]
+
+
+def test_a_zone_that_is_no_more_spoils_no_list(mara: Caller, agent: Agent) -> None:
+    fine, spoilt = (mara.post(PATH, given(agent, name=name)).body for name in ("fine", "spoilt"))
+    Schedule.objects.filter(pk=spoilt["id"]).update(timezone="Europe/Atlantis")
+    told = {one["name"]: one for one in mara.get(PATH).body["schedules"]}
+    assert told["fine"] == fine
+    assert told["spoilt"]["next_five"] == []
+    assert "'Europe/Atlantis' is no time zone" in told["spoilt"]["problem"]
+    assert mara.post(f"{PATH}/{spoilt['id']}/pause").status == 200
+    assert mara.post(f"{PATH}/{spoilt['id']}/resume").is_refused(409, "Conflict")
 
 
 def test_due_times_are_listed_latest_first_by_cursor(mara: Caller, agent: Agent, at: Make) -> None:

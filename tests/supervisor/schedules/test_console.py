@@ -11,7 +11,9 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from supervisor import firing, schedule_facts
+from nhi import lifecycle
+from nhi.actors import SYSTEM
+from supervisor import firing, pausing, schedule_facts
 from supervisor.models import Agent, Schedule, ScheduleFire
 from tests.console.conftest import enter
 from tests.nhi import cast
@@ -93,6 +95,7 @@ def test_its_page_answers_when_it_is_due_and_whether_it_fired(mara: Client, repo
     said = words(html)
     assert "Tue 15 Jun 2027, 12:05 UTC" in said
     assert "2 missed" in said and "1 fired" in said and "1 skipped" in said
+    assert "from Tue 15 Jun 2027, 12:01 UTC on the left to Tue 15 Jun 2027, 12:04 UTC on the right" in said
     assert "It is recorded, and not made up for." in said
     cells = re.findall(r'<a class="gh-cell gh-cell--(\w+)" href="([^"]+)" title="([^"]+)"', html)
     assert [tone for tone, _, _ in cells] == ["look", "look", "good", "still"]
@@ -109,7 +112,9 @@ def test_days_on_which_the_clock_changes_are_marked(mara: Client, make_schedule:
     Schedule.objects.filter(pk=schedule.pk).update(next_execution="2026-10-25T00:30:00Z")
     html = page(mara, hub(schedule))
     assert html.count("The clock changes on this day.") == 1
-    assert "Sun 25 Oct 2026, 02:30 CEST" in words(html)
+    due = "Sun 25 Oct 2026, 02:30 CEST"
+    assert words(html).count(due) == 2  # beside its name, and the first of its next
+    assert due in words(page(mara, LIST))
 
 
 def test_dialogs_run_pause_resume_and_remove(person: Person, mara: Client, report: Schedule) -> None:
@@ -119,7 +124,7 @@ def test_dialogs_run_pause_resume_and_remove(person: Person, mara: Client, repor
     ran = otto.post(hub(report, "run/"), seen)
     assert (ran.status_code, str(runs(report)[1].pk) in ran["Location"]) == (302, True)
     assert otto.post(hub(report, "pause/"), {"seen": "running:2", "reason": "Maintenance"}).status_code == 302
-    assert "It is paused since" in words(page(otto, hub(report)))
+    assert "It has been paused since" in words(page(otto, hub(report)))
     assert "is paused already" in words(page(otto, hub(report, "pause/")))
     assert otto.post(hub(report, "resume/"), {"reason": "Back"}).status_code == 302
     assert Schedule.objects.get(pk=report.pk).active
@@ -127,6 +132,17 @@ def test_dialogs_run_pause_resume_and_remove(person: Person, mara: Client, repor
     assert mara.post(hub(report, "remove/")).status_code == 302
     assert "report" not in words(page(mara, LIST)).partition("Name")[2]
     assert "It was removed" in words(page(mara, hub(report)))
+
+
+def test_who_activates_an_identity_is_told_what_stays_paused(mara: Client, report: Schedule) -> None:
+    identity = report.agent.identity
+    lifecycle.deactivate(actor=SYSTEM, identity=identity, reason="Holidays")
+    pausing.pause(actor=SYSTEM, schedule=report)
+    dialog = f"/admin/nhi/identity/{identity.pk}/activate/"
+    said = "1 schedule stays paused until somebody resumes it"
+    assert said in words(page(mara, dialog))
+    done = mara.post(dialog, {"reason": "Back", "seen": "schedules:1"}, follow=True)
+    assert f"summarise is active. {said}." in words(done.content.decode())
 
 
 def test_a_run_that_finds_no_room_is_refused_in_its_dialog(mara: Client, make_schedule: Make, make_agent: Make) -> None:
@@ -158,6 +174,18 @@ def test_a_form_adds_one_and_says_when_it_is_due(mara: Client, make_agent: Make,
     assert schedule_facts.opened(schedule) == {"input": "a\nb", "parameters": {"api_key": "k-1234567890"}}
 
 
+def test_all_that_is_wrong_with_a_schedule_is_said_at_once(mara: Client, make_schedule: Make) -> None:
+    schedule = make_schedule()
+    wrong = {"cron_expression": "* * * * * *", "timezone": "Mars", "parameters": "{", "agent": "nobody-here"}
+    for path in (f"{LIST}add/", hub(schedule, "change/")):
+        answer = mara.post(path, {**form(schedule.agent), **wrong})
+        assert (answer.status_code, answer.context["form"].errors.keys()) == (422, wrong.keys())
+        live = answer.content.decode().partition("data-live")[2].partition("</form>")[0]
+        assert "Not five fields but 6." in live
+    off = Agent.objects.filter(pk=schedule.agent.pk).update(enabled=False)
+    assert off and "agent" in mara.post(f"{LIST}add/", form(schedule.agent, name="")).context["form"].errors
+
+
 def test_saving_what_was_shown_masked_keeps_what_it_stands_for(mara: Client, make_schedule: Make) -> None:
     opened = {"input": "", "parameters": {"api_key": "k-1234567890", "topic": "sales"}}
     schedule = make_schedule(inputs=opened)
@@ -168,6 +196,15 @@ def test_saving_what_was_shown_masked_keeps_what_it_stands_for(mara: Client, mak
     assert mara.post(hub(schedule, "change/"), changed).status_code == 302
     kept = schedule_facts.opened(Schedule.objects.get())
     assert kept["parameters"] == {"api_key": "k-1234567890", "topic": "staff"}
+
+
+def test_what_is_shown_masked_goes_to_no_other_agent(mara: Client, make_schedule: Make, make_agent: Make) -> None:
+    schedule = make_schedule(inputs={"parameters": {"api_key": "k-1234567890"}})
+    shown = schedule.input_parameters["parameters"]["api_key"]
+    moved = form(make_agent(name="other"), parameters=f'{{"api_key": "{shown}"}}')
+    refused = mara.post(hub(schedule, "change/"), moved)
+    assert refused.status_code == 400
+    assert "not handed to another agent" in words(refused.content.decode())
 
 
 def test_who_sees_what(person: Person, report: Schedule) -> None:

@@ -10,7 +10,7 @@ import pytest
 from common.errors import Conflict, Duplicate, Invalid, NotAllowed
 from nhi import actors, lifecycle
 from nhi.actors import SYSTEM
-from supervisor import firing, pausing, schedule_facts, schedules
+from supervisor import agents, firing, pausing, schedule_facts, schedules
 from supervisor.access import Caller
 from supervisor.models import Agent, Schedule
 from tests.nhi import cast
@@ -88,10 +88,43 @@ def test_secrets_of_the_input_are_kept_sealed_and_shown_masked(make_schedule: Ma
     secret = "password=hunter2-and-more"
     schedule = make_schedule(inputs={"input": secret, "parameters": {"api_key": "k-1234567890"}})
     shown = str(schedule.input_parameters) + schedule.sealed_input
+    said = make_schedule(name="said", inputs={"input": "with k-1234567890", "parameters": {"api_key": "k-1234567890"}})
+    shown += str(said.input_parameters)
     assert "hunter2" not in shown and "k-1234567890" not in shown
     assert schedule_facts.opened(fresh(schedule)) == {"input": secret, "parameters": {"api_key": "k-1234567890"}}
     schedules.change(actor=cast.admin(), schedule=schedule, name="renamed")
     assert schedule_facts.opened(fresh(schedule))["input"] == secret
+
+
+def test_what_is_masked_is_not_handed_to_another_agent(make_schedule: Make, make_agent: Make) -> None:
+    mara, other = cast.admin(), make_agent(name="other")
+    schedule = make_schedule(inputs={"parameters": {"api_key": "k-1234567890"}})
+    with pytest.raises(Invalid) as refused:
+        schedules.change(actor=mara, schedule=schedule, agent=other)
+    assert [problem.field for problem in refused.value.fields] == ["input_parameters"]
+    moved = schedules.change(actor=mara, schedule=schedule, agent=other, inputs={"input": "anew"})
+    assert (moved.agent, schedule_facts.opened(fresh(moved))["parameters"]) == (other, {})
+    assert schedules.change(actor=mara, schedule=schedule, agent=make_agent(name="third")).agent.name == "third"
+
+
+def test_one_is_switched_off_whatever_its_agent_wants_by_now(make_schedule: Make, make_agent: Make) -> None:
+    mara, agent = cast.admin(), make_agent()
+    schedule = make_schedule(agent=agent)
+    agents.change(actor=mara, agent=agent, cli_args=["{{topic}}"])
+    assert not schedules.change(actor=mara, schedule=schedule, enabled=False, name="rest").active
+    for asked in ({"enabled": True}, {"inputs": {"input": "x"}}):
+        with pytest.raises(Invalid, match=r"input_parameters\.parameters\.topic"):
+            schedules.change(actor=mara, schedule=schedule, **asked)
+
+
+def test_an_input_that_nobody_can_read_any_more_is_given_anew(make_schedule: Make) -> None:
+    mara, schedule = cast.admin(), make_schedule(inputs={"input": "now"})
+    Schedule.objects.filter(pk=schedule.pk).update(sealed_input="gone.AAAA")
+    assert schedules.change(actor=mara, schedule=schedule, name="renamed").name == "renamed"
+    with pytest.raises(Conflict, match="Give it again"):
+        schedules.run_now(caller=Caller(mara), schedule=fresh(schedule))
+    schedules.change(actor=mara, schedule=schedule, inputs={"input": "anew"})
+    assert schedules.run_now(caller=Caller(mara), schedule=fresh(schedule)).execution.input == "anew"
 
 
 def test_another_rule_sets_another_next_due_time_and_nothing_else_does(make_schedule: Make, at: Make) -> None:
@@ -186,7 +219,8 @@ def test_the_kill_switch_pauses_the_schedules_of_an_identitys_agents(
     assert (stopped.stopped["schedules"], stopped.pending) == (2, [])
     for schedule in (first, second):
         now = fresh(schedule)
-        assert (now.active, now.next_execution, now.pause_reason) == (False, None, "bot was stopped.")
+        assert (now.active, now.next_execution, now.pause_reason) == (False, None, "bot was suspended: Leak")
+        assert cast.events(schedule) == ["schedule.added", "schedule.paused"]
     at(NOON + timedelta(minutes=1))
     firing.sweep()
     assert runs(first) == runs(second) == []

@@ -9,9 +9,10 @@ from nhi import lifecycle as identities
 from supervisor import cancelling, reaping, sessions, transcripts
 from supervisor.access import Caller
 from supervisor.models import Agent, Execution, Session
+from supervisor.runner.conversation import Conversation
 from tests.nhi import cast
-from tests.supervisor.sessions.talks import heard, until_closed, until_heard
-from tests.supervisor.waiting import until_running
+from tests.supervisor.sessions.talks import heard, said, until_closed, until_heard
+from tests.supervisor.waiting import LONGEST, until, until_running
 from tests.supervisor.workers import with_command
 
 pytestmark = [
@@ -22,7 +23,7 @@ pytestmark = [
 STUBBORN = """#!/usr/bin/env python3
 import signal, sys, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
-print("here", flush=True)
+print("here", *sys.argv, flush=True)
 sys.stdin.read()
 time.sleep(60)
 """
@@ -157,6 +158,56 @@ def test_a_flood_is_kept_up_to_the_brim_and_ended(
     assert sum(len(text) for text in heard(ended)) <= 2 * 100_000
 
 
+#: Ways in which one ends by itself, each with its reason.
+BY_THEMSELVES: dict[str, tuple[dict[str, object], str]] = {
+    "idle": ({"idle_timeout": 1}, "idle: nothing was said for 1 s"),
+    "late": ({"session_timeout": 1, "keep_alive": True}, "It did not end within 1 s"),
+    "full": ({"cli_args": ["x" * 2000], "keep_alive": True}, "It said more than a session holds"),
+}
+
+
+@pytest.mark.both_databases
+@pytest.mark.usefixtures("runner")
+@pytest.mark.parametrize("way", BY_THEMSELVES)
+def test_what_is_said_while_one_ends_by_itself_is_refused(
+    make_talker: Callable[..., Agent],
+    open_session: Callable[[Agent], Session],
+    operator: Caller,
+    monkeypatch: pytest.MonkeyPatch,
+    way: str,
+) -> None:
+    monkeypatch.setattr(transcripts, "MOST_BYTES", 1000)
+    for place in ("conversation.GRACE", "conversation.SHORT_GRACE", "program.GRACE"):
+        monkeypatch.setattr(f"supervisor.runner.{place}", LONGEST)
+    given, why = BY_THEMSELVES[way]
+    session = open_session(make_talker(STUBBORN, **given))
+    ending = Session.objects.filter(pk=session.pk, state="open", close_requested_at__isnull=False)
+    until(ending.exists, "it was being ended")
+    with pytest.raises(Conflict, match=f"is being closed. {why}"):
+        sessions.say(caller=operator, session=session, text="Wait")
+    cancelling.cancel(actor=operator.actor, execution=session.execution, reason="It stays")
+    assert not until_closed(session).messages.filter(direction="in").exists()
+
+
+@pytest.mark.usefixtures("runner")
+def test_what_is_said_just_before_one_ends_is_given_and_keeps_it(
+    make_talker: Callable[..., Agent],
+    open_session: Callable[[Agent], Session],
+    operator: Caller,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    session, end = open_session(make_talker(idle_timeout=1)), Conversation._end
+
+    def speaks_first(self: Conversation, why: str, **how: bool) -> bool:
+        if not said(session):
+            sessions.say(caller=operator, session=session, text="Wait")
+        return end(self, why, **how)
+
+    monkeypatch.setattr(Conversation, "_end", speaks_first)
+    assert until_heard(session, 1) == ["heard Wait"]
+    assert until_closed(session).close_reason == "idle: nothing was said for 1 s"
+
+
 def test_a_session_that_is_full_takes_nothing_more(
     make_talker: Callable[..., Agent],
     open_session: Callable[[Agent], Session],
@@ -206,5 +257,5 @@ def test_stopping_its_run_or_its_identity_ends_it(
     assert (ended.execution.status, ended.close_reason) == ("cancelled", "oscar: Enough")
     identities.suspend(actor=cast.admin(), identity=agent.identity, reason="Odd behaviour")
     ended = until_closed(suspended)
-    assert (ended.execution.status, ended.close_reason) == ("cancelled", "Gatehouse: talker was stopped.")
+    assert (ended.execution.status, ended.close_reason) == ("cancelled", "mara: talker was suspended: Odd behaviour")
     assert Execution.objects.open().count() == 0

@@ -115,6 +115,18 @@ def test_who_only_reads_is_offered_nothing_and_asks_nothing(
     assert 'data-news=""' in shown
 
 
+def test_the_run_of_a_conversation_leads_to_its_words_and_opening_one_says_who_reads_them(
+    signed_in: SignedIn, make_talker: Callable[..., Agent]
+) -> None:
+    session = opened(make_talker())
+    olga = signed_in("olga")
+    page = olga.get(f"/admin/supervisor/execution/{session.execution_id}/").content.decode()
+    assert f'<a href="{LIST}{session.pk}/">' in page
+    assert "what is said stands in its session" in page
+    assert "approvers and auditors" in olga.get(f"{LIST}open/{session.agent_id}/").content.decode()
+    assert str(session.execution) in olga.get(LIST).content.decode()
+
+
 def test_a_session_is_hidden_from_who_may_not_see_it(signed_in: SignedIn, make_talker: Callable[..., Agent]) -> None:
     session = opened(make_talker(), by="mara")
     User.objects.create_user("eve", password="x")  # no role, no grant

@@ -117,5 +117,5 @@ def test_nobody_speaks_to_an_agent_that_was_stopped(talker: Agent) -> None:
     session = opened(operator, talker)
     identities.suspend(actor=cast.admin(), identity=talker.identity, reason="Odd behaviour")
     found = operator.get(session).body
-    assert (found["state"], found["close_reason"]) == ("closed", "talker was stopped.")
+    assert (found["state"], found["close_reason"]) == ("closed", "mara: talker was suspended: Odd behaviour")
     assert operator.post(f"{session}/messages", {"text": "Hello"}).status in {403, 409}

@@ -62,6 +62,15 @@ def cancel_within(task: Task, said: str) -> None:
         end(child, WITH_PARENT, said)
 
 
+def count_within(task: Task) -> int:
+    """How many open tasks would be cancelled with this one: its parts, and theirs."""
+    found, level = 0, [task.pk]
+    while level:
+        level = list(Task.objects.open().filter(parent__in=level).values_list("pk", flat=True))
+        found += len(level)
+    return found
+
+
 def end(task: Task, code: str, said: str) -> int:
     """How many this ended: none where another was quicker."""
     status = Status(TaskState.CANCELED, error_code=code, error_message=f"Cancelled, since {said}.")

@@ -40,6 +40,30 @@ class EventKind(TextChoices):
     MESSAGE = "message", "Message"
 
 
+class DeliveryState(TextChoices):
+    """What became of telling a callback's receiver."""
+
+    PENDING = "pending", "Pending"
+    DELIVERED = "delivered", "Delivered"
+    DEAD = "dead", "Given up"
+    DISABLED = "disabled", "Not wanted"
+    BLOCKED = "blocked", "Not allowed"
+
+
+class Trouble(TextChoices):
+    """Why an attempt to deliver was none."""
+
+    HTTP_ERROR = "http_error", "The receiver answered with an error"
+    REDIRECT = "redirect", "The receiver answered with a redirect, and redirects are not followed"
+    GONE = "gone", "The receiver wants no more callbacks at this URL"
+    TIMEOUT = "timeout", "The receiver did not answer in time"
+    UNREACHABLE = "unreachable", "The receiver could not be reached, or hung up"
+    CERTIFICATE = "certificate", "The receiver's certificate was refused"
+    EGRESS_BLOCKED = "egress_blocked", "The URL leads to where Gatehouse does not call"
+    UNREADABLE = "unreadable", "What it is signed with cannot be decrypted any more"
+    LOST = "lost", "Nobody heard how the attempt ended"
+
+
 _S = TaskState
 TERMINAL = frozenset({_S.COMPLETED, _S.FAILED, _S.CANCELED, _S.REJECTED})
 OPEN = frozenset(_S) - TERMINAL

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from django.db import IntegrityError, transaction
 
-from a2a import access, chains, parts, writer
+from a2a import access, callback_urls, chains, parts, webhooks, writer
 from a2a.access import Permit, Refused
 from a2a.chains import Chain, Link
 from a2a.choices import Role, TaskState
@@ -44,6 +44,8 @@ class Wish:
     parent_task_id: UUID | None = None
     source_agent_id: UUID | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    #: Where its end is told. Who asks the network about it does so before: here it is judged by its text.
+    callback_url: str | None = None
 
 
 def of_input(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -95,6 +97,8 @@ def check(wish: Wish) -> None:
     problems.line("task_type", wish.task_type, most=LONGEST_TYPE)
     problems.line("context_id", wish.context_id, most=LONGEST_CONTEXT)
     problems.future("deadline", wish.deadline)
+    if wish.callback_url is not None:
+        callback_urls.check(problems, wish.callback_url)
     problems.settle()
 
 
@@ -104,7 +108,11 @@ def _send(caller: Caller, source: Identity | None, target: Identity, wish: Wish)
     permit = access.require(
         caller=caller, source=source, target=target, action=wish.task_type, given=given, chain=chain
     )  # fmt: skip
-    task = writer.begin(_row(caller, source, target, wish, chain, permit), wish.message)
+    row = _row(caller, source, target, wish, chain, permit)
+    if wish.callback_url is not None:
+        callback_urls.keep(row, wish.callback_url)
+        webhooks.ensure(webhooks.owner_of(row), wish.callback_url, actor=caller.actor)
+    task = writer.begin(row, wish.message)
     details = {"task": str(task.pk), "type": task.task_type, **permit.by}
     if source is not None and source.pk != caller.actor.id:
         details["in_the_name_of"] = source.name

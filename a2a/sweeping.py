@@ -5,7 +5,7 @@ from contextlib import suppress
 from django.db import transaction
 from django.db.models.functions import Now
 
-from a2a import cancelling, inbox, sending, writer
+from a2a import cancelling, inbox, sending, webhooks, writer
 from a2a.choices import TaskState
 from a2a.models import Task
 from a2a.writer import Status, TaskEnded
@@ -21,7 +21,9 @@ def sweep() -> None:
     give_up_lost()
     stop_unusable()
     with transaction.atomic():
-        sending.forget_keys(clock.database_now())
+        now = clock.database_now()
+        sending.forget_keys(now)
+        webhooks.forget_previous(now)
 
 
 def end_late() -> int:

@@ -2,9 +2,15 @@
 
 from celery import shared_task
 
-from a2a import sweeping
+from a2a import delivering, sweeping
 
 
 @shared_task(name="a2a.sweep")
 def sweep() -> None:
     sweeping.sweep()
+
+
+@shared_task(name="a2a.deliver")
+def deliver() -> None:
+    """Attempts outlast this task: the worker's turn is not spent on waiting for receivers."""
+    delivering.begin()

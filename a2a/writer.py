@@ -13,7 +13,7 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models.functions import Now
 
-from a2a import covering, parts
+from a2a import covering, outbox, parts
 from a2a.choices import OPEN, TERMINAL, TRANSITIONS, EventKind, Role, TaskState
 from a2a.models import Artifact, Task, TaskEvent, TaskMessage
 from common import clock
@@ -136,6 +136,8 @@ class _Draft:
         TaskMessage.objects.bulk_create(self.messages)
         for name, value in self.changed.items():
             setattr(task, name, value)
+        if task.state in TERMINAL:
+            outbox.put(task, event_id=self.events[-1].pk)
 
     def _status(self, change: Status) -> None:
         task, to = self.task, change.state

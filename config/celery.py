@@ -67,6 +67,7 @@ app.conf.update(
         "sweep-runs": ticks("supervisor.sweep", queue="control", every=15.0),
         "fire-schedules": ticks("supervisor.fire", queue="control", every=1.0),
         "sweep-tasks": ticks("a2a.sweep", queue="control", every=15.0),
+        "deliver-callbacks": ticks("a2a.deliver", queue="control", every=1.0),
         "tidy-calls": ticks("mcp.tidy", queue="control", every=300.0),
     },
 )

@@ -40,6 +40,14 @@ def number(name: str, default: int, *, low: int, high: int) -> int:
     return int(value)
 
 
+def factor(name: str, default: float, *, high: float) -> float:
+    """What something of ours is multiplied by; a fraction makes it less."""
+    value = text(name) or str(default)
+    if not re.fullmatch(r"[0-9]{1,9}(?:\.[0-9]{1,9})?", value) or float(value) > high:
+        raise ImproperlyConfigured(f"{name} must be a number from 0 to {high:g}, not {value!r}.")
+    return float(value)
+
+
 def url(name: str, schemes: set[str], default: str = "") -> str:
     value = text(name, default)
     parts = urlsplit(value)

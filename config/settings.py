@@ -135,6 +135,10 @@ SCHEDULE_CLOCK_SHIFT = env.number("SCHEDULE_CLOCK_SHIFT", 0, low=-315_360_000, h
 # ── Gateway ───────────────────────────────────────────────────────────────────────────────────────────────────────
 MCP_REFRESH_SECONDS = env.number("MCP_REFRESH_SECONDS", 60, low=1, high=86400)
 
+# ── Tasks between agents ──────────────────────────────────────────────────────────────────────────────────────────
+#: Multiplies the waits between attempts at a callback; neither what receivers ask for nor a time limit.
+WEBHOOK_TIME_SCALE = env.factor("WEBHOOK_TIME_SCALE", 1, high=10)
+
 # ── People ────────────────────────────────────────────────────────────────────────────────────────────────────────
 AUTH_USER_MODEL = "nhi.User"
 AUTHENTICATION_BACKENDS = ["django.contrib.auth.backends.ModelBackend"]
@@ -273,5 +277,6 @@ SPECTACULAR_SETTINGS = {
         "ScheduleState": "supervisor.choices.ScheduleState",
         "TaskWord": "a2a.choices.Word",
         "TaskState": "a2a.choices.TaskState",
+        "DeliveryState": "a2a.choices.DeliveryState",
     },
 }

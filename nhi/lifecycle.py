@@ -122,6 +122,11 @@ def consequences_of(identities: Sequence[Identity]) -> dict[str, int]:
     return counts | {step.name: step.count(identities) for step in registry.stop_steps.values()}
 
 
+def remains(identity: Identity) -> dict[str, int]:
+    """What a stop ended and activating does not begin again."""
+    return {step.name: step.remains(identity) for step in registry.stop_steps.values()}
+
+
 def finish_stops() -> int:
     """The sweeper's part: run again what a stop could not finish at once. Returns how many are finished now."""
     waiting = Identity.objects.exclude(stop_pending=[])

@@ -13,6 +13,10 @@ from nhi.terms import Condition
 ConditionSource = Callable[[UUID, UUID, Any], tuple[Condition, ...]]
 
 
+def nothing(_identity: Identity) -> int:
+    return 0
+
+
 @dataclass(frozen=True)
 class StopStep:
     """One thing that ends when an identity is stopped. `run` is idempotent and returns how many it ended."""
@@ -21,6 +25,8 @@ class StopStep:
     run: Callable[[Identity], int]
     #: What `run` would end now of all of these, for the dialog that states its consequences.
     count: Callable[[Sequence[Identity]], int]
+    #: What stays stopped when the identity is active again, for the dialog that activates it.
+    remains: Callable[[Identity], int] = nothing
 
 
 #: Stop steps by the name they have in the reply to a suspend.

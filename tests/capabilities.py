@@ -195,6 +195,11 @@ CAPABILITIES: dict[str, Promise] = {
         "they open is on record.",
         "nhi.actors:Actor.only_reads = return False",
     ),
+    "CON-02": Promise(
+        "Home says what needs this person, each card leading to exactly that, then charts of calls and runs over time: "
+        "outcomes, latency, who drives it, budgets that burn, health.",
+        "nhi.admin.counts:needs = return []",
+    ),
     "CON-05": Promise(
         "Every list searches, filters, saves views, acts in bulk after a page that states count and effect, "
         "exports, and teaches when empty.",
@@ -232,6 +237,11 @@ CAPABILITIES: dict[str, Promise] = {
     "A2A-02": Promise(
         "One task in eight states, every change a numbered event; what has ended stays as it ended.",
         "a2a.writer:_require_open = return None",
+    ),
+    "A2A-06": Promise(
+        "The end of a task is told to its callback: one signed event by outbox, tried for three days, delivered or "
+        "accounted for.",
+        "a2a.signatures:_signature = return 'v1,'",
     ),
     "A2A-07": Promise(
         "An agent's own workers take its tasks: lent to one at a time, offered again when the lease ends.",

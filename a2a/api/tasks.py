@@ -3,7 +3,7 @@
 from typing import Any
 from uuid import UUID
 
-from a2a import cancelling, sending
+from a2a import callback_urls, cancelling, sending
 from a2a.api.shapes import tasks as shapes
 from a2a.models import Task
 from a2a.sending import Wish
@@ -35,6 +35,8 @@ class Tasks(ApiView):
         decision's reason, 404 for an agent that was never yours to call, 429 where the grant's hour is used up); for
         people who own it, were given it, or hold the right to send to any. With an `Idempotency-Key`, sending the same
         again within a day answers with the same task, and another body with the same key is 409."""
+        if given.get("callback_url") is not None:
+            callback_urls.look_up(given["callback_url"])
         key = self.request.headers.get(KEY)
         if key is None:
             return self._send(given)

@@ -2,9 +2,10 @@
 
 from django.urls import path
 
-from a2a.api import inbox, tasks
+from a2a.api import callbacks, inbox, tasks
 from common.api import paths  # noqa: F401 - its converter registers itself
 
+DELIVERY = "a2a/deliveries/<id:delivery_id>"
 TASK, OFFERED = "a2a/tasks/<id:task_id>", "a2a/inbox/<id:task_id>"
 
 urlpatterns = [
@@ -17,6 +18,11 @@ urlpatterns = [
     path(f"{OFFERED}/progress", inbox.Progress.as_view()),
     path(f"{OFFERED}/complete", inbox.Complete.as_view()),
     path(f"{OFFERED}/fail", inbox.Fail.as_view()),
+    path("a2a/webhook-secrets", callbacks.WebhookSecrets.as_view()),
+    path("a2a/webhook-secrets/<id:secret_id>/rotate", callbacks.RotateSecret.as_view()),
+    path("a2a/deliveries", callbacks.Deliveries.as_view()),
+    path(DELIVERY, callbacks.OneDelivery.as_view()),
+    path(f"{DELIVERY}/redeliver", callbacks.Redeliver.as_view()),
 ]
 #: The same at another place; the description names each of them once.
 bare = [

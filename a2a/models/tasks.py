@@ -90,6 +90,10 @@ class Task(Kept):
     claims = models.PositiveIntegerField(default=0)
     cancelled_by_name = models.CharField(max_length=192, blank=True)
 
+    #: Whom to tell of its end, as it may be shown; and as it was given, where that is another.
+    callback_url = models.CharField(max_length=4000, blank=True)
+    sealed_callback_url = models.TextField(blank=True, editable=False)
+
     objects = TaskQuerySet.as_manager()
 
     class Meta:

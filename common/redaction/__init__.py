@@ -1,7 +1,8 @@
 """Secrets are taken out before anything is stored, logged or shown: by key name, by known value, by token shape.
 
 `redact` and `redact_text` know no values and follow the default policy; a `Redactor` is made for what a server's own
-secrets and an installation's policy add; a `StreamRedactor` is for text that comes in pieces.
+secrets and an installation's policy add; a `StreamRedactor` is for text that comes in pieces. `taken` tells which
+values went, for a `Redactor` of what comes of them.
 """
 
 from typing import Any, overload
@@ -9,9 +10,11 @@ from typing import Any, overload
 from common.redaction.masks import EMAIL, IP, MASK, PHONE, UNREADABLE
 from common.redaction.redactor import Policy, Redactor
 from common.redaction.stream import StreamRedactor
+from common.redaction.taken import taken
 
 __all__ = [
     "EMAIL", "IP", "MASK", "PHONE", "UNREADABLE", "Policy", "Redactor", "StreamRedactor", "redact", "redact_text",
+    "taken",
 ]  # fmt: skip
 PLAIN = Redactor()
 

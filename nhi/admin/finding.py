@@ -55,8 +55,8 @@ def _object(one: Identity) -> Hit:
 
 
 def _roles(actor: Actor, term: str) -> list[Hit]:
-    if parse_uuid(term.lower()):
-        return []  # an id is no part of a name
+    if _is_id(term):
+        return []
     rows = Role.objects.visible_to(actor).filter(name__icontains=term).order_by("name")[:PER_GROUP]
     found = [(role.name, link_if_any("nhi_role_hub", role.pk)) for role in rows]
     return [Hit(name, url, "badge", "Role") for name, url in found if url]
@@ -64,10 +64,15 @@ def _roles(actor: Actor, term: str) -> list[Hit]:
 
 def _people(actor: Actor, term: str) -> list[Hit]:
     """By their name; only for who may open their pages."""
-    if not actor.may("nhi.view_user"):
+    if _is_id(term) or not actor.may("nhi.view_user"):
         return []
     rows = User.objects.visible_to(actor).filter(username__icontains=term).order_by("username")[:PER_GROUP]
     return [Hit(one.username, link("nhi_user_hub", one.pk), "person", "Person") for one in rows]
+
+
+def _is_id(term: str) -> bool:
+    """An id is no part of a name: what goes by that is not asked for, since the palette may ask few questions."""
+    return parse_uuid(term.lower()) is not None
 
 
 def _ids(actor: Actor, term: str) -> list[Hit]:

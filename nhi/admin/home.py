@@ -136,7 +136,7 @@ class Home(ActingPage):
 
     def _recent(self) -> list[AuditEvent]:
         seen = AuditEvent.objects.visible_to(self.actor).exclude(
-            event__in=("page.opened", "sign_in.succeeded", "sign_out", "run.asked")
+            event__in=("page.opened", "sign_in.succeeded", "sign_out", "run.asked", "task.sent")
         )
         return list(seen.order_by("-at", "-id")[:RECENT])
 

@@ -25,6 +25,12 @@ STOPS = {
     "schedules": ("Pauses {} schedule", "Pauses {} schedules"),
     "executions": ("Kills {} process", "Kills {} processes"),
 }
+STAYS = {
+    "schedules": (
+        "{} schedule stays paused until somebody resumes it",
+        "{} schedules stay paused until somebody resumes them",
+    ),
+}
 ENDED = {
     "tokens": ("credential refused", "credentials refused"),
     "calls": ("call ended", "calls ended"),
@@ -155,9 +161,14 @@ class Activate(Move):
             )
         return "Its grants and credentials work from then on."
 
+    def effects(self) -> list[Effect]:
+        stay = lifecycle.remains(self.identity)
+        return [counted(name, count, *STAYS[name]) for name, count in stay.items() if name in STAYS]
+
     def act(self, form: ConsoleForm) -> str:
         lifecycle.activate(actor=self.actor, identity=self.identity, reason=form.cleaned_data["reason"])
-        return self._said(f"{self.identity.name} is active.")
+        stay = [f"{effect.words}." for effect in self.effects() if effect.count]
+        return self._said(" ".join([f"{self.identity.name} is active.", *stay]))
 
 
 class Deactivate(Move):

@@ -45,6 +45,8 @@ ODD = [
     ("BROKER_URL", {"BROKER_URL": "memory://"}),
     ("BROKER_URL", {"BROKER_URL": "127.0.0.1:6379"}),
     ("REDIS_URL", {"REDIS_URL": "127.0.0.1"}),
+    ("WEBHOOK_TIME_SCALE", {"WEBHOOK_TIME_SCALE": "-1"}),
+    ("WEBHOOK_TIME_SCALE", {"WEBHOOK_TIME_SCALE": "fast"}),
     ("GATEHOUSE_DATA", {"GATEHOUSE_DATA": "manage.py"}),
     ("SECRET_KEY", {"SECRET_KEY": "short"}),
     ("TOKEN_PEPPER", {"TOKEN_PEPPER": "x" * 31}),

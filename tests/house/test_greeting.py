@@ -1,14 +1,23 @@
 """What `up` prints is enough to sign in and to make a first call."""
 
+import io
 import json
 import re
 import shlex
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from django.core.management.base import OutputWrapper
 
+import mcp.demo
+import nhi.demo
+import supervisor.demo
+from config.management.commands import up
+from supervisor import waking
+from supervisor.models import Agent
 from tests.services.house import House, embedded
 from tests.services.peers import sdk_client
 
@@ -36,6 +45,7 @@ def test_people_and_passwords_are_printed(running_house: House) -> None:
     for person in PEOPLE:
         assert re.search(rf"^ +{person} +\S{{12,}} ", running_house.output, re.MULTILINE), person
     assert f"{running_house.url}/admin/" in running_house.output
+    assert "Sign in as mara" in running_house.output, "as README.md says too"
 
 
 def test_the_printed_call_works_until_the_next_start_which_shows_no_password(tmp_path: Path) -> None:
@@ -59,6 +69,25 @@ def test_the_printed_call_works_until_the_next_start_which_shows_no_password(tmp
     everything = b"".join(file.read_bytes() for file in house.data.rglob("*") if file.is_file())
     for secret in (*passwords, before, after):
         assert secret.encode() not in everything
+
+
+@pytest.mark.django_db
+def test_what_the_list_of_programs_leaves_out_is_not_offered(
+    tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the demo was seeded before there was a list."""
+    nhi.demo.seed()
+    monkeypatch.setattr(waking, "wake", lambda _: None)
+    assert supervisor.demo.seed() == Agent.objects.get(name="summarise")
+    settings.EXECUTABLE_ALLOWLIST = tmp_path / "allowed"
+    settings.EXECUTABLE_ALLOWLIST.touch(0o600)
+    seeds = {"seed_gateway_demo": mcp.demo.seed, "seed_runs_demo": supervisor.demo.seed}
+    monkeypatch.setattr(up.Command, "seed", lambda _, command, what: str(seeds.get(command, str)() or ""))
+    said = io.StringIO()
+    up.Command(stdout=OutputWrapper(said)).greet_callers("nhi_agt_x")
+    assert "curl" not in said.getvalue()
+    assert "EXECUTABLE_ALLOWLIST" in said.getvalue()
+    assert "MCP client" in said.getvalue()
 
 
 @pytest.mark.capability("MCP-15", "MCP-07")

@@ -37,7 +37,7 @@ class TaskItem(Shape):
     target_agent_id = Identifier(source="agent_id", allow_null=True)
     task_type = Text()
     state = OneOf(source="word", choices=Word.choices)
-    result = serializers.JSONField(allow_null=True, help_text="What the agent made, once it is completed.")
+    result = serializers.JSONField(help_text="What the agent made, once it is completed.")
     error_code = Said(help_text="Once it failed or was cancelled by something.")
     error_message = Said()
     created_at = Moment()
@@ -61,11 +61,12 @@ class TaskItem(Shape):
 
 class TaskShape(TaskItem):
     a2a_state = OneOf(source="state", choices=TaskState.choices, help_text="Of the protocol's eight.")
-    input = serializers.JSONField(allow_null=True, help_text="Without what looks like a secret.")
+    input = serializers.JSONField(help_text="Without what looks like a secret.")
     chain = ChainLinkShape(many=True)
     parent_task_id = Identifier(source="parent_id", allow_null=True)
     context_id = Text()
     deadline = Moment(allow_null=True)
+    callback_url = Said(help_text="Where its end is told; without what looks like a secret.")
 
     example = {
         **TaskItem.example,
@@ -75,6 +76,7 @@ class TaskShape(TaskItem):
         "parent_task_id": None,
         "context_id": CONTEXT,
         "deadline": None,
+        "callback_url": None,
     }
 
 
@@ -95,6 +97,9 @@ class NewTask(Input):
     )  # fmt: skip
     context_id = Text(required=False, help_text="What keeps tasks of one conversation together; made up when left out.")
     deadline = Moment(required=False, allow_null=True, help_text="It fails when it is not done by then.")
+    callback_url = Text(
+        required=False, allow_null=True, help_text="Where its end is told by a signed POST; see webhook secrets."
+    )  # fmt: skip
 
     example = {"target_agent_id": story.WRITER, "task_type": "summarise", "input": ASKED}
 

@@ -55,7 +55,7 @@ class Command(BaseCommand):
             credential = io.StringIO()
             call_command("issue_credential", "agent/deploy-bot", replace=True, json=True, stdout=credential)
             token = json.loads(credential.getvalue())["token"]
-            self.say("Sign in as admin; the passwords are shown at the first start only.")
+            self.say("Sign in as mara, the security admin; the passwords are shown at the first start only.")
             self.say(f"Token of agent/deploy-bot, new at each start: {token}")
             self.say(f'Try: curl -H "Authorization: Bearer {token}" {settings.PUBLIC_URL}/api/nhi/me')
             self.greet_callers(token)
@@ -68,19 +68,20 @@ class Command(BaseCommand):
 
     def greet_callers(self, token: str) -> None:
         """How the demo's agent calls a tool: with curl, and from an MCP client."""
-        if self.seed("seed_gateway_demo", "The demo's server") is None:
+        tool = self.seed("seed_gateway_demo", "The demo's server")
+        if tool is None:
             return
         agent = self.seed("seed_runs_demo", "The demo's agents")
-        body = shlex.quote(json.dumps({"parameters": {"title": "Water the plants"}}))
-        self.say(
-            f'Call a tool: curl -H "Authorization: Bearer {token}" -H "Content-Type: application/json" -d {body} '
-            f"{settings.PUBLIC_URL}/api/nhi/mcp/tools/todo__create_todo/call"
-        )
+        self.seed("seed_tasks_demo", "The demo's tasks")
+        if tool:
+            call = curl(token, {"parameters": {"title": "Water the plants"}})
+            self.say(f"Call a tool: {call}/mcp/tools/{tool}/call")
         if agent:
-            body = shlex.quote(json.dumps({"input": "It rained. The river rose. Nobody was hurt."}))
+            call = curl(token, {"input": "It rained. The river rose. Nobody was hurt."})
+            self.say(f"Run an agent: {call}/supervisor/agents/{agent}/execute")
+        if settings.EXECUTABLE_ALLOWLIST and not (tool and agent):
             self.say(
-                f'Run an agent: curl -H "Authorization: Bearer {token}" -H "Content-Type: application/json" -d {body} '
-                f"{settings.PUBLIC_URL}/api/nhi/supervisor/agents/{agent}/execute"
+                "The demo's server or agents may not run: the file that EXECUTABLE_ALLOWLIST names leaves them out."
             )
         headers = {"Authorization": f"Bearer {token}"}
         client = {
@@ -105,3 +106,10 @@ class Command(BaseCommand):
     def say(self, text: str) -> None:
         self.stdout.write(text)
         self.stdout.flush()
+
+
+def curl(token: str, body: object) -> str:
+    """The beginning of a command that posts this as the bearer; the rest of its address follows."""
+    said = shlex.quote(json.dumps(body))
+    headers = f'-H "Authorization: Bearer {token}" -H "Content-Type: application/json"'
+    return f"curl {headers} -d {said} {settings.PUBLIC_URL}/api/nhi"

@@ -1,0 +1,17 @@
+"""What the four roles may do with tasks, as lines of the table "Who may do what"."""
+
+from a2a.rights import ROLES
+from nhi.admin.people_rights import RIGHTS, Right
+
+
+def _line(words: str, *codenames: str, changes: bool = True) -> Right:
+    return Right(words, frozenset(codenames), changes, ROLES)
+
+
+RIGHTS += [
+    _line("See every task between agents", "view_task", changes=False),
+    _line("Send tasks to any agent, cancel any task", "send_task", "cancel_task"),
+    _line("See what callbacks of tasks were delivered", "view_delivery", "view_webhooksecret", changes=False),
+    _line("Have callbacks delivered again", "redeliver_delivery"),
+    _line("Send tasks in the name of an identity", "send_task_for_another"),
+]

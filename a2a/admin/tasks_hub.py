@@ -1,0 +1,131 @@
+"""One task: where is it stuck, who asked whom?"""
+
+from datetime import datetime
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+from django.utils.functional import cached_property
+
+from a2a import cancelling, inbox
+from a2a.admin import tasks_cells
+from a2a.choices import TaskState
+from a2a.models import Task
+from common.admin import times
+from common.admin.pages import PART, Control, Crumb, Tab, link, wants_part
+from common.errors import NotFound
+from nhi.admin.base import Acting, ActingPage
+from supervisor.admin import executions_cells
+
+TABS = (("hub", "Timeline"), ("content", "Input and result"), ("chain", "Chain"), ("changes", "Changes"))
+
+
+class OfTask(Acting):
+    """A page or dialog about one task that the person may see."""
+
+    kwargs: dict[str, Any]
+    task: Task
+
+    def check(self) -> None:
+        super().check()
+        seen = Task.objects.visible_to(self.actor).select_related("source", "parent")
+        found = seen.filter(pk=self.kwargs["pk"]).first()
+        if found is None:
+            raise NotFound
+        self.task = found
+
+    def url(self, page: str) -> str:
+        return link(f"a2a_task_{page}", self.task.pk)
+
+    def api(self, verb: str = "") -> str:
+        path = f"/api/nhi/a2a/tasks/{self.task.pk}"
+        return f"{path}/{verb}" if verb else path
+
+    def back(self) -> str:
+        return self.url("hub")
+
+
+class Hub(OfTask, ActingPage):
+    """The frame of every tab: the strip that says where it stands, one primary action."""
+
+    tab = "hub"
+
+    def get(self, request: HttpRequest, **_kwargs: Any) -> HttpResponse:
+        """An open page asks again and again, and is told only what it has not seen."""
+        unchanged = wants_part(request) and request.GET.get("seen") == self.seen
+        return HttpResponse(status=204, headers={PART: "1"}) if unchanged else self.page()
+
+    @property
+    def seen(self) -> str:
+        """One word for the task as it stands now: a lease is moved on without an event."""
+        lease = self.task.lease_until
+        return f"{self.task.last_seq}-{int(lease.timestamp()) if lease else 0}-{int(self._is_lost)}"
+
+    def context(self) -> dict[str, Any]:
+        task = self.task
+        return {
+            "title": f"{task.short_id}: {dict(TABS)[self.tab]}"
+            if self.tab != "hub"
+            else f"Task {task.short_id} for {task.agent_name}",
+            "task": task,
+            "standing": tasks_cells.standing(task),
+            "took": tasks_cells.took(task),
+            "stuck": self._stuck(),
+            "from_name": tasks_cells.asked_by(task),
+            "parent": self._parent(),
+            "leased": task.state == TaskState.WORKING and task.lease_until is not None and not self._is_lost,
+            "most_claims": inbox.MOST_CLAIMS,
+            "seen": self.seen,
+            # Each answer to an auditor is on record, so theirs stays as it was drawn.
+            "fresh_url": self.url(self.tab) if task.is_open and not self.actor.only_reads else "",
+            "crumb": Crumb("Tasks", link("a2a_task_changelist")),
+            "controls": self._controls(),
+            "tabs": [Tab(label, self.url(name), current=name == self.tab) for name, label in TABS],
+            "api": self.api(),
+        }
+
+    @property
+    def _is_lost(self) -> bool:
+        """Whether its worker was not heard of for a whole lease."""
+        return self.task.lease_until is not None and self.task.lease_until < timezone.now()
+
+    def _stuck(self) -> str:
+        """Whom it waits for, while it is open."""
+        task, asked = self.task, tasks_cells.asked_by(self.task)
+        return {
+            TaskState.SUBMITTED: f"No worker of {task.agent_name} has taken it yet.",
+            TaskState.WORKING: self._at_work(),
+            TaskState.INPUT_REQUIRED: f"It waits for {asked} to say more.",
+            TaskState.AUTH_REQUIRED: f"It waits until {asked} has signed in where it asks for that.",
+        }.get(TaskState(task.state), "")
+
+    def _at_work(self) -> str:
+        until: datetime | None = self.task.lease_until
+        if until is None:
+            return ""
+        name, at = self.task.agent_name, times.absolute(until, timezone.now())
+        if not self._is_lost:
+            return f"A worker of {name} has it."
+        if self.task.claims >= inbox.MOST_CLAIMS:
+            return (
+                f"Its worker was not heard of since {at}, the last of {inbox.MOST_CLAIMS}: it is given up in a moment."
+            )
+        return f"Its worker was not heard of since {at}: {name} is offered it again."
+
+    def _parent(self) -> Task | None:
+        """Where the person sees it too: of another's task its id would be all there is to tell."""
+        above: Task | None = self.task.parent
+        if above is None or self.actor.may("a2a.view_task"):
+            return above
+        return above if Task.objects.visible_to(self.actor).filter(pk=above.pk).exists() else None
+
+    @cached_property
+    def may_cancel(self) -> bool:
+        return self.task.is_open and cancelling.may_cancel(self.actor, self.task)
+
+    def _controls(self) -> list[Control]:
+        return [Control("Cancel", self.url("cancel"), "cancel", danger=True)] if self.may_cancel else []
+
+
+def span(since: datetime, until: datetime) -> str:
+    return executions_cells.span(until - since)

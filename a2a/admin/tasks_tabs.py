@@ -1,0 +1,137 @@
+"""The tabs of one task, each a page with its own queries."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.urls import path
+
+from a2a.admin import tasks_axis, tasks_cells, tasks_timeline
+from a2a.admin.tasks_content import Piece, pieces
+from a2a.admin.tasks_filters import list_url
+from a2a.admin.tasks_hub import Hub
+from a2a.chains import DEEPEST
+from a2a.choices import Role
+from a2a.models import Task
+from common.admin import badges
+from common.admin.badges import Badge
+from common.admin.pages import link
+from nhi.admin import sentences
+from nhi.models import NhiPermission
+
+#: Events of a page, parts of a task, messages.
+EVENTS, PARTS, MESSAGES = 50, 50, 50
+
+
+class Timeline(Hub):
+    tab = "hub"
+    template = "admin/a2a/tasks/timeline.html"
+
+    def context(self) -> dict[str, Any]:
+        before = self._before()
+        rows = self.task.events.filter(seq__lt=before) if before else self.task.events.all()
+        events = list(reversed(rows.order_by("-seq")[:EVENTS]))
+        context = super().context()
+        return {
+            **context,
+            "lines": tasks_timeline.lines(events, sent_by=self.task.created_by_name),
+            "earlier": events[0].seq if events and events[0].seq > 1 else 0,
+            "is_end": not before,
+            "fresh_url": "" if before else context["fresh_url"],
+        }
+
+    def _before(self) -> int:
+        """The event that the page ends before; 0 for one that ends with the last there is."""
+        said = self.request.GET.get("before", "")
+        return int(said) if said.isdecimal() and len(said) < 10 else 0
+
+
+@dataclass(frozen=True)
+class Said:
+    """One message, as the tab shows it."""
+
+    by: Badge
+    at: datetime
+    pieces: list[Piece]
+
+
+class Content(Hub):
+    tab = "content"
+    template = "admin/a2a/tasks/content.html"
+
+    def context(self) -> dict[str, Any]:
+        made = self.task.artifacts.order_by("position")
+        return {
+            **super().context(),
+            "artifacts": [{"name": _name(one.body), "pieces": pieces(one.body["parts"])} for one in made],
+            "said": self._said(),
+            "most_messages": MESSAGES,
+            "allowed_by": self._allowed_by(),
+            "request_url": f"{link('nhi_auditevent_changelist')}?request={self.task.request_id}",
+        }
+
+    def _said(self) -> list[Said]:
+        """The last messages, and after them what its agent says now: that becomes a message when it says more."""
+        rows = self.task.messages.order_by("-position").only("task_id", "role", "body", "at")[:MESSAGES]
+        said = [Said(badges.of(Role(one.role)), one.at, pieces(one.body["parts"])) for one in reversed(rows)]
+        now = self.task.status_message
+        return said if now is None else [*said, Said(badges.of(Role.AGENT), self.task.state_at, pieces(now["parts"]))]
+
+    def _allowed_by(self) -> dict[str, Any]:
+        """What let it be sent, as it was recorded."""
+        if self.task.grant_id is None:
+            right = self.task.allowed_by.get("right", "")
+            words = "a role that may send tasks to any agent" if right == "a2a.send_task" else right
+            return {"words": words}
+        grant = NhiPermission.objects.visible_to(self.actor).filter(pk=self.task.grant_id).first()
+        url = link("nhi_nhipermission_page", grant.pk) if grant else ""
+        return {"words": "a grant between the two", "url": url, "grant": grant}
+
+
+def _name(artifact: Any) -> str:
+    return str(artifact.get("name") or artifact["artifactId"])
+
+
+class Chain(Hub):
+    tab = "chain"
+    template = "admin/a2a/tasks/chain.html"
+
+    def context(self) -> dict[str, Any]:
+        seen = Task.objects.visible_to(self.actor)
+        parts = list(tasks_cells.for_lines(seen.filter(parent=self.task)).order_by("created_at", "id")[: PARTS + 1])
+        return {
+            **super().context(),
+            "links": self.task.chain,
+            "rows": tasks_axis.rows(self._above(), self.task, parts[:PARTS]),
+            "headings": tasks_axis.HEADINGS,
+            "has_parts": bool(parts),
+            "more_url": list_url(parent=str(self.task.pk)) if len(parts) > PARTS else "",
+        }
+
+    def _above(self) -> list[Task]:
+        """The tasks that it is a part of, the topmost first; from where on the person sees them."""
+        found: list[Task] = []
+        at = self.task
+        while at.parent_id is not None and len(found) < DEEPEST:
+            seen = tasks_cells.for_lines(Task.objects.visible_to(self.actor).filter(pk=at.parent_id)).first()
+            if seen is None:
+                break
+            found.append(seen)
+            at = seen
+        return found[::-1]
+
+
+class Changes(Hub):
+    tab = "changes"
+    template = "admin/a2a/tasks/changes.html"
+
+    def context(self) -> dict[str, Any]:
+        return {**super().context(), **sentences.page_about(self.actor, self.task.pk, self.request.GET)}
+
+
+URLS = [
+    path("<uuid:pk>/", Timeline.as_view(), name="a2a_task_hub"),
+    path("<uuid:pk>/content/", Content.as_view(), name="a2a_task_content"),
+    path("<uuid:pk>/chain/", Chain.as_view(), name="a2a_task_chain"),
+    path("<uuid:pk>/changes/", Changes.as_view(), name="a2a_task_changes"),
+]

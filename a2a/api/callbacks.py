@@ -1,0 +1,81 @@
+"""Callbacks: the secrets that sign them, what became of them, and delivering one again."""
+
+from typing import Any
+from uuid import UUID
+
+from a2a import deliveries, webhooks
+from a2a.api.shapes import callbacks as shapes
+from a2a.models import Delivery, WebhookSecret
+from a2a.webhooks import Shown
+from common.api.operations import listing, operation
+from nhi.api.views import ApiView
+
+
+class WebhookSecrets(ApiView):
+    @listing(of=shapes.WebhookSecretShape)
+    def get(self, asked: dict[str, Any]) -> Any:  # noqa: ARG002 - a list without filters of its own
+        """List webhook secrets
+
+        Never the secrets themselves. Your own and those of identities that you manage; all of them for console
+        roles."""
+        return WebhookSecret.objects.visible_to(self.actor)
+
+    @operation(takes=shapes.NewWebhookSecret, gives=shapes.SecretMadeShape, status=201, refusals=(409,))
+    def post(self, given: dict[str, Any]) -> Shown:
+        """Make a webhook secret
+
+        It signs the callbacks of the tasks that you send, to URLs that begin with `url_prefix`. The secret is in this
+        answer and nowhere else. 409 where you have one for this prefix: rotate that."""
+        return webhooks.make(actor=self.actor, url_prefix=given["url_prefix"])
+
+
+class RotateSecret(ApiView):
+    secret: WebhookSecret
+
+    def find(self, **path: UUID) -> None:
+        self.secret = self.visible(WebhookSecret.objects.all(), path["secret_id"])
+
+    @operation(takes=shapes.NoBody, gives=shapes.SecretRotatedShape)
+    def post(self, _given: dict[str, Any]) -> Shown:
+        """Rotate a webhook secret
+
+        Makes a successor, shown here only. Until `previous_valid_until` callbacks are signed by both; then by the new
+        one alone. For who it belongs to, and for people who manage that identity."""
+        return webhooks.rotate(actor=self.actor, secret=self.secret)
+
+
+class Deliveries(ApiView):
+    @listing(of=shapes.DeliveryItem, filters=shapes.DeliveryFilters)
+    def get(self, asked: dict[str, Any]) -> Any:
+        """List deliveries of callbacks
+
+        Newest first: those of tasks that you sent, or that identities you manage sent; all of them for console
+        roles."""
+        return Delivery.objects.visible_to(self.actor).filter(**asked).defer("body")
+
+
+class OfDelivery(ApiView):
+    delivery: Delivery
+
+    def find(self, **path: UUID) -> None:
+        self.delivery = self.visible(Delivery.objects.select_related("task"), path["delivery_id"])
+
+
+class OneDelivery(OfDelivery):
+    @operation(gives=shapes.DeliveryShape)
+    def get(self) -> Delivery:
+        """Read a delivery
+
+        With every attempt at it."""
+        return self.delivery
+
+
+class Redeliver(OfDelivery):
+    @operation(takes=shapes.NoBody, gives=shapes.DeliveryItem, refusals=(409,))
+    def post(self, _given: dict[str, Any]) -> Delivery:
+        """Deliver a callback again
+
+        At once and then in the rhythm of a new one, under the same `webhook_id`; a URL that its receiver had disabled
+        is called again. For who sent the task, people who manage that identity, and the right to redeliver any. 409
+        while it is pending."""
+        return deliveries.redeliver(actor=self.actor, delivery=self.delivery)

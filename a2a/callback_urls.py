@@ -1,0 +1,60 @@
+"""The URL of a callback: judged when it is given, kept as it may be shown, and beside that as it was given."""
+
+import asyncio
+import hashlib
+from uuid import UUID
+
+from yarl import URL
+
+from a2a.models import Task
+from common import crypto, egress
+from common.errors import Invalid
+from common.redaction import redact_text
+from nhi.inputs import Problems
+
+FIELD = "callback_url"
+LONGEST = 2000
+
+
+def check(problems: Problems, url: str) -> None:
+    """What its text tells, without asking the network."""
+    problems.unless(len(url) <= LONGEST, FIELD, f"Use at most {LONGEST} characters.")
+    if said := egress.problem(url):
+        problems.add(FIELD, said)
+
+
+def look_up(url: str) -> None:
+    """Refuse a name that leads to where Gatehouse does not call. Not within a transaction: name servers may be slow."""
+    try:
+        asyncio.run(egress.check(url))
+    except egress.EgressBlocked as blocked:
+        raise Invalid.field(FIELD, blocked.message) from blocked
+
+
+def keep(task: Task, url: str) -> None:
+    """On the row that is to be written."""
+    task.callback_url = redact_text(url)
+    if task.callback_url != url:
+        task.sealed_callback_url = crypto.seal(url, place=_place(task.pk))
+
+
+def of(task: Task) -> str:
+    """As it was given: where it is called."""
+    if not task.sealed_callback_url:
+        return task.callback_url
+    return crypto.unseal(task.sealed_callback_url, place=_place(task.pk))
+
+
+def mark(url: str) -> str:
+    """What an exact URL is known by again."""
+    return hashlib.sha256(url.encode()).hexdigest()
+
+
+def host(url: str) -> str:
+    """The host and port that it leads to."""
+    read = URL(url)
+    return f"{read.raw_host}:{read.port}"
+
+
+def _place(task_id: UUID) -> str:
+    return f"a2a_task/{task_id}/callback_url"

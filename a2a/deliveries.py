@@ -1,0 +1,151 @@
+"""The rows of callbacks: taken by one worker at a time, settled by the one that took them, begun anew on demand."""
+
+import logging
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+from django.db import transaction
+from django.db.models import F
+
+from a2a import callback_urls, retrying, waking, webhooks
+from a2a.choices import DeliveryState, Trouble
+from a2a.models import Delivery, DeliveryAttempt, DisabledUrl
+from a2a.posting import Outcome
+from a2a.webhooks import Owner
+from common import clock
+from common.crypto import Unreadable
+from common.errors import Conflict, NotAllowed
+from nhi.actors import SYSTEM, Actor
+from nhi.record import events
+
+log = logging.getLogger(__name__)
+RIGHT = "a2a.redeliver_delivery"
+#: Longer than an attempt may take; what a worker that died was about is sent again after that.
+LEASE = timedelta(seconds=30)
+#: At one place at a time, so that a receiver that hangs holds up nobody but itself.
+MOST_TO_ONE_PLACE = 8
+WINDOW = 500
+ENDS: dict[Trouble, DeliveryState] = {
+    Trouble.GONE: DeliveryState.DISABLED,
+    Trouble.EGRESS_BLOCKED: DeliveryState.BLOCKED,
+}
+
+
+class StillPending(Conflict):
+    code = "still_pending"
+
+
+@dataclass(frozen=True)
+class Parcel:
+    """A delivery that is ours to attempt."""
+
+    delivery: Delivery
+    mark: UUID
+    url: str
+    #: In the clear: it signs, and is kept nowhere.
+    secrets: tuple[str, ...] = field(repr=False)
+
+
+def claim(most: int, *, busy: Mapping[str, int]) -> list[Parcel]:
+    """Take due deliveries, so that nobody else does until the lease ends. `busy` counts what is under way by place."""
+    wanted, mark = _due(most, busy), uuid4()
+    if not wanted:
+        return []
+    with transaction.atomic():
+        now = clock.database_now()
+        # Whoever asks for the same row beside us waits here, and finds it taken.
+        Delivery.objects.due().filter(pk__in=wanted).update(
+            lease_mark=mark, lease_until=now + LEASE, attempts=F("attempts") + 1
+        )
+        taken = list(Delivery.objects.filter(pk__in=wanted, lease_mark=mark).select_related("task__source"))
+        DeliveryAttempt.objects.bulk_create(
+            DeliveryAttempt(delivery=row, number=row.attempts, at=now) for row in taken
+        )  # fmt: skip
+    return [parcel for row in taken if (parcel := _parcel(row, mark)) is not None]
+
+
+def settle(delivery: Delivery, mark: UUID, outcome: Outcome) -> None:
+    """Write what came of an attempt; of one whose lease has ended, into the log alone."""
+    with transaction.atomic():
+        DeliveryAttempt.objects.filter(delivery=delivery, number=delivery.attempts).update(
+            status=outcome.status, reason=outcome.trouble or "", took_ms=outcome.took_ms
+        )
+        now = clock.database_now()
+        told = _told(delivery, outcome, now)
+        mine = Delivery.objects.pending().filter(pk=delivery.pk, lease_mark=mark)
+        if not mine.update(**told, last_status=outcome.status, lease_mark=None, lease_until=None):
+            return
+        if told["state"] == DeliveryState.DISABLED:
+            _disable(delivery, now)
+        if told["state"] not in (DeliveryState.PENDING, DeliveryState.DELIVERED):
+            details = {"reason": told["reason"], "attempts": delivery.attempts, "status": outcome.status}
+            events.write(f"delivery.{told['state']}", actor=SYSTEM, subject=delivery, details=details)
+
+
+def redeliver(*, actor: Actor, delivery: Delivery) -> Delivery:
+    """Begin anew with what is over, under the same id; a URL that was disabled is called again."""
+    if not may_redeliver(actor, delivery):
+        raise NotAllowed("You may not have this delivered again.", details={"needs": RIGHT})
+    with transaction.atomic():
+        fresh = {"state": DeliveryState.PENDING, "reason": "", "delivered_at": None}
+        over = Delivery.objects.exclude(state=DeliveryState.PENDING).filter(pk=delivery.pk)
+        if not over.update(**fresh, next_at=clock.database_now(), attempts_before=F("attempts")):
+            raise StillPending("This is being delivered already. Nothing was changed.")
+        DisabledUrl.objects.filter(owner_id=delivery.owner_id, url_mark=delivery.url_mark).delete()
+        events.write("delivery.redelivered", actor=actor, subject=delivery)
+        waking.wake()
+    return Delivery.objects.select_related("task").get(pk=delivery.pk)
+
+
+def may_redeliver(actor: Actor, delivery: Delivery) -> bool:
+    if actor.only_reads:
+        return False
+    return actor.may(RIGHT) or Delivery.objects.held_by(actor).filter(pk=delivery.pk).exists()
+
+
+def _due(most: int, busy: Mapping[str, int]) -> list[UUID]:
+    """The longest due first, and of each place only as many as may go there."""
+    full = [place for place, count in busy.items() if count >= MOST_TO_ONE_PLACE]
+    rows = Delivery.objects.due().exclude(place__in=full).order_by("next_at", "id")
+    counts, wanted = Counter(busy), list[UUID]()
+    for pk, place in rows.values_list("pk", "place")[:WINDOW]:
+        if len(wanted) < most and counts[place] < MOST_TO_ONE_PLACE:
+            counts[place] += 1
+            wanted.append(pk)
+    return wanted
+
+
+def _parcel(row: Delivery, mark: UUID) -> Parcel | None:
+    """One that cannot be signed any more must not hold up the others."""
+    try:
+        url = callback_urls.of(row.task)
+        return Parcel(row, mark, url, tuple(webhooks.signing(Owner(row.owner_id, row.owner_name), url)))
+    except Unreadable as error:
+        log.error("A callback cannot be signed: %s", error)
+        settle(row, mark, Outcome(Trouble.UNREADABLE))
+        return None
+
+
+def _told(delivery: Delivery, outcome: Outcome, now: datetime) -> dict[str, Any]:
+    trouble = outcome.trouble
+    if trouble is None:
+        return {"state": DeliveryState.DELIVERED, "reason": "", "next_at": None, "delivered_at": now}
+    told: dict[str, Any] = {"state": ENDS.get(trouble, DeliveryState.DEAD), "reason": trouble, "next_at": None}
+    wait = retrying.wait(delivery.attempts - delivery.attempts_before, asked=outcome.retry_after)
+    if trouble in ENDS or wait is None:
+        return told
+    return {**told, "state": DeliveryState.PENDING, "next_at": now + wait}
+
+
+def _disable(delivery: Delivery, now: datetime) -> None:
+    """Exactly this URL of this owner, with whatever else waits for it."""
+    DisabledUrl.objects.get_or_create(
+        owner_id=delivery.owner_id, url_mark=delivery.url_mark, defaults={"at": now}
+    )  # fmt: skip
+    Delivery.objects.pending().filter(owner_id=delivery.owner_id, url_mark=delivery.url_mark).update(
+        state=DeliveryState.DISABLED, reason=Trouble.GONE, next_at=None, lease_mark=None, lease_until=None
+    )

@@ -1,0 +1,124 @@
+"""The secrets that sign callbacks: each is its owner's, for the URLs that begin with its prefix."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.db import IntegrityError, transaction
+
+from a2a import signatures
+from a2a.models import Task, WebhookSecret
+from common import clock, crypto
+from common.errors import Conflict, Duplicate, NotAllowed
+from nhi.actors import SYSTEM, Actor
+from nhi.inputs import Problems
+from nhi.record import events
+
+OVERLAP = timedelta(hours=24)
+LONGEST_PREFIX = 500
+MOST = 100
+
+
+@dataclass(frozen=True)
+class Owner:
+    """Whose callback it is: the identity or the person that asked for the task."""
+
+    id: UUID
+    name: str
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A secret in the clear, for the one answer that shows it."""
+
+    row: WebhookSecret
+    secret: str
+
+
+def owner_of(task: Task) -> Owner:
+    if task.source_id != task.created_by_id and task.source is not None:
+        return Owner(task.source.pk, task.source.name)
+    assert task.created_by_id is not None  # whoever sends a task with a callback is somebody
+    return Owner(task.created_by_id, task.created_by_name)
+
+
+def make(*, actor: Actor, url_prefix: str) -> Shown:
+    """Make a secret of the actor's own."""
+    problems = Problems()
+    problems.line("url_prefix", url_prefix, most=LONGEST_PREFIX)
+    fine = not url_prefix or url_prefix.startswith(("https://", "http://"))
+    problems.unless(fine, "url_prefix", "Write the beginning of a URL, such as https://hooks.example.com/, or nothing.")
+    problems.settle()
+    assert actor.id is not None  # whoever asks at a door is somebody
+    if WebhookSecret.objects.filter(owner_id=actor.id).count() >= MOST:
+        raise Conflict(f"You have {MOST} webhook secrets, which is as many as may be.")
+    try:
+        with transaction.atomic():
+            return _make(Owner(actor.id, actor.name), url_prefix, actor)
+    except IntegrityError:
+        said = "You have a webhook secret for this prefix. Rotate it to see a new one."
+        raise Duplicate(said) from None
+
+
+def rotate(*, actor: Actor, secret: WebhookSecret) -> Shown:
+    """Make a successor; the one before signs beside it for a day."""
+    if actor.only_reads or not WebhookSecret.objects.held_by(actor).filter(pk=secret.pk).exists():
+        raise NotAllowed("You may not rotate the webhook secret of somebody else.")
+    text = signatures.new_secret()
+    with transaction.atomic():
+        row = WebhookSecret.objects.select_for_update(of=("self",)).get(pk=secret.pk)
+        now = clock.database_now()
+        row.sealed_previous, row.previous_valid_until = row.sealed, now + OVERLAP
+        row.sealed, row.rotated_at = crypto.seal(text, place=_place(row)), now
+        row.save(update_fields=["sealed", "sealed_previous", "previous_valid_until", "rotated_at"])
+        events.write("webhook_secret.rotated", actor=actor, subject=row)
+    return Shown(row, text)
+
+
+def ensure(owner: Owner, url: str, *, actor: Actor) -> WebhookSecret:
+    """The secret for this URL; where there is none yet, one for all URLs that nobody has seen."""
+    found = _longest(owner, url)
+    if found is not None:
+        return found
+    try:
+        with transaction.atomic():
+            return _make(owner, "", actor).row
+    except IntegrityError:
+        # Somebody beside us was quicker.
+        return WebhookSecret.objects.get(owner_id=owner.id, url_prefix="")
+
+
+def signing(owner: Owner, url: str) -> list[str]:
+    """What a callback to this URL is signed with now, in the clear; the newest first."""
+    row = ensure(owner, url, actor=SYSTEM)
+    current = crypto.unseal(row.sealed, place=_place(row))
+    until = row.previous_valid_until
+    if not row.sealed_previous or until is None or until <= clock.database_now():
+        return [current]
+    return [current, crypto.unseal(row.sealed_previous, place=_place(row))]
+
+
+def forget_previous(now: datetime) -> int:
+    return WebhookSecret.objects.filter(previous_valid_until__lte=now).exclude(sealed_previous="").update(
+        sealed_previous=""
+    )  # fmt: skip
+
+
+def _make(owner: Owner, url_prefix: str, actor: Actor) -> Shown:
+    text = signatures.new_secret()
+    row = WebhookSecret(
+        owner_id=owner.id, owner_name=owner.name, url_prefix=url_prefix, created_at=clock.database_now()
+    )  # fmt: skip
+    row.sealed = crypto.seal(text, place=_place(row))
+    row.save(force_insert=True)
+    events.write("webhook_secret.made", actor=actor, subject=row)
+    return Shown(row, text)
+
+
+def _longest(owner: Owner, url: str) -> WebhookSecret | None:
+    fitting = [row for row in WebhookSecret.objects.filter(owner_id=owner.id) if url.startswith(row.url_prefix)]
+    return max(fitting, key=lambda row: len(row.url_prefix), default=None)
+
+
+def _place(row: WebhookSecret) -> str:
+    return f"a2a_webhook_secret/{row.pk}"

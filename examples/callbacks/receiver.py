@@ -1,0 +1,56 @@
+#!/usr/bin/env python3
+"""A receiver of Gatehouse's callbacks, which believes only what is signed with its secret.
+
+    WEBHOOK_SECRET=whsec_… python3 examples/callbacks/receiver.py 8099
+
+Send tasks with "callback_url": "http://127.0.0.1:8099/" and start Gatehouse with EGRESS_ALLOW=127.0.0.1:8099.
+"""
+
+import base64
+import hashlib
+import hmac
+import json
+import os
+import sys
+import time
+from collections.abc import Mapping
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import ClassVar
+
+
+def is_genuine(headers: Mapping[str, str], body: bytes, secret: str) -> bool:
+    """Standard Webhooks 1.0: signed with the secret, and within the last five minutes."""
+    sent_at = headers.get("webhook-timestamp", "")
+    if not sent_at.isdecimal() or abs(time.time() - int(sent_at)) > 300:
+        return False
+    signed = f"{headers.get('webhook-id')}.{sent_at}.".encode() + body
+    key = base64.b64decode(secret.removeprefix("whsec_"))
+    expected = b"v1," + base64.b64encode(hmac.digest(key, signed, hashlib.sha256))
+    given = headers.get("webhook-signature", "").encode().split()
+    return any(hmac.compare_digest(expected, one) for one in given)
+
+
+class Receiver(BaseHTTPRequestHandler):
+    #: A callback may come more than once, always with the same id.
+    seen: ClassVar[set[str]] = set()
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        if not is_genuine(self.headers, body, os.environ["WEBHOOK_SECRET"]):
+            self._answer(401)
+            return
+        if self.headers["webhook-id"] not in self.seen:
+            self.seen.add(self.headers["webhook-id"])
+            told = json.loads(body)
+            print(told["task_id"], told["state"], told.get("result"), flush=True)
+        self._answer(204)
+
+    def _answer(self, status: int) -> None:
+        self.send_response(status)
+        self.end_headers()
+
+
+if __name__ == "__main__":
+    server = HTTPServer(("127.0.0.1", int(sys.argv[1])), Receiver)
+    print(f"Waiting for callbacks at http://127.0.0.1:{server.server_port}/", flush=True)
+    server.serve_forever()

@@ -14,8 +14,9 @@ from a2a.access import Permit, Refused
 from a2a.chains import Chain, Link
 from a2a.choices import Role, TaskState
 from a2a.models import SentOnce, Task
+from a2a.writer import Said, Status
 from common import canonical, clock, context
-from common.errors import Conflict, NotFound
+from common.errors import Conflict, NotAllowed, NotFound
 from common.ids import uuid7
 from nhi.choices import Kind
 from nhi.inputs import Problems
@@ -25,6 +26,13 @@ from supervisor.access import Caller
 
 LONGEST_KEY, LONGEST_TYPE, LONGEST_CONTEXT = 200, 200, 200
 KEPT = timedelta(hours=24)
+WAITING = frozenset({TaskState.INPUT_REQUIRED, TaskState.AUTH_REQUIRED})
+
+
+class TakesNoMessage(Conflict):
+    """The task is at work, and does not wait for anything."""
+
+    code = "takes_no_message"
 
 
 class KeyUsed(Conflict):
@@ -64,6 +72,23 @@ def send(*, caller: Caller, target: Identity | None, wish: Wish) -> Task:
             return _send(caller, source, target, wish)
     except Refused as refused:
         _on_record(caller, target, wish, refused)
+        raise refused.error from None
+
+
+def say(*, caller: Caller, task: Task, message: parts.Message) -> Task:
+    """Give a task what its agent asked for: from then on it is at work again, and an inbox offers it anew."""
+    if not Task.objects.held_by(caller.actor).filter(pk=task.pk).exists():
+        raise NotAllowed(f"You may not speak in the {task}: it is not yours.", details={"reason": "task_not_yours"})
+    try:
+        with transaction.atomic():
+            held = writer.locked(task.pk)
+            if held.state not in WAITING:
+                raise writer.ended(held) if not held.is_open else _not_waiting(held)
+            access.require_still(caller=caller, task=held, given=parts.plain(message["parts"]))
+            events.write("task.answered", actor=caller.actor, subject=held)
+            return writer.write(held, Said(message), Status(TaskState.WORKING), lease_mark=None, lease_until=None)
+    except Refused as refused:
+        _on_record(caller, task.agent, Wish(message, task.task_type), refused)
         raise refused.error from None
 
 
@@ -118,6 +143,11 @@ def _send(caller: Caller, source: Identity | None, target: Identity, wish: Wish)
         details["in_the_name_of"] = source.name
     events.write("task.sent", actor=caller.actor, subject=task, details=details)
     return task
+
+
+def _not_waiting(task: Task) -> TakesNoMessage:
+    said = f"The {task} is {TaskState(task.state).label.lower()} and waits for nothing. Send a task of its own."
+    return TakesNoMessage(said, details={"state": task.word})
 
 
 def _chain(caller: Caller, source: Identity | None, wish: Wish) -> Chain:

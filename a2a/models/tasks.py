@@ -38,8 +38,9 @@ class TaskQuerySet(KeptQuerySet["Task"]):
         return self.filter(state__in=states_of(word))
 
     def offered(self) -> "TaskQuerySet":
-        """Those that nobody works on: new ones, and those whose worker was not heard of for a whole lease."""
-        given_up = Q(state=TaskState.WORKING, lease_until__lt=Now())
+        """Those that nobody works on: new ones, those whose caller answered, those whose worker was not heard of for a
+        whole lease."""
+        given_up = Q(state=TaskState.WORKING) & (Q(lease_until=None) | Q(lease_until__lt=Now()))
         return self.filter(Q(state=TaskState.SUBMITTED) | given_up)
 
 

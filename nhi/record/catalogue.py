@@ -71,6 +71,7 @@ EVENTS: dict[str, str] = {
     "schedule.missed": "The schedule {subject} missed a due time",
     "task.sent": "{actor} sent {subject}",
     "task.refused": "{actor} was refused a task for {subject}",
+    "task.answered": "{actor} answered {subject}",
     "task.cancelled": "{actor} cancelled {subject}",
     "webhook_secret.made": "{actor} made {subject}",
     "webhook_secret.rotated": "{actor} rotated {subject}",

@@ -28,11 +28,11 @@ Params = Mapping[str, Any]
 
 
 def send_message(params: Params) -> dict[str, Any]:
-    return _read(params, {"message": message, "configuration": configuration, "metadata": struct}, "message")
+    return read(params, {"message": message, "configuration": configuration, "metadata": struct}, "message")
 
 
 def get_task(params: Params) -> dict[str, Any]:
-    return _read(params, {"id": identifier, "historyLength": Reader.number}, "id")
+    return read(params, {"id": identifier, "historyLength": Reader.number}, "id")
 
 
 def list_tasks(params: Params) -> dict[str, Any]:
@@ -45,23 +45,23 @@ def list_tasks(params: Params) -> dict[str, Any]:
         "statusTimestampAfter": moment,
         "includeArtifacts": Reader.flag,
     }
-    return _read(params, known)
+    return read(params, known)
 
 
 def cancel_task(params: Params) -> dict[str, Any]:
-    return _read(params, {"id": identifier, "metadata": struct}, "id")
+    return read(params, {"id": identifier, "metadata": struct}, "id")
 
 
 def subscribe(params: Params) -> dict[str, Any]:
-    return _read(params, {"id": identifier}, "id")
+    return read(params, {"id": identifier}, "id")
 
 
 def create_push_config(params: Params) -> dict[str, Any]:
-    return _read(params, PUSH_CONFIG, "taskId", "url")
+    return read(params, PUSH_CONFIG, "taskId", "url")
 
 
 def push_config(params: Params) -> dict[str, Any]:
-    return _read(params, {"taskId": identifier, "id": identifier}, "taskId", "id")
+    return read(params, {"taskId": identifier, "id": identifier}, "taskId", "id")
 
 
 def list_push_configs(params: Params) -> dict[str, Any]:
@@ -70,11 +70,11 @@ def list_push_configs(params: Params) -> dict[str, Any]:
         "pageSize": partial(_number, least=1, most=100),
         "pageToken": partial(_text, most=500),
     }
-    return _read(params, known, "taskId")
+    return read(params, known, "taskId")
 
 
 def extended_card(params: Params) -> dict[str, Any]:
-    return _read(params, {})
+    return read(params, {})
 
 
 def identifier(reader: Reader, place: str, value: Any) -> str:
@@ -87,8 +87,8 @@ def identifier(reader: Reader, place: str, value: Any) -> str:
 def message(reader: Reader, place: str, value: Any) -> dict[str, Any]:
     known: dict[str, Read] = {
         "messageId": identifier,
-        "contextId": _maybe_id,
-        "taskId": _maybe_id,
+        "contextId": maybe_id,
+        "taskId": maybe_id,
         "role": lambda reader, place, value: reader.choice(place, value, ("ROLE_USER", "ROLE_AGENT")),
         "parts": parts,
         "metadata": struct,
@@ -177,7 +177,7 @@ def moment(reader: Reader, place: str, value: Any) -> str:
 
 
 def authentication(reader: Reader, place: str, value: Any) -> dict[str, Any]:
-    known: dict[str, Read] = {"scheme": _scheme, "credentials": _secret}
+    known: dict[str, Read] = {"scheme": scheme_name, "credentials": header_value}
     return reader.fields(place, value, known, required=("scheme",))
 
 
@@ -185,14 +185,14 @@ def _push_config(reader: Reader, place: str, value: Any) -> dict[str, Any]:
     return reader.fields(place, value, PUSH_CONFIG, required=("url",))
 
 
-def _scheme(reader: Reader, place: str, value: Any) -> str:
+def scheme_name(reader: Reader, place: str, value: Any) -> str:
     found = reader.text(place, value, most=64)
     if found and not _HEADER.fullmatch(found):
         reader.wrong(place, "Give the name of a scheme, such as Bearer.")
     return found
 
 
-def _secret(reader: Reader, place: str, value: Any) -> str:
+def header_value(reader: Reader, place: str, value: Any) -> str:
     """What goes into a header as it is: one line of visible ASCII."""
     found = reader.text(place, value, most=4000)
     if not (found.isascii() and found.isprintable()):
@@ -200,16 +200,16 @@ def _secret(reader: Reader, place: str, value: Any) -> str:
     return found
 
 
-def _maybe_id(reader: Reader, place: str, value: Any) -> str:
+def maybe_id(reader: Reader, place: str, value: Any) -> str:
     """An empty text is as good as none in the protocol's own JSON."""
     return identifier(reader, place, value) if value != "" else ""
 
 
 PUSH_CONFIG: dict[str, Read] = {
-    "id": _maybe_id,
-    "taskId": _maybe_id,
+    "id": maybe_id,
+    "taskId": maybe_id,
     "url": partial(lambda reader, place, value, most: reader.text(place, value, most=most), most=2000),
-    "token": _secret,
+    "token": header_value,
     "authentication": authentication,
 }
 
@@ -222,7 +222,7 @@ def _number(reader: Reader, place: str, value: Any, *, least: int, most: int) ->
     return reader.number(place, value, least=least, most=most)
 
 
-def _read(params: Params, known: Mapping[str, Read], *required: str) -> dict[str, Any]:
+def read(params: Params, known: Mapping[str, Read], *required: str) -> dict[str, Any]:
     reader = Reader()
     found = reader.fields("", params, {TENANT: partial(_text, most=LONGEST_ID), **known}, required=required)
     reader.settle()

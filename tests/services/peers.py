@@ -148,6 +148,13 @@ def url_of(process: subprocess.Popen[str], log: Path) -> str:
     return f"http://127.0.0.1:{ready['port']}{ready['path']}"
 
 
+def said_by(*command: str, said: str, within: float = 60.0) -> str:
+    """What a program of the SDK's own Python prints when it is told this."""
+    done = subprocess.run(command, input=said, capture_output=True, text=True, timeout=within, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 def sdk_client(target: str, *arguments: str, old: bool = False, within: float = 60.0) -> dict[str, Any]:
     """What tests/peers/clients/call.py (or call_old.py) printed; `error` in it when it got no connection."""
     script = PEERS / "clients" / ("call_old.py" if old else "call.py")

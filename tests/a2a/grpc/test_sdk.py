@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import subprocess
 from collections import deque
 from typing import Any
 
@@ -12,7 +11,7 @@ from a2a.wire.faults import Fault, Kind
 from a2a.wire.v03 import json as old_json
 from a2a.wire.v03 import protojson, words
 from tests.a2a.grpc.door import DONE, TASK, WRITER, Scripted, served
-from tests.services.peers import NEW, PEERS, python
+from tests.services.peers import NEW, PEERS, python, said_by
 
 pytestmark = pytest.mark.capability("A2A-03")
 
@@ -47,10 +46,7 @@ CONFIG = {"taskId": "t", "id": "c", "url": "https://a.example/hook", "token": "x
 
 
 def sdk(script: str, *arguments: str, said: str) -> str:
-    command = [python(NEW), str(PEERS / "clients" / script), *arguments]
-    done = subprocess.run(command, input=said, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return said_by(python(NEW), str(PEERS / "clients" / script), *arguments, said=said)
 
 
 def test_the_sdk_reads_0_3_as_it_was_written() -> None:

@@ -60,6 +60,7 @@ class Trouble(TextChoices):
     UNREACHABLE = "unreachable", "The receiver could not be reached, or hung up"
     CERTIFICATE = "certificate", "The receiver's certificate was refused"
     EGRESS_BLOCKED = "egress_blocked", "The URL leads to where Gatehouse does not call"
+    WITHDRAWN = "withdrawn", "Who asked for it wants no more of it"
     UNREADABLE = "unreadable", "What it is signed with cannot be decrypted any more"
     LOST = "lost", "Nobody heard how the attempt ended"
 

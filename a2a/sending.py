@@ -9,7 +9,7 @@ from uuid import UUID
 
 from django.db import IntegrityError, transaction
 
-from a2a import access, callback_urls, chains, parts, webhooks, writer
+from a2a import access, callback_urls, chains, parts, pushing, webhooks, writer
 from a2a.access import Permit, Refused
 from a2a.chains import Chain, Link
 from a2a.choices import Role, TaskState
@@ -54,6 +54,9 @@ class Wish:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     #: Where its end is told. Who asks the network about it does so before: here it is judged by its text.
     callback_url: str | None = None
+    #: Who is told of every event, and in which version's words.
+    push: Mapping[str, Any] | None = None
+    wire_version: str = ""
 
 
 def of_input(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -138,6 +141,8 @@ def _send(caller: Caller, source: Identity | None, target: Identity, wish: Wish)
         callback_urls.keep(row, wish.callback_url)
         webhooks.ensure(webhooks.owner_of(row), wish.callback_url, actor=caller.actor)
     task = writer.begin(row, wish.message)
+    if wish.push is not None:
+        pushing.make(actor=caller.actor, task=task, asked=wish.push, wire_version=wish.wire_version)
     details = {"task": str(task.pk), "type": task.task_type, **permit.by}
     if source is not None and source.pk != caller.actor.id:
         details["in_the_name_of"] = source.name

@@ -129,6 +129,8 @@ class _Draft:
             setattr(task, name, value)
         if task.state in TERMINAL:
             outbox.put(task, event_id=self.events[-1].pk)
+        if task.pushes:
+            outbox.push(task, self.events)
         news.tell(task.pk)
 
     def _status(self, change: Status) -> None:

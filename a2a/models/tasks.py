@@ -94,6 +94,8 @@ class Task(Kept):
     #: Whom to tell of its end, as it may be shown; and as it was given, where that is another.
     callback_url = models.CharField(max_length=4000, blank=True)
     sealed_callback_url = models.TextField(blank=True, editable=False)
+    #: Whether anybody ever asked to be told of every event.
+    pushes = models.BooleanField(default=False, editable=False)
 
     objects = TaskQuerySet.as_manager()
 
@@ -115,6 +117,17 @@ class Task(Kept):
             models.Index(fields=["created_by_id", "-created_at", "-id"], name="a2a_task_by_creator"),
             models.Index(
                 fields=["agent", "created_at", "id"], condition=Q(state__in=sorted(OPEN)), name="a2a_task_waiting"
+            ),
+            # The protocol's list is of a caller's own at one agent, the latest change first.
+            models.Index(
+                fields=["source", "agent", "-state_at", "-id"],
+                condition=Q(source__isnull=False),
+                name="a2a_task_listed",
+            ),
+            models.Index(
+                fields=["created_by_id", "agent", "-state_at", "-id"],
+                condition=Q(source=None),
+                name="a2a_task_of_person",
             ),
             models.Index(fields=["grant_id", "created_at"], name="a2a_task_by_grant"),
             models.Index(

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from a2a import cancelling, sending, showing
+from a2a import callback_urls, cancelling, sending, showing
 from a2a.models import Task
 from a2a.operations import visits
 from a2a.operations.answers import Began
@@ -18,6 +18,14 @@ def send(visit: Visit, params: Mapping[str, Any]) -> Began:
     asked = params.get("configuration", {})
     began = _begin(visit, params)
     return replace(began, waits=not asked.get("returnImmediately", False), history=asked.get("historyLength"))
+
+
+def push_config(params: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Judged by the network before anything is written: name servers may be slow."""
+    found: Mapping[str, Any] | None = params.get("configuration", {}).get("taskPushNotificationConfig")
+    if found is not None:
+        callback_urls.look_up(found["url"], field="configuration.taskPushNotificationConfig.url")
+    return found
 
 
 def begin_stream(visit: Visit, params: Mapping[str, Any]) -> Began:
@@ -53,6 +61,8 @@ def _sent(visit: Visit, params: Mapping[str, Any]) -> Task:
         task_type=_text(metadata.pop("task_type", "")),
         context_id=message.get("contextId", ""),
         metadata=metadata,
+        push=push_config(params),
+        wire_version=visit.version,
     )
     return sending.send(caller=visit.caller, target=visit.agent, wish=wish)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from a2a.operations import reading, sending
+from a2a.operations import pushing, reading, sending
 from a2a.operations.answers import Began
 from a2a.operations.visits import Visit
 
@@ -63,6 +63,22 @@ TABLE = (
         reading.subscribe,
         streams=True,
     ),
-)
+    Operation(
+        "CreateTaskPushNotificationConfig", "tasks/pushNotificationConfig/set", _routes(f"POST {_CONFIGS}"),
+        pushing.create,
+    ),
+    Operation(
+        "GetTaskPushNotificationConfig", "tasks/pushNotificationConfig/get", _routes(f"GET {_CONFIGS}/{{id}}"),
+        pushing.get,
+    ),
+    Operation(
+        "ListTaskPushNotificationConfigs", "tasks/pushNotificationConfig/list", _routes(f"GET {_CONFIGS}"),
+        pushing.listing,
+    ),
+    Operation(
+        "DeleteTaskPushNotificationConfig", "tasks/pushNotificationConfig/delete", _routes(f"DELETE {_CONFIGS}/{{id}}"),
+        pushing.delete,
+    ),
+)  # fmt: skip
 OPERATIONS: dict[str, Operation] = {one.name: one for one in TABLE}
 OLD_NAMES: dict[str, Operation] = {one.old_name: one for one in TABLE if one.old_name}

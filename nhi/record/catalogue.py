@@ -73,6 +73,8 @@ EVENTS: dict[str, str] = {
     "task.refused": "{actor} was refused a task for {subject}",
     "task.answered": "{actor} answered {subject}",
     "task.cancelled": "{actor} cancelled {subject}",
+    "push_config.made": "{actor} asked to be told of {subject}",
+    "push_config.removed": "{actor} asked to be told no more of {subject}",
     "webhook_secret.made": "{actor} made {subject}",
     "webhook_secret.rotated": "{actor} rotated {subject}",
     "delivery.dead": "{actor} gave up {subject}",

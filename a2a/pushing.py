@@ -42,8 +42,10 @@ def make(*, actor: Actor, task: Task, asked: Mapping[str, Any], wire_version: st
     return row
 
 
-def find(task: Task, config_id: str) -> PushConfig:
-    found = PushConfig.objects.filter(task=task, config_id=config_id).first()
+def find(task: Task, config_id: str | None) -> PushConfig:
+    """The one with this id; without one, which only 0.3 may ask for, the first."""
+    rows = PushConfig.objects.filter(task=task).order_by("created_at", "id")
+    found = rows.first() if config_id is None else rows.filter(config_id=config_id).first()
     if found is None:
         raise NotFound
     return found

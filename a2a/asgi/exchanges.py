@@ -103,7 +103,7 @@ class Exchange:
                 if item is None:
                     await self._reply.keep_alive()
                 else:
-                    body = call.wrapping.result(call.dialect.item(item.body))
+                    body = call.wrapping.result(call.dialect.item(call.operation, item.body))
                     await self._reply.event(body, seq=item.seq)
         await self._reply.end()
 

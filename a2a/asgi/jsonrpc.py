@@ -7,6 +7,7 @@ from a2a.asgi import versions
 from a2a.asgi.calls import Call, Unread, Wrapping
 from a2a.operations.table import OLD_NAMES, OPERATIONS
 from a2a.wire.faults import Fault, Kind
+from a2a.wire.v03 import errors
 from common import strict_json
 from common.strict_json import NotStrict
 
@@ -23,6 +24,7 @@ def read(body: bytes, *, said_version: str) -> Call:
     wrapping = wrapped(_id(sent))
     try:
         operation, version = _named(sent, said_version)
+        wrapping = wrapped(_id(sent), version)
         params = sent.get("params")
         if params is not None and not isinstance(params, dict):
             raise Fault(Kind.INVALID_PARAMS, "params: Give an object.", [("params", "Give an object.")])
@@ -32,8 +34,9 @@ def read(body: bytes, *, said_version: str) -> Call:
         raise Unread(fault, wrapping) from fault
 
 
-def wrapped(request_id: RequestId = None) -> Wrapping:
-    return Wrapping(partial(_result, request_id), partial(_error, request_id), status)
+def wrapped(request_id: RequestId = None, version: str = versions.CURRENT) -> Wrapping:
+    error = _old_error if version == versions.OLD else _error
+    return Wrapping(partial(_result, request_id), partial(error, request_id), status)
 
 
 def status(fault: Fault) -> int:
@@ -47,6 +50,10 @@ def _result(request_id: RequestId, told: Any) -> dict[str, Any]:
 def _error(request_id: RequestId, fault: Fault) -> dict[str, Any]:
     told = {"code": fault.kind.value.jsonrpc, "message": fault.message, "data": fault.details_as_any()}
     return {"jsonrpc": "2.0", "id": request_id, "error": told}
+
+
+def _old_error(request_id: RequestId, fault: Fault) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": request_id, "error": errors.write_jsonrpc(fault)}
 
 
 def _sent(body: bytes) -> dict[str, Any]:

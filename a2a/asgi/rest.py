@@ -6,6 +6,7 @@ from a2a.asgi import paths, versions
 from a2a.asgi.calls import Call, Unread, Wrapping
 from a2a.asgi.heads import A2A_JSON, JSON, Head
 from a2a.wire.faults import Fault, Kind
+from a2a.wire.v03 import errors
 from common import strict_json
 from common.strict_json import NotStrict
 
@@ -20,6 +21,7 @@ def read(method: str, rest: str, head: Head, query: dict[str, str], body: bytes,
         said = "This path does not take this method." if found else "There is nothing here that you can see."
         raise Unread(Fault(Kind.METHOD_NOT_FOUND if found else Kind.NOT_FOUND, said), wrapping, allow=found)
     operation, dialect = found.operation.name, versions.HTTP[found.version]
+    wrapping = wrapped(head, found.version)
     try:
         # What is sent in a type of its own is not looked into.
         given = {**query, **_sent(head, body), **found.fields}
@@ -29,8 +31,9 @@ def read(method: str, rest: str, head: Head, query: dict[str, str], body: bytes,
         raise Unread(fault, wrapping) from fault
 
 
-def wrapped(head: Head) -> Wrapping:
-    return Wrapping(lambda told: told, _error, _status, A2A_JSON if head.wants_a2a_json else JSON)
+def wrapped(head: Head, version: str = versions.CURRENT) -> Wrapping:
+    error = errors.write_rest if version == versions.OLD else _error
+    return Wrapping(lambda told: told, error, _status, A2A_JSON if head.wants_a2a_json else JSON)
 
 
 def _status(fault: Fault) -> int:

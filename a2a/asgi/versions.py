@@ -1,41 +1,45 @@
 """Which version a request speaks, and how that version is read and written."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
+from a2a.wire.codecs import Codec, Codecs
 from a2a.wire.faults import Fault, Kind
-from a2a.wire.v1 import requests
+from a2a.wire.v03 import json, protojson
+from a2a.wire.v1.requests import READERS
 
-Shape = Callable[[Any], Any]
 CURRENT, OLD = "1.0", "0.3"
-
-
-def as_it_is(told: Any) -> Any:
-    return told
 
 
 @dataclass(frozen=True)
 class Dialect:
     """From a version's encoding to the shape of 1.0 and back, by operation."""
 
-    readers: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]]
-    writers: Mapping[str, Shape] = field(default_factory=dict)
-    item: Shape = as_it_is
+    version: str
+    codecs: Codecs
 
     def read(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        reader = self.readers.get(operation)
-        if reader is None:
+        codec = self.codecs.get(operation)
+        if codec is None:
             raise Fault(Kind.METHOD_NOT_FOUND, "This version of the protocol has no such operation.")
-        return reader(params)
+        return codec.read(params)
 
     def write(self, operation: str, told: Any) -> Any:
-        return self.writers.get(operation, as_it_is)(told)
+        return self.codecs[operation].write(told)
+
+    def item(self, operation: str, told: Any) -> Any:
+        """One of a stream."""
+        write = self.codecs[operation].write_item
+        assert write is not None  # an operation that streams has one
+        return write(told)
 
 
-RPC: dict[str, Dialect] = {CURRENT: Dialect(requests.READERS)}
+#: 1.0's JSON is what is stored.
+AS_IT_IS = Dialect(CURRENT, {name: Codec(read, write_item=dict) for name, read in READERS.items()})
+RPC: dict[str, Dialect] = {CURRENT: AS_IT_IS, OLD: Dialect(OLD, json.OPERATIONS)}
 #: 0.3's HTTP binding carries the JSON of its protocol buffers, which is another than its JSON-RPC's.
-HTTP: dict[str, Dialect] = {CURRENT: Dialect(requests.READERS)}
+HTTP: dict[str, Dialect] = {CURRENT: AS_IT_IS, OLD: Dialect(OLD, protojson.OPERATIONS)}
 
 
 def require(said: str, version: str) -> None:

@@ -21,7 +21,7 @@ def create(visit: Visit, params: Params) -> dict[str, Any]:
 
 def get(visit: Visit, params: Params) -> dict[str, Any]:
     try:
-        return pushing.told(pushing.find(_own(visit, params), params["id"]))
+        return pushing.told(pushing.find(_own(visit, params), params.get("id")))
     except NotFound as absent:
         raise faults.task_not_found() from absent
 

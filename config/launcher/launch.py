@@ -48,8 +48,8 @@ def prepared(listener: socket.socket, say: Say) -> Iterator[House]:
     env = plan.environ(fresh_directory("metrics"), address)
     fresh_directory("logs", keep=True)
     valkey = plan.valkey(env)
-    doors = [*plan.web(env, listener.fileno()), *plan.grpc(env, address)]
-    others = [plan.beat(env), doors, plan.workers(env), plan.stdio_owner(env)]
+    first = [*plan.beat(env), *plan.grpc(env, address)]
+    others = [first, plan.web(env, listener.fileno()), plan.workers(env), plan.stdio_owner(env)]
     house = House([*others, valkey], say)
     processes.forget_dead()
     let_go_of_the_database()

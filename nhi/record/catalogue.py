@@ -72,6 +72,7 @@ EVENTS: dict[str, str] = {
     "task.sent": "{actor} sent {subject}",
     "task.refused": "{actor} was refused a task for {subject}",
     "task.cancelled": "{actor} cancelled {subject}",
+    "runtime.changed": "{actor} chose what does the tasks of {subject}",
     "webhook_secret.made": "{actor} made {subject}",
     "webhook_secret.rotated": "{actor} rotated {subject}",
     "delivery.dead": "{actor} gave up {subject}",

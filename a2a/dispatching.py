@@ -19,7 +19,7 @@ from a2a.models.tasks import TaskQuerySet
 from a2a.runtimes import Behind
 from a2a.writer import Status
 from common import clock
-from common.errors import Conflict, GatehouseError, InvalidTransition
+from common.errors import Conflict, GatehouseError, Invalid, InvalidTransition
 from nhi.actors import SYSTEM
 from nhi.models import Identity
 from supervisor import chains, submitting
@@ -34,6 +34,8 @@ log = logging.getLogger(__name__)
 #: No token is shown: whether it may be asked was decided when the task was sent.
 HOUSE = Caller(SYSTEM)
 MOST_AT_ONCE = 100
+#: Of a task whose input does not fit what runs.
+UNFIT = "invalid_parameters"
 #: How long a task waits for a place in the queue; and after a fault of ours.
 PATIENCE, PAUSE = timedelta(hours=1), timedelta(seconds=5)
 
@@ -102,6 +104,7 @@ def _begin(task: Task) -> int:
         if not Identity.objects.usable().filter(pk=agent.identity_id).exists():
             cancelling.end(held, cancelling.STOPPED, f"{agent.identity.name} may not act")
             return 0
+        submitting.require_on(agent)
         submitting.check(agent, wish)
         run = submitting.insert(caller=HOUSE, agent=agent, wish=wish, by=_by(task)).execution
         Task.objects.filter(pk=held.pk).update(execution_id=run.pk, dispatch_at=None)
@@ -133,7 +136,8 @@ def _by(task: Task) -> dict[str, Any]:
 
 
 def _refuse(task: Task, error: GatehouseError) -> None:
-    status = Status(TaskState.FAILED, error_code=error.code, error_message=error.message)
+    code = UNFIT if isinstance(error, Invalid) else error.code
+    status = Status(TaskState.FAILED, error_code=code, error_message=error.message)
     try:
         writer.apply_event(task.pk, status, check=_still_waits)
     except (writer.TaskEnded, InvalidTransition):

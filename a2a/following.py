@@ -18,6 +18,7 @@ from common import strict_json
 from common.errors import Conflict, InvalidTransition
 from nhi.actors import SYSTEM
 from nhi.models import Identity
+from nhi.registry import StopStep
 from supervisor import cancelling as stopping
 from supervisor.choices import ErrorCategory, ExecutionState, ExecutionStatus, OutputPattern
 from supervisor.models import Execution, ExecutionResult
@@ -51,7 +52,7 @@ def let_go(task: Task) -> None:
     if task.execution_id is None:
         return
     run = Execution.objects.open().filter(pk=task.execution_id, cancel_requested_at=None).first()
-    if run is not None:
+    if run is not None and not _is_left_to(stopping.STEP, run):
         said = f"The {task} is {TaskState(task.state).label.lower()}."
         with suppress(Conflict):  # it is being stopped already, or has ended
             stopping.cancel(actor=SYSTEM, execution=run, reason=said)
@@ -94,13 +95,19 @@ def _follow(run: Execution) -> None:
 
 
 def _cancelled(task: Task, run: Execution) -> None:
-    """By somebody who stopped the run. With an identity that was stopped its tasks are cancelled by the kill switch."""
-    if Identity.objects.usable().filter(pk=run.identity_id).exists():
-        why = f": {run.cancel_reason}" if run.cancel_reason else ""
-        said = (
-            f"its run {run} was stopped by {run.cancelled_by_name}{why}" if run.cancelled_by_name else "it was given up"
-        )
-        cancelling.end(task, STOPPED, said.rstrip("."))
+    """By somebody who stopped the run; the tasks of an identity that was stopped are counted where that is done."""
+    if _is_left_to(cancelling.STEP, run):
+        return
+    # Who has moved the run need not have read who asked for that.
+    who, why = Execution.objects.values_list("cancelled_by_name", "cancel_reason").get(pk=run.pk)
+    said = f"its run {run} was stopped by {who}: {why}" if who else f"its run {run} was given up"
+    cancelling.end(task, STOPPED, said.rstrip("."))
+
+
+def _is_left_to(step: StopStep, run: Execution) -> bool:
+    """Whether the kill switch is about to do it."""
+    pending = Identity.objects.filter(pk=run.identity_id).values_list("stop_pending", flat=True).first()
+    return step.name in (pending or [])
 
 
 def _ended(task: Task, run: Execution) -> None:

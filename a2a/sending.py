@@ -9,7 +9,7 @@ from uuid import UUID
 
 from django.db import IntegrityError, transaction
 
-from a2a import access, callback_urls, chains, parts, pushing, webhooks, writer
+from a2a import access, callback_urls, chains, dispatching, parts, pushing, webhooks, writer
 from a2a.access import Permit, Refused
 from a2a.chains import Chain, Link
 from a2a.choices import Role, TaskState
@@ -137,6 +137,7 @@ def _send(caller: Caller, source: Identity | None, target: Identity, wish: Wish)
         caller=caller, source=source, target=target, action=wish.task_type, given=given, chain=chain
     )  # fmt: skip
     row = _row(caller, source, target, wish, chain, permit)
+    dispatching.place(row)
     if wish.callback_url is not None:
         callback_urls.keep(row, wish.callback_url)
         webhooks.ensure(webhooks.owner_of(row), wish.callback_url, actor=caller.actor)
@@ -147,6 +148,7 @@ def _send(caller: Caller, source: Identity | None, target: Identity, wish: Wish)
     if source is not None and source.pk != caller.actor.id:
         details["in_the_name_of"] = source.name
     events.write("task.sent", actor=caller.actor, subject=task, details=details)
+    dispatching.announce(task)
     return task
 
 

@@ -61,6 +61,44 @@ class Progress(OfMyTask):
         return inbox.progress(task=self.task, **given)
 
 
+class Make(OfMyTask):
+    @operation(takes=shapes.Made, gives=shapes.StandingShape, refusals=(409,))
+    def post(self, given: dict[str, Any]) -> Task:
+        """Hand over what was made
+
+        Or a piece of it, before the task is complete. Whoever follows the task has it at once; and it is kept, as by a
+        heartbeat."""
+        return inbox.make(task=self.task, **given)
+
+
+class Ask(OfMyTask):
+    @operation(takes=shapes.Ask, gives=shapes.StandingShape, refusals=(409,))
+    def post(self, given: dict[str, Any]) -> Task:
+        """Ask the caller something
+
+        The lease ends with it. Once the caller has answered, over A2A, the task is in the inbox again; claiming it
+        gives the answer."""
+        return inbox.ask(task=self.task, **given)
+
+
+class Answer(OfMyTask):
+    @operation(takes=shapes.Answer, gives=shapes.StandingShape, refusals=(409,))
+    def post(self, given: dict[str, Any]) -> Task:
+        """Answer with a message
+
+        In place of a result: whoever waits for it over A2A is given just the message. The task is completed."""
+        return inbox.answer(task=self.task, lease_token=given["lease_token"], message=given["parts"])
+
+
+class Reject(OfMyTask):
+    @operation(takes=shapes.Reject, gives=shapes.StandingShape, refusals=(409,))
+    def post(self, given: dict[str, Any]) -> Task:
+        """Decline a task
+
+        It ends as rejected, which the REST contract calls failed with the error code `rejected`."""
+        return inbox.reject(task=self.task, **given)
+
+
 class Complete(OfMyTask):
     @operation(takes=shapes.Complete, gives=shapes.StandingShape, refusals=(409,))
     def post(self, given: dict[str, Any]) -> Task:

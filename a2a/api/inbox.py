@@ -5,6 +5,7 @@ from uuid import UUID
 
 from a2a import inbox
 from a2a.api.shapes import inbox as shapes
+from a2a.api.waiting import offer_of
 from a2a.inbox import Claimed
 from a2a.models import Task
 from common.api.operations import listing, operation
@@ -13,11 +14,15 @@ from nhi.api.views import ApiView
 
 
 class Inbox(ApiView):
-    @listing(of=shapes.OfferedShape, key="tasks")
-    def get(self, asked: dict[str, Any]) -> Any:  # noqa: ARG002 - a list without filters of its own
+    @listing(of=shapes.OfferedShape, filters=shapes.InboxFilters, key="tasks")
+    def get(self, asked: dict[str, Any]) -> Any:
         """List the tasks that wait for you
 
-        For agents: what nobody works on, the oldest first. A task whose lease has ended is there again."""
+        For agents: what nobody works on, the oldest first. A task whose lease has ended is there again. With `wait`, an
+        empty inbox is answered as soon as a task comes, or after so many seconds."""
+        seconds = asked.pop("wait")
+        if offer := offer_of(self.request):
+            offer.take(self.actor.id, seconds)
         return inbox.waiting(self.actor)
 
 

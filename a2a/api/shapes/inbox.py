@@ -7,7 +7,7 @@ from a2a.api.shapes.tasks import ChainLinkShape
 from a2a.choices import Word
 from common.api.fields import Flag, Identifier, Mapping, Moment, Text, Whole
 from common.api.fields import Word as OneOf
-from common.api.shapes import Input, Shape
+from common.api.shapes import Filters, Input, Shape
 from nhi.api.shapes import examples as story
 
 TOKEN = "mC3v9Yq0sT5k"  # noqa: S105 - an example in the documentation
@@ -33,6 +33,12 @@ class OfferedShape(Shape):
         "chain": [{"id": story.DEPLOY_BOT, "name": "deploy-bot"}],
         "claims": 0,
     }
+
+
+class InboxFilters(Filters):
+    wait = serializers.IntegerField(
+        default=0, min_value=0, help_text="Seconds to wait for a task while there is none; 60 at most."
+    )  # fmt: skip
 
 
 class Claim(Input):

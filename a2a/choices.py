@@ -40,6 +40,32 @@ class EventKind(TextChoices):
     MESSAGE = "message", "Message"
 
 
+class RuntimeKind(TextChoices):
+    """What stands behind an agent and does its tasks."""
+
+    INBOX = "inbox", "Its own workers"
+    CLI = "cli", "A program"
+    MODEL = "model", "A model"
+    REMOTE = "remote", "Another A2A server"
+
+
+class WireVersion(TextChoices):
+    """Which version of the protocol a remote server is spoken to in."""
+
+    AUTO = "auto", "As its card says"
+    V1 = "1.0", "1.0"
+    V03 = "0.3", "0.3"
+
+
+class Binding(TextChoices):
+    """And over which of its bindings."""
+
+    AUTO = "auto", "As its card says"
+    JSONRPC = "JSONRPC", "JSON-RPC"
+    HTTP_JSON = "HTTP+JSON", "HTTP and JSON"
+    GRPC = "GRPC", "gRPC"
+
+
 class DeliveryState(TextChoices):
     """What became of telling a callback's receiver."""
 
@@ -64,6 +90,9 @@ class Trouble(TextChoices):
     UNREADABLE = "unreadable", "What it is signed with cannot be decrypted any more"
     LOST = "lost", "Nobody heard how the attempt ended"
 
+
+#: Kinds whose tasks become runs of a supervised agent.
+RUN_HERE = frozenset({RuntimeKind.CLI, RuntimeKind.MODEL})
 
 _S = TaskState
 TERMINAL = frozenset({_S.COMPLETED, _S.FAILED, _S.CANCELED, _S.REJECTED})

@@ -26,6 +26,11 @@ def message(role: Role, parts: Sequence[Part], **more: Any) -> dict[str, Any]:
     return {"messageId": str(uuid7()), "role": f"ROLE_{role.upper()}", "parts": list(parts), **more}
 
 
+def message_of_agent(said: str) -> dict[str, Any] | None:
+    """None where it said nothing."""
+    return message(Role.AGENT, [text(said)]) if said else None
+
+
 def artifact(parts: Sequence[Part], *, artifact_id: str = RESULT, name: str = RESULT) -> dict[str, Any]:
     return {"artifactId": artifact_id, "name": name, "parts": list(parts)}
 

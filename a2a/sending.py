@@ -9,7 +9,7 @@ from uuid import UUID
 
 from django.db import IntegrityError, transaction
 
-from a2a import access, callback_urls, chains, parts, pushing, webhooks, writer
+from a2a import access, callback_urls, chains, dispatching, news, parts, pushing, webhooks, writer
 from a2a.access import Permit, Refused
 from a2a.chains import Chain, Link
 from a2a.choices import Role, TaskState
@@ -89,7 +89,9 @@ def say(*, caller: Caller, task: Task, message: parts.Message) -> Task:
                 raise writer.ended(held) if not held.is_open else _not_waiting(held)
             access.require_still(caller=caller, task=held, given=parts.plain(message["parts"]))
             events.write("task.answered", actor=caller.actor, subject=held)
-            return writer.write(held, Said(message), Status(TaskState.WORKING), lease_mark=None, lease_until=None)
+            done = writer.write(held, Said(message), Status(TaskState.WORKING), lease_mark=None, lease_until=None)
+            news.tell(held.agent_id)
+            return done
     except Refused as refused:
         _on_record(caller, task.agent, Wish(message, task.task_type), refused)
         raise refused.error from None
@@ -137,6 +139,7 @@ def _send(caller: Caller, source: Identity | None, target: Identity, wish: Wish)
         caller=caller, source=source, target=target, action=wish.task_type, given=given, chain=chain
     )  # fmt: skip
     row = _row(caller, source, target, wish, chain, permit)
+    dispatching.place(row)
     if wish.callback_url is not None:
         callback_urls.keep(row, wish.callback_url)
         webhooks.ensure(webhooks.owner_of(row), wish.callback_url, actor=caller.actor)
@@ -147,6 +150,8 @@ def _send(caller: Caller, source: Identity | None, target: Identity, wish: Wish)
     if source is not None and source.pk != caller.actor.id:
         details["in_the_name_of"] = source.name
     events.write("task.sent", actor=caller.actor, subject=task, details=details)
+    dispatching.announce(task)
+    news.tell(target.pk)
     return task
 
 

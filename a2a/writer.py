@@ -13,8 +13,8 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models.functions import Now
 
-from a2a import covering, news, outbox, parts
-from a2a.choices import OPEN, TERMINAL, TRANSITIONS, EventKind, Role, TaskState
+from a2a import covering, endings, news, outbox, parts
+from a2a.choices import OPEN, RUN_HERE, TERMINAL, TRANSITIONS, EventKind, Role, TaskState
 from a2a.models import Artifact, Task, TaskEvent, TaskMessage
 from common import clock
 from common.errors import Conflict, InvalidTransition
@@ -129,6 +129,7 @@ class _Draft:
             setattr(task, name, value)
         if task.state in TERMINAL:
             outbox.put(task, event_id=self.events[-1].pk)
+            endings.tell(task)
         if task.pushes:
             outbox.push(task, self.events)
         news.tell(task.pk)
@@ -178,9 +179,16 @@ class _Draft:
         """What the agent was given as it was sent is given to nobody any more."""
         made = Artifact.objects.filter(task=self.task).order_by("position").values_list("body", flat=True)
         TaskMessage.objects.filter(task=self.task).exclude(sealed_body="").update(sealed_body="")
-        ends = {"completed_at": self.at, "lease_mark": None, "lease_until": None}
-        result = parts.result_of(list(made)) if self.task.state == TaskState.COMPLETED else None
-        self.changed |= {**ends, "result": result}
+        ends: dict[str, Any] = {"completed_at": self.at, "lease_mark": None, "lease_until": None}
+        if self.task.runtime_kind in RUN_HERE:
+            # Whoever carries one to another server may have to tell that of its end.
+            ends["dispatch_at"] = None
+        self.changed |= {**ends, "result": self._result(list(made)) if self.task.state == TaskState.COMPLETED else None}
+
+    def _result(self, made: list[dict[str, Any]]) -> Any:
+        if not made and self.changed.get("is_answered"):
+            return parts.plain(self.changed["status_message"]["parts"])
+        return parts.result_of(made)
 
     def _event(self, kind: EventKind, body: dict[str, Any]) -> None:
         self.task.last_seq += 1

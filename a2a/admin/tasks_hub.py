@@ -9,13 +9,14 @@ from django.utils.functional import cached_property
 
 from a2a import cancelling, inbox
 from a2a.admin import tasks_cells
-from a2a.choices import TaskState
+from a2a.choices import RuntimeKind, TaskState
 from a2a.models import Task
 from common.admin import times
 from common.admin.pages import PART, Control, Crumb, Tab, link, wants_part
 from common.errors import NotFound
 from nhi.admin.base import Acting, ActingPage
 from supervisor.admin import executions_cells
+from supervisor.models import Execution
 
 TABS = (("hub", "Timeline"), ("content", "Input and result"), ("chain", "Chain"), ("changes", "Changes"))
 
@@ -73,6 +74,7 @@ class Hub(OfTask, ActingPage):
             "stuck": self._stuck(),
             "from_name": tasks_cells.asked_by(task),
             "parent": self._parent(),
+            "run": self._run(),
             "leased": task.state == TaskState.WORKING and task.lease_until is not None and not self._is_lost,
             "most_claims": inbox.MOST_CLAIMS,
             "seen": self.seen,
@@ -93,11 +95,18 @@ class Hub(OfTask, ActingPage):
         """Whom it waits for, while it is open."""
         task, asked = self.task, tasks_cells.asked_by(self.task)
         return {
-            TaskState.SUBMITTED: f"No worker of {task.agent_name} has taken it yet.",
+            TaskState.SUBMITTED: self._not_begun(),
             TaskState.WORKING: self._at_work(),
             TaskState.INPUT_REQUIRED: f"It waits for {asked} to say more.",
             TaskState.AUTH_REQUIRED: f"It waits until {asked} has signed in where it asks for that.",
         }.get(TaskState(task.state), "")
+
+    def _not_begun(self) -> str:
+        if self.task.runtime_kind == RuntimeKind.INBOX:
+            return f"No worker of {self.task.agent_name} has taken it yet."
+        if self.task.runtime_kind == RuntimeKind.REMOTE:
+            return f"The server of {self.task.agent_name} has not said yet that it works on it."
+        return "Its run waits for a place." if self.task.execution_id else "It waits for a place in the queue of runs."
 
     def _at_work(self) -> str:
         until: datetime | None = self.task.lease_until
@@ -118,6 +127,11 @@ class Hub(OfTask, ActingPage):
         if above is None or self.actor.may("a2a.view_task"):
             return above
         return above if Task.objects.visible_to(self.actor).filter(pk=above.pk).exists() else None
+
+    def _run(self) -> Execution | None:
+        """Where the person sees runs."""
+        pk = self.task.execution_id
+        return Execution.objects.visible_to(self.actor).filter(pk=pk).first() if pk else None
 
     @cached_property
     def may_cancel(self) -> bool:

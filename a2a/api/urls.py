@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from a2a.api import callbacks, inbox, tasks
+from a2a.api import callbacks, inbox, runtimes, tasks
 from common.api import paths  # noqa: F401 - its converter registers itself
 
 DELIVERY = "a2a/deliveries/<id:delivery_id>"
@@ -16,8 +16,13 @@ urlpatterns = [
     path(f"{OFFERED}/claim", inbox.Claim.as_view()),
     path(f"{OFFERED}/heartbeat", inbox.Heartbeat.as_view()),
     path(f"{OFFERED}/progress", inbox.Progress.as_view()),
+    path(f"{OFFERED}/artifacts", inbox.Make.as_view()),
+    path(f"{OFFERED}/ask", inbox.Ask.as_view()),
+    path(f"{OFFERED}/answer", inbox.Answer.as_view()),
+    path(f"{OFFERED}/reject", inbox.Reject.as_view()),
     path(f"{OFFERED}/complete", inbox.Complete.as_view()),
     path(f"{OFFERED}/fail", inbox.Fail.as_view()),
+    path("a2a/runtimes/<id:identity_id>", runtimes.OneRuntime.as_view()),
     path("a2a/webhook-secrets", callbacks.WebhookSecrets.as_view()),
     path("a2a/webhook-secrets/<id:secret_id>/rotate", callbacks.RotateSecret.as_view()),
     path("a2a/deliveries", callbacks.Deliveries.as_view()),

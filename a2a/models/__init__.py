@@ -2,6 +2,7 @@
 
 from a2a.models.callbacks import Delivery, DeliveryAttempt, DisabledUrl, WebhookSecret
 from a2a.models.pushing import PushConfig
+from a2a.models.runtimes import Runtime
 from a2a.models.sending import SentOnce
 from a2a.models.tasks import Artifact, Task, TaskEvent, TaskMessage
 
@@ -11,6 +12,7 @@ __all__ = [
     "DeliveryAttempt",
     "DisabledUrl",
     "PushConfig",
+    "Runtime",
     "SentOnce",
     "Task",
     "TaskEvent",

@@ -7,7 +7,8 @@ from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from a2a.choices import OPEN, TERMINAL, WORDS, EventKind, Role, TaskState, Word, states_of
+from a2a.choices import OPEN, TERMINAL, WORDS, EventKind, Role, RuntimeKind, TaskState, Word, states_of
+from a2a.models.runtimes import Runtime
 from common.ids import uuid7
 from common.querysets import Kept, KeptQuerySet
 from nhi.models import Identity
@@ -38,10 +39,14 @@ class TaskQuerySet(KeptQuerySet["Task"]):
         return self.filter(state__in=states_of(word))
 
     def offered(self) -> "TaskQuerySet":
-        """Those that nobody works on: new ones, those whose caller answered, those whose worker was not heard of for a
-        whole lease."""
+        """Those of inboxes that nobody works on: new, answered by their caller, or with a worker that was not heard of
+        for a whole lease."""
         given_up = Q(state=TaskState.WORKING) & (Q(lease_until=None) | Q(lease_until__lt=Now()))
-        return self.filter(Q(state=TaskState.SUBMITTED) | given_up)
+        return self.filter(Q(state=TaskState.SUBMITTED) | given_up, runtime_kind=RuntimeKind.INBOX)
+
+    def due(self) -> "TaskQuerySet":
+        """Those that wait for a dispatcher, or whose dispatcher has to look after them again."""
+        return self.filter(dispatch_at__lte=Now())
 
 
 class Task(Kept):
@@ -73,6 +78,8 @@ class Task(Kept):
     #: As it may be shown.
     input = models.JSONField(null=True)
     result = models.JSONField(null=True)
+    #: It was answered by a message, which is its last status's.
+    is_answered = models.BooleanField(default=False, editable=False)
     error_code = models.CharField(max_length=100, blank=True)
     error_message = models.CharField(max_length=1000, blank=True)
 
@@ -83,6 +90,22 @@ class Task(Kept):
     grant_id = models.UUIDField(null=True)
     allowed_by = models.JSONField(default=dict)
     request_id = models.UUIDField(null=True)
+
+    #: What does it, as it was when the task was sent: another choice is for new tasks.
+    runtime_kind = models.CharField(
+        max_length=6, choices=RuntimeKind, default=RuntimeKind.INBOX, editable=False
+    )  # fmt: skip
+    #: The choice itself; null where nobody made one.
+    runtime = models.ForeignKey(Runtime, on_delete=models.PROTECT, related_name="+", null=True, editable=False)
+    #: The supervised agent that runs it, and its run.
+    runs_agent_id = models.UUIDField(null=True, editable=False)
+    execution_id = models.UUIDField(null=True, editable=False)
+    #: When a dispatcher is to look at it; null once there is nothing left for one to do.
+    dispatch_at = models.DateTimeField(null=True, editable=False)
+    #: Which process carries it to its remote server, until when nobody else does, and how often that broke down.
+    carrier_mark = models.UUIDField(null=True, editable=False)
+    carried_until = models.DateTimeField(null=True, editable=False)
+    breakdowns = models.PositiveIntegerField(default=0, editable=False)
 
     #: Which of the agent's workers has it, until when, and how often it was taken.
     lease_mark = models.BinaryField(max_length=32, null=True, editable=False)
@@ -109,6 +132,7 @@ class Task(Kept):
                 | Q(state__in=sorted(OPEN), completed_at=None),
                 name="a2a_task_completed",
             ),
+            models.CheckConstraint(condition=Q(runtime_kind__in=RuntimeKind.values), name="a2a_task_runtime"),
         ]
         indexes = [
             models.Index(fields=["-created_at", "-id"], name="a2a_task_newest"),
@@ -132,6 +156,12 @@ class Task(Kept):
             models.Index(fields=["grant_id", "created_at"], name="a2a_task_by_grant"),
             models.Index(
                 fields=["deadline"], condition=Q(state__in=sorted(OPEN), deadline__isnull=False), name="a2a_task_due"
+            ),
+            models.Index(fields=["dispatch_at"], condition=Q(dispatch_at__isnull=False), name="a2a_task_dispatch"),
+            models.Index(
+                fields=["execution_id"],
+                condition=Q(state__in=sorted(OPEN), execution_id__isnull=False),
+                name="a2a_task_running",
             ),
         ]
 

@@ -75,6 +75,7 @@ EVENTS: dict[str, str] = {
     "task.cancelled": "{actor} cancelled {subject}",
     "push_config.made": "{actor} asked to be told of {subject}",
     "push_config.removed": "{actor} asked to be told no more of {subject}",
+    "runtime.changed": "{actor} chose what does the tasks of {subject}",
     "webhook_secret.made": "{actor} made {subject}",
     "webhook_secret.rotated": "{actor} rotated {subject}",
     "delivery.dead": "{actor} gave up {subject}",

@@ -62,6 +62,7 @@ class Trouble(TextChoices):
     EGRESS_BLOCKED = "egress_blocked", "The URL leads to where Gatehouse does not call"
     UNREADABLE = "unreadable", "What it is signed with cannot be decrypted any more"
     LOST = "lost", "Nobody heard how the attempt ended"
+    STOPPED = "stopped", "Somebody called it off"
 
 
 _S = TaskState

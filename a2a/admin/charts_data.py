@@ -50,7 +50,7 @@ class Span:
 
 
 def flow(rows: QuerySet[Any], chosen: Range) -> list[Stretch]:
-    """Of the tasks that were sent in the range: when they were, and when they ended how. One walk of the time's index."""
+    """Of the tasks that were sent in the range: when, and when they ended how. One walk of the time's index."""
     span = Span(chosen)
     sent = rows.filter(created_at__gte=span.begins).order_by()
     grouped = sent.values_list(

@@ -8,8 +8,9 @@ from django.utils import timezone
 
 from a2a.admin import deliveries_filters, tasks_filters
 from a2a.admin.charts_data import CALLED_OFF, HEARD, OVER, TRYING, Stretch
+from a2a.admin.deliveries_filters import STOPPED, TRIED, UNHEARD
 from a2a.admin.tasks_filters import AGES, OPEN, WAITING, WRONG
-from a2a.choices import TaskState
+from a2a.choices import DeliveryState, TaskState
 from mcp.admin.charts_data import Range
 from mcp.admin.charts_draw import Chart
 
@@ -26,10 +27,10 @@ AGE: tuple[Series, ...] = (
     ("waiting", "Waits for its caller", "limited", f"&state={WAITING}"),
 )
 TOLD: tuple[Series, ...] = (
-    (HEARD, "Delivered", "success", "&state=delivered"),
-    (TRYING, "Still tried", "limited", "&state=retrying"),
-    (CALLED_OFF, "Called off", "denied", "&state=stopped"),
-    (OVER, "Not delivered", "error", "&state=unheard"),
+    (HEARD, "Delivered", "success", f"&state={DeliveryState.DELIVERED}"),
+    (TRYING, "Still tried", "limited", f"&state={TRIED}"),
+    (CALLED_OFF, "Called off", "denied", f"&state={STOPPED}"),
+    (OVER, "Not delivered", "error", f"&state={UNHEARD}"),
 )
 
 
@@ -66,7 +67,7 @@ def ages(found: dict[str, dict[str, int]]) -> Chart:
     series = [_series(one, [by[one[0]] for by in found.values()]) for one in AGE]
     return Chart(
         "ages", "How old is what is open?", _aged(found), ["Open for", *(words for _, words, *_ in AGE), "All"], rows,
-        {"kind": "bars", "labels": labels, "urls": bare, "series": series, "unit": "tasks"},
+        {"kind": "bars", "labels": labels, "urls": bare, "series": series, "unit": "tasks", "whole": True},
     )  # fmt: skip
 
 
@@ -82,7 +83,7 @@ def _over_time(
     ]
     series = [_series(one, [bar.of(one[0]) for bar in bars]) for one in all_series]
     head = ["From", *(words for _, words, *_ in all_series)]
-    return Chart(name, question, summary, head, rows, {"labels": labels, "urls": urls, "series": series})
+    return Chart(name, question, summary, head, rows, {"labels": labels, "urls": urls, "series": series, "whole": True})
 
 
 def _series(one: Series, values: list[int]) -> dict[str, Any]:
@@ -131,9 +132,7 @@ def _aged(found: dict[str, dict[str, int]]) -> str:
 def _told(bars: list[Stretch]) -> str:
     heard, trying, over = (sum(bar.of(what) for bar in bars) for what in (HEARD, TRYING, OVER))
     ended = heard + over
-    share = (
-        f"{100 * heard / ended:.0f} % of {ended:,} callbacks that are over were delivered"
-        if ended
-        else "No callback is over yet"
-    )
-    return f"{share}; {trying:,} {'is' if trying == 1 else 'are'} still tried."
+    still = f"{trying:,} {'is' if trying == 1 else 'are'} still tried."
+    if not ended:
+        return f"No callback is over yet; {still}"
+    return f"{heard:,} of {ended:,} callbacks that are over were delivered ({100 * heard / ended:.0f} %); {still}"

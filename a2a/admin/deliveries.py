@@ -10,7 +10,7 @@ from django.urls import URLPattern, path
 
 from a2a.admin import deliveries_bulk, deliveries_cells, deliveries_tabs, deliveries_verbs, webhook_secrets
 from a2a.admin.deliveries_export import Export
-from a2a.admin.deliveries_filters import DEAD, FILTERS, RETRYING, SEARCH, UNHEARD
+from a2a.admin.deliveries_filters import DEAD, FILTERS, SEARCH, TRIED, UNHEARD
 from a2a.admin.tasks_export import export_link
 from a2a.models import Delivery
 from common.admin.lists import Bulk, Preset
@@ -36,7 +36,7 @@ class DeliveryAdmin(GovernedAdmin):
     presets = (
         Preset("All"),
         Preset("Gave up", f"state={DEAD}"),
-        Preset("Retrying", f"state={RETRYING}"),
+        Preset("Still tried", f"state={TRIED}"),
         Preset("Not delivered", f"state={UNHEARD}"),
     )
     empty_title = "No callback was sent yet"

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from django.contrib import messages
+from django.db.models import QuerySet
 from django.http import HttpResponse
 from django.urls import path
 from django.utils.functional import cached_property
@@ -50,11 +51,17 @@ class Several(ActingDialog):
         seen = Delivery.objects.visible_to(self.actor)
         own = seen if self.actor.may(self.right) else seen & Delivery.objects.held_by(self.actor)
         rows = several.picked(self.request, deliveries_cells.for_lines(own), FILTERS, SEARCH)
+        if several.takes_all(self.request):
+            rows = self.fits(rows)
         return list(rows.order_by("-created_at", "-id")[: MOST + 1])
 
     @cached_property
     def fitting(self) -> list[Delivery]:
         return [one for one in self.chosen[:MOST] if not self.misfit(one)]
+
+    def fits(self, rows: QuerySet[Any]) -> QuerySet[Any]:
+        """The same of many: of all that the filters leave, the others are not even named."""
+        raise NotImplementedError
 
     def misfit(self, one: Delivery) -> str:
         """Why the verb has nothing to do for this one; empty when it has."""
@@ -120,6 +127,9 @@ class Redeliver(Several):
     right = deliveries.RIGHT
     lead = AGAIN
 
+    def fits(self, rows: QuerySet[Any]) -> QuerySet[Any]:
+        return rows.exclude(state=DeliveryState.PENDING)
+
     def misfit(self, one: Delivery) -> str:
         return "is being delivered already" if one.state == DeliveryState.PENDING else ""
 
@@ -146,6 +156,9 @@ class Stop(Several):
     leave = "Keep them"
     form_class = WhyForm
     lead = "They are tried no more, and are no dead letters any more. Each can be redelivered."
+
+    def fits(self, rows: QuerySet[Any]) -> QuerySet[Any]:
+        return rows.filter(state__in=calling_off.STOPPABLE)
 
     def misfit(self, one: Delivery) -> str:
         return "" if one.state in calling_off.STOPPABLE else "is not tried any more"

@@ -61,21 +61,20 @@ def endpoint(row: Delivery) -> str:
     return row.place.removesuffix(PLAIN_PORTS[0]).removesuffix(PLAIN_PORTS[1])
 
 
-def why(row: Delivery) -> str:
-    """What was the matter with the last attempt, where that says more than the state."""
+def answer(row: Delivery) -> str:
+    """What the last attempt came to: the status, else why there is none."""
+    if row.last_status is not None:
+        return str(row.last_status)
     said = row.reason and row.reason not in (Trouble.GONE, Trouble.STOPPED, Trouble.EGRESS_BLOCKED)
     return badges.find("a2a.Trouble", row.reason).label if said else ""
 
 
+def _endpoint(row: Delivery) -> SafeString:
+    return format_html('<span class="gh-endpoint">{}</span>', outside(endpoint(row), 60))
+
+
 def _state(row: Delivery) -> SafeString:
     return badge(standing(row))
-
-
-def _answer(row: Delivery) -> SafeString:
-    if row.last_status is None and not why(row):
-        return tasks_cells.NOTHING
-    status = "" if row.last_status is None else str(row.last_status)
-    return format_html('{} <span class="gh-subtle">{}</span>', status, why(row))
 
 
 def _next(row: Delivery) -> datetime | None:
@@ -84,10 +83,10 @@ def _next(row: Delivery) -> datetime | None:
 
 COLUMNS = (
     Column("Event", lambda row: format_html('<span class="gh-nowrap">{}</span>', event(row)), event, narrow=True),
-    Column("Endpoint", lambda row: outside(endpoint(row), 80), endpoint, narrow=True),
+    Column("Endpoint", _endpoint, endpoint, narrow=True),
     Column("State", _state, lambda row: standing(row).label, narrow=True),
     columns.plain("Attempts", lambda row: row.attempts),
-    Column("Last answer", _answer, lambda row: " ".join(str(part) for part in (row.last_status, why(row)) if part)),
+    columns.plain("Last answer", answer),
     columns.moment("Next try", _next, missing="none"),
     columns.moment("Ended", lambda row: row.created_at, narrow=True),
     Column("Asked by", lambda row: outside(row.owner_name, 80), lambda row: row.owner_name),

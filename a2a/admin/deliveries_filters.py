@@ -13,9 +13,9 @@ from common.ids import parse_uuid
 from nhi.admin.audit_filters import SPANS, limit
 
 Rows = QuerySet[Any]
-DEAD, QUEUED, RETRYING, STOPPED = "dead", "queued", "retrying", "stopped"
-UNHEARD = "unheard"
+DEAD, QUEUED, RETRYING, STOPPED, TRIED, UNHEARD = "dead", "queued", "retrying", "stopped", "tried", "unheard"
 _pending = Q(state=DeliveryState.PENDING)
+_gone = Q(state=DeliveryState.DISABLED) & ~Q(reason=Trouble.STOPPED)
 _called_off = Q(state=DeliveryState.DISABLED, reason=Trouble.STOPPED)
 #: As the list's badges say it, with what is meant.
 STATES: dict[str, tuple[str, Q]] = {
@@ -24,9 +24,10 @@ STATES: dict[str, tuple[str, Q]] = {
     DeliveryState.DELIVERED: ("Delivered", Q(state=DeliveryState.DELIVERED)),
     DEAD: ("Gave up", Q(state=DeliveryState.DEAD)),
     DeliveryState.BLOCKED: ("Not allowed", Q(state=DeliveryState.BLOCKED)),
-    DeliveryState.DISABLED: ("Endpoint gone", Q(state=DeliveryState.DISABLED) & ~Q(reason=Trouble.STOPPED)),
+    DeliveryState.DISABLED: ("Endpoint gone", _gone),
     STOPPED: ("Called off", _called_off),
-    UNHEARD: ("Not delivered", ~Q(state=DeliveryState.DELIVERED)),
+    TRIED: ("Still tried", _pending),
+    UNHEARD: ("Over and not delivered", _gone | Q(state__in=(DeliveryState.DEAD, DeliveryState.BLOCKED))),
 }
 
 

@@ -23,7 +23,6 @@ def reached(_actor: Actor, identity: Identity) -> dict[str, Any]:
         "rest": f"{settings.PUBLIC_URL}/api/nhi/a2a/tasks",
         "inbox": f"{settings.PUBLIC_URL}/api/nhi/a2a/inbox",
         "target": identity.pk if is_agent else "…",
-        "shown": identity.kind in (Kind.AGENT, Kind.SERVICE_ACCOUNT),
     }
 
 

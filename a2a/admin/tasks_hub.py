@@ -10,7 +10,7 @@ from django.utils.functional import cached_property
 from a2a import cancelling, inbox
 from a2a.admin import tasks_cells
 from a2a.choices import TaskState
-from a2a.models import Task
+from a2a.models import Delivery, Task
 from common.admin import times
 from common.admin.pages import PART, Control, Crumb, Tab, link, wants_part
 from common.errors import NotFound
@@ -86,9 +86,19 @@ class Hub(OfTask, ActingPage):
             "fresh_url": self.url(self.tab) if task.is_open and not self.actor.only_reads else "",
             "crumb": Crumb("Tasks", link("a2a_task_changelist")),
             "controls": self._controls(),
-            "tabs": [Tab(label, self.url(name), current=name == self.tab) for name, label in TABS],
+            "tabs": [Tab(label, self.url(name), self._counts().get(name), name == self.tab) for name, label in TABS],
             "api": self.api(),
         }
+
+    @cached_property
+    def told(self) -> int:
+        """How many deliveries of it the person may see: only an end is told, and only where that was asked for."""
+        if self.task.is_open or not self.task.callback_url:
+            return 0
+        return Delivery.objects.visible_to(self.actor).filter(task_id=self.task.pk).count()
+
+    def _counts(self) -> dict[str, int]:
+        return {"deliveries": self.told} if self.told else {}
 
     @property
     def _is_lost(self) -> bool:

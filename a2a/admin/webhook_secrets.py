@@ -42,8 +42,8 @@ def _overlap(row: Any) -> SafeString:
     """Until when the one before signs too."""
     until = row.previous_valid_until
     if until is None or until <= timezone.now():
-        return SafeString('<span class="gh-subtle">alone</span>')
-    return format_html("the one before too, until {}", when(until, "absolute"))
+        return SafeString('<span class="gh-subtle">no</span>')
+    return format_html("until {}", when(until, "absolute"))
 
 
 def _overlap_text(row: Any) -> str:
@@ -67,13 +67,14 @@ class WebhookSecretAdmin(GovernedAdmin):
         "What callbacks are signed with: the longest prefix that the URL begins with, of who asked for the task. "
         "Kept encrypted, shown once."
     )
+    template = "admin/a2a/deliveries/secrets.html"
     view_right = "a2a.view_webhooksecret"
     columns = (
         Column("Whose", lambda row: outside(row.owner_name, 80), lambda row: row.owner_name, "owner_name", narrow=True),
         Column("Signs for URLs that begin with", _prefix, lambda row: row.url_prefix, "url_prefix", narrow=True),
         columns.moment("Made", lambda row: row.created_at, sort="created_at"),
         columns.moment("Rotated", lambda row: row.rotated_at, sort="rotated_at"),
-        Column("Signs", _overlap, _overlap_text),
+        Column("The one before signs too", _overlap, _overlap_text),
         Column("Do", _do, lambda _row: "", narrow=True),
     )
     filters = (text_filter("owner", "Whose", "owner_name"),)

@@ -66,7 +66,7 @@
       interaction: { mode: "index", intersect: false },
       scales: {
         x: { ...axis, stacked, grid: { display: false } },
-        y: { ...axis, stacked, beginAtZero: true, title: { display: true, text: config.unit, color: css("--gh-subtle") } },
+        y: { ...axis, ticks: config.whole ? { ...axis.ticks, precision: 0 } : axis.ticks, stacked, beginAtZero: true, title: { display: true, text: config.unit, color: css("--gh-subtle") } },
       },
       plugins: { legend: { position: "bottom", labels: { color: css("--gh-text"), usePointStyle: !stacked, boxWidth: stacked ? 12 : 7, boxHeight: stacked ? 12 : 7 } } },
       onHover: (event, hit) => { event.native.target.style.cursor = hit.length && config.urls.length ? "pointer" : "default"; },

@@ -14,7 +14,7 @@ from nhi.models import AuditEvent, Identity
 from tests.a2a import rows
 from tests.a2a.console import scene
 from tests.a2a.console.test_deliveries import LIST, confirmed
-from tests.a2a.console.test_tasks import S, TASKS, listed
+from tests.a2a.console.test_tasks import TASKS, S, listed
 from tests.console.conftest import SignedIn, hub, identity
 from tests.supervisor.console.scene import main_of, queries, text
 

@@ -6,6 +6,7 @@ from urllib.parse import urlencode
 from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
+from a2a.admin.tasks_filters import SHORT
 from a2a.choices import DeliveryState, Trouble
 from common.admin.lists import Filter, text_filter
 from common.admin.pages import link
@@ -47,7 +48,11 @@ def by_endpoint(rows: Rows, value: str) -> Rows:
 
 
 def by_task(rows: Rows, value: str) -> Rows:
-    return rows.filter(task_id=known) if (known := parse_uuid(value)) else rows.none()
+    """By its id, whole or as people read it out: `T-8f3a21`."""
+    if known := parse_uuid(value):
+        return rows.filter(task_id=known)
+    short = SHORT.fullmatch(value)
+    return rows.filter(task__id__endswith=short[1].lower()) if short else rows.none()
 
 
 def by_span(rows: Rows, value: str) -> Rows:
@@ -56,8 +61,10 @@ def by_span(rows: Rows, value: str) -> Rows:
 
 def by_ids(term: str) -> Q:
     """A webhook's id, a delivery's or a task's."""
-    known = parse_uuid(term.lower())
-    return Q(webhook_id=known) | Q(pk=known) | Q(task_id=known) if known else Q(pk__in=[])
+    if known := parse_uuid(term.lower()):
+        return Q(webhook_id=known) | Q(pk=known) | Q(task_id=known)
+    short = SHORT.fullmatch(term)
+    return Q(task__id__endswith=short[1].lower()) if short else Q(pk__in=[])
 
 
 SEARCH = ("place__icontains", "owner_name__icontains", "task__agent_name__icontains", by_ids)

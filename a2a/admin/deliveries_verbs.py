@@ -85,7 +85,7 @@ class Redeliver(Verb):
 
 
 class Stop(Verb):
-    verb, rest, form_class, danger, leave = "Call off", "stop", WhyForm, True, "Keep trying"
+    verb, rest, form_class, danger, leave = "Call off", "stop", WhyForm, True, "Leave it"
 
     @property
     def lead(self) -> str:  # type: ignore[override]  # what it is known once there is a delivery

@@ -84,8 +84,10 @@ def test_each_filter(each: dict[str, Delivery], mara: Client, query: str, states
 @pytest.mark.both_databases
 def test_ids_find_it_in_the_list_and_in_the_palette(each: dict[str, Delivery], mara: Client) -> None:
     row = each["dead"]
-    for term in (row.webhook_id, row.pk, row.task_id):
+    for term in (row.webhook_id, row.pk, row.task_id, row.task.short_id):
         assert listed(mara, f"q={term}") == [str(row.pk)]
+    for term in (row.task_id, row.task.short_id):
+        assert listed(mara, f"task={term}") == [str(row.pk)]
     for term in (row.webhook_id, row.pk):
         groups = {group.title: group.hits for group in mara.get("/admin/search/", {"s": str(term)}).context["groups"]}
         assert [hit.url for hit in groups["Deliveries"]] == [page_of(row)]

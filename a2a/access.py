@@ -80,6 +80,16 @@ def require(
     return Permit({"decision_id": str(decision.id), "grant": str(decision.match.id)}, decision.match.id)
 
 
+def require_still(*, caller: Caller, task: Task, given: Any) -> None:
+    """Who goes on with a task may still ask its agent. It was counted when it was sent."""
+    if task.source is None:
+        _require_of_person(caller.actor, task.agent, Chain([]))
+        return
+    decision = _decide(_facts(caller, task.source, task.agent), Action("call", given, name=task.task_type or None))
+    if not decision.allowed:
+        raise _refusal(decision, task.agent, had_access=True)
+
+
 def _facts(caller: Caller, source: Identity, target: Identity) -> Loaded:
     if caller.shown is not None and source.pk == caller.actor.id:
         return facts.for_token(caller.shown, context.current().source, target.pk, audience=caller.audience)

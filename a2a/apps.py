@@ -10,8 +10,11 @@ class A2AConfig(AppConfig):
     verbose_name = "Tasks"
 
     def ready(self) -> None:
-        from a2a import cancelling, rights  # noqa: PLC0415 - models exist only from here on
+        from a2a import cancelling, endings, following, rights  # noqa: PLC0415 - models exist only from here on
         from nhi import registry  # noqa: PLC0415 - the same
+        from supervisor import moves  # noqa: PLC0415 - the same
 
         post_migrate.connect(rights.after_migrate, sender=self, dispatch_uid="a2a.rights")
         registry.add_stop_step(cancelling.STEP)
+        moves.on_moved(following.follow)
+        endings.on_end(following.let_go)

@@ -40,6 +40,32 @@ class EventKind(TextChoices):
     MESSAGE = "message", "Message"
 
 
+class RuntimeKind(TextChoices):
+    """What stands behind an agent and does its tasks."""
+
+    INBOX = "inbox", "Its own workers"
+    CLI = "cli", "A program"
+    MODEL = "model", "A model"
+    REMOTE = "remote", "Another A2A server"
+
+
+class WireVersion(TextChoices):
+    """Which version of the protocol a remote server is spoken to in."""
+
+    AUTO = "auto", "As its card says"
+    V1 = "1.0", "1.0"
+    V03 = "0.3", "0.3"
+
+
+class Binding(TextChoices):
+    """And over which of its bindings."""
+
+    AUTO = "auto", "As its card says"
+    JSONRPC = "JSONRPC", "JSON-RPC"
+    HTTP_JSON = "HTTP+JSON", "HTTP and JSON"
+    GRPC = "GRPC", "gRPC"
+
+
 class DeliveryState(TextChoices):
     """What became of telling a callback's receiver."""
 
@@ -60,10 +86,14 @@ class Trouble(TextChoices):
     UNREACHABLE = "unreachable", "The receiver could not be reached, or hung up"
     CERTIFICATE = "certificate", "The receiver's certificate was refused"
     EGRESS_BLOCKED = "egress_blocked", "The URL leads to where Gatehouse does not call"
+    WITHDRAWN = "withdrawn", "Who asked for it wants no more of it"
     UNREADABLE = "unreadable", "What it is signed with cannot be decrypted any more"
     LOST = "lost", "Nobody heard how the attempt ended"
     STOPPED = "stopped", "Somebody called it off"
 
+
+#: Kinds whose tasks become runs of a supervised agent.
+RUN_HERE = frozenset({RuntimeKind.CLI, RuntimeKind.MODEL})
 
 _S = TaskState
 TERMINAL = frozenset({_S.COMPLETED, _S.FAILED, _S.CANCELED, _S.REJECTED})

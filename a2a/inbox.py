@@ -8,8 +8,8 @@ from typing import Any
 
 from django.db import transaction
 
-from a2a import cancelling, covering, parts, writer
-from a2a.choices import Role, TaskState
+from a2a import cancelling, given, parts, writer
+from a2a.choices import RuntimeKind, TaskState
 from a2a.models import Task
 from a2a.writer import Change, Made, Status
 from common import clock, crypto
@@ -64,7 +64,7 @@ def claim(*, task: Task, lease_seconds: int) -> Claimed:
             lease_seconds=lease_seconds,
             claims=held.claims + 1,
         )
-        return Claimed(held, token, _input(held))
+        return Claimed(held, token, parts.plain(given.message(held)["parts"]))
 
 
 def heartbeat(*, task: Task, lease_token: str) -> Task:
@@ -79,7 +79,7 @@ def heartbeat(*, task: Task, lease_token: str) -> Task:
 def progress(*, task: Task, lease_token: str, message: str = "") -> Task:
     """Say how it goes; that is a sign of life too."""
     _settle_text("message", message, most=LONGEST_SAID)
-    said = parts.message(Role.AGENT, [parts.text(message)]) if message else None
+    said = parts.message_of_agent(message)
     with transaction.atomic():
         held = writer.locked(task.pk)
         _check(lease_token)(held)
@@ -96,7 +96,7 @@ def fail(*, task: Task, lease_token: str, error_code: str, error_message: str) -
     problems.line("error_code", error_code, most=writer.LONGEST_CODE, required=True)
     problems.settle()
     _settle_text("error_message", error_message, most=writer.LONGEST_ERROR)
-    said = parts.message(Role.AGENT, [parts.text(error_message)]) if error_message else None
+    said = parts.message_of_agent(error_message)
     failed = Status(TaskState.FAILED, said, error_code, error_message)
     done = writer.apply_event(task.pk, failed, check=_check(lease_token))
     cancelling.cancel_within(done, f"the {done} failed")
@@ -129,13 +129,8 @@ def _until(task: Task) -> Any:
 def _not_offered(task: Task) -> Conflict:
     if not task.is_open:
         return writer.ended(task)
+    if task.runtime_kind != RuntimeKind.INBOX:
+        said = f"The {task} is not for an inbox: Gatehouse hands it on by itself."
+        return Conflict(said, details={"reason": "not_for_inbox"})
     said = "another worker has it" if task.state == TaskState.WORKING else "it waits for its caller"
     return Conflict(f"The {task} cannot be taken now: {said}.", details={"reason": "claimed"})
-
-
-def _input(task: Task) -> Any:
-    """As it was sent, the last that the caller said."""
-    said = task.messages.filter(role=Role.USER).order_by("position").last()
-    assert said is not None  # every task begins with one
-    body = covering.unseal(said.sealed_body, row=said.pk) if said.sealed_body else said.body
-    return parts.plain(body["parts"])

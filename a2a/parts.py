@@ -1,6 +1,7 @@
 """Messages and artifacts of the protocol, in the shape that is stored: A2A 1.0's JSON."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -25,8 +26,25 @@ def message(role: Role, parts: Sequence[Part], **more: Any) -> dict[str, Any]:
     return {"messageId": str(uuid7()), "role": f"ROLE_{role.upper()}", "parts": list(parts), **more}
 
 
+def message_of_agent(said: str) -> dict[str, Any] | None:
+    """None where it said nothing."""
+    return message(Role.AGENT, [text(said)]) if said else None
+
+
 def artifact(parts: Sequence[Part], *, artifact_id: str = RESULT, name: str = RESULT) -> dict[str, Any]:
     return {"artifactId": artifact_id, "name": name, "parts": list(parts)}
+
+
+def task(
+    pk: UUID, *, context_id: str, status: Mapping[str, Any], history: Sequence[Message], metadata: Mapping[str, Any]
+) -> dict[str, Any]:
+    """A task, without what was made in it."""
+    told = {"id": str(pk), "contextId": context_id, "status": status, "history": list(history)}
+    return {**told, "metadata": metadata} if metadata else told
+
+
+def moment(at: datetime) -> str:
+    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def status(state: TaskState, at: str, said: Message | None) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from typing import Any
 
 from nhi import rights
 
-READS = frozenset({"view_task", "view_delivery", "view_webhooksecret"})
+READS = frozenset({"view_task", "view_delivery", "view_webhooksecret", "view_runtime"})
 RUNS = frozenset({"send_task", "cancel_task", "redeliver_delivery", "disable_delivery"})
 #: Rights of our own that no model's add, change, delete or view says.
 OWN: dict[str, tuple[str, str]] = {
@@ -16,7 +16,7 @@ OWN: dict[str, tuple[str, str]] = {
     "rotate_webhooksecret": ("webhooksecret", "Rotate webhook secrets of identities"),
 }
 ROLES: dict[str, frozenset[str]] = {
-    "security-admin": READS | RUNS | {"send_task_for_another", "rotate_webhooksecret"},
+    "security-admin": READS | RUNS | {"send_task_for_another", "rotate_webhooksecret", "change_runtime"},
     "operator": READS | RUNS,
     "approver": READS,
     "auditor": READS,

@@ -4,7 +4,7 @@ The number is the task's own, so a reader who has seen event 7 misses none after
 the update itself says so, whatever was read before.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -13,8 +13,8 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models.functions import Now
 
-from a2a import covering, outbox, parts
-from a2a.choices import OPEN, TERMINAL, TRANSITIONS, EventKind, Role, TaskState
+from a2a import covering, endings, news, outbox, parts
+from a2a.choices import OPEN, RUN_HERE, TERMINAL, TRANSITIONS, EventKind, Role, TaskState
 from a2a.models import Artifact, Task, TaskEvent, TaskMessage
 from common import clock
 from common.errors import Conflict, InvalidTransition
@@ -64,8 +64,11 @@ def begin(task: Task, message: parts.Message) -> Task:
     task.input = parts.plain(first.body["parts"])
     task.save(force_insert=True)
     first.save(force_insert=True)
-    body = {"task": described(task, history=[first.body])}
-    TaskEvent.objects.create(task=task, seq=1, kind=EventKind.TASK, body=body, at=task.created_at)
+    status = parts.status(TaskState.SUBMITTED, parts.moment(task.created_at), None)
+    told = parts.task(
+        task.pk, context_id=task.context_id, status=status, history=[first.body], metadata=task.metadata
+    )  # fmt: skip
+    TaskEvent.objects.create(task=task, seq=1, kind=EventKind.TASK, body={"task": told}, at=task.created_at)
     return task
 
 
@@ -94,18 +97,6 @@ def write(task: Task, *changes: Change, **facts: Any) -> Task:
         draft.take(change)
     draft.keep(facts)
     return task
-
-
-def described(task: Task, *, history: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
-    """A task in the protocol's words, without what it made."""
-    at = task.state_at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    said: dict[str, Any] = {
-        "id": str(task.pk),
-        "contextId": task.context_id,
-        "status": parts.status(TaskState(task.state), at, task.status_message),
-        "history": list(history),
-    }
-    return {**said, "metadata": task.metadata} if task.metadata else said
 
 
 @dataclass
@@ -138,6 +129,10 @@ class _Draft:
             setattr(task, name, value)
         if task.state in TERMINAL:
             outbox.put(task, event_id=self.events[-1].pk)
+            endings.tell(task)
+        if task.pushes:
+            outbox.push(task, self.events)
+        news.tell(task.pk)
 
     def _status(self, change: Status) -> None:
         task, to = self.task, change.state
@@ -157,8 +152,7 @@ class _Draft:
         if change.error_code:
             self._error(change)
         metadata = {name: value for name in ("error_code", "error_message") if (value := self.changed.get(name))}
-        at = self.at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        told = {**self._ids(), "status": parts.status(to, at, said)}
+        told = {**self._ids(), "status": parts.status(to, parts.moment(self.at), said)}
         self._event(EventKind.STATUS, {"statusUpdate": {**told, "metadata": metadata} if metadata else told})
 
     def _error(self, change: Status) -> None:
@@ -185,7 +179,10 @@ class _Draft:
         """What the agent was given as it was sent is given to nobody any more."""
         made = Artifact.objects.filter(task=self.task).order_by("position").values_list("body", flat=True)
         TaskMessage.objects.filter(task=self.task).exclude(sealed_body="").update(sealed_body="")
-        ends = {"completed_at": self.at, "lease_mark": None, "lease_until": None}
+        ends: dict[str, Any] = {"completed_at": self.at, "lease_mark": None, "lease_until": None}
+        if self.task.runtime_kind in RUN_HERE:
+            # Whoever carries one to another server may have to tell that of its end.
+            ends["dispatch_at"] = None
         result = parts.result_of(list(made)) if self.task.state == TaskState.COMPLETED else None
         self.changed |= {**ends, "result": result}
 

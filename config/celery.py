@@ -68,6 +68,8 @@ app.conf.update(
         "fire-schedules": ticks("supervisor.fire", queue="control", every=1.0),
         "sweep-tasks": ticks("a2a.sweep", queue="control", every=15.0),
         "deliver-callbacks": ticks("a2a.deliver", queue="control", every=1.0),
+        "dispatch-tasks": ticks("a2a.dispatch_due", queue="control", every=1.0),
+        "carry-tasks": ticks("a2a.carry", queue="control", every=2.0),
         "tidy-calls": ticks("mcp.tidy", queue="control", every=300.0),
     },
 )

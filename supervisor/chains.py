@@ -28,4 +28,9 @@ def behind(shown: Parsed | None) -> Chain | None:
     if not isinstance(shown, ParsedToken) or shown.execution_id is None:
         return None
     run = Execution.objects.filter(pk=shown.execution_id).first()
-    return Chain(run.pk, [*run.context["by"].get("chain", []), run.agent_name]) if run else None
+    return of(run) if run else None
+
+
+def of(run: Execution) -> Chain:
+    """The chain of what this run asks for."""
+    return Chain(run.pk, [*run.context["by"].get("chain", []), run.agent_name])

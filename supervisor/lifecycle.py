@@ -8,6 +8,7 @@ from django.db import transaction
 
 from common import clock
 from common.errors import InvalidTransition
+from supervisor import moves
 from supervisor.choices import OUTCOMES, TRANSITIONS, ExecutionState, Mode, SessionState
 from supervisor.models import Execution, ExecutionTransition, Session, SessionMessage
 
@@ -40,6 +41,7 @@ def walk(execution: Execution, steps: Sequence[Step], *, at: datetime | None = N
         ExecutionTransition.objects.bulk_create(rows)
         _end_conversation(execution, rows)
     _bring_up_to_date(execution, changes)
+    moves.tell(execution)
     return execution
 
 
@@ -54,6 +56,7 @@ def walk_each(plans: Sequence[tuple[Execution, Sequence[Step], dict[str, Any]]],
             raise overtaken(execution)
         _end_conversation(execution, history)
         _bring_up_to_date(execution, changes)
+        moves.tell(execution)
         rows += history
     ExecutionTransition.objects.bulk_create(rows)
 

@@ -238,6 +238,14 @@ CAPABILITIES: dict[str, Promise] = {
         "One task in eight states, every change a numbered event; what has ended stays as it ended.",
         "a2a.writer:_require_open = return None",
     ),
+    "A2A-03": Promise(
+        "The protocol's operations for every agent at its own address, whatever the version and the binding.",
+        "a2a.showing:task = raise",
+    ),
+    "A2A-05": Promise(
+        "Who follows a task hears each event once and in order, whichever process writes it, also after a break.",
+        "a2a.operations.following:read = return []",
+    ),
     "A2A-06": Promise(
         "The end of a task is told to its callback: one signed event by outbox, tried for three days, delivered or "
         "accounted for.",

@@ -134,5 +134,5 @@ def _told(bars: list[Stretch]) -> str:
     ended = heard + over
     still = f"{trying:,} {'is' if trying == 1 else 'are'} still tried."
     if not ended:
-        return f"No callback is over yet; {still}"
-    return f"{heard:,} of {ended:,} callbacks that are over were delivered ({100 * heard / ended:.0f} %); {still}"
+        return f"No delivery is over yet; {still}"
+    return f"{heard:,} of {ended:,} deliveries that are over were heard ({100 * heard / ended:.0f} %); {still}"

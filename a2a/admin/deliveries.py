@@ -1,4 +1,4 @@
-"""The list of deliveries: every callback that a task's end had, and whether its receiver heard it."""
+"""The list of deliveries: what callbacks and push notifications tell of tasks, and whether receivers heard it."""
 
 from typing import Any
 from urllib.parse import urlencode
@@ -22,7 +22,10 @@ from nhi.admin.base import GovernedAdmin
 @admin.register(Delivery)
 class DeliveryAdmin(GovernedAdmin):
     title = "Deliveries"
-    lead = "Callbacks of tasks that have ended, the newest first: told to whom, heard or not, when the next try is."
+    lead = (
+        "What receivers are told of tasks, the newest first: ends to callbacks, every event to who asked for that. "
+        "Heard or not, and when the next try is."
+    )
     template = "admin/a2a/deliveries/list.html"
     view_right = "a2a.view_delivery"
     log_time = "created_at"
@@ -41,8 +44,8 @@ class DeliveryAdmin(GovernedAdmin):
     )
     empty_title = "No callback was sent yet"
     empty_words = (
-        "Who sends a task with a callback_url is told when it has ended, by a signed POST that is tried for three "
-        "days. Each becomes a row here, with every attempt at it."
+        "Who sends a task with a callback_url is told when it has ended, and who sets a push configuration of every "
+        "event, by a signed POST that is tried for three days. Each becomes a row here, with every attempt at it."
     )
     empty_command = (
         'curl -X POST …/api/nhi/a2a/tasks -H "Authorization: Bearer $TOKEN" -H "Content-Type: application/json" \\\n'

@@ -166,9 +166,7 @@ class Stop(Several):
     def effects(self) -> list[Effect]:
         waiting = sum(one.state == DeliveryState.PENDING for one in self.fitting)
         return [
-            counted(
-                "deliveries", len(self.fitting), "{} end of a task is told to nobody", "{} ends are told to nobody"
-            ),
+            counted("deliveries", len(self.fitting), "{} is told to nobody", "{} are told to nobody"),
             counted("waiting", waiting, "{} of them is still being tried", "{} of them are still being tried"),
         ]
 

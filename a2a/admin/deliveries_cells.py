@@ -19,6 +19,8 @@ from common.admin.pages import link
 from common.templatetags.console import badge, outside
 from nhi.admin import columns
 
+#: By a person, or by its caller, who took the push configuration away.
+CALLED_OFF = (Trouble.STOPPED, Trouble.WITHDRAWN)
 PLAIN_PORTS = (":443", ":80")
 
 
@@ -28,7 +30,7 @@ def for_lines(rows: QuerySet[Any]) -> QuerySet[Any]:
 
 
 def standing(row: Delivery) -> Badge:
-    if row.state == DeliveryState.DISABLED and row.reason == Trouble.STOPPED:
+    if row.state == DeliveryState.DISABLED and row.reason in CALLED_OFF:
         return _word("stopped")
     if row.state != DeliveryState.PENDING or row.next_at is None:
         return _word(row.state)
@@ -52,7 +54,9 @@ def _at(moment: datetime, now: datetime) -> str:
 
 
 def event(row: Delivery) -> str:
-    """What it tells of."""
+    """What it tells of: an end to a callback, else an event to who asked for each."""
+    if row.event_seq is not None:
+        return f"{row.task.short_id} event {row.event_seq}"
     return f"{row.task.short_id} {TaskState(row.task.state).label.lower()}"
 
 
@@ -65,8 +69,14 @@ def answer(row: Delivery) -> str:
     """What the last attempt came to: the status, else why there is none."""
     if row.last_status is not None:
         return str(row.last_status)
-    said = row.reason and row.reason not in (Trouble.GONE, Trouble.STOPPED, Trouble.EGRESS_BLOCKED)
+    said = row.reason and row.reason not in (Trouble.GONE, Trouble.EGRESS_BLOCKED, *CALLED_OFF)
     return badges.find("a2a.Trouble", row.reason).label if said else ""
+
+
+def name(row: Delivery) -> str:
+    """`T-8f3a21 to hooks.example.com`; of one among the many of a task, which event."""
+    what = row.task.short_id if row.event_seq is None else event(row)
+    return f"{what} to {endpoint(row)}"
 
 
 def _endpoint(row: Delivery) -> SafeString:
@@ -88,7 +98,7 @@ COLUMNS = (
     columns.plain("Attempts", lambda row: row.attempts),
     columns.plain("Last answer", answer),
     columns.moment("Next try", _next, missing="none"),
-    columns.moment("Ended", lambda row: row.created_at, narrow=True),
+    columns.moment("Happened", lambda row: row.created_at, narrow=True),
     Column("Asked by", lambda row: outside(row.owner_name, 80), lambda row: row.owner_name),
 )
 HEADINGS = [{"label": column.label, "narrow": column.narrow} for column in COLUMNS]

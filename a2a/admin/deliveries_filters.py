@@ -16,8 +16,8 @@ from nhi.admin.audit_filters import SPANS, limit
 Rows = QuerySet[Any]
 DEAD, QUEUED, RETRYING, STOPPED, TRIED, UNHEARD = "dead", "queued", "retrying", "stopped", "tried", "unheard"
 _pending = Q(state=DeliveryState.PENDING)
-_gone = Q(state=DeliveryState.DISABLED) & ~Q(reason=Trouble.STOPPED)
-_called_off = Q(state=DeliveryState.DISABLED, reason=Trouble.STOPPED)
+_called_off = Q(state=DeliveryState.DISABLED, reason__in=(Trouble.STOPPED, Trouble.WITHDRAWN))
+_gone = Q(state=DeliveryState.DISABLED) & ~Q(reason__in=(Trouble.STOPPED, Trouble.WITHDRAWN))
 #: As the list's badges say it, with what is meant.
 STATES: dict[str, tuple[str, Q]] = {
     QUEUED: ("Queued", _pending & Q(attempts=F("attempts_before"))),
@@ -76,6 +76,6 @@ FILTERS = (
     text_filter("by", "Asked by", "owner_name"),
     Filter("task", "Task", by_task),
     Filter("span", "Time", by_span, lambda _request: [(key, words) for key, (words, _) in SPANS.items()], empty="Any"),
-    Filter("since", "Ended from", limit("created_at__gte"), kind="datetime-local"),
-    Filter("until", "Ended until", limit("created_at__lt"), kind="datetime-local"),
+    Filter("since", "Happened from", limit("created_at__gte"), kind="datetime-local"),
+    Filter("until", "Happened until", limit("created_at__lt"), kind="datetime-local"),
 )  # fmt: skip

@@ -23,9 +23,11 @@ def find(request: HttpRequest, term: str) -> Iterable[Group]:
 
 
 def _hit(row: Delivery) -> Hit:
-    title = f"{row.task.short_id} to {deliveries_cells.endpoint(row)}"
     said = deliveries_cells.standing(row).label
-    return Hit(title, link("a2a_delivery_hub", row.pk), "outgoing_mail", f"Delivery, {said[:1].lower()}{said[1:]}")
+    return Hit(
+        deliveries_cells.name(row), link("a2a_delivery_hub", row.pk), "outgoing_mail",
+        f"Delivery, {said[:1].lower()}{said[1:]}",
+    )  # fmt: skip
 
 
 palette.add(find)

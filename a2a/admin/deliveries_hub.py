@@ -25,8 +25,8 @@ class OfDelivery(Acting):
 
     def check(self) -> None:
         super().check()
-        seen = Delivery.objects.visible_to(self.actor).select_related("task").filter(pk=self.kwargs["pk"])
-        found = seen.first()
+        seen = Delivery.objects.visible_to(self.actor).select_related("task").defer("body")
+        found = seen.filter(pk=self.kwargs["pk"]).first()
         if found is None:
             raise NotFound
         self.delivery = found
@@ -49,7 +49,7 @@ class Hub(OfDelivery, ActingPage):
 
     def context(self) -> dict[str, Any]:
         row = self.delivery
-        name = f"Delivery of {row.task.short_id} to {deliveries_cells.endpoint(row)}"
+        name = f"Delivery of {deliveries_cells.name(row)}"
         return {
             "title": name if self.tab == "hub" else f"{name}: {dict(TABS)[self.tab]}",
             "delivery": row,
@@ -128,4 +128,9 @@ def _last(row: Delivery) -> str:
 def _over(row: Delivery) -> str:
     if row.reason == Trouble.STOPPED:
         return "Somebody called it off: Changes says who, when and why."
-    return f"{_last(row)}: nothing of {row.owner_name} goes to this URL until one is redelivered."
+    if row.reason == Trouble.WITHDRAWN:
+        return f"{row.owner_name} took the push configuration away before it was told."
+    return (
+        "This URL is disabled, by a 410 of its receiver or by hand: nothing of "
+        f"{row.owner_name} goes there until one is redelivered."
+    )

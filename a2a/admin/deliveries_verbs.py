@@ -42,7 +42,7 @@ class Verb(OfDelivery, ActingDialog):
         return f"{self.verb} {self.what()}"
 
     def what(self) -> str:
-        return f"{self.delivery.task.short_id} to {deliveries_cells.endpoint(self.delivery)}"
+        return deliveries_cells.name(self.delivery)
 
     def context(self) -> dict[str, Any]:
         return {"title": self.button, "impossible": self.impossible()}
@@ -99,7 +99,7 @@ class Stop(Verb):
 
     def effects(self) -> list[Effect]:
         who = self.delivery.owner_name
-        return [Effect("delivery", 1, f"{who} is not told of this end; the task itself can be read as before.")]
+        return [Effect("delivery", 1, f"{who} is not told of this; the task itself can be read as before.")]
 
     def act(self, form: ConsoleForm) -> str:
         calling_off.stop(actor=self.actor, delivery=self.delivery, reason=form.cleaned_data["reason"])

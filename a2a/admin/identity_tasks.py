@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from a2a.admin import tasks_cells
+from a2a.admin import runtimes, tasks_cells
 from a2a.admin.tasks_filters import list_url
 from a2a.models import Task
 from common.admin import keyset, site_pages
@@ -29,6 +29,7 @@ class Tasks(Hub):
         name = self.identity.name
         return {
             **super().context(),
+            "runtime": runtimes.panel(self.actor, self.identity) if self.identity.kind == Kind.AGENT else None,
             "sides": self._sides(side),
             "side": side,
             "keyset": page,

@@ -8,7 +8,7 @@ from django.db.models.functions import Now
 from a2a import inbox
 from a2a.admin import tasks_cells
 from a2a.admin.tasks_filters import OFFERED, OPEN, WAITING, WAITS, list_url
-from a2a.choices import TaskState
+from a2a.choices import RuntimeKind, TaskState
 from a2a.models import Task
 from common.admin import site_pages
 from nhi.admin.base import ActingPage
@@ -25,7 +25,7 @@ class Inboxes(ActingPage):
     actor_may = "a2a.view_task"
 
     def context(self) -> dict[str, Any]:
-        seen = Task.objects.visible_to(self.actor).open()
+        seen = Task.objects.visible_to(self.actor).open().filter(runtime_kind=RuntimeKind.INBOX)
         rows = list(_by_agent(seen)[: MOST + 1])
         held = tasks_cells.for_lines(seen.filter(HELD)).order_by("lease_until", "id")[: MOST + 1]
         leased = list(held)

@@ -50,6 +50,8 @@ class Cancel(OfTask, ActingDialog):
         ]
 
     def _of_its_worker(self) -> list[Effect]:
+        if self.task.execution_id is not None:
+            return [Effect("run", 1, f"Its run is stopped, with every process of {self.task.agent_name} in it.")]
         if self.task.state != TaskState.WORKING or not self.task.claims:
             return []
         return [Effect("lease", 1, f"The worker of {self.task.agent_name} that has it is refused from then on.")]

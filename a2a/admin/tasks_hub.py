@@ -7,15 +7,16 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.utils.functional import cached_property
 
-from a2a import cancelling, inbox
+from a2a import cancelling, inbox, sending
 from a2a.admin import tasks_cells
-from a2a.choices import TaskState
+from a2a.choices import RuntimeKind, TaskState
 from a2a.models import Delivery, Task
 from common.admin import times
 from common.admin.pages import PART, Control, Crumb, Tab, link, wants_part
 from common.errors import NotFound
 from nhi.admin.base import Acting, ActingPage
 from supervisor.admin import executions_cells
+from supervisor.models import Execution
 
 TABS = (
     ("hub", "Timeline"),
@@ -79,6 +80,7 @@ class Hub(OfTask, ActingPage):
             "stuck": self._stuck(),
             "from_name": tasks_cells.asked_by(task),
             "parent": self._parent(),
+            "run": self._run(),
             "leased": task.state == TaskState.WORKING and task.lease_until is not None and not self._is_lost,
             "most_claims": inbox.MOST_CLAIMS,
             "seen": self.seen,
@@ -92,8 +94,8 @@ class Hub(OfTask, ActingPage):
 
     @cached_property
     def told(self) -> int:
-        """How many deliveries of it the person may see: only an end is told, and only where that was asked for."""
-        if self.task.is_open or not self.task.callback_url:
+        """How many deliveries of it the person may see; nothing is told where nobody asked for it."""
+        if not self.task.pushes and (self.task.is_open or not self.task.callback_url):
             return 0
         return Delivery.objects.visible_to(self.actor).filter(task_id=self.task.pk).count()
 
@@ -109,11 +111,18 @@ class Hub(OfTask, ActingPage):
         """Whom it waits for, while it is open."""
         task, asked = self.task, tasks_cells.asked_by(self.task)
         return {
-            TaskState.SUBMITTED: f"No worker of {task.agent_name} has taken it yet.",
+            TaskState.SUBMITTED: self._not_begun(),
             TaskState.WORKING: self._at_work(),
             TaskState.INPUT_REQUIRED: f"It waits for {asked} to say more.",
             TaskState.AUTH_REQUIRED: f"It waits until {asked} has signed in where it asks for that.",
         }.get(TaskState(task.state), "")
+
+    def _not_begun(self) -> str:
+        if self.task.runtime_kind == RuntimeKind.INBOX:
+            return f"No worker of {self.task.agent_name} has taken it yet."
+        if self.task.runtime_kind == RuntimeKind.REMOTE:
+            return f"The server of {self.task.agent_name} has not said yet that it works on it."
+        return "Its run waits for a place." if self.task.execution_id else "It waits for a place in the queue of runs."
 
     def _at_work(self) -> str:
         until: datetime | None = self.task.lease_until
@@ -135,12 +144,22 @@ class Hub(OfTask, ActingPage):
             return above
         return above if Task.objects.visible_to(self.actor).filter(pk=above.pk).exists() else None
 
+    def _run(self) -> Execution | None:
+        """Where the person sees runs."""
+        pk = self.task.execution_id
+        return Execution.objects.visible_to(self.actor).filter(pk=pk).first() if pk else None
+
     @cached_property
     def may_cancel(self) -> bool:
         return self.task.is_open and cancelling.may_cancel(self.actor, self.task)
 
     def _controls(self) -> list[Control]:
-        return [Control("Cancel", self.url("cancel"), "cancel", danger=True)] if self.may_cancel else []
+        """First what it waits for; its end beside that."""
+        reply = [Control("Reply", self.url("reply"), "reply")] if self._may_reply() else []
+        return [*reply, Control("Cancel", self.url("cancel"), "cancel", danger=True)] if self.may_cancel else reply
+
+    def _may_reply(self) -> bool:
+        return self.task.state in sending.WAITING and sending.may_say(self.actor, self.task)
 
 
 def span(since: datetime, until: datetime) -> str:

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from a2a.api import callbacks, inbox, tasks
+from a2a.api import callbacks, inbox, runtimes, tasks
 from common.api import paths  # noqa: F401 - its converter registers itself
 
 DELIVERY = "a2a/deliveries/<id:delivery_id>"
@@ -18,6 +18,7 @@ urlpatterns = [
     path(f"{OFFERED}/progress", inbox.Progress.as_view()),
     path(f"{OFFERED}/complete", inbox.Complete.as_view()),
     path(f"{OFFERED}/fail", inbox.Fail.as_view()),
+    path("a2a/runtimes/<id:identity_id>", runtimes.OneRuntime.as_view()),
     path("a2a/webhook-secrets", callbacks.WebhookSecrets.as_view()),
     path("a2a/webhook-secrets/<id:secret_id>/rotate", callbacks.RotateSecret.as_view()),
     path("a2a/deliveries", callbacks.Deliveries.as_view()),

@@ -1,6 +1,8 @@
 """Tasks between agents, what was said in them, and what happened to them."""
 
 from a2a.models.callbacks import Delivery, DeliveryAttempt, DisabledUrl, WebhookSecret
+from a2a.models.pushing import PushConfig
+from a2a.models.runtimes import Runtime
 from a2a.models.sending import SentOnce
 from a2a.models.tasks import Artifact, Task, TaskEvent, TaskMessage
 
@@ -9,6 +11,8 @@ __all__ = [
     "Delivery",
     "DeliveryAttempt",
     "DisabledUrl",
+    "PushConfig",
+    "Runtime",
     "SentOnce",
     "Task",
     "TaskEvent",

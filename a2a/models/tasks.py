@@ -7,7 +7,8 @@ from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from a2a.choices import OPEN, TERMINAL, WORDS, EventKind, Role, TaskState, Word, states_of
+from a2a.choices import OPEN, TERMINAL, WORDS, EventKind, Role, RuntimeKind, TaskState, Word, states_of
+from a2a.models.runtimes import Runtime
 from common.ids import uuid7
 from common.querysets import Kept, KeptQuerySet
 from nhi.models import Identity
@@ -38,9 +39,14 @@ class TaskQuerySet(KeptQuerySet["Task"]):
         return self.filter(state__in=states_of(word))
 
     def offered(self) -> "TaskQuerySet":
-        """Those that nobody works on: new ones, and those whose worker was not heard of for a whole lease."""
-        given_up = Q(state=TaskState.WORKING, lease_until__lt=Now())
-        return self.filter(Q(state=TaskState.SUBMITTED) | given_up)
+        """Those of inboxes that nobody works on: new, answered by their caller, or with a worker that was not heard of
+        for a whole lease."""
+        given_up = Q(state=TaskState.WORKING) & (Q(lease_until=None) | Q(lease_until__lt=Now()))
+        return self.filter(Q(state=TaskState.SUBMITTED) | given_up, runtime_kind=RuntimeKind.INBOX)
+
+    def due(self) -> "TaskQuerySet":
+        """Those that wait for a dispatcher, or whose dispatcher has to look after them again."""
+        return self.filter(dispatch_at__lte=Now())
 
 
 class Task(Kept):
@@ -83,6 +89,22 @@ class Task(Kept):
     allowed_by = models.JSONField(default=dict)
     request_id = models.UUIDField(null=True)
 
+    #: What does it, as it was when the task was sent: another choice is for new tasks.
+    runtime_kind = models.CharField(
+        max_length=6, choices=RuntimeKind, default=RuntimeKind.INBOX, editable=False
+    )  # fmt: skip
+    #: The choice itself; null where nobody made one.
+    runtime = models.ForeignKey(Runtime, on_delete=models.PROTECT, related_name="+", null=True, editable=False)
+    #: The supervised agent that runs it, and its run.
+    runs_agent_id = models.UUIDField(null=True, editable=False)
+    execution_id = models.UUIDField(null=True, editable=False)
+    #: When a dispatcher is to look at it; null once there is nothing left for one to do.
+    dispatch_at = models.DateTimeField(null=True, editable=False)
+    #: Which process carries it to its remote server, until when nobody else does, and how often that broke down.
+    carrier_mark = models.UUIDField(null=True, editable=False)
+    carried_until = models.DateTimeField(null=True, editable=False)
+    breakdowns = models.PositiveIntegerField(default=0, editable=False)
+
     #: Which of the agent's workers has it, until when, and how often it was taken.
     lease_mark = models.BinaryField(max_length=32, null=True, editable=False)
     lease_until = models.DateTimeField(null=True)
@@ -93,6 +115,8 @@ class Task(Kept):
     #: Whom to tell of its end, as it may be shown; and as it was given, where that is another.
     callback_url = models.CharField(max_length=4000, blank=True)
     sealed_callback_url = models.TextField(blank=True, editable=False)
+    #: Whether anybody ever asked to be told of every event.
+    pushes = models.BooleanField(default=False, editable=False)
 
     objects = TaskQuerySet.as_manager()
 
@@ -106,6 +130,7 @@ class Task(Kept):
                 | Q(state__in=sorted(OPEN), completed_at=None),
                 name="a2a_task_completed",
             ),
+            models.CheckConstraint(condition=Q(runtime_kind__in=RuntimeKind.values), name="a2a_task_runtime"),
         ]
         indexes = [
             models.Index(fields=["-created_at", "-id"], name="a2a_task_newest"),
@@ -115,9 +140,26 @@ class Task(Kept):
             models.Index(
                 fields=["agent", "created_at", "id"], condition=Q(state__in=sorted(OPEN)), name="a2a_task_waiting"
             ),
+            # The protocol's list is of a caller's own at one agent, the latest change first.
+            models.Index(
+                fields=["source", "agent", "-state_at", "-id"],
+                condition=Q(source__isnull=False),
+                name="a2a_task_listed",
+            ),
+            models.Index(
+                fields=["created_by_id", "agent", "-state_at", "-id"],
+                condition=Q(source=None),
+                name="a2a_task_of_person",
+            ),
             models.Index(fields=["grant_id", "created_at"], name="a2a_task_by_grant"),
             models.Index(
                 fields=["deadline"], condition=Q(state__in=sorted(OPEN), deadline__isnull=False), name="a2a_task_due"
+            ),
+            models.Index(fields=["dispatch_at"], condition=Q(dispatch_at__isnull=False), name="a2a_task_dispatch"),
+            models.Index(
+                fields=["execution_id"],
+                condition=Q(state__in=sorted(OPEN), execution_id__isnull=False),
+                name="a2a_task_running",
             ),
         ]
 

@@ -285,6 +285,7 @@ TABLE: dict[str, dict[str, Badge]] = {
         "unreadable": Badge("Secret unreadable", _bad),
         "lost": Badge("Lost", _bad),
         "stopped": Badge("Called off", _still, "do_not_disturb_on"),
+        "withdrawn": Badge("Not wanted any more", _still, "do_not_disturb_on"),
     },
     "process": {
         "up": Badge("Up", _good),

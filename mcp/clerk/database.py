@@ -10,9 +10,9 @@ from uuid import UUID
 
 import orjson
 import psycopg
-from django.db import DEFAULT_DB_ALIAS, connection, connections, models
-from django.db.utils import load_backend
+from django.db import connection, models
 
+from common.connections import leave_the_pool
 from mcp.clerk import sql
 
 PATIENCE_MS = 2000
@@ -35,7 +35,8 @@ def prepare() -> None:
     """A connection that gives up early: who waits for a decision is told so, and does not queue up behind a lock."""
     if connection.connection is not None and _ready.link is connection.connection:
         return
-    _leave_the_pool()
+    # What is set on this connection stays on it.
+    leave_the_pool()
     connection.close()
     connection.ensure_connection()
     if is_postgresql():
@@ -47,16 +48,6 @@ def prepare() -> None:
         with connection.cursor() as cursor:
             cursor.execute(f"PRAGMA busy_timeout = {PATIENCE_MS}")
     _ready.link = connection.connection
-
-
-def _leave_the_pool() -> None:
-    """What is set on this connection stays on it, so it must never be handed on to somebody else."""
-    if "pool" not in connection.settings_dict["OPTIONS"]:
-        return
-    connection.close()
-    own = {**connection.settings_dict}
-    own["OPTIONS"] = {name: value for name, value in own["OPTIONS"].items() if name != "pool"}
-    connections[DEFAULT_DB_ALIAS] = load_backend(own["ENGINE"]).DatabaseWrapper(own, DEFAULT_DB_ALIAS)
 
 
 class _Ready(threading.local):

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from a2a import signatures, webhooks
 from a2a.admin import deliveries_tabs
-from a2a.choices import DeliveryState
+from a2a.choices import DeliveryState, Trouble
 from a2a.models import Delivery, DisabledUrl, Task, WebhookSecret
 from common.ids import uuid7
 from examples.callbacks import receiver
@@ -162,6 +162,22 @@ def test_the_ten_lines_that_verify_believe_what_the_example_believes() -> None:
     for body, believed in ((b"{}", True), (b"[]", False)):
         assert known["is_genuine"](headers, body, secret) is believed  # type: ignore[operator]
         assert receiver.is_genuine(headers, body, secret) is believed
+
+
+def test_an_event_that_is_pushed_says_which_it_is_and_what_was_withdrawn_is_no_dead_letter(
+    writer: Identity, mara: Client
+) -> None:
+    row = scene.told(writer)
+    pushed = {"push_id": uuid7(), "event_seq": 3, "state": D.DISABLED, "reason": Trouble.WITHDRAWN, "next_at": None}
+    Delivery.objects.filter(pk=row.pk).update(**pushed)
+    Task.objects.filter(pk=row.task_id).update(pushes=True, callback_url="")
+    assert f"{row.task.short_id} event 3" in text(mara, LIST)
+    assert listed(mara, "state=stopped") == [str(row.pk)]
+    page = main_of(text(mara, page_of(row)))
+    assert "mara took the push configuration away before it was told." in page
+    assert "event 3" in page
+    shown = mara.get(f"/admin/a2a/task/{row.task_id}/deliveries/").context
+    assert [one["id"] for one in shown["rows"]] == [str(row.pk)]
 
 
 def test_hostile_text_is_text(writer: Identity, mara: Client) -> None:

@@ -146,7 +146,7 @@ def test_the_charts_say_in_a_sentence_what_they_draw_and_lead_to_exactly_that(
     flow, ages, told = mara.get(CHARTS).context["charts"]
     assert flow.summary == "5 tasks were sent; of these 1 completed, 2 failed or were rejected, 2 are not done yet."
     assert ages.summary == "2 tasks are open; the oldest for 1 to 24 h."
-    assert told.summary == "0 of 1 callbacks that are over were delivered (0 %); 0 are still tried."
+    assert told.summary == "0 of 1 deliveries that are over were heard (0 %); 0 are still tried."
     series = {one["name"]: one for one in flow.config["series"]}
     assert series["Sent"]["values"][-6] == 2
     assert [series[name]["values"][-1] for name in ("Sent", "Completed", "Failed")] == [2, 1, 2]

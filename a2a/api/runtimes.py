@@ -1,0 +1,55 @@
+"""What does the tasks of an agent."""
+
+from typing import Any
+from uuid import UUID
+
+from a2a import runtimes
+from a2a.api.shapes import runtimes as shapes
+from a2a.choices import RuntimeKind
+from common.api.operations import operation
+from nhi.api.views import ApiView
+from nhi.choices import Kind
+from nhi.models import Identity
+
+
+class OneRuntime(ApiView):
+    identity: Identity
+
+    def find(self, **path: UUID) -> None:
+        self.identity = self.visible(Identity.objects.of_kind(Kind.AGENT), path["identity_id"])
+
+    @operation(gives=shapes.RuntimeShape)
+    def get(self) -> dict[str, Any]:
+        """Read what does the tasks of an agent"""
+        return self._told(runtimes.of(self.identity))
+
+    @operation(takes=shapes.Choice, gives=shapes.RuntimeShape, needs=runtimes.RIGHT)
+    def put(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Choose what does the tasks of an agent
+
+        Its own workers (`inbox`), a program or a model that runs as it (`cli`, `model`), or another server of the A2A
+        protocol (`remote`). For tasks that are sent from now on; those that were sent before go on as they were. A
+        credential that is not named stays, unless the `url` leads to another place."""
+        agent_id = given.pop("agent_id", None)
+        agent = None if agent_id is None else self.named(runtimes.choices(self.identity), "agent_id", agent_id)
+        return self._told(runtimes.choose(actor=self.actor, identity=self.identity, agent=agent, **given))
+
+    @operation(gives=shapes.RuntimeShape, needs=runtimes.RIGHT)
+    def delete(self) -> dict[str, Any]:
+        """Leave open what does the tasks of an agent
+
+        Then they go to the first program or model that runs tasks as it and is switched on, and without one to its
+        inbox."""
+        return self._told(runtimes.leave_open(actor=self.actor, identity=self.identity))
+
+    def _told(self, behind: runtimes.Behind) -> dict[str, Any]:
+        chosen = behind.chosen
+        return {
+            "identity_id": self.identity.pk,
+            "kind": behind.kind,
+            "derived": chosen is None,
+            "agent": behind.agent,
+            "remote": chosen if behind.kind == RuntimeKind.REMOTE else None,
+            "chosen_by": chosen.created_by_name if chosen else None,
+            "chosen_at": chosen.created_at if chosen else None,
+        }

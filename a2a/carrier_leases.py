@@ -1,0 +1,85 @@
+"""The leases of tasks that are carried to other servers: one process at a time, renewed, taken up when it is gone."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from uuid import UUID
+
+from django.db.models import F, Q
+from django.db.models.functions import Now
+
+from a2a import cancelling, carriers, writer
+from a2a.choices import OPEN, RUN_HERE, RuntimeKind, TaskState
+from a2a.models import Task
+from a2a.models.tasks import TaskQuerySet
+from a2a.writer import Status, TaskEnded
+from common import clock
+
+#: Three renewals.
+LEASE = timedelta(seconds=30)
+PAUSE = timedelta(seconds=5)
+#: A task at which its carrier broke down so often is given up.
+MOST_BREAKDOWNS = 5
+#: How a task ends whose server may still be at it.
+TOLD = frozenset({TaskState.CANCELED, TaskState.FAILED})
+
+
+def due() -> TaskQuerySet:
+    """Those that nobody is about, or not any more; ended ones whose server has not heard of that among them."""
+    kinds = set(carriers.kinds()) - RUN_HERE - {RuntimeKind.INBOX}
+    free = Q(carried_until=None) | Q(carried_until__lt=Now())
+    return Task.objects.due().filter(free, runtime_kind__in=kinds)
+
+
+def claim(most: int, mark: UUID) -> list[Task]:
+    """Take due tasks, so that nobody else does until the lease ends."""
+    wanted = list(due().order_by("dispatch_at", "id").values_list("pk", flat=True)[:most])
+    if not wanted:
+        return []
+    # Whoever asks for the same row beside us waits here, and finds it taken.
+    due().filter(pk__in=wanted).update(carrier_mark=mark, carried_until=clock.database_now() + LEASE)
+    return list(Task.objects.filter(pk__in=wanted, carrier_mark=mark))
+
+
+def held(tasks: Sequence[UUID], mark: UUID, *, renew: bool) -> set[UUID]:
+    """Which of these are open and still ours."""
+    mine = Task.objects.filter(pk__in=tasks, carrier_mark=mark, state__in=OPEN)
+    if renew:
+        mine.update(carried_until=clock.database_now() + LEASE)
+    return set(mine.values_list("pk", flat=True))
+
+
+def put_down(task_id: UUID, mark: UUID, *, broke: bool) -> None:
+    """Its carrier has returned: with its end, or without, and then somebody takes it up again in a moment."""
+    if settle(task_id, mark):
+        return
+    again = {"carrier_mark": None, "carried_until": None, "dispatch_at": clock.database_now() + PAUSE}
+    mine = Task.objects.filter(pk=task_id, carrier_mark=mark)
+    if not mine.update(**again, breakdowns=F("breakdowns") + int(broke)):
+        return
+    if Task.objects.filter(pk=task_id, breakdowns__gte=MOST_BREAKDOWNS).exists():
+        _give_up(task_id)
+
+
+def ended_by_others(task_id: UUID, mark: UUID) -> Task | None:
+    """The task, if it has ended and its server may still be at it; none that another process has taken."""
+    mine = Task.objects.filter(pk=task_id, carrier_mark=mark).exclude(state__in=OPEN)
+    task = mine.first()
+    if task is not None and task.state not in TOLD:
+        settle(task_id, mark)
+        return None
+    return task
+
+
+def settle(task_id: UUID, mark: UUID) -> bool:
+    """Nothing is left to do about a task that has ended."""
+    over = Task.objects.filter(pk=task_id, carrier_mark=mark).exclude(state__in=OPEN)
+    return bool(over.update(dispatch_at=None, carrier_mark=None, carried_until=None))
+
+
+def _give_up(task_id: UUID) -> None:
+    said = f"Gatehouse broke down {MOST_BREAKDOWNS} times while it handed this to its server."
+    try:
+        done = writer.apply_event(task_id, Status(TaskState.FAILED, error_code="system_error", error_message=said))
+    except TaskEnded:
+        return
+    cancelling.cancel_within(done, f"the {done} failed")

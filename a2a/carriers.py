@@ -1,0 +1,37 @@
+"""What does the tasks of agents that do not run here, by kind. Filled in `AppConfig.ready()`; none is made up.
+
+A kind that nobody carries cannot be chosen.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from uuid import UUID
+
+from a2a.choices import RUN_HERE, RuntimeKind
+from a2a.models import Task
+
+
+@dataclass(frozen=True)
+class Carrier:
+    #: Sends the task unless it was sent before, and relays what becomes of it through the writer until it has ended.
+    #: It is cancelled when the task has ended otherwise, or is another process's by now.
+    carry: Callable[[UUID], Awaitable[None]]
+    #: Tells who works on it that nobody wants the result any more. It may be told twice, and of what is long over.
+    forward_cancel: Callable[[Task], Awaitable[None]]
+
+
+_carriers: dict[RuntimeKind, Carrier] = {}
+
+
+def add(kind: RuntimeKind, carrier: Carrier) -> None:
+    _carriers[kind] = carrier
+
+
+def of(kind: str) -> Carrier | None:
+    return _carriers.get(RuntimeKind(kind))
+
+
+def kinds() -> list[RuntimeKind]:
+    """Those that tasks may be handed to."""
+    there = {RuntimeKind.INBOX, *RUN_HERE, *_carriers}
+    return [kind for kind in RuntimeKind if kind in there]

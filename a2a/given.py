@@ -1,0 +1,52 @@
+"""What an agent is given: the last that the caller said, as it was sent."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from a2a import covering
+from a2a.choices import Role
+from a2a.models import Task
+from a2a.parts import Part
+
+INPUT, PARAMETERS = "input", "parameters"
+
+
+@dataclass(frozen=True)
+class ForRun:
+    """The same for a program, which reads a text and parameters by name."""
+
+    input: str = ""
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+
+def message(task: Task) -> dict[str, Any]:
+    said = task.messages.filter(role=Role.USER).order_by("position").last()
+    assert said is not None  # every task begins with one
+    return covering.unseal(said.sealed_body, row=said.pk) if said.sealed_body else dict(said.body)
+
+
+def for_run(parts: Sequence[Part]) -> ForRun:
+    """Text as it is, data as JSON, and an object of input and parameters as what these are for a run."""
+    if parts and all("text" in part for part in parts):
+        return ForRun("\n".join(str(part["text"]) for part in parts))
+    if len(parts) != 1 or "data" not in parts[0]:
+        return ForRun(_written({"parts": list(parts)}))
+    value = parts[0]["data"]
+    return _named(value) if _names_them(value) else ForRun(_written(value))
+
+
+def _names_them(value: Any) -> bool:
+    if not isinstance(value, Mapping) or not value or not value.keys() <= {INPUT, PARAMETERS}:
+        return False
+    return isinstance(value.get(PARAMETERS, {}), Mapping)
+
+
+def _named(value: Mapping[str, Any]) -> ForRun:
+    given = value.get(INPUT, "")
+    return ForRun(given if isinstance(given, str) else _written(given), dict(value.get(PARAMETERS, {})))
+
+
+def _written(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,4 +1,5 @@
-"""Word that a task has a new event, for those who follow it, in this process and in others.
+"""Word of news, for those who wait for it in this process and in others: of a task that it has a new event, of an
+agent that a task waits in its inbox.
 
 A hint: over PostgreSQL it comes at once by LISTEN and NOTIFY, elsewhere by looking several times a second. Whoever
 hears it reads the table, and whoever hears nothing looks all the same: word that is lost costs time and no event.
@@ -17,7 +18,7 @@ from django.db import connection, transaction
 from common.connections import leave_the_pool
 
 log = logging.getLogger(__name__)
-CHANNEL = "a2a_task"
+CHANNEL = "a2a_news"
 #: Seconds between looks without a bus, and beside one.
 LOOK_EVERY, LOOK_BESIDE = 0.2, 0.5
 RETRY_AFTER = 1.0
@@ -33,11 +34,11 @@ class Board:
         self._last: threading.Thread | None = None
 
     @contextmanager
-    def watch(self, task_id: UUID) -> Iterator[asyncio.Event]:
-        """An event that is set at news of the task; of news before this is entered nothing is told."""
+    def watch(self, what: UUID) -> Iterator[asyncio.Event]:
+        """An event that is set at news of a task or of an inbox; of news before this is entered nothing is told."""
         woken = asyncio.Event()
         with self._lock:
-            self._waiting[task_id][woken] = asyncio.get_running_loop()
+            self._waiting[what][woken] = asyncio.get_running_loop()
             if self._listener is None and has_bus():
                 self._listener = self._last = threading.Thread(target=self._listen, name="task-news", daemon=True)
                 self._listener.start()
@@ -45,21 +46,21 @@ class Board:
             yield woken
         finally:
             with self._lock:
-                self._waiting[task_id].pop(woken)
-                if not self._waiting[task_id]:
-                    del self._waiting[task_id]
+                self._waiting[what].pop(woken)
+                if not self._waiting[what]:
+                    del self._waiting[what]
 
-    def wake(self, task_id: UUID) -> None:
+    def wake(self, what: UUID) -> None:
         with self._lock:
-            found = list(self._waiting.get(task_id, {}).items())
+            found = list(self._waiting.get(what, {}).items())
         for woken, loop in found:
             loop.call_soon_threadsafe(woken.set)
 
     def wake_all(self) -> None:
         with self._lock:
             every = list(self._waiting)
-        for task_id in every:
-            self.wake(task_id)
+        for what in every:
+            self.wake(what)
 
     def close(self) -> None:
         """Return once nothing listens any more, which is soon after the last has stopped waiting."""
@@ -106,13 +107,13 @@ def has_bus() -> bool:
     return connection.vendor == "postgresql"
 
 
-def tell(task_id: UUID) -> None:
+def tell(what: UUID) -> None:
     """Once what was written is committed."""
     if has_bus():
         with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_notify(%s, %s)", [CHANNEL, str(task_id)])
+            cursor.execute("SELECT pg_notify(%s, %s)", [CHANNEL, str(what)])
     else:
-        transaction.on_commit(lambda: board.wake(task_id))
+        transaction.on_commit(lambda: board.wake(what))
 
 
 board = Board()

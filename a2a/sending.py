@@ -9,7 +9,7 @@ from uuid import UUID
 
 from django.db import IntegrityError, transaction
 
-from a2a import access, callback_urls, chains, dispatching, parts, pushing, webhooks, writer
+from a2a import access, callback_urls, chains, dispatching, news, parts, pushing, webhooks, writer
 from a2a.access import Permit, Refused
 from a2a.chains import Chain, Link
 from a2a.choices import Role, TaskState
@@ -92,7 +92,9 @@ def say(*, caller: Caller, task: Task, message: parts.Message) -> Task:
             other = held.source if held.source_id not in (None, caller.actor.id) else None
             details = {"in_the_name_of": other.name} if other is not None else {}
             events.write("task.answered", actor=caller.actor, subject=held, details=details)
-            return writer.write(held, Said(message), Status(TaskState.WORKING), lease_mark=None, lease_until=None)
+            done = writer.write(held, Said(message), Status(TaskState.WORKING), lease_mark=None, lease_until=None)
+            news.tell(held.agent_id)
+            return done
     except Refused as refused:
         _on_record(caller, task.agent, Wish(message, task.task_type), refused)
         raise refused.error from None
@@ -163,6 +165,7 @@ def _send(caller: Caller, source: Identity | None, target: Identity, wish: Wish)
         details["in_the_name_of"] = source.name
     events.write("task.sent", actor=caller.actor, subject=task, details=details)
     dispatching.announce(task)
+    news.tell(target.pk)
     return task
 
 

@@ -183,8 +183,12 @@ class _Draft:
         if self.task.runtime_kind in RUN_HERE:
             # Whoever carries one to another server may have to tell that of its end.
             ends["dispatch_at"] = None
-        result = parts.result_of(list(made)) if self.task.state == TaskState.COMPLETED else None
-        self.changed |= {**ends, "result": result}
+        self.changed |= {**ends, "result": self._result(list(made)) if self.task.state == TaskState.COMPLETED else None}
+
+    def _result(self, made: list[dict[str, Any]]) -> Any:
+        if not made and self.changed.get("is_answered"):
+            return parts.plain(self.changed["status_message"]["parts"])
+        return parts.result_of(made)
 
     def _event(self, kind: EventKind, body: dict[str, Any]) -> None:
         self.task.last_seq += 1

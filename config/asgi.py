@@ -15,6 +15,7 @@ loaded = get_asgi_application()
 
 # After the line above, which loads the models that these read and write.
 from a2a import asgi as tasks  # noqa: E402 - the same
+from a2a.api.waiting import Waiting  # noqa: E402 - the same
 from a2a.operations.desk import desk as operations  # noqa: E402 - the same
 from config import metrics  # noqa: E402 - see the line before
 from config.pulse import Pulse  # noqa: E402 - the same
@@ -27,7 +28,7 @@ from supervisor.api.following import Followed  # noqa: E402 - the same
 # Two threads share this process's work: the one that serves, and the clerk's, which waits for the database several
 # times a call and after each wait for its turn.
 sys.setswitchinterval(0.001)
-django = bounded(Followed(loaded), limit=1024 * 1024)
+django = bounded(Waiting(Followed(loaded)), limit=1024 * 1024)
 tools = metrics.counted(asgi.make_application(gateway), metrics.counting("mcp"))
 agents = metrics.counted(tasks.make_application(), metrics.counting("a2a"))
 calls = rest.application(django, asgi.headers(), metrics.counting(f"api/nhi/{CALL}"))

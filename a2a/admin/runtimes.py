@@ -10,7 +10,7 @@ from a2a.choices import Binding, RuntimeKind, WireVersion
 from a2a.models import Runtime
 from a2a.runtimes import Behind
 from common.admin import site_pages
-from common.admin.dialogs import Call, Effect
+from common.admin.dialogs import Call
 from common.admin.forms import Chips, ConsoleForm
 from common.admin.pages import Control, link
 from common.errors import NotFound
@@ -51,7 +51,10 @@ def words(behind: Behind) -> str:
 class ChoiceForm(ConsoleForm):
     aliases = {"kind": "to", "agent_id": "to"}
 
-    to = forms.ChoiceField(label="Tasks go to", widget=Chips)
+    to = forms.ChoiceField(
+        label="Tasks go to", widget=Chips,
+        help_text="Whatever runs as it: the first program or model that runs tasks and is on, else its inbox.",
+    )  # fmt: skip
     url = forms.CharField(
         label="Address", required=False, max_length=2000, widget=forms.TextInput(attrs=PLAIN),
         help_text="Of the server's card, or the place that its card is below.",
@@ -128,10 +131,6 @@ class Change(OfIdentity, ActingDialog):
     def form(self, data: Any = None) -> ConsoleForm:
         behind = runtimes.of(self.identity)
         return ChoiceForm(data, initial=initial(behind), identity=self.identity, behind=behind)
-
-    def effects(self) -> list[Effect]:
-        derived = "Whatever runs as it: the first program or model that runs tasks and is switched on, else its inbox."
-        return [Effect("derived", 1, derived)]
 
     def by_api(self) -> Call:
         return Call(f"/api/nhi/a2a/runtimes/{self.identity.pk}", {"kind": "inbox"}, method="PUT")

@@ -78,6 +78,8 @@ class Task(Kept):
     #: As it may be shown.
     input = models.JSONField(null=True)
     result = models.JSONField(null=True)
+    #: It was answered by a message, which is its last status's.
+    is_answered = models.BooleanField(default=False, editable=False)
     error_code = models.CharField(max_length=100, blank=True)
     error_message = models.CharField(max_length=1000, blank=True)
 

@@ -26,4 +26,6 @@ class Began:
 def sent(began: Began) -> dict[str, Any]:
     """The answer to a send: the task as it stands, or as it was made for who does not wait."""
     task = Task.objects.get(pk=began.task.pk) if began.waits else began.task
+    if task.is_answered and began.waits:
+        return {"message": task.status_message}
     return {"task": showing.task(task, history=began.history)}

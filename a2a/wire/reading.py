@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from a2a.wire.faults import Fault, invalid
+from a2a.wire.faults import invalid
 
 MISSING = object()
 _HUMP = re.compile(r"_([a-z0-9])")
@@ -15,14 +15,14 @@ class Reader:
     """What is wrong so far. Its methods give a value that is safe to go on with, also where there is a problem."""
 
     def __init__(self) -> None:
-        self._problems: list[tuple[str, str]] = []
+        self.problems: list[tuple[str, str]] = []
 
     def wrong(self, place: str, said: str) -> None:
-        self._problems.append((place, said))
+        self.problems.append((place, said))
 
     def settle(self) -> None:
-        if self._problems:
-            raise self._fault()
+        if self.problems:
+            raise invalid(*self.problems)
 
     def text(self, place: str, value: Any, *, most: int = 4000) -> str:
         if not isinstance(value, str):
@@ -87,9 +87,6 @@ class Reader:
             if name not in given:
                 self.wrong(below(place, name), "This is required.")
         return {name: read(self, below(place, name), given[name]) for name, read in known.items() if name in given}
-
-    def _fault(self) -> Fault:
-        return invalid(*self._problems)
 
 
 def camel(name: str) -> str:

@@ -111,6 +111,18 @@ def parts(reader: Reader, place: str, value: Any) -> list[dict[str, Any]]:
     return found
 
 
+def artifact(reader: Reader, place: str, value: Any) -> dict[str, Any]:
+    known: dict[str, Read] = {
+        "artifactId": identifier,
+        "name": partial(_text, most=200),
+        "description": partial(_text, most=4000),
+        "parts": parts,
+        "metadata": struct,
+        "extensions": Reader.texts,
+    }
+    return reader.fields(place, value, known, required=("artifactId", "parts"))
+
+
 def part(reader: Reader, place: str, value: Any) -> dict[str, Any]:
     if isinstance(value, Mapping) and "data" in value and value["data"] is None:
         # Null is data like any other; everywhere else it says that nothing is there.

@@ -10,6 +10,7 @@ from a2a.choices import TaskState
 from a2a.models import Task
 from a2a.writer import Made, Status
 from tests.a2a.bindings.conftest import AT_ONCE, SENT, Agent, heard, in_loop, in_thread, says
+from tests.a2a.conftest import Stage
 
 pytestmark = [pytest.mark.capability("A2A-03", "A2A-05"), pytest.mark.both_databases]
 
@@ -241,3 +242,41 @@ async def first_task() -> str:
 def done_from_working(task_id: str) -> Task:
     made = Made(parts.artifact([parts.text("All agreed.")]))
     return writer.apply_event(Task.objects.get(pk=task_id).pk, made, Status(TaskState.COMPLETED))
+
+
+def test_a_message_may_be_the_answer(agent: Agent) -> None:
+    async def whole() -> None:
+        waiting = asyncio.create_task(agent.call("SendMessage", SENT))
+        task_id = await first_task()
+        await in_thread(lambda: answered(agent.stage, task_id))
+        told = await waiting
+        assert [part["text"] for part in told["message"]["parts"]] == ["Thursday."]
+        assert (told["message"]["role"], told["message"]["taskId"]) == ("ROLE_AGENT", task_id)
+        # Whoever asks for the task later finds that it is one.
+        assert (await agent.call("GetTask", {"id": task_id}))["status"]["message"] == told["message"]
+
+    in_loop(whole())
+
+
+def test_an_answer_to_a_question_comes_to_the_worker(agent: Agent) -> None:
+    stage = agent.stage
+
+    async def whole() -> None:
+        task_id = (await agent.call("SendMessage", AT_ONCE))["task"]["id"]
+        token = await in_thread(lambda: stage.claimed(task_id))
+        await in_thread(lambda: stage.tells(task_id, "ask", lease_token=token, message="Which?"))
+        more = {**SENT["message"], "taskId": task_id, "parts": [{"text": "The first."}]}
+        await agent.call("SendMessage", {"message": more, "configuration": {"returnImmediately": True}})
+        claimed = await in_thread(lambda: stage.claims(task_id))
+        assert claimed.body["input"] == {"text": "The first."}
+        done = await in_thread(
+            lambda: stage.tells(task_id, "complete", lease_token=claimed.body["lease_token"], result={})
+        )
+        assert done.status == 200
+
+    in_loop(whole())
+
+
+def answered(stage: Stage, task_id: str) -> None:
+    token = stage.claimed(task_id)
+    assert stage.tells(task_id, "answer", lease_token=token, parts=[{"text": "Thursday."}]).status == 200

@@ -1,0 +1,133 @@
+"""Tasks for other servers: leased to one process, taken up when that is gone, told of when nobody wants them any more.
+
+What speaks to the other server is not here: it is stood in for by what a carrier promises to do.
+"""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+
+from a2a import cancelling, carrier_leases, carriers, carrying, parts, writer
+from a2a.carriers import Carrier
+from a2a.choices import RuntimeKind, TaskState
+from a2a.models import Runtime, Task
+from a2a.writer import Made, Status
+from nhi.actors import SYSTEM
+from tests.a2a import rows
+from tests.a2a.conftest import Stage
+from tests.nhi import cast
+
+pytestmark = [pytest.mark.capability("A2A-07"), pytest.mark.django_db(transaction=True), pytest.mark.both_databases]
+
+
+class Far:
+    """What the carrier was told, and what it does."""
+
+    def __init__(self) -> None:
+        self.carried: list[UUID] = []
+        self.cancelled: list[UUID] = []
+        self.fails, self.hangs = False, False
+
+    async def carry(self, task_id: UUID) -> None:
+        self.carried.append(task_id)
+        if self.fails:
+            raise RuntimeError("far away")
+        await asyncio.to_thread(writer.apply_event, task_id, Status(TaskState.WORKING))
+        if self.hangs:
+            # As somebody else does it, from another process, while the server still works.
+            await asyncio.to_thread(cancelling.cancel, actor=SYSTEM, task=Task(pk=task_id))
+            await asyncio.Event().wait()
+        done = Made(parts.artifact([parts.text("done")])), Status(TaskState.COMPLETED)
+        await asyncio.to_thread(writer.apply_event, task_id, *done)
+
+    async def forward_cancel(self, task: Task) -> None:
+        self.cancelled.append(task.pk)
+
+
+@pytest.fixture
+def far(open_stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Iterator[Far]:
+    far = Far()
+    monkeypatch.setattr(
+        carriers, "_carriers", {RuntimeKind.REMOTE: Carrier(far.carry, far.forward_cancel)}
+    )  # fmt: skip
+    monkeypatch.setattr(carrying, "LOOK_EVERY", 0.05)
+    Runtime.objects.create(
+        identity=open_stage.writer, kind="remote", url="https://agents.example.com/", created_at=cast.past(seconds=1)
+    )
+    yield far
+
+
+def over(task: Task) -> dict[str, Any]:
+    return Task.objects.values("state", "error_code", "dispatch_at", "carrier_mark", "carried_until").get(pk=task.pk)
+
+
+DONE = {"error_code": "", "dispatch_at": None, "carrier_mark": None, "carried_until": None}
+
+
+def test_what_is_due_is_carried_once(open_stage: Stage, far: Far) -> None:
+    tasks = [rows.sent(open_stage.writer) for _ in range(3)]
+    assert open_stage.worker.get("a2a/inbox").body["tasks"] == []
+    carrying.carry_due()
+    carrying.carry_due()
+    assert sorted(far.carried) == sorted(task.pk for task in tasks)
+    assert far.cancelled == []
+    assert [over(task) for task in tasks] == [{"state": "completed", **DONE}] * 3
+
+
+def test_a_task_is_leased_to_one(open_stage: Stage, far: Far) -> None:
+    task = rows.sent(open_stage.writer)
+    mine, other = uuid4(), uuid4()
+    assert [one.pk for one in carrier_leases.claim(5, mine)] == [task.pk]
+    assert carrier_leases.claim(5, other) == []
+    assert carrier_leases.held([task.pk], mine, renew=True) == {task.pk}
+    assert carrier_leases.held([task.pk], other, renew=True) == set()
+    Task.objects.filter(pk=task.pk).update(carried_until=cast.past(seconds=1))
+    assert [one.pk for one in carrier_leases.claim(5, other)] == [task.pk]
+    assert carrier_leases.held([task.pk], mine, renew=True) == set()
+    carrier_leases.put_down(task.pk, mine, broke=True)
+    assert Task.objects.get(pk=task.pk).breakdowns == 0
+
+
+@pytest.mark.capability("A2A-12")
+def test_a_cancel_breaks_off_and_is_forwarded(open_stage: Stage, far: Far) -> None:
+    far.hangs = True
+    task = rows.sent(open_stage.writer)
+    carrying.carry_due()
+    assert (far.carried, far.cancelled) == ([task.pk], [task.pk])
+    assert over(task) == {"state": "canceled", **DONE}
+
+
+@pytest.mark.capability("A2A-12")
+def test_a_cancel_that_nobody_was_there_for_is_forwarded_later(open_stage: Stage, far: Far) -> None:
+    task = rows.sent(open_stage.writer)
+    cancelling.cancel(actor=SYSTEM, task=task)
+    carrying.carry_due()
+    assert (far.carried, far.cancelled) == ([], [task.pk])
+    assert over(task) == {"state": "canceled", **DONE}
+    carrying.carry_due()
+    assert len(far.cancelled) == 1
+
+
+def test_what_breaks_down_again_and_again_is_given_up(open_stage: Stage, far: Far) -> None:
+    far.fails = True
+    task = rows.sent(open_stage.writer)
+    for _ in range(carrier_leases.MOST_BREAKDOWNS):
+        assert Task.objects.get(pk=task.pk).is_open
+        carrying.carry_due()
+        Task.objects.filter(pk=task.pk, dispatch_at__isnull=False).update(dispatch_at=cast.past(seconds=1))
+    assert len(far.carried) == carrier_leases.MOST_BREAKDOWNS
+    assert over(task)["state"] == "failed"
+    assert over(task)["error_code"] == "system_error"
+
+
+def test_nobody_carries_what_nobody_can(open_stage: Stage, far: Far, monkeypatch: pytest.MonkeyPatch) -> None:
+    task = rows.sent(open_stage.writer)
+    monkeypatch.setattr(carriers, "_carriers", {})
+    with suppress(Task.DoesNotExist):
+        carrying.begin()
+    carrying.carry_due()
+    assert Task.objects.get(pk=task.pk).state == TaskState.SUBMITTED

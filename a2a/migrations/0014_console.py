@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('a2a', '0011_runtimes'),
+        ('a2a', "0012_answers"),
     ]
 
     operations = [

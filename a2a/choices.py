@@ -89,6 +89,7 @@ class Trouble(TextChoices):
     WITHDRAWN = "withdrawn", "Who asked for it wants no more of it"
     UNREADABLE = "unreadable", "What it is signed with cannot be decrypted any more"
     LOST = "lost", "Nobody heard how the attempt ended"
+    STOPPED = "stopped", "Somebody called it off"
 
 
 #: Kinds whose tasks become runs of a supervised agent.

@@ -18,6 +18,7 @@ from a2a.writer import Said, Status
 from common import canonical, clock, context
 from common.errors import Conflict, NotAllowed, NotFound
 from common.ids import uuid7
+from nhi.actors import Actor
 from nhi.choices import Kind
 from nhi.inputs import Problems
 from nhi.models import Identity
@@ -80,7 +81,7 @@ def send(*, caller: Caller, target: Identity | None, wish: Wish) -> Task:
 
 def say(*, caller: Caller, task: Task, message: parts.Message) -> Task:
     """Give a task what its agent asked for: from then on it is at work again, and an inbox offers it anew."""
-    if not Task.objects.held_by(caller.actor).filter(pk=task.pk).exists():
+    if not may_say(caller.actor, task):
         raise NotAllowed(f"You may not speak in the {task}: it is not yours.", details={"reason": "task_not_yours"})
     try:
         with transaction.atomic():
@@ -88,13 +89,26 @@ def say(*, caller: Caller, task: Task, message: parts.Message) -> Task:
             if held.state not in WAITING:
                 raise writer.ended(held) if not held.is_open else _not_waiting(held)
             access.require_still(caller=caller, task=held, given=parts.plain(message["parts"]))
-            events.write("task.answered", actor=caller.actor, subject=held)
+            other = held.source if held.source_id not in (None, caller.actor.id) else None
+            details = {"in_the_name_of": other.name} if other is not None else {}
+            events.write("task.answered", actor=caller.actor, subject=held, details=details)
             done = writer.write(held, Said(message), Status(TaskState.WORKING), lease_mark=None, lease_until=None)
             news.tell(held.agent_id)
             return done
     except Refused as refused:
         _on_record(caller, task.agent, Wish(message, task.task_type), refused)
         raise refused.error from None
+
+
+def may_say(actor: Actor, task: Task) -> bool:
+    """Whose task it is, and in an identity's name who manages it or may send for others."""
+    if actor.only_reads:
+        return False
+    if Task.objects.held_by(actor).filter(pk=task.pk).exists():
+        return True
+    if task.source_id is None:
+        return False
+    return actor.may(access.FOR_ANOTHER) or Identity.objects.managed_by(actor).filter(pk=task.source_id).exists()
 
 
 def once(*, caller: Caller, key: str, body: Any, sending: Callable[[], Task]) -> Task:

@@ -196,8 +196,8 @@ CAPABILITIES: dict[str, Promise] = {
         "nhi.actors:Actor.only_reads = return False",
     ),
     "CON-02": Promise(
-        "Home says what needs this person, each card leading to exactly that, then charts of calls and runs over time: "
-        "outcomes, latency, who drives it, budgets that burn, health.",
+        "Home says what needs this person, each card leading to exactly that, then charts of calls, runs and tasks "
+        "over time: outcomes, latency, who drives it, budgets that burn, health, what piles up, who was told.",
         "nhi.admin.counts:needs = return []",
     ),
     "CON-05": Promise(

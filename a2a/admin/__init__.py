@@ -1,5 +1,31 @@
 """The console's pages of this app. Importing a module registers what it has."""
 
-from a2a.admin import identity_tasks, inboxes, navigation, people_rights, runtimes, tasks, tasks_found
+from a2a.admin import (
+    charts,
+    deliveries,
+    deliveries_found,
+    identity_connect,
+    identity_tasks,
+    inboxes,
+    navigation,
+    people_rights,
+    runtimes,
+    tasks,
+    tasks_found,
+    webhook_secrets,
+)
 
-__all__ = ["identity_tasks", "inboxes", "navigation", "people_rights", "runtimes", "tasks", "tasks_found"]
+__all__ = [
+    "charts",
+    "deliveries",
+    "deliveries_found",
+    "identity_connect",
+    "identity_tasks",
+    "inboxes",
+    "navigation",
+    "people_rights",
+    "runtimes",
+    "tasks",
+    "tasks_found",
+    "webhook_secrets",
+]

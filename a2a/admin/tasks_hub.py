@@ -7,10 +7,10 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.utils.functional import cached_property
 
-from a2a import cancelling, inbox
+from a2a import cancelling, inbox, sending
 from a2a.admin import tasks_cells
 from a2a.choices import RuntimeKind, TaskState
-from a2a.models import Task
+from a2a.models import Delivery, Task
 from common.admin import times
 from common.admin.pages import PART, Control, Crumb, Tab, link, wants_part
 from common.errors import NotFound
@@ -18,7 +18,13 @@ from nhi.admin.base import Acting, ActingPage
 from supervisor.admin import executions_cells
 from supervisor.models import Execution
 
-TABS = (("hub", "Timeline"), ("content", "Input and result"), ("chain", "Chain"), ("changes", "Changes"))
+TABS = (
+    ("hub", "Timeline"),
+    ("content", "Input and result"),
+    ("chain", "Chain"),
+    ("deliveries", "Deliveries"),
+    ("changes", "Changes"),
+)
 
 
 class OfTask(Acting):
@@ -82,9 +88,19 @@ class Hub(OfTask, ActingPage):
             "fresh_url": self.url(self.tab) if task.is_open and not self.actor.only_reads else "",
             "crumb": Crumb("Tasks", link("a2a_task_changelist")),
             "controls": self._controls(),
-            "tabs": [Tab(label, self.url(name), current=name == self.tab) for name, label in TABS],
+            "tabs": [Tab(label, self.url(name), self._counts().get(name), name == self.tab) for name, label in TABS],
             "api": self.api(),
         }
+
+    @cached_property
+    def told(self) -> int:
+        """How many deliveries of it the person may see; nothing is told where nobody asked for it."""
+        if not self.task.pushes and (self.task.is_open or not self.task.callback_url):
+            return 0
+        return Delivery.objects.visible_to(self.actor).filter(task_id=self.task.pk).count()
+
+    def _counts(self) -> dict[str, int]:
+        return {"deliveries": self.told} if self.told else {}
 
     @property
     def _is_lost(self) -> bool:
@@ -138,7 +154,12 @@ class Hub(OfTask, ActingPage):
         return self.task.is_open and cancelling.may_cancel(self.actor, self.task)
 
     def _controls(self) -> list[Control]:
-        return [Control("Cancel", self.url("cancel"), "cancel", danger=True)] if self.may_cancel else []
+        """First what it waits for; its end beside that."""
+        reply = [Control("Reply", self.url("reply"), "reply")] if self._may_reply() else []
+        return [*reply, Control("Cancel", self.url("cancel"), "cancel", danger=True)] if self.may_cancel else reply
+
+    def _may_reply(self) -> bool:
+        return self.task.state in sending.WAITING and sending.may_say(self.actor, self.task)
 
 
 def span(since: datetime, until: datetime) -> str:

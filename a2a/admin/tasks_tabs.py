@@ -6,7 +6,7 @@ from typing import Any
 
 from django.urls import path
 
-from a2a.admin import tasks_axis, tasks_cells, tasks_timeline
+from a2a.admin import tasks_axis, tasks_cells, tasks_deliveries, tasks_timeline
 from a2a.admin.tasks_content import Piece, pieces
 from a2a.admin.tasks_filters import list_url
 from a2a.admin.tasks_hub import Hub
@@ -133,5 +133,6 @@ URLS = [
     path("<uuid:pk>/", Timeline.as_view(), name="a2a_task_hub"),
     path("<uuid:pk>/content/", Content.as_view(), name="a2a_task_content"),
     path("<uuid:pk>/chain/", Chain.as_view(), name="a2a_task_chain"),
+    *tasks_deliveries.URLS,
     path("<uuid:pk>/changes/", Changes.as_view(), name="a2a_task_changes"),
 ]

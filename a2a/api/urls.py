@@ -28,6 +28,8 @@ urlpatterns = [
     path("a2a/deliveries", callbacks.Deliveries.as_view()),
     path(DELIVERY, callbacks.OneDelivery.as_view()),
     path(f"{DELIVERY}/redeliver", callbacks.Redeliver.as_view()),
+    path(f"{DELIVERY}/stop", callbacks.Stop.as_view()),
+    path(f"{DELIVERY}/disable", callbacks.Disable.as_view()),
 ]
 #: The same at another place; the description names each of them once.
 bare = [

@@ -270,6 +270,9 @@ TABLE: dict[str, dict[str, Badge]] = {
         "dead": Badge("Gave up", _bad),
         "disabled": Badge("Endpoint gone", _still),
         "blocked": Badge("Not allowed", _look, "block"),
+        "retrying": Badge("Retrying", _look, "replay"),
+        "under_way": Badge("Being delivered", _busy),
+        "stopped": Badge("Called off", _still, "do_not_disturb_on"),
     },
     "a2a.Trouble": {
         "http_error": Badge("Answered with an error", _look),
@@ -281,6 +284,8 @@ TABLE: dict[str, dict[str, Badge]] = {
         "egress_blocked": Badge("Not allowed", _look, "block"),
         "unreadable": Badge("Secret unreadable", _bad),
         "lost": Badge("Lost", _bad),
+        "stopped": Badge("Called off", _still, "do_not_disturb_on"),
+        "withdrawn": Badge("Not wanted any more", _still, "do_not_disturb_on"),
     },
     "process": {
         "up": Badge("Up", _good),

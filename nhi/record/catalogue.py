@@ -82,6 +82,8 @@ EVENTS: dict[str, str] = {
     "delivery.disabled": "The receiver wants no more callbacks at the URL of {subject}",
     "delivery.blocked": "{actor} may not call the URL of {subject}",
     "delivery.redelivered": "{actor} had {subject} delivered again",
+    "delivery.stopped": "{actor} called off {subject}",
+    "delivery.url_disabled": "{actor} disabled the URL of {subject}",
     "person.created": "{actor} added {subject}",
     "person.changed": "{actor} changed {subject}",
     "person.deactivated": "{actor} deactivated {subject}",

@@ -66,6 +66,8 @@ class Stage:
         task, told = tasks.keep(self.bot), tasks.told(self.bot)
         self.objects: dict[str, Any] = {
             "a2a/task/": task,
+            "a2a/delivery/": told,
+            "a2a/webhooksecret/": WebhookSecret.objects.get(owner_id=told.owner_id),
             "mcp/breaker/": Breaker.objects.create(service_name="llm-api", state=BreakerState.OPEN, failure_count=3),
             "mcp/budget/": budgets.create(actor=SYSTEM, scope="agent", target_id=self.bot.pk, calls_per_hour=60),
             "mcp/callapproval/": calling.asked(),
@@ -115,7 +117,7 @@ class Stage:
             "session_id": ours.session.pk,
             "task_id": task.pk,
             "delivery_id": told.pk,
-            "secret_id": WebhookSecret.objects.get(owner_id=told.owner_id).pk,
+            "secret_id": self.objects["a2a/webhooksecret/"].pk,
         }
         self.grants: dict[str, Any] = {
             "permissions/tools": ToolPermission, "permissions/nhi": NhiPermission, "permissions/users": UserPermission

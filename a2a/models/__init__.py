@@ -1,6 +1,7 @@
 """Tasks between agents, what was said in them, and what happened to them."""
 
 from a2a.models.callbacks import Delivery, DeliveryAttempt, DisabledUrl, WebhookSecret
+from a2a.models.remote import RemoteTask
 from a2a.models.sending import SentOnce
 from a2a.models.tasks import Artifact, Task, TaskEvent, TaskMessage
 
@@ -9,6 +10,7 @@ __all__ = [
     "Delivery",
     "DeliveryAttempt",
     "DisabledUrl",
+    "RemoteTask",
     "SentOnce",
     "Task",
     "TaskEvent",

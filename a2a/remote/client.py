@@ -58,8 +58,13 @@ class Client:
                 return
             if kind_of(response) != STREAM:
                 raise _no_answer(response)
-            async for events in self._events(response, sent):
-                yield [one for event in events for one in _of_event(interface, call, event)]
+            parser = sse.Parser(EVENT_LIMIT)
+            async for chunk in self._chunks(response, sent):
+                items, trouble = _read_events(interface, call, parser, chunk)
+                if items:
+                    yield items
+                if trouble is not None:
+                    raise trouble
 
     async def card(self, url: str) -> dict[str, Any] | None:
         """The card at this place; None where there is none."""
@@ -82,16 +87,13 @@ class Client:
             raise Trouble(Code.INVALID_ANSWER, "The remote agent's card is no JSON object.")
         return said
 
-    async def _events(self, response: aiohttp.ClientResponse, sent: Sent) -> AsyncIterator[list[sse.Event]]:
-        parser, size = sse.Parser(EVENT_LIMIT), 0
+    async def _chunks(self, response: aiohttp.ClientResponse, sent: Sent) -> AsyncIterator[bytes]:
+        size = 0
         while chunk := await _chunk(response, sent, self.idle):
             size += len(chunk)
             if size > STREAM_LIMIT:
                 raise Trouble(Code.TOO_LARGE, "The remote agent's event stream is too long.", sent=True)
-            with troubles.told():
-                events = list(parser.feed(chunk))
-            if events:
-                yield events
+            yield chunk
 
     @asynccontextmanager
     async def _answered(self, interface: Interface, call: Call, sent: Sent) -> AsyncIterator[aiohttp.ClientResponse]:
@@ -160,6 +162,20 @@ async def _chunk(response: aiohttp.ClientResponse, sent: Sent, idle: float | Non
                 return await next_chunk(response, sent)
     except TimeoutError:
         raise troubles.late(idle or 0, sent=True) from None
+
+
+def _read_events(
+    interface: Interface, call: Call, parser: sse.Parser, chunk: bytes
+) -> tuple[list[Item], Trouble | None]:
+    """What became whole with this chunk, and what is wrong after that: what came before it counts."""
+    items: list[Item] = []
+    try:
+        with troubles.told():
+            for event in parser.feed(chunk):
+                items += _of_event(interface, call, event)
+    except Trouble as trouble:
+        return items, trouble
+    return items, None
 
 
 def _of_event(interface: Interface, call: Call, event: sse.Event) -> list[Item]:

@@ -32,7 +32,8 @@ def item(said: Any, *, old: bool = False) -> Item:
 
 
 def task(value: Mapping[str, Any], *, old: bool = False) -> Item:
-    made = _get(value, "artifacts") or []
+    found = _get(value, "artifacts")
+    made = [] if found is None else found
     if not isinstance(made, list):
         raise Unreadable("the artifacts of a task are no list")
     read = {"id": _id(value, "id"), "status": _status(_get(value, "status"), old=old)}

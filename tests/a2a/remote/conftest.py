@@ -16,6 +16,7 @@ from common import egress
 from nhi import actors
 from supervisor.access import Caller
 from tests.a2a.conftest import Stage
+from tests.a2a.remote.far_side import FarSide, far_side
 from tests.services.peers import PeerAgent, sdk_agent
 
 T = TypeVar("T")
@@ -118,3 +119,10 @@ def _fresh(agent: PeerAgent, settings: Any) -> PeerAgent:
         (agent.place / name).unlink(missing_ok=True)
     settings.EGRESS_ALLOW = settings.EGRESS_ALLOW | {agent.url.removeprefix("http://")}
     return agent
+
+
+@pytest.fixture
+def far(settings: Any) -> Iterator[FarSide]:
+    with far_side() as made:
+        settings.EGRESS_ALLOW = settings.EGRESS_ALLOW | {made.place}
+        yield made

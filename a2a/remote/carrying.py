@@ -20,6 +20,7 @@ from a2a.remote.relaying import After
 from a2a.remote.target import Interface, Target
 from a2a.remote.troubles import Code, Trouble, within
 from a2a.remote.watching import eyes
+from a2a.wire.faults import Kind
 from a2a.writer import Check
 from mcp.threads import in_thread
 
@@ -65,8 +66,8 @@ class _Carrier:
     def __init__(self, task_id: UUID, target: Target, check: Check | None) -> None:
         self._task_id, self._target, self._check = task_id, target, check
         self._pace = pausing.Pace()
-        #: Whether the remote side was asked since the last message.
-        self._looked = False
+        #: Whether the remote side was heard of since this began.
+        self._heard = False
         self._without_streams = False
         #: Set while nothing is leaving.
         self._quiet = asyncio.Event()
@@ -74,7 +75,7 @@ class _Carrier:
 
     async def run(self) -> Carried:
         while (standing := await in_thread(lambda: keeping.look(self._task_id, self._target))) is not None:
-            if standing.waits_for_caller and self._looked and not standing.unsure:
+            if standing.waits_for_caller and self._heard and not standing.unsure:
                 return Carried.WAITING
             try:
                 await self._in_time(standing)
@@ -115,7 +116,6 @@ class _Carrier:
             said = "Gatehouse was interrupted while it sent the task on; nobody knows whether it arrived."
             raise Trouble(Code.LOST, f"{said} It is not sent twice: send a new task.")
         await in_thread(lambda: keeping.let_be(self._task_id, check=self._check))
-        self._looked = False
 
     async def _send(self, client: Client, standing: Standing) -> None:
         for pause in (*pausing.AGAIN, None):
@@ -138,13 +138,14 @@ class _Carrier:
             try:
                 await self._exchange(client, standing, interface, guard)
             except Trouble as trouble:
-                await self._after_trouble(standing, interface, trouble)
+                await self._after_trouble(client, standing, interface, trouble)
             finally:
                 self._quiet.set()
 
     async def _exchange(self, client: Client, standing: Standing, interface: Interface, guard: Guard) -> None:
         assert standing.next is not None  # it is what is sent
-        metadata = {"gatehouse/request_id": standing.request_id, "gatehouse/task_id": str(standing.task_id)}
+        ours = {"gatehouse/request_id": standing.request_id, "gatehouse/task_id": str(standing.task_id)}
+        metadata = {**standing.metadata, **ours}
         call = asking.sending(interface, standing.next.message, streamed=interface.streaming, metadata=metadata)
         if not interface.streaming:
             await self._arrived([await client.ask(interface, call)], client, guard)
@@ -162,26 +163,41 @@ class _Carrier:
         after = await self._relay(items, answers=True)
         self._quiet.set()
         client.idle = IDLE_SECONDS
-        # A follow-up that is only taken shows the question that it answers: to look again is worth it.
-        self._looked = False
         await guard.went_well()
         return after
 
-    async def _after_trouble(self, standing: Standing, interface: Interface, trouble: Trouble) -> None:
+    async def _after_trouble(self, client: Client, standing: Standing, interface: Interface, trouble: Trouble) -> None:
         """What is known of the message: the answer is there, it never left, or nobody knows."""
         assert standing.next is not None  # it is what was sent
         position = standing.next.position
         if self._quiet.is_set():
             if not trouble.passing:
                 raise trouble
-        elif not trouble.sent:
+            return
+        finding.known.forget(self._target)
+        if not trouble.sent:
             await in_thread(lambda: keeping.stayed(self._task_id, position))
-            if not (interface.streaming and trouble.not_offered):
-                raise trouble
-            finding.without_streams(self._target, interface)
-            self._without_streams = True
+            await self._after_refusal(client, standing, interface, trouble)
         elif not standing.remote_task_id:
             raise _lost(trouble) if trouble.code in UNKNOWN else trouble
+
+    async def _after_refusal(self, client: Client, standing: Standing, interface: Interface, trouble: Trouble) -> None:
+        """It knows no streams, or it ended the task meanwhile; else the refusal stands."""
+        if trouble.passing:
+            raise trouble
+        if standing.remote_task_id and await self._is_over_there(client, standing, interface):
+            return
+        if not (interface.streaming and (trouble.not_offered or trouble.kind == Kind.NOT_FOUND)):
+            raise trouble
+        finding.without_streams(self._target, interface)
+        self._without_streams = True
+
+    async def _is_over_there(self, client: Client, standing: Standing, interface: Interface) -> bool:
+        try:
+            item = await self._get(client, standing, interface)
+        except Trouble:
+            return False
+        return reading.ends(item) and (await self._relay([item])).over
 
     async def _follow(self, client: Client, standing: Standing) -> None:
         interface = standing.interface
@@ -190,7 +206,6 @@ class _Carrier:
             raise Trouble(Code.INVALID_ANSWER, said)
         try:
             after = await self._relay([await self._get(client, standing, interface)])
-            self._looked = True
             self._pace.went_well(news=after.news)
             if after.over or after.waits_for_caller:
                 return
@@ -236,7 +251,9 @@ class _Carrier:
 
     async def _relay(self, items: list[Item], *, answers: bool = False) -> After:
         task_id, check = self._task_id, self._check
-        return await in_thread(lambda: relaying.relay(task_id, items, check=check, answers=answers))
+        after = await in_thread(lambda: relaying.relay(task_id, items, check=check, answers=answers))
+        self._heard = True
+        return after
 
 
 def _lost(trouble: Trouble) -> Trouble:

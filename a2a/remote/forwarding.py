@@ -16,6 +16,7 @@ from nhi.actors import SYSTEM
 from nhi.record import events
 
 #: There is nothing to end there any more.
+NAMELESS = "It ended here while it was being sent on, before the remote agent had said what it is called there."
 ENDED_THERE = frozenset({Kind.TASK_NOT_CANCELABLE, Kind.TASK_NOT_FOUND, Kind.NOT_FOUND})
 
 
@@ -23,6 +24,9 @@ async def forward_cancel(*, task_id: UUID, target: Target) -> bool:
     """Whether the remote agent was told. Nothing is done for a task that is open here, over there, or told already."""
     row = await in_thread(lambda: _owed(task_id))
     if row is None:
+        return False
+    if not row.remote_task_id:
+        await in_thread(lambda: _settle(task_id, told=False, why=NAMELESS))
         return False
     trouble = await _tell(row, target)
     ended_there = trouble is not None and trouble.kind in ENDED_THERE
@@ -37,7 +41,8 @@ def owed(most: int) -> list[UUID]:
 
 
 def _owed(task_id: UUID) -> RemoteTask | None:
-    return RemoteTask.objects.owed_a_cancel().select_related("task").filter(pk=task_id).first()
+    going_on = RemoteTask.objects.going_on().filter(pk=task_id).select_related("task")
+    return going_on.exclude(remote_task_id="", leaving=None).first()
 
 
 async def _tell(row: RemoteTask, target: Target) -> Trouble | None:

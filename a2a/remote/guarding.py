@@ -3,6 +3,7 @@
 from types import TracebackType
 
 from a2a.remote.troubles import Code, Trouble
+from a2a.wire.faults import Kind
 from mcp import breakers
 from mcp.breakers import BreakerOpen, Passage
 from mcp.threads import in_thread
@@ -43,6 +44,7 @@ class Guard:
             return
         if isinstance(error, Trouble):
             found = error
-            await in_thread(lambda: passage.failed(found.code) if found.code in FAULTS else passage.went_well())
+            faulty = found.code in FAULTS and found.kind != Kind.LIMITED
+            await in_thread(lambda: passage.failed(found.code) if faulty else passage.went_well())
         else:
             await in_thread(passage.given_up)

@@ -6,6 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
+from yarl import URL
 
 from a2a import cancelling, covering, parts, writer
 from a2a.choices import Role, TaskState
@@ -49,6 +50,8 @@ class Standing:
     remote_task_id: str
     interface: Interface | None
     next: Leaving | None
+    #: What the caller sent beside its messages.
+    metadata: dict[str, Any]
     #: A message was leaving when nobody was here to hear whether it arrived.
     unsure: bool
     #: Until the agent must have ended it, and whether that is the task's own deadline.
@@ -74,6 +77,7 @@ def look(task_id: UUID, target: Target) -> Standing | None:
         remote_task_id=row.remote_task_id if row else "",
         interface=interface_of(row) if row and row.remote_task_id else None,
         next=_next(task, row),
+        metadata={**task.metadata, **({"task_type": task.task_type} if task.task_type else {})},
         unsure=row is not None and row.leaving is not None,
         seconds=seconds,
         due=due,
@@ -88,7 +92,8 @@ def intend(standing: Standing, interface: Interface, *, check: Check | None) -> 
         row = _row(task)
         if row is None:
             row = RemoteTask(task=task, context_id=task.context_id)
-            details = {"url": interface.url, "version": interface.version, "binding": interface.binding}
+            place = str(URL(interface.url).with_query(None).with_fragment(None))
+            details = {"url": place, "version": interface.version, "binding": interface.binding}
             events.write("task.carried", actor=SYSTEM, subject=task, details=details)
         if row.leaving is not None or row.arrived >= standing.next.position:
             raise Elsewhere(f"The {task} is being sent on by another process.")
@@ -131,6 +136,11 @@ def remote_context(task: Task) -> str:
     ).exclude(remote_context_id="")  # fmt: skip
     found = before.order_by("-task_id").values_list("remote_context_id", flat=True).first()
     return found or ""
+
+
+def answered(most: int) -> list[UUID]:
+    """The tasks whose agent asked for more, and whose caller has said more since: to be carried again."""
+    return list(RemoteTask.objects.answered().order_by("task_id").values_list("task_id", flat=True)[:most])
 
 
 def _open(task_id: UUID, check: Check | None) -> Task:

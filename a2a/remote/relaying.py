@@ -151,12 +151,16 @@ class _Draft:
         to, mark = reading.state(told), _mark(told)
         # An event that carries nothing to know it by may well be another of the same.
         known_again = not news or bool(told["timestamp"] or "message" in told)
-        if mark == self.row.status_mark and known_again:
+        if (mark == self.row.status_mark and known_again) or (not news and self._is_as_known(to, told)):
             return
         self.row.status_mark = mark
         if to is not None and to not in BACKWARDS:
             self._becomes(_as_status(to, told, metadata))
             self.row.over = to in TERMINAL
+
+    def _is_as_known(self, to: TaskState | None, told: Mapping[str, Any]) -> bool:
+        """Some servers date a status when it is asked for: one that works on without a word is no news."""
+        return to == self.state == TaskState.WORKING and "message" not in told
 
     def _becomes(self, status: Status) -> None:
         """By way of working, where no other leads there: from one question to the next, or to the end."""
@@ -194,6 +198,7 @@ def _words(said: Mapping[str, Any] | None, metadata: Mapping[str, Any] | None) -
 
 
 def _mark(told: Mapping[str, Any]) -> str:
+    """By its message, if that has an id; its time may be when it was asked for."""
     said = told.get("message") or {}
-    known_by = [told["state"], told["timestamp"], said.get("messageId") or said.get("parts")]
+    known_by = [told["state"], said.get("messageId") or [told["timestamp"], said.get("parts")]]
     return hashlib.sha256(json.dumps(known_by, sort_keys=True).encode()).hexdigest()

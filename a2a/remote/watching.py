@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from uuid import UUID
 from weakref import WeakKeyDictionary
 
-from django.db import DatabaseError
+from django.db import Error
 
 from a2a.models import Task
 from mcp.threads import in_thread
@@ -32,8 +32,9 @@ class Eyes:
             yield ended
         finally:
             self._ended.pop(task_id, None)
-            if not self._ended:
+            if not self._ended and self._looking is not None:
                 self._looking.cancel()
+                self._looking = None
 
     async def _look(self) -> None:
         while True:
@@ -47,7 +48,7 @@ class Eyes:
 def _over(wanted: list[UUID]) -> list[UUID]:
     try:
         still = set(Task.objects.open().filter(pk__in=wanted).values_list("pk", flat=True))
-    except DatabaseError as error:
+    except Error as error:
         log.warning("Whether tasks have ended could not be looked up (%s).", type(error).__name__)
         return []
     return [pk for pk in wanted if pk not in still]

@@ -22,6 +22,7 @@ class Request:
     path: str
     headers: dict[str, str]
     body: Any
+    reader: asyncio.StreamReader
 
     @property
     def name(self) -> str:
@@ -75,7 +76,7 @@ async def _read(reader: asyncio.StreamReader) -> Request:
     method, path, _ = head[0].split(" ")
     headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:] if line)}
     raw = await reader.readexactly(int(headers.get("content-length", "0")))
-    return Request(method, path, headers, json.loads(raw) if raw else None)
+    return Request(method, path, headers, json.loads(raw) if raw else None, reader)
 
 
 @contextmanager
@@ -158,8 +159,9 @@ def stream(*values: Any, then: Answer | None = None) -> Answer:
     return answer
 
 
-async def hang(_request: Request, _writer: asyncio.StreamWriter) -> None:
-    await asyncio.Event().wait()
+async def hang(request: Request, _writer: asyncio.StreamWriter) -> None:
+    """Until the other side hangs up."""
+    await request.reader.read()
 
 
 def task(state: str, said_so: str = "", *, at: str = "2026-11-19T00:00:00Z", **more: Any) -> dict[str, Any]:

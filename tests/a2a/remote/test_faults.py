@@ -109,18 +109,22 @@ def test_one_that_stays_away_is_given_up_after_four_tries(carrying: Carrying, se
     assert Breaker.objects.get(service_name=f"a2a {gone.place}").failure_count == 4
 
 
-def test_a_place_that_failed_again_and_again_is_left_alone(carrying: Carrying, far: FarSide) -> None:
+def test_a_place_that_failed_again_and_again_is_left_alone(
+    carrying: Carrying, far: FarSide, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pausing, "MOST_ASKED", 0.01)
     for _ in range(5):
         failed(carrying, far, status(500))
-    sent = carrying.does("report")
-    before = len(far.requests)
-    far.on["SendMessage"] = [result({"task": DONE})]
     breaker = Breaker.objects.get(service_name=f"a2a {far.place}")
-    Breaker.objects.filter(pk=breaker.pk).update(recovery_timeout=0, last_state_change=cast.past(seconds=5))
-    carrying.carry(sent, Target(far.url))
     assert breaker.state == BreakerState.OPEN
+    before = len(far.requests)
+    code, message = failed(carrying, far, result({"task": DONE}))
+    assert (code, "failed 5 times in a row" in message) == ("remote_unreachable", True)
+    assert len(far.requests) == before
+    Breaker.objects.filter(pk=breaker.pk).update(last_state_change=cast.past(seconds=60))
+    sent = carrying.does("report")
+    carrying.carry(sent, Target(far.url))
     assert now_of(sent).state == TaskState.COMPLETED
-    assert len(far.requests) == before + 1
 
 
 def test_a_server_that_hangs_is_left_after_the_time_that_it_is_given(carrying: Carrying, far: FarSide) -> None:
@@ -174,11 +178,12 @@ def test_the_credential_goes_to_the_place_that_was_set_and_to_no_other(
 
 def test_the_request_says_which_of_ours_it_is(carrying: Carrying, far: FarSide) -> None:
     far.on["SendMessage"] = [result({"task": DONE})]
-    sent = carrying.does("report")
+    sent = carrying.does("report", task_type="summarise", metadata={"tone": "dry"})
     carrying.carry(sent, Target(far.url))
     (request,) = far.named("SendMessage")
     metadata = request.body["params"]["metadata"]
-    assert metadata == {"gatehouse/request_id": request.headers["x-request-id"], "gatehouse/task_id": str(sent.pk)}
+    ours = {"gatehouse/request_id": request.headers["x-request-id"], "gatehouse/task_id": str(sent.pk)}
+    assert metadata == {"tone": "dry", "task_type": "summarise", **ours}
     assert request.headers["a2a-version"] == "1.0"
     message = request.body["params"]["message"]
     assert not {"taskId", "contextId"} & set(message)

@@ -11,7 +11,8 @@ from django.db import connection
 from a2a import cancelling, inbox, parts
 from a2a.choices import Role, TaskState
 from a2a.models import Task
-from a2a.remote import Carried, Target, carry, forward_cancel, keeping, owed
+from a2a.remote import Carried, Target, answered, carry, forward_cancel, keeping, owed
+from a2a.remote import carrying as carrying_module
 from a2a.remote.target import Interface
 from a2a.writer import Said, apply_event
 from nhi import actors
@@ -137,7 +138,7 @@ def test_another_process_goes_on_where_one_ended(carrying: Carrying, far: FarSid
     sent = carrying.does("report")
     target = Target(far.url)
 
-    left_alone(target, sent, in_thread(lambda: until(lambda: sent.artifacts.exists(), "relayed")))
+    left_alone(target, sent, in_thread(lambda: until(sent.artifacts.exists, "relayed")))
     assert now_of(sent).state == TaskState.WORKING
     far.on["GetTask"] = [result(task("completed", at=LATER, artifacts=[artifact("a", "One.")]))]
     assert carrying.carry(sent, target) == Carried.ENDED
@@ -182,12 +183,36 @@ def test_a_question_that_was_answered_is_not_taken_for_a_new_one(carrying: Carry
     sent = carrying.does("ask")
     target = Target(far.url)
     assert carrying.carry(sent, target) == Carried.WAITING
+    assert answered(10) == []
     apply_event(sent.pk, Said(parts.message(Role.USER, [parts.text("The first.")])))
+    assert answered(10) == [sent.pk]
     assert carrying.carry(sent, target) == Carried.ENDED
+    assert answered(10) == []
     assert now_of(sent).state == TaskState.COMPLETED
     second = far.named("SendMessage")[1].body["params"]["message"]
     assert (second["taskId"], second["contextId"]) == (TASK_ID, "far-context")
     assert second["parts"] == [{"text": "The first."}]
+
+
+def test_an_answer_to_what_has_ended_there_meanwhile_ends_it_here(carrying: Carrying, far: FarSide) -> None:
+    over = error(-32004, "The task is in a terminal state.")
+    far.on["SendMessage"] = [result({"task": task("input_required", "Which?")}), over]
+    far.on["GetTask"] = [result(task("failed", "Nobody answered.", at=LATER))]
+    sent = carrying.does("ask")
+    target = Target(far.url)
+    carrying.carry(sent, target)
+    apply_event(sent.pk, Said(parts.message(Role.USER, [parts.text("The first.")])))
+    assert carrying.carry(sent, target) == Carried.ENDED
+    done = now_of(sent)
+    assert (done.error_code, done.error_message) == ("remote_failed", "Nobody answered.")
+
+
+def test_a_status_that_is_dated_when_it_is_asked_for_is_no_news(carrying: Carrying, far: FarSide) -> None:
+    looks = [result(task("working", at=f"2026-11-19T00:00:0{second}Z")) for second in (2, 3)]
+    far.on = {"SendMessage": [result({"task": task("working")})], "GetTask": [*looks, result(task("completed"))]}
+    sent = carrying.does("report")
+    carrying.carry(sent, Target(far.url))
+    assert told(now_of(sent)) == ["task", ("working", ""), ("completed", "")]
 
 
 def test_a_sign_in_is_waited_for_without_its_caller(carrying: Carrying, far: FarSide) -> None:
@@ -236,6 +261,16 @@ def test_a_cancel_while_the_message_is_leaving_waits_for_what_to_cancel(carrying
     cancelled_when(Target(far.url), sent, lambda: far.wait_for("SendMessage"), cancelled_and_released)
     assert now_of(sent).state == TaskState.CANCELED
     assert [request.body["params"]["id"] for request in far.named("CancelTask")] == [TASK_ID] * 2
+
+
+def test_a_cancel_of_what_has_no_name_there_is_on_record(
+    carrying: Carrying, far: FarSide, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(carrying_module, "GRACE", 0.05)
+    far.on = {"SendMessage": [hang]}
+    sent = carrying.does("wait")
+    cancelled_when(Target(far.url), sent, lambda: far.wait_for("SendMessage"), cancel(sent))
+    assert "task.cancel_not_forwarded" in cast.events(now_of(sent))
 
 
 def test_a_cancel_that_cannot_be_told_is_on_record(carrying: Carrying, far: FarSide) -> None:

@@ -11,20 +11,20 @@ from uuid import UUID
 
 from a2a.choices import TaskState
 from a2a.remote import asking, finding, keeping, pausing, reading, relaying
-from a2a.remote.client import ANSWER_SECONDS, IDLE_SECONDS, Client
+from a2a.remote.client import IDLE_SECONDS, Client
 from a2a.remote.forwarding import forward_cancel
 from a2a.remote.guarding import Guard
 from a2a.remote.keeping import Standing
 from a2a.remote.reading import Item
 from a2a.remote.relaying import After
 from a2a.remote.target import Interface, Target
-from a2a.remote.troubles import Code, Trouble, within
+from a2a.remote.troubles import Code, Trouble
 from a2a.remote.watching import eyes
 from a2a.wire.faults import Kind
 from a2a.writer import Check
 from mcp.threads import in_thread
 
-#: For a message that is just leaving when its task ends here: only its answer says what to cancel.
+#: For a message that is just leaving when this ends: only its answer says what to go on with, or to cancel.
 GRACE = 5.0
 #: After these nobody knows whether what was sent arrived.
 UNKNOWN = frozenset({Code.UNREACHABLE, Code.TIMEOUT})
@@ -53,10 +53,11 @@ async def _until(ended: asyncio.Event, carrier: "_Carrier") -> Carried:
     work, over = asyncio.create_task(carrier.run()), asyncio.create_task(ended.wait())
     try:
         await asyncio.wait({work, over}, return_when=asyncio.FIRST_COMPLETED)
-        if not work.done():
-            await carrier.answered(GRACE)
+        await carrier.answered(GRACE)
         return work.result() if work.done() else Carried.ENDED
     finally:
+        # Also for a worker that ends: whether a message arrived is worth waiting for.
+        await carrier.answered(GRACE)
         work.cancel()
         over.cancel()
         await asyncio.gather(work, over, return_exceptions=True)
@@ -99,7 +100,7 @@ class _Carrier:
         except TimeoutError:
             if standing.due:
                 raise Trouble(Code.DEADLINE, "It was not done by its deadline.") from None
-            said = f"The remote agent was not done within {self._target.timeout:g} s."
+            said = f"The remote agent was not done within {self._target.patience:g} s."
             raise Trouble(Code.TIMEOUT, said) from None
 
     async def _step(self, standing: Standing) -> None:
@@ -239,8 +240,7 @@ class _Carrier:
         return items
 
     async def _get(self, client: Client, standing: Standing, interface: Interface) -> Item:
-        async with within(ANSWER_SECONDS):
-            return await client.ask(interface, asking.of_task(interface, "get", standing.remote_task_id))
+        return await client.ask(interface, asking.of_task(interface, "get", standing.remote_task_id))
 
     async def _bear(self, trouble: Trouble) -> None:
         if trouble.unknown_task:
@@ -257,5 +257,5 @@ class _Carrier:
 
 
 def _lost(trouble: Trouble) -> Trouble:
-    said = "Nobody knows whether the task arrived at the remote agent, so it is not sent twice: send a new task."
-    return Trouble(Code.LOST, f"{trouble.said} {said}")
+    said = "Nobody knows whether the task arrived, so it is not sent twice: send a new task."
+    return Trouble(Code.TIMEOUT if trouble.code == Code.TIMEOUT else Code.LOST, f"{trouble.said} {said}")

@@ -24,8 +24,6 @@ from mcp.wire import jsonrpc, sse
 ANSWER_LIMIT = EVENT_LIMIT = 10 << 20
 STREAM_LIMIT = 64 << 20
 REFUSAL_LIMIT, REFUSAL_SECONDS = 64 << 10, 2.0
-#: What takes no thought at the other side.
-ANSWER_SECONDS = 30.0
 #: Without a byte, keep-alives among them: then nobody may be there any more, and the task is asked for.
 IDLE_SECONDS = 90.0
 TIMEOUT = aiohttp.ClientTimeout(total=None, connect=10, sock_connect=5)
@@ -39,13 +37,13 @@ class Client:
     def __init__(self, target: Target, *, request_id: str) -> None:
         self._target = target
         self._request_id = request_id
-        #: Seconds after which a silent stream is given up; None while there is no other way to hear.
-        self.idle: float | None = None
+        #: Seconds after which a silent stream is given up.
+        self.idle = target.timeout
 
     async def ask(self, interface: Interface, call: Call) -> Item:
-        """What was asked for, read. Whoever knows how long that may take has a deadline around it."""
+        """What was asked for, read."""
         sent = Sent()
-        async with self._answered(interface, call, sent) as response:
+        async with troubles.within(self._target.timeout, sent), self._answered(interface, call, sent) as response:
             return _items(interface, call, await _json(response, sent))[0]
 
     async def stream(self, interface: Interface, call: Call) -> AsyncGenerator[list[Item], None]:
@@ -68,11 +66,11 @@ class Client:
 
     async def card(self, url: str) -> dict[str, Any] | None:
         """The card at this place; None where there is none."""
-        async with troubles.within(ANSWER_SECONDS):
+        async with troubles.within(self._target.timeout, Sent()):
             with troubles.told(), translated(Sent()):
                 response = await egress.session().get(
                     URL(url, encoded=True),
-                    headers=self._headers(url, "1.0", JSON),
+                    headers=self._headers(url, "" if self._target.version == "auto" else self._target.version, JSON),
                     timeout=TIMEOUT,
                     allow_redirects=False,
                 )
@@ -97,13 +95,8 @@ class Client:
 
     @asynccontextmanager
     async def _answered(self, interface: Interface, call: Call, sent: Sent) -> AsyncIterator[aiohttp.ClientResponse]:
-        accept = STREAM if call.streamed else JSON
-        body = None if call.body is None else Body(jsonrpc.encode(dict(call.body)), sent)
-        with troubles.told(), translated(sent):
-            response = await egress.session().request(
-                call.http, URL(call.url, encoded=True), data=body, timeout=TIMEOUT, allow_redirects=False,
-                headers=self._headers(call.url, interface.version, accept),
-            )  # fmt: skip
+        async with troubles.within(self._target.timeout, sent):
+            response = await self._asked(interface, call, sent)
         try:
             await _require_success(response)
             yield response
@@ -111,12 +104,22 @@ class Client:
             # A connection is used for one exchange: one that was kept may be hung up just when the next one begins.
             response.close()
 
+    async def _asked(self, interface: Interface, call: Call, sent: Sent) -> aiohttp.ClientResponse:
+        accept = STREAM if call.streamed else JSON
+        body = None if call.body is None else Body(jsonrpc.encode(dict(call.body)), sent)
+        with troubles.told(), translated(sent):
+            return await egress.session().request(
+                call.http, URL(call.url, encoded=True), data=body, timeout=TIMEOUT, allow_redirects=False,
+                headers=self._headers(call.url, interface.version, accept),
+            )  # fmt: skip
+
     def _headers(self, url: str, version: str, accept: str) -> dict[str, str]:
         """Ours alone; the credential to no other place than the one that was set."""
         own = {
             "Accept": accept if accept == JSON else f"{accept}, {JSON};q=0.9",
             "Accept-Encoding": "identity",
-            "A2A-Version": version,
+            # Who is asked for a card without it shows the ways of every version.
+            **({"A2A-Version": version} if version else {}),
             "X-Request-ID": self._request_id,
             "Connection": "close",
         }
@@ -155,13 +158,10 @@ def _loads(raw: bytes) -> Any:
         raise Trouble(Code.INVALID_ANSWER, said, sent=True) from None
 
 
-async def _chunk(response: aiohttp.ClientResponse, sent: Sent, idle: float | None) -> bytes:
-    try:
-        with troubles.told():
-            async with asyncio.timeout(idle):
-                return await next_chunk(response, sent)
-    except TimeoutError:
-        raise troubles.late(idle or 0, sent=True) from None
+async def _chunk(response: aiohttp.ClientResponse, sent: Sent, idle: float) -> bytes:
+    with troubles.told():
+        async with troubles.within(idle, sent):
+            return await next_chunk(response, sent)
 
 
 def _read_events(

@@ -6,9 +6,9 @@ from django.db import transaction
 
 from a2a.models import RemoteTask, Task
 from a2a.remote import asking, keeping, pausing
-from a2a.remote.client import ANSWER_SECONDS, Client
+from a2a.remote.client import Client
 from a2a.remote.target import Target
-from a2a.remote.troubles import Trouble, within
+from a2a.remote.troubles import Trouble
 from a2a.wire.faults import Kind
 from common.ids import uuid7
 from mcp.threads import in_thread
@@ -50,8 +50,7 @@ async def _tell(row: RemoteTask, target: Target) -> Trouble | None:
     interface = keeping.interface_of(row)
     for pause in (*pausing.AGAIN, None):
         try:
-            async with within(ANSWER_SECONDS):
-                await client.ask(interface, asking.of_task(interface, "cancel", row.remote_task_id))
+            await client.ask(interface, asking.of_task(interface, "cancel", row.remote_task_id))
         except Trouble as trouble:
             if not trouble.passing or pause is None:
                 return trouble

@@ -179,9 +179,9 @@ def _left(task: Task, row: RemoteTask | None, target: Target) -> tuple[float, bo
     now = clock.database_now()
     own = (task.deadline - now).total_seconds() if task.deadline else ENDLESS
     if task.state == TaskState.INPUT_REQUIRED:
-        theirs = target.timeout
+        theirs = target.patience
     else:
-        theirs = _since(row.left_at, now, target.timeout) if row and row.left_at else target.timeout
+        theirs = _since(row.left_at, now, target.patience) if row and row.left_at else target.patience
     return min(own, theirs), own <= theirs
 
 

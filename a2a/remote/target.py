@@ -36,8 +36,10 @@ class Target:
     binding: Binding | Literal["auto"] = "auto"
     #: Never anything of a caller's.
     credential: Credential | None = None
-    #: Seconds in which the agent ends a task, or asks for more, after each message that it is sent.
-    timeout: float = 3600.0
+    #: Seconds that one answer of it may take; of a stream, its beginning.
+    timeout: float = 120.0
+    #: Seconds in which it ends a task, or asks for more, after each message that it is sent.
+    patience: float = 86400.0
 
     def trusts(self, url: str) -> bool:
         """Whether `url` leads to the place that was set, so that our credential may go there."""

@@ -2,13 +2,14 @@
 
 import asyncio
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from enum import StrEnum
 from typing import Any
 
 from a2a.wire.faults import Kind
 from common.egress import EgressBlocked
 from mcp.faults import FaultCode, UpstreamFault
+from mcp.upstream.bodies import Sent
 from nhi.record import lines
 
 #: What is kept of the words of a remote agent.
@@ -159,17 +160,16 @@ def _after(words: str) -> str:
     return f" It said: {words}" if words else ""
 
 
-def late(seconds: float, *, sent: bool) -> Trouble:
-    return Trouble(
-        Code.TIMEOUT, f"The remote agent did not answer within {seconds:g} s.", sent=sent, passing=True
-    )  # fmt: skip
+def late(seconds: float, sent: Sent) -> Trouble:
+    said = f"The remote agent did not answer within {seconds:g} s."
+    return Trouble(Code.TIMEOUT, said, sent=sent.yes, passing=True)
 
 
 @contextlib.asynccontextmanager
-async def within(seconds: float) -> Any:
-    """For what may be asked again: an absolute deadline, which bytes that trickle in do not move."""
+async def within(seconds: float | None, sent: Sent) -> AsyncIterator[None]:
+    """An absolute deadline: bytes that trickle in do not move it."""
     try:
         async with asyncio.timeout(seconds):
             yield
     except TimeoutError:
-        raise late(seconds, sent=True) from None
+        raise late(seconds or 0, sent) from None

@@ -11,6 +11,7 @@ from a2a import parts, sending
 from a2a.choices import Role
 from a2a.models import Task
 from a2a.remote import Carried, Target, carry, finding, pausing, watching
+from a2a.remote import carrying as carrying_module
 from a2a.sending import Wish
 from common import egress
 from nhi import actors
@@ -87,6 +88,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(pausing, "LATEST", 0.1)
     monkeypatch.setattr(pausing, "LONGEST", 0.1)
     monkeypatch.setattr(watching, "LOOK_EVERY", 0.05)
+    monkeypatch.setattr(carrying_module, "GRACE", 0.2)
     monkeypatch.setattr(finding, "known", finding.Known())
     yield
 

@@ -8,6 +8,7 @@ import pytest
 from a2a.choices import TaskState
 from a2a.models import RemoteTask
 from a2a.remote import Carried, Target, authorization, client, pausing
+from a2a.remote import carrying as carrying_module
 from mcp.choices import BreakerState
 from mcp.models import Breaker
 from tests.a2a.remote.conftest import Carrying, now_of, told
@@ -129,7 +130,28 @@ def test_a_place_that_failed_again_and_again_is_left_alone(
 
 def test_a_server_that_hangs_is_left_after_the_time_that_it_is_given(carrying: Carrying, far: FarSide) -> None:
     code, message = failed(carrying, far, hang, timeout=0.3)
+    assert code == "remote_timeout"
+    assert message.startswith("The remote agent did not answer within 0.3 s. Nobody knows whether the task arrived")
+    assert len(far.named("SendMessage")) == 1
+
+
+def test_a_stream_that_falls_silent_is_asked_for(
+    carrying: Carrying, far: FarSide, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(carrying_module, "IDLE_SECONDS", 0.2)
+    far.streaming = True
+    far.on["SendStreamingMessage"] = [stream({"task": task("working")}, then=hang)]
+    far.on["GetTask"] = [result(DONE)]
+    sent = carrying.does("report")
+    carrying.carry(sent, Target(far.url))
+    assert now_of(sent).result == {"text": "All agreed."}
+
+
+def test_an_agent_that_works_on_and_on_is_given_up(carrying: Carrying, far: FarSide) -> None:
+    far.on = {"GetTask": [result(task("working"))], "CancelTask": [result(task("canceled"))]}
+    code, message = failed(carrying, far, result({"task": task("working")}), patience=0.3)
     assert (code, message) == ("remote_timeout", "The remote agent was not done within 0.3 s.")
+    assert len(far.named("CancelTask")) == 1
 
 
 def test_the_deadline_of_the_task_ends_it(carrying: Carrying, far: FarSide) -> None:
@@ -185,6 +207,7 @@ def test_the_request_says_which_of_ours_it_is(carrying: Carrying, far: FarSide) 
     ours = {"gatehouse/request_id": request.headers["x-request-id"], "gatehouse/task_id": str(sent.pk)}
     assert metadata == {"tone": "dry", "task_type": "summarise", **ours}
     assert request.headers["a2a-version"] == "1.0"
+    assert "a2a-version" not in far.named("card")[0].headers
     message = request.body["params"]["message"]
     assert not {"taskId", "contextId"} & set(message)
 

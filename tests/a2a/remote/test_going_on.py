@@ -159,6 +159,33 @@ def test_what_was_leaving_when_the_process_ended_is_not_sent_again(carrying: Car
     assert len(far.named("SendMessage")) == 1
 
 
+def test_a_worker_that_ends_waits_for_what_it_just_sent(
+    carrying: Carrying, far: FarSide, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(carrying_module, "GRACE", 20.0)
+    release = asyncio.Event()
+
+    async def slowly(request: Any, writer: Any) -> None:
+        await release.wait()
+        await result({"task": task("working")})(request, writer)
+
+    far.on = {"SendMessage": [slowly], "GetTask": [result(task("completed", at=LATER))]}
+    sent = carrying.does("report")
+    target = Target(far.url)
+
+    async def main() -> None:
+        carried = asyncio.create_task(carry(task_id=sent.pk, target=target))
+        await asyncio.to_thread(far.wait_for, "SendMessage")
+        carried.cancel()
+        far.loop.call_soon_threadsafe(release.set)
+        await asyncio.gather(carried, return_exceptions=True)
+
+    run(main)
+    assert now_of(sent).remote.arrived == 1
+    assert carrying.carry(sent, target) == Carried.ENDED
+    assert now_of(sent).state == TaskState.COMPLETED
+
+
 def test_an_answer_of_which_nobody_knows_whether_it_arrived_is_asked_for_again(
     carrying: Carrying, far: FarSide
 ) -> None:
@@ -244,7 +271,10 @@ def test_a_cancel_here_is_final_first_and_told_there(carrying: Carrying, streami
             assert "task.cancel_forwarded" in cast.events(done)
 
 
-def test_a_cancel_while_the_message_is_leaving_waits_for_what_to_cancel(carrying: Carrying, far: FarSide) -> None:
+def test_a_cancel_while_the_message_is_leaving_waits_for_what_to_cancel(
+    carrying: Carrying, far: FarSide, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(carrying_module, "GRACE", 20.0)
     release = asyncio.Event()
 
     async def slowly(request: Any, writer: Any) -> None:
@@ -263,10 +293,7 @@ def test_a_cancel_while_the_message_is_leaving_waits_for_what_to_cancel(carrying
     assert [request.body["params"]["id"] for request in far.named("CancelTask")] == [TASK_ID] * 2
 
 
-def test_a_cancel_of_what_has_no_name_there_is_on_record(
-    carrying: Carrying, far: FarSide, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(carrying_module, "GRACE", 0.05)
+def test_a_cancel_of_what_has_no_name_there_is_on_record(carrying: Carrying, far: FarSide) -> None:
     far.on = {"SendMessage": [hang]}
     sent = carrying.does("wait")
     cancelled_when(Target(far.url), sent, lambda: far.wait_for("SendMessage"), cancel(sent))

@@ -96,20 +96,17 @@ def test_a_message_for_an_answer_is_the_result(carrying: Carrying, streaming: Ta
         assert (done.state, done.result) == (TaskState.COMPLETED, {"text": "Good day."})
 
 
-@pytest.mark.parametrize(
-    ("what", "state", "code", "said"),
-    [
-        ("fail", TaskState.FAILED, "remote_failed", "There are no minutes."),
-        ("reject", TaskState.REJECTED, "rejected", "Not my trade."),
-    ],
-)
-def test_a_bad_end_says_why(
-    carrying: Carrying, streaming: Target, what: str, state: TaskState, code: str, said: str
-) -> None:
-    task = carrying.does(what)
-    carrying.carry(task, streaming)
-    done = now_of(task)
-    assert (done.state, done.error_code, done.error_message) == (state, code, said)
+def test_a_bad_end_says_why(carrying: Carrying, streaming: Target) -> None:
+    ends = []
+    for what in ("fail", "reject"):
+        task = carrying.does(what)
+        carrying.carry(task, streaming)
+        done = now_of(task)
+        ends.append((done.state, done.error_code, done.error_message))
+    assert ends == [
+        (TaskState.FAILED, "remote_failed", "There are no minutes."),
+        (TaskState.REJECTED, "rejected", "Not my trade."),
+    ]
 
 
 def test_what_is_sent_arrives_as_it_was_written(

@@ -166,7 +166,7 @@ class _Draft:
             position = Artifact.objects.filter(task=self.task).count() + 1
             Artifact.objects.create(task=self.task, artifact_id=made["artifactId"], position=position, body=made)
         else:
-            found.body = {**made, "parts": [*found.body["parts"], *made["parts"]]} if change.append else made
+            found.body = {**found.body, **made, "parts": _joined(found.body, made)} if change.append else made
             found.save(update_fields=["body"])
         told = {**self._ids(), "artifact": made, "append": change.append, "lastChunk": change.last}
         self._event(EventKind.ARTIFACT, {"artifactUpdate": told})
@@ -199,6 +199,11 @@ class _Draft:
 
     def _placed(self, message: parts.Message) -> dict[str, Any]:
         return parts.placed(message, task_id=self.task.pk, context_id=self.task.context_id)
+
+
+def _joined(before: dict[str, Any], more: dict[str, Any]) -> list[Any]:
+    """What is added to an artifact need not name it again."""
+    return [*before["parts"], *more["parts"]]
 
 
 def ended(task: Task) -> TaskEnded:

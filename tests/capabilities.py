@@ -252,8 +252,9 @@ CAPABILITIES: dict[str, Promise] = {
         "a2a.signatures:_signature = return 'v1,'",
     ),
     "A2A-07": Promise(
-        "An agent's own workers take its tasks: lent to one at a time, offered again when the lease ends.",
-        "a2a.inbox:waiting = raise",
+        "Tasks reach what is behind an agent: its own workers, lent to one at a time and offered again when the lease "
+        "ends; another A2A server, each message sent once and followed to its end.",
+        "a2a.remote.keeping:_next = return None",
     ),
     "A2A-08": Promise(
         "Every send is decided: caller, grant, actions, hourly limit, chain; unknown and forbidden look alike.",

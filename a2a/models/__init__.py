@@ -3,6 +3,7 @@
 from a2a.models.callbacks import Delivery, DeliveryAttempt, DisabledUrl, WebhookSecret
 from a2a.models.pushing import PushConfig
 from a2a.models.runtimes import Runtime
+from a2a.models.remote import RemoteTask
 from a2a.models.sending import SentOnce
 from a2a.models.tasks import Artifact, Task, TaskEvent, TaskMessage
 
@@ -13,6 +14,7 @@ __all__ = [
     "DisabledUrl",
     "PushConfig",
     "Runtime",
+    "RemoteTask",
     "SentOnce",
     "Task",
     "TaskEvent",

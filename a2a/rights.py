@@ -4,8 +4,8 @@ from typing import Any
 
 from nhi import rights
 
-READS = frozenset({"view_task", "view_delivery", "view_webhooksecret"})
-RUNS = frozenset({"send_task", "cancel_task", "redeliver_delivery"})
+READS = frozenset({"view_task", "view_delivery", "view_webhooksecret", "view_agentcard", "view_endpoint"})
+RUNS = frozenset({"send_task", "cancel_task", "redeliver_delivery", "change_agentcard", "change_endpoint"})
 #: Rights of our own that no model's add, change, delete or view says.
 OWN: dict[str, tuple[str, str]] = {
     "send_task": ("task", "Send tasks to any agent"),

@@ -1,15 +1,20 @@
 """Tasks between agents, what was said in them, and what happened to them."""
 
 from a2a.models.callbacks import Delivery, DeliveryAttempt, DisabledUrl, WebhookSecret
+from a2a.models.cards import AgentCard, Skill
+from a2a.models.endpoints import Endpoint
 from a2a.models.sending import SentOnce
 from a2a.models.tasks import Artifact, Task, TaskEvent, TaskMessage
 
 __all__ = [
+    "AgentCard",
     "Artifact",
     "Delivery",
     "DeliveryAttempt",
     "DisabledUrl",
+    "Endpoint",
     "SentOnce",
+    "Skill",
     "Task",
     "TaskEvent",
     "TaskMessage",

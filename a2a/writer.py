@@ -11,9 +11,10 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import F
 from django.db.models.functions import Now
 
-from a2a import covering, outbox, parts
+from a2a import covering, endpoint_room, outbox, parts
 from a2a.choices import OPEN, TERMINAL, TRANSITIONS, EventKind, Role, TaskState
 from a2a.models import Artifact, Task, TaskEvent, TaskMessage
 from common import clock
@@ -82,7 +83,8 @@ def apply_event(task_id: UUID, *changes: Change, check: Check | None = None, **f
 
 
 def locked(task_id: UUID) -> Task:
-    return Task.objects.annotate(now=Now()).select_for_update(of=("self",)).get(pk=task_id)
+    rows = Task.objects.annotate(now=Now(), most_output=F("agent__endpoint__max_output_size"))
+    return rows.select_for_update(of=("self",)).get(pk=task_id)
 
 
 def write(task: Task, *changes: Change, **facts: Any) -> Task:
@@ -168,11 +170,13 @@ class _Draft:
     def _made(self, change: Made) -> None:
         made = covering.shown(dict(change.artifact))
         found = Artifact.objects.filter(task=self.task, artifact_id=made["artifactId"]).first()
+        body = {**made, "parts": [*found.body["parts"], *made["parts"]]} if found and change.append else made
+        endpoint_room.require_output(self.task.most_output, body)  # type: ignore[attr-defined]  # annotated by `locked`
         if found is None:
             position = Artifact.objects.filter(task=self.task).count() + 1
             Artifact.objects.create(task=self.task, artifact_id=made["artifactId"], position=position, body=made)
         else:
-            found.body = {**made, "parts": [*found.body["parts"], *made["parts"]]} if change.append else made
+            found.body = body
             found.save(update_fields=["body"])
         told = {**self._ids(), "artifact": made, "append": change.append, "lastChunk": change.last}
         self._event(EventKind.ARTIFACT, {"artifactUpdate": told})

@@ -283,5 +283,6 @@ SPECTACULAR_SETTINGS = {
         "TaskTransport": "a2a.choices.Transport",
         "EndpointAuthentication": "a2a.choices.Authentication",
         "CardForm": "a2a.choices.CardForm",
+        "TypeEnum": [("tool", "tool")],
     },
 }

@@ -238,6 +238,11 @@ CAPABILITIES: dict[str, Promise] = {
         "One task in eight states, every change a numbered event; what has ended stays as it ended.",
         "a2a.writer:_require_open = return None",
     ),
+    "A2A-04": Promise(
+        "Cards tell the truth in the form of each version, signed; strangers read those of discoverable agents and no "
+        "others.",
+        "a2a.cards:_knows = return True",
+    ),
     "A2A-06": Promise(
         "The end of a task is told to its callback: one signed event by outbox, tried for three days, delivered or "
         "accounted for.",
@@ -250,6 +255,10 @@ CAPABILITIES: dict[str, Promise] = {
     "A2A-08": Promise(
         "Every send is decided: caller, grant, actions, hourly limit, chain; unknown and forbidden look alike.",
         "a2a.access:_budget = raise",
+    ),
+    "A2A-09": Promise(
+        "How each agent is reached and how much it takes is set by people, enforced exactly and told in its card.",
+        "a2a.endpoint_room:_require_room = return None",
     ),
     "A2A-11": Promise(
         "The same key and body lead to the same task; another body under the key is refused.",

@@ -62,7 +62,7 @@ class SkillQuerySet(models.QuerySet["Skill"]):
 
 
 class Skill(models.Model):
-    """One thing that an agent says it can do. They are written anew together, in their order; the record has the past."""
+    """One thing that an agent says it can do. All are written anew together; the record has the past."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     identity = models.ForeignKey(Identity, on_delete=models.PROTECT, related_name="card_skills")

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 from urllib.parse import urlsplit
 
 from a2a.wire import cards, jws
@@ -54,7 +54,9 @@ def _places(card: Card) -> Iterator[Objection]:
     for url in dict.fromkeys(web):
         parts = urlsplit(url)
         if parts.hostname in LOOPBACK:
-            yield Objection("warning", "supportedInterfaces", f"{url} leads nowhere from another machine: set PUBLIC_URL.")
+            yield Objection(
+                "warning", "supportedInterfaces", f"{url} leads nowhere from another machine: set PUBLIC_URL."
+            )
         elif parts.scheme != "https":
             yield Objection("warning", "supportedInterfaces", f"{url} is not encrypted: clients may refuse it.")
 

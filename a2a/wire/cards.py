@@ -61,6 +61,9 @@ class Facts:
     output_modes: Sequence[str]
     skills: Sequence[Skill]
     streaming: bool
+    push: bool
+    #: Whether who is known is told more.
+    extended: bool
     #: None: callers show nothing.
     security: Security | None
     #: Organization and URL.
@@ -90,7 +93,7 @@ def strict_1_0(facts: Facts) -> Card:
         provider=_provider(provider),
         version=facts.version,
         documentationUrl=facts.documentation_url,
-        capabilities={**_capabilities(facts), "extendedAgentCard": True},
+        capabilities={**_capabilities(facts), "extendedAgentCard": facts.extended},
         securitySchemes=_schemes_1_0(facts.security),
         # Protocol buffers do not tell an empty list from none, and leave it out.
         securityRequirements=[{"schemes": {facts.security.name: {}}}] if facts.security else [],
@@ -115,7 +118,7 @@ def strict_0_3(facts: Facts) -> Card:
         version=facts.version,
         documentationUrl=facts.documentation_url,
         capabilities=_capabilities(facts),
-        supportsAuthenticatedExtendedCard=True,
+        supportsAuthenticatedExtendedCard=facts.extended,
         securitySchemes=_schemes_0_3(facts.security),
         security=[{facts.security.name: []}] if facts.security else [],
         defaultInputModes=list(facts.input_modes),
@@ -143,7 +146,7 @@ def of_contract(facts: Facts, *, url: str, described: str) -> Card:
         "url": url,
         "version": facts.version,
         "protocol_version": V0_3,
-        "capabilities": {"streaming": facts.streaming, "push_notifications": True},
+        "capabilities": {"streaming": facts.streaming, "push_notifications": facts.push},
         "authentication": {"schemes": [facts.security.name] if facts.security else []},
         "skills": [{"id": one.id, "name": one.name, "description": one.description} for one in facts.skills],
     }
@@ -152,7 +155,7 @@ def of_contract(facts: Facts, *, url: str, described: str) -> Card:
 def _capabilities(facts: Facts) -> Card:
     return {
         "streaming": facts.streaming,
-        "pushNotifications": True,
+        "pushNotifications": facts.push,
         **({"extensions": [dict(one) for one in facts.extensions]} if facts.extensions else {}),
     }
 

@@ -1,4 +1,4 @@
-"""Signatures of cards: JSON Web Signatures (RFC 7515) by ES256, whose payload is not sent along but read off the card."""
+"""Signatures of cards: JSON Web Signatures (RFC 7515) by ES256, whose payload is read off the card itself."""
 
 import base64
 import json

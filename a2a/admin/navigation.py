@@ -21,6 +21,10 @@ def _reads(request: HttpRequest) -> bool:
     return may(request, "a2a.view_task")
 
 
+def _reads_cards(request: HttpRequest) -> bool:
+    return may(request, "a2a.view_agentcard")
+
+
 def waiting_for(actor: Actor) -> QuerySet[Any]:
     """Open tasks that go on when this person, or an identity of theirs, has said more or signed in."""
     return Task.objects.none() if actor.only_reads else Task.objects.open().filter(needs(actor))
@@ -29,6 +33,7 @@ def waiting_for(actor: Actor) -> QuerySet[Any]:
 navigation.add(
     Item("Tasks", "Tasks", "task", "a2a_task_changelist", _reads, badge="tasks_waiting", counted=NEEDED),
     Item("Tasks", "Inboxes", "inbox", "a2a_inboxes", _reads),
+    Item("Tasks", "Cards and endpoints", "badge", "a2a_agentcard_changelist", _reads_cards),
 )
 counts.add(
     Need(

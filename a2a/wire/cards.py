@@ -135,7 +135,11 @@ def merged(facts: Facts) -> Card:
     if facts.security is None:
         return both
     name = facts.security.name
-    return {**both, "securitySchemes": {name: {**old["securitySchemes"][name], **new["securitySchemes"][name]}}}
+    scheme = {**old["securitySchemes"][name], **new["securitySchemes"][name]}
+    if "scheme" in scheme:
+        # Its case means nothing, but the SDK takes the older form of two, and checks what is signed by that.
+        scheme["scheme"] = scheme["httpAuthSecurityScheme"]["scheme"]
+    return {**both, "securitySchemes": {name: scheme}}
 
 
 def of_contract(facts: Facts, *, url: str, described: str) -> Card:

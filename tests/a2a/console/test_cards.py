@@ -38,7 +38,7 @@ def skills(of: Identity) -> list[str]:
 
 
 def test_every_page_opens_for_every_role_and_who_may_not_sees_no_control(writer: Identity, signed_in: SignedIn) -> None:
-    identities.change(actor=SYSTEM, identity=writer, owner=User.objects.get(username="mara"))
+    identities.change(actor=SYSTEM, identity=writer, owner=User.objects.get(username="mara"), backup_owner=None)
     for name in ("admin", "mara", "tom", "olga", "ada"):
         client = signed_in(name)
         for path in (LIST, *map(of, PARTS)):

@@ -9,10 +9,11 @@ from uuid import UUID
 
 from django.db.models import Count, Min
 
+from a2a import endpoint_room
 from a2a.chains import Chain
 from a2a.models import Task
 from common import clock, context
-from common.errors import GatehouseError, Limited, NotAllowed, NotFound
+from common.errors import GatehouseError, Limited, NotAllowed, NotFound, TooLarge
 from nhi import decisions, facts
 from nhi.actors import Actor
 from nhi.choices import Kind, State
@@ -65,7 +66,16 @@ def source_of(caller: Caller, named: UUID | None) -> Identity | None:
 def require(
     *, caller: Caller, source: Identity | None, target: Identity, action: str, given: Any, chain: Chain
 ) -> Permit:
-    """Call it in the transaction that writes the task: a limit counts under the lock of its grant."""
+    """Call it in the transaction that writes the task: limits count under the locks of grant and endpoint."""
+    permit = _permit(caller, source, target, action, given, chain)
+    try:
+        endpoint_room.require(target, given)
+    except (Limited, TooLarge) as full:
+        raise Refused(full, full.code, {"reason": full.code}) from full
+    return permit
+
+
+def _permit(caller: Caller, source: Identity | None, target: Identity, action: str, given: Any, chain: Chain) -> Permit:
     if source is None:
         return _require_of_person(caller.actor, target, chain)
     loaded = _facts(caller, source, target)

@@ -95,6 +95,31 @@ class Trouble(TextChoices):
 #: Kinds whose tasks become runs of a supervised agent.
 RUN_HERE = frozenset({RuntimeKind.CLI, RuntimeKind.MODEL})
 
+
+class Transport(TextChoices):
+    """What an agent's endpoint is reached over, in the words of seed 001."""
+
+    JSON_RPC = "json_rpc", "JSON-RPC"
+    HTTP_JSON = "http_json", "HTTP and JSON"
+    GRPC = "grpc", "gRPC"
+
+
+class Authentication(TextChoices):
+    """What a caller of an endpoint shows. The token is the same, the header is not."""
+
+    BEARER_TOKEN = "bearer_token", "Bearer token"
+    API_KEY = "api_key", "API key"
+    NONE = "none", "Nothing"
+
+
+class CardForm(TextChoices):
+    """What a card is served as to who asks for no version."""
+
+    MERGED = "merged", "Merged"
+    STRICT_1_0 = "1.0", "Strict 1.0"
+    STRICT_0_3 = "0.3", "Strict 0.3"
+
+
 _S = TaskState
 TERMINAL = frozenset({_S.COMPLETED, _S.FAILED, _S.CANCELED, _S.REJECTED})
 OPEN = frozenset(_S) - TERMINAL

@@ -4,8 +4,12 @@ from typing import Any
 
 from nhi import rights
 
-READS = frozenset({"view_task", "view_delivery", "view_webhooksecret", "view_runtime"})
-RUNS = frozenset({"send_task", "cancel_task", "redeliver_delivery", "disable_delivery"})
+READS = frozenset(
+    {"view_task", "view_delivery", "view_webhooksecret", "view_runtime", "view_agentcard", "view_endpoint"}
+)
+RUNS = frozenset(
+    {"send_task", "cancel_task", "redeliver_delivery", "disable_delivery", "change_agentcard", "change_endpoint"}
+)
 #: Rights of our own that no model's add, change, delete or view says.
 OWN: dict[str, tuple[str, str]] = {
     "send_task": ("task", "Send tasks to any agent"),

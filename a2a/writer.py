@@ -11,9 +11,10 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import F
 from django.db.models.functions import Now
 
-from a2a import covering, endings, news, outbox, parts
+from a2a import covering, endings, endpoint_room, news, outbox, parts
 from a2a.choices import OPEN, RUN_HERE, TERMINAL, TRANSITIONS, EventKind, Role, TaskState
 from a2a.models import Artifact, Task, TaskEvent, TaskMessage
 from common import clock
@@ -85,7 +86,8 @@ def apply_event(task_id: UUID, *changes: Change, check: Check | None = None, **f
 
 
 def locked(task_id: UUID) -> Task:
-    return Task.objects.annotate(now=Now()).select_for_update(of=("self",)).get(pk=task_id)
+    rows = Task.objects.annotate(now=Now(), most_output=F("agent__endpoint__max_output_size"))
+    return rows.select_for_update(of=("self",)).get(pk=task_id)
 
 
 def write(task: Task, *changes: Change, **facts: Any) -> Task:
@@ -162,11 +164,13 @@ class _Draft:
     def _made(self, change: Made) -> None:
         made = covering.shown(dict(change.artifact))
         found = Artifact.objects.filter(task=self.task, artifact_id=made["artifactId"]).first()
+        body = _joined(found.body, made) if found and change.append else made
+        endpoint_room.require_output(self.task.most_output, body)  # type: ignore[attr-defined]  # annotated by `locked`
         if found is None:
             position = Artifact.objects.filter(task=self.task).count() + 1
             Artifact.objects.create(task=self.task, artifact_id=made["artifactId"], position=position, body=made)
         else:
-            found.body = {**found.body, **made, "parts": _joined(found.body, made)} if change.append else made
+            found.body = body
             found.save(update_fields=["body"])
         told = {**self._ids(), "artifact": made, "append": change.append, "lastChunk": change.last}
         self._event(EventKind.ARTIFACT, {"artifactUpdate": told})
@@ -201,9 +205,9 @@ class _Draft:
         return parts.placed(message, task_id=self.task.pk, context_id=self.task.context_id)
 
 
-def _joined(before: dict[str, Any], more: dict[str, Any]) -> list[Any]:
+def _joined(before: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
     """What is added to an artifact need not name it again."""
-    return [*before["parts"], *more["parts"]]
+    return {**before, **more, "parts": [*before["parts"], *more["parts"]]}
 
 
 def ended(task: Task) -> TaskEnded:

@@ -21,6 +21,8 @@ os.umask(0o077)
 DATA = env.directory("GATEHOUSE_DATA", BASE_DIR / ".data")
 DEBUG = env.flag("DEBUG")
 PORT = env.number("PORT", 8000, low=1, high=65535)
+#: Where tasks come in over gRPC; cards say so.
+GRPC_PORT = env.number("GRPC_PORT", PORT + 1 if PORT < 65535 else PORT - 1, low=1, high=65535)
 WEB_WORKERS = env.number("WEB_WORKERS", 2, low=1, high=64)
 #: The next port; before the last one, as there is none after it.
 GRPC_PORT = env.number("GRPC_PORT", PORT + 1 if PORT < 65535 else PORT - 1, low=1, high=65535)
@@ -289,5 +291,9 @@ SPECTACULAR_SETTINGS = {
         "TaskWord": "a2a.choices.Word",
         "TaskState": "a2a.choices.TaskState",
         "DeliveryState": "a2a.choices.DeliveryState",
+        "TaskTransport": "a2a.choices.Transport",
+        "EndpointAuthentication": "a2a.choices.Authentication",
+        "CardForm": "a2a.choices.CardForm",
+        "TypeEnum": [("tool", "tool")],
     },
 }

@@ -242,6 +242,11 @@ CAPABILITIES: dict[str, Promise] = {
         "The protocol's operations for every agent at its own address, whatever the version and the binding.",
         "a2a.showing:task = raise",
     ),
+    "A2A-04": Promise(
+        "Cards tell the truth in the form of each version, signed; strangers read those of discoverable agents and no "
+        "others.",
+        "a2a.cards:_knows = return True",
+    ),
     "A2A-05": Promise(
         "Who follows a task hears each event once and in order, whichever process writes it, also after a break.",
         "a2a.operations.following:read = return []",
@@ -259,6 +264,10 @@ CAPABILITIES: dict[str, Promise] = {
     "A2A-08": Promise(
         "Every send is decided: caller, grant, actions, hourly limit, chain; unknown and forbidden look alike.",
         "a2a.access:_budget = raise",
+    ),
+    "A2A-09": Promise(
+        "How each agent is reached and how much it takes is set by people, enforced exactly and told in its card.",
+        "a2a.endpoint_room:_require_room = return None",
     ),
     "A2A-11": Promise(
         "The same key and body lead to the same task; another body under the key is refused.",

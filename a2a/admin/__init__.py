@@ -1,9 +1,12 @@
 """The console's pages of this app. Importing a module registers what it has."""
 
 from a2a.admin import (
+    cards,
+    cards_verbs,
     charts,
     deliveries,
     deliveries_found,
+    identity_card,
     identity_connect,
     identity_tasks,
     inboxes,
@@ -16,9 +19,12 @@ from a2a.admin import (
 )
 
 __all__ = [
+    "cards",
+    "cards_verbs",
     "charts",
     "deliveries",
     "deliveries_found",
+    "identity_card",
     "identity_connect",
     "identity_tasks",
     "inboxes",

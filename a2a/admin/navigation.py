@@ -29,6 +29,10 @@ def _reads(request: HttpRequest) -> bool:
     return may(request, "a2a.view_task")
 
 
+def _reads_cards(request: HttpRequest) -> bool:
+    return may(request, "a2a.view_agentcard")
+
+
 def waiting_for(actor: Actor) -> QuerySet[Any]:
     """Open tasks that go on when this person, or an identity of theirs, has said more or signed in."""
     return Task.objects.none() if actor.only_reads else Task.objects.open().filter(needs(actor))
@@ -61,6 +65,7 @@ navigation.add(
         lambda request: may(request, "a2a.view_delivery"), badge="dead_letters", counted=DEAD_QUERY,
         also=("a2a_webhooksecret_changelist",),
     ),
+    Item("Tasks", "Cards and endpoints", "badge", "a2a_agentcard_changelist", _reads_cards),
 )  # fmt: skip
 counts.add(
     Need(

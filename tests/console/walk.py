@@ -9,6 +9,7 @@ from typing import Any
 from django.db import connection
 from django.urls import URLPattern, get_resolver
 
+from a2a import card_changes
 from a2a.models import WebhookSecret
 from mcp import budgets
 from mcp.choices import BreakerState
@@ -63,6 +64,7 @@ class Stage:
         )
         tool = gateway.quarantined()
         ours = rows.keep(self.bot)
+        card_changes.put_skill(actor=SYSTEM, identity=self.bot, skill={"skill_id": "sort", "name": "Sort"})
         task, told = tasks.keep(self.bot), tasks.told(self.bot)
         self.objects: dict[str, Any] = {
             "a2a/task/": task,
@@ -115,6 +117,7 @@ class Stage:
             "execution_id": ours.run.pk,
             "schedule_id": ours.schedule.pk,
             "session_id": ours.session.pk,
+            "skill_id": "sort",
             "task_id": task.pk,
             "delivery_id": told.pk,
             "secret_id": self.objects["a2a/webhooksecret/"].pk,

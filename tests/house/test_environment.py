@@ -27,6 +27,7 @@ ODD = [
     ("PORT", {"PORT": "0"}),
     ("PORT", {"PORT": "65536"}),
     ("PORT", {"PORT": "80 80"}),
+    ("GRPC_PORT", {"GRPC_PORT": "65536"}),
     ("WEB_WORKERS", {"WEB_WORKERS": "0"}),
     ("WEB_WORKERS", {"WEB_WORKERS": "many"}),
     ("GRPC_PORT", {"GRPC_PORT": "0"}),

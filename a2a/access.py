@@ -2,27 +2,23 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
 from math import ceil
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Count, Min
-
+from a2a import hours
 from a2a.chains import Chain
-from a2a.models import Task
-from common import clock, context
+from common import context
 from common.errors import GatehouseError, Limited, NotAllowed, NotFound
-from nhi import decisions, facts
+from nhi import decisions, delegation, facts
 from nhi.actors import Actor
-from nhi.choices import Kind, State
+from nhi.choices import Kind, PermissionType, State
 from nhi.facts import Loaded
 from nhi.models import Identity, NhiPermission
 from nhi.terms import Action, Condition, Decision, Match
 from supervisor.access import Caller
 
 SEND, FOR_ANOTHER = "a2a.send_task", "a2a.send_task_for_another"
-HOUR = timedelta(hours=1)
 
 
 class QuotaExceeded(Limited):
@@ -37,6 +33,12 @@ class Permit:
 
     by: Mapping[str, Any]
     grant_id: UUID | None = None
+    #: Whether the agent acts on the caller's behalf: only a grant makes it so, never a person.
+    delegates: bool = False
+
+    @property
+    def permission_type(self) -> PermissionType:
+        return PermissionType.DELEGATE if self.delegates else PermissionType.CALL
 
 
 @dataclass(frozen=True)
@@ -70,14 +72,27 @@ def require(
         return _require_of_person(caller.actor, target, chain)
     loaded = _facts(caller, source, target)
     wanted = Action("call", given, name=action or None)
-    decision = _decide(loaded, wanted, chain.to(target), Condition("budget", True))
+    closed = _along(chain, wanted, loaded, target)
+    decision = _decide(loaded, wanted, closed, Condition("budget", True))
     match = decision.match
     if decision.allowed and match is not None and match.max_calls_per_hour is not None:
-        decision = _decide(loaded, wanted, chain.to(target), _budget(match))
+        decision = _decide(loaded, wanted, closed, _budget(match))
     if not decision.allowed:
         raise _refusal(decision, target, had_access=bool(loaded.facts.matches))
-    assert decision.match is not None  # an allowed call has one
-    return Permit({"decision_id": str(decision.id), "grant": str(decision.match.id)}, decision.match.id)
+    match = decision.match
+    assert match is not None  # an allowed call has one
+    return Permit({"decision_id": str(decision.id), "grant": str(match.id)}, match.id, match.delegates)
+
+
+def _along(chain: Chain, wanted: Action, loaded: Loaded, target: Identity) -> Condition:
+    """Neither round in a circle nor too deep, and nothing that those on whose behalf it is asked may not ask."""
+    closed = chain.to(target)
+    if not closed.ok or not chain.behind.principals:
+        return closed
+    principals = facts.of_principals(chain.behind.principals, target.pk)
+    return delegation.along(
+        principals, wanted, loaded.target, decision_id=loaded.facts.decision_id, at=loaded.facts.decided_at
+    ).condition
 
 
 def _facts(caller: Caller, source: Identity, target: Identity) -> Loaded:
@@ -93,26 +108,15 @@ def _decide(loaded: Loaded, wanted: Action, *conditions: Condition) -> Decision:
 
 def _budget(match: Match) -> Condition:
     """How much of the hour is used, exactly: who sends beside us waits for the grant's row."""
-    assert match.max_calls_per_hour is not None
     NhiPermission.objects.select_for_update(of=("self",)).get(pk=match.id)
-    used, _ = _used(match.id)
-    if used < match.max_calls_per_hour:
-        return Condition("budget", True, message=f"{used} of {match.max_calls_per_hour} tasks of this hour are sent.")
-    said = f"{used} of {match.max_calls_per_hour} tasks were sent within the last hour."
-    return Condition("budget", False, "quota_exceeded", said)
-
-
-def _used(grant_id: UUID) -> tuple[int, Any]:
-    lately = Task.objects.filter(grant_id=grant_id, created_at__gt=clock.database_now() - HOUR)
-    found = lately.aggregate(used=Count("pk"), first=Min("created_at"))
-    return found["used"], found["first"]
+    return hours.left(match)
 
 
 def _refusal(decision: Decision, target: Identity, *, had_access: bool) -> Refused:
     details = {"reason": decision.reason, "decision_id": str(decision.id)}
     if decision.reason == "quota_exceeded" and decision.match is not None:
-        _, first = _used(decision.match.id)
-        wait = ceil((first + HOUR - decision.decided_at).total_seconds()) if first else 1
+        _, first = hours.used(decision.match.id)
+        wait = ceil((first + hours.HOUR - decision.decided_at).total_seconds()) if first else 1
         return Refused(QuotaExceeded(decision.message, retry_after=wait), decision.reason, details)
     if decision.reason == "no_grant" and not had_access and not target.discoverable:
         return Refused(NotFound(), decision.reason, details)

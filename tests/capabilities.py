@@ -67,6 +67,10 @@ CAPABILITIES: dict[str, Promise] = {
         "A call that needs approval waits for a person, goes nowhere meanwhile, and passes once when it was approved.",
         "mcp.clerk.permits:use = return True",
     ),
+    "NHI-20": Promise(
+        "Every call carries its chain, which has an end and no circle; on another's behalf only what both may is done.",
+        "nhi.delegation:_refused = return None",
+    ),
     "AUD-01": Promise(
         "Every change is recorded in its own transaction, append-only down to the database's triggers.",
         "nhi.record.guards:install = return None",

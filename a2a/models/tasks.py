@@ -10,6 +10,7 @@ from django.utils import timezone
 from a2a.choices import OPEN, TERMINAL, WORDS, EventKind, Role, TaskState, Word, states_of
 from common.ids import uuid7
 from common.querysets import Kept, KeptQuerySet
+from nhi.choices import PermissionType
 from nhi.models import Identity
 
 if TYPE_CHECKING:
@@ -78,6 +79,12 @@ class Task(Kept):
     parent = models.ForeignKey("self", on_delete=models.PROTECT, related_name="children", null=True)
     #: Who asked whom: `[{id, name}]`, from the first who asked to this task's caller.
     chain = models.JSONField(default=list)
+    #: How it was asked for: whether the agent acts with its own rights or on its caller's behalf.
+    permission_type = models.CharField(max_length=16, choices=PermissionType, default=PermissionType.CALL)
+    #: On behalf of how many of the last in the chain the agent acts (`nhi.chains`).
+    behalf = models.PositiveSmallIntegerField(default=0)
+    #: The task that all of its tree are parts of; its own id where that is itself.
+    root_id = models.UUIDField(null=True, editable=False)
     #: The grant that it was sent by; null for people, whose right is in `allowed_by`.
     grant_id = models.UUIDField(null=True)
     allowed_by = models.JSONField(default=dict)
@@ -116,6 +123,7 @@ class Task(Kept):
                 fields=["agent", "created_at", "id"], condition=Q(state__in=sorted(OPEN)), name="a2a_task_waiting"
             ),
             models.Index(fields=["grant_id", "created_at"], name="a2a_task_by_grant"),
+            models.Index(fields=["root_id", "created_at", "id"], name="a2a_task_by_root"),
             models.Index(
                 fields=["deadline"], condition=Q(state__in=sorted(OPEN), deadline__isnull=False), name="a2a_task_due"
             ),

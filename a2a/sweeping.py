@@ -5,7 +5,7 @@ from contextlib import suppress
 from django.db import transaction
 from django.db.models.functions import Now
 
-from a2a import cancelling, inbox, sending, webhooks, writer
+from a2a import cancelling, inbox, sending, waiting, webhooks, writer
 from a2a.choices import TaskState
 from a2a.models import Task
 from a2a.writer import Status, TaskEnded
@@ -20,6 +20,7 @@ def sweep() -> None:
     end_late()
     give_up_lost()
     stop_unusable()
+    waiting.settle_all()
     with transaction.atomic():
         now = clock.database_now()
         sending.forget_keys(now)

@@ -2,10 +2,11 @@
 
 from a2a.models.callbacks import Delivery, DeliveryAttempt, DisabledUrl, WebhookSecret
 from a2a.models.sending import SentOnce
-from a2a.models.tasks import Artifact, Task, TaskEvent, TaskMessage
+from a2a.models.tasks import Artifact, AwaitedCall, Task, TaskEvent, TaskMessage
 
 __all__ = [
     "Artifact",
+    "AwaitedCall",
     "Delivery",
     "DeliveryAttempt",
     "DisabledUrl",

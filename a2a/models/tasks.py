@@ -1,5 +1,6 @@
 """Tasks: who asked whom for what, where it stands, and every event on the way."""
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from django.db import models
@@ -145,6 +146,10 @@ class Task(Kept):
     def is_open(self) -> bool:
         return self.state in OPEN
 
+    @property
+    def lease(self) -> timedelta:
+        return timedelta(seconds=self.lease_seconds)
+
 
 class TaskEvent(Kept):
     """One thing that happened to a task, in the protocol's words. Numbered by task, without gaps."""
@@ -207,3 +212,21 @@ class Artifact(Kept):
 
     def __str__(self) -> str:
         return f"{self.task_id}/{self.artifact_id}"
+
+
+class AwaitedCall(models.Model):
+    """A call within a task that waits for a person; the task says so until there is none left."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="awaited_calls")
+    #: Of the approval; no foreign key, which would wait behind whoever decides.
+    approval_id = models.UUIDField()
+
+    class Meta:
+        db_table = "a2a_awaited_call"
+        default_permissions = ()
+        constraints = [models.UniqueConstraint("task", "approval_id", name="a2a_awaited_call_once")]
+        indexes = [models.Index(fields=["approval_id"], name="a2a_awaited_call_by")]
+
+    def __str__(self) -> str:
+        return f"{self.task_id} waits for {self.approval_id}"

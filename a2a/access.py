@@ -10,7 +10,7 @@ from a2a import hours
 from a2a.chains import Chain
 from common import context
 from common.errors import GatehouseError, Limited, NotAllowed, NotFound
-from nhi import decisions, delegation, facts
+from nhi import decisions, facts, within
 from nhi.actors import Actor
 from nhi.choices import Kind, PermissionType, State
 from nhi.facts import Loaded
@@ -89,10 +89,7 @@ def _along(chain: Chain, wanted: Action, loaded: Loaded, target: Identity) -> Co
     closed = chain.to(target)
     if not closed.ok or not chain.behind.principals:
         return closed
-    principals = facts.of_principals(chain.behind.principals, target.pk)
-    return delegation.along(
-        principals, wanted, loaded.target, decision_id=loaded.facts.decision_id, at=loaded.facts.decided_at
-    ).condition
+    return within.of(chain.behind, wanted, loaded).condition
 
 
 def _facts(caller: Caller, source: Identity, target: Identity) -> Loaded:

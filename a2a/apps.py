@@ -10,10 +10,11 @@ class A2AConfig(AppConfig):
     verbose_name = "Tasks"
 
     def ready(self) -> None:
-        from a2a import cancelling, chains, rights, waiting  # noqa: PLC0415 - models exist only from here on
+        from a2a import cancelling, chains, conditions, rights, waiting  # noqa: PLC0415 - models exist only from here on
         from nhi import registry  # noqa: PLC0415 - the same
 
         post_migrate.connect(rights.after_migrate, sender=self, dispatch_uid="a2a.rights")
         registry.add_stop_step(cancelling.STEP)
+        registry.add_conditions(conditions.conditions)
         registry.know_tasks(chains.known)
         registry.on_wait(waiting.LISTENER)

@@ -7,7 +7,7 @@ from django.db import transaction
 
 from common import context
 from common.errors import NotAllowed
-from nhi import decisions, delegation, facts, registry, run_tokens, tokens
+from nhi import decisions, facts, registry, run_tokens, tokens, within
 from nhi.actors import Actor
 from nhi.choices import Kind, State
 from nhi.models import Identity
@@ -83,11 +83,7 @@ def _conditions(caller: Caller, loaded: facts.Loaded, agent: Agent, wanted: Acti
     behind = run_tokens.chain_behind(caller.shown)
     if behind is None or not behind.principals:
         return told
-    principals = facts.of_principals(behind.principals, agent.identity_id)
-    standing = delegation.along(
-        principals, wanted, loaded.target, decision_id=loaded.facts.decision_id, at=loaded.facts.decided_at
-    )
-    return (*told, standing.condition)
+    return (*told, within.of(behind, wanted, loaded).condition)
 
 
 def _require_an_end(caller: Caller, agent: Agent, delegates: bool) -> dict[str, Any]:

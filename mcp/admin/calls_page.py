@@ -22,6 +22,8 @@ from nhi.record import seal
 #: How far around a call its neighbours are looked for, and how many are shown on each side.
 AROUND = timedelta(seconds=30)
 SHOWN = 6
+#: Refusals of the task that a call was made in: asked without it, they say nothing.
+OF_TASK = ("chain_", "task_")
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,7 @@ class CallPage(ActingPage):
     @cached_property
     def today(self) -> Explanation | None:
         """What a call that was refused would be told now, for who may see both sides."""
-        if self.row.tool_id is None or self.row.reason not in REASONS:
+        if self.row.tool_id is None or self.row.reason not in REASONS or self.row.reason.startswith(OF_TASK):
             return None
         try:
             return explain.explain(actor=self.actor, caller_id=self.row.agent_id, target_id=self.row.tool_id)

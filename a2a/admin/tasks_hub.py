@@ -17,7 +17,7 @@ from common.errors import NotFound
 from nhi.admin.base import Acting, ActingPage
 from supervisor.admin import executions_cells
 
-TABS = (("hub", "Timeline"), ("content", "Input and result"), ("chain", "Chain"), ("changes", "Changes"))
+TABS = (("hub", "Timeline"), ("content", "Input and result"), ("trace", "Trace"), ("changes", "Changes"))
 
 
 class OfTask(Acting):

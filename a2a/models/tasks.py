@@ -147,6 +147,11 @@ class Task(Kept):
         return self.state in OPEN
 
     @property
+    def asked_by(self) -> str:
+        """In whose name it was sent."""
+        return self.source.name if self.source is not None else self.created_by_name
+
+    @property
     def lease(self) -> timedelta:
         return timedelta(seconds=self.lease_seconds)
 

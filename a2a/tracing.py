@@ -40,6 +40,9 @@ def of_task(actor: Actor, task: Task) -> Trace:
     tree = Task.objects.visible_to(actor).filter(whole).select_related("source")
     found = list(tree.defer(*OF_TASKS).order_by("created_at", "id")[: MOST_TASKS + 1])
     tasks = found[:MOST_TASKS]
+    if all(one.pk != task.pk for one in tasks):
+        # Of many it is a late one; or it is not theirs to see, and then nothing of it is.
+        tasks += tree.filter(pk=task.pk)
     runs = _runs(actor, Q(task_id__in=[one.pk for one in tasks])) if tasks else []
     return _with_calls(actor, tasks, runs, cut=len(found) > MOST_TASKS)
 

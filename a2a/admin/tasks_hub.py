@@ -7,13 +7,14 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.utils.functional import cached_property
 
-from a2a import cancelling, inbox
+from a2a import cancelling, inbox, waiting
 from a2a.admin import tasks_cells
 from a2a.choices import TaskState
 from a2a.models import Task
 from common.admin import times
 from common.admin.pages import PART, Control, Crumb, Tab, link, wants_part
 from common.errors import NotFound
+from mcp.models import CallApproval
 from nhi.admin.base import Acting, ActingPage
 from supervisor.admin import executions_cells
 
@@ -71,6 +72,7 @@ class Hub(OfTask, ActingPage):
             "standing": tasks_cells.standing(task),
             "took": tasks_cells.took(task),
             "stuck": self._stuck(),
+            "approval": self._approval(),
             "from_name": tasks_cells.asked_by(task),
             "parent": self._parent(),
             "leased": task.state == TaskState.WORKING and task.lease_until is not None and not self._is_lost,
@@ -96,8 +98,20 @@ class Hub(OfTask, ActingPage):
             TaskState.SUBMITTED: f"No worker of {task.agent_name} has taken it yet.",
             TaskState.WORKING: self._at_work(),
             TaskState.INPUT_REQUIRED: f"It waits for {asked} to say more.",
-            TaskState.AUTH_REQUIRED: f"It waits until {asked} has signed in where it asks for that.",
+            TaskState.AUTH_REQUIRED: f"It waits until {asked} has signed in where it asks for that."
+            if self.awaited is None
+            else f"A call of {self.awaited.tool_name} by {self.awaited.agent_name} waits for a person's approval.",
         }.get(TaskState(task.state), "")
+
+    @cached_property
+    def awaited(self) -> CallApproval | None:
+        return waiting.of(self.task) if self.task.state == TaskState.AUTH_REQUIRED else None
+
+    def _approval(self) -> str:
+        """Where somebody decides about the call that it waits for, for who may look at it."""
+        if self.awaited is None or not CallApproval.objects.visible_to(self.actor).filter(pk=self.awaited.pk).exists():
+            return ""
+        return link("mcp_callapproval_page", self.awaited.pk)
 
     def _at_work(self) -> str:
         until: datetime | None = self.task.lease_until

@@ -76,6 +76,8 @@ class CallPage(ActingPage):
             "approval_url": self._approval_url(),
             "neighbours": self._neighbours(),
             "within": calls_runs.of(self.actor, [row]).get(row.run_id),
+            "task": calls_runs.task(self.actor, row.task_id),
+            "above": [link["name"] for link in row.chain[:-1]],
             "intact": badges.find("record", "intact" if seal.intact(row) else "broken"),
             "address": self.request.build_absolute_uri(self.request.path),
             "api": f"/api/nhi/mcp/invocations/{row.pk}",

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from a2a import hours
 from a2a.chains import Chain
+from a2a.models import Task
 from common import context
 from common.errors import GatehouseError, Limited, NotAllowed, NotFound
 from nhi import decisions, facts, within
@@ -18,6 +19,8 @@ from nhi.models import Identity, NhiPermission
 from nhi.terms import Action, Condition, Decision, Match
 from supervisor.access import Caller
 
+#: Of one whole; and after how many seconds to ask again.
+MOST_OPEN, RETRY_AFTER = 200, 30
 SEND, FOR_ANOTHER = "a2a.send_task", "a2a.send_task_for_another"
 
 
@@ -90,6 +93,16 @@ def _along(chain: Chain, wanted: Action, loaded: Loaded, target: Identity) -> Co
     if not closed.ok or not chain.behind.principals:
         return closed
     return within.of(chain.behind, wanted, loaded).condition
+
+
+def require_room(chain: Chain) -> None:
+    """However agents ask one another within a task, so many of its parts are open at a time and no more."""
+    if chain.parent is None:
+        return
+    if Task.objects.open().filter(root_id=chain.parent.root_id).count() >= MOST_OPEN:
+        said = f"{MOST_OPEN} parts of the task that this is a part of are open; wait until some are done."
+        details = {"reason": "quota_exceeded"}
+        raise Refused(QuotaExceeded(said, retry_after=RETRY_AFTER), "quota_exceeded", details)
 
 
 def _facts(caller: Caller, source: Identity, target: Identity) -> Loaded:

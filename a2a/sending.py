@@ -108,6 +108,7 @@ def _send(caller: Caller, source: Identity | None, target: Identity, wish: Wish)
     permit = access.require(
         caller=caller, source=source, target=target, action=wish.task_type, given=given, chain=chain
     )  # fmt: skip
+    access.require_room(chain)
     row = _row(caller, source, target, wish, chain, permit)
     if wish.callback_url is not None:
         callback_urls.keep(row, wish.callback_url)

@@ -60,7 +60,8 @@ def of_call(actor: Actor, call: InvocationLog) -> Trace:
     run = Execution.objects.filter(pk=call.run_id).first()
     if run is not None:
         return of_run(actor, run)
-    task = Task.objects.filter(pk=_uuid(call.task_id)).first() if call.task_id else None
+    named = _uuid(call.task_id)
+    task = Task.objects.filter(pk=named).first() if named is not None else None
     return of_task(actor, task) if task is not None else Trace(calls=[call])
 
 
@@ -115,15 +116,18 @@ def steps(trace: Trace) -> list[Step]:
     tasks = {task.pk: Step(task) for task in trace.tasks}
     runs = {run.pk: Step(run) for run in trace.executions}
     tops: list[Step] = []
+
+    def below(*ids: UUID | None) -> list[Step]:
+        """What stands under the first of these that is told; else it stands by itself."""
+        found = (runs.get(one) or tasks.get(one) for one in ids if one is not None)
+        return next((step.below for step in found if step is not None), tops)
+
     for run in trace.executions:
-        above = runs.get(run.parent_id) or tasks.get(run.task_id)
-        (above.below if above else tops).append(runs[run.pk])
+        below(run.parent_id, run.task_id).append(runs[run.pk])
     for call in trace.calls:
-        above = runs.get(call.run_id) or tasks.get(_uuid(call.task_id))
-        _put_call(above.below if above else tops, call)
+        _put_call(below(call.run_id, _uuid(call.task_id)), call)
     for task in trace.tasks:
-        above = tasks.get(task.parent_id)
-        (above.below if above else tops).append(tasks[task.pk])
+        below(task.parent_id).append(tasks[task.pk])
     return list(_walked(tops, 0))
 
 

@@ -1,6 +1,6 @@
 """All that a task is a part of and led to, one line each on one axis of time: tasks, runs, calls of tools."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -12,6 +12,7 @@ from a2a import tracing
 from a2a.admin import tasks_cells
 from a2a.models import Task
 from a2a.tracing import Step
+from common.admin import times
 from common.admin.pages import link
 from common.templatetags.console import badge, icon, outside
 from mcp.admin import calls_cells
@@ -37,44 +38,39 @@ def rows(steps: Sequence[Step], task: Task) -> list[dict[str, Any]]:
 
 
 def _row(step: Step, *, is_it: bool, axis: Axis) -> dict[str, Any]:
-    name, url, who, state = _DRAWN[type(step.row)](step)
+    row = step.row
+    drawn = _task(row) if isinstance(row, Task) else _run(row) if isinstance(row, Execution) else _call(row, step.count)
+    name, url, who, state = drawn
     told = format_html("{}{}", SafeString(DEEPER * step.depth), format_html(IT, name) if is_it else name)
-    cells = [told, who, state, _bar(step, *axis)]
+    cells = zip((told, who, state, _bar(step, *axis)), HEADINGS, strict=True)
     return {
-        "id": str(step.row.pk),
-        "name": str(step.row),
+        "id": str(row.pk),
+        "name": str(row),
         "url": "" if is_it else url,
-        "cells": [{"html": html, "narrow": narrow} for html, narrow in zip(cells, (True, True, True, False), strict=True)],
-    }  # fmt: skip
+        "cells": [{"html": html, "narrow": heading["narrow"]} for html, heading in cells],
+    }
 
 
+#: What it is, its page, between whom, and how it stands.
 Drawn = tuple[SafeString, str, SafeString, SafeString]
 
 
-def _task(step: Step) -> Drawn:
-    task = step.row
+def _task(task: Task) -> Drawn:
     words = format_html("{}{} {}", icon("task"), tasks_cells.short_id(task), tasks_cells.kind(task))
     return words, link("a2a_task_trace", task.pk), tasks_cells.ways(task), badge(tasks_cells.standing(task))
 
 
-def _run(step: Step) -> Drawn:
-    run = step.row
-    words = format_html("{}{}", icon("play_circle"), str(run))
-    return (
-        words, link("supervisor_execution_hub", run.pk), format_html("{}", run.identity_name),
-        badge(executions_cells.standing(run)),
-    )  # fmt: skip
+def _run(run: Execution) -> Drawn:
+    words, who = format_html("{}{}", icon("play_circle"), str(run)), format_html("{}", run.identity_name)
+    return words, link("supervisor_execution_hub", run.pk), who, badge(executions_cells.standing(run))
 
 
-def _call(step: Step) -> Drawn:
-    call = step.row
-    times = f" {step.count} calls" if step.count > 1 else ""
-    words = format_html("{}{}{}", icon("build"), outside(calls_cells.tool(call), 80), times)
-    url = link("nhi_invocationlog_call", call.pk)
-    return words, url, format_html("{}", call.agent_name), calls_cells.outcome(call)
-
-
-_DRAWN: dict[type, Callable[[Step], Drawn]] = {Task: _task, Execution: _run, InvocationLog: _call}
+def _call(call: InvocationLog, count: int) -> Drawn:
+    """Of several the first."""
+    several = f" {count} calls" if count > 1 else ""
+    words = format_html("{}{}{}", icon("build"), outside(calls_cells.tool(call), 80), several)
+    url, who = link("nhi_invocationlog_call", call.pk), format_html("{}", call.agent_name)
+    return words, url, who, calls_cells.outcome(call)
 
 
 def _tone(step: Step) -> str:
@@ -95,7 +91,7 @@ def _ended(step: Step) -> datetime | None:
 def _took(step: Step, until: datetime) -> str:
     row = step.row
     if isinstance(row, InvocationLog) and step.count == 1:
-        return executions_cells.times.lasted(row.duration)
+        return times.lasted(row.duration)
     return executions_cells.span(until - tracing.began(row))
 
 

@@ -1,4 +1,4 @@
-"""The run and the task that a call was made in, where a higher app knows them: what they are called, and their pages."""
+"""The run and the task that a call was made in, where a higher app knows them: their names, and their pages."""
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass

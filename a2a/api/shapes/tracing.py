@@ -1,7 +1,5 @@
 """A whole chain: tasks, runs and calls, each with what it is a part of."""
 
-from typing import Any
-
 from rest_framework import serializers
 
 from a2a.api.shapes.tasks import Said
@@ -112,10 +110,9 @@ class TraceShape(Shape):
     calls = TracedCall(many=True)
     truncated = serializers.BooleanField(help_text="There is more of it than is told here.")
 
-    example: dict[str, Any] = {
+    example = {
         "tasks": [TracedTask.example],
         "executions": [TracedRun.example],
         "calls": [TracedCall.example],
         "truncated": False,
     }
-

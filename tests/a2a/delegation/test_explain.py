@@ -8,7 +8,7 @@ from django.test import Client
 from tests.a2a.delegation.town import Line, line, over_rest, run_token
 from tests.api.callers import Caller, calling
 from tests.mcp.peer import Peer
-from tests.mcp.scene import Scene, scene
+from tests.mcp.scene import scene
 from tests.nhi import cast
 
 pytestmark = [pytest.mark.capability("NHI-20"), pytest.mark.django_db(transaction=True)]

@@ -7,7 +7,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from a2a import cancelling, sending
+from a2a import access, cancelling, sending
 from common.errors import NotAllowed, NotFound
 from common.ids import uuid7
 from mcp.clerk import database, reserving
@@ -118,6 +118,18 @@ class TestSending:
         assert (sent.permission_type, sent.behalf) == ("delegate", 1)
         assert asked.calls("rest", task=sent.pk) == "chain_no_grant"
 
+    def test_of_one_whole_only_so_many_parts_are_open(self, made: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+        asked = line(made, ["call"])
+        checker = cast.agent("checker")
+        cast.nhi_grant(asked.last, checker)
+        monkeypatch.setattr(access, "MOST_OPEN", 2)
+        part = send(asked.token(asked.last), asked.last, checker, parent=asked.tasks[0])
+        with pytest.raises(access.QuotaExceeded) as refused:
+            send(asked.token(asked.last), asked.last, checker, parent=asked.tasks[0])
+        assert refused.value.details["reason"] == "quota_exceeded"
+        cancelling.end(part, "stopped", "the test ends it")
+        assert send(asked.token(asked.last), asked.last, checker, parent=asked.tasks[0])
+
     def test_a_person_lends_no_rights(self, made: Scene) -> None:
         asked = line(made, ["call"], holds="b")
         mara = Caller(actors.person(cast.user("mara", "security-admin")))
@@ -135,7 +147,7 @@ class TestRunsThatAskForRuns:
         ("delegate", "ac", "chain_no_grant"),
     ])  # fmt: skip
     def test_the_chain_goes_on(self, made: Scene, kind: str, holds: str, wanted: str) -> None:
-        asked, second, run = self.asked(made, kind, holds)
+        _, second, run = self.asked(made, kind, holds)
         assert over_rest(token_of(run), {}, {}) == wanted
         row = InvocationLog.objects.get(agent_id=second.pk)
         assert [link["name"] for link in row.chain] == ["a", "b", "c"]

@@ -126,7 +126,7 @@ class TestSending:
         part = send(asked.token(asked.last), asked.last, checker, parent=asked.tasks[0])
         with pytest.raises(access.QuotaExceeded) as refused:
             send(asked.token(asked.last), asked.last, checker, parent=asked.tasks[0])
-        assert refused.value.details["reason"] == "quota_exceeded"
+        assert refused.value.code == "quota_exceeded"
         cancelling.end(part, "stopped", "the test ends it")
         assert send(asked.token(asked.last), asked.last, checker, parent=asked.tasks[0])
 

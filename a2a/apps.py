@@ -10,7 +10,16 @@ class A2AConfig(AppConfig):
     verbose_name = "Tasks"
 
     def ready(self) -> None:
-        from a2a import cancelling, endings, following, rights  # noqa: PLC0415 - models exist only from here on
+        # Models exist only from here on.
+        from a2a import (  # noqa: PLC0415 - see the line before
+            cancelling,
+            chains,
+            conditions,
+            endings,
+            following,
+            rights,
+            waiting,
+        )
         from nhi import registry  # noqa: PLC0415 - the same
         from supervisor import moves  # noqa: PLC0415 - the same
 
@@ -18,3 +27,6 @@ class A2AConfig(AppConfig):
         registry.add_stop_step(cancelling.STEP)
         moves.on_moved(following.follow)
         endings.on_end(following.let_go)
+        registry.add_conditions(conditions.conditions)
+        registry.know_tasks(chains.known)
+        registry.on_wait(waiting.LISTENER)

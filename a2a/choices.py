@@ -129,7 +129,8 @@ TRANSITIONS: dict[TaskState, frozenset[TaskState]] = {
     _S.SUBMITTED: frozenset(_S) - {_S.SUBMITTED},
     _S.WORKING: frozenset(_S) - {_S.SUBMITTED},
     _S.INPUT_REQUIRED: frozenset({_S.WORKING}) | _ENDS_EARLY,
-    _S.AUTH_REQUIRED: frozenset({_S.WORKING}) | _ENDS_EARLY,
+    # Gatehouse says so for an agent that works on: it may come to its end without what it waits for.
+    _S.AUTH_REQUIRED: frozenset({_S.WORKING, _S.INPUT_REQUIRED, _S.COMPLETED}) | _ENDS_EARLY,
     **{state: frozenset() for state in TERMINAL},
 }
 WORDS: dict[TaskState, Word] = {

@@ -152,6 +152,7 @@ def _send(caller: Caller, source: Identity | None, target: Identity, wish: Wish)
     permit = access.require(
         caller=caller, source=source, target=target, action=wish.task_type, given=given, chain=chain
     )  # fmt: skip
+    access.require_room(chain)
     row = _row(caller, source, target, wish, chain, permit)
     dispatching.place(row)
     if wish.callback_url is not None:
@@ -197,7 +198,8 @@ def _row(caller: Caller, source: Identity | None, target: Identity, wish: Wish, 
         created_at=now,
         deadline=chain.deadline(wish.deadline),
         parent=chain.parent,
-        chain=chain.as_json(),
+        permission_type=permit.permission_type,
+        **chains.as_kept(chain.asks(delegates=permit.delegates)),
         grant_id=permit.grant_id,
         allowed_by=dict(permit.by),
         request_id=known.request_id if known else None,

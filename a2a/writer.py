@@ -60,6 +60,7 @@ Check = Callable[[Task], None]
 def begin(task: Task, message: parts.Message) -> Task:
     """Write a new task with its first message, in the caller's transaction."""
     task.last_seq, task.state_at = 1, task.created_at
+    task.root_id = task.parent.root_id if task.parent is not None else task.pk
     sent = parts.placed(message, task_id=task.pk, context_id=task.context_id)
     first = _message(task, 1, Role.USER, sent, task.created_at)
     task.input = parts.plain(first.body["parts"])

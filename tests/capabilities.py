@@ -44,7 +44,8 @@ CAPABILITIES: dict[str, Promise] = {
         "nhi.decisions:_arguments = allow",
     ),
     "NHI-07": Promise(
-        "Grants between identities: call or delegate, to named actions, until they end.",
+        "Grants between identities: call or delegate, to named actions, so often an hour, until they end; enforced on "
+        "every send.",
         "nhi.decisions:_actions = allow",
     ),
     "NHI-08": Promise(
@@ -64,8 +65,13 @@ CAPABILITIES: dict[str, Promise] = {
         "nhi.bulk:give_tools = return []",
     ),
     "NHI-14": Promise(
-        "A call that needs approval waits for a person, goes nowhere meanwhile, and passes once when it was approved.",
+        "A call that needs approval waits for a person, goes nowhere meanwhile, and passes once when it was approved; "
+        "the task that it is made in says so.",
         "mcp.clerk.permits:use = return True",
+    ),
+    "NHI-20": Promise(
+        "Every call carries its chain, which has an end and no circle; on another's behalf only what both may is done.",
+        "nhi.delegation:_refused = return None",
     ),
     "AUD-01": Promise(
         "Every change is recorded in its own transaction, append-only down to the database's triggers.",
@@ -274,7 +280,8 @@ CAPABILITIES: dict[str, Promise] = {
         "a2a.sending:_sent = return None",
     ),
     "A2A-12": Promise(
-        "Deadlines end tasks, a part has no more time than the whole and is cancelled with it.",
+        "Deadlines end tasks, a part has no more time than the whole and is cancelled with it; a whole chain is shown "
+        "at once, with its runs and calls.",
         "a2a.cancelling:cancel_within = return None",
     ),
 }

@@ -15,6 +15,7 @@ from a2a.admin import (
     runtimes,
     tasks,
     tasks_found,
+    tasks_within,
     webhook_secrets,
 )
 
@@ -33,5 +34,6 @@ __all__ = [
     "runtimes",
     "tasks",
     "tasks_found",
+    "tasks_within",
     "webhook_secrets",
 ]

@@ -7,13 +7,14 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.utils.functional import cached_property
 
-from a2a import cancelling, inbox, sending
+from a2a import cancelling, inbox, sending, waiting
 from a2a.admin import tasks_cells
 from a2a.choices import RuntimeKind, TaskState
 from a2a.models import Delivery, Task
 from common.admin import times
 from common.admin.pages import PART, Control, Crumb, Tab, link, wants_part
 from common.errors import NotFound
+from mcp.models import CallApproval
 from nhi.admin.base import Acting, ActingPage
 from supervisor.admin import executions_cells
 from supervisor.models import Execution
@@ -21,7 +22,7 @@ from supervisor.models import Execution
 TABS = (
     ("hub", "Timeline"),
     ("content", "Input and result"),
-    ("chain", "Chain"),
+    ("trace", "Trace"),
     ("deliveries", "Deliveries"),
     ("changes", "Changes"),
 )
@@ -78,6 +79,7 @@ class Hub(OfTask, ActingPage):
             "standing": tasks_cells.standing(task),
             "took": tasks_cells.took(task),
             "stuck": self._stuck(),
+            "approval": self._approval(),
             "from_name": tasks_cells.asked_by(task),
             "parent": self._parent(),
             "run": self._run(),
@@ -114,7 +116,9 @@ class Hub(OfTask, ActingPage):
             TaskState.SUBMITTED: self._not_begun(),
             TaskState.WORKING: self._at_work(),
             TaskState.INPUT_REQUIRED: f"It waits for {asked} to say more.",
-            TaskState.AUTH_REQUIRED: f"It waits until {asked} has signed in where it asks for that.",
+            TaskState.AUTH_REQUIRED: f"It waits until {asked} has signed in where it asks for that."
+            if self.awaited is None
+            else f"A call of {self.awaited.tool_name} by {self.awaited.agent_name} waits for a person's approval.",
         }.get(TaskState(task.state), "")
 
     def _not_begun(self) -> str:
@@ -123,6 +127,16 @@ class Hub(OfTask, ActingPage):
         if self.task.runtime_kind == RuntimeKind.REMOTE:
             return f"The server of {self.task.agent_name} has not said yet that it works on it."
         return "Its run waits for a place." if self.task.execution_id else "It waits for a place in the queue of runs."
+
+    @cached_property
+    def awaited(self) -> CallApproval | None:
+        return waiting.of(self.task) if self.task.state == TaskState.AUTH_REQUIRED else None
+
+    def _approval(self) -> str:
+        """Where somebody decides about the call that it waits for, for who may look at it."""
+        if self.awaited is None or not CallApproval.objects.visible_to(self.actor).filter(pk=self.awaited.pk).exists():
+            return ""
+        return link("mcp_callapproval_page", self.awaited.pk)
 
     def _at_work(self) -> str:
         until: datetime | None = self.task.lease_until

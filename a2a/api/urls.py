@@ -3,7 +3,7 @@
 from django.urls import path
 
 from a2a import card_keys
-from a2a.api import callbacks, cards, endpoints, inbox, published, runtimes, tasks
+from a2a.api import callbacks, cards, endpoints, inbox, published, runtimes, tasks, traces
 from common.api import paths  # noqa: F401 - its converter registers itself
 
 DELIVERY = "a2a/deliveries/<id:delivery_id>"
@@ -15,6 +15,9 @@ urlpatterns = [
     path("a2a/tasks", tasks.Tasks.as_view()),
     path(TASK, tasks.OneTask.as_view()),
     path(f"{TASK}/cancel", tasks.Cancel.as_view()),
+    path(f"{TASK}/trace", traces.OfTasks.as_view()),
+    path("supervisor/executions/<id:execution_id>/trace", traces.OfRuns.as_view()),
+    path("mcp/invocations/<id:call_id>/trace", traces.OfCalls.as_view()),
     path("a2a/inbox", inbox.Inbox.as_view()),
     path(f"{OFFERED}/claim", inbox.Claim.as_view()),
     path(f"{OFFERED}/heartbeat", inbox.Heartbeat.as_view()),

@@ -7,11 +7,12 @@ from a2a.models.pushing import PushConfig
 from a2a.models.remote import RemoteTask
 from a2a.models.runtimes import Runtime
 from a2a.models.sending import SentOnce
-from a2a.models.tasks import Artifact, Task, TaskEvent, TaskMessage
+from a2a.models.tasks import Artifact, AwaitedCall, Task, TaskEvent, TaskMessage
 
 __all__ = [
     "AgentCard",
     "Artifact",
+    "AwaitedCall",
     "Delivery",
     "DeliveryAttempt",
     "DisabledUrl",

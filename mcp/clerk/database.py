@@ -99,10 +99,29 @@ def facts(asked: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     return run(_facts("sqlite", len(asked)), [plain(value) for one in numbered for value in one])
 
 
+def principals(asked: Sequence[tuple[UUID, str]]) -> list[tuple[Any, ...]]:
+    """What each identity is and holds for the tool of that name."""
+    numbered = [(number, *one) for number, one in enumerate(asked)]
+    if is_postgresql():
+        return run(_principals("postgresql", 0), [list(column) for column in zip(*numbered, strict=True)])
+    return run(_principals("sqlite", len(asked)), [plain(value) for one in numbered for value in one])
+
+
 @lru_cache(maxsize=256)
 def _facts(vendor: str, size: int) -> str:
-    rows = ", ".join(["(%s, %s, %s, %s, %s, %s)"] * size)
-    return sql.FACTS.format(asked=sql.ASKED[vendor].format(rows=rows), **sql.WORDS[vendor])
+    return _filled(sql.FACTS, sql.ASKED[vendor], "(%s, %s, %s, %s, %s, %s)", vendor, size)
+
+
+@lru_cache(maxsize=64)
+def _principals(vendor: str, size: int) -> str:
+    return _filled(sql.PRINCIPALS, sql.PRINCIPALS_ASKED[vendor], "(%s, %s, %s)", vendor, size)
+
+
+def _filled(statement: str, asked: str, row: str, vendor: str, size: int) -> str:
+    words = sql.WORDS[vendor]
+    access = sql.ACCESS.format(**words).strip()
+    rows = asked.format(rows=", ".join([row] * size))
+    return statement.format(asked=rows, access=access, latest_grant=sql.LATEST_GRANT.strip(), **words)
 
 
 def insert(model: type[models.Model], rows: Sequence[dict[str, Any]]) -> None:

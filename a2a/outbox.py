@@ -9,12 +9,14 @@ from uuid import UUID
 from a2a import callback_urls, pushing, showing, waking, webhooks
 from a2a.choices import DeliveryState, EventKind, TaskState, Trouble
 from a2a.models import Delivery, DisabledUrl, PushConfig, Task, TaskEvent
+from a2a.wire.v03.json import write_task
 from common.ids import uuid7
 
 #: The standard wants callbacks small; receivers may refuse more.
 LARGEST = 20_000
 #: What an agent made may be larger, and is worth it to who asked for every event; beyond this it is fetched.
 LARGEST_EVENT = 1024 * 1024
+OLD = "0.3"
 
 
 def put(task: Task, *, event_id: UUID) -> None:
@@ -35,14 +37,18 @@ def push(task: Task, told: Sequence[TaskEvent]) -> None:
                 continue
             row = _row(task, url, at=event.at)
             row.webhook_id, row.url, row.push_id, row.event_seq = uuid7(), config.url, config.pk, event.seq
-            row.body = pushed(task, event)
+            row.body = pushed(task, event, config.wire_version)
             _save(row)
 
 
-def pushed(task: Task, event: TaskEvent) -> str:
-    """The event; of one that is too large, how its task stands."""
-    body = json.dumps(event.body)
-    return body if len(body) < LARGEST_EVENT else json.dumps({"task": showing.whole(task)})
+def pushed(task: Task, event: TaskEvent, wire_version: str) -> str:
+    """The event, or in 0.3 the whole task as it stands; of one that is too large, its state alone."""
+    old = wire_version == OLD
+    body = json.dumps(write_task(showing.task(task)) if old else event.body)
+    if len(body) < LARGEST_EVENT:
+        return body
+    standing = showing.whole(task)
+    return json.dumps(write_task(standing) if old else {"task": standing})
 
 
 def _row(task: Task, url: str, *, at: datetime) -> Delivery:

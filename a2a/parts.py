@@ -10,6 +10,8 @@ from common.ids import uuid7
 
 JSON = "application/json"
 RESULT = "result"
+#: The type of a part that says none.
+USUAL = {"text": "text/plain", "data": JSON, "raw": "application/octet-stream", "url": "application/octet-stream"}
 Part = Mapping[str, Any]
 Message = Mapping[str, Any]
 
@@ -80,3 +82,8 @@ def said_in(what: Message | None) -> str:
     if what is None:
         return ""
     return "\n".join(str(part["text"]) for part in what["parts"] if "text" in part)
+
+
+def media_of(parts: Sequence[Part]) -> list[str]:
+    """The media type of each part, as it says or as its kind has it."""
+    return [str(part.get("mediaType") or next(kind for name, kind in USUAL.items() if name in part)) for part in parts]

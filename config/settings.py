@@ -291,6 +291,7 @@ SPECTACULAR_SETTINGS = {
         "TaskWord": "a2a.choices.Word",
         "TaskState": "a2a.choices.TaskState",
         "DeliveryState": "a2a.choices.DeliveryState",
+        "RuntimeKind": "a2a.choices.RuntimeKind",
         "TaskTransport": "a2a.choices.Transport",
         "EndpointAuthentication": "a2a.choices.Authentication",
         "CardForm": "a2a.choices.CardForm",

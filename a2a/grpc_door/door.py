@@ -91,12 +91,12 @@ class Door(grpc.GenericRpcHandler):  # type: ignore[type-arg]  # generic in its 
     def _asked(self, rpc: Rpc, head: Head, message: bytes) -> Asked:
         head.require_clear()
         head.require_version(rpc.version)
-        bearer = head.bearer()
+        shown = head.shown()
         params = rpc.read(_parsed(rpc, message))
         return Asked(
             operation=rpc.operation,
             agent=head.agent(str(params.pop(heads.TENANT, "")), self._usual),
-            bearer=bearer,
+            shown=shown,
             source=head.source,
             request_id=head.request_id,
             params=params,

@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from urllib.parse import unquote
 from uuid import UUID
 
+from django.conf import settings
+
+from a2a.operations.visits import Shown
 from a2a.wire.faults import Fault, Kind, invalid
 from common.ids import parse_uuid, uuid7
 from common.middleware import client_address
@@ -45,13 +48,14 @@ class Head:
                 details={"supportedVersions": "1.0 and 0.3"},
             )
 
-    def bearer(self) -> str:
+    def shown(self) -> Shown:
         """What is no token of ours is refused without a query."""
-        scheme, _, token = self.get("authorization").partition(" ")
-        if scheme.lower() != "bearer" or tokens.parse(token.strip()) is None:
+        shown = Shown(self.values)
+        if tokens.parse(shown.token) is None and (shown.token or not settings.DEBUG):
             said = "Send a token of Gatehouse in the metadata: authorization: Bearer nhi_…"
-            raise Fault(Kind.UNAUTHENTICATED, said, details={"reason": "malformed" if scheme else "missing"})
-        return token.strip()
+            reason = "malformed" if self.get("authorization") else "missing"
+            raise Fault(Kind.UNAUTHENTICATED, said, details={"reason": reason})
+        return shown
 
     def agent(self, tenant: str, usual: str) -> str:
         """Whom the call is for: its metadata says so, or the tenant that cards tell clients to send."""

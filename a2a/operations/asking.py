@@ -8,11 +8,13 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
+from a2a import endpoints, parts
 from a2a.operations import answers, faults, following, visits
 from a2a.operations.answers import Began
 from a2a.operations.desk import desk
 from a2a.operations.following import Item
 from a2a.operations.table import OPERATIONS, Operation
+from a2a.operations.visits import Shown, Visit
 from a2a.wire.faults import Fault, Kind
 from common.context import Context, bound
 
@@ -28,7 +30,7 @@ MOST_STREAMS = 256
 class Asked:
     operation: str
     agent: str
-    bearer: str = field(repr=False)
+    shown: Shown = field(repr=False)
     source: str
     request_id: UUID
     #: In the shape of A2A 1.0, as `a2a.wire` read them.
@@ -81,16 +83,26 @@ def _operation(asked: Asked, *, streams: bool) -> Operation:
 
 
 def _run(operation: Operation, asked: Asked) -> Any:
-    visit = visits.begin(
-        agent=asked.agent, bearer=asked.bearer, version=asked.version, idempotency_key=asked.idempotency_key
-    )  # fmt: skip
+    visit = _visit(asked)
+    endpoints.require(
+        visit.endpoint,
+        transport=asked.transport,
+        operation=operation.name,
+        size=asked.size,
+        content_types=parts.media_of(asked.params.get("message", {}).get("parts", ())),
+    )
     return operation.run(visit, asked.params)
+
+
+def _visit(asked: Asked) -> Visit:
+    return visits.begin(
+        agent=asked.agent, shown=asked.shown, version=asked.version, idempotency_key=asked.idempotency_key
+    )  # fmt: skip
 
 
 def _judge(asked: Asked, task_id: UUID) -> None:
     """Whether who follows a task still may."""
-    visit = visits.begin(agent=asked.agent, bearer=asked.bearer, version=asked.version)
-    visits.task(visit, str(task_id))
+    visits.task(_visit(asked), str(task_id))
 
 
 async def _done(asked: Asked, work: Callable[[], Any]) -> Any:

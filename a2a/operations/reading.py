@@ -9,7 +9,7 @@ from uuid import UUID
 
 from django.db.models import Q
 
-from a2a import showing
+from a2a import cards, showing
 from a2a.models import Task
 from a2a.operations import visits
 from a2a.operations.answers import Began
@@ -26,6 +26,11 @@ sign = partial(crypto.sign, "a2a-cursor")
 
 def get(visit: Visit, params: Mapping[str, Any]) -> dict[str, Any]:
     return showing.task(visits.task(visit, params["id"]), history=params.get("historyLength"))
+
+
+def extended_card(visit: Visit, params: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ARG001 - it takes none
+    """The card as this caller may read it, in the form of the version that it speaks."""
+    return dict(cards.extended(visit.caller, visit.agent, visit.version))
 
 
 def listing(visit: Visit, params: Mapping[str, Any]) -> dict[str, Any]:

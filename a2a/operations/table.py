@@ -35,11 +35,12 @@ class Operation:
     rest: tuple[Route, ...]
     run: Callable[[Visit, Params], Mapping[str, Any] | Began]
     streams: bool = False
+    own_old_rest: tuple[Route, ...] = ()
 
     @property
     def old_rest(self) -> tuple[Route, ...]:
-        """0.3 has the same paths, below `/v1`."""
-        return self.rest if self.old_name else ()
+        """0.3 has the same paths, below `/v1`, but for one."""
+        return (self.own_old_rest or self.rest) if self.old_name else ()
 
 
 def _routes(*said: str) -> tuple[Route, ...]:
@@ -78,6 +79,10 @@ TABLE = (
     Operation(
         "DeleteTaskPushNotificationConfig", "tasks/pushNotificationConfig/delete", _routes(f"DELETE {_CONFIGS}/{{id}}"),
         pushing.delete,
+    ),
+    Operation(
+        "GetExtendedAgentCard", "agent/getAuthenticatedExtendedCard", _routes("GET extendedAgentCard"),
+        reading.extended_card, own_old_rest=_routes("GET card"),
     ),
 )  # fmt: skip
 OPERATIONS: dict[str, Operation] = {one.name: one for one in TABLE}

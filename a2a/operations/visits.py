@@ -1,23 +1,43 @@
 """Who asks, at which agent's door: the same for every operation, before it looks at what it was given."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from uuid import UUID
 
+from a2a import endpoints
+from a2a.endpoints import Settings
 from a2a.models import Task
 from a2a.operations import faults
 from common.errors import NotAllowed, NotFound
 from common.ids import parse_uuid
 from nhi import authentication, oauth, tokens
 from nhi.actors import Actor
+from nhi.authentication import Unauthenticated
 from nhi.choices import Kind
 from nhi.models import Identity, NhiPermission
 from supervisor.access import Caller
 
 
 @dataclass(frozen=True)
+class Shown:
+    """What a caller shows for itself: its headers, or what stands for them, with their names in lower case."""
+
+    headers: Mapping[str, str] = field(repr=False)
+
+    @property
+    def token(self) -> str:
+        """The one that may be ours, wherever it stands; which agent wants it where is not known yet."""
+        scheme, _, token = self.headers.get("authorization", "").partition(" ")
+        if scheme:
+            return token.strip() if scheme.lower() == "bearer" else ""
+        return next((value for value in self.headers.values() if tokens.parse(value) is not None), "")
+
+
+@dataclass(frozen=True)
 class Visit:
     caller: Caller
     agent: Identity
+    endpoint: Settings
     version: str
     idempotency_key: str | None = None
 
@@ -31,17 +51,26 @@ class Visit:
         return self.actor.id
 
 
-def begin(*, agent: str, bearer: str, version: str, idempotency_key: str | None = None) -> Visit:
+def begin(*, agent: str, shown: Shown, version: str, idempotency_key: str | None = None) -> Visit:
     """Refuse strangers first, and then those who may not know that there is such an agent."""
-    actor = authentication.authenticate(bearer, audience=oauth.rest_resource()).actor
-    if actor.only_reads:
+    found = Identity.objects.of_kind(Kind.AGENT).filter(name=agent).select_related("endpoint").first()
+    settings = endpoints.read(found, getattr(found, "endpoint", None)) if found is not None else None
+    open_to = endpoints.stand_in(settings) if settings is not None and not shown.token else None
+    caller = open_to or _known(shown)
+    if caller.actor.only_reads:
         said = "An auditor reads in the console and over REST, where that is on record."
         raise NotAllowed(said, details={"reason": "only_reads"})
-    found = Identity.objects.of_kind(Kind.AGENT).filter(name=agent).first()
-    if found is None or not _is_known(actor, found):
+    if found is None or settings is None or not (open_to or _is_known(caller.actor, found)):
         raise NotFound
-    caller = Caller(actor, tokens.parse(bearer), oauth.rest_resource())
-    return Visit(caller, found, version, idempotency_key)
+    if open_to is None and endpoints.bearer_of(settings, shown.headers) != shown.token:
+        said = f"{found.name} takes a token in the header {settings.header_name}."
+        raise Unauthenticated("wrong_header", said)
+    return Visit(caller, found, settings, version, idempotency_key)
+
+
+def _known(shown: Shown) -> Caller:
+    actor = authentication.authenticate(shown.token, audience=oauth.rest_resource()).actor
+    return Caller(actor, tokens.parse(shown.token), oauth.rest_resource())
 
 
 def task(visit: Visit, task_id: str) -> Task:

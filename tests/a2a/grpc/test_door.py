@@ -99,7 +99,7 @@ def test_every_call_reaches_its_operation_and_is_answered() -> None:
                 assert await client.ask(rpc, sent) == told, rpc.path
                 asked = operations.asked[-1]
                 assert (asked.operation, asked.version, asked.params) == (rpc.operation, rpc.version, params)
-                assert (asked.agent, asked.bearer, asked.transport) == ("writer", TOKEN, "grpc")
+                assert (asked.agent, asked.shown.token, asked.transport) == ("writer", TOKEN, "grpc")
                 assert asked.source == "127.0.0.1"
         every = (*NEW.values(), *OLD.values())
         assert {rpc.path for rpc, *_ in UNARY} == {rpc.path for rpc in every if not rpc.streams}

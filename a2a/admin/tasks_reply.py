@@ -43,6 +43,7 @@ class Reply(OfTask, ActingDialog):
         return {
             "title": f"Reply in {self.task}",
             "impossible": "" if self._waits else f"The {self.task} waits for no answer: it is {self._state}.",
+            "task": self.task,
             "asked": pieces(asked["parts"]) if asked else [],
         }
 

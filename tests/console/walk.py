@@ -65,7 +65,9 @@ class Stage:
         tool = gateway.quarantined()
         ours = rows.keep(self.bot)
         card_changes.put_skill(actor=SYSTEM, identity=self.bot, skill={"skill_id": "sort", "name": "Sort"})
-        task, told = tasks.keep(self.bot), tasks.told(self.bot)
+        # Of an agent that nothing is supervised for: its own workers take them.
+        writer = Identity.objects.get(name="writer")
+        task, told = tasks.keep(writer), tasks.told(writer)
         self.objects: dict[str, Any] = {
             "a2a/task/": task,
             "a2a/delivery/": told,

@@ -278,5 +278,8 @@ SPECTACULAR_SETTINGS = {
         "TaskWord": "a2a.choices.Word",
         "TaskState": "a2a.choices.TaskState",
         "DeliveryState": "a2a.choices.DeliveryState",
+        "RuntimeKind": "a2a.choices.RuntimeKind",
+        "WireVersion": "a2a.choices.WireVersion",
+        "A2ABinding": "a2a.choices.Binding",
     },
 }

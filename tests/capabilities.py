@@ -244,8 +244,9 @@ CAPABILITIES: dict[str, Promise] = {
         "a2a.signatures:_signature = return 'v1,'",
     ),
     "A2A-07": Promise(
-        "An agent's own workers take its tasks: lent to one at a time, offered again when the lease ends.",
-        "a2a.inbox:waiting = raise",
+        "A program or a model does an agent's tasks, each in one run that is followed to its end, or its own workers take "
+        "them: lent to one at a time, offered again when the lease ends.",
+        "a2a.dispatching:_begin = return 0",
     ),
     "A2A-08": Promise(
         "Every send is decided: caller, grant, actions, hourly limit, chain; unknown and forbidden look alike.",
@@ -256,7 +257,7 @@ CAPABILITIES: dict[str, Promise] = {
         "a2a.sending:_sent = return None",
     ),
     "A2A-12": Promise(
-        "Deadlines end tasks, a part has no more time than the whole and is cancelled with it.",
+        "Deadlines end tasks, a part has no more time than the whole and is cancelled with it, and so is its run.",
         "a2a.cancelling:cancel_within = return None",
     ),
 }

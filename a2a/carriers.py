@@ -14,7 +14,8 @@ from a2a.models import Task
 @dataclass(frozen=True)
 class Carrier:
     #: Sends the task unless it was sent before, and relays what becomes of it through the writer until it has ended.
-    #: It is cancelled when the task has ended otherwise, or is another process's by now.
+    #: It is cancelled when the task has ended otherwise, or is another process's by now. Whatever it does with the
+    #: database it does by `mcp.threads.in_thread`, which gives the connection back.
     carry: Callable[[UUID], Awaitable[None]]
     #: Tells who works on it that nobody wants the result any more. It may be told twice, and of what is long over.
     forward_cancel: Callable[[Task], Awaitable[None]]

@@ -1,9 +1,10 @@
-"""The part of tasks in the demo: a plan that waits for its caller, and two parts of it, of which one is done."""
+"""The part of tasks in the demo: a plan that waits for its caller, and two parts of it, of which one is done; and where
+agents run, one that asks another."""
 
 from typing import Any
 
-from a2a import inbox, parts, sending, writer
-from a2a.choices import Role, TaskState
+from a2a import inbox, parts, runtimes, sending, writer
+from a2a.choices import Role, RuntimeKind, TaskState
 from a2a.models import Task
 from a2a.sending import Wish
 from a2a.writer import Status
@@ -11,7 +12,10 @@ from nhi import actors
 from nhi.choices import Kind
 from nhi.models import Identity, User
 from supervisor.access import Caller
+from supervisor.models import Agent
 
+#: Agents of the supervisor's part: one asks, and the other is asked.
+BRIEFING, READER = "briefing", "summarise"
 NOTES = "Release 2.4: searching is twice as fast, and exports keep their filters."
 
 
@@ -21,6 +25,8 @@ def seed() -> None:
     if Task.objects.exists() or len(named) < 2:
         return
     planner, writes = named["planner"], named["writer"]
+    if runtimes.of(planner).kind != RuntimeKind.INBOX:
+        runtimes.choose(actor=_mara().actor, identity=planner, kind=RuntimeKind.INBOX)
     plan = _sent(planner, "plan", {"goal": "Announce release 2.4"})
     inbox.claim(task=plan, lease_seconds=60)
     draft = _sent(writes, "draft", {"about": "release 2.4"}, source=planner, parent=plan)
@@ -28,6 +34,21 @@ def seed() -> None:
     _sent(writes, "translate", {"text": NOTES, "into": "German"}, source=planner, parent=plan)
     asked = parts.message(Role.AGENT, [parts.text("The draft is done. Who is it for: customers, or the team?")])
     writer.apply_event(plan.pk, Status(TaskState.INPUT_REQUIRED, asked))
+    _brief()
+
+
+def reader() -> Identity | None:
+    """Whom the demo's token may send a task to; None where no agent runs."""
+    found = Agent.objects.enabled().filter(name=READER).select_related("identity").first()
+    return found.identity if found else None
+
+
+def _brief() -> None:
+    """A run that sends a task, which becomes a run of another agent."""
+    briefing = Agent.objects.select_related("identity").filter(name=BRIEFING).first()
+    if briefing is not None:
+        runtimes.choose(actor=_mara().actor, identity=briefing.identity, kind=RuntimeKind.CLI, agent=briefing)
+        _sent(briefing.identity, "brief", {"input": NOTES})
 
 
 def _sent(
@@ -40,8 +61,11 @@ def _sent(
         source_agent_id=source.pk if source else None,
         parent_task_id=parent.pk if parent else None,
     )
-    mara = Caller(actors.person(User.objects.get(username="mara")))
-    return sending.send(caller=mara, target=to, wish=wish)
+    return sending.send(caller=_mara(), target=to, wish=wish)
+
+
+def _mara() -> Caller:
+    return Caller(actors.person(User.objects.get(username="mara")))
 
 
 def _done(task: Task) -> None:

@@ -296,5 +296,7 @@ SPECTACULAR_SETTINGS = {
         "EndpointAuthentication": "a2a.choices.Authentication",
         "CardForm": "a2a.choices.CardForm",
         "TypeEnum": [("tool", "tool")],
+        "WireVersion": "a2a.choices.WireVersion",
+        "A2ABinding": "a2a.choices.Binding",
     },
 }

@@ -52,6 +52,9 @@ EXAMPLES = (
         "todo-clerk", "deploy-bot", "todo_clerk.py",
         {"input_pattern": InputPattern.ARGS, "access_type": AccessType.READ_WRITE}, says="Water the plants",
     ),
+    Example(
+        "briefing", "deploy-bot", "ask_another.py", {"cli_args": ["--to", "triage-bot", "--type", "summarise"]},
+    ),
     Example("companion", "planner", "companion.py", {"mode": Mode.INTERACTIVE, "keep_alive": True}),
 )  # fmt: skip
 SCHEDULE = {"name": "morning summary", "cron_expression": "30 7 * * MON-FRI", "timezone": "Europe/Berlin"}
@@ -81,7 +84,8 @@ def _seed() -> None:
     summarise = Agent.objects.select_related("identity").get(name="summarise")
     grants.give_nhi(
         actor=mara, source=Identity.objects.get(kind=Kind.AGENT, name="deploy-bot"), target=summarise.identity,
-        permission_type=PermissionType.CALL, allowed_actions=[access.EXECUTE], reason="Has release notes summarised",
+        permission_type=PermissionType.CALL, allowed_actions=[access.EXECUTE, "summarise"],
+        reason="Has release notes summarised",
     )  # fmt: skip
     schedules.create(actor=mara, agent=summarise, given=SCHEDULE, inputs={"input": "What came in since yesterday?"})
 

@@ -263,9 +263,9 @@ CAPABILITIES: dict[str, Promise] = {
         "a2a.signatures:_signature = return 'v1,'",
     ),
     "A2A-07": Promise(
-        "Tasks reach what is behind an agent: its own workers, lent to one at a time and offered again when the lease "
-        "ends; another A2A server, each message sent once and followed to its end.",
-        "a2a.remote.keeping:_next = return None",
+        "Tasks reach what is behind an agent, each once, and are followed to the end: a run of a program or a model, "
+        "another A2A server, or its own workers, lent to one at a time and offered again when the lease ends.",
+        "a2a.dispatching:_begin = return 0",
     ),
     "A2A-08": Promise(
         "Every send is decided: caller, grant, actions, hourly limit, chain; unknown and forbidden look alike.",
@@ -280,8 +280,8 @@ CAPABILITIES: dict[str, Promise] = {
         "a2a.sending:_sent = return None",
     ),
     "A2A-12": Promise(
-        "Deadlines end tasks, a part has no more time than the whole and is cancelled with it; a whole chain is shown "
-        "at once, with its runs and calls.",
+        "Deadlines end tasks, a part has no more time than the whole and is cancelled with it, and so is its run; a "
+        "whole chain is shown at once, with its runs and calls.",
         "a2a.cancelling:cancel_within = return None",
     ),
 }

@@ -72,7 +72,7 @@ class GatehouseSchema(AutoSchema):
         if self.method == "POST" and self.operation.status != 201:
             return "_".join(self._words())
         reads = "list" if self.operation.paged else "read"
-        verb = {"GET": reads, "POST": "create", "PATCH": "change", "PUT": "replace", "DELETE": "remove"}[self.method]
+        verb = {"GET": reads, "POST": "create", "PUT": "set", "PATCH": "change", "DELETE": "remove"}[self.method]
         return "_".join([*self._words(), verb])
 
     def get_request_serializer(self) -> Any:

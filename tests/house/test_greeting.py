@@ -20,6 +20,7 @@ from supervisor import waking
 from supervisor.models import Agent
 from tests.services.house import House, embedded
 from tests.services.peers import sdk_client
+from tests.supervisor.workers import wait_for
 
 pytestmark = [pytest.mark.capability("OPS-01"), pytest.mark.xdist_group("house")]
 
@@ -109,3 +110,27 @@ def test_the_printed_client_configuration_lists_the_demos_tools(fresh_house: Hou
     assert "tools" in listed, listed
     names = {tool["name"] for tool in listed["tools"]}
     assert {"todo__create_todo", "todo__list_todos", "todo__search_todos"} == names, "the changed tool is not listed"
+
+
+@pytest.mark.capability("A2A-07", "A2A-12")
+def test_the_printed_task_is_done_and_so_is_the_demos_within_another(fresh_house: House) -> None:
+    """By the worker of the house, with nobody else about: an agent's program is asked, and asks another agent's."""
+    found = re.search(r"^Send a task: (curl .*)$", fresh_house.output, re.MULTILINE)
+    assert found, fresh_house.output
+    sent = subprocess.run([*shlex.split(found[1]), "-s"], capture_output=True, text=True, check=True, timeout=20)
+    asked = json.loads(sent.stdout)["task_id"]
+    token = shlex.split(found[1])[2].removeprefix("Authorization: ")
+    wait_for(lambda: _tasks(fresh_house, token, "running") + _tasks(fresh_house, token, "pending") == [], 30, "done")
+    done = {task["id"]: task for task in _tasks(fresh_house, token, "completed")}
+    assert "It begins: It rained." in done[asked]["result"]["text"]
+    [brief] = [task for task in done.values() if task["task_type"] == "brief"]
+    assert brief["result"]["text"].startswith("triage-bot says:\nLines: 1\n")
+    parts = [json.loads(fresh_house.get(f"/api/nhi/a2a/tasks/{pk}", Authorization=token)[1]) for pk in done]
+    [part] = [task for task in parts if task["parent_task_id"] == brief["id"]]
+    assert [link["name"] for link in part["chain"]] == ["mara", "deploy-bot"]
+
+
+def _tasks(house: House, token: str, state: str) -> list[dict[str, Any]]:
+    status, body = house.get(f"/api/nhi/a2a/tasks?state={state}", Authorization=token)
+    assert status == 200, body
+    return list(json.loads(body)["tasks"])

@@ -1,4 +1,4 @@
-"""`manage.py seed_tasks_demo`: the demo's tasks; a second run changes nothing."""
+"""`manage.py seed_tasks_demo`: the demo's tasks; a second run changes nothing. Prints who may be sent some."""
 
 from typing import Any
 
@@ -12,3 +12,5 @@ class Command(BaseCommand):
 
     def handle(self, *_args: Any, **_options: Any) -> None:
         demo.seed()
+        reader = demo.reader()
+        self.stdout.write(str(reader.pk) if reader else "")

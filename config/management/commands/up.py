@@ -72,13 +72,16 @@ class Command(BaseCommand):
         if tool is None:
             return
         agent = self.seed("seed_runs_demo", "The demo's agents")
-        self.seed("seed_tasks_demo", "The demo's tasks")
+        reader = self.seed("seed_tasks_demo", "The demo's tasks")
         if tool:
             call = curl(token, {"parameters": {"title": "Water the plants"}})
             self.say(f"Call a tool: {call}/mcp/tools/{tool}/call")
         if agent:
             call = curl(token, {"input": "It rained. The river rose. Nobody was hurt."})
             self.say(f"Run an agent: {call}/supervisor/agents/{agent}/execute")
+        if reader:
+            task = {"target_agent_id": reader, "task_type": "summarise", "input": {"input": "It rained. The sun came."}}
+            self.say(f"Send a task: {curl(token, task)}/a2a/tasks")
         if settings.EXECUTABLE_ALLOWLIST and not (tool and agent):
             self.say(
                 "The demo's server or agents may not run: the file that EXECUTABLE_ALLOWLIST names leaves them out."

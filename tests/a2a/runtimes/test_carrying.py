@@ -16,6 +16,7 @@ from a2a.carriers import Carrier
 from a2a.choices import RuntimeKind, TaskState
 from a2a.models import Runtime, Task
 from a2a.writer import Made, Status
+from mcp.threads import in_thread
 from nhi.actors import SYSTEM
 from tests.a2a import rows
 from tests.a2a.conftest import Stage
@@ -36,13 +37,13 @@ class Far:
         self.carried.append(task_id)
         if self.fails:
             raise RuntimeError("far away")
-        await asyncio.to_thread(writer.apply_event, task_id, Status(TaskState.WORKING))
+        await in_thread(lambda: writer.apply_event(task_id, Status(TaskState.WORKING)))
         if self.hangs:
             # As somebody else does it, from another process, while the server still works.
-            await asyncio.to_thread(cancelling.cancel, actor=SYSTEM, task=Task(pk=task_id))
+            await in_thread(lambda: cancelling.cancel(actor=SYSTEM, task=Task(pk=task_id)))
             await asyncio.Event().wait()
         done = Made(parts.artifact([parts.text("done")])), Status(TaskState.COMPLETED)
-        await asyncio.to_thread(writer.apply_event, task_id, *done)
+        await in_thread(lambda: writer.apply_event(task_id, *done))
 
     async def forward_cancel(self, task: Task) -> None:
         self.cancelled.append(task.pk)

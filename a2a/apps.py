@@ -13,6 +13,7 @@ class A2AConfig(AppConfig):
         # Models exist only from here on.
         from a2a import (  # noqa: PLC0415 - see the line before
             cancelling,
+            carriers,
             chains,
             conditions,
             endings,
@@ -20,11 +21,14 @@ class A2AConfig(AppConfig):
             rights,
             waiting,
         )
+        from a2a.choices import RuntimeKind  # noqa: PLC0415 - the same
+        from a2a.remote import errands  # noqa: PLC0415 - the same
         from nhi import registry  # noqa: PLC0415 - the same
         from supervisor import moves  # noqa: PLC0415 - the same
 
         post_migrate.connect(rights.after_migrate, sender=self, dispatch_uid="a2a.rights")
         registry.add_stop_step(cancelling.STEP)
+        carriers.add(RuntimeKind.REMOTE, errands.CARRIER)
         moves.on_moved(following.follow)
         endings.on_end(following.let_go)
         registry.add_conditions(conditions.conditions)

@@ -63,7 +63,6 @@ class Binding(TextChoices):
     AUTO = "auto", "As its card says"
     JSONRPC = "JSONRPC", "JSON-RPC"
     HTTP_JSON = "HTTP+JSON", "HTTP and JSON"
-    GRPC = "GRPC", "gRPC"
 
 
 class DeliveryState(TextChoices):

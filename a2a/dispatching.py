@@ -55,6 +55,13 @@ def place(task: Task) -> Behind:
     return behind
 
 
+def anew(task: Task) -> dict[str, Any]:
+    """What becomes of the leases of a task whose caller has answered: whoever does it takes it up from there."""
+    if task.runtime_kind == RuntimeKind.REMOTE:
+        return {"dispatch_at": clock.database_now()}
+    return {"lease_mark": None, "lease_until": None}
+
+
 def announce(task: Task) -> None:
     """Once it is committed, tell whoever has to do with it."""
     if task.runs_agent_id is not None:

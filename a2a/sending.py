@@ -92,7 +92,8 @@ def say(*, caller: Caller, task: Task, message: parts.Message) -> Task:
             other = held.source if held.source_id not in (None, caller.actor.id) else None
             details = {"in_the_name_of": other.name} if other is not None else {}
             events.write("task.answered", actor=caller.actor, subject=held, details=details)
-            done = writer.write(held, Said(message), Status(TaskState.WORKING), lease_mark=None, lease_until=None)
+            done = writer.write(held, Said(message), Status(TaskState.WORKING), **dispatching.anew(held))
+            dispatching.announce(done)
             news.tell(held.agent_id)
             return done
     except Refused as refused:

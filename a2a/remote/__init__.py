@@ -6,6 +6,7 @@ forwarding   telling the other side of an end that was made here; which are stil
 cards, asking, reading    the protocol's words, both versions and bindings, without the network
 finding, client, troubles, pausing, guarding    the network
 keeping, relaying, watching    the rows
+errands      all of it, as a dispatcher asks for it
 """
 
 from a2a.remote.carrying import Carried, carry

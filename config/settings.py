@@ -21,8 +21,6 @@ os.umask(0o077)
 DATA = env.directory("GATEHOUSE_DATA", BASE_DIR / ".data")
 DEBUG = env.flag("DEBUG")
 PORT = env.number("PORT", 8000, low=1, high=65535)
-#: Where tasks come in over gRPC; cards say so.
-GRPC_PORT = env.number("GRPC_PORT", PORT + 1 if PORT < 65535 else PORT - 1, low=1, high=65535)
 WEB_WORKERS = env.number("WEB_WORKERS", 2, low=1, high=64)
 #: The next port; before the last one, as there is none after it.
 GRPC_PORT = env.number("GRPC_PORT", PORT + 1 if PORT < 65535 else PORT - 1, low=1, high=65535)
@@ -31,8 +29,10 @@ if GRPC_PORT == PORT:
 GRPC_TLS_CERTIFICATE, GRPC_TLS_KEY = env.file("GRPC_TLS_CERTIFICATE"), env.file("GRPC_TLS_KEY")
 if (GRPC_TLS_CERTIFICATE is None) != (GRPC_TLS_KEY is None):
     raise ImproperlyConfigured("GRPC_TLS_CERTIFICATE and GRPC_TLS_KEY go together: give both or neither.")
+#: The agent that the protocol's own test kit talks to; and whether it asks back where it would complete.
+TCK_AGENT, TCK_INPUT_REQUIRED = env.flag("TCK_AGENT"), env.flag("TCK_INPUT_REQUIRED")
 #: Which agent is meant by calls over gRPC that name none.
-GRPC_AGENT = env.text("GRPC_AGENT") or ("tck" if env.flag("TCK_AGENT") else "")
+GRPC_AGENT = env.text("GRPC_AGENT") or ("tck" if TCK_AGENT else "")
 #: Where readiness looks for the gRPC server; `up` says where its own listens.
 GRPC_PROBE = env.endpoints("GRPC_PROBE")
 PUBLIC_URL = env.url("PUBLIC_URL", {"http", "https"}, f"http://127.0.0.1:{PORT}").rstrip("/")

@@ -24,9 +24,9 @@ class PortTaken(Exception):
     """Somebody else listens there."""
 
 
-def run(*, address: str, say: Say, greet: Callable[[], None]) -> None:
+def run(*, address: str, say: Say, greet: Callable[[], None], tck: str = "") -> None:
     """Start every process, call `greet` once all are ready, and stay until a signal says stop."""
-    with closing(listen(address, settings.PORT, "PORT or --port")) as listener, prepared(listener, say) as house:
+    with closing(listen(address, settings.PORT, "PORT or --port")) as listener, prepared(listener, say, tck) as house:
         reached = partial(ready, address, settings.PORT)
         if not house.watch(reached, every=0.1, longest=PATIENCE) and house.told_to_stop is None:
             say(f"Not ready after {PATIENCE:.0f} s; going on. What is missing: {settings.PUBLIC_URL}/readyz")
@@ -40,7 +40,7 @@ def run(*, address: str, say: Say, greet: Callable[[], None]) -> None:
 
 
 @contextmanager
-def prepared(listener: socket.socket, say: Say) -> Iterator[House]:
+def prepared(listener: socket.socket, say: Say, tck: str) -> Iterator[House]:
     """The house with everything started in order, and everything ended on the way out, also after an error."""
     address = listener.getsockname()[0]
     # Its server listens for itself; whether it can is for whoever starts the house to hear now.
@@ -49,7 +49,7 @@ def prepared(listener: socket.socket, say: Say) -> Iterator[House]:
     fresh_directory("logs", keep=True)
     valkey = plan.valkey(env)
     first = [*plan.beat(env), *plan.grpc(env, address)]
-    others = [first, plan.web(env, listener.fileno()), plan.workers(env), plan.stdio_owner(env)]
+    others = [plan.tck(env, tck), first, plan.web(env, listener.fileno()), plan.workers(env), plan.stdio_owner(env)]
     house = House([*others, valkey], say)
     processes.forget_dead()
     let_go_of_the_database()

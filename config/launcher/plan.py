@@ -67,6 +67,16 @@ def beat(env: Mapping[str, str]) -> list[Child]:
     return [_child("beat", [*CELERY, "beat", "-s", str(settings.DATA / "beat-schedule")], env)]
 
 
+def tck(env: Mapping[str, str], token: str) -> list[Child]:
+    """The agent of the protocol's test kit: a worker like any other, that knows of the house its address alone."""
+    if not token:
+        return []
+    told = {"GATEHOUSE_URL": settings.PUBLIC_URL, "GATEHOUSE_TOKEN": token, "PYTHONUNBUFFERED": "1"}
+    told["TCK_INPUT_REQUIRED"] = "1" if settings.TCK_INPUT_REQUIRED else ""
+    argv = [sys.executable, str(settings.BASE_DIR / "examples" / "agents" / "tck.py")]
+    return [_child("tck", argv, {name: env[name] for name in ("PATH", "HOME", "LANG") if name in env} | told)]
+
+
 def _child(name: str, argv: list[str], env: Mapping[str, str], fds: tuple[int, ...] = ()) -> Child:
     log = settings.DATA / "logs" / f"{name}.log"
     return Child(name=name, argv=argv, environ=env, cwd=settings.BASE_DIR, log=log, fds=fds)

@@ -1,0 +1,32 @@
+"""The part of the table of badges that is about agents' cards and endpoints."""
+
+from common.admin.tones import Badge, Tone
+
+_good, _look, _bad, _still = Tone.GOOD, Tone.LOOK, Tone.BAD, Tone.STILL
+
+TABLE: dict[str, dict[str, Badge]] = {
+    "a2a.Transport": {
+        "json_rpc": Badge("JSON-RPC", _still, "data_object"),
+        "http_json": Badge("HTTP and JSON", _still, "http"),
+        "grpc": Badge("gRPC", _still, "bolt"),
+    },
+    "a2a.Authentication": {
+        "bearer_token": Badge("Bearer token", _good, "key"),
+        "api_key": Badge("API key", _good, "key"),
+        "none": Badge("Open to everybody", _bad, "lock_open"),
+    },
+    "a2a.CardForm": {
+        "merged": Badge("Merged", _still, "badge"),
+        "1.0": Badge("Strict 1.0", _still, "badge"),
+        "0.3": Badge("Strict 0.3", _still, "badge"),
+    },
+    "card": {
+        "discoverable": Badge("Anyone can read it", _look, "public"),
+        "hidden": Badge("Callers only", _still, "visibility_off"),
+        "withheld": Badge("Not shown now", _still, "block"),
+    },
+    "objection": {
+        "error": Badge("Refused", _bad),
+        "warning": Badge("Noticed", _look),
+    },
+}

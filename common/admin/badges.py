@@ -6,7 +6,7 @@ purpose. A test fails when a choice of a model has no row here.
 
 from typing import Any
 
-from common.admin import card_badges
+from common.admin import agent_badges
 from common.admin.tones import ICONS, Badge, Tone
 
 __all__ = ["ICONS", "TABLE", "Badge", "Tone", "find", "of", "vocabulary"]
@@ -290,7 +290,7 @@ TABLE: dict[str, dict[str, Badge]] = {
         "skipped": Badge("Skipped", _still),
         "pending": Badge("Still ending", _busy),
     },
-    **card_badges.TABLE,
+    **agent_badges.TABLE,
 }
 
 

@@ -1,10 +1,26 @@
-"""The part of the table of badges that is about agents' cards and endpoints."""
+"""The part of the table of badges that is about agents: their cards, their endpoints, and what does their tasks."""
 
 from common.admin.tones import Badge, Tone
 
 _good, _look, _bad, _still = Tone.GOOD, Tone.LOOK, Tone.BAD, Tone.STILL
 
 TABLE: dict[str, dict[str, Badge]] = {
+    "a2a.RuntimeKind": {
+        "inbox": Badge("Its own workers", _still, "inbox"),
+        "cli": Badge("A program", _still, "terminal"),
+        "model": Badge("A model", _still, "neurology"),
+        "remote": Badge("Another A2A server", _still, "cloud"),
+    },
+    "a2a.WireVersion": {
+        "auto": Badge("As its card says", _still, "badge"),
+        "1.0": Badge("1.0", _still, "badge"),
+        "0.3": Badge("0.3", _still, "badge"),
+    },
+    "a2a.Binding": {
+        "auto": Badge("As its card says", _still, "badge"),
+        "JSONRPC": Badge("JSON-RPC", _still, "data_object"),
+        "HTTP+JSON": Badge("HTTP and JSON", _still, "http"),
+    },
     "a2a.Transport": {
         "json_rpc": Badge("JSON-RPC", _still, "data_object"),
         "http_json": Badge("HTTP and JSON", _still, "http"),

@@ -4,43 +4,12 @@ Tones: good, busy, look, bad, still. Red means trouble, not "no": a denial is th
 purpose. A test fails when a choice of a model has no row here.
 """
 
-from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any
 
+from common.admin import agent_badges
+from common.admin.tones import ICONS, Badge, Tone
 
-class Tone(StrEnum):
-    GOOD = "good"
-    BUSY = "busy"
-    LOOK = "look"
-    BAD = "bad"
-    STILL = "still"
-
-
-ICONS = {
-    Tone.GOOD: "check_circle",
-    Tone.BUSY: "sync",
-    Tone.LOOK: "warning",
-    Tone.BAD: "error",
-    Tone.STILL: "circle",
-}
-
-
-@dataclass(frozen=True)
-class Badge:
-    label: str
-    tone: Tone
-    icon: str = ""
-
-    @property
-    def symbol(self) -> str:
-        return self.icon or ICONS[self.tone]
-
-    def saying(self, label: str) -> "Badge":
-        """The same with words of the moment."""
-        return Badge(label, self.tone, self.icon)
-
-
+__all__ = ["ICONS", "TABLE", "Badge", "Tone", "find", "of", "vocabulary"]
 _good, _busy, _look, _bad, _still = Tone.GOOD, Tone.BUSY, Tone.LOOK, Tone.BAD, Tone.STILL
 
 #: By vocabulary, which is `<app>.<class of the choices>`, or a word for what a page derives.
@@ -287,30 +256,6 @@ TABLE: dict[str, dict[str, Badge]] = {
         "stopped": Badge("Called off", _still, "do_not_disturb_on"),
         "withdrawn": Badge("Not wanted any more", _still, "do_not_disturb_on"),
     },
-    "a2a.Transport": {
-        "json_rpc": Badge("JSON-RPC", _still, "data_object"),
-        "http_json": Badge("HTTP and JSON", _still, "http"),
-        "grpc": Badge("gRPC", _still, "bolt"),
-    },
-    "a2a.Authentication": {
-        "bearer_token": Badge("Bearer token", _good, "key"),
-        "api_key": Badge("API key", _good, "key"),
-        "none": Badge("Open to everybody", _bad, "lock_open"),
-    },
-    "a2a.CardForm": {
-        "merged": Badge("Merged", _still, "badge"),
-        "1.0": Badge("Strict 1.0", _still, "badge"),
-        "0.3": Badge("Strict 0.3", _still, "badge"),
-    },
-    "card": {
-        "discoverable": Badge("Anyone can read it", _look, "public"),
-        "hidden": Badge("Callers only", _still, "visibility_off"),
-        "withheld": Badge("Not shown now", _still, "block"),
-    },
-    "objection": {
-        "error": Badge("Refused", _bad),
-        "warning": Badge("Noticed", _look),
-    },
     "process": {
         "up": Badge("Up", _good),
         "late": Badge("Late", _look),
@@ -345,6 +290,7 @@ TABLE: dict[str, dict[str, Badge]] = {
         "skipped": Badge("Skipped", _still),
         "pending": Badge("Still ending", _busy),
     },
+    **agent_badges.TABLE,
 }
 
 

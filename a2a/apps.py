@@ -15,9 +15,9 @@ class A2AConfig(AppConfig):
             cancelling,
             carriers,
             chains,
-            conditions,
             endings,
             following,
+            hours,
             rights,
             waiting,
         )
@@ -31,6 +31,6 @@ class A2AConfig(AppConfig):
         carriers.add(RuntimeKind.REMOTE, errands.CARRIER)
         moves.on_moved(following.follow)
         endings.on_end(following.let_go)
-        registry.add_conditions(conditions.conditions)
+        registry.count_hours(hours.left)
         registry.know_tasks(chains.known)
         registry.on_wait(waiting.LISTENER)

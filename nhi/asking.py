@@ -36,7 +36,7 @@ def check(
     wanted = Action("call", parameters, name=action)
     standing = within.asked(loaded, wanted, run=within.run_of(loaded), task_id=task_id)
     known = registry.conditions(actor.id, target_id, parameters) if actor.id and loaded.target else ()
-    known = (*known, *within.conditions(standing))
+    known = (*known, *within.hour(loaded), *within.conditions(standing))
     decision = decisions.decide(loaded.caller, wanted, loaded.target, replace(loaded.facts, conditions=known))
     with transaction.atomic():
         events.write(

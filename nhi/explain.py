@@ -59,7 +59,9 @@ def explain(
     assert loaded.target is not None
     wanted = Action("call", parameters, name=action)
     standing = within.asked(loaded, wanted, task_id=task_id, seen_by=actor, at=at)
-    told = (*registry.conditions(caller_id, target_id, parameters), *within.conditions(standing))
+    told = (
+        *registry.conditions(caller_id, target_id, parameters), *within.hour(loaded), *within.conditions(standing)
+    )  # fmt: skip
     known = replace(loaded.facts, conditions=told)
     decision = decisions.decide(loaded.caller, wanted, loaded.target, known)
     would_pass = _remedies(decision, loaded.caller, loaded.target)

@@ -9,7 +9,7 @@ from uuid import UUID
 from nhi.actors import Actor
 from nhi.chains import TaskFacts
 from nhi.models import Identity
-from nhi.terms import Condition
+from nhi.terms import Condition, Match
 
 #: What a higher app knows of one caller, target and arguments, for checks and explanations outside a call.
 ConditionSource = Callable[[UUID, UUID, Any], tuple[Condition, ...]]
@@ -77,6 +77,19 @@ def on_grant_replaced(listener: GrantListener) -> None:
 def grant_replaced(old: UUID, new: UUID) -> None:
     for listener in _grant_listeners:
         listener(old, new)
+
+
+#: What is left of the hour of a grant between identities, which counts tasks.
+HourSource = Callable[[Match], Condition]
+_hour_sources: list[HourSource] = []
+
+
+def count_hours(source: HourSource) -> None:
+    _hour_sources[:] = [source]
+
+
+def hour(match: Match) -> tuple[Condition, ...]:
+    return tuple(source(match) for source in _hour_sources)
 
 
 #: The tasks of these ids; with an actor, those alone that it may see.

@@ -39,6 +39,14 @@ def asked(
     return of(behind, wanted, loaded, at=at) if ends.ok else Standing(ends)
 
 
+def hour(loaded: Loaded) -> tuple[Condition, ...]:
+    """What is left of the hour of a grant between the two, if it has a limit: of the one that would be used."""
+    if loaded.target is None or loaded.target.kind == Kind.TOOL:
+        return ()
+    live = sorted((match for match in loaded.facts.matches if match.live), key=lambda match: not match.delegates)
+    return registry.hour(live[0]) if live and live[0].max_calls_per_hour is not None else ()
+
+
 def conditions(standing: Standing | None) -> tuple[Condition, ...]:
     """What a decision is told of it."""
     if standing is None:

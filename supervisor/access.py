@@ -77,9 +77,7 @@ def _decide(caller: Caller, agent: Agent, action: str, parameters: Any) -> Decis
 def _conditions(caller: Caller, loaded: facts.Loaded, agent: Agent, wanted: Action) -> tuple[Condition, ...]:
     if loaded.caller is None:
         return ()
-    known = registry.conditions(loaded.caller.id, agent.identity_id, wanted.parameters)
-    # The hour of a grant counts tasks, and runs that are asked for at once are none.
-    told = tuple(one for one in known if one.name != "budget")
+    told = registry.conditions(loaded.caller.id, agent.identity_id, wanted.parameters)
     behind = run_tokens.chain_behind(caller.shown)
     if behind is None or not behind.principals:
         return told

@@ -244,8 +244,8 @@ CAPABILITIES: dict[str, Promise] = {
         "a2a.signatures:_signature = return 'v1,'",
     ),
     "A2A-07": Promise(
-        "A program or a model does an agent's tasks, each in one run that is followed to its end, or its own workers take "
-        "them: lent to one at a time, offered again when the lease ends.",
+        "A program or a model does an agent's tasks, each in one run that is followed to its end; or its own workers "
+        "take them: lent to one at a time, offered again when the lease ends.",
         "a2a.dispatching:_begin = return 0",
     ),
     "A2A-08": Promise(

@@ -4,7 +4,7 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 UV := $(VENV)/bin/uv
 
-.PHONY: up test check format lock schema install install-dev peers conformance bench
+.PHONY: up test check format lock schema proto install install-dev peers conformance bench
 
 up: install
 	@exec $(RUN) manage.py up $(ARGS)
@@ -19,6 +19,8 @@ check: install-dev
 	$(VENV)/bin/mypy
 	$(RUN) manage.py makemigrations --check --dry-run
 	$(RUN) manage.py spectacular --validate --fail-on-warn | diff -u schema.yml -
+	@made=$$(mktemp -d); trap 'rm -r "$$made"' EXIT; $(PROTOC) --python_out=$$made --pyi_out=$$made $(PROTOS) && \
+	for file in $(PROTOS:.proto=_pb2.py) $(PROTOS:.proto=_pb2.pyi); do diff -u $$file $$made/$$file || exit 1; done
 
 format: install-dev
 	$(VENV)/bin/ruff check --fix .
@@ -26,6 +28,12 @@ format: install-dev
 
 schema: install-dev
 	$(RUN) manage.py spectacular --validate --fail-on-warn --file schema.yml
+
+# From the root, so that what is made imports itself by the names that the rest uses.
+PROTOS := a2a/wire/v1/a2a_v1.proto a2a/wire/v03/a2a_v03.proto
+PROTOC := $(RUN) -m grpc_tools.protoc --proto_path=.
+proto: install-dev
+	$(PROTOC) --python_out=. --pyi_out=. $(PROTOS)
 
 bench: install-dev
 	@$(RUN) -m benchmarks.decisions

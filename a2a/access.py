@@ -2,27 +2,28 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
 from math import ceil
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Count, Min
-
+from a2a import chains, endpoint_room, hours
 from a2a.chains import Chain
 from a2a.models import Task
-from common import clock, context
-from common.errors import GatehouseError, Limited, NotAllowed, NotFound
-from nhi import decisions, facts
+from common import context
+from common.errors import GatehouseError, Limited, NotAllowed, NotFound, TooLarge
+from nhi import decisions, facts, within
 from nhi.actors import Actor
-from nhi.choices import Kind, State
+from nhi.chains import Chain as NobodyBehind
+from nhi.chains import Link
+from nhi.choices import Kind, PermissionType, State
 from nhi.facts import Loaded
 from nhi.models import Identity, NhiPermission
 from nhi.terms import Action, Condition, Decision, Match
 from supervisor.access import Caller
 
+#: Of one whole; and after how many seconds to ask again.
+MOST_OPEN, RETRY_AFTER = 200, 30
 SEND, FOR_ANOTHER = "a2a.send_task", "a2a.send_task_for_another"
-HOUR = timedelta(hours=1)
 
 
 class QuotaExceeded(Limited):
@@ -37,6 +38,12 @@ class Permit:
 
     by: Mapping[str, Any]
     grant_id: UUID | None = None
+    #: Whether the agent acts on the caller's behalf: only a grant makes it so, never a person.
+    delegates: bool = False
+
+    @property
+    def permission_type(self) -> PermissionType:
+        return PermissionType.DELEGATE if self.delegates else PermissionType.CALL
 
 
 @dataclass(frozen=True)
@@ -65,19 +72,62 @@ def source_of(caller: Caller, named: UUID | None) -> Identity | None:
 def require(
     *, caller: Caller, source: Identity | None, target: Identity, action: str, given: Any, chain: Chain
 ) -> Permit:
-    """Call it in the transaction that writes the task: a limit counts under the lock of its grant."""
+    """Call it in the transaction that writes the task: limits count under the locks of grant and endpoint."""
+    permit = _permit(caller, source, target, action, given, chain)
+    try:
+        endpoint_room.require(target, given)
+    except (Limited, TooLarge) as full:
+        raise Refused(full, full.code, {"reason": full.code}) from full
+    return permit
+
+
+def _permit(caller: Caller, source: Identity | None, target: Identity, action: str, given: Any, chain: Chain) -> Permit:
     if source is None:
         return _require_of_person(caller.actor, target, chain)
     loaded = _facts(caller, source, target)
     wanted = Action("call", given, name=action or None)
-    decision = _decide(loaded, wanted, chain.to(target), Condition("budget", True))
+    closed = _along(chain, wanted, loaded, target)
+    decision = _decide(loaded, wanted, closed, Condition("budget", True))
     match = decision.match
     if decision.allowed and match is not None and match.max_calls_per_hour is not None:
-        decision = _decide(loaded, wanted, chain.to(target), _budget(match))
+        decision = _decide(loaded, wanted, closed, _budget(match))
     if not decision.allowed:
         raise _refusal(decision, target, had_access=bool(loaded.facts.matches))
-    assert decision.match is not None  # an allowed call has one
-    return Permit({"decision_id": str(decision.id), "grant": str(decision.match.id)}, decision.match.id)
+    match = decision.match
+    assert match is not None  # an allowed call has one
+    return Permit({"decision_id": str(decision.id), "grant": str(match.id)}, match.id, match.delegates)
+
+
+def _along(chain: Chain, wanted: Action, loaded: Loaded, target: Identity) -> Condition:
+    """Neither round in a circle nor too deep, and nothing that those on whose behalf it is asked may not ask."""
+    closed = chain.to(target)
+    if not closed.ok or not chain.behind.principals:
+        return closed
+    return within.of(chain.behind, wanted, loaded).condition
+
+
+def require_room(chain: Chain) -> None:
+    """However agents ask one another within a task, so many of its parts are open at a time and no more."""
+    if chain.parent is None:
+        return
+    if Task.objects.open().filter(root_id=chain.parent.root_id).count() >= MOST_OPEN:
+        said = f"{MOST_OPEN} parts of the task that this is a part of are open; wait until some are done."
+        details = {"reason": "quota_exceeded"}
+        raise Refused(QuotaExceeded(said, retry_after=RETRY_AFTER), "quota_exceeded", details)
+
+
+def require_still(*, caller: Caller, task: Task, given: Any) -> None:
+    """Who goes on with a task may still ask its agent. It was counted when it was sent."""
+    target, source = task.agent, task.source
+    if source is None:
+        assert caller.actor.id is not None  # whoever asks at a door is somebody
+        _require_of_person(caller.actor, target, Chain(NobodyBehind(), Link(caller.actor.id, caller.actor.name)))
+        return
+    chain = chains.of(Link(source.pk, source.name), holder_id=source.pk, parent_task_id=task.parent_id, shown=None)
+    loaded, wanted = _facts(caller, source, target), Action("call", given, name=task.task_type or None)
+    decision = _decide(loaded, wanted, _along(chain, wanted, loaded, target))
+    if not decision.allowed:
+        raise _refusal(decision, target, had_access=True)
 
 
 def _facts(caller: Caller, source: Identity, target: Identity) -> Loaded:
@@ -93,26 +143,15 @@ def _decide(loaded: Loaded, wanted: Action, *conditions: Condition) -> Decision:
 
 def _budget(match: Match) -> Condition:
     """How much of the hour is used, exactly: who sends beside us waits for the grant's row."""
-    assert match.max_calls_per_hour is not None
     NhiPermission.objects.select_for_update(of=("self",)).get(pk=match.id)
-    used, _ = _used(match.id)
-    if used < match.max_calls_per_hour:
-        return Condition("budget", True, message=f"{used} of {match.max_calls_per_hour} tasks of this hour are sent.")
-    said = f"{used} of {match.max_calls_per_hour} tasks were sent within the last hour."
-    return Condition("budget", False, "quota_exceeded", said)
-
-
-def _used(grant_id: UUID) -> tuple[int, Any]:
-    lately = Task.objects.filter(grant_id=grant_id, created_at__gt=clock.database_now() - HOUR)
-    found = lately.aggregate(used=Count("pk"), first=Min("created_at"))
-    return found["used"], found["first"]
+    return hours.left(match)
 
 
 def _refusal(decision: Decision, target: Identity, *, had_access: bool) -> Refused:
     details = {"reason": decision.reason, "decision_id": str(decision.id)}
     if decision.reason == "quota_exceeded" and decision.match is not None:
-        _, first = _used(decision.match.id)
-        wait = ceil((first + HOUR - decision.decided_at).total_seconds()) if first else 1
+        _, first = hours.used(decision.match.id)
+        wait = ceil((first + hours.HOUR - decision.decided_at).total_seconds()) if first else 1
         return Refused(QuotaExceeded(decision.message, retry_after=wait), decision.reason, details)
     if decision.reason == "no_grant" and not had_access and not target.discoverable:
         return Refused(NotFound(), decision.reason, details)

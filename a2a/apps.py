@@ -10,11 +10,27 @@ class A2AConfig(AppConfig):
     verbose_name = "Tasks"
 
     def ready(self) -> None:
-        from a2a import cancelling, endings, following, rights  # noqa: PLC0415 - models exist only from here on
+        # Models exist only from here on.
+        from a2a import (  # noqa: PLC0415 - see the line before
+            cancelling,
+            carriers,
+            chains,
+            endings,
+            following,
+            hours,
+            rights,
+            waiting,
+        )
+        from a2a.choices import RuntimeKind  # noqa: PLC0415 - the same
+        from a2a.remote import errands  # noqa: PLC0415 - the same
         from nhi import registry  # noqa: PLC0415 - the same
         from supervisor import moves  # noqa: PLC0415 - the same
 
         post_migrate.connect(rights.after_migrate, sender=self, dispatch_uid="a2a.rights")
         registry.add_stop_step(cancelling.STEP)
+        carriers.add(RuntimeKind.REMOTE, errands.CARRIER)
         moves.on_moved(following.follow)
         endings.on_end(following.let_go)
+        registry.count_hours(hours.left)
+        registry.know_tasks(chains.known)
+        registry.on_wait(waiting.LISTENER)

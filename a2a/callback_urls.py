@@ -16,19 +16,19 @@ FIELD = "callback_url"
 LONGEST = 2000
 
 
-def check(problems: Problems, url: str) -> None:
+def check(problems: Problems, url: str, *, field: str = FIELD) -> None:
     """What its text tells, without asking the network."""
-    problems.unless(len(url) <= LONGEST, FIELD, f"Use at most {LONGEST} characters.")
+    problems.unless(len(url) <= LONGEST, field, f"Use at most {LONGEST} characters.")
     if said := egress.problem(url):
-        problems.add(FIELD, said)
+        problems.add(field, said)
 
 
-def look_up(url: str) -> None:
+def look_up(url: str, *, field: str = FIELD) -> None:
     """Refuse a name that leads to where Gatehouse does not call. Not within a transaction: name servers may be slow."""
     try:
         asyncio.run(egress.check(url))
     except egress.EgressBlocked as blocked:
-        raise Invalid.field(FIELD, blocked.message) from blocked
+        raise Invalid.field(field, blocked.message) from blocked
 
 
 def keep(task: Task, url: str) -> None:

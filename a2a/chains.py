@@ -1,47 +1,46 @@
 """Who asked whom before: tasks that are sent from within a task go on with its chain, and end where it would close."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from a2a.choices import OPEN
 from a2a.models import Task
 from common.errors import Conflict, Invalid, NotFound
+from nhi import chains, run_tokens
+from nhi.actors import Actor
+from nhi.chains import DEEPEST, Link, TaskFacts
 from nhi.models import Identity
 from nhi.terms import Condition
-from nhi.tokens import Parsed, ParsedToken
-from supervisor.models import Execution
+from nhi.tokens import Parsed
 
-#: Callers, the first who asked among them.
-DEEPEST = 5
+__all__ = ["DEEPEST", "Chain", "Link", "known", "of"]
 
-
-@dataclass(frozen=True)
-class Link:
-    id: UUID
-    name: str
-
-    def as_json(self) -> dict[str, str]:
-        return {"id": str(self.id), "name": self.name}
+LOOKED_AT = ("id", "agent_id", "state", "chain", "behalf")
 
 
 @dataclass(frozen=True)
 class Chain:
     """From the first who asked to who asks now."""
 
-    links: Sequence[Link]
+    #: What stands behind who asks.
+    behind: chains.Chain
+    caller: Link
     parent: Task | None = None
+
+    @property
+    def links(self) -> tuple[Link, ...]:
+        return (*self.behind.above, self.caller)
 
     def to(self, target: Identity) -> Condition:
         """What a decision is told of a task for `target` at this chain's end."""
-        if any(link.id == target.pk for link in self.links):
-            said = f"{target.name} is above this task in {self}: it would come round again."
-            return Condition("chain", False, "chain_cycle", said)
-        if len(self.links) > DEEPEST:
-            said = f"{self} is as deep as tasks may ask for tasks."
-            return Condition("chain", False, "chain_depth", said)
-        return Condition("chain", True, message=f"{self} does not come round again.")
+        return self.asks(delegates=False).to(target.pk, target.name)
+
+    def asks(self, *, delegates: bool) -> chains.Chain:
+        """What stands behind the one that is asked, by a grant of either type."""
+        return self.behind.asks(self.caller, delegates=delegates)
 
     def deadline(self, asked: datetime | None) -> datetime | None:
         """A task is given no longer than the one that it is a part of."""
@@ -59,19 +58,29 @@ class Chain:
 
 def of(caller: Link, *, holder_id: UUID, parent_task_id: UUID | None, shown: Parsed | None) -> Chain:
     """The chain at whose end `caller` asks: that of the task it works on, if it says so or its run's token does."""
-    above = parent_task_id or _task_of_run(shown)
-    if above is None:
-        return Chain([caller])
-    parent = Task.objects.filter(pk=above, agent_id=holder_id).first()
-    if parent is None:
+    run = run_tokens.chain_behind(shown)
+    task_id = chains.task_of(run, parent_task_id)
+    parent = Task.objects.filter(pk=task_id).first() if task_id is not None else None
+    tasks = {parent.pk: _facts(parent)} if parent is not None else {}
+    behind = chains.behind(run, parent_task_id, holder_id, tasks)
+    if isinstance(behind, Condition):
+        if behind.reason == "task_ended":
+            raise Conflict("The task that this would be a part of has ended.", details={"reason": "parent_ended"})
         raise NotFound
-    if parent.state not in OPEN:
-        raise Conflict("The task that this would be a part of has ended.", details={"reason": "parent_ended"})
-    links = [Link(UUID(link["id"]), link["name"]) for link in parent.chain]
-    return Chain([*links, caller], parent)
+    return Chain(behind or chains.Chain(), caller, parent)
 
 
-def _task_of_run(shown: Parsed | None) -> UUID | None:
-    if not isinstance(shown, ParsedToken) or shown.execution_id is None:
-        return None
-    return Execution.objects.filter(pk=shown.execution_id).values_list("task_id", flat=True).first()
+def known(ids: Collection[UUID], seen_by: Actor | None) -> Mapping[UUID, TaskFacts]:
+    """Tasks as the decisions of lower apps see them; with an actor, those alone that it may see."""
+    rows = Task.objects.all() if seen_by is None else Task.objects.visible_to(seen_by)
+    return {row.pk: _facts(row) for row in rows.filter(pk__in=list(ids)).only(*LOOKED_AT)}
+
+
+def _facts(task: Task) -> TaskFacts:
+    chain = chains.Chain(chains.links(task.chain), task.behalf, task.pk)
+    return TaskFacts(task.agent_id, task.state in OPEN, chain)
+
+
+def as_kept(chain: chains.Chain) -> dict[str, Any]:
+    """The columns of a task that say what stands behind its agent."""
+    return {"chain": chain.names(), "behalf": chain.behalf}

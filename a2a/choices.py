@@ -63,7 +63,6 @@ class Binding(TextChoices):
     AUTO = "auto", "As its card says"
     JSONRPC = "JSONRPC", "JSON-RPC"
     HTTP_JSON = "HTTP+JSON", "HTTP and JSON"
-    GRPC = "GRPC", "gRPC"
 
 
 class DeliveryState(TextChoices):
@@ -86,12 +85,39 @@ class Trouble(TextChoices):
     UNREACHABLE = "unreachable", "The receiver could not be reached, or hung up"
     CERTIFICATE = "certificate", "The receiver's certificate was refused"
     EGRESS_BLOCKED = "egress_blocked", "The URL leads to where Gatehouse does not call"
+    WITHDRAWN = "withdrawn", "Who asked for it wants no more of it"
     UNREADABLE = "unreadable", "What it is signed with cannot be decrypted any more"
     LOST = "lost", "Nobody heard how the attempt ended"
+    STOPPED = "stopped", "Somebody called it off"
 
 
 #: Kinds whose tasks become runs of a supervised agent.
 RUN_HERE = frozenset({RuntimeKind.CLI, RuntimeKind.MODEL})
+
+
+class Transport(TextChoices):
+    """What an agent's endpoint is reached over, in the words of seed 001."""
+
+    JSON_RPC = "json_rpc", "JSON-RPC"
+    HTTP_JSON = "http_json", "HTTP and JSON"
+    GRPC = "grpc", "gRPC"
+
+
+class Authentication(TextChoices):
+    """What a caller of an endpoint shows. The token is the same, the header is not."""
+
+    BEARER_TOKEN = "bearer_token", "Bearer token"
+    API_KEY = "api_key", "API key"
+    NONE = "none", "Nothing"
+
+
+class CardForm(TextChoices):
+    """What a card is served as to who asks for no version."""
+
+    MERGED = "merged", "Merged"
+    STRICT_1_0 = "1.0", "Strict 1.0"
+    STRICT_0_3 = "0.3", "Strict 0.3"
+
 
 _S = TaskState
 TERMINAL = frozenset({_S.COMPLETED, _S.FAILED, _S.CANCELED, _S.REJECTED})
@@ -102,7 +128,8 @@ TRANSITIONS: dict[TaskState, frozenset[TaskState]] = {
     _S.SUBMITTED: frozenset(_S) - {_S.SUBMITTED},
     _S.WORKING: frozenset(_S) - {_S.SUBMITTED},
     _S.INPUT_REQUIRED: frozenset({_S.WORKING}) | _ENDS_EARLY,
-    _S.AUTH_REQUIRED: frozenset({_S.WORKING}) | _ENDS_EARLY,
+    # Gatehouse says so for an agent that works on: it may come to its end without what it waits for.
+    _S.AUTH_REQUIRED: frozenset({_S.WORKING, _S.INPUT_REQUIRED, _S.COMPLETED}) | _ENDS_EARLY,
     **{state: frozenset() for state in TERMINAL},
 }
 WORDS: dict[TaskState, Word] = {

@@ -11,9 +11,9 @@ from uuid import UUID, uuid4
 from django.db import transaction
 from django.db.models import F
 
-from a2a import callback_urls, retrying, waking, webhooks
+from a2a import callback_urls, pushing, retrying, waking, webhooks
 from a2a.choices import DeliveryState, Trouble
-from a2a.models import Delivery, DeliveryAttempt, DisabledUrl
+from a2a.models import Delivery, DeliveryAttempt, DisabledUrl, PushConfig
 from a2a.posting import Outcome
 from a2a.webhooks import Owner
 from common import clock
@@ -32,6 +32,7 @@ WINDOW = 500
 ENDS: dict[Trouble, DeliveryState] = {
     Trouble.GONE: DeliveryState.DISABLED,
     Trouble.EGRESS_BLOCKED: DeliveryState.BLOCKED,
+    Trouble.WITHDRAWN: DeliveryState.DISABLED,
 }
 
 
@@ -48,6 +49,8 @@ class Parcel:
     url: str
     #: In the clear: it signs, and is kept nowhere.
     secrets: tuple[str, ...] = field(repr=False)
+    #: Beside the signature.
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 def claim(most: int, *, busy: Mapping[str, int]) -> list[Parcel]:
@@ -79,7 +82,7 @@ def settle(delivery: Delivery, mark: UUID, outcome: Outcome) -> None:
         mine = Delivery.objects.pending().filter(pk=delivery.pk, lease_mark=mark)
         if not mine.update(**told, last_status=outcome.status, lease_mark=None, lease_until=None):
             return
-        if told["state"] == DeliveryState.DISABLED:
+        if told["reason"] == Trouble.GONE:
             _disable(delivery, now)
         if told["state"] not in (DeliveryState.PENDING, DeliveryState.DELIVERED):
             details = {"reason": told["reason"], "attempts": delivery.attempts, "status": outcome.status}
@@ -122,8 +125,13 @@ def _due(most: int, busy: Mapping[str, int]) -> list[UUID]:
 def _parcel(row: Delivery, mark: UUID) -> Parcel | None:
     """One that cannot be signed any more must not hold up the others."""
     try:
-        url = callback_urls.of(row.task)
-        return Parcel(row, mark, url, tuple(webhooks.signing(Owner(row.owner_id, row.owner_name), url)))
+        config = PushConfig.objects.filter(pk=row.push_id).first() if row.push_id else None
+        if row.push_id and config is None:
+            settle(row, mark, Outcome(Trouble.WITHDRAWN))
+            return None
+        url = pushing.opened(config)["url"] if config else callback_urls.of(row.task)
+        headers = {**pushing.headers(config), "X-A2A-Event-Seq": str(row.event_seq)} if config else {}
+        return Parcel(row, mark, url, tuple(webhooks.signing(Owner(row.owner_id, row.owner_name), url)), headers)
     except Unreadable as error:
         log.error("A callback cannot be signed: %s", error)
         settle(row, mark, Outcome(Trouble.UNREADABLE))

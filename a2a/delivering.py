@@ -94,7 +94,7 @@ class _Round:
         headers = signatures.headers(
             parcel.secrets, webhook_id=str(delivery.webhook_id), timestamp=int(time.time()), body=body
         )
-        outcome = await posting.post(parcel.url, headers=headers, body=body)
+        outcome = await posting.post(parcel.url, headers={**parcel.headers, **headers}, body=body)
         try:
             await in_thread(lambda: deliveries.settle(delivery, parcel.mark, outcome), self._clerks)
         except Exception:

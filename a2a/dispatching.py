@@ -22,12 +22,12 @@ from common import clock
 from common.errors import Conflict, GatehouseError, Invalid, InvalidTransition
 from nhi.actors import SYSTEM
 from nhi.models import Identity
-from supervisor import chains, submitting
+from supervisor import submitting
 from supervisor import waking as supervisor_waking
 from supervisor.access import Caller
 from supervisor.admission import Overloaded, QueueFull
 from supervisor.choices import Mode, Trigger
-from supervisor.models import Agent, Execution
+from supervisor.models import Agent
 from supervisor.submitting import Wish
 
 log = logging.getLogger(__name__)
@@ -53,6 +53,13 @@ def place(task: Task) -> Behind:
     task.runs_agent_id = behind.agent.pk if behind.agent else None
     task.dispatch_at = None if behind.kind == RuntimeKind.INBOX else task.created_at
     return behind
+
+
+def anew(task: Task) -> dict[str, Any]:
+    """What becomes of the leases of a task whose caller has answered: whoever does it takes it up from there."""
+    if task.runtime_kind == RuntimeKind.REMOTE:
+        return {"dispatch_at": clock.database_now()}
+    return {"lease_mark": None, "lease_until": None}
 
 
 def announce(task: Task) -> None:
@@ -129,10 +136,9 @@ def _wish(task: Task) -> Wish:
 
 def _by(task: Task) -> dict[str, Any]:
     """For whom it runs; and behind which runs, where one of them sent the task."""
-    by: dict[str, Any] = {"task": str(task.pk), "sent_by": task.created_by_name}
+    by: dict[str, Any] = {"task": str(task.pk), "sent_by": task.created_by_name, "chain": task.chain}
     above = task.parent.execution_id if task.parent else None
-    run = Execution.objects.filter(pk=above).first() if above else None
-    return {**by, **chains.of(run).facts()} if run else by
+    return {**by, "parent": str(above)} if above else by
 
 
 def _refuse(task: Task, error: GatehouseError) -> None:

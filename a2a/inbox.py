@@ -1,7 +1,7 @@
 """An agent's own workers take its tasks: each is lent for a while, to one of them at a time."""
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -9,8 +9,10 @@ from typing import Any
 from django.db import transaction
 
 from a2a import cancelling, given, parts, writer
-from a2a.choices import RuntimeKind, TaskState
+from a2a.choices import Role, RuntimeKind, TaskState
 from a2a.models import Task
+from a2a.wire.reading import Reader
+from a2a.wire.v1 import requests as v1
 from a2a.writer import Change, Made, Status
 from common import clock, crypto
 from common.errors import Conflict
@@ -22,6 +24,7 @@ MOST_CLAIMS = 5
 LONGEST_LEASE = 3600
 LONGEST_SAID = 4000
 GIVEN_UP = "lease_lost"
+REJECTED = "rejected"
 
 
 class StaleLease(Conflict):
@@ -34,6 +37,8 @@ class StaleLease(Conflict):
 class Claimed:
     task: Task
     lease_token: str
+    #: What its caller said last, whole; and without the protocol around it.
+    message: parts.Message
     input: Any
 
 
@@ -64,7 +69,8 @@ def claim(*, task: Task, lease_seconds: int) -> Claimed:
             lease_seconds=lease_seconds,
             claims=held.claims + 1,
         )
-        return Claimed(held, token, parts.plain(given.message(held)["parts"]))
+        said = given.message(held)
+        return Claimed(held, token, said, parts.plain(said["parts"]))
 
 
 def heartbeat(*, task: Task, lease_token: str) -> Task:
@@ -86,6 +92,41 @@ def progress(*, task: Task, lease_token: str, message: str = "") -> Task:
         return writer.write(held, Status(TaskState.WORKING, said), lease_until=_until(held))
 
 
+def make(*, task: Task, lease_token: str, artifact: Mapping[str, Any], append: bool = False, last: bool = True) -> Task:
+    """Hand over something that was made, or a piece of it; who follows the task has it at once."""
+    with transaction.atomic():
+        held = writer.locked(task.pk)
+        _check(lease_token)(held)
+        return writer.write(
+            held, Made(_read(v1.artifact, "artifact", artifact), append, last), lease_until=_until(held)
+        )
+
+
+def ask(*, task: Task, lease_token: str, message: str, sign_in: bool = False) -> Task:
+    """Ask the caller something. The lease ends with that; once answered, the task is offered again."""
+    _settle_text("message", message, most=LONGEST_SAID)
+    state = TaskState.AUTH_REQUIRED if sign_in else TaskState.INPUT_REQUIRED
+    asked = Status(state, parts.message_of_agent(message))
+    return writer.apply_event(task.pk, asked, check=_check(lease_token), lease_mark=None, lease_until=None)
+
+
+def answer(*, task: Task, lease_token: str, message: Sequence[Mapping[str, Any]]) -> Task:
+    """Complete the task by a message in place of anything made: a caller who waits is given just that."""
+    said = parts.message(Role.AGENT, _read(v1.parts, "message", message))
+    return writer.apply_event(
+        task.pk, Status(TaskState.COMPLETED, said), check=_check(lease_token), is_answered=True
+    )  # fmt: skip
+
+
+def reject(*, task: Task, lease_token: str, message: str) -> Task:
+    """Decline the task: it is nothing that this agent does."""
+    _settle_text("message", message, most=writer.LONGEST_ERROR)
+    said = Status(TaskState.REJECTED, parts.message_of_agent(message), REJECTED, message)
+    done = writer.apply_event(task.pk, said, check=_check(lease_token))
+    cancelling.cancel_within(done, f"the {done} was rejected")
+    return done
+
+
 def complete(*, task: Task, lease_token: str, result: Mapping[str, Any] | None) -> Task:
     made: list[Change] = [] if result is None else [Made(parts.artifact([parts.data(dict(result))]))]
     return writer.apply_event(task.pk, *made, Status(TaskState.COMPLETED), check=_check(lease_token))
@@ -101,6 +142,17 @@ def fail(*, task: Task, lease_token: str, error_code: str, error_message: str) -
     done = writer.apply_event(task.pk, failed, check=_check(lease_token))
     cancelling.cancel_within(done, f"the {done} failed")
     return done
+
+
+def _read(reading: Callable[[Reader, str, Any], Any], place: str, value: Any) -> Any:
+    """What the protocol's own reader takes, with its problems told as this API tells them."""
+    reader = Reader()
+    found = reading(reader, place, value)
+    problems = Problems()
+    for where, said in reader.problems:
+        problems.add(where, said)
+    problems.settle()
+    return found
 
 
 def _settle_text(field: str, said: str, *, most: int) -> None:

@@ -1,34 +1,64 @@
-"""What is to be told of a task's end, written in the transaction that ends it: one commits with the other."""
+"""What is to be told of a task, written in the transaction that it tells of: one commits with the other."""
 
 import json
+from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from a2a import callback_urls, waking, webhooks
-from a2a.choices import DeliveryState, TaskState, Trouble
-from a2a.models import Delivery, DisabledUrl, Task
+from a2a import callback_urls, pushing, showing, waking, webhooks
+from a2a.choices import DeliveryState, EventKind, TaskState, Trouble
+from a2a.models import Delivery, DisabledUrl, PushConfig, Task, TaskEvent
+from a2a.wire.v03.json import write_task
+from common.ids import uuid7
 
 #: The standard wants callbacks small; receivers may refuse more.
 LARGEST = 20_000
+#: What an agent made may be larger, and is worth it to who asked for every event; beyond this it is fetched.
+LARGEST_EVENT = 1024 * 1024
+OLD = "0.3"
 
 
 def put(task: Task, *, event_id: UUID) -> None:
     """Where the task has a callback: a delivery of its last event, due at once."""
     if not task.callback_url or task.completed_at is None:
         return
-    owner, url = webhooks.owner_of(task), callback_urls.of(task)
-    row = Delivery(
-        task=task,
-        webhook_id=event_id,
-        owner_id=owner.id,
-        owner_name=owner.name,
-        url=task.callback_url,
-        url_mark=callback_urls.mark(url),
-        place=callback_urls.host(url),
-        body=body_of(task),
-        created_at=task.completed_at,
-        next_at=task.completed_at,
-    )
+    row = _row(task, callback_urls.of(task), at=task.completed_at)
+    row.webhook_id, row.url, row.body = event_id, task.callback_url, body_of(task)
+    _save(row)
+
+
+def push(task: Task, told: Sequence[TaskEvent]) -> None:
+    """A delivery of each event, to everybody who asked for them."""
+    for config in PushConfig.objects.filter(task=task):
+        url = pushing.opened(config)["url"]
+        for event in told:
+            if event.kind == EventKind.MESSAGE:
+                continue
+            row = _row(task, url, at=event.at)
+            row.webhook_id, row.url, row.push_id, row.event_seq = uuid7(), config.url, config.pk, event.seq
+            row.body = pushed(task, event, config.wire_version)
+            _save(row)
+
+
+def pushed(task: Task, event: TaskEvent, wire_version: str) -> str:
+    """The event, or in 0.3 the whole task as it stands; of one that is too large, its state alone."""
+    old = wire_version == OLD
+    body = json.dumps(write_task(showing.task(task)) if old else event.body)
+    if len(body) < LARGEST_EVENT:
+        return body
+    standing = showing.whole(task)
+    return json.dumps(write_task(standing) if old else {"task": standing})
+
+
+def _row(task: Task, url: str, *, at: datetime) -> Delivery:
+    owner = webhooks.owner_of(task)
+    row = Delivery(task=task, owner_id=owner.id, owner_name=owner.name, created_at=at, next_at=at)
+    row.url_mark, row.place = callback_urls.mark(url), callback_urls.host(url)
+    return row
+
+
+def _save(row: Delivery) -> None:
     if DisabledUrl.objects.filter(owner_id=row.owner_id, url_mark=row.url_mark).exists():
         row.state, row.reason, row.next_at = DeliveryState.DISABLED, Trouble.GONE, None
     row.save(force_insert=True)

@@ -1,6 +1,7 @@
 """Messages and artifacts of the protocol, in the shape that is stored: A2A 1.0's JSON."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -9,6 +10,8 @@ from common.ids import uuid7
 
 JSON = "application/json"
 RESULT = "result"
+#: The type of a part that says none.
+USUAL = {"text": "text/plain", "data": JSON, "raw": "application/octet-stream", "url": "application/octet-stream"}
 Part = Mapping[str, Any]
 Message = Mapping[str, Any]
 
@@ -32,6 +35,18 @@ def message_of_agent(said: str) -> dict[str, Any] | None:
 
 def artifact(parts: Sequence[Part], *, artifact_id: str = RESULT, name: str = RESULT) -> dict[str, Any]:
     return {"artifactId": artifact_id, "name": name, "parts": list(parts)}
+
+
+def task(
+    pk: UUID, *, context_id: str, status: Mapping[str, Any], history: Sequence[Message], metadata: Mapping[str, Any]
+) -> dict[str, Any]:
+    """A task, without what was made in it."""
+    told = {"id": str(pk), "contextId": context_id, "status": status, "history": list(history)}
+    return {**told, "metadata": metadata} if metadata else told
+
+
+def moment(at: datetime) -> str:
+    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def status(state: TaskState, at: str, said: Message | None) -> dict[str, Any]:
@@ -67,3 +82,8 @@ def said_in(what: Message | None) -> str:
     if what is None:
         return ""
     return "\n".join(str(part["text"]) for part in what["parts"] if "text" in part)
+
+
+def media_of(parts: Sequence[Part]) -> list[str]:
+    """The media type of each part, as it says or as its kind has it."""
+    return [str(part.get("mediaType") or next(kind for name, kind in USUAL.items() if name in part)) for part in parts]

@@ -9,14 +9,16 @@ from uuid import UUID
 
 from django.db import IntegrityError, transaction
 
-from a2a import access, callback_urls, chains, dispatching, parts, webhooks, writer
+from a2a import access, callback_urls, chains, dispatching, news, parts, pushing, webhooks, writer
 from a2a.access import Permit, Refused
 from a2a.chains import Chain, Link
 from a2a.choices import Role, TaskState
 from a2a.models import SentOnce, Task
+from a2a.writer import Said, Status
 from common import canonical, clock, context
-from common.errors import Conflict, NotFound
+from common.errors import Conflict, NotAllowed, NotFound
 from common.ids import uuid7
+from nhi.actors import Actor
 from nhi.choices import Kind
 from nhi.inputs import Problems
 from nhi.models import Identity
@@ -25,6 +27,13 @@ from supervisor.access import Caller
 
 LONGEST_KEY, LONGEST_TYPE, LONGEST_CONTEXT = 200, 200, 200
 KEPT = timedelta(hours=24)
+WAITING = frozenset({TaskState.INPUT_REQUIRED, TaskState.AUTH_REQUIRED})
+
+
+class TakesNoMessage(Conflict):
+    """The task is at work, and does not wait for anything."""
+
+    code = "takes_no_message"
 
 
 class KeyUsed(Conflict):
@@ -46,6 +55,9 @@ class Wish:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     #: Where its end is told. Who asks the network about it does so before: here it is judged by its text.
     callback_url: str | None = None
+    #: Who is told of every event, and in which version's words.
+    push: Mapping[str, Any] | None = None
+    wire_version: str = ""
 
 
 def of_input(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -65,6 +77,39 @@ def send(*, caller: Caller, target: Identity | None, wish: Wish) -> Task:
     except Refused as refused:
         _on_record(caller, target, wish, refused)
         raise refused.error from None
+
+
+def say(*, caller: Caller, task: Task, message: parts.Message) -> Task:
+    """Give a task what its agent asked for: from then on it is at work again, and an inbox offers it anew."""
+    if not may_say(caller.actor, task):
+        raise NotAllowed(f"You may not speak in the {task}: it is not yours.", details={"reason": "task_not_yours"})
+    try:
+        with transaction.atomic():
+            held = writer.locked(task.pk)
+            if held.state not in WAITING:
+                raise writer.ended(held) if not held.is_open else _not_waiting(held)
+            access.require_still(caller=caller, task=held, given=parts.plain(message["parts"]))
+            other = held.source if held.source_id not in (None, caller.actor.id) else None
+            details = {"in_the_name_of": other.name} if other is not None else {}
+            events.write("task.answered", actor=caller.actor, subject=held, details=details)
+            done = writer.write(held, Said(message), Status(TaskState.WORKING), **dispatching.anew(held))
+            dispatching.announce(done)
+            news.tell(held.agent_id)
+            return done
+    except Refused as refused:
+        _on_record(caller, task.agent, Wish(message, task.task_type), refused)
+        raise refused.error from None
+
+
+def may_say(actor: Actor, task: Task) -> bool:
+    """Whose task it is, and in an identity's name who manages it or may send for others."""
+    if actor.only_reads:
+        return False
+    if Task.objects.held_by(actor).filter(pk=task.pk).exists():
+        return True
+    if task.source_id is None:
+        return False
+    return actor.may(access.FOR_ANOTHER) or Identity.objects.managed_by(actor).filter(pk=task.source_id).exists()
 
 
 def once(*, caller: Caller, key: str, body: Any, sending: Callable[[], Task]) -> Task:
@@ -108,18 +153,27 @@ def _send(caller: Caller, source: Identity | None, target: Identity, wish: Wish)
     permit = access.require(
         caller=caller, source=source, target=target, action=wish.task_type, given=given, chain=chain
     )  # fmt: skip
+    access.require_room(chain)
     row = _row(caller, source, target, wish, chain, permit)
     dispatching.place(row)
     if wish.callback_url is not None:
         callback_urls.keep(row, wish.callback_url)
         webhooks.ensure(webhooks.owner_of(row), wish.callback_url, actor=caller.actor)
     task = writer.begin(row, wish.message)
+    if wish.push is not None:
+        pushing.make(actor=caller.actor, task=task, asked=wish.push, wire_version=wish.wire_version)
     details = {"task": str(task.pk), "type": task.task_type, **permit.by}
     if source is not None and source.pk != caller.actor.id:
         details["in_the_name_of"] = source.name
     events.write("task.sent", actor=caller.actor, subject=task, details=details)
     dispatching.announce(task)
+    news.tell(target.pk)
     return task
+
+
+def _not_waiting(task: Task) -> TakesNoMessage:
+    said = f"The {task} is {TaskState(task.state).label.lower()} and waits for nothing. Send a task of its own."
+    return TakesNoMessage(said, details={"state": task.word})
 
 
 def _chain(caller: Caller, source: Identity | None, wish: Wish) -> Chain:
@@ -145,7 +199,8 @@ def _row(caller: Caller, source: Identity | None, target: Identity, wish: Wish, 
         created_at=now,
         deadline=chain.deadline(wish.deadline),
         parent=chain.parent,
-        chain=chain.as_json(),
+        permission_type=permit.permission_type,
+        **chains.as_kept(chain.asks(delegates=permit.delegates)),
         grant_id=permit.grant_id,
         allowed_by=dict(permit.by),
         request_id=known.request_id if known else None,

@@ -5,7 +5,7 @@ from contextlib import suppress
 from django.db import transaction
 from django.db.models.functions import Now
 
-from a2a import cancelling, dispatching, following, inbox, runtimes, sending, webhooks, writer
+from a2a import cancelling, dispatching, following, inbox, runtimes, sending, waiting, webhooks, writer
 from a2a.choices import TaskState
 from a2a.models import Task
 from a2a.writer import Status, TaskEnded
@@ -22,6 +22,7 @@ def sweep() -> None:
     stop_unusable()
     dispatching.dispatch_due()
     following.catch_up()
+    waiting.settle_all()
     with transaction.atomic():
         now = clock.database_now()
         sending.forget_keys(now)

@@ -1,5 +1,6 @@
 """The secrets that sign callbacks: each is its owner's, for the URLs that begin with its prefix."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -12,8 +13,10 @@ from common import clock, crypto
 from common.errors import Conflict, Duplicate, NotAllowed
 from nhi.actors import SYSTEM, Actor
 from nhi.inputs import Problems
+from nhi.models import Identity
 from nhi.record import events
 
+ROTATE = "a2a.rotate_webhooksecret"
 OVERLAP = timedelta(hours=24)
 LONGEST_PREFIX = 500
 MOST = 100
@@ -62,7 +65,7 @@ def make(*, actor: Actor, url_prefix: str) -> Shown:
 
 def rotate(*, actor: Actor, secret: WebhookSecret) -> Shown:
     """Make a successor; the one before signs beside it for a day."""
-    if actor.only_reads or not WebhookSecret.objects.held_by(actor).filter(pk=secret.pk).exists():
+    if not may_rotate(actor, secret):
         raise NotAllowed("You may not rotate the webhook secret of somebody else.")
     text = signatures.new_secret()
     with transaction.atomic():
@@ -73,6 +76,22 @@ def rotate(*, actor: Actor, secret: WebhookSecret) -> Shown:
         row.save(update_fields=["sealed", "sealed_previous", "previous_valid_until", "rotated_at"])
         events.write("webhook_secret.rotated", actor=actor, subject=row)
     return Shown(row, text)
+
+
+def may_rotate(actor: Actor, secret: WebhookSecret) -> bool:
+    """Whose it is and who manages that; of identities, also who keeps their secrets for the house."""
+    return secret.pk in rotatable(actor, [secret.pk])
+
+
+def rotatable(actor: Actor, keys: Sequence[UUID]) -> set[UUID]:
+    """Which of these."""
+    if actor.only_reads or not keys:
+        return set()
+    rows = WebhookSecret.objects.filter(pk__in=keys)
+    found = rows.held_by(actor)
+    if actor.may(ROTATE):
+        found |= rows.filter(owner_id__in=Identity.objects.values("pk"))
+    return set(found.values_list("pk", flat=True))
 
 
 def ensure(owner: Owner, url: str, *, actor: Actor) -> WebhookSecret:

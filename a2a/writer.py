@@ -4,16 +4,17 @@ The number is the task's own, so a reader who has seen event 7 misses none after
 the update itself says so, whatever was read before.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import F
 from django.db.models.functions import Now
 
-from a2a import covering, endings, outbox, parts
+from a2a import covering, endings, endpoint_room, news, outbox, parts
 from a2a.choices import OPEN, RUN_HERE, TERMINAL, TRANSITIONS, EventKind, Role, TaskState
 from a2a.models import Artifact, Task, TaskEvent, TaskMessage
 from common import clock
@@ -59,13 +60,17 @@ Check = Callable[[Task], None]
 def begin(task: Task, message: parts.Message) -> Task:
     """Write a new task with its first message, in the caller's transaction."""
     task.last_seq, task.state_at = 1, task.created_at
+    task.root_id = task.parent.root_id if task.parent is not None else task.pk
     sent = parts.placed(message, task_id=task.pk, context_id=task.context_id)
     first = _message(task, 1, Role.USER, sent, task.created_at)
     task.input = parts.plain(first.body["parts"])
     task.save(force_insert=True)
     first.save(force_insert=True)
-    body = {"task": described(task, history=[first.body])}
-    TaskEvent.objects.create(task=task, seq=1, kind=EventKind.TASK, body=body, at=task.created_at)
+    status = parts.status(TaskState.SUBMITTED, parts.moment(task.created_at), None)
+    told = parts.task(
+        task.pk, context_id=task.context_id, status=status, history=[first.body], metadata=task.metadata
+    )  # fmt: skip
+    TaskEvent.objects.create(task=task, seq=1, kind=EventKind.TASK, body={"task": told}, at=task.created_at)
     return task
 
 
@@ -82,7 +87,8 @@ def apply_event(task_id: UUID, *changes: Change, check: Check | None = None, **f
 
 
 def locked(task_id: UUID) -> Task:
-    return Task.objects.annotate(now=Now()).select_for_update(of=("self",)).get(pk=task_id)
+    rows = Task.objects.annotate(now=Now(), most_output=F("agent__endpoint__max_output_size"))
+    return rows.select_for_update(of=("self",)).get(pk=task_id)
 
 
 def write(task: Task, *changes: Change, **facts: Any) -> Task:
@@ -94,18 +100,6 @@ def write(task: Task, *changes: Change, **facts: Any) -> Task:
         draft.take(change)
     draft.keep(facts)
     return task
-
-
-def described(task: Task, *, history: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
-    """A task in the protocol's words, without what it made."""
-    at = task.state_at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    said: dict[str, Any] = {
-        "id": str(task.pk),
-        "contextId": task.context_id,
-        "status": parts.status(TaskState(task.state), at, task.status_message),
-        "history": list(history),
-    }
-    return {**said, "metadata": task.metadata} if task.metadata else said
 
 
 @dataclass
@@ -139,6 +133,9 @@ class _Draft:
         if task.state in TERMINAL:
             outbox.put(task, event_id=self.events[-1].pk)
             endings.tell(task)
+        if task.pushes:
+            outbox.push(task, self.events)
+        news.tell(task.pk)
 
     def _status(self, change: Status) -> None:
         task, to = self.task, change.state
@@ -158,8 +155,7 @@ class _Draft:
         if change.error_code:
             self._error(change)
         metadata = {name: value for name in ("error_code", "error_message") if (value := self.changed.get(name))}
-        at = self.at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        told = {**self._ids(), "status": parts.status(to, at, said)}
+        told = {**self._ids(), "status": parts.status(to, parts.moment(self.at), said)}
         self._event(EventKind.STATUS, {"statusUpdate": {**told, "metadata": metadata} if metadata else told})
 
     def _error(self, change: Status) -> None:
@@ -169,11 +165,13 @@ class _Draft:
     def _made(self, change: Made) -> None:
         made = covering.shown(dict(change.artifact))
         found = Artifact.objects.filter(task=self.task, artifact_id=made["artifactId"]).first()
+        body = _joined(found.body, made) if found and change.append else made
+        endpoint_room.require_output(self.task.most_output, body)  # type: ignore[attr-defined]  # annotated by `locked`
         if found is None:
             position = Artifact.objects.filter(task=self.task).count() + 1
             Artifact.objects.create(task=self.task, artifact_id=made["artifactId"], position=position, body=made)
         else:
-            found.body = {**made, "parts": [*found.body["parts"], *made["parts"]]} if change.append else made
+            found.body = body
             found.save(update_fields=["body"])
         told = {**self._ids(), "artifact": made, "append": change.append, "lastChunk": change.last}
         self._event(EventKind.ARTIFACT, {"artifactUpdate": told})
@@ -190,8 +188,12 @@ class _Draft:
         if self.task.runtime_kind in RUN_HERE:
             # Whoever carries one to another server may have to tell that of its end.
             ends["dispatch_at"] = None
-        result = parts.result_of(list(made)) if self.task.state == TaskState.COMPLETED else None
-        self.changed |= {**ends, "result": result}
+        self.changed |= {**ends, "result": self._result(list(made)) if self.task.state == TaskState.COMPLETED else None}
+
+    def _result(self, made: list[dict[str, Any]]) -> Any:
+        if not made and self.changed.get("is_answered"):
+            return parts.plain(self.changed["status_message"]["parts"])
+        return parts.result_of(made)
 
     def _event(self, kind: EventKind, body: dict[str, Any]) -> None:
         self.task.last_seq += 1
@@ -202,6 +204,11 @@ class _Draft:
 
     def _placed(self, message: parts.Message) -> dict[str, Any]:
         return parts.placed(message, task_id=self.task.pk, context_id=self.task.context_id)
+
+
+def _joined(before: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
+    """What is added to an artifact need not name it again."""
+    return {**before, **more, "parts": [*before["parts"], *more["parts"]]}
 
 
 def ended(task: Task) -> TaskEnded:

@@ -5,6 +5,7 @@ an empty one. Here a body is read into memory up to a byte more than the limit, 
 it, and given on with its length.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -53,3 +54,26 @@ def _again(body: bytes, receive: Receive) -> Receive:
         return left.pop() if left else await receive()
 
     return replay
+
+
+async def kept(application: Application, scope: dict[str, Any]) -> list[Message]:
+    """What the application answers to a request without a body, in memory. Whether its client stays is watched by who
+    asks for this."""
+    messages: list[Message] = []
+
+    async def keep(message: Message) -> None:
+        messages.append(message)
+
+    await application(scope, _nothing(), keep)
+    return messages
+
+
+def _nothing() -> Receive:
+    left: list[Message] = [{"type": "http.request", "body": b"", "more_body": False}]
+
+    async def receive() -> Message:
+        if not left:
+            await asyncio.Event().wait()
+        return left.pop()
+
+    return receive

@@ -62,6 +62,13 @@ def unseal(sealed: str, *, place: str) -> str:
         raise Unreadable("The sealed text was changed or belongs elsewhere.") from error
 
 
+def signing_keys(label: str) -> dict[str, bytes]:
+    """For one use: a key of 32 bytes from each of the installation's signing keys, by its id; the first signs."""
+    if settings.SIGNING_KEYS.keys:
+        return {key_id: _derived(key.hex(), label) for key_id, key in settings.SIGNING_KEYS.keys.items()}
+    return {"sk": _derived(settings.SECRET_KEY, label)}
+
+
 @cache
 def _derived(secret: str, label: str) -> bytes:
     return keys.derive(secret, label)
@@ -72,6 +79,4 @@ def _record_key() -> tuple[str, bytes]:
 
 
 def _record_keys() -> dict[str, bytes]:
-    if settings.SIGNING_KEYS.keys:
-        return {key_id: _derived(key.hex(), "record") for key_id, key in settings.SIGNING_KEYS.keys.items()}
-    return {"sk": _derived(settings.SECRET_KEY, "record")}
+    return signing_keys("record")

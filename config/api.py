@@ -16,6 +16,7 @@ urlpatterns = [
     path("api/nhi/", include("supervisor.api.urls")),
     path("api/nhi/", include("a2a.api.urls")),
     path("", include(tasks.bare)),
+    path("", include(tasks.open_to_all)),
     path("", include(gateway.bare)),
     path("oauth/token", endpoints.Token.as_view()),
     path(".well-known/oauth-authorization-server", endpoints.ServerMetadata.as_view()),

@@ -1,5 +1,6 @@
 """The web process: Django over ASGI, the MCP server beside it, and a word to the others that it lives."""
 
+import asyncio
 import gc
 import os
 import sys
@@ -13,6 +14,9 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 loaded = get_asgi_application()
 
 # After the line above, which loads the models that these read and write.
+from a2a import asgi as tasks  # noqa: E402 - the same
+from a2a.api.waiting import Waiting  # noqa: E402 - the same
+from a2a.operations.desk import desk as operations  # noqa: E402 - the same
 from config import metrics  # noqa: E402 - see the line before
 from config.pulse import Pulse  # noqa: E402 - the same
 from mcp import asgi, gateway  # noqa: E402 - the same
@@ -24,8 +28,9 @@ from supervisor.api.following import Followed  # noqa: E402 - the same
 # Two threads share this process's work: the one that serves, and the clerk's, which waits for the database several
 # times a call and after each wait for its turn.
 sys.setswitchinterval(0.001)
-django = bounded(Followed(loaded), limit=1024 * 1024)
+django = bounded(Waiting(Followed(loaded)), limit=1024 * 1024)
 tools = metrics.counted(asgi.make_application(gateway), metrics.counting("mcp"))
+agents = metrics.counted(tasks.make_application(), metrics.counting("a2a"))
 calls = rest.application(django, asgi.headers(), metrics.counting(f"api/nhi/{CALL}"))
 
 
@@ -34,6 +39,8 @@ async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:
         await live(receive, send)
     elif scope["type"] == "http" and server_of(scope["path"]) is not None:
         await tools(scope, receive, send)
+    elif scope["type"] == "http" and tasks.takes(scope["path"]):
+        await agents(scope, receive, send)
     else:
         await calls(scope, receive, send)
 
@@ -52,6 +59,7 @@ async def live(receive: Any, send: Any) -> None:
         else:
             try:
                 await asgi.close()
+                await asyncio.to_thread(operations.close)
             finally:
                 await pulse.stop()
             await send({"type": "lifespan.shutdown.complete"})

@@ -4,6 +4,7 @@ Each check runs in a thread of its own and is waited for no longer than the othe
 reported as hanging while the caller still listens.
 """
 
+import socket
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -11,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from celery import current_app
+from django.conf import settings
 from django.db import DatabaseError, connection
 from django.http import HttpRequest, JsonResponse
 from django.utils import timezone
@@ -22,6 +24,9 @@ from nhi.models.processes import ProcessKind
 from nhi.record import guards
 
 PATIENCE = 2.0
+#: How a client of HTTP/2 begins, with settings that are empty; and what kind of frame a server begins with.
+HTTP2 = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(3) + b"\x04" + bytes(5)
+SETTINGS = b"\x04"
 
 
 class NotReady(Exception):
@@ -74,6 +79,18 @@ def record_guards() -> str:
     return "The append-only tables are guarded."
 
 
+def grpc() -> str:
+    """Whether HTTP/2 is spoken where the gRPC server is said to listen; with TLS, whether anybody listens."""
+    for place in sorted(settings.GRPC_PROBE):
+        host, _, port = place.rpartition(":")
+        with socket.create_connection((host.strip("[]"), int(port)), timeout=PATIENCE / 2) as link:
+            if settings.GRPC_TLS_CERTIFICATE is None:
+                link.sendall(HTTP2)
+                if link.recv(9)[3:4] != SETTINGS:
+                    raise NotReady(f"What listens at {place} does not speak gRPC.")
+    return "The gRPC server answers."
+
+
 def heartbeat(kind: ProcessKind) -> Callable[[], str]:
     def look() -> str:
         if kind in processes.late(timezone.now()):
@@ -89,6 +106,7 @@ CHECKS = [
     Check("database", database),
     Check("broker", broker),
     Check("guards", record_guards),
+    *([Check("grpc", grpc)] if settings.GRPC_PROBE else []),
     *(Check(kind.value, heartbeat(kind)) for kind in ProcessKind if kind is not ProcessKind.WEB),
 ]
 

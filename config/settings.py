@@ -22,6 +22,19 @@ DATA = env.directory("GATEHOUSE_DATA", BASE_DIR / ".data")
 DEBUG = env.flag("DEBUG")
 PORT = env.number("PORT", 8000, low=1, high=65535)
 WEB_WORKERS = env.number("WEB_WORKERS", 2, low=1, high=64)
+#: The next port, which cards name too; before the last one, as there is none after it.
+GRPC_PORT = env.number("GRPC_PORT", PORT + 1 if PORT < 65535 else PORT - 1, low=1, high=65535)
+if GRPC_PORT == PORT:
+    raise ImproperlyConfigured(f"GRPC_PORT must be another than PORT; both are {PORT}.")
+GRPC_TLS_CERTIFICATE, GRPC_TLS_KEY = env.file("GRPC_TLS_CERTIFICATE"), env.file("GRPC_TLS_KEY")
+if (GRPC_TLS_CERTIFICATE is None) != (GRPC_TLS_KEY is None):
+    raise ImproperlyConfigured("GRPC_TLS_CERTIFICATE and GRPC_TLS_KEY go together: give both or neither.")
+#: The agent that the protocol's own test kit talks to; and whether it asks back where it would complete.
+TCK_AGENT, TCK_INPUT_REQUIRED = env.flag("TCK_AGENT"), env.flag("TCK_INPUT_REQUIRED")
+#: Which agent is meant by calls over gRPC that name none.
+GRPC_AGENT = env.text("GRPC_AGENT") or ("tck" if TCK_AGENT else "")
+#: Where readiness looks for the gRPC server; `up` says where its own listens.
+GRPC_PROBE = env.endpoints("GRPC_PROBE")
 PUBLIC_URL = env.url("PUBLIC_URL", {"http", "https"}, f"http://127.0.0.1:{PORT}").rstrip("/")
 SECURE = PUBLIC_URL.startswith("https://")
 ALLOWED_HOSTS = env.words("ALLOWED_HOSTS") or [str(urlsplit(PUBLIC_URL).hostname), "localhost", "127.0.0.1", "[::1]"]
@@ -279,6 +292,10 @@ SPECTACULAR_SETTINGS = {
         "TaskState": "a2a.choices.TaskState",
         "DeliveryState": "a2a.choices.DeliveryState",
         "RuntimeKind": "a2a.choices.RuntimeKind",
+        "TaskTransport": "a2a.choices.Transport",
+        "EndpointAuthentication": "a2a.choices.Authentication",
+        "CardForm": "a2a.choices.CardForm",
+        "TypeEnum": [("tool", "tool")],
         "WireVersion": "a2a.choices.WireVersion",
         "A2ABinding": "a2a.choices.Binding",
     },

@@ -1,5 +1,6 @@
 """Calls that wait for a person: who may decide, and what the decision leaves behind."""
 
+from functools import partial
 from typing import Any
 
 from django.db import transaction
@@ -11,6 +12,7 @@ from common.redaction.redactor import Redactor
 from mcp.choices import ApprovalState
 from mcp.clerk import permits
 from mcp.models import CallApproval
+from nhi import registry
 from nhi.actors import Actor
 from nhi.inputs import Problems
 from nhi.models import Identity
@@ -96,4 +98,6 @@ def _decide(actor: Actor, approval: CallApproval, reason: str, to: ApprovalState
             details["break_glass"] = True
         events.write(event, actor=actor, subject=waiting, details=details, reason=reason)
         waiting.refresh_from_db()
+        # Whoever follows the task is told; the decision stands whether or not that works.
+        transaction.on_commit(partial(registry.call_decided, waiting.pk), robust=True)
     return waiting

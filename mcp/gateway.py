@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import logging
 import time
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -20,11 +21,13 @@ from mcp.clerk.words import Refusal, Ticket, Unchecked, Wish
 from mcp.targets import kept
 from mcp.threads import in_thread
 from mcp.upstream import OnProgress
-from nhi import oauth, tokens
+from nhi import oauth, registry, tokens
 from nhi.choices import CallStatus
+from nhi.registry import Waiting
 
 __all__ = ["Ask", "CallContext", "Outcome", "call_tool", "list_tools"]
 
+log = logging.getLogger(__name__)
 list_tools = listing.of_bearer
 
 UNEXPECTED = "Something went wrong here. Name the request id when you report it."
@@ -87,6 +90,8 @@ async def call_tool(ask: Ask) -> Outcome:
         call_numbers.count(outcome.status, outcome.reason, time.monotonic() - began)
         if not answer.unknown_bearer:
             _tell(wish, outcome, began)
+        if answer.waits is not None:
+            await in_thread(partial(_tell_task, answer.waits))
         return outcome
     return await _made(ask, wish, answer, began)
 
@@ -192,6 +197,14 @@ def _refused(refusal: Refusal, began: float) -> Outcome:
         reset=refusal.left.reset if refusal.left else None,
         fields=refusal.fields,
     )
+
+
+def _tell_task(waiting: Waiting) -> None:
+    """Its own business: the call is refused and on record already."""
+    try:
+        registry.call_waits(waiting)
+    except Exception:
+        log.exception("a task was not told that a call of it waits", extra={"task_id": str(waiting.task_id)})
 
 
 def _wish(ask: Ask, shown: tokens.Parsed) -> Wish:

@@ -9,7 +9,7 @@ from django.db import transaction
 
 from common import canonical, context
 from common.errors import NotAllowed
-from nhi import decisions, facts, registry, tokens
+from nhi import decisions, facts, registry, tokens, within
 from nhi.actors import Actor
 from nhi.inputs import LONGEST_ACTION, Problems
 from nhi.record import events
@@ -23,8 +23,9 @@ class OnlyIdentitiesAsk(NotAllowed):
 
 
 def check(
-    *, actor: Actor, shown: tokens.Parsed | None, audience: str, target_id: UUID, parameters: Any, action: str | None
-) -> Decision:
+    *, actor: Actor, shown: tokens.Parsed | None, audience: str, target_id: UUID, parameters: Any, action: str | None,
+    task_id: UUID | None = None,
+) -> Decision:  # fmt: skip
     """May the bearer of `shown` call the target? What was never held and what does not exist get the same answer."""
     if shown is None or actor.is_person:
         raise OnlyIdentitiesAsk("Only an identity asks for itself; people ask why with decisions/explain.")
@@ -32,8 +33,10 @@ def check(
     problems.line("action", action or "", most=LONGEST_ACTION)
     problems.settle()
     loaded = facts.for_token(shown, context.current().source, target_id, audience=audience)
-    known = registry.conditions(actor.id, target_id, parameters) if actor.id and loaded.target else ()
     wanted = Action("call", parameters, name=action)
+    standing = within.asked(loaded, wanted, run=within.run_of(loaded), task_id=task_id)
+    known = registry.conditions(actor.id, target_id, parameters) if actor.id and loaded.target else ()
+    known = (*known, *within.hour(loaded), *within.conditions(standing))
     decision = decisions.decide(loaded.caller, wanted, loaded.target, replace(loaded.facts, conditions=known))
     with transaction.atomic():
         events.write(

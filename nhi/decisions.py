@@ -60,13 +60,18 @@ def _with_match(question: Question) -> Question:
     """Pick the grant or role that decides: a live one whose limits the call keeps, else the one that says most."""
     if question.action.verb == "know_itself":
         return question
-    candidates = sorted(question.facts.matches, key=lambda match: not match.live)
+    candidates = sorted(question.facts.matches, key=_narrowest)
     for match in candidates:
         tried = Question(question.subject, question.action, question.target, question.facts, match)
         if match.live and all(check(tried).outcome != "fail" for check in LIMITS):
             return tried
     first = candidates[0] if candidates else None
     return Question(question.subject, question.action, question.target, question.facts, first)
+
+
+def _narrowest(match: Match) -> tuple[bool, bool]:
+    """Live ones first; of two grants between the same identities the one that gives away less."""
+    return not match.live, match.live and not match.delegates
 
 
 def _run(name: str, check: Callable[[Question], Check], question: Question) -> Check:

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from common.clock import LATEST
 from common.errors import Invalid, NotFound
-from nhi import decisions, facts, registry
+from nhi import decisions, facts, registry, within
 from nhi.actors import Actor
 from nhi.models import Identity
 from nhi.reasons import REASONS
@@ -41,9 +41,12 @@ class Explanation:
 
 def explain(
     *, actor: Actor, caller_id: UUID, target_id: UUID, parameters: Any = None, action: str | None = None,
-    at: datetime | None = None,
+    at: datetime | None = None, task_id: UUID | None = None,
 ) -> Explanation:  # fmt: skip
-    """Walk every check for a question nobody has called yet. Both sides must be visible to the asker."""
+    """Walk every check for a question nobody has called yet. Both sides must be visible to the asker.
+
+    With a task: as if the caller asked within that one, on behalf of whoever stands behind it.
+    """
     visible = Identity.objects.visible_to(actor).filter(pk__in={caller_id, target_id}).count()
     if visible < len({caller_id, target_id}):
         raise NotFound
@@ -55,7 +58,11 @@ def explain(
     assert loaded.caller is not None  # both were visible just now, and identities are never deleted
     assert loaded.target is not None
     wanted = Action("call", parameters, name=action)
-    known = replace(loaded.facts, conditions=registry.conditions(caller_id, target_id, parameters))
+    standing = within.asked(loaded, wanted, task_id=task_id, seen_by=actor, at=at)
+    told = (
+        *registry.conditions(caller_id, target_id, parameters), *within.hour(loaded), *within.conditions(standing)
+    )  # fmt: skip
+    known = replace(loaded.facts, conditions=told)
     decision = decisions.decide(loaded.caller, wanted, loaded.target, known)
     would_pass = _remedies(decision, loaded.caller, loaded.target)
     also = tuple(match for match in loaded.facts.matches if match != decision.match)

@@ -5,6 +5,7 @@ revoke reads the revoked row.
 """
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -16,7 +17,9 @@ from django.db.models.functions import Coalesce, Greatest, JSONObject, Least, No
 from common import clock
 from common.ids import uuid7
 from nhi import credentials, tokens
+from nhi.chains import Link
 from nhi.choices import Kind, PermissionType
+from nhi.delegation import Principal
 from nhi.models import Credential, Identity, NhiPermission, RoleAssignment, ToolPermission, User
 from nhi.terms import Facts, Match, Party
 
@@ -70,6 +73,20 @@ def for_question(caller_id: UUID, target_id: UUID, *, at: datetime | None = None
     now = at or asked
     facts = Facts(uuid7(), asked, None, (), _matches(row, now))
     return Loaded(facts, _party_of(row, now), _target(row, now), row)
+
+
+def of_principals(principals: Sequence[Link], target_id: UUID, *, at: datetime | None = None) -> list[Principal]:
+    """What those on whose behalf something is done hold for the target themselves, in their order."""
+    rows = Identity.objects.filter(pk__in=[one.id for one in principals])
+    found = {row.pk: row for row in _with_access(rows, OuterRef("pk"), target_id)} if principals else {}
+    return [_principal(one, found.get(one.id), at) for one in principals]
+
+
+def _principal(link: Link, row: Any, at: datetime | None) -> Principal:
+    if row is None:
+        return Principal(link.name, None)
+    now = at or clock.moment(row.facts_now)
+    return Principal(link.name, _party_of(row, now), _matches(row, now))
 
 
 def _behind(shown: tokens.Parsed) -> QuerySet[Credential]:
@@ -139,13 +156,13 @@ def _matches(row: Any, now: datetime) -> tuple[Match, ...]:
     found = (
         _match(row, "facts_tool", "grant", now),
         _match(row, "facts_call", "grant", now),
-        _match(row, "facts_delegate", "grant", now),
+        _match(row, "facts_delegate", "grant", now, delegates=True),
         _match(row, "facts_role", "role", now),
     )
     return tuple(match for match in found if match is not None)
 
 
-def _match(row: Any, column: str, kind: Any, now: datetime) -> Match | None:
+def _match(row: Any, column: str, kind: Any, now: datetime, *, delegates: bool = False) -> Match | None:
     read = _json(getattr(row, column, None))
     if read is None:
         return None
@@ -164,6 +181,7 @@ def _match(row: Any, column: str, kind: Any, now: datetime) -> Match | None:
         max_calls_per_hour=read.get("max_calls_per_hour"),
         requires_approval=bool(read.get("requires_approval")),
         role_id=UUID(read["role_id"]) if kind == "role" else None,
+        delegates=delegates,
     )
 
 

@@ -63,6 +63,11 @@ TOLD: dict[str, Reason] = {
     # The chain of tasks that the call is made from.
     "chain_cycle": Reason(False, "Let an agent that is not in the chain already do this."),
     "chain_depth": Reason(False, "Ask from nearer to the top; a chain of tasks is at most five deep."),
+    "chain_no_grant": Reason(False, "Give each of those on whose behalf {caller} acts access to {target}, too."),
+    "chain_unusable": Reason(False, "Activate the one on whose behalf {caller} acts, or let another ask."),
+    "chain_not_allowed": Reason(False, "Ask for what those on whose behalf {caller} acts are allowed of {target}."),
+    "task_not_yours": Reason(False, "Name an open task that {caller} works on, or none."),
+    "task_ended": Reason(False, "Ask within a task that is still open, or within none."),
     # The arguments and the person who looks at them.
     "invalid_parameters": Reason(False, "Call with arguments that the schema of {target} describes."),
     "approval_required": Reason(False, "Ask an approver to approve this call, then send it again."),

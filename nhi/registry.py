@@ -1,13 +1,15 @@
 """Where higher apps hang what only they know. Each fills these in its `AppConfig.ready()`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from nhi.actors import Actor
+from nhi.chains import TaskFacts
 from nhi.models import Identity
-from nhi.terms import Condition
+from nhi.terms import Condition, Match
 
 #: What a higher app knows of one caller, target and arguments, for checks and explanations outside a call.
 ConditionSource = Callable[[UUID, UUID, Any], tuple[Condition, ...]]
@@ -75,6 +77,69 @@ def on_grant_replaced(listener: GrantListener) -> None:
 def grant_replaced(old: UUID, new: UUID) -> None:
     for listener in _grant_listeners:
         listener(old, new)
+
+
+#: What is left of the hour of a grant between identities, which counts tasks.
+HourSource = Callable[[Match], Condition]
+_hour_sources: list[HourSource] = []
+
+
+def count_hours(source: HourSource) -> None:
+    _hour_sources[:] = [source]
+
+
+def hour(match: Match) -> tuple[Condition, ...]:
+    return tuple(source(match) for source in _hour_sources)
+
+
+#: The tasks of these ids; with an actor, those alone that it may see.
+TaskSource = Callable[[Collection[UUID], Actor | None], Mapping[UUID, TaskFacts]]
+_task_sources: list[TaskSource] = []
+
+
+def know_tasks(source: TaskSource) -> None:
+    _task_sources[:] = [source]
+
+
+def tasks(ids: Collection[UUID], *, seen_by: Actor | None = None) -> Mapping[UUID, TaskFacts]:
+    return _task_sources[0](ids, seen_by) if ids and _task_sources else {}
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """A call within a task that waits for a person."""
+
+    approval_id: UUID
+    task_id: UUID
+    #: As its agent names it.
+    tool: str
+    expires_at: datetime
+
+
+@dataclass(frozen=True)
+class WaitListener:
+    """Who is told that a call within a task waits, and that a person has decided about one."""
+
+    waits: Callable[[Waiting], None]
+    decided: Callable[[UUID], None]
+
+
+_wait_listeners: list[WaitListener] = []
+
+
+def on_wait(listener: WaitListener) -> None:
+    if listener not in _wait_listeners:
+        _wait_listeners.append(listener)
+
+
+def call_waits(waiting: Waiting) -> None:
+    for listener in _wait_listeners:
+        listener.waits(waiting)
+
+
+def call_decided(approval_id: UUID) -> None:
+    for listener in _wait_listeners:
+        listener.decided(approval_id)
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,9 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from common import clock
-from nhi import credentials, tokens
+from nhi import chains, credentials, tokens
 from nhi.actors import Actor
+from nhi.chains import Chain
 from nhi.choices import Kind
 from nhi.models import Credential, Identity
 
@@ -25,7 +26,9 @@ FORGET_AFTER = timedelta(days=1)
 MOST_FORGOTTEN = 1000
 
 
-def open(*, identity: Identity, execution_id: UUID, seconds: float, actor: Actor) -> str:  # noqa: A001 - read as run_tokens.open
+def open(  # noqa: A001 - read as run_tokens.open
+    *, identity: Identity, execution_id: UUID, seconds: float, actor: Actor, chain: Chain | None = None
+) -> str:
     """The token of a run, good for so many seconds at most; its row comes and goes with the caller's transaction."""
     now = clock.database_now()
     ends = now + timedelta(seconds=seconds)
@@ -39,6 +42,7 @@ def open(*, identity: Identity, execution_id: UUID, seconds: float, actor: Actor
         expires_at=ends,
         created_by_id=actor.id,
         created_by_name=actor.name,
+        chain=chain.as_json() if chain is not None else None,
     )
     claims = tokens.ParsedToken(
         identity_id=identity.pk,
@@ -48,6 +52,14 @@ def open(*, identity: Identity, execution_id: UUID, seconds: float, actor: Actor
         execution_id=execution_id,
     )
     return tokens.mint(claims)
+
+
+def chain_behind(shown: tokens.Parsed | None) -> Chain | None:
+    """What stands behind the run whose token was shown; None for everybody else."""
+    if not isinstance(shown, tokens.ParsedToken) or shown.execution_id is None:
+        return None
+    row = Credential.runs.filter(execution_id=shown.execution_id).only("chain").first()
+    return (chains.read(row.chain) or Chain()) if row is not None else None
 
 
 def close(*, execution_ids: Sequence[UUID]) -> int:

@@ -38,6 +38,8 @@ class Match:
     max_calls_per_hour: int | None = None
     requires_approval: bool = False
     role_id: UUID | None = None
+    #: Of a grant between identities: what is called acts on the caller's behalf.
+    delegates: bool = False
 
     @property
     def live(self) -> bool:

@@ -1,6 +1,6 @@
-"""`make peers`: the official MCP SDKs, Node and the conformance suite, each where the product cannot see it.
+"""`make peers`: the official SDKs of MCP and A2A, Node and the conformance suite, each where the product cannot see it.
 
-The SDK is a package named `mcp`, as our own app is, so it never comes into `.venv`.
+The SDKs are packages named `mcp` and `a2a`, as our own apps are, so they never come into `.venv`.
 """
 
 import re

@@ -7,12 +7,12 @@ from django.db import transaction
 
 from common import context
 from common.errors import NotAllowed
-from nhi import decisions, facts, registry, tokens
+from nhi import decisions, facts, registry, run_tokens, tokens, within
 from nhi.actors import Actor
 from nhi.choices import Kind, State
 from nhi.models import Identity
 from nhi.record import events
-from nhi.terms import Action, Decision
+from nhi.terms import Action, Condition, Decision
 from supervisor import chains
 from supervisor.models import Agent
 
@@ -32,14 +32,15 @@ class Caller:
 
 def require(caller: Caller, agent: Agent, *, action: str, parameters: Any = None) -> dict[str, Any]:
     """Refuse who may not run it, on record; else what allowed it, for the run's own row."""
+    delegates = False
     if caller.actor.may(RUN):
         by: dict[str, Any] = {"right": RUN}
     elif caller.actor.is_person:
         by = _require_of_person(caller.actor, agent)
     else:
-        by = _require_of_identity(caller, agent, action, parameters)
+        by, delegates = _require_of_identity(caller, agent, action, parameters)
     _require_usable(caller.actor, agent)
-    return {**by, **_require_an_end(caller, agent)}
+    return {**by, **_require_an_end(caller, agent, delegates)}
 
 
 def may_run(actor: Actor, agent: Agent) -> bool:
@@ -55,34 +56,41 @@ def _require_of_person(actor: Actor, agent: Agent) -> dict[str, Any]:
     return {"right": "owner or grant"}
 
 
-def _require_of_identity(caller: Caller, agent: Agent, action: str, parameters: Any) -> dict[str, Any]:
+def _require_of_identity(caller: Caller, agent: Agent, action: str, parameters: Any) -> tuple[dict[str, Any], bool]:
+    """And whether the run acts on the caller's behalf."""
     decision = _decide(caller, agent, action, parameters)
     if not decision.allowed:
         _refuse(caller.actor, agent, decision.reason, decision.message, decision)
     assert decision.match is not None  # an allowed call has one
-    return {"decision_id": str(decision.id), "grant": str(decision.match.id)}
+    return {"decision_id": str(decision.id), "grant": str(decision.match.id)}, decision.match.delegates
 
 
 def _decide(caller: Caller, agent: Agent, action: str, parameters: Any) -> Decision:
     if caller.shown is None:
         raise NotAllowed("Only a token shows which identity asks.")
     loaded = facts.for_token(caller.shown, context.current().source, agent.identity_id, audience=caller.audience)
-    known = registry.conditions(loaded.caller.id, agent.identity_id, parameters) if loaded.caller else ()
     wanted = Action("call", parameters, name=action)
+    known = _conditions(caller, loaded, agent, wanted)
     return decisions.decide(loaded.caller, wanted, loaded.target, replace(loaded.facts, conditions=known))
 
 
-def _require_an_end(caller: Caller, agent: Agent) -> dict[str, Any]:
+def _conditions(caller: Caller, loaded: facts.Loaded, agent: Agent, wanted: Action) -> tuple[Condition, ...]:
+    if loaded.caller is None:
+        return ()
+    told = registry.conditions(loaded.caller.id, agent.identity_id, wanted.parameters)
+    behind = run_tokens.chain_behind(caller.shown)
+    if behind is None or not behind.principals:
+        return told
+    return (*told, within.of(behind, wanted, loaded).condition)
+
+
+def _require_an_end(caller: Caller, agent: Agent, delegates: bool) -> dict[str, Any]:
     """Agents that ask each other stop at the first who would come round again, or at the fifth."""
-    chain = chains.behind(caller.shown)
-    if chain is None:
-        return {}
-    if agent.name in chain.above:
-        said = f"{agent} is above this run in {chain}: it would come round again."
-        _refuse(caller.actor, agent, "chain_cycle", said)
-    if len(chain.above) >= chains.DEEPEST:
-        _refuse(caller.actor, agent, "chain_too_deep", f"{chain} is as deep as runs may ask for runs.")
-    return chain.facts()
+    chain = chains.of(caller.actor, caller.shown, delegates=delegates)
+    ends = chain.to(agent.identity_id, agent.identity.name)
+    if not ends.ok:
+        _refuse(caller.actor, agent, ends.reason, ends.message)
+    return chains.facts(chain, caller.shown)
 
 
 def _require_usable(actor: Actor, agent: Agent) -> None:

@@ -1,36 +1,46 @@
-"""Runs that agents ask for: who asked whom, as the token of a run tells it."""
+"""Runs that agents ask for: who asked whom, and on whose behalf what runs acts."""
 
-from dataclasses import dataclass
 from typing import Any
-from uuid import UUID
 
+from nhi import registry, run_tokens
+from nhi.actors import Actor
+from nhi.chains import Chain, Link, links
+from nhi.choices import ActorKind
 from nhi.tokens import Parsed, ParsedToken
 from supervisor.models import Execution
 
-DEEPEST = 5
+
+def of(actor: Actor, shown: Parsed | None, *, delegates: bool) -> Chain:
+    """What stands behind a run that this caller asks for."""
+    behind = run_tokens.chain_behind(shown) or Chain()
+    if actor.id is None:
+        # The clock, and whoever is at the terminal: nobody who could come round again.
+        return behind
+    return behind.asks(Link(actor.id, actor.name), delegates=delegates)
 
 
-@dataclass(frozen=True)
-class Chain:
-    parent: UUID
-    #: The names of the agents above, the first one first.
-    above: list[str]
-
-    def __str__(self) -> str:
-        return " > ".join(self.above)
-
-    def facts(self) -> dict[str, Any]:
-        return {"parent": str(self.parent), "chain": self.above}
-
-
-def behind(shown: Parsed | None) -> Chain | None:
-    """The chain that a run asks at the end of; None for everybody else."""
-    if not isinstance(shown, ParsedToken) or shown.execution_id is None:
-        return None
-    run = Execution.objects.filter(pk=shown.execution_id).first()
-    return of(run) if run else None
+def facts(chain: Chain, shown: Parsed | None) -> dict[str, Any]:
+    """What a run keeps of it; of one that no run asked for, and that acts for itself, who started it says it all."""
+    parent = shown.execution_id if isinstance(shown, ParsedToken) else None
+    if parent is None and not chain.behalf:
+        return {}
+    said: dict[str, Any] = {"chain": chain.names()}
+    if parent is not None:
+        said["parent"] = str(parent)
+    if chain.behalf:
+        said["behalf"] = chain.behalf
+    return said
 
 
-def of(run: Execution) -> Chain:
-    """The chain of what this run asks for."""
-    return Chain(run.pk, [*run.context["by"].get("chain", []), run.agent_name])
+def behind(run: Execution) -> Chain:
+    """What stands behind a run: what stands behind the task that it is for, else who asked for it."""
+    if run.task_id is not None:
+        task = registry.tasks([run.task_id]).get(run.task_id)
+        if task is not None:
+            return task.chain
+    by = run.context.get("by", {})
+    if "chain" in by:
+        return Chain(links(by["chain"]), by.get("behalf", 0))
+    if run.started_by_id is not None and run.started_by_kind in {ActorKind.USER, ActorKind.IDENTITY}:
+        return Chain((Link(run.started_by_id, run.started_by_name),))
+    return Chain()

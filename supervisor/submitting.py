@@ -168,6 +168,7 @@ def _row(caller: Caller, agent: Agent, wish: Wish, by: Mapping[str, Any], now: d
         started_by_name=caller.actor.name,
         schedule_id=wish.schedule_id,
         task_id=wish.task_id,
+        parent_id=by.get("parent"),
         request_id=known.request_id if known else None,
         context={**wish.context, "env_vars": sorted(wish.env_vars), "by": dict(by)},
     )

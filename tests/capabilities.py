@@ -44,7 +44,8 @@ CAPABILITIES: dict[str, Promise] = {
         "nhi.decisions:_arguments = allow",
     ),
     "NHI-07": Promise(
-        "Grants between identities: call or delegate, to named actions, until they end.",
+        "Grants between identities: call or delegate, to named actions, so often an hour, until they end; enforced on "
+        "every send.",
         "nhi.decisions:_actions = allow",
     ),
     "NHI-08": Promise(
@@ -64,8 +65,13 @@ CAPABILITIES: dict[str, Promise] = {
         "nhi.bulk:give_tools = return []",
     ),
     "NHI-14": Promise(
-        "A call that needs approval waits for a person, goes nowhere meanwhile, and passes once when it was approved.",
+        "A call that needs approval waits for a person, goes nowhere meanwhile, and passes once when it was approved; "
+        "the task that it is made in says so.",
         "mcp.clerk.permits:use = return True",
+    ),
+    "NHI-20": Promise(
+        "Every call carries its chain, which has an end and no circle; on another's behalf only what both may is done.",
+        "nhi.delegation:_refused = return None",
     ),
     "AUD-01": Promise(
         "Every change is recorded in its own transaction, append-only down to the database's triggers.",
@@ -196,8 +202,8 @@ CAPABILITIES: dict[str, Promise] = {
         "nhi.actors:Actor.only_reads = return False",
     ),
     "CON-02": Promise(
-        "Home says what needs this person, each card leading to exactly that, then charts of calls and runs over time: "
-        "outcomes, latency, who drives it, budgets that burn, health.",
+        "Home says what needs this person, each card leading to exactly that, then charts of calls, runs and tasks "
+        "over time: outcomes, latency, who drives it, budgets that burn, health, what piles up, who was told.",
         "nhi.admin.counts:needs = return []",
     ),
     "CON-05": Promise(
@@ -238,26 +244,44 @@ CAPABILITIES: dict[str, Promise] = {
         "One task in eight states, every change a numbered event; what has ended stays as it ended.",
         "a2a.writer:_require_open = return None",
     ),
+    "A2A-03": Promise(
+        "The protocol's operations for every agent at its own address, whatever the version and the binding.",
+        "a2a.showing:task = raise",
+    ),
+    "A2A-04": Promise(
+        "Cards tell the truth in the form of each version, signed; strangers read those of discoverable agents and no "
+        "others.",
+        "a2a.cards:_knows = return True",
+    ),
+    "A2A-05": Promise(
+        "Who follows a task hears each event once and in order, whichever process writes it, also after a break.",
+        "a2a.operations.following:read = return []",
+    ),
     "A2A-06": Promise(
         "The end of a task is told to its callback: one signed event by outbox, tried for three days, delivered or "
         "accounted for.",
         "a2a.signatures:_signature = return 'v1,'",
     ),
     "A2A-07": Promise(
-        "A program or a model does an agent's tasks, each in one run that is followed to its end; or its own workers "
-        "take them: lent to one at a time, offered again when the lease ends.",
+        "Tasks reach what is behind an agent, each once, and are followed to the end: a run of a program or a model, "
+        "another A2A server, or its own workers, lent to one at a time and offered again when the lease ends.",
         "a2a.dispatching:_begin = return 0",
     ),
     "A2A-08": Promise(
         "Every send is decided: caller, grant, actions, hourly limit, chain; unknown and forbidden look alike.",
         "a2a.access:_budget = raise",
     ),
+    "A2A-09": Promise(
+        "How each agent is reached and how much it takes is set by people, enforced exactly and told in its card.",
+        "a2a.endpoint_room:_require_room = return None",
+    ),
     "A2A-11": Promise(
         "The same key and body lead to the same task; another body under the key is refused.",
         "a2a.sending:_sent = return None",
     ),
     "A2A-12": Promise(
-        "Deadlines end tasks, a part has no more time than the whole and is cancelled with it, and so is its run.",
+        "Deadlines end tasks, a part has no more time than the whole and is cancelled with it, and so is its run; a "
+        "whole chain is shown at once, with its runs and calls.",
         "a2a.cancelling:cancel_within = return None",
     ),
 }

@@ -1,24 +1,36 @@
 """What this app adds to the frame of the console: sidebar, what needs a person, names in sentences."""
 
+from datetime import timedelta
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
+from django.db.models.functions import Now
 from django.http import HttpRequest
 
-from a2a.admin.tasks_filters import WAITING, needs
-from a2a.models import Task
+from a2a import access, deliveries
+from a2a.admin.deliveries_filters import DEAD
+from a2a.admin.tasks_filters import WAITING, WENT_WRONG, WRONG, needs
+from a2a.choices import DeliveryState
+from a2a.models import Delivery, Task
 from common.admin import navigation
 from common.admin.navigation import Item
 from nhi.actors import Actor
 from nhi.admin import counts, sentences
 from nhi.admin.acting import may
 from nhi.admin.counts import Need
+from nhi.models import Identity
 
+LATELY = timedelta(hours=24)
 NEEDED = f"needs=me&state={WAITING}"
+FAILED_QUERY, DEAD_QUERY = f"state={WRONG}&span=24h", f"state={DEAD}"
 
 
 def _reads(request: HttpRequest) -> bool:
     return may(request, "a2a.view_task")
+
+
+def _reads_cards(request: HttpRequest) -> bool:
+    return may(request, "a2a.view_agentcard")
 
 
 def waiting_for(actor: Actor) -> QuerySet[Any]:
@@ -26,10 +38,35 @@ def waiting_for(actor: Actor) -> QuerySet[Any]:
     return Task.objects.none() if actor.only_reads else Task.objects.open().filter(needs(actor))
 
 
+def failed_lately(actor: Actor) -> QuerySet[Any]:
+    """Tasks of the last 24 hours that went wrong: all for who sends any, else what one or one's own have to do with."""
+    wrong = Task.objects.filter(state__in=WENT_WRONG, created_at__gt=Now() - LATELY)
+    if actor.only_reads:
+        return wrong.none()
+    if actor.may(access.SEND):
+        return wrong
+    managed = Identity.objects.managed_by(actor).values("pk")
+    return wrong.filter(Q(created_by_id=actor.id) | Q(source_id__in=managed) | Q(agent_id__in=managed))
+
+
+def dead_letters(actor: Actor) -> QuerySet[Any]:
+    """Callbacks that were given up and that one may have delivered again."""
+    dead = Delivery.objects.filter(state=DeliveryState.DEAD)
+    if actor.only_reads:
+        return dead.none()
+    return dead if actor.may(deliveries.RIGHT) else dead.held_by(actor)
+
+
 navigation.add(
     Item("Tasks", "Tasks", "task", "a2a_task_changelist", _reads, badge="tasks_waiting", counted=NEEDED),
     Item("Tasks", "Inboxes", "inbox", "a2a_inboxes", _reads),
-)
+    Item(
+        "Tasks", "Deliveries", "outgoing_mail", "a2a_delivery_changelist",
+        lambda request: may(request, "a2a.view_delivery"), badge="dead_letters", counted=DEAD_QUERY,
+        also=("a2a_webhooksecret_changelist",),
+    ),
+    Item("Tasks", "Cards and endpoints", "badge", "a2a_agentcard_changelist", _reads_cards),
+)  # fmt: skip
 counts.add(
     Need(
         "tasks_waiting",
@@ -39,6 +76,24 @@ counts.add(
         "task",
         "a2a_task_changelist",
         NEEDED,
-    )
+    ),
+    Need(
+        "tasks_failed",
+        failed_lately,
+        "{} task failed in the last 24 h",
+        "{} tasks failed in the last 24 h",
+        "error",
+        "a2a_task_changelist",
+        FAILED_QUERY,
+    ),
+    Need(
+        "dead_letters",
+        dead_letters,
+        "{} dead letter: a callback that nobody took",
+        "{} dead letters: callbacks that nobody took",
+        "outgoing_mail",
+        "a2a_delivery_changelist",
+        DEAD_QUERY,
+    ),
 )
-sentences.add_hubs({"task": "a2a_task_hub"})
+sentences.add_hubs({"task": "a2a_task_hub", "delivery": "a2a_delivery_hub"})

@@ -9,8 +9,8 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path
 from django.utils.functional import cached_property
 
-from a2a.admin import tasks_cancel, tasks_cells, tasks_tabs
-from a2a.admin.tasks_filters import FILTERS, GROUPS, OPEN, WAITING, WRONG, needs
+from a2a.admin import tasks_bulk, tasks_cancel, tasks_cells, tasks_export, tasks_reply, tasks_tabs
+from a2a.admin.tasks_filters import FILTERS, GROUPS, OPEN, SEARCH, WAITING, WRONG, needs
 from a2a.models import Task
 from common.admin.lists import Bulk, Preset
 from common.admin.pages import PART, Crumb, link
@@ -31,7 +31,10 @@ class TaskAdmin(GovernedAdmin):
     columns = tasks_cells.COLUMNS
     filters = FILTERS
     order = ("-created_at", "-id")
-    bulk: tuple[Bulk, ...] = ()
+    search = SEARCH
+    search_words = "Agent, type, name or id"
+    bulk = (Bulk("Cancel", "a2a_task_bulk_cancel", danger=True),)
+    bulk_by_filter = True
     presets = (Preset("All"), *(Preset(GROUPS[name], f"state={name}") for name in (OPEN, WAITING, WRONG)))
     empty_title = "Nobody has sent a task yet"
     empty_words = "Whoever has a grant to call an agent may send it tasks; each of them becomes a row here."
@@ -54,11 +57,30 @@ class TaskAdmin(GovernedAdmin):
         mine = [] if actor_of(request).only_reads else [("Needs me", "needs=me")]
         return [*mine, *super().saved_views(request)]
 
+    def bulk_for(self, request: HttpRequest) -> tuple[Bulk, ...]:
+        """For who may cancel some of them."""
+        return super().bulk_for(request) if tasks_bulk.may_any(actor_of(request)) else ()
+
     def row_url(self, row: Any) -> str:
         return link("a2a_task_hub", row.pk)
 
+    def may_export(self, _request: HttpRequest) -> bool:
+        """Not as other lists, which are read whole: this one has an export that streams."""
+        return False
+
+    def more(self, request: HttpRequest) -> dict[str, Any]:
+        charts = f"{link('a2a_charts')}?only=tasks" if self.may_see_all(request) else ""
+        return {"export_url": tasks_export.export_link(request, "a2a_task_export"), "charts_url": charts}
+
     def pages(self) -> list[URLPattern]:
-        return [path("states/", States.as_view(), name="a2a_task_states"), *tasks_tabs.URLS, *tasks_cancel.URLS]
+        return [
+            path("states/", States.as_view(), name="a2a_task_states"),
+            path("export/", tasks_export.Export.as_view(), name="a2a_task_export"),
+            *tasks_tabs.URLS,
+            *tasks_cancel.URLS,
+            *tasks_reply.URLS,
+            *tasks_bulk.URLS,
+        ]
 
 
 class States(ActingPage):

@@ -1,6 +1,5 @@
 """What the palette makes of the id of a task, whole or as people read it out: `T-8f3a21`."""
 
-import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -8,6 +7,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from a2a.admin import tasks_cells
+from a2a.admin.tasks_filters import SHORT
 from a2a.models import Task
 from common.admin import palette
 from common.admin.pages import link
@@ -15,7 +15,6 @@ from common.admin.palette import PER_GROUP, Group, Hit
 from common.ids import parse_uuid
 from nhi.admin.acting import actor_of
 
-SHORT = re.compile(r"t-?([0-9a-f]{6})", re.IGNORECASE)
 #: Among how many of the newest a short id is looked for: it is the end of an id, which no index knows.
 RECENT = 5000
 

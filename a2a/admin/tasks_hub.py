@@ -7,18 +7,25 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.utils.functional import cached_property
 
-from a2a import cancelling, inbox
+from a2a import cancelling, inbox, sending, waiting
 from a2a.admin import tasks_cells
 from a2a.choices import RuntimeKind, TaskState
-from a2a.models import Task
+from a2a.models import Delivery, Task
 from common.admin import times
 from common.admin.pages import PART, Control, Crumb, Tab, link, wants_part
 from common.errors import NotFound
+from mcp.models import CallApproval
 from nhi.admin.base import Acting, ActingPage
 from supervisor.admin import executions_cells
 from supervisor.models import Execution
 
-TABS = (("hub", "Timeline"), ("content", "Input and result"), ("chain", "Chain"), ("changes", "Changes"))
+TABS = (
+    ("hub", "Timeline"),
+    ("content", "Input and result"),
+    ("trace", "Trace"),
+    ("deliveries", "Deliveries"),
+    ("changes", "Changes"),
+)
 
 
 class OfTask(Acting):
@@ -72,6 +79,7 @@ class Hub(OfTask, ActingPage):
             "standing": tasks_cells.standing(task),
             "took": tasks_cells.took(task),
             "stuck": self._stuck(),
+            "approval": self._approval(),
             "from_name": tasks_cells.asked_by(task),
             "parent": self._parent(),
             "run": self._run(),
@@ -82,9 +90,19 @@ class Hub(OfTask, ActingPage):
             "fresh_url": self.url(self.tab) if task.is_open and not self.actor.only_reads else "",
             "crumb": Crumb("Tasks", link("a2a_task_changelist")),
             "controls": self._controls(),
-            "tabs": [Tab(label, self.url(name), current=name == self.tab) for name, label in TABS],
+            "tabs": [Tab(label, self.url(name), self._counts().get(name), name == self.tab) for name, label in TABS],
             "api": self.api(),
         }
+
+    @cached_property
+    def told(self) -> int:
+        """How many deliveries of it the person may see; nothing is told where nobody asked for it."""
+        if not self.task.pushes and (self.task.is_open or not self.task.callback_url):
+            return 0
+        return Delivery.objects.visible_to(self.actor).filter(task_id=self.task.pk).count()
+
+    def _counts(self) -> dict[str, int]:
+        return {"deliveries": self.told} if self.told else {}
 
     @property
     def _is_lost(self) -> bool:
@@ -98,7 +116,9 @@ class Hub(OfTask, ActingPage):
             TaskState.SUBMITTED: self._not_begun(),
             TaskState.WORKING: self._at_work(),
             TaskState.INPUT_REQUIRED: f"It waits for {asked} to say more.",
-            TaskState.AUTH_REQUIRED: f"It waits until {asked} has signed in where it asks for that.",
+            TaskState.AUTH_REQUIRED: f"It waits until {asked} has signed in where it asks for that."
+            if self.awaited is None
+            else f"A call of {self.awaited.tool_name} by {self.awaited.agent_name} waits for a person's approval.",
         }.get(TaskState(task.state), "")
 
     def _not_begun(self) -> str:
@@ -107,6 +127,16 @@ class Hub(OfTask, ActingPage):
         if self.task.runtime_kind == RuntimeKind.REMOTE:
             return f"The server of {self.task.agent_name} has not said yet that it works on it."
         return "Its run waits for a place." if self.task.execution_id else "It waits for a place in the queue of runs."
+
+    @cached_property
+    def awaited(self) -> CallApproval | None:
+        return waiting.of(self.task) if self.task.state == TaskState.AUTH_REQUIRED else None
+
+    def _approval(self) -> str:
+        """Where somebody decides about the call that it waits for, for who may look at it."""
+        if self.awaited is None or not CallApproval.objects.visible_to(self.actor).filter(pk=self.awaited.pk).exists():
+            return ""
+        return link("mcp_callapproval_page", self.awaited.pk)
 
     def _at_work(self) -> str:
         until: datetime | None = self.task.lease_until
@@ -138,7 +168,12 @@ class Hub(OfTask, ActingPage):
         return self.task.is_open and cancelling.may_cancel(self.actor, self.task)
 
     def _controls(self) -> list[Control]:
-        return [Control("Cancel", self.url("cancel"), "cancel", danger=True)] if self.may_cancel else []
+        """First what it waits for; its end beside that."""
+        reply = [Control("Reply", self.url("reply"), "reply")] if self._may_reply() else []
+        return [*reply, Control("Cancel", self.url("cancel"), "cancel", danger=True)] if self.may_cancel else reply
+
+    def _may_reply(self) -> bool:
+        return self.task.state in sending.WAITING and sending.may_say(self.actor, self.task)
 
 
 def span(since: datetime, until: datetime) -> str:

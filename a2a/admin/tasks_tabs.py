@@ -6,21 +6,20 @@ from typing import Any
 
 from django.urls import path
 
-from a2a.admin import tasks_axis, tasks_cells, tasks_timeline
+from a2a import tracing
+from a2a.admin import tasks_axis, tasks_deliveries, tasks_timeline
 from a2a.admin.tasks_content import Piece, pieces
 from a2a.admin.tasks_filters import list_url
 from a2a.admin.tasks_hub import Hub
-from a2a.chains import DEEPEST
 from a2a.choices import Role
-from a2a.models import Task
 from common.admin import badges
 from common.admin.badges import Badge
 from common.admin.pages import link
 from nhi.admin import sentences
 from nhi.models import NhiPermission
 
-#: Events of a page, parts of a task, messages.
-EVENTS, PARTS, MESSAGES = 50, 50, 50
+#: Events of a page, messages.
+EVENTS, MESSAGES = 50, 50
 
 
 class Timeline(Hub):
@@ -92,33 +91,25 @@ def _name(artifact: Any) -> str:
     return str(artifact.get("name") or artifact["artifactId"])
 
 
-class Chain(Hub):
-    tab = "chain"
-    template = "admin/a2a/tasks/chain.html"
+class Trace(Hub):
+    tab = "trace"
+    template = "admin/a2a/tasks/trace.html"
 
     def context(self) -> dict[str, Any]:
-        seen = Task.objects.visible_to(self.actor)
-        parts = list(tasks_cells.for_lines(seen.filter(parent=self.task)).order_by("created_at", "id")[: PARTS + 1])
+        task, trace = self.task, tracing.of_task(self.actor, self.task)
+        steps = tracing.steps(trace)
         return {
             **super().context(),
-            "links": self.task.chain,
-            "rows": tasks_axis.rows(self._above(), self.task, parts[:PARTS]),
+            "links": task.chain,
+            "on_behalf": [link["name"] for link in task.chain[len(task.chain) - task.behalf :]],
+            "rows": tasks_axis.rows(steps, task),
             "headings": tasks_axis.HEADINGS,
-            "has_parts": bool(parts),
-            "more_url": list_url(parent=str(self.task.pk)) if len(parts) > PARTS else "",
+            "has_more": len(steps) > 1,
+            "truncated": trace.truncated,
+            "most": {"tasks": tracing.MOST_TASKS, "runs": tracing.MOST_RUNS, "calls": tracing.MOST_CALLS},
+            "parts_url": list_url(parent=str(task.pk)),
+            "api": self.api("trace"),
         }
-
-    def _above(self) -> list[Task]:
-        """The tasks that it is a part of, the topmost first; from where on the person sees them."""
-        found: list[Task] = []
-        at = self.task
-        while at.parent_id is not None and len(found) < DEEPEST:
-            seen = tasks_cells.for_lines(Task.objects.visible_to(self.actor).filter(pk=at.parent_id)).first()
-            if seen is None:
-                break
-            found.append(seen)
-            at = seen
-        return found[::-1]
 
 
 class Changes(Hub):
@@ -132,6 +123,7 @@ class Changes(Hub):
 URLS = [
     path("<uuid:pk>/", Timeline.as_view(), name="a2a_task_hub"),
     path("<uuid:pk>/content/", Content.as_view(), name="a2a_task_content"),
-    path("<uuid:pk>/chain/", Chain.as_view(), name="a2a_task_chain"),
+    path("<uuid:pk>/trace/", Trace.as_view(), name="a2a_task_trace"),
+    *tasks_deliveries.URLS,
     path("<uuid:pk>/changes/", Changes.as_view(), name="a2a_task_changes"),
 ]

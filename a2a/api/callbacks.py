@@ -3,7 +3,7 @@
 from typing import Any
 from uuid import UUID
 
-from a2a import deliveries, webhooks
+from a2a import calling_off, deliveries, webhooks
 from a2a.api.shapes import callbacks as shapes
 from a2a.models import Delivery, WebhookSecret
 from a2a.webhooks import Shown
@@ -79,3 +79,23 @@ class Redeliver(OfDelivery):
         is called again. For who sent the task, people who manage that identity, and the right to redeliver any. 409
         while it is pending."""
         return deliveries.redeliver(actor=self.actor, delivery=self.delivery)
+
+
+class Stop(OfDelivery):
+    @operation(takes=shapes.WhyCalledOff, gives=shapes.DeliveryItem, refusals=(409,))
+    def post(self, given: dict[str, Any]) -> Delivery:
+        """Call off a delivery
+
+        It is not tried again, and is no dead letter any more. An attempt under way goes on. For who sent the task,
+        people who manage that identity, and the right to call off any. 409 where it was delivered or called off."""
+        return calling_off.stop(actor=self.actor, delivery=self.delivery, reason=given["reason"])
+
+
+class Disable(OfDelivery):
+    @operation(takes=shapes.WhyCalledOff, gives=shapes.DeliveryItem, refusals=(409,))
+    def post(self, given: dict[str, Any]) -> Delivery:
+        """Disable the URL of a delivery
+
+        As if its receiver had answered 410: what waits for this exact URL of this owner is called off, and later
+        callbacks are not sent there, until one is redelivered. 409 where that is so already."""
+        return calling_off.disable(actor=self.actor, delivery=self.delivery, reason=given["reason"])

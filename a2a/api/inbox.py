@@ -5,6 +5,7 @@ from uuid import UUID
 
 from a2a import inbox
 from a2a.api.shapes import inbox as shapes
+from a2a.api.waiting import offer_of
 from a2a.inbox import Claimed
 from a2a.models import Task
 from common.api.operations import listing, operation
@@ -13,11 +14,15 @@ from nhi.api.views import ApiView
 
 
 class Inbox(ApiView):
-    @listing(of=shapes.OfferedShape, key="tasks")
-    def get(self, asked: dict[str, Any]) -> Any:  # noqa: ARG002 - a list without filters of its own
+    @listing(of=shapes.OfferedShape, filters=shapes.InboxFilters, key="tasks")
+    def get(self, asked: dict[str, Any]) -> Any:
         """List the tasks that wait for you
 
-        For agents: what nobody works on, the oldest first. A task whose lease has ended is there again."""
+        For agents: what nobody works on, the oldest first. A task whose lease has ended is there again. With `wait`, an
+        empty inbox is answered as soon as a task comes, or after so many seconds."""
+        seconds = asked.pop("wait")
+        if offer := offer_of(self.request):
+            offer.take(self.actor.id, seconds)
         return inbox.waiting(self.actor)
 
 
@@ -59,6 +64,44 @@ class Progress(OfMyTask):
 
         Whoever follows it hears that; and it is kept, as by a heartbeat."""
         return inbox.progress(task=self.task, **given)
+
+
+class Make(OfMyTask):
+    @operation(takes=shapes.Made, gives=shapes.StandingShape, refusals=(409,))
+    def post(self, given: dict[str, Any]) -> Task:
+        """Hand over what was made
+
+        Or a piece of it, before the task is complete. Whoever follows the task has it at once; and it is kept, as by a
+        heartbeat."""
+        return inbox.make(task=self.task, **given)
+
+
+class Ask(OfMyTask):
+    @operation(takes=shapes.Ask, gives=shapes.StandingShape, refusals=(409,))
+    def post(self, given: dict[str, Any]) -> Task:
+        """Ask the caller something
+
+        The lease ends with it. Once the caller has answered, over A2A, the task is in the inbox again; claiming it
+        gives the answer."""
+        return inbox.ask(task=self.task, **given)
+
+
+class Answer(OfMyTask):
+    @operation(takes=shapes.Answer, gives=shapes.StandingShape, refusals=(409,))
+    def post(self, given: dict[str, Any]) -> Task:
+        """Answer with a message
+
+        In place of a result: whoever waits for it over A2A is given just the message. The task is completed."""
+        return inbox.answer(task=self.task, lease_token=given["lease_token"], message=given["parts"])
+
+
+class Reject(OfMyTask):
+    @operation(takes=shapes.Reject, gives=shapes.StandingShape, refusals=(409,))
+    def post(self, given: dict[str, Any]) -> Task:
+        """Decline a task
+
+        It ends as rejected, which the REST contract calls failed with the error code `rejected`."""
+        return inbox.reject(task=self.task, **given)
 
 
 class Complete(OfMyTask):

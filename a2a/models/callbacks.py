@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from django.db import models
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Now
 
 from a2a.choices import DeliveryState, Trouble
@@ -69,16 +69,27 @@ class DeliveryQuerySet(KeptQuerySet["Delivery"]):
     def due(self) -> "DeliveryQuerySet":
         """Those whose time has come and that nobody is about, or not any more."""
         free = Q(lease_until=None) | Q(lease_until__lt=Now())
-        return self.pending().filter(free, next_at__lte=Now())
+        return self.pending().filter(free, next_at__lte=Now()).exclude(Exists(_before()))
+
+
+def _before() -> "DeliveryQuerySet":
+    """What the same receiver is to be told first: a task's events come to it in their order."""
+    return Delivery.objects.pending().filter(push_id=OuterRef("push_id"), event_seq__lt=OuterRef("event_seq"))
 
 
 class Delivery(Kept):
-    """One end of a task to be told to its callback's receiver; written in the transaction that ends the task."""
+    """Something of a task to be told to a receiver: its end to its callback, or an event to who asked for every one.
+
+    It is written in the transaction that it tells of.
+    """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     task = models.ForeignKey(Task, on_delete=models.PROTECT, related_name="deliveries")
     #: The event that ended the task; what receivers know a repeated attempt by.
     webhook_id = models.UUIDField(unique=True)
+    #: Null for the callback; else whose receiver it is for, and which event it tells.
+    push_id = models.UUIDField(null=True, editable=False)
+    event_seq = models.PositiveIntegerField(null=True)
     owner_id = models.UUIDField()
     owner_name = models.CharField(max_length=192)
     #: As it may be shown, its fingerprint, and the host and port in it.
@@ -128,6 +139,9 @@ class Delivery(Kept):
             models.Index(fields=["owner_id", "-created_at", "-id"], name="a2a_delivery_by_owner"),
             models.Index(fields=["state", "-created_at", "-id"], name="a2a_delivery_by_state"),
             models.Index(fields=["next_at"], condition=Q(state=DeliveryState.PENDING), name="a2a_delivery_due"),
+            models.Index(
+                fields=["push_id", "event_seq"], condition=Q(state=DeliveryState.PENDING), name="a2a_delivery_in_order"
+            ),
         ]
 
     def __str__(self) -> str:

@@ -35,7 +35,7 @@ class Runtime(Kept):
     scheme = models.CharField(max_length=40, blank=True)
     sealed_credential = models.TextField(blank=True, editable=False)
     #: Seconds that one answer of it may take.
-    timeout = models.PositiveIntegerField(default=30)
+    timeout = models.PositiveIntegerField(default=120)
 
     created_at = models.DateTimeField()
     created_by_name = models.CharField(max_length=192)

@@ -1,5 +1,6 @@
 """Tasks: who asked whom for what, where it stands, and every event on the way."""
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from django.db import models
@@ -11,6 +12,7 @@ from a2a.choices import OPEN, TERMINAL, WORDS, EventKind, Role, RuntimeKind, Tas
 from a2a.models.runtimes import Runtime
 from common.ids import uuid7
 from common.querysets import Kept, KeptQuerySet
+from nhi.choices import PermissionType
 from nhi.models import Identity
 
 if TYPE_CHECKING:
@@ -39,8 +41,9 @@ class TaskQuerySet(KeptQuerySet["Task"]):
         return self.filter(state__in=states_of(word))
 
     def offered(self) -> "TaskQuerySet":
-        """Those of inboxes that nobody works on: new, or with a worker that was not heard of for a whole lease."""
-        given_up = Q(state=TaskState.WORKING, lease_until__lt=Now())
+        """Those of inboxes that nobody works on: new, answered by their caller, or with a worker that was not heard of
+        for a whole lease."""
+        given_up = Q(state=TaskState.WORKING) & (Q(lease_until=None) | Q(lease_until__lt=Now()))
         return self.filter(Q(state=TaskState.SUBMITTED) | given_up, runtime_kind=RuntimeKind.INBOX)
 
     def due(self) -> "TaskQuerySet":
@@ -77,12 +80,20 @@ class Task(Kept):
     #: As it may be shown.
     input = models.JSONField(null=True)
     result = models.JSONField(null=True)
+    #: It was answered by a message, which is its last status's.
+    is_answered = models.BooleanField(default=False, editable=False)
     error_code = models.CharField(max_length=100, blank=True)
     error_message = models.CharField(max_length=1000, blank=True)
 
     parent = models.ForeignKey("self", on_delete=models.PROTECT, related_name="children", null=True)
     #: Who asked whom: `[{id, name}]`, from the first who asked to this task's caller.
     chain = models.JSONField(default=list)
+    #: How it was asked for: whether the agent acts with its own rights or on its caller's behalf.
+    permission_type = models.CharField(max_length=16, choices=PermissionType, default=PermissionType.CALL)
+    #: On behalf of how many of the last in the chain the agent acts (`nhi.chains`).
+    behalf = models.PositiveSmallIntegerField(default=0)
+    #: The task that all of its tree are parts of; its own id where that is itself.
+    root_id = models.UUIDField(null=True, editable=False)
     #: The grant that it was sent by; null for people, whose right is in `allowed_by`.
     grant_id = models.UUIDField(null=True)
     allowed_by = models.JSONField(default=dict)
@@ -114,6 +125,8 @@ class Task(Kept):
     #: Whom to tell of its end, as it may be shown; and as it was given, where that is another.
     callback_url = models.CharField(max_length=4000, blank=True)
     sealed_callback_url = models.TextField(blank=True, editable=False)
+    #: Whether anybody ever asked to be told of every event.
+    pushes = models.BooleanField(default=False, editable=False)
 
     objects = TaskQuerySet.as_manager()
 
@@ -137,7 +150,19 @@ class Task(Kept):
             models.Index(
                 fields=["agent", "created_at", "id"], condition=Q(state__in=sorted(OPEN)), name="a2a_task_waiting"
             ),
+            # The protocol's list is of a caller's own at one agent, the latest change first.
+            models.Index(
+                fields=["source", "agent", "-state_at", "-id"],
+                condition=Q(source__isnull=False),
+                name="a2a_task_listed",
+            ),
+            models.Index(
+                fields=["created_by_id", "agent", "-state_at", "-id"],
+                condition=Q(source=None),
+                name="a2a_task_of_person",
+            ),
             models.Index(fields=["grant_id", "created_at"], name="a2a_task_by_grant"),
+            models.Index(fields=["root_id", "created_at", "id"], name="a2a_task_by_root"),
             models.Index(
                 fields=["deadline"], condition=Q(state__in=sorted(OPEN), deadline__isnull=False), name="a2a_task_due"
             ),
@@ -164,6 +189,15 @@ class Task(Kept):
     @property
     def is_open(self) -> bool:
         return self.state in OPEN
+
+    @property
+    def asked_by(self) -> str:
+        """In whose name it was sent."""
+        return self.source.name if self.source is not None else self.created_by_name
+
+    @property
+    def lease(self) -> timedelta:
+        return timedelta(seconds=self.lease_seconds)
 
 
 class TaskEvent(Kept):
@@ -227,3 +261,21 @@ class Artifact(Kept):
 
     def __str__(self) -> str:
         return f"{self.task_id}/{self.artifact_id}"
+
+
+class AwaitedCall(models.Model):
+    """A call within a task that waits for a person; the task says so until there is none left."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="awaited_calls")
+    #: Of the approval; no foreign key, which would wait behind whoever decides.
+    approval_id = models.UUIDField()
+
+    class Meta:
+        db_table = "a2a_awaited_call"
+        default_permissions = ()
+        constraints = [models.UniqueConstraint("task", "approval_id", name="a2a_awaited_call_once")]
+        indexes = [models.Index(fields=["approval_id"], name="a2a_awaited_call_by")]
+
+    def __str__(self) -> str:
+        return f"{self.task_id} waits for {self.approval_id}"

@@ -4,43 +4,12 @@ Tones: good, busy, look, bad, still. Red means trouble, not "no": a denial is th
 purpose. A test fails when a choice of a model has no row here.
 """
 
-from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any
 
+from common.admin import agent_badges
+from common.admin.tones import ICONS, Badge, Tone
 
-class Tone(StrEnum):
-    GOOD = "good"
-    BUSY = "busy"
-    LOOK = "look"
-    BAD = "bad"
-    STILL = "still"
-
-
-ICONS = {
-    Tone.GOOD: "check_circle",
-    Tone.BUSY: "sync",
-    Tone.LOOK: "warning",
-    Tone.BAD: "error",
-    Tone.STILL: "circle",
-}
-
-
-@dataclass(frozen=True)
-class Badge:
-    label: str
-    tone: Tone
-    icon: str = ""
-
-    @property
-    def symbol(self) -> str:
-        return self.icon or ICONS[self.tone]
-
-    def saying(self, label: str) -> "Badge":
-        """The same with words of the moment."""
-        return Badge(label, self.tone, self.icon)
-
-
+__all__ = ["ICONS", "TABLE", "Badge", "Tone", "find", "of", "vocabulary"]
 _good, _busy, _look, _bad, _still = Tone.GOOD, Tone.BUSY, Tone.LOOK, Tone.BAD, Tone.STILL
 
 #: By vocabulary, which is `<app>.<class of the choices>`, or a word for what a page derives.
@@ -270,6 +239,9 @@ TABLE: dict[str, dict[str, Badge]] = {
         "dead": Badge("Gave up", _bad),
         "disabled": Badge("Endpoint gone", _still),
         "blocked": Badge("Not allowed", _look, "block"),
+        "retrying": Badge("Retrying", _look, "replay"),
+        "under_way": Badge("Being delivered", _busy),
+        "stopped": Badge("Called off", _still, "do_not_disturb_on"),
     },
     "a2a.Trouble": {
         "http_error": Badge("Answered with an error", _look),
@@ -281,6 +253,8 @@ TABLE: dict[str, dict[str, Badge]] = {
         "egress_blocked": Badge("Not allowed", _look, "block"),
         "unreadable": Badge("Secret unreadable", _bad),
         "lost": Badge("Lost", _bad),
+        "stopped": Badge("Called off", _still, "do_not_disturb_on"),
+        "withdrawn": Badge("Not wanted any more", _still, "do_not_disturb_on"),
     },
     "process": {
         "up": Badge("Up", _good),
@@ -316,6 +290,7 @@ TABLE: dict[str, dict[str, Badge]] = {
         "skipped": Badge("Skipped", _still),
         "pending": Badge("Still ending", _busy),
     },
+    **agent_badges.TABLE,
 }
 
 

@@ -14,7 +14,7 @@ from django.urls import URLPattern, path
 from unfold.admin import ModelAdmin
 
 from common.admin import export, keyset
-from common.admin.lists import Bulk, Column, Filter, Listing, Preset
+from common.admin.lists import Bulk, Column, Filter, Listing, Lookup, Preset
 from common.admin.pages import Control, Tab, render
 from common.errors import NotAllowed
 
@@ -27,13 +27,15 @@ class ListAdmin(ModelAdmin):
     columns: Sequence[Column] = ()
     filters: Sequence[Filter] = ()
     #: Lookups of the search line, such as `name__icontains`.
-    search: Sequence[str] = ()
+    search: Sequence[Lookup] = ()
     search_words = "Search"
     order: Sequence[str] = ("-pk",)
     #: For logs, the column of their time: pages by it instead of by number, and never a count.
     log_time = ""
     presets: Sequence[Preset] = ()
     bulk: Sequence[Bulk] = ()
+    #: Whether the verbs for several may take all that the filters leave, beside what was ticked.
+    bulk_by_filter = False
     empty_title = "Nothing here yet"
     empty_words = ""
     empty_command = ""
@@ -120,6 +122,7 @@ class ListAdmin(ModelAdmin):
             siblings=self.siblings(request),
             controls=self.controls(request),
             bulk=self.bulk_for(request) if rows else (),
+            bulk_by_filter=self.bulk_by_filter,
             searchable=bool(self.search),
             search_words=self.search_words,
             may_export=self.may_export(request),

@@ -14,6 +14,8 @@ PER_PAGE = 50
 OWN = frozenset({"q", "sort", "page", "before", "after", "export"})
 
 Cell = Callable[[Any], Any]
+#: A lookup such as `name__icontains`, or what makes a condition of the term.
+Lookup = str | Callable[[str], Q]
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,7 @@ class Listing:
     rows: QuerySet[Any]
     columns: Sequence[Column]
     filters: Sequence[Filter] = ()
-    search: Sequence[str] = ()
+    search: Sequence[Lookup] = ()
     order: Sequence[str] = ()
     drawn: list[Drawn] = field(init=False)
 
@@ -118,10 +120,12 @@ class Listing:
     @property
     def state(self) -> str:
         """The part of the address that a saved view keeps: filters, search and order."""
-        kept = [(one.filter.name, one.value) for one in self.narrowed]
-        kept += [("q", self.term)] if self.term else []
-        kept += [("sort", self.sort)] if self.sort else []
-        return urlencode(sorted(kept))
+        return urlencode(sorted([*self.kept, *([("sort", self.sort)] if self.sort else [])]))
+
+    @property
+    def kept(self) -> list[tuple[str, str]]:
+        """What narrows it, by the names in the address."""
+        return [*((one.filter.name, one.value) for one in self.narrowed), *([("q", self.term)] if self.term else [])]
 
     def matching(self) -> QuerySet[Any]:
         """What the filters and the search leave, in the order that was asked for."""
@@ -130,8 +134,8 @@ class Listing:
             rows = one.filter.apply(rows, one.value)
         if self.term and self.search:
             matches = Q()
-            for path in self.search:
-                matches |= Q(**{path: self.term})
+            for lookup in self.search:
+                matches |= lookup(self.term) if callable(lookup) else Q(**{lookup: self.term})
             rows = rows.filter(matches)
         return rows.order_by(*self._ordered())
 

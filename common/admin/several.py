@@ -4,8 +4,10 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
+from django.db.models import QuerySet
 from django.http import HttpRequest
 
+from common.admin.lists import Filter, Listing, Lookup
 from common.ids import parse_uuid
 
 MOST = 100
@@ -16,6 +18,19 @@ NAMED = 10
 
 def ticked(request: HttpRequest) -> list[UUID]:
     return [known for text in request.GET.getlist("id")[:MOST] if (known := parse_uuid(text))]
+
+
+def takes_all(request: HttpRequest) -> bool:
+    """Whether all that the list's filters leave is meant, not what was ticked."""
+    return request.GET.get("all") == "1"
+
+
+def picked(
+    request: HttpRequest, rows: QuerySet[Any], filters: Sequence[Filter], search: Sequence[Lookup] = ()
+) -> QuerySet[Any]:
+    if takes_all(request):
+        return Listing(request, rows, (), filters, search).matching()
+    return rows.filter(pk__in=ticked(request))
 
 
 def to_type(count: int) -> str:

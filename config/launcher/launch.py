@@ -24,9 +24,9 @@ class PortTaken(Exception):
     """Somebody else listens there."""
 
 
-def run(*, address: str, say: Say, greet: Callable[[], None]) -> None:
+def run(*, address: str, say: Say, greet: Callable[[], None], tck: str = "") -> None:
     """Start every process, call `greet` once all are ready, and stay until a signal says stop."""
-    with closing(listen(address)) as listener, prepared(listener.fileno(), say) as house:
+    with closing(listen(address, settings.PORT, "PORT or --port")) as listener, prepared(listener, say, tck) as house:
         reached = partial(ready, address, settings.PORT)
         if not house.watch(reached, every=0.1, longest=PATIENCE) and house.told_to_stop is None:
             say(f"Not ready after {PATIENCE:.0f} s; going on. What is missing: {settings.PUBLIC_URL}/readyz")
@@ -40,12 +40,16 @@ def run(*, address: str, say: Say, greet: Callable[[], None]) -> None:
 
 
 @contextmanager
-def prepared(listener: int, say: Say) -> Iterator[House]:
+def prepared(listener: socket.socket, say: Say, tck: str) -> Iterator[House]:
     """The house with everything started in order, and everything ended on the way out, also after an error."""
-    env = plan.environ(fresh_directory("metrics"))
+    address = listener.getsockname()[0]
+    # Its server listens for itself; whether it can is for whoever starts the house to hear now.
+    listen(address, settings.GRPC_PORT, "GRPC_PORT").close()
+    env = plan.environ(fresh_directory("metrics"), address)
     fresh_directory("logs", keep=True)
     valkey = plan.valkey(env)
-    others = [plan.beat(env), plan.web(env, listener), plan.workers(env), plan.stdio_owner(env)]
+    first = [*plan.beat(env), *plan.grpc(env, address)]
+    others = [plan.tck(env, tck), first, plan.web(env, listener.fileno()), plan.workers(env), plan.stdio_owner(env)]
     house = House([*others, valkey], say)
     processes.forget_dead()
     let_go_of_the_database()
@@ -70,14 +74,12 @@ def let_go_of_the_database() -> None:
             close_pool()
 
 
-def listen(address: str) -> socket.socket:
+def listen(address: str, port: int, said_by: str) -> socket.socket:
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     try:
-        return socket.create_server((address, settings.PORT), family=family, backlog=2048)
+        return socket.create_server((address, port), family=family, backlog=2048)
     except OSError as error:
-        raise PortTaken(
-            f"Port {settings.PORT} cannot be had ({error.strerror}). Choose another with PORT or --port."
-        ) from error
+        raise PortTaken(f"Port {port} cannot be had ({error.strerror}). Choose another with {said_by}.") from error
 
 
 def ready(address: str, port: int) -> bool:

@@ -22,13 +22,16 @@ CONTROL = (*WORKER, "-Q", "control", "-n", "control@%h", "--pool", "prefork", "-
 RUNS = (*WORKER, "-Q", "runs", "-n", "runs@%h", "--pool", "threads", "--concurrency", "4")
 
 
-def environ(metrics: Path) -> dict[str, str]:
-    """The launcher's own, with what it has decided said out loud."""
+def environ(metrics: Path, address: str) -> dict[str, str]:
+    """The launcher's own, with what it has decided said out loud; `address` is where it listens."""
+    near = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(address, address)  # noqa: S104 - read, not listened on
     return {
+        "GRPC_PROBE": f"[{near}]:{settings.GRPC_PORT}" if ":" in near else f"{near}:{settings.GRPC_PORT}",
         **os.environ,
         "DJANGO_SETTINGS_MODULE": "config.settings",
         "GATEHOUSE_DATA": str(settings.DATA),
         "PORT": str(settings.PORT),
+        "GRPC_PORT": str(settings.GRPC_PORT),
         "PROMETHEUS_MULTIPROC_DIR": str(metrics),
         "PYTHONUNBUFFERED": "1",
         # Celery would run Django's system checks in each worker, a second of start-up; `make check` runs them.
@@ -48,6 +51,10 @@ def web(env: Mapping[str, str], listener: int) -> list[Child]:
     return [_child(f"web-{number}", argv, env, fds=(listener,)) for number in range(1, settings.WEB_WORKERS + 1)]
 
 
+def grpc(env: Mapping[str, str], address: str) -> list[Child]:
+    return [_child("grpc", [sys.executable, "manage.py", "a2a_grpc", "--bind", address], env)]
+
+
 def workers(env: Mapping[str, str]) -> list[Child]:
     return [_child("worker-control", [*CONTROL], env), _child("worker-runs", [*RUNS], env)]
 
@@ -58,6 +65,16 @@ def stdio_owner(env: Mapping[str, str]) -> list[Child]:
 
 def beat(env: Mapping[str, str]) -> list[Child]:
     return [_child("beat", [*CELERY, "beat", "-s", str(settings.DATA / "beat-schedule")], env)]
+
+
+def tck(env: Mapping[str, str], token: str) -> list[Child]:
+    """The agent of the protocol's test kit: a worker like any other, that knows of the house its address alone."""
+    if not token:
+        return []
+    told = {"GATEHOUSE_URL": settings.PUBLIC_URL, "GATEHOUSE_TOKEN": token, "PYTHONUNBUFFERED": "1"}
+    told["TCK_INPUT_REQUIRED"] = "1" if settings.TCK_INPUT_REQUIRED else ""
+    argv = [sys.executable, str(settings.BASE_DIR / "examples" / "agents" / "tck.py")]
+    return [_child("tck", argv, {name: env[name] for name in ("PATH", "HOME", "LANG") if name in env} | told)]
 
 
 def _child(name: str, argv: list[str], env: Mapping[str, str], fds: tuple[int, ...] = ()) -> Child:

@@ -21,6 +21,8 @@ from contextlib import contextmanager
 from typing import Any
 
 LEASE = 30
+#: Seconds: for a task to come, after Gatehouse gave no answer, and for any answer.
+WAIT = 20
 PAUSE = 2.0
 SECONDS = 30
 
@@ -55,7 +57,7 @@ class Work:
 
     def __init__(self, task_id: str) -> None:
         claimed = ask("POST", f"/{task_id}/claim", {"lease_seconds": LEASE})
-        self.task_id, self.input = task_id, claimed["input"]
+        self.task_id, self.input, self.message = task_id, claimed["input"], claimed["message"]
         self._token = claimed["lease_token"]
         self.over = threading.Event()
 
@@ -125,7 +127,7 @@ def main() -> None:
         sys.exit("Set GATEHOUSE_URL to Gatehouse's address and GATEHOUSE_TOKEN to a credential of the agent.")
     while True:
         try:
-            waiting = ask("GET", "")["tasks"]
+            waiting = ask("GET", "" if once else f"?wait={WAIT}")["tasks"]
             for task in waiting:
                 do(task["task_id"])
         except Refused as refused:
@@ -134,10 +136,9 @@ def main() -> None:
             if once:
                 sys.exit(f"Gatehouse gave no answer: {error}")
             waiting = []
-        if not waiting:
-            if once:
-                return
             time.sleep(PAUSE)
+        if once and not waiting:
+            return
 
 
 if __name__ == "__main__":

@@ -22,6 +22,8 @@ from nhi.record import seal
 #: How far around a call its neighbours are looked for, and how many are shown on each side.
 AROUND = timedelta(seconds=30)
 SHOWN = 6
+#: Refusals of the task that a call was made in: asked without it, they say nothing.
+OF_TASK = ("chain_", "task_")
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,8 @@ class CallPage(ActingPage):
             "approval_url": self._approval_url(),
             "neighbours": self._neighbours(),
             "within": calls_runs.of(self.actor, [row]).get(row.run_id),
+            "task": calls_runs.task(self.actor, row.task_id),
+            "above": [link["name"] for link in row.chain[:-1]],
             "intact": badges.find("record", "intact" if seal.intact(row) else "broken"),
             "address": self.request.build_absolute_uri(self.request.path),
             "api": f"/api/nhi/mcp/invocations/{row.pk}",
@@ -94,7 +98,7 @@ class CallPage(ActingPage):
     @cached_property
     def today(self) -> Explanation | None:
         """What a call that was refused would be told now, for who may see both sides."""
-        if self.row.tool_id is None or self.row.reason not in REASONS:
+        if self.row.tool_id is None or self.row.reason not in REASONS or self.row.reason.startswith(OF_TASK):
             return None
         try:
             return explain.explain(actor=self.actor, caller_id=self.row.agent_id, target_id=self.row.tool_id)

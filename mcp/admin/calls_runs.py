@@ -1,10 +1,11 @@
-"""The run that a call was made in, where a higher app knows it: what it is called, and its page."""
+"""The run and the task that a call was made in, where a higher app knows them: their names, and their pages."""
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from common.ids import parse_uuid
 from nhi.actors import Actor
 
 
@@ -27,3 +28,18 @@ def of(actor: Actor, calls: Iterable[Any]) -> dict[UUID, Within]:
     """By the id of the run. A call outside of any run has the id of its request for one, and is not asked about."""
     ids = {call.run_id for call in calls if call.run_id != call.request_id}
     return {run: within for source in _sources for run, within in source(actor, ids).items()} if ids else {}
+
+
+#: The task of this id, if the actor sees it: its name, and the page of all that it led to.
+TaskSource = Callable[[Actor, UUID], Within | None]
+_task_sources: list[TaskSource] = []
+
+
+def add_tasks(source: TaskSource) -> None:
+    _task_sources.append(source)
+
+
+def task(actor: Actor, named: str | UUID | None) -> Within | None:
+    known = parse_uuid(str(named)) if named else None
+    found = (source(actor, known) for source in _task_sources) if known is not None else iter(())
+    return next((within for within in found if within is not None), None)

@@ -10,9 +10,9 @@ from uuid import UUID
 
 import orjson
 import psycopg
-from django.db import DEFAULT_DB_ALIAS, connection, connections, models
-from django.db.utils import load_backend
+from django.db import connection, models
 
+from common.connections import leave_the_pool
 from mcp.clerk import sql
 
 PATIENCE_MS = 2000
@@ -35,7 +35,8 @@ def prepare() -> None:
     """A connection that gives up early: who waits for a decision is told so, and does not queue up behind a lock."""
     if connection.connection is not None and _ready.link is connection.connection:
         return
-    _leave_the_pool()
+    # What is set on this connection stays on it.
+    leave_the_pool()
     connection.close()
     connection.ensure_connection()
     if is_postgresql():
@@ -47,16 +48,6 @@ def prepare() -> None:
         with connection.cursor() as cursor:
             cursor.execute(f"PRAGMA busy_timeout = {PATIENCE_MS}")
     _ready.link = connection.connection
-
-
-def _leave_the_pool() -> None:
-    """What is set on this connection stays on it, so it must never be handed on to somebody else."""
-    if "pool" not in connection.settings_dict["OPTIONS"]:
-        return
-    connection.close()
-    own = {**connection.settings_dict}
-    own["OPTIONS"] = {name: value for name, value in own["OPTIONS"].items() if name != "pool"}
-    connections[DEFAULT_DB_ALIAS] = load_backend(own["ENGINE"]).DatabaseWrapper(own, DEFAULT_DB_ALIAS)
 
 
 class _Ready(threading.local):
@@ -108,10 +99,29 @@ def facts(asked: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     return run(_facts("sqlite", len(asked)), [plain(value) for one in numbered for value in one])
 
 
+def principals(asked: Sequence[tuple[UUID, str]]) -> list[tuple[Any, ...]]:
+    """What each identity is and holds for the tool of that name."""
+    numbered = [(number, *one) for number, one in enumerate(asked)]
+    if is_postgresql():
+        return run(_principals("postgresql", 0), [list(column) for column in zip(*numbered, strict=True)])
+    return run(_principals("sqlite", len(asked)), [plain(value) for one in numbered for value in one])
+
+
 @lru_cache(maxsize=256)
 def _facts(vendor: str, size: int) -> str:
-    rows = ", ".join(["(%s, %s, %s, %s, %s, %s)"] * size)
-    return sql.FACTS.format(asked=sql.ASKED[vendor].format(rows=rows), **sql.WORDS[vendor])
+    return _filled(sql.FACTS, sql.ASKED[vendor], "(%s, %s, %s, %s, %s, %s)", vendor, size)
+
+
+@lru_cache(maxsize=64)
+def _principals(vendor: str, size: int) -> str:
+    return _filled(sql.PRINCIPALS, sql.PRINCIPALS_ASKED[vendor], "(%s, %s, %s)", vendor, size)
+
+
+def _filled(statement: str, asked: str, row: str, vendor: str, size: int) -> str:
+    words = sql.WORDS[vendor]
+    access = sql.ACCESS.format(**words).strip()
+    rows = asked.format(rows=", ".join([row] * size))
+    return statement.format(asked=rows, access=access, latest_grant=sql.LATEST_GRANT.strip(), **words)
 
 
 def insert(model: type[models.Model], rows: Sequence[dict[str, Any]]) -> None:

@@ -3,13 +3,16 @@
 from dataclasses import dataclass
 from typing import Any
 
-from mcp.clerk import reading
+from common.ids import uuid7
+from mcp.clerk import chaining, reading
+from mcp.clerk.chaining import Behind
 from mcp.clerk.reading import Found
 from mcp.clerk.words import Refusal, Unchecked, Wish
 from nhi import decisions
 from nhi.choices import CallStatus
+from nhi.delegation import Standing
 from nhi.record import invocations
-from nhi.terms import Action, Check, Decision
+from nhi.terms import Action, Check, Decision, Match
 from nhi.tokens import ParsedToken
 
 #: Checks before the arguments': where one of these refuses, nobody looks at arguments.
@@ -17,6 +20,8 @@ BEFORE_ARGUMENTS = frozenset(
     {"credential", "caller", "target_known", "access", "scope", "target", "server", "definition"}
 )
 BEARER = frozenset({"credential", "caller"})
+#: What the chain says once the arguments have been looked at.
+OF_ARGUMENTS = "chain_not_allowed"
 #: How each refusal stands in the log and is answered over REST; what is not named is a plain denial.
 STATUS: dict[str, tuple[str, str]] = {
     "no_grant": (CallStatus.PERMISSION_DENIED, "NotFound"),
@@ -36,6 +41,8 @@ class Draft:
     wish: Wish
     found: Found
     decision: Decision
+    behind: Behind = chaining.NOTHING
+    standing: Standing | None = None
     row: dict[str, Any] | None = None
 
     @property
@@ -53,14 +60,14 @@ class Draft:
         return any(check.name == "approval" and check.outcome == "pass" for check in self.decision.checks)
 
 
-def decide(found: Found, wish: Wish) -> Draft:
-    caller, target, facts = reading.caller(found), reading.target(found, wish), reading.question(found, wish)
-    grant = reading.grant(found)
+def decide(found: Found, wish: Wish, behind: Behind = chaining.NOTHING) -> Draft:
+    caller, target, decision_id = reading.caller(found), reading.target(found, wish), uuid7()
     # Arguments that could not be read break the tool's own schema; no grant's limit is said to be broken by them.
-    checked = {grant.id: ()} if wish.problem and grant is not None else wish.checked
+    checked = {grant.id: () for grant in _grants(found, behind)} if wish.problem else wish.checked
     action = Action("call", None, checked=checked)
-    decision = decisions.decide(caller, action, target, facts)
-    draft = Draft(wish, found, decision)
+    standing = behind.standing(action, target, decision_id=decision_id, found=found)
+    decision = decisions.decide(caller, action, target, reading.question(found, wish, decision_id, standing))
+    draft = Draft(wish, found, decision, behind, standing)
     if not is_strangers(draft):
         draft.row = _begin(draft)
     return draft
@@ -75,21 +82,32 @@ def is_strangers(draft: Draft) -> bool:
 def unchecked(draft: Draft) -> Unchecked | None:
     """What the arguments must still be checked against before this decision means anything."""
     failed, found, checked = draft.decision.deciding, draft.found, draft.wish.checked
-    if is_strangers(draft) or draft.wish.problem or (failed is not None and failed.name in BEFORE_ARGUMENTS):
+    if is_strangers(draft) or draft.wish.problem or (failed is not None and _is_settled(failed)):
         return None
-    grant, definition_id = reading.grant(found), found.id("definition_id")
-    limited = grant is not None and grant.live and grant.allowed_parameters is not None and grant.id not in checked
-    grants = (grant.id,) if grant is not None and limited else ()
+    definition_id = found.id("definition_id")
+    limited = [one for one in _grants(found, draft.behind) if one.live and one.allowed_parameters is not None]
+    grants = tuple(one.id for one in limited if one.id not in checked)
     wanted = definition_id is not None and found.row["definition_checkable"] and definition_id not in checked
     definitions = (definition_id,) if definition_id is not None and wanted else ()
     return Unchecked(grants, definitions) if grants or definitions else None
+
+
+def _grants(found: Found, behind: Behind) -> list[Match]:
+    """The caller's for the tool, and those of everybody on whose behalf it calls."""
+    held = (reading.grant(one) for one in (found, *behind.principals))
+    return [grant for grant in held if grant is not None]
+
+
+def _is_settled(failed: Check) -> bool:
+    """Whether it is a no whatever the arguments are."""
+    return failed.name in BEFORE_ARGUMENTS or (failed.name == "chain" and failed.reason != OF_ARGUMENTS)
 
 
 def _begin(draft: Draft) -> dict[str, Any]:
     wish, found, match = draft.wish, draft.found, draft.decision.match
     agent_id = found.id("agent_id")
     assert agent_id is not None  # no stranger's
-    around = wish.circumstances
+    around, chain = wish.circumstances, draft.behind.chain
     row = invocations.begin(
         call_id=wish.call_id,
         at=found.now,
@@ -102,7 +120,8 @@ def _begin(draft: Draft) -> dict[str, Any]:
         source=wish.source,
         thread_id=around.thread_id,
         session_id=around.session_id,
-        task_id=around.task_id,
+        task_id=str(chain.task_id) if chain is not None and chain.task_id else around.task_id,
+        above=chain.above if chain is not None else (),
         run_id=wish.shown.execution_id if isinstance(wish.shown, ParsedToken) else None,
         decision_id=draft.decision.id,
         details={"door": wish.door},

@@ -14,6 +14,7 @@ from mcp.models import CallApproval
 from nhi.actors import Actor
 from nhi.choices import ActorKind
 from nhi.record import events, lines
+from nhi.registry import Waiting
 
 #: How long a call may wait for a person, and how long the permit lasts.
 WAIT = timedelta(minutes=15)
@@ -37,7 +38,15 @@ def ask(draft: Draft) -> tuple[Refusal, dict[str, Any] | None]:
         return deciding.refuse(draft, "quota_exceeded", MANY, retry_after=60)
     approval = approval or _new(draft)
     draft.begun["details"]["approval_id"] = str(approval.pk)
-    return deciding.refuse(draft, "approval_required", MESSAGE, expires_at=approval.expires_at)
+    waits = _waits(draft, approval)
+    return deciding.refuse(draft, "approval_required", MESSAGE, expires_at=approval.expires_at, waits=waits)
+
+
+def _waits(draft: Draft, approval: CallApproval) -> Waiting | None:
+    chain = draft.behind.chain
+    if chain is None or chain.task_id is None:
+        return None
+    return Waiting(approval.pk, chain.task_id, draft.wish.name, approval.expires_at)
 
 
 def use(draft: Draft) -> bool:
@@ -105,8 +114,13 @@ def _new(draft: Draft) -> CallApproval:
 
 
 def _context(draft: Draft) -> dict[str, str]:
-    around = draft.wish.circumstances
-    said = {"conversation_id": around.thread_id, "task_id": around.task_id, "user_instruction": around.user_instruction}
+    around, chain = draft.wish.circumstances, draft.behind.chain
+    said = {
+        "conversation_id": around.thread_id,
+        "task_id": draft.begun["task_id"],
+        "asked_by": str(chain) if chain is not None else "",
+        "user_instruction": around.user_instruction,
+    }
     return {name: lines.line(value, 2000) for name, value in said.items() if value}
 
 

@@ -12,6 +12,7 @@ from mcp.clerk import database
 from mcp.clerk.allotting import WINDOWS, Purse, minute_of
 from mcp.clerk.deciding import Draft
 from nhi.record import lines
+from nhi.terms import Match
 
 Place = tuple[str, UUID]
 COLUMNS = (
@@ -20,8 +21,8 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def places(draft: Draft) -> dict[str, UUID]:
-    """What a call's budgets may be about, by scope: the grant only where a grant lets it pass."""
+def places(draft: Draft) -> list[Place]:
+    """What a call's budgets may be about: of grants, those by which it passes that limit it."""
     match, found = draft.decision.match, draft.found
     known = {
         BudgetScope.SERVER: found.id("server_id"),
@@ -29,31 +30,41 @@ def places(draft: Draft) -> dict[str, UUID]:
         BudgetScope.AGENT: found.id("agent_id"),
         BudgetScope.GRANT: match.id if match is not None and match.kind == "grant" else None,
     }
-    return {scope.value: target for scope, target in known.items() if target is not None}
+    own = [(scope.value, target) for scope, target in known.items() if target is not None]
+    counted = [(BudgetScope.GRANT.value, grant.id) for _, grant in limiting(draft)]
+    return list(dict.fromkeys([*own, *counted]))
+
+
+def limiting(draft: Draft) -> list[tuple[str, Match]]:
+    """Grants by which it passes that limit calls per hour: the caller's, and those of whoever it calls for."""
+    match = draft.decision.match
+    own = [(draft.begun["agent_name"], match)] if match is not None and match.max_calls_per_hour is not None else []
+    return [*own, *(draft.standing.counted.items() if draft.standing is not None else ())]
 
 
 def concerns(draft: Draft) -> bool:
-    match = draft.decision.match
-    return bool(draft.found.row["budgeted"]) or (match is not None and match.max_calls_per_hour is not None)
+    return bool(draft.found.row["budgeted"]) or bool(draft.decision.allowed and limiting(draft))
 
 
 def make_for_grants(drafts: Iterable[Draft]) -> None:
     """A grant that limits calls per hour counts them in a budget of its own, which is made with its first call."""
-    for draft in drafts:
-        match = draft.decision.match
-        if match is not None and match.kind == "grant" and match.max_calls_per_hour is not None:
-            name = lines.line(f"the grant of {draft.begun['agent_name']} for {draft.wish.name}", 400)
-            database.run(
-                "INSERT INTO mcp_budget (id, scope, target_id, target_name, daily_quota, day_used, created_by_name,"
-                " created_at, updated_at) VALUES (%s, 'grant', %s, %s, 0, 0, '', %s, %s)"
-                " ON CONFLICT (scope, target_id) DO NOTHING",
-                [_sent(value) for value in (uuid7(), match.id, name, draft.found.now, draft.found.now)],
-            )
+    wanted = {
+        match.id: (lines.line(f"the grant of {holder} for {draft.wish.name}", 400), draft.found.now)
+        for draft in drafts
+        for holder, match in limiting(draft)
+    }
+    for grant_id, (name, now) in sorted(wanted.items()):
+        database.run(
+            "INSERT INTO mcp_budget (id, scope, target_id, target_name, daily_quota, day_used, created_by_name,"
+            " created_at, updated_at) VALUES (%s, 'grant', %s, %s, 0, 0, '', %s, %s)"
+            " ON CONFLICT (scope, target_id) DO NOTHING",
+            [_sent(value) for value in (uuid7(), grant_id, name, now, now)],
+        )
 
 
 def lock(drafts: Sequence[Draft]) -> tuple[dict[Place, Purse], datetime]:
     """Every budget of the batch, in the order of ids, and the database's time once they are held."""
-    wanted = {target for draft in drafts for target in places(draft).values()}
+    wanted = {target for draft in drafts for _, target in places(draft)}
     condition, values = database.ids(sorted(wanted))
     held = " FOR UPDATE" if database.is_postgresql() else ""
     statement = f"SELECT {', '.join(COLUMNS)} FROM mcp_budget WHERE target_id {condition} ORDER BY id{held}"  # noqa: S608 - our own names
@@ -99,11 +110,12 @@ def _count(purses: Sequence[Purse]) -> datetime:
 
 
 def of(draft: Draft, purses: dict[Place, Purse]) -> list[Purse]:
-    own = [purses[place] for place in places(draft).items() if place in purses]
-    match = draft.decision.match
+    own = [purses[place] for place in places(draft) if place in purses]
+    hourly = {match.id: match.max_calls_per_hour for _, match in limiting(draft)}
     for purse in own:
-        if purse.scope == BudgetScope.GRANT and match is not None and match.max_calls_per_hour is not None:
-            purse.calls_per_hour = min(purse.calls_per_hour or match.max_calls_per_hour, match.max_calls_per_hour)
+        limit = hourly.get(purse.target_id) if purse.scope == BudgetScope.GRANT else None
+        if limit is not None:
+            purse.calls_per_hour = min(purse.calls_per_hour or limit, limit)
     return own
 
 

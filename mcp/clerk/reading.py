@@ -7,11 +7,11 @@ from typing import Any
 from uuid import UUID
 
 from common import clock
-from common.ids import uuid7
 from mcp.choices import ApprovalState, BreakerState, DefinitionState
 from mcp.clerk import sql
 from mcp.clerk.words import Wish
 from nhi import credentials, facts
+from nhi.delegation import Standing
 from nhi.terms import Condition, Facts, Match, Party
 from nhi.tokens import ParsedToken
 
@@ -55,6 +55,11 @@ def read(raw: tuple[Any, ...]) -> Found:
     return Found(row, clock.moment(row["now"]))
 
 
+def read_principal(raw: tuple[Any, ...]) -> Found:
+    row = dict(zip(sql.OF_PRINCIPALS, raw, strict=True))
+    return Found(row, clock.moment(row["now"]))
+
+
 def caller(found: Found) -> Party | None:
     agent_id = found.id("agent_id")
     if agent_id is None:
@@ -75,12 +80,13 @@ def target(found: Found, wish: Wish) -> Party | None:
     )
 
 
-def question(found: Found, wish: Wish) -> Facts:
+def question(found: Found, wish: Wish, decision_id: UUID, standing: Standing | None) -> Facts:
     token = wish.shown if isinstance(wish.shown, ParsedToken) else None
     refused = _credential_refused(found, wish)
     scope = tuple(token.scope.split()) if token else ()
     matches = tuple(match for match in (grant(found), role(found)) if match is not None)
-    return Facts(uuid7(), found.now, refused, scope, matches, conditions(found, wish) if found.id("tool_id") else ())
+    told = conditions(found, wish, standing) if found.id("tool_id") else ()
+    return Facts(decision_id, found.now, refused, scope, matches, told)
 
 
 def _credential_refused(found: Found, wish: Wish) -> str:
@@ -93,7 +99,7 @@ def _credential_refused(found: Found, wish: Wish) -> str:
         live=not (ended["expired"] or ended["revoked"]),
         expired=ended["expired"],
         revoked=ended["revoked"],
-        networks=tuple(_json(row["networks"])),
+        networks=tuple(json_of(row["networks"])),
     )
     refused = credentials.verdict(known, wish.shown, wish.source, found.now)
     token = wish.shown if isinstance(wish.shown, ParsedToken) else None
@@ -118,7 +124,7 @@ def grant(found: Found) -> Match | None:
 
 
 def role(found: Found) -> Match | None:
-    covering = _json(found.row["role"])
+    covering = json_of(found.row["role"])
     if covering is None:
         return None
     ends = clock.moment(covering["expires_at"]) if covering["expires_at"] else None
@@ -137,10 +143,11 @@ def _end(ends: datetime | None, closed: datetime | None, now: datetime) -> dict[
     return {"expired": by_itself, "revoked": closed is not None and not by_itself, "expires_at": ends}
 
 
-def conditions(found: Found, wish: Wish) -> tuple[Condition, ...]:
+def conditions(found: Found, wish: Wish, standing: Standing | None) -> tuple[Condition, ...]:
     """What only the gateway knows, in the order of the decision's checks."""
-    said = [_server(found), _definition(found), _input(found, wish)]
-    if found.row["asks"]:
+    chain = standing.condition if standing is not None else None
+    said = [_server(found), _definition(found), chain, _input(found, wish)]
+    if found.row["asks"] or (standing is not None and standing.asks):
         said.append(Condition("every_call_approved", True))
     counted = Condition("budget", True, message="Counted when the call is let through.")
     said += [_approval(found, wish), breaker(found), counted]
@@ -240,5 +247,5 @@ def probe_in(found: Found) -> int:
     return max(1, int(found.row["recovery"] - waited + 0.999))
 
 
-def _json(value: Any) -> Any:
+def json_of(value: Any) -> Any:
     return json.loads(value) if isinstance(value, str) else value

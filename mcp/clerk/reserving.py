@@ -12,7 +12,7 @@ from common.context import Context, bound
 from common.errors import RecordUnavailable
 from common.ids import uuid7
 from mcp import breakers
-from mcp.clerk import allotting, database, deciding, leasing, permits, purses, reading, schemas
+from mcp.clerk import allotting, chaining, database, deciding, leasing, permits, purses, reading, schemas
 from mcp.clerk.allotting import Purse
 from mcp.clerk.deciding import Draft
 from mcp.clerk.words import Answer, Left, Refusal, Ticket, Wish
@@ -66,7 +66,9 @@ class Batch:
 def reserve(wishes: Sequence[Wish]) -> Written:
     """An answer for each wish; None for one that has to be decided again."""
     asked = [_asked(wish) for wish in wishes]
-    drafts = [deciding.decide(reading.read(row), wish) for row, wish in zip(database.facts(asked), wishes, strict=True)]
+    read = [(reading.read(row), wish) for row, wish in zip(database.facts(asked), wishes, strict=True)]
+    behind = chaining.look(read)
+    drafts = [deciding.decide(found, wish, one) for (found, wish), one in zip(read, behind, strict=True)]
     if not all(draft.found.row["recordable"] for draft in drafts):
         raise RecordUnavailable
     _note_uses(drafts)

@@ -5,7 +5,7 @@ Written by hand: the ORM needs more time to build this query than the database t
 
 COLUMNS = (
     "n", "now",
-    "credential_id", "public_id", "digest", "credential_expires", "credential_revoked", "networks",
+    "credential_id", "public_id", "digest", "credential_expires", "credential_revoked", "networks", "run_chain",
     "agent_id", "agent_kind", "agent_name", "agent_state", "agent_expires", "epoch", "tokens_from", "owner_id",
     "tool_id", "tool_name", "tool_identity_state", "tool_expires", "capability",
     "tool_state", "wire_name", "asks", "definition_id", "definition_checkable",
@@ -17,11 +17,24 @@ COLUMNS = (
     "budgeted", "recordable",
 )  # fmt: skip
 
+#: Of somebody on whose behalf a tool is called: what it is, and what it holds itself.
+OF_PRINCIPALS = (
+    "n", "now", "agent_id", "agent_kind", "agent_name", "agent_state", "agent_expires",
+    "grant_id", "granted_by", "grant_expires", "grant_revoked", "limited", "per_hour", "grant_asks",
+    "role",
+)  # fmt: skip
+
 ASKED = {
     "postgresql": """
     SELECT n, public_id, credential_id, identity_id, tool, args_hash
     FROM unnest(%s::int[], %s::text[], %s::uuid[], %s::uuid[], %s::text[], %s::text[])
         AS asked(n, public_id, credential_id, identity_id, tool, args_hash)
+    """,
+    "sqlite": "VALUES {rows}",
+}
+PRINCIPALS_ASKED = {
+    "postgresql": """
+    SELECT n, identity_id, tool FROM unnest(%s::int[], %s::uuid[], %s::text[]) AS asked(n, identity_id, tool)
     """,
     "sqlite": "VALUES {rows}",
 }
@@ -45,15 +58,7 @@ WORDS = {
     },
 }
 # A role's cover counts when assignment, pattern and tool were there at one time, as in nhi.facts.
-FACTS = """
-WITH asked(n, public_id, credential_id, identity_id, tool, args_hash) AS ({asked})
-SELECT asked.n, {now},
-    c.id, c.public_id, c.digest, c.expires_at, c.revoked_at, c.allowed_networks,
-    i.id, i.kind, i.name, i.state, i.expires_at, i.access_epoch, i.tokens_from, i.owner_id,
-    t.id, t.name, t.state, t.expires_at, t.capability,
-    tool.state, tool.name, tool.requires_approval, tool.approved_id, d.checkable,
-    s.id, s.name, s.enabled, s.revision, s.era, s.timeout, s.status, s.faults,
-    b.id, b.state, b.failure_count, b.last_state_change, b.recovery_timeout, b.probe_until,
+ACCESS = """
     g.id, g.granted_by_name, g.expires_at, g.revoked_at, g.allowed_parameters IS NOT NULL, g.max_calls_per_hour,
         g.requires_approval,
     CASE WHEN t.id IS NULL THEN NULL ELSE (
@@ -71,7 +76,24 @@ SELECT asked.n, {now},
         ORDER BY {least}(COALESCE(ra.revoked_at, {never}), COALESCE(rc.removed_at, {never})) DESC,
             ra.expires_at DESC NULLS FIRST
         LIMIT 1
-    ) END,
+    ) END
+"""
+LATEST_GRANT = """
+LEFT JOIN nhi_tool_permission g ON g.id = (
+    SELECT own.id FROM nhi_tool_permission own WHERE own.agent_id = i.id AND own.tool_id = t.id
+    ORDER BY own.revoked_at DESC NULLS FIRST, own.created_at DESC LIMIT 1
+)
+"""
+FACTS = """
+WITH asked(n, public_id, credential_id, identity_id, tool, args_hash) AS ({asked})
+SELECT asked.n, {now},
+    c.id, c.public_id, c.digest, c.expires_at, c.revoked_at, c.allowed_networks, c.chain,
+    i.id, i.kind, i.name, i.state, i.expires_at, i.access_epoch, i.tokens_from, i.owner_id,
+    t.id, t.name, t.state, t.expires_at, t.capability,
+    tool.state, tool.name, tool.requires_approval, tool.approved_id, d.checkable,
+    s.id, s.name, s.enabled, s.revision, s.era, s.timeout, s.status, s.faults,
+    b.id, b.state, b.failure_count, b.last_state_change, b.recovery_timeout, b.probe_until,
+    {access},
     a.id, a.state, a.expires_at, a.terms,
     EXISTS (
         SELECT 1 FROM mcp_budget bu
@@ -89,11 +111,19 @@ LEFT JOIN mcp_tool tool ON tool.identity_id = t.id
 LEFT JOIN mcp_server s ON s.id = tool.server_id
 LEFT JOIN mcp_tool_definition d ON d.id = tool.approved_id
 LEFT JOIN mcp_breaker b ON b.server_id = s.id
-LEFT JOIN nhi_tool_permission g ON g.id = (
-    SELECT own.id FROM nhi_tool_permission own WHERE own.agent_id = i.id AND own.tool_id = t.id
-    ORDER BY own.revoked_at DESC NULLS FIRST, own.created_at DESC LIMIT 1
-)
+{latest_grant}
 LEFT JOIN mcp_call_approval a ON a.agent_id = i.id AND a.tool_id = t.id AND a.args_hash = asked.args_hash
     AND a.state IN ('pending', 'approved')
+ORDER BY asked.n
+"""
+# Whoever may not call it has no rights to lend: the same access, asked of others than who calls.
+PRINCIPALS = """
+WITH asked(n, identity_id, tool) AS ({asked})
+SELECT asked.n, {now}, i.id, i.kind, i.name, i.state, i.expires_at,
+    {access}
+FROM asked
+LEFT JOIN nhi_identity i ON i.id = asked.identity_id
+LEFT JOIN nhi_identity t ON t.kind = 'tool' AND t.name = asked.tool
+{latest_grant}
 ORDER BY asked.n
 """

@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from common.errors import GatehouseError, Limited
+from nhi.registry import Waiting
 from nhi.tokens import Parsed
 
 #: Where arguments break a schema, by what the schema belongs to: a grant or a tool's definition.
@@ -118,6 +119,8 @@ class Refusal:
     expires_at: datetime | None = None
     fields: tuple[tuple[str, str], ...] = ()
     left: Left | None = None
+    #: What the task that it was made in is told, when a person has to look at it.
+    waits: Waiting | None = None
 
 
 @dataclass(frozen=True)

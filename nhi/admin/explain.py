@@ -27,6 +27,7 @@ ASKS = {
     "access": "A grant or a role allows it",
     "scope": "The token's scope covers it",
     "target": "Target is active and has not expired",
+    "chain": "Everybody on whose behalf it is asked may, too",
     "arguments": "Arguments fit the grant",
     "action": "Action fits the grant",
     "approval": "Needs no approval",
@@ -46,6 +47,12 @@ class AskForm(ConsoleForm):
         required=False,
         max_length=200,
         help_text="Between identities: the task type.",
+        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
+    )
+    task = forms.UUIDField(
+        required=False,
+        label="Within the task",
+        help_text="Its id: as if the caller, who works on it, asked within it.",
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
     )
 
@@ -157,6 +164,7 @@ class Explain(ActingPage):
             parameters=arguments,
             action=given["action"] or None,
             at=given["at"],
+            task_id=given["task"],
         )
 
     def _drawn(self, asked: AskForm, told: Explanation) -> dict[str, Any]:
@@ -243,6 +251,8 @@ def _address(asked: AskForm) -> str:
         query["at"] = times.stamp(given["at"])
     if given["action"]:
         query["action"] = given["action"]
+    if given["task"]:
+        query["task"] = given["task"]
     return urlencode(query)
 
 

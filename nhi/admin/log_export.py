@@ -13,7 +13,7 @@ from django.http.response import HttpResponseBase
 from django.utils import timezone
 
 from common.admin import export, keyset, streams
-from common.admin.lists import Filter, Listing
+from common.admin.lists import Filter, Listing, Lookup
 from common.admin.pages import Crumb, link
 from common.errors import Invalid
 from nhi.admin.base import ActingPage
@@ -38,8 +38,10 @@ class LogExport(ActingPage):
     #: The column that it is in the order of.
     time: ClassVar[str]
     head: ClassVar[Sequence[str]]
-    #: Columns of which a CSV shows nothing.
+    search: ClassVar[Sequence[Lookup]] = ()
+    #: Columns of which a CSV shows nothing, and those that no file shows.
     only_jsonl: ClassVar[tuple[str, ...]] = ()
+    never: ClassVar[tuple[str, ...]] = ()
     #: What is put on record where no filter was chosen.
     unfiltered: ClassVar[str] = ""
 
@@ -71,7 +73,7 @@ class LogExport(ActingPage):
     def _listing(self) -> Listing:
         # Up to now: neither this export nor what happens meanwhile is in it.
         rows = self.rows().filter(**{f"{self.time}__lt": timezone.now()})
-        return Listing(self.request, rows, (), self.filters, order=(f"-{self.time}", "-id"))
+        return Listing(self.request, rows, (), self.filters, self.search, order=(f"-{self.time}", "-id"))
 
     def _file(self, wanted: str) -> HttpResponseBase:
         if wanted not in FORMATS:
@@ -85,13 +87,13 @@ class LogExport(ActingPage):
 
     def _as_csv(self, matching: QuerySet[Any]) -> Iterator[str]:
         yield _line(self.head)
-        for row in self._everything(matching.defer(*self.only_jsonl)):
+        for row in self._everything(matching.defer(*self.only_jsonl, *self.never)):
             yield _line((_moment(getattr(row, self.time)), *self.cells(row)))
 
     def _as_jsonl(self, matching: QuerySet[Any]) -> Iterator[str]:
         model: type[Model] = matching.model
-        names = [field.attname for field in model._meta.concrete_fields]
-        for row in self._everything(matching):
+        names = [field.attname for field in model._meta.concrete_fields if field.attname not in self.never]
+        for row in self._everything(matching.defer(*self.never)):
             whole = {name: getattr(row, name) for name in names} | {self.time: _moment(getattr(row, self.time))}
             yield json.dumps(whole, default=str, ensure_ascii=False) + "\n"
 

@@ -27,6 +27,7 @@ class Check(ApiView):
             target_id=given["target_id"],
             parameters=given.get("parameters"),
             action=given.get("action"),
+            task_id=given.get("task_id"),
         )
 
 

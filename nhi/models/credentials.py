@@ -95,6 +95,8 @@ class Credential(TimeBoxed):
     created_by_name = models.CharField(max_length=192, editable=False)
     #: The run that it is for; a standing one is for none.
     execution_id = models.UUIDField(null=True, editable=False)
+    #: What stands behind that run: who asked whom for it, and on whose behalf it acts (`nhi.chains`).
+    chain = models.JSONField(null=True, editable=False)
 
     objects: ClassVar[StandingManager] = StandingManager()
     runs: ClassVar[RunManager] = RunManager()

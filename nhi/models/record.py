@@ -166,6 +166,7 @@ class InvocationLog(models.Model):
             models.Index(fields=["status", "-timestamp", "-id"], name="nhi_invocation_by_status"),
             models.Index(fields=["request_id"], name="nhi_invocation_by_request"),
             models.Index(fields=["run_id"], name="nhi_invocation_by_run"),
+            models.Index(fields=["task_id"], name="nhi_invocation_by_task", condition=~Q(task_id="")),
         ]
 
     def __str__(self) -> str:

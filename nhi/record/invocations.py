@@ -4,11 +4,13 @@ Rows are dicts by column: a call's row is begun when it is decided and finished 
 millisecond, and a model instance would cost more than the database does.
 """
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
 from common import canonical, crypto
+from nhi.chains import Link
 from nhi.models import InvocationLog
 from nhi.record import lines, seal
 
@@ -32,6 +34,7 @@ def begin(
     session_id: str = "",
     task_id: str = "",
     run_id: UUID | None = None,
+    above: Sequence[Link] = (),
     decision_id: UUID | None = None,
     details: dict[str, Any] | None = None,
 ) -> Row:
@@ -61,7 +64,7 @@ def begin(
         "decision_id": decision_id,
         "grant_id": None,
         "role_id": None,
-        "chain": [{"id": str(agent_id), "name": agent_name}],
+        "chain": [link.as_json() for link in (*above, Link(agent_id, agent_name))],
         "source": source,
         "details": details or {},
     }

@@ -193,15 +193,20 @@
   function ticked(list) {
     const count = all("[data-tick]:checked", list).length;
     const bar = one("[data-bulk-bar]", list);
+    const every = one("[data-tick-filter]", bar)?.checked;
     bar.classList.toggle("gh-bulk--on", count > 0);
-    one("[data-bulk-count]", bar).textContent = count ? `${count} ticked` : "Tick rows to act on several";
+    const said = every ? "All ticked, on every page" : `${count} ticked`;
+    one("[data-bulk-count]", bar).textContent = count ? said : "Tick rows to act on several";
   }
 
   all("[data-bulk]").forEach((list) => {
     list.addEventListener("change", (event) => {
-      if (event.target.matches("[data-tick-all]")) {
-        all("[data-tick]", list).forEach((box) => { box.checked = event.target.checked; });
+      if (event.target.matches("[data-tick-all], [data-tick-filter]")) {
+        all("[data-tick], [data-tick-all]", list).forEach((box) => { box.checked = event.target.checked; });
       }
+      // One row less is not all of them any more.
+      const every = one("[data-tick-filter]", list);
+      if (every && !event.target.matches("[data-tick-filter]")) every.checked = false;
       ticked(list);
     });
     list.addEventListener("submit", (event) => {

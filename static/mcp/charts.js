@@ -51,6 +51,7 @@
   function line(series) {
     const colour = COLOURS[series.colour];
     return {
+      fill: series.area ? { target: "origin", above: `${colour}33` } : false,
       label: series.name, data: series.values, borderColor: colour, backgroundColor: colour, borderWidth: 2,
       borderDash: series.dashed ? [6, 4] : [], pointRadius: series.small ? 0 : 3, pointHitRadius: 12, spanGaps: false,
       pointStyle: series.dashed ? "rectRot" : "circle", tension: 0, showLine: !series.dots,
@@ -65,7 +66,7 @@
       interaction: { mode: "index", intersect: false },
       scales: {
         x: { ...axis, stacked, grid: { display: false } },
-        y: { ...axis, stacked, beginAtZero: true, title: { display: true, text: config.unit, color: css("--gh-subtle") } },
+        y: { ...axis, ticks: config.whole ? { ...axis.ticks, precision: 0 } : axis.ticks, stacked, beginAtZero: true, title: { display: true, text: config.unit, color: css("--gh-subtle") } },
       },
       plugins: { legend: { position: "bottom", labels: { color: css("--gh-text"), usePointStyle: !stacked, boxWidth: stacked ? 12 : 7, boxHeight: stacked ? 12 : 7 } } },
       onHover: (event, hit) => { event.native.target.style.cursor = hit.length && config.urls.length ? "pointer" : "default"; },
@@ -78,7 +79,8 @@
     const [near] = chart.getElementsAtEventForMode(event, "index", { intersect: false }, true);
     if (!near) return;
     const [hit] = chart.getElementsAtEventForMode(event, "nearest", { intersect: true }, true);
-    location.assign(config.urls[near.index] + (hit ? config.series[hit.datasetIndex].query : ""));
+    const series = hit && config.series[hit.datasetIndex];
+    location.assign((series?.urls || config.urls)[near.index] + (series ? series.query : ""));
   }
 
   function drawAll(root) {

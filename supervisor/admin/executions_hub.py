@@ -11,6 +11,7 @@ from common.admin import badges
 from common.admin.badges import Badge
 from common.admin.pages import Control, Crumb, Tab, link
 from common.errors import NotFound
+from mcp.admin import calls_runs
 from nhi import badges as standing
 from nhi.admin.base import Acting, ActingPage
 from nhi.choices import State
@@ -90,6 +91,7 @@ class Hub(OfExecution, ActingPage):
             "place": queue.place_of(run) if run.state == ExecutionState.QUEUED else None,
             "queue_url": link("supervisor_queue") if self.actor.may(queue.Queue.actor_may) else "",
             "session_url": self.session_url,
+            "task": calls_runs.task(self.actor, run.task_id),
             "acts_as": self._acts_as(),
             "tries": executions_cells.attempts(run),
             "phases": phases(self.transitions, run),

@@ -9,14 +9,14 @@ import re
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 from uuid import UUID
 
 from rest_framework.request import Request
 
-from common.asgi import Application, Message, Receive
+from common.asgi import Application, Message, Receive, kept
 from common.errors import Limited
 from mcp.asgi.clients import until_gone
 from mcp.leases import Stopping
@@ -72,10 +72,7 @@ class Offer:
 @dataclass
 class Reply:
     offer: Offer
-    messages: list[Message] = field(default_factory=list)
-
-    async def keep(self, message: Message) -> None:
-        self.messages.append(message)
+    messages: list[Message]
 
     @property
     def forbids(self) -> bool:
@@ -131,9 +128,7 @@ class Followed:
         await _send(reply, send)
 
     async def _ask(self, scope: dict[str, Any], offer: Offer) -> Reply:
-        reply = Reply(offer)
-        await self._django({**scope, KEY: offer}, _nothing(), reply.keep)
-        return reply
+        return Reply(offer, await kept(self._django, {**scope, KEY: offer}))
 
     async def _until_over(self, wait: Wait) -> None:
         over = Execution.objects.done().filter(pk=wait.execution_id, state=ExecutionState.IDLE)
@@ -182,15 +177,3 @@ class Followed:
 async def _send(reply: Reply, send: Any) -> None:
     for message in reply.messages:
         await send(message)
-
-
-def _nothing() -> Receive:
-    """A request without a body, whose client stays: whether it does is watched outside."""
-    left: list[Message] = [{"type": "http.request", "body": b"", "more_body": False}]
-
-    async def receive() -> Message:
-        if not left:
-            await asyncio.Event().wait()
-        return left.pop()
-
-    return receive

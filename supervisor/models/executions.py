@@ -89,6 +89,8 @@ class Execution(Kept):
     started_by_name = models.CharField(max_length=192)
     schedule_id = models.UUIDField(null=True)
     task_id = models.UUIDField(null=True)
+    #: The run that asked for it.
+    parent_id = models.UUIDField(null=True, editable=False)
     request_id = models.UUIDField(null=True)
     context = models.JSONField(default=dict)
 
@@ -135,6 +137,8 @@ class Execution(Kept):
             models.Index(fields=["identity_id"], condition=Q(status=None), name="supervisor_run_open"),
             models.Index(fields=["schedule_id", "-created_at"], name="supervisor_run_by_schedule"),
             models.Index(fields=["status", "-created_at", "-id"], name="supervisor_run_by_outcome"),
+            models.Index(fields=["task_id"], condition=Q(task_id__isnull=False), name="supervisor_run_by_task"),
+            models.Index(fields=["parent_id"], condition=Q(parent_id__isnull=False), name="supervisor_run_by_parent"),
         ]
 
     def __str__(self) -> str:

@@ -13,7 +13,7 @@ from mcp import executables
 from mcp.executables import NotExecutable
 from nhi import actors, run_tokens
 from nhi.models import Identity
-from supervisor import account, agents, command_lines, file_names, lifecycle, submitting, surroundings
+from supervisor import account, agents, chains, command_lines, file_names, lifecycle, submitting, surroundings
 from supervisor.choices import ErrorCategory, ExecutionState, InputPattern, OutputPattern
 from supervisor.models import Execution
 from supervisor.runner import answers, places
@@ -76,7 +76,9 @@ def _open_token(run: Execution) -> str:
     if identity is None:
         raise CannotStart(ErrorCategory.PERMANENT, f"{run.identity_name} may not act now.")
     seconds = (run.timeout + BETWEEN) * (run.max_retries + 1) + MARGIN
-    return run_tokens.open(identity=identity, execution_id=run.pk, seconds=seconds, actor=actors.SYSTEM)
+    return run_tokens.open(
+        identity=identity, execution_id=run.pk, seconds=seconds, actor=actors.SYSTEM, chain=chains.behind(run)
+    )
 
 
 def _files(run: Execution, place: Path) -> dict[str, Path]:

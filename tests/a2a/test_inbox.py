@@ -34,8 +34,9 @@ def test_what_waits_is_offered_to_its_agent_alone(stage: Stage) -> None:
 def test_a_claimed_task_is_with_one_worker(stage: Stage) -> None:
     task_id = stage.sent()
     claimed = stage.claims(task_id, lease_seconds=120)
-    assert set(claimed.body) == {"task_id", "lease_token", "lease_until", "input"}
+    assert set(claimed.body) == {"task_id", "lease_token", "lease_until", "input", "message"}
     assert claimed.body["input"] == ASKED
+    assert claimed.body["message"]["parts"] == [{"data": ASKED, "mediaType": "application/json"}]
     assert waiting(stage) == []
     assert stage.claims(task_id).is_refused(409, "Conflict", "claimed")
     assert stage.reads(task_id)["state"] == "running"
@@ -140,3 +141,46 @@ def test_the_kill_switch_cancels_what_an_identity_works_on_and_asked_for(open_st
     assert stopped.body["stopped"]["tasks"] == 1
     read = stage.admin.get(f"a2a/tasks/{task_id}").body
     assert (read["state"], read["error_code"]) == ("cancelled", "stopped")
+
+
+def test_pieces_are_handed_over_as_they_are_made(stage: Stage) -> None:
+    task_id = stage.sent()
+    token = stage.claimed(task_id)
+    for text, more in (("All ", {"last": False}), ("agreed.", {"append": True})):
+        piece = {"artifactId": "summary", "name": "Summary", "parts": [{"text": text}]}
+        assert stage.tells(task_id, "artifacts", lease_token=token, artifact=piece, **more).status == 200
+    assert stage.tells(task_id, "complete", lease_token=token, result=None).status == 200
+    assert stage.reads(task_id)["result"] == {"parts": [{"text": "All "}, {"text": "agreed."}]}
+    told = list(TaskEvent.objects.filter(task_id=task_id, kind="artifact").values_list("body", flat=True))
+    assert [(one["artifactUpdate"]["append"], one["artifactUpdate"]["lastChunk"]) for one in told] == [
+        (False, False), (True, True),
+    ]  # fmt: skip
+
+
+def test_what_was_made_is_an_artifact(stage: Stage) -> None:
+    task_id = stage.sent()
+    token = stage.claimed(task_id)
+    refused = stage.tells(task_id, "artifacts", lease_token=token, artifact={"parts": [{"text": "a", "url": "b"}]})
+    assert refused.is_refused(400, "InvalidParameters")
+    assert refused.fields == ["artifact.artifactId", "artifact.parts[0]"]
+
+
+def test_who_asks_back_gives_the_task_away_until_it_is_answered(stage: Stage) -> None:
+    task_id = stage.sent()
+    token = stage.claimed(task_id)
+    assert stage.tells(task_id, "ask", lease_token=token, message="Which of the two?").status == 200
+    assert (stage.reads(task_id)["state"], stage.reads(task_id)["a2a_state"]) == ("running", "input_required")
+    assert waiting(stage) == []
+    assert stage.claims(task_id).is_refused(409, "Conflict", "claimed")
+    assert stage.tells(task_id, "progress", lease_token=token).is_refused(409, "Conflict", "stale_lease")
+
+
+def test_an_answer_and_a_refusal_end_a_task(stage: Stage) -> None:
+    answered, declined = stage.sent(), stage.sent()
+    token = stage.claimed(answered)
+    assert stage.tells(answered, "answer", lease_token=token, parts=[{"text": "Thursday."}]).status == 200
+    assert (stage.reads(answered)["state"], stage.reads(answered)["result"]) == ("completed", {"text": "Thursday."})
+    token = stage.claimed(declined)
+    assert stage.tells(declined, "reject", lease_token=token, message="That is a picture.").status == 200
+    read = stage.reads(declined)
+    assert (read["state"], read["a2a_state"], read["error_code"]) == ("failed", "rejected", "rejected")

@@ -15,8 +15,8 @@ from tests.console.walk import Stage
 pytestmark = pytest.mark.capability("CON-05")
 
 OFFERED = re.compile(r"curl -X (\w+) \S*?(/api/[^\s\"'?]+)")
-#: Below these, each page that tells of the API tells of the gateway's.
-ROOTS = ("admin/mcp/", "admin/nhi/invocationlog/")
+#: Below these, each page that tells of the API tells of the gateway's, or of tasks.
+ROOTS = ("admin/mcp/", "admin/nhi/invocationlog/", "admin/a2a/")
 
 
 def described() -> list[tuple[str, re.Pattern[str]]]:
@@ -28,7 +28,7 @@ def described() -> list[tuple[str, re.Pattern[str]]]:
     ]
 
 
-def test_what_pages_of_the_gateway_say_of_the_api_is_described(db: None) -> None:
+def test_what_pages_of_the_gateway_and_of_tasks_say_of_the_api_is_described(db: None) -> None:
     stage, known, told = Stage(), described(), 0
     client = Client()
     client.force_login(stage.mara, backend="django.contrib.auth.backends.ModelBackend")

@@ -9,6 +9,7 @@ from typing import Any
 from django.db import connection
 from django.urls import URLPattern, get_resolver
 
+from a2a import card_changes
 from a2a.models import WebhookSecret
 from mcp import budgets
 from mcp.choices import BreakerState
@@ -63,9 +64,14 @@ class Stage:
         )
         tool = gateway.quarantined()
         ours = rows.keep(self.bot)
-        task, told = tasks.keep(self.bot), tasks.told(self.bot)
+        card_changes.put_skill(actor=SYSTEM, identity=self.bot, skill={"skill_id": "sort", "name": "Sort"})
+        # Of an agent that nothing is supervised for: its own workers take them.
+        writer = Identity.objects.get(name="writer")
+        task, told = tasks.keep(writer), tasks.told(writer)
         self.objects: dict[str, Any] = {
             "a2a/task/": task,
+            "a2a/delivery/": told,
+            "a2a/webhooksecret/": WebhookSecret.objects.get(owner_id=told.owner_id),
             "mcp/breaker/": Breaker.objects.create(service_name="llm-api", state=BreakerState.OPEN, failure_count=3),
             "mcp/budget/": budgets.create(actor=SYSTEM, scope="agent", target_id=self.bot.pk, calls_per_hour=60),
             "mcp/callapproval/": calling.asked(),
@@ -113,9 +119,10 @@ class Stage:
             "execution_id": ours.run.pk,
             "schedule_id": ours.schedule.pk,
             "session_id": ours.session.pk,
+            "skill_id": "sort",
             "task_id": task.pk,
             "delivery_id": told.pk,
-            "secret_id": WebhookSecret.objects.get(owner_id=told.owner_id).pk,
+            "secret_id": self.objects["a2a/webhooksecret/"].pk,
         }
         self.grants: dict[str, Any] = {
             "permissions/tools": ToolPermission, "permissions/nhi": NhiPermission, "permissions/users": UserPermission

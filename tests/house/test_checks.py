@@ -1,12 +1,16 @@
 """What the three paths answer, and who counts as alive."""
 
 import os
+import socket
+import threading
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.test import Client
 from django.utils import timezone
 
+from config import health
 from nhi import processes
 from nhi.models.processes import Process, ProcessKind
 from tests.services import guards
@@ -113,3 +117,31 @@ def test_an_odd_origin_names_nobody(text: str | None) -> None:
 
 def test_an_origin_names_the_process_that_published() -> None:
     assert processes.origin("gen42@there.example.org") == processes.Sender("there.example.org", 42)
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        (b"\x00\x00\x06\x04\x00\x00\x00\x00\x00", "The gRPC server answers."),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "does not speak gRPC"),
+        (b"", "does not speak gRPC"),
+    ],
+)
+def test_what_listens_for_grpc_has_to_speak_it(settings: Any, said: bytes, message: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as far:
+        port = far.getsockname()[1]
+        settings.GRPC_PROBE = frozenset({f"127.0.0.1:{port}"})
+        answer = threading.Thread(target=lambda: _says(far, said))
+        answer.start()
+        ok, told = health.Check("grpc", health.grpc).ask().result(10)
+        answer.join()
+    assert message in told
+    assert ok is (message == "The gRPC server answers.")
+    assert health.Check("grpc", health.grpc).ask().result(10) == (False, "Away: ConnectionRefusedError.")
+
+
+def _says(far: socket.socket, said: bytes) -> None:
+    link, _ = far.accept()
+    with link:
+        assert link.recv(100).startswith(b"PRI * HTTP/2.0")
+        link.sendall(said)

@@ -9,14 +9,17 @@ import psutil
 import pytest
 
 from tests.services.house import ROLES, House, embedded
+from tests.services.postgresql import free_port
 
+#: Those that say every few seconds that they live; the others are asked.
+HEARD = ROLES.keys() - {"valkey", "grpc"}
 pytestmark = [pytest.mark.capability("OPS-01"), pytest.mark.xdist_group("house")]
 
 
 def test_it_is_ready_with_every_process_up(running_house: House) -> None:
     assert running_house.readiness()["ready"] is True
     counts = {role: len(running_house.children(role)) for role in ROLES}
-    assert counts == {"valkey": 1, "web": 2, "worker-control": 1, "worker-runs": 1, "beat": 1, "stdio-owner": 1}
+    assert counts == {**dict.fromkeys(ROLES, 1), "web": 2}
 
 
 def test_nobody_else_reads_what_it_writes(running_house: House) -> None:
@@ -39,6 +42,15 @@ def test_a_taken_port_says_so(running_house: House, tmp_path: Path) -> None:
     assert f"Port {running_house.port} cannot be had" in refused.stderr
 
 
+def test_a_taken_port_of_grpc_says_so(running_house: House, tmp_path: Path) -> None:
+    own = {"GATEHOUSE_DATA": str(tmp_path / "other"), "PORT": str(free_port())}
+    refused = House(tmp_path, running_house.port, {**running_house.environ, **own}).manage("up", "--no-demo")
+    assert refused.returncode == 1
+    taken = running_house.environ["GRPC_PORT"]
+    assert f"Port {taken} cannot be had" in refused.stderr
+    assert "GRPC_PORT" in refused.stderr
+
+
 @pytest.mark.parametrize("role", ROLES)
 def test_a_killed_child_is_replaced_and_heard_of_again(running_house: House, role: str) -> None:
     victim = running_house.children(role)[0]
@@ -46,7 +58,7 @@ def test_a_killed_child_is_replaced_and_heard_of_again(running_house: House, rol
     killed_at = time.time()
     victim.kill()
     replacement = running_house.wait_for(lambda: _fresh(running_house, role, others), 10, f"a new {role}")[0]
-    if role != "valkey":
+    if role in HEARD:
         heard = lambda: running_house.heard_of(role, replacement, after=killed_at)  # noqa: E731 - a fact to wait for, named
         running_house.wait_for(heard, 30, f"{role} heard of again")
     running_house.wait_for(lambda: _all_heard_since(running_house, killed_at), 30, "every process heard of")
@@ -60,8 +72,7 @@ def _fresh(house: House, role: str, others: set[int]) -> list[int]:
 
 
 def _all_heard_since(house: House, moment: float) -> bool:
-    roles = [role for role in ROLES if role != "valkey"]
-    return all(any(house.heard_of(role, child.pid, after=moment) for child in house.children(role)) for role in roles)
+    return all(any(house.heard_of(role, child.pid, after=moment) for child in house.children(role)) for role in HEARD)
 
 
 def test_a_killed_pool_process_is_replaced(running_house: House) -> None:

@@ -87,10 +87,10 @@ def at_once(work: list[Callable[[], Any]]) -> list[Any]:
 def test_a_fault_of_ours_in_one_call_spoils_no_other(made: Scene, far_side: Peer, monkeypatch: Any) -> None:
     decide = deciding.decide
 
-    def break_down(found: Any, about: Wish) -> Any:
+    def break_down(found: Any, about: Wish, *behind: Any) -> Any:
         if about.tool == "poison":
             raise ZeroDivisionError
-        return decide(found, about)
+        return decide(found, about, *behind)
 
     monkeypatch.setattr(deciding, "decide", break_down)
 

@@ -1,6 +1,7 @@
 """The clerk's own query finds what the one of `nhi.facts` finds: the whole table of decisions, through both."""
 
 import hashlib
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,9 +12,11 @@ from mcp.arguments import known, problems
 from mcp.clerk import database, deciding, reading
 from mcp.clerk.words import Wish
 from mcp.models import Server, Tool, ToolDefinition
-from nhi import tokens
+from nhi import delegation, facts, tokens
+from nhi.chains import Link
+from nhi.delegation import Principal
 from nhi.models import Identity, ToolPermission, User
-from nhi.terms import Decision
+from nhi.terms import Action, Decision
 from tests.nhi.decisions import stage, table
 from tests.nhi.decisions.stage import AUDIENCE, Staged
 from tests.nhi.decisions.table import Expected
@@ -50,6 +53,42 @@ def test_one_query_serves_a_whole_batch(django_assert_num_queries: Any) -> None:
     # On PostgreSQL it goes past Django's cursors, where nothing counts.
     with django_assert_num_queries(0 if database.is_postgresql() else 1):
         decide(wishes)
+
+
+@pytest.mark.capability("NHI-20")
+def test_on_whose_behalf_it_may_be_called_is_found_alike() -> None:
+    """Whatever somebody may, whoever acts for it may: the clerk's own query, and the one of `nhi.facts`."""
+    staged = stage.stage(CASES)
+    stand_behind_a_server(staged)
+    names = dict(Identity.objects.values_list("pk", "name"))
+    rows = database.principals([(each.caller_id, names[each.target_id]) for each in staged])
+    wrong = [
+        each.case.case
+        for each, row in zip(staged, rows, strict=True)
+        if _stands(each, _by_clerk(each, row)) != _stands(each, _by_facts(each))
+    ]
+    assert {_stands(each, _by_facts(each)) for each in staged} >= {"", "chain_no_grant", "chain_unusable"}
+    assert not wrong, "\n".join(wrong)
+
+
+def _by_clerk(each: Staged, row: Any) -> Principal:
+    found = reading.read_principal(row)
+    held = [match for match in (reading.grant(found), reading.role(found)) if match is not None]
+    limited = ToolPermission.objects.filter(pk__in=[match.id for match in held]).exclude(allowed_parameters=None)
+    schemas = dict(limited.values_list("pk", "allowed_parameters"))
+    known = [replace(match, allowed_parameters=schemas.get(match.id)) for match in held]
+    return Principal("the caller", reading.caller(found), tuple(known))
+
+
+def _by_facts(each: Staged) -> Principal:
+    return facts.of_principals([Link(each.caller_id, "the caller")], each.target_id)[0]
+
+
+def _stands(each: Staged, principal: Principal) -> str:
+    wanted = Action("call", each.case.arguments)
+    loaded = facts.for_question(each.caller_id, each.target_id)
+    now, target = loaded.facts.decided_at, loaded.target
+    return delegation.along([principal], wanted, target, decision_id=uuid7(), at=now).condition.reason
 
 
 def stand_behind_a_server(staged: list[Staged]) -> None:

@@ -30,6 +30,7 @@ ROLES = {
     "worker-runs": "-Q runs",
     "beat": "-A config beat",
     "stdio-owner": "mcp_stdio_owner",
+    "grpc": "a2a_grpc",
 }
 
 
@@ -138,9 +139,9 @@ def command_line(process: psutil.Process) -> str:
 @contextmanager
 def embedded(place: Path, *arguments: str, **environ: str) -> Iterator[House]:
     """A started house; whatever happens, none of it outlives the block."""
-    data, port = place / "data", free_port()
+    data, port, grpc_port = place / "data", free_port(), free_port()
     plain = {name: os.environ[name] for name in PLAIN if name in os.environ}
-    own = {"GATEHOUSE_DATA": str(data), "PORT": str(port)}
+    own = {"GATEHOUSE_DATA": str(data), "PORT": str(port), "GRPC_PORT": str(grpc_port)}
     house = House(data=data, port=port, environ={**plain, **own, **environ}, arguments=arguments)
     house.start()
     try:

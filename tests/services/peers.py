@@ -7,6 +7,7 @@ said = sdk_client(peer.url, "--list", "--call", "echo", '{"text": "hello"}')
 import json
 import os
 import select
+import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -116,6 +117,45 @@ def everything_server(place: Path) -> Iterator[str]:
         yield url_of(process, place / "log")
 
 
+@dataclass
+class PeerAgent:
+    """An agent that the official A2A SDK serves, and what it noted."""
+
+    place: Path
+    url: str
+
+    def notes(self, event: str) -> list[dict[str, Any]]:
+        return [note for note in _lines(self.place / "notes") if note["event"] == event]
+
+    def requests(self) -> list[dict[str, Any]]:
+        return _lines(self.place / "requests")
+
+    def wait_for_note(self, event: str, count: int = 1) -> None:
+        deadline = time.monotonic() + DEADLINE
+        while len(self.notes(event)) < count:
+            assert time.monotonic() < deadline, f"The agent noted no {event}."
+            time.sleep(0.02)
+
+    def go(self) -> None:
+        """Let those that wait end."""
+        (self.place / "go").touch()
+
+
+@contextmanager
+def sdk_agent(place: Path, *options: str, port: int = 0) -> Iterator[PeerAgent]:
+    """With its files in `place`; `options` are those of tests/peers/servers/agent.py."""
+    place.mkdir(exist_ok=True)
+    files = ["--notes", str(place / "notes"), "--requests", str(place / "requests")]
+    command = [python(NEW), str(PEERS / "servers" / "agent.py"), "--database", str(place / "tasks.sqlite3"), *files]
+    with started([*command, "--port", str(port or _free_port()), *options], place / "log") as process:
+        yield PeerAgent(place, url_of(process, place / "log"))
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
+
+
 @contextmanager
 def started(command: list[str], log: Path) -> Iterator[subprocess.Popen[str]]:
     """A process that dies with this one, whose stdout can be read here."""
@@ -146,6 +186,13 @@ def url_of(process: subprocess.Popen[str], log: Path) -> str:
     assert line, f"The server did not start:\n{log.read_text()[-2000:]}"
     ready = json.loads(line)
     return f"http://127.0.0.1:{ready['port']}{ready['path']}"
+
+
+def said_by(*command: str, said: str, within: float = 60.0) -> str:
+    """What a program of the SDK's own Python prints when it is told this."""
+    done = subprocess.run(command, input=said, capture_output=True, text=True, timeout=within, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def sdk_client(target: str, *arguments: str, old: bool = False, within: float = 60.0) -> dict[str, Any]:

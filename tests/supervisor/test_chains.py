@@ -8,7 +8,7 @@ import pytest
 from common.errors import NotAllowed
 from common.ids import uuid7
 from nhi import actors, grants, run_tokens, tokens
-from supervisor import sessions, slots, submitting
+from supervisor import chains, sessions, slots, submitting
 from supervisor.access import Caller
 from supervisor.models import Agent, Execution
 from supervisor.submitting import Wish
@@ -21,12 +21,18 @@ def as_run(run: Execution) -> Caller:
     """Who a run is to those that it asks."""
     identity = run.agent.identity
     slots.claim(runner_id=uuid7(), room=9)
-    token = run_tokens.open(identity=identity, execution_id=run.pk, seconds=60, actor=actors.SYSTEM)
+    token = run_tokens.open(
+        identity=identity, execution_id=run.pk, seconds=60, actor=actors.SYSTEM, chain=chains.behind(run)
+    )
     return Caller(actors.identity(identity), tokens.parse(token))
 
 
 def ask(run: Execution, agent: Agent) -> Execution:
     return submitting.submit(caller=as_run(run), agent=agent, wish=Wish(input="x")).execution
+
+
+def names(run: Execution) -> list[str]:
+    return [link["name"] for link in run.context["by"]["chain"]]
 
 
 def test_a_chain_is_kept_and_does_not_come_round(
@@ -39,9 +45,9 @@ def test_a_chain_is_kept_and_does_not_come_round(
         )
     first = submit(one)
     second = ask(first, two)
-    assert second.context["by"]["chain"] == ["one"]
+    assert names(second) == ["oscar", "one"], "the person who asked first is the root"
     assert second.context["by"]["parent"] == str(first.pk)
-    with pytest.raises(NotAllowed, match="one > two: it would come round again"):
+    with pytest.raises(NotAllowed, match="oscar > one > two: it would come round again"):
         ask(second, one)
     assert "run.refused" in cast.events(one)
 
@@ -53,8 +59,8 @@ def test_a_session_is_part_of_the_chain(make_agent: Callable[..., Agent], submit
             actor=cast.admin(), source=source.identity, target=target.identity, permission_type="call", reason="Asks"
         )
     talk = sessions.open(caller=as_run(submit(one)), agent=talks)
-    assert talk.execution.context["by"]["chain"] == ["one"]
-    with pytest.raises(NotAllowed, match="one > talks: it would come round again"):
+    assert names(talk.execution) == ["oscar", "one"]
+    with pytest.raises(NotAllowed, match="oscar > one > talks: it would come round again"):
         ask(talk.execution, one)
 
 
@@ -67,7 +73,7 @@ def test_a_chain_has_an_end(make_agent: Callable[..., Agent], submit: Callable[.
     run = submit(agents[0])
     for agent in agents[1:5]:
         run = ask(run, agent)
-    with pytest.raises(NotAllowed, match="as deep as runs may"):
+    with pytest.raises(NotAllowed, match="as deep as they may ask one another"):
         ask(run, agents[5])
 
 

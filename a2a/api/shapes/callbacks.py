@@ -47,6 +47,12 @@ class NoBody(Input):
     """No key at all."""
 
 
+class WhyCalledOff(Input):
+    reason = Text(help_text="Why, in at most 500 characters; it is kept on record.")
+
+    example = {"reason": "Its receiver was taken down"}
+
+
 class SecretMadeShape(Shape):
     id = Identifier(source="row.id")
     secret = Text(help_text="`whsec_` and the key in base64. Shown here and never again.")

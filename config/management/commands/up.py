@@ -36,7 +36,8 @@ class Command(BaseCommand):
         try:
             with lock.held(settings.DATA):
                 self.prepare(demo=not no_demo)
-                launch.run(address=bind, say=self.say, greet=lambda: self.greet(demo=not no_demo))
+                tck = self.tck() if settings.TCK_AGENT else ""
+                launch.run(address=bind, say=self.say, greet=lambda: self.greet(demo=not no_demo), tck=tck)
         except (lock.AlreadyRunning, launch.PortTaken) as problem:
             raise CommandError(str(problem)) from None
 
@@ -48,6 +49,12 @@ class Command(BaseCommand):
         if demo and "seed_demo" in get_commands():
             # At once, not with the greeting: first passwords are shown once and stored nowhere.
             call_command("seed_demo", stdout=self.stdout)
+
+    def tck(self) -> str:
+        """The token with which the test kit's agent does its tasks, new at each start."""
+        said = io.StringIO()
+        call_command("seed_tck", stdout=said)
+        return said.getvalue().strip()
 
     def greet(self, *, demo: bool) -> None:
         self.say(f"Ready: {settings.PUBLIC_URL}/admin/")

@@ -14,6 +14,7 @@ class Wish(Input):
     target_id = Identifier(help_text="A tool or an agent.")
     parameters = Mapping(required=False, help_text="What the call would be made with.")
     action = Text(required=False, help_text="The task type or tool name, where a grant allows only some.")
+    task_id = Identifier(required=False, help_text="As if it were asked within this task, which the caller works on.")
 
     example = {"target_id": examples.CREATE_ISSUE, "parameters": {"repo": "acme/site"}}
 

@@ -18,7 +18,7 @@ from tests.supervisor.console.scene import main_of, queries, text
 
 pytestmark = [pytest.mark.capability("A2A-02", "CON-05"), pytest.mark.django_db]
 TASKS, INBOXES = "/admin/a2a/task/", "/admin/tasks/inboxes/"
-TABS = ("", "content/", "chain/", "changes/")
+TABS = ("", "content/", "trace/", "changes/")
 PART = {"X-Console-Part": "1"}
 S = TaskState
 
@@ -199,7 +199,7 @@ def test_what_let_it_be_sent_is_named_and_a_grant_can_be_opened(draft: Task, pla
 @pytest.mark.capability("A2A-08")
 def test_the_chain_shows_who_asked_whom_the_whole_and_its_parts(draft: Task, plan: Task, mara: Client) -> None:
     for task, depth in ((plan, "1"), (draft, "2")):
-        page = mara.get(page_of(task, "chain/"))
+        page = mara.get(page_of(task, "trace/"))
         assert [link["name"] for link in page.context["links"]] == ["mara", "planner"][: int(depth)]
         assert [row["name"] for row in page.context["rows"]] == [str(plan), str(draft)]
     assert f'<a href="{page_of(plan)}">' in text(mara, page_of(draft))

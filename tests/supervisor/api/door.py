@@ -1,108 +1,22 @@
-"""The API as the web process serves it, for answers that take long: an ASGI application, asked from one loop."""
-
-import asyncio
-import json
-from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
-from typing import Any
+"""The API as the web process serves it, for answers that take long."""
 
 from django.core.asgi import get_asgi_application
 
-from common.asgi import Message, bounded
+from common.asgi import bounded
 from supervisor.api.following import Followed
+from tests.services import asgi
+from tests.services.asgi import LONGEST, Answer, Event
 
-Json = dict[str, Any]
-LONGEST = 20.0
-
-
-@dataclass(frozen=True)
-class Event:
-    name: str
-    data: Json
-    id: str = ""
+__all__ = ["LONGEST", "Answer", "Door", "Event"]
 
 
-@dataclass
-class Answer:
-    """One request that is under way, and what has come of it."""
-
-    sent: "asyncio.Queue[Message]" = field(default_factory=asyncio.Queue)
-    gone: asyncio.Event = field(default_factory=asyncio.Event)
-    start: Message = field(default_factory=dict)
-    task: "asyncio.Task[None] | None" = None
-
-    @property
-    def status(self) -> int:
-        return int(self.start["status"])
-
-    @property
-    def headers(self) -> dict[str, str]:
-        return {name.decode().lower(): value.decode() for name, value in self.start["headers"]}
-
-    async def pieces(self) -> AsyncIterator[str]:
-        more = True
-        while more:
-            message = await asyncio.wait_for(self.sent.get(), LONGEST)
-            more = message.get("more_body", False)
-            yield message.get("body", b"").decode()
-
-    async def text(self) -> str:
-        return "".join([piece async for piece in self.pieces()])
-
-    async def json(self) -> Json:
-        return dict(json.loads(await self.text()))
-
-    async def events(self) -> AsyncIterator[Event]:
-        held = ""
-        async for piece in self.pieces():
-            *whole, held = (held + piece).split("\n\n")
-            for block in whole:
-                if not block.startswith(":"):
-                    yield _event(block)
-
-    async def leave(self) -> None:
-        """The client goes away; the server notices."""
-        self.gone.set()
-        assert self.task is not None
-        await asyncio.wait_for(self.task, LONGEST)
-
-
-class Door:
+class Door(asgi.Door):
     def __init__(self) -> None:
         self._followed = Followed(get_asgi_application())
-        self._application = bounded(self._followed, limit=1024 * 1024)
-        self.asked: list[Answer] = []
+        super().__init__(bounded(self._followed, limit=1024 * 1024))
 
     def close(self) -> None:
         self._followed.close()
 
     async def get(self, path: str, token: str = "", query: str = "", **headers: str) -> Answer:
-        """Answers once the first of it has come."""
-        answer, left = Answer(), [{"type": "http.request", "body": b"", "more_body": False}]
-
-        async def receive() -> Message:
-            if left:
-                return left.pop()
-            await answer.gone.wait()
-            return {"type": "http.disconnect"}
-
-        self.asked.append(answer)
-        scope = _scope(f"/api/nhi/supervisor/{path}", token, query, headers)
-        answer.task = asyncio.create_task(self._application(scope, receive, answer.sent.put))
-        answer.start = await asyncio.wait_for(answer.sent.get(), LONGEST)
-        return answer
-
-
-def _scope(path: str, token: str, query: str, headers: dict[str, str]) -> Json:
-    bearer = {"authorization": f"Bearer {token}"} if token else {}
-    pairs = {"host": "127.0.0.1:8000", **bearer, **{name.replace("_", "-"): said for name, said in headers.items()}}
-    return {
-        "type": "http", "method": "GET", "path": path, "raw_path": path.encode(), "root_path": "",
-        "query_string": query.encode(), "headers": [(name.encode(), said.encode()) for name, said in pairs.items()],
-        "client": ("192.0.2.7", 5), "server": ("127.0.0.1", 8000), "scheme": "http", "http_version": "1.1",
-    }  # fmt: skip
-
-
-def _event(block: str) -> Event:
-    said = dict(line.split(": ", 1) for line in block.splitlines())
-    return Event(said["event"], json.loads(said["data"]), said.get("id", ""))
+        return await self.ask("GET", f"/api/nhi/supervisor/{path}", token, query, **headers)

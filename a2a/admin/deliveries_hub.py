@@ -1,0 +1,136 @@
+"""One delivery: did its receiver hear it, and if not, why and what next?"""
+
+from typing import Any
+
+from django.utils.functional import cached_property
+
+from a2a import calling_off, deliveries
+from a2a.admin import deliveries_cells
+from a2a.choices import DeliveryState, Trouble
+from a2a.models import Delivery, Task
+from a2a.retrying import ATTEMPTS
+from common.admin.pages import Control, Crumb, Tab, link
+from common.errors import NotFound
+from nhi.admin.base import Acting, ActingPage
+from nhi.models import Identity
+
+TABS = (("hub", "Attempts"), ("sent", "What is sent"), ("changes", "Changes"))
+
+
+class OfDelivery(Acting):
+    """A page or dialog about one delivery that the person may see."""
+
+    kwargs: dict[str, Any]
+    delivery: Delivery
+
+    def check(self) -> None:
+        super().check()
+        seen = Delivery.objects.visible_to(self.actor).select_related("task").defer("body")
+        found = seen.filter(pk=self.kwargs["pk"]).first()
+        if found is None:
+            raise NotFound
+        self.delivery = found
+
+    def url(self, page: str) -> str:
+        return link(f"a2a_delivery_{page}", self.delivery.pk)
+
+    def api(self, verb: str = "") -> str:
+        path = f"/api/nhi/a2a/deliveries/{self.delivery.pk}"
+        return f"{path}/{verb}" if verb else path
+
+    def back(self) -> str:
+        return self.url("hub")
+
+
+class Hub(OfDelivery, ActingPage):
+    """The frame of every tab: the strip that says whether it was heard, one primary action."""
+
+    tab = "hub"
+
+    def context(self) -> dict[str, Any]:
+        row = self.delivery
+        name = f"Delivery of {deliveries_cells.name(row)}"
+        return {
+            "title": name if self.tab == "hub" else f"{name}: {dict(TABS)[self.tab]}",
+            "delivery": row,
+            "name": name,
+            "standing": deliveries_cells.standing(row),
+            "said": self._said(),
+            "sees_task": self._sees_task(),
+            "owner_url": self._owner_url(),
+            "most_attempts": ATTEMPTS,
+            "made": row.attempts - row.attempts_before,
+            "crumb": Crumb("Deliveries", link("a2a_delivery_changelist")),
+            "controls": self._controls(),
+            "more": self._more(),
+            "tabs": [Tab(label, self.url(page), self._counts().get(page), page == self.tab) for page, label in TABS],
+            "api": self.api(),
+        }
+
+    def _said(self) -> str:
+        """In one sentence why it is not heard, and what would change that."""
+        row = self.delivery
+        if row.state == DeliveryState.DELIVERED:
+            return ""
+        if row.state == DeliveryState.DEAD:
+            made = row.attempts - row.attempts_before
+            return f"Nobody took it in {made} {'attempt' if made == 1 else 'attempts'}. {_last(row)}."
+        if row.state == DeliveryState.BLOCKED:
+            return "Gatehouse does not call this address: ask whoever keeps EGRESS_ALLOW, then redeliver it."
+        if row.state == DeliveryState.DISABLED:
+            return _over(row)
+        return f"{_last(row)}." if row.reason else ""
+
+    def _sees_task(self) -> bool:
+        if self.actor.may("a2a.view_task"):
+            return True
+        return Task.objects.visible_to(self.actor).filter(pk=self.delivery.task_id).exists()
+
+    def _owner_url(self) -> str:
+        """Where it is an identity that the person may see."""
+        seen = Identity.objects.visible_to(self.actor).filter(pk=self.delivery.owner_id)
+        return link("nhi_identity_hub", self.delivery.owner_id) if seen.exists() else ""
+
+    def _counts(self) -> dict[str, int]:
+        return {"hub": self.delivery.attempts}
+
+    @cached_property
+    def _may_redeliver(self) -> bool:
+        return deliveries.may_redeliver(self.actor, self.delivery)
+
+    @cached_property
+    def _may_call_off(self) -> bool:
+        return calling_off.may(self.actor, self.delivery)
+
+    def _controls(self) -> list[Control]:
+        """Redeliver what is over; call off what is not."""
+        if self.delivery.state == DeliveryState.PENDING:
+            return [self._call_off()] if self._may_call_off else []
+        return [Control("Redeliver", self.url("redeliver"), "replay")] if self._may_redeliver else []
+
+    def _more(self) -> list[Control]:
+        if not self._may_call_off:
+            return []
+        again = self.delivery.state in (DeliveryState.DEAD, DeliveryState.BLOCKED)
+        disable = Control("Disable this URL…", self.url("disable"), "link_off", danger=True)
+        return [self._call_off(), disable] if again else [disable]
+
+    def _call_off(self) -> Control:
+        return Control("Call off", self.url("stop"), "do_not_disturb_on", danger=True)
+
+
+def _last(row: Delivery) -> str:
+    """What the matter was with the last attempt."""
+    said = Trouble(row.reason).label if row.reason else "Nobody heard how the last attempt ended"
+    return f"{said} ({row.last_status})" if row.last_status else said
+
+
+def _over(row: Delivery) -> str:
+    if row.reason == Trouble.STOPPED:
+        return "Somebody called it off: Changes says who, when and why."
+    if row.reason == Trouble.WITHDRAWN:
+        return f"{row.owner_name} took the push configuration away before it was told."
+    return (
+        "This URL is disabled, by a 410 of its receiver or by hand: nothing of "
+        f"{row.owner_name} goes there until one is redelivered."
+    )

@@ -1,0 +1,29 @@
+"""How an agent is reached over A2A: a part of the tab that says how its identity connects."""
+
+from typing import Any
+
+from django.conf import settings
+
+from nhi.actors import Actor
+from nhi.admin import identities_hub
+from nhi.admin.identities_hub import Part
+from nhi.choices import Kind
+from nhi.models import Identity
+
+
+def reached(_actor: Actor, identity: Identity) -> dict[str, Any]:
+    """Of an agent, its addresses; of who only sends, the agent stands for one it may call."""
+    is_agent = identity.kind == Kind.AGENT
+    name = identity.name if is_agent else "AGENT"
+    base = f"{settings.PUBLIC_URL}/agents/{name}/"
+    return {
+        "is_agent": is_agent,
+        "base": base,
+        "card": f"{base}.well-known/agent-card.json",
+        "rest": f"{settings.PUBLIC_URL}/api/nhi/a2a/tasks",
+        "inbox": f"{settings.PUBLIC_URL}/api/nhi/a2a/inbox",
+        "target": identity.pk if is_agent else "…",
+    }
+
+
+identities_hub.add_part(Part("connect", "admin/a2a/connect.html", reached))

@@ -1,0 +1,163 @@
+"""What signs callbacks: whose, for which URLs, since when. A secret is shown once, when it is rotated."""
+
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.urls import URLPattern, path
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from a2a import webhooks
+from a2a.admin.deliveries_filters import list_url
+from a2a.models import WebhookSecret
+from common.admin.dialogs import Call, Effect
+from common.admin.forms import ConsoleForm
+from common.admin.lists import Bulk, Column, text_filter
+from common.admin.pages import Tab, link, render
+from common.errors import NotAllowed, NotFound
+from common.templatetags.console import icon, outside, when
+from nhi.admin import columns
+from nhi.admin.acting import actor_of
+from nhi.admin.base import ActingDialog, GovernedAdmin
+
+HOURS = int(webhooks.OVERLAP.total_seconds() // 3600)
+
+
+def siblings(current: str) -> list[Tab]:
+    """Deliveries, and what signs them."""
+    known = (("Deliveries", "a2a_delivery_changelist"), ("Webhook secrets", "a2a_webhooksecret_changelist"))
+    return [Tab(label, link(page), current=page == current) for label, page in known]
+
+
+def _prefix(row: Any) -> SafeString:
+    if row.url_prefix:
+        return outside(row.url_prefix, 120)
+    return SafeString('<span class="gh-subtle">any URL without a secret of its own</span>')
+
+
+def _overlap(row: Any) -> SafeString:
+    """Until when the one before signs too."""
+    until = row.previous_valid_until
+    if until is None or until <= timezone.now():
+        return SafeString('<span class="gh-subtle">no</span>')
+    return format_html("until {}", when(until, "absolute"))
+
+
+def _overlap_text(row: Any) -> str:
+    until = row.previous_valid_until
+    return "" if until is None or until <= timezone.now() else until.isoformat()
+
+
+def _do(row: Any) -> SafeString:
+    if not row.rotate_url:
+        return SafeString("")
+    return format_html(
+        '<a class="gh-btn gh-btn--small" data-dialog href="{}">{}Rotate<span class="gh-hidden"> {}</span></a>',
+        row.rotate_url, icon("autorenew"), row,
+    )  # fmt: skip
+
+
+@admin.register(WebhookSecret)
+class WebhookSecretAdmin(GovernedAdmin):
+    title = "Webhook secrets"
+    lead = (
+        "What callbacks are signed with: the longest prefix that the URL begins with, of who asked for the task. "
+        "Kept encrypted, shown once."
+    )
+    template = "admin/a2a/deliveries/secrets.html"
+    view_right = "a2a.view_webhooksecret"
+    columns = (
+        Column("Whose", lambda row: outside(row.owner_name, 80), lambda row: row.owner_name, "owner_name", narrow=True),
+        Column("Signs for URLs that begin with", _prefix, lambda row: row.url_prefix, "url_prefix", narrow=True),
+        columns.moment("Made", lambda row: row.created_at, sort="created_at"),
+        columns.moment("Rotated", lambda row: row.rotated_at, sort="rotated_at"),
+        Column("The one before signs too", _overlap, _overlap_text),
+        Column("Do", _do, lambda _row: "", narrow=True),
+    )
+    filters = (text_filter("owner", "Whose", "owner_name"),)
+    search = ("owner_name__icontains", "url_prefix__icontains")
+    search_words = "Name or URL"
+    order = ("owner_name", "url_prefix", "id")
+    bulk: tuple[Bulk, ...] = ()
+    empty_title = "Nothing was signed yet"
+    empty_words = (
+        "Whoever first sends a task with a callback_url gets a secret for any URL, which rotating shows. One for the "
+        "URLs of a receiver alone is made over the API, by whom it shall belong to."
+    )
+    empty_command = (
+        'curl -X POST …/api/nhi/a2a/webhook-secrets -H "Authorization: Bearer $TOKEN" \\\n'
+        '  -H "Content-Type: application/json" -d \'{"url_prefix": "https://hooks.example.com/"}\''
+    )
+    empty_icon = "signature"
+    api_path = "/api/nhi/a2a/webhook-secrets"
+
+    def related(self, rows: QuerySet[Any]) -> QuerySet[Any]:
+        return rows.defer("sealed", "sealed_previous")
+
+    def siblings(self, _request: HttpRequest) -> list[Tab]:
+        return siblings("a2a_webhooksecret_changelist")
+
+    def prepare(self, request: HttpRequest, rows: list[Any]) -> None:
+        """What this person may do with each row of the page, by one query whatever their number."""
+        may = webhooks.rotatable(actor_of(request), [row.pk for row in rows])
+        for row in rows:
+            row.rotate_url = link("a2a_webhooksecret_rotate", row.pk) if row.pk in may else ""
+
+    def row_url(self, row: Any) -> str:
+        """The callbacks that it signs are among those of its owner."""
+        return list_url(by=row.owner_name)
+
+    def pages(self) -> list[URLPattern]:
+        return [path("<uuid:pk>/rotate/", Rotate.as_view(), name="a2a_webhooksecret_rotate")]
+
+
+class Rotate(ActingDialog):
+    button = "Rotate"
+    leave = "Keep it"
+    kwargs: dict[str, Any]
+    secret: WebhookSecret
+
+    def check(self) -> None:
+        seen = WebhookSecret.objects.visible_to(self.actor).filter(pk=self.kwargs["pk"])
+        found = seen.defer("sealed", "sealed_previous").first()
+        if found is None:
+            raise NotFound
+        self.secret = found
+        if not webhooks.may_rotate(self.actor, found):
+            raise NotAllowed("You may not rotate the webhook secret of somebody else.")
+
+    @property
+    def lead(self) -> str:  # type: ignore[override]  # whose it is known once there is a secret
+        where = self.secret.url_prefix or "any URL without one of its own"
+        return f"A new secret signs callbacks of {self.secret.owner_name} to {where}. It is shown to you once."
+
+    def context(self) -> dict[str, Any]:
+        return {"title": f"Rotate {self.secret}"}
+
+    def effects(self) -> list[Effect]:
+        until = self.secret.previous_valid_until
+        two = until is not None and until > timezone.now()
+        return [
+            Effect("both", 1, f"For {HOURS} hours both sign each callback, so receivers can change over in that time"),
+            Effect("before", int(two), "The one before the present one stops signing now"),
+        ]
+
+    def back(self) -> str:
+        return link("a2a_webhooksecret_changelist")
+
+    def by_api(self) -> Call:
+        return Call(f"/api/nhi/a2a/webhook-secrets/{self.secret.pk}/rotate")
+
+    def act(self, form: ConsoleForm) -> HttpResponse:
+        shown = webhooks.rotate(actor=self.actor, secret=self.secret)
+        page = render(
+            self.request, "admin/a2a/deliveries/secret.html",
+            title=f"The new secret of {shown.row.owner_name}", shown=shown, back=self.back(),
+        )  # fmt: skip
+        # Whoever keeps pages is told not to keep this one.
+        page.headers["Cache-Control"] = "no-store"
+        page.headers["Referrer-Policy"] = "no-referrer"
+        return page

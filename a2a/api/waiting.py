@@ -1,0 +1,112 @@
+"""An inbox that answers when there is something in it: no thread waits, and one look serves all who wait here.
+
+Django judges the request and answers; where nothing was in the inbox, who may wait does so in the loop, and Django is
+asked once more.
+"""
+
+import asyncio
+import json
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.db import InterfaceError, OperationalError
+from rest_framework.request import Request
+
+from a2a.models import Task
+from a2a.news import board
+from a2a.operations.desk import desk
+from common.asgi import Application, Message, Receive, kept
+from mcp.asgi.clients import until_gone
+from mcp.leases import Stopping
+
+PATH = "/api/nhi/a2a/inbox"
+KEY = "gatehouse.inbox"
+LONGEST = 60
+
+
+@dataclass
+class Offer:
+    """What the view may take up: that the answer waits until there is something to tell."""
+
+    agent_id: UUID | None = None
+    seconds: int = 0
+
+    def take(self, agent_id: UUID | None, seconds: int) -> None:
+        self.agent_id, self.seconds = agent_id, min(seconds, LONGEST)
+
+
+def offer_of(request: Request) -> Offer | None:
+    """None where nobody can wait: then the answer is what there is."""
+    found = getattr(request, "scope", {}).get(KEY)
+    return found if isinstance(found, Offer) else None
+
+
+class Waiting:
+    """Django, and who waits for an inbox beside it."""
+
+    def __init__(self, django: Application) -> None:
+        self._django = django
+        self._looks = _Looks()
+
+    async def __call__(self, scope: dict[str, Any], receive: Receive, send: Any) -> None:
+        waits = scope["type"] == "http" and scope["method"] == "GET" and scope["path"] == PATH
+        if not (waits and b"wait=" in scope.get("query_string", b"")):
+            await self._django(scope, receive, send)
+            return
+        try:
+            messages = await until_gone(receive, self._answer(scope)) or []
+        except Stopping:
+            # This process ends: who waits is told what there is, and asks another.
+            messages = await kept(self._django, scope)
+        for message in messages:
+            await send(message)
+
+    async def _answer(self, scope: dict[str, Any]) -> list[Message]:
+        offer = Offer()
+        messages = await kept(self._django, {**scope, KEY: offer})
+        ends = time.monotonic() + offer.seconds
+        while offer.agent_id is not None and _is_empty(messages) and time.monotonic() < ends:
+            await self._looks.until_offered(offer.agent_id, ends - time.monotonic())
+            messages = await kept(self._django, {**scope, KEY: Offer()})
+        return messages
+
+
+def _is_empty(messages: list[Message]) -> bool:
+    body = b"".join(message.get("body", b"") for message in messages[1:])
+    return messages[0]["status"] == 200 and not json.loads(body)["tasks"]
+
+
+class _Looks:
+    """For all who wait in this process: one question to the table, as often as news may have been lost."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[UUID, list[asyncio.Event]] = {}
+        self._looking: asyncio.Task[None] | None = None
+
+    async def until_offered(self, agent_id: UUID, seconds: float) -> None:
+        with board.watch(agent_id) as woken, suppress(TimeoutError):
+            self._waiting.setdefault(agent_id, []).append(woken)
+            if self._looking is None or self._looking.done():
+                self._looking = asyncio.create_task(self._look())
+            try:
+                async with asyncio.timeout(seconds):
+                    await woken.wait()
+            finally:
+                self._waiting[agent_id].remove(woken)
+                if not self._waiting[agent_id]:
+                    del self._waiting[agent_id]
+
+    async def _look(self) -> None:
+        while self._waiting:
+            with suppress(OperationalError, InterfaceError):
+                for agent_id in await desk.do(lambda: _with_tasks(list(self._waiting))):
+                    for woken in self._waiting.get(agent_id, []):
+                        woken.set()
+            await asyncio.sleep(board.patience)
+
+
+def _with_tasks(agents: list[UUID]) -> list[UUID]:
+    return list(Task.objects.filter(agent_id__in=agents).offered().values_list("agent_id", flat=True).distinct())

@@ -1,0 +1,23 @@
+"""A2A over HTTP: a plain ASGI application, beside Django, for what is below `/agents/<name>`.
+
+JSON-RPC of both versions at the address itself, 1.0's HTTP binding below it, 0.3's below its `/v1`.
+"""
+
+from typing import Any
+
+from a2a.asgi import paths
+from a2a.asgi.exchanges import Exchange
+from common.asgi import Application, Receive
+from mcp.asgi import headers
+
+takes = paths.takes
+
+
+def make_application() -> Application:
+    """It takes only scopes whose path `takes` says is one of its own."""
+    always = headers()
+
+    async def application(scope: dict[str, Any], receive: Receive, send: Any) -> None:
+        await Exchange(scope, receive, send, always).run()
+
+    return application

@@ -1,0 +1,154 @@
+"""One request over HTTP and its answer, whichever of the two bindings it is in."""
+
+import logging
+from contextlib import aclosing
+from typing import Any
+
+from django.conf import settings
+
+from a2a.asgi import heads, jsonrpc, paths, rest
+from a2a.asgi.calls import Call, Unread
+from a2a.asgi.replies import Reply
+from a2a.operations import asking
+from a2a.operations.asking import Asked
+from a2a.operations.table import OPERATIONS
+from a2a.operations.visits import Shown
+from a2a.wire.faults import Fault, Kind
+from common.asgi import Receive
+from common.ids import parse_uuid, uuid7
+from mcp.asgi import bodies, clients
+from mcp.asgi.hosts import knows_host
+from mcp.front.refusals import Pairs, Refusal
+from mcp.leases import Stopping
+from nhi import tokens
+
+log = logging.getLogger(__name__)
+LARGEST = 10 * 1024 * 1024
+
+
+class Exchange:
+    def __init__(self, scope: dict[str, Any], receive: Receive, send: Any, headers: Pairs) -> None:
+        self._scope, self._receive = scope, receive
+        self._head = heads.read(scope["headers"])
+        self._query = paths.query(scope.get("query_string", b""))
+        self._request_id = parse_uuid(self._head.get("x-request-id")) or uuid7()
+        place = paths.place_of(scope["path"])
+        assert place is not None  # the router asked
+        self._place = place
+        self._reply = Reply(send, (*headers, (b"x-request-id", str(self._request_id).encode())))
+        self._wrapping = jsonrpc.wrapped() if paths.is_rpc(place) else rest.wrapped(self._head)
+        self._shown = Shown(self._head.values)
+
+    async def run(self) -> None:
+        try:
+            self._admit()
+            body = await self._body()
+            call = self._read(body)
+            self._wrapping = call.wrapping
+            await clients.until_gone(self._receive, self._answer(call, len(body)))
+        except bodies.Gone:
+            log.debug("a client went away before its request was whole")
+        except Unread as unread:
+            self._wrapping = unread.wrapping
+            await self._refuse(unread.fault, allow=unread.allow)
+        except Stopping as stopping:
+            await self._refuse(Fault(Kind.UNAVAILABLE, stopping.message))
+        except Fault as fault:
+            await self._refuse(fault)
+
+    def _admit(self) -> None:
+        """All that is known before the body is read. What is no token of ours is refused without a query."""
+        if "host" in self._head.repeated or not knows_host(self._head.get("host")):
+            raise Fault(Kind.INVALID_REQUEST, "This host name is not one of this server's.")
+        if self._head.repeated:
+            raise Fault(Kind.INVALID_REQUEST, f"Send these headers once: {', '.join(sorted(self._head.repeated))}.")
+        if tokens.parse(self._shown.token) is None and not self._may_be_open():
+            said = "Send a token of Gatehouse: Authorization: Bearer nhi_…"
+            reason = "malformed" if self._head.get("authorization") else "missing"
+            raise Fault(Kind.UNAUTHENTICATED, said, details={"reason": reason})
+
+    def _may_be_open(self) -> bool:
+        """Only a development server lets anybody in who shows nothing, and then by the agent's own setting."""
+        return settings.DEBUG and not self._shown.token
+
+    async def _body(self) -> bytes:
+        body = await bodies.read(self._receive, largest=LARGEST)
+        if isinstance(body, Refusal):
+            raise Fault(Kind.INVALID_REQUEST, body.message)
+        if len(body) > LARGEST:
+            raise Fault(Kind.TOO_LARGE, f"More than {LARGEST} bytes were sent; that is the most.")
+        return body
+
+    def _read(self, body: bytes) -> Call:
+        version = self._head.get("a2a-version") or self._query.get("A2A-Version", "")
+        method, place = self._scope["method"], self._place
+        if not paths.is_rpc(place):
+            query = {name: value for name, value in self._query.items() if name != "A2A-Version"}
+            return rest.read(method, place.rest, self._head, query, body, said_version=version)
+        if method != "POST":
+            fault = Fault(Kind.METHOD_NOT_FOUND, "Send JSON-RPC with POST.")
+            raise Unread(fault, self._wrapping, allow=frozenset({"POST"}))
+        if self._head.media not in rest.MEDIA:
+            raise Fault(Kind.CONTENT_TYPE, f"Send {heads.JSON}.")
+        return jsonrpc.read(body, said_version=version)
+
+    async def _answer(self, call: Call, size: int) -> None:
+        asked = self._asked(call, size)
+        try:
+            if OPERATIONS[call.operation].streams:
+                await self._stream(call, asked)
+                return
+            told = call.dialect.write(call.operation, await asking.answer(asked))
+            await self._reply.whole(200, call.wrapping.result(told), media=call.wrapping.media)
+        except Fault as fault:
+            await self._refuse(fault)
+
+    async def _stream(self, call: Call, asked: Asked) -> None:
+        async with aclosing(asking.stream(asked, after=self._seen())) as told:
+            async for item in told:
+                if item is None:
+                    await self._reply.keep_alive()
+                else:
+                    body = call.wrapping.result(call.dialect.item(call.operation, item.body))
+                    await self._reply.event(body, seq=item.seq)
+        await self._reply.end()
+
+    def _seen(self) -> int | None:
+        """The last event that a client who comes back has seen."""
+        said = self._head.get("last-event-id") or self._query.get("after", "")
+        return int(said) if said.isdecimal() and len(said) < 10 else None
+
+    def _asked(self, call: Call, size: int) -> Asked:
+        return Asked(
+            operation=call.operation,
+            agent=self._place.agent,
+            shown=self._shown,
+            source=clients.source(self._scope, self._head.get("x-forwarded-for")),
+            request_id=self._request_id,
+            params=call.params,
+            transport=call.transport,
+            version=call.version,
+            idempotency_key=self._head.values.get("idempotency-key"),
+            size=size,
+        )
+
+    async def _refuse(self, fault: Fault, *, allow: frozenset[str] = frozenset()) -> None:
+        told = self._wrapping.error(fault)
+        if self._reply.has_begun:
+            # The status is out. A stream that only stopped could not be told from one that is complete.
+            await self._reply.event(told, name="error")
+            await self._reply.end()
+            return
+        status = 405 if allow else self._wrapping.status(fault)
+        await self._reply.whole(status, told, media=self._wrapping.media, headers=_headers(fault, allow))
+
+
+def _headers(fault: Fault, allow: frozenset[str]) -> Pairs:
+    found: list[tuple[bytes, bytes]] = []
+    if fault.kind is Kind.UNAUTHENTICATED:
+        found.append((b"www-authenticate", b"Bearer"))
+    if fault.retry_after is not None:
+        found.append((b"retry-after", b"%d" % fault.retry_after))
+    if allow:
+        found.append((b"allow", ", ".join(sorted(allow)).encode()))
+    return tuple(found)

@@ -1,0 +1,60 @@
+"""The HTTP binding around operations: paths and queries in, results as they are, errors as Google writes them."""
+
+from typing import Any
+
+from a2a.asgi import paths, versions
+from a2a.asgi.calls import Call, Unread, Wrapping
+from a2a.asgi.heads import A2A_JSON, JSON, Head
+from a2a.wire.faults import Fault, Kind
+from a2a.wire.v03 import errors
+from common import strict_json
+from common.strict_json import NotStrict
+
+TRANSPORT = "http_json"
+MEDIA = frozenset({JSON, A2A_JSON})
+
+
+def read(method: str, rest: str, head: Head, query: dict[str, str], body: bytes, *, said_version: str) -> Call:
+    wrapping = wrapped(head)
+    found = paths.route(method, rest)
+    if not isinstance(found, paths.Found):
+        said = "This path does not take this method." if found else "There is nothing here that you can see."
+        raise Unread(Fault(Kind.METHOD_NOT_FOUND if found else Kind.NOT_FOUND, said), wrapping, allow=found)
+    operation, dialect = found.operation.name, versions.HTTP[found.version]
+    wrapping = wrapped(head, found.version)
+    try:
+        # What is sent in a type of its own is not looked into.
+        given = {**query, **_sent(head, body), **found.fields}
+        versions.require(said_version, found.version)
+        return Call(operation, found.version, dialect.read(operation, given), dialect, wrapping, TRANSPORT)
+    except Fault as fault:
+        raise Unread(fault, wrapping) from fault
+
+
+def wrapped(head: Head, version: str = versions.CURRENT) -> Wrapping:
+    error = errors.write_rest if version == versions.OLD else _error
+    return Wrapping(lambda told: told, error, _status, A2A_JSON if head.wants_a2a_json else JSON)
+
+
+def _status(fault: Fault) -> int:
+    return fault.kind.value.http
+
+
+def _error(fault: Fault) -> dict[str, Any]:
+    names = fault.kind.value
+    told = {"code": names.http, "status": names.grpc, "message": fault.message, "details": fault.details_as_any()}
+    return {"error": told}
+
+
+def _sent(head: Head, body: bytes) -> dict[str, Any]:
+    if not body:
+        return {}
+    if head.media not in MEDIA:
+        raise Fault(Kind.CONTENT_TYPE, f"Send {JSON} or {A2A_JSON}.")
+    try:
+        sent = strict_json.loads(body)
+    except NotStrict as problem:
+        raise Fault(Kind.INVALID_REQUEST, str(problem)) from problem
+    if not isinstance(sent, dict):
+        raise Fault(Kind.INVALID_REQUEST, "Send an object.")
+    return sent

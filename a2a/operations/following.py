@@ -1,0 +1,247 @@
+"""Following a task: every event once, in order, whichever process writes it, without a thread or a connection each.
+
+One look at the table serves all who follow in this process, and one read serves all who follow the same task.
+"""
+
+import asyncio
+import time
+from collections import Counter, deque
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+from uuid import UUID
+from weakref import WeakKeyDictionary
+
+from django.db import InterfaceError, OperationalError, connection, transaction
+
+from a2a import showing
+from a2a.choices import OPEN, TaskState
+from a2a.models import Task, TaskEvent
+from a2a.news import board
+from a2a.operations.answers import Began
+from a2a.operations.desk import desk
+from a2a.wire.faults import Fault, Kind
+from common.errors import Limited
+
+AWAY = (OperationalError, InterfaceError)
+ASKED = frozenset({"TASK_STATE_INPUT_REQUIRED"})
+SETTLED = frozenset({"TASK_STATE_INPUT_REQUIRED", "TASK_STATE_AUTH_REQUIRED"})
+ENDED = frozenset(f"TASK_STATE_{state.upper()}" for state in TaskState if state not in OPEN)
+#: Events that are kept for those who come a little behind.
+KEPT = 512
+#: Seconds before a database that is away is asked again.
+PAUSE = 0.5
+
+
+class TooManyStreams(Limited):
+    code = "too_many_streams"
+
+    def __init__(self, most: int) -> None:
+        super().__init__(f"You follow {most} tasks at once, which is as many as may be. End one first.", retry_after=15)
+
+
+@dataclass(frozen=True)
+class Item:
+    """One thing to tell; without a number where it is how things stand and no event."""
+
+    seq: int | None
+    body: dict[str, Any]
+
+    @property
+    def state(self) -> str:
+        told = self.body.get("statusUpdate") or self.body.get("task") or {}
+        return str(told.get("status", {}).get("state", ""))
+
+
+_streams: Counter[UUID] = Counter()
+
+
+@contextmanager
+def counted(caller_id: UUID, *, most: int) -> Iterator[None]:
+    """One more stream of this caller, or none."""
+    if _streams[caller_id] >= most:
+        raise TooManyStreams(most)
+    _streams[caller_id] += 1
+    try:
+        yield
+    finally:
+        _streams[caller_id] -= 1
+        if not _streams[caller_id]:
+            del _streams[caller_id]
+
+
+async def follow(began: Began, *, after: int | None, quiet: float) -> AsyncGenerator[Item | None, None]:
+    """From the beginning, from how the task stands, or from behind an event; None after each `quiet` seconds."""
+    async with _feed(began.task.pk) as feed:
+        cursor = 0 if began.from_start else after
+        if cursor is None:
+            first = await desk.do(partial(snapshot, began))
+            cursor = first.seq or 0
+            yield first
+            if _is_last(first, began):
+                return
+        elif cursor >= began.task.last_seq:
+            refuse_ended(began.task)
+        due = time.monotonic() + quiet
+        while True:
+            for item in await feed.behind(cursor, patience=due - time.monotonic()):
+                cursor = item.seq or cursor
+                if "message" in item.body:
+                    # What callers say is known to them; told back to them it would look like an answer.
+                    continue
+                yield item
+                if _is_last(item, began):
+                    return
+            if time.monotonic() >= due:
+                due = time.monotonic() + quiet
+                yield None
+
+
+async def settled(began: Began) -> None:
+    """Return once the task has ended, or its agent waits for somebody."""
+    if began.task.state not in (TaskState.SUBMITTED, TaskState.WORKING):
+        return
+    async with _feed(began.task.pk) as feed:
+        cursor = began.task.last_seq
+        while True:
+            for item in await feed.behind(cursor, patience=5.0):
+                cursor = item.seq or cursor
+                if item.state in ENDED | SETTLED:
+                    return
+
+
+def snapshot(began: Began) -> Item:
+    """How a task stands, with the number of the last event that made it so."""
+    with transaction.atomic():
+        if connection.vendor == "postgresql":
+            with connection.cursor() as cursor:
+                cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        task = Task.objects.get(pk=began.task.pk)
+        if not began.ends_when_asked:
+            refuse_ended(task)
+        return Item(task.last_seq, {"task": showing.task(task)})
+
+
+def refuse_ended(task: Task) -> None:
+    """Whoever comes when all is over is told so; there is nothing to follow."""
+    if not task.is_open:
+        raise Fault(Kind.UNSUPPORTED, f"The {task} has ended: there is nothing more to hear of it. Get it instead.")
+
+
+def read(task_id: UUID, after: int) -> list[Item]:
+    rows = TaskEvent.objects.filter(task_id=task_id, seq__gt=after).order_by("seq")
+    return [Item(seq, body) for seq, body in rows.values_list("seq", "body")]
+
+
+def _is_last(item: Item, began: Began) -> bool:
+    return item.state in ENDED or (began.ends_when_asked and item.state in ASKED)
+
+
+def last_of(task_ids: list[UUID]) -> dict[UUID, int]:
+    return dict(Task.objects.filter(pk__in=task_ids).values_list("pk", "last_seq"))
+
+
+class Feed:
+    """The events of one task, read once for all who follow it here."""
+
+    def __init__(self, task_id: UUID) -> None:
+        self._task_id = task_id
+        self._items: deque[Item] = deque(maxlen=KEPT)
+        #: Every event from behind `_base` to `seq` is in `_items`.
+        self._base = self.seq = 0
+        self._ready, self._grown = asyncio.Event(), asyncio.Event()
+        self.followers = 0
+
+    async def begin(self) -> None:
+        """From how things stand on: whoever is behind that reads for itself."""
+        with suppress(*AWAY):
+            self._base = self.seq = (await desk.do(partial(last_of, [self._task_id]))).get(self._task_id, 0)
+        self._ready.set()
+
+    async def grow(self) -> None:
+        with suppress(*AWAY):
+            for item in await desk.do(partial(read, self._task_id, self.seq)):
+                if len(self._items) == KEPT:
+                    self._base = self._items[0].seq or self._base
+                self._items.append(item)
+                self.seq = item.seq or self.seq
+            self._grown.set()
+            self._grown = asyncio.Event()
+
+    async def behind(self, cursor: int, *, patience: float) -> list[Item]:
+        """What follows the cursor, as soon as there is something; nothing once patience has an end."""
+        await self._ready.wait()
+        if self._base <= cursor and cursor >= self.seq:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(max(patience, 0)):
+                    await self._grown.wait()
+        if cursor >= self._base:
+            return [item for item in self._items if (item.seq or 0) > cursor]
+        with suppress(*AWAY):
+            return await desk.do(partial(read, self._task_id, cursor))
+        await asyncio.sleep(PAUSE)
+        return []
+
+
+class Reader:
+    """Keeps the feeds of one event loop fresh while anybody follows."""
+
+    def __init__(self) -> None:
+        self._feeds: dict[UUID, Feed] = {}
+        self._tasks: dict[UUID, asyncio.Task[None]] = {}
+        self._looking: asyncio.Task[None] | None = None
+        self._wakers: dict[UUID, asyncio.Event] = {}
+
+    @asynccontextmanager
+    async def join(self, task_id: UUID) -> AsyncIterator[Feed]:
+        feed = self._feeds.get(task_id)
+        if feed is None:
+            feed = self._feeds[task_id] = Feed(task_id)
+            self._tasks[task_id] = asyncio.create_task(self._pump(feed, task_id))
+        if self._looking is None:
+            self._looking = asyncio.create_task(self._look())
+        feed.followers += 1
+        try:
+            yield feed
+        finally:
+            feed.followers -= 1
+            if not feed.followers:
+                self._leave(task_id)
+
+    def _leave(self, task_id: UUID) -> None:
+        del self._feeds[task_id]
+        self._tasks.pop(task_id).cancel()
+        if not self._feeds and self._looking is not None:
+            self._looking.cancel()
+            self._looking = None
+
+    async def _pump(self, feed: Feed, task_id: UUID) -> None:
+        with board.watch(task_id) as woken:
+            self._wakers[task_id] = woken
+            try:
+                await feed.begin()
+                while True:
+                    await woken.wait()
+                    woken.clear()
+                    await feed.grow()
+            finally:
+                self._wakers.pop(task_id, None)
+
+    async def _look(self) -> None:
+        """News may be lost: whatever has more events than its feed is read anew."""
+        while True:
+            await asyncio.sleep(board.patience)
+            feeds = dict(self._feeds)
+            with suppress(*AWAY):
+                for task_id, seq in (await desk.do(partial(last_of, list(feeds)))).items():
+                    if seq > feeds[task_id].seq and (woken := self._wakers.get(task_id)):
+                        woken.set()
+
+
+_readers: WeakKeyDictionary[asyncio.AbstractEventLoop, Reader] = WeakKeyDictionary()
+
+
+def _feed(task_id: UUID) -> Any:
+    return _readers.setdefault(asyncio.get_running_loop(), Reader()).join(task_id)

@@ -1,0 +1,83 @@
+"""Operations that change nothing."""
+
+import time
+from collections.abc import Mapping
+from datetime import datetime
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Q
+
+from a2a import cards, showing
+from a2a.models import Task
+from a2a.operations import visits
+from a2a.operations.answers import Began
+from a2a.operations.visits import Visit
+from a2a.wire.faults import invalid
+from common import crypto
+from mcp.front.cursors import Cursors
+
+PAGE = 50
+#: Counting goes no further: a number that nobody reads to the end is not worth a walk over a million rows.
+MOST_COUNTED = 10_000
+sign = partial(crypto.sign, "a2a-cursor")
+
+
+def get(visit: Visit, params: Mapping[str, Any]) -> dict[str, Any]:
+    return showing.task(visits.task(visit, params["id"]), history=params.get("historyLength"))
+
+
+def extended_card(visit: Visit, params: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ARG001 - it takes none
+    """The card as this caller may read it, in the form of the version that it speaks."""
+    return dict(cards.extended(visit.caller, visit.agent, visit.version))
+
+
+def listing(visit: Visit, params: Mapping[str, Any]) -> dict[str, Any]:
+    """The caller's own, the latest change first."""
+    rows, size = _wanted(visit, params), params.get("pageSize", PAGE)
+    page = list(_behind(visit, rows, params).order_by("-state_at", "-id")[: size + 1])
+    more, page = len(page) > size, page[:size]
+    artifacts = params.get("includeArtifacts", False)
+    return {
+        "tasks": showing.tasks(page, history=params.get("historyLength", 0), artifacts=artifacts),
+        "nextPageToken": _token(visit, page[-1]) if more else "",
+        "pageSize": size,
+        "totalSize": rows[:MOST_COUNTED].count(),
+    }
+
+
+def subscribe(visit: Visit, params: Mapping[str, Any]) -> Began:
+    found = visits.task(visit, params["id"])
+    return Began(found, visit.caller_id)
+
+
+def _wanted(visit: Visit, params: Mapping[str, Any]) -> Any:
+    rows = Task.objects.filter(agent=visit.agent).held_by(visit.actor)
+    if "contextId" in params:
+        rows = rows.filter(context_id=params["contextId"])
+    if "status" in params:
+        rows = rows.filter(state=params["status"].removeprefix("TASK_STATE_").lower())
+    if "statusTimestampAfter" in params:
+        rows = rows.filter(state_at__gte=datetime.fromisoformat(params["statusTimestampAfter"]))
+    return rows
+
+
+def _behind(visit: Visit, rows: Any, params: Mapping[str, Any]) -> Any:
+    token = params.get("pageToken")
+    if not token:
+        return rows
+    said = _cursors(visit).read(token, now=time.time())
+    if said is None:
+        raise invalid(("pageToken", "This is not one that a list gave you here, or too old. Begin again without one."))
+    at, _, pk = said.partition(" ")
+    moment = datetime.fromisoformat(at)
+    return rows.filter(Q(state_at__lt=moment) | Q(state_at=moment, pk__lt=UUID(pk)))
+
+
+def _token(visit: Visit, last: Task) -> str:
+    return _cursors(visit).after(f"{last.state_at.isoformat()} {last.pk}", now=time.time())
+
+
+def _cursors(visit: Visit) -> Cursors:
+    return Cursors(sign, str(visit.caller_id), visit.agent.name)

@@ -1,0 +1,84 @@
+"""Operations that change something: a new task, more for one that waits, and its end."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from a2a import callback_urls, cancelling, sending, showing
+from a2a.models import Task
+from a2a.operations import visits
+from a2a.operations.answers import Began
+from a2a.operations.visits import Visit
+from a2a.sending import Wish
+from a2a.wire.faults import Fault, Kind, invalid
+from a2a.writer import TaskEnded
+
+
+def send(visit: Visit, params: Mapping[str, Any]) -> Began:
+    asked = params.get("configuration", {})
+    began = _begin(visit, params)
+    return replace(began, waits=not asked.get("returnImmediately", False), history=asked.get("historyLength"))
+
+
+def push_config(params: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Judged by the network before anything is written: name servers may be slow."""
+    found: Mapping[str, Any] | None = params.get("configuration", {}).get("taskPushNotificationConfig")
+    if found is not None:
+        callback_urls.look_up(found["url"], field="configuration.taskPushNotificationConfig.url")
+    return found
+
+
+def begin_stream(visit: Visit, params: Mapping[str, Any]) -> Began:
+    began = _begin(visit, params)
+    return replace(began, from_start="taskId" not in params["message"], ends_when_asked=True)
+
+
+def cancel(visit: Visit, params: Mapping[str, Any]) -> dict[str, Any]:
+    found = visits.task(visit, params["id"])
+    try:
+        return showing.task(cancelling.cancel(actor=visit.actor, task=found))
+    except TaskEnded as ended:
+        raise Fault(Kind.TASK_NOT_CANCELABLE, ended.message) from ended
+
+
+def _begin(visit: Visit, params: Mapping[str, Any]) -> Began:
+    key = visit.idempotency_key
+    if key is None:
+        return Began(_sent(visit, params), visit.caller_id)
+    body = {"agent": visit.agent.name, **params}
+    task = sending.once(caller=visit.caller, key=key, body=body, sending=lambda: _sent(visit, params))
+    return Began(task, visit.caller_id)
+
+
+def _sent(visit: Visit, params: Mapping[str, Any]) -> Task:
+    message = params["message"]
+    if "taskId" in message:
+        return _said(visit, message)
+    metadata = dict(params.get("metadata", {}))
+    wish = Wish(
+        message={name: one for name, one in message.items() if name != "contextId"},
+        # What the REST contract has a field for; grants name it.
+        task_type=_text(metadata.pop("task_type", "")),
+        context_id=message.get("contextId", ""),
+        metadata=metadata,
+        push=push_config(params),
+        wire_version=visit.version,
+    )
+    return sending.send(caller=visit.caller, target=visit.agent, wish=wish)
+
+
+def _said(visit: Visit, message: Mapping[str, Any]) -> Task:
+    """More for a task whose agent asked for it."""
+    task = visits.task(visit, message["taskId"])
+    if message.get("contextId", task.context_id) != task.context_id:
+        raise invalid(("message.contextId", "The task belongs to another context; leave this out."))
+    try:
+        return sending.say(caller=visit.caller, task=task, message=message)
+    except (TaskEnded, sending.TakesNoMessage) as refused:
+        raise Fault(Kind.UNSUPPORTED, refused.message) from refused
+
+
+def _text(said: Any) -> str:
+    if not isinstance(said, str):
+        raise invalid(("metadata.task_type", "Give a text."))
+    return said

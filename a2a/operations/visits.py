@@ -1,0 +1,92 @@
+"""Who asks, at which agent's door: the same for every operation, before it looks at what it was given."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from a2a import endpoints
+from a2a.endpoints import Settings
+from a2a.models import Task
+from a2a.operations import faults
+from common.errors import NotAllowed, NotFound
+from common.ids import parse_uuid
+from nhi import authentication, oauth, tokens
+from nhi.actors import Actor
+from nhi.authentication import Unauthenticated
+from nhi.choices import Kind
+from nhi.models import Identity, NhiPermission
+from supervisor.access import Caller
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What a caller shows for itself: its headers, or what stands for them, with their names in lower case."""
+
+    headers: Mapping[str, str] = field(repr=False)
+
+    @property
+    def token(self) -> str:
+        """The one that may be ours, wherever it stands; which agent wants it where is not known yet."""
+        scheme, _, token = self.headers.get("authorization", "").partition(" ")
+        if scheme:
+            return token.strip() if scheme.lower() == "bearer" else ""
+        return next((value for value in self.headers.values() if tokens.parse(value) is not None), "")
+
+
+@dataclass(frozen=True)
+class Visit:
+    caller: Caller
+    agent: Identity
+    endpoint: Settings
+    version: str
+    idempotency_key: str | None = None
+
+    @property
+    def actor(self) -> Actor:
+        return self.caller.actor
+
+    @property
+    def caller_id(self) -> UUID:
+        assert self.actor.id is not None  # whoever asks at a door is somebody
+        return self.actor.id
+
+
+def begin(*, agent: str, shown: Shown, version: str, idempotency_key: str | None = None) -> Visit:
+    """Refuse strangers first, and then those who may not know that there is such an agent."""
+    found = Identity.objects.of_kind(Kind.AGENT).filter(name=agent).select_related("endpoint").first()
+    settings = endpoints.read(found, getattr(found, "endpoint", None)) if found is not None else None
+    open_to = endpoints.stand_in(settings) if settings is not None and not shown.token else None
+    caller = open_to or _known(shown)
+    if caller.actor.only_reads:
+        said = "An auditor reads in the console and over REST, where that is on record."
+        raise NotAllowed(said, details={"reason": "only_reads"})
+    if found is None or settings is None or not (open_to or _is_known(caller.actor, found)):
+        raise NotFound
+    if open_to is None and endpoints.bearer_of(settings, shown.headers) != shown.token:
+        said = f"{found.name} takes a token in the header {settings.header_name}."
+        raise Unauthenticated("wrong_header", said)
+    return Visit(caller, found, settings, version, idempotency_key)
+
+
+def _known(shown: Shown) -> Caller:
+    actor = authentication.authenticate(shown.token, audience=oauth.rest_resource()).actor
+    return Caller(actor, tokens.parse(shown.token), oauth.rest_resource())
+
+
+def task(visit: Visit, task_id: str) -> Task:
+    """The agent's task with this id, for those who may see it."""
+    pk = parse_uuid(task_id.lower())
+    rows = Task.objects.filter(agent=visit.agent).visible_to(visit.actor)
+    found = rows.filter(pk=pk).first() if pk else None
+    if found is None:
+        raise faults.task_not_found()
+    return found
+
+
+def _is_known(actor: Actor, agent: Identity) -> bool:
+    """Whether the agent is public, or this caller could ever call it."""
+    if agent.discoverable or Identity.objects.visible_to(actor).filter(pk=agent.pk).exists():
+        return True
+    if NhiPermission.objects.filter(source_id=actor.id, target=agent).exists():
+        return True
+    return Task.objects.filter(agent=agent).held_by(actor).exists()

@@ -1,0 +1,204 @@
+"""What a remote agent says of a task becomes the task's own events, in its order and under our ids.
+
+A snapshot is told apart from what is known already, so that whatever was missed while nobody listened is made up for
+and nothing is told twice.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+
+from a2a import cancelling, covering, parts, writer
+from a2a.choices import TERMINAL, TRANSITIONS, TaskState
+from a2a.models import Artifact, RemoteTask, Task
+from a2a.remote import reading
+from a2a.remote.reading import Item
+from a2a.remote.troubles import LONGEST_SAID, Code, Trouble
+from a2a.writer import Change, Check, Made, Status
+from common.ids import uuid7
+from nhi.record import lines
+
+INTERRUPTED = frozenset({TaskState.INPUT_REQUIRED, TaskState.AUTH_REQUIRED})
+BACKWARDS = frozenset({TaskState.SUBMITTED})
+#: How an end that is no success is said of the task, to those that are parts of it.
+ENDED = {
+    TaskState.FAILED: "failed",
+    TaskState.REJECTED: "was rejected",
+    TaskState.CANCELED: "was cancelled",
+}
+
+
+@dataclass(frozen=True)
+class After:
+    """Where the task is, once all that was said is written."""
+
+    state: TaskState
+    #: Whether anything was new.
+    news: bool
+
+    @property
+    def over(self) -> bool:
+        return self.state in TERMINAL
+
+    @property
+    def waits_for_caller(self) -> bool:
+        return self.state == TaskState.INPUT_REQUIRED
+
+
+def relay(task_id: UUID, items: Sequence[Item], *, check: Check | None, answers: bool = False) -> After:
+    """Write what was said. `answers`: it is the answer to the message that was leaving, which has arrived then.
+
+    Of a task that has ended here no more is kept than what it is called there.
+    """
+    with transaction.atomic():
+        task = writer.locked(task_id)
+        if check is not None and task.is_open:
+            check(task)
+        draft = _Draft(task, RemoteTask.objects.get(task=task))
+        if answers:
+            draft.arrived()
+        for item in items:
+            draft.take(item)
+        _write(draft)
+    if draft.changes and draft.state in ENDED:
+        cancelling.cancel_within(task, f"the {task} {ENDED[draft.state]}")
+    return After(draft.state, bool(draft.changes))
+
+
+def _write(draft: "_Draft") -> None:
+    facts = {"cancelled_by_name": draft.task.agent_name} if draft.state == TaskState.CANCELED else {}
+    if draft.changes:
+        writer.write(draft.task, *draft.changes, **facts)
+    draft.row.save()
+
+
+@dataclass
+class _Draft:
+    task: Task
+    row: RemoteTask
+    changes: list[Change] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.state = TaskState(self.task.state)
+
+    def arrived(self) -> None:
+        """What the agent took from its caller is worked on."""
+        if self.row.leaving is None:
+            return
+        self.row.arrived, self.row.leaving = self.row.leaving, None
+        if self.state in INTERRUPTED:
+            self._becomes(Status(TaskState.WORKING))
+
+    def take(self, item: Item) -> None:
+        if self.state in TERMINAL:
+            self._only_ids(item)
+        elif "message" in item:
+            self._answer(item["message"])
+        elif "task" in item:
+            self._snapshot(item["task"])
+        elif "statusUpdate" in item:
+            self._is_ours(item["statusUpdate"]["taskId"], item["statusUpdate"]["contextId"])
+            self._status(item["statusUpdate"]["status"], item["statusUpdate"].get("metadata"), news=True)
+        else:
+            told = item["artifactUpdate"]
+            self._is_ours(told["taskId"], told["contextId"])
+            self.changes.append(Made(told["artifact"], told["append"], told["lastChunk"]))
+
+    def _only_ids(self, item: Item) -> None:
+        if self.changes:
+            return
+        if "message" in item:
+            self.row.over = True
+            return
+        told = item.get("task") or item.get("statusUpdate") or item["artifactUpdate"]
+        self._is_ours(told.get("id") or told.get("taskId", ""), told["contextId"])
+        self.row.over = self.row.over or reading.ends(item)
+
+    def _answer(self, message: Mapping[str, Any]) -> None:
+        """An agent that makes no task of it: what it said is the result."""
+        self.row.remote_context_id = self.row.remote_context_id or message.get("contextId", "")
+        extras = {name: message[name] for name in ("metadata", "extensions") if name in message}
+        self.changes.append(Made({**parts.artifact(message["parts"]), **extras}))
+        self._becomes(Status(TaskState.COMPLETED))
+        self.row.over = True
+
+    def _snapshot(self, told: Mapping[str, Any]) -> None:
+        self._is_ours(told["id"], told["contextId"])
+        known = {one.artifact_id: one.body for one in Artifact.objects.filter(task=self.task)}
+        # What this very draft makes is not among them: a snapshot is the first thing that is said.
+        for made in told["artifacts"]:
+            self._made(made, known.get(made["artifactId"]))
+        self._status(told["status"], told.get("metadata"), news=False)
+
+    def _made(self, made: Item, known: Mapping[str, Any] | None) -> None:
+        if known is None:
+            self.changes.append(Made(made))
+            return
+        had, has = known["parts"], covering.shown(made)["parts"]
+        if had == has:
+            return
+        if has[: len(had)] == had:
+            self.changes.append(Made({**made, "parts": made["parts"][len(had) :]}, append=True))
+        else:
+            self.changes.append(Made(made))
+
+    def _status(self, told: Mapping[str, Any], metadata: Mapping[str, Any] | None, *, news: bool) -> None:
+        to, mark = reading.state(told), _mark(told)
+        # An event that carries nothing to know it by may well be another of the same.
+        known_again = not news or bool(told["timestamp"] or "message" in told)
+        if (mark == self.row.status_mark and known_again) or (not news and self._is_as_known(to, told)):
+            return
+        self.row.status_mark = mark
+        if to is not None and to not in BACKWARDS:
+            self._becomes(_as_status(to, told, metadata))
+            self.row.over = to in TERMINAL
+
+    def _is_as_known(self, to: TaskState | None, told: Mapping[str, Any]) -> bool:
+        """Some servers date a status when it is asked for: one that works on without a word is no news."""
+        return to == self.state == TaskState.WORKING and "message" not in told
+
+    def _becomes(self, status: Status) -> None:
+        """By way of working, where no other leads there: from one question to the next, or to the end."""
+        if status.state not in TRANSITIONS[self.state]:
+            self.changes.append(Status(TaskState.WORKING))
+        self.changes.append(status)
+        self.state = status.state
+
+    def _is_ours(self, task_id: str, context_id: str) -> None:
+        known = self.row.remote_task_id
+        if task_id and known and task_id != known:
+            raise Trouble(Code.INVALID_ANSWER, "The remote agent answered with news of another task.", sent=True)
+        self.row.remote_task_id = known or task_id
+        self.row.remote_context_id = self.row.remote_context_id or context_id
+
+
+def _as_status(state: TaskState, told: Mapping[str, Any], metadata: Mapping[str, Any] | None) -> Status:
+    said = told.get("message")
+    message = {**said, "messageId": said["messageId"] or str(uuid7())} if said else None
+    if state == TaskState.REJECTED:
+        return Status(state, message, "rejected", _words(said, metadata) or "The remote agent rejected the task.")
+    if state == TaskState.FAILED:
+        return Status(state, message, Code.FAILED, _words(said, metadata) or "The remote agent failed at the task.")
+    if state == TaskState.CANCELED:
+        return Status(state, message, Code.CANCELED, _words(said, metadata) or "The remote agent cancelled the task.")
+    return Status(state, message)
+
+
+def _words(said: Mapping[str, Any] | None, metadata: Mapping[str, Any] | None) -> str:
+    """Why, in one line: what its message says, or what another Gatehouse adds."""
+    texts = [part["text"] for part in (said or {}).get("parts", []) if "text" in part]
+    told = (metadata or {}).get("error_message")
+    words = " ".join(texts) or (told if isinstance(told, str) else "")
+    return lines.line(words, LONGEST_SAID)
+
+
+def _mark(told: Mapping[str, Any]) -> str:
+    """By its message, if that has an id; its time may be when it was asked for."""
+    said = told.get("message") or {}
+    known_by = [told["state"], said.get("messageId") or [told["timestamp"], said.get("parts")]]
+    return hashlib.sha256(json.dumps(known_by, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,175 @@
+"""What goes wrong with a remote agent, and what its refusals mean."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Iterator, Mapping
+from enum import StrEnum
+from typing import Any
+
+from a2a.wire.faults import Kind
+from common.egress import EgressBlocked
+from mcp.faults import FaultCode, UpstreamFault
+from mcp.upstream.bodies import Sent
+from nhi.record import lines
+
+#: What is kept of the words of a remote agent.
+LONGEST_SAID = 500
+
+
+class Code(StrEnum):
+    """The error codes of tasks that came to nothing on their way."""
+
+    UNREACHABLE = "remote_unreachable"
+    BLOCKED = "remote_blocked"
+    TIMEOUT = "remote_timeout"
+    REFUSED = "remote_refused"
+    ERROR = "remote_error"
+    INVALID_ANSWER = "remote_invalid_answer"
+    TOO_LARGE = "remote_too_large"
+    LOST = "remote_lost"
+    NO_INTERFACE = "remote_no_interface"
+    FAILED = "remote_failed"
+    CANCELED = "remote_canceled"
+    #: As the sweep says it.
+    DEADLINE = "deadline_exceeded"
+
+
+CODES: dict[FaultCode, Code] = {
+    "unreachable": Code.UNREACHABLE,
+    "closed": Code.UNREACHABLE,
+    "timeout": Code.TIMEOUT,
+    "too_large": Code.TOO_LARGE,
+    "protocol": Code.INVALID_ANSWER,
+}
+PASSING: frozenset[FaultCode] = frozenset({"unreachable", "closed", "timeout"})
+#: Kinds by JSON-RPC's code and by the reason in REST's details. -32003 and up differ in no version.
+BY_CODE = {kind.value.jsonrpc: kind for kind in Kind}
+BY_REASON = {kind.value.reason: kind for kind in Kind}
+BUSY = frozenset({Kind.LIMITED, Kind.UNAVAILABLE})
+BROKEN = frozenset({Kind.INTERNAL, Kind.INVALID_RESPONSE})
+#: What a server says that knows no streams, or no such path.
+NOT_OFFERED = frozenset({Kind.UNSUPPORTED, Kind.METHOD_NOT_FOUND})
+
+
+class Trouble(Exception):
+    """No answer that can be used. `said` is a sentence for people; words of the remote agent's in it are cut."""
+
+    def __init__(
+        self,
+        code: Code,
+        said: str,
+        *,
+        sent: bool = False,
+        passing: bool = False,
+        retry_after: float = 0.0,
+        kind: Kind | None = None,
+    ) -> None:
+        super().__init__(f"{code}: {said}")
+        self.code = code
+        self.said = said
+        #: Whether the request may have had an effect: false only where it surely did not leave, or was refused.
+        self.sent = sent
+        #: Whether the same may go well a little later.
+        self.passing = passing
+        self.retry_after = retry_after
+        self.kind = kind
+
+    @property
+    def not_offered(self) -> bool:
+        return self.kind in NOT_OFFERED
+
+    @property
+    def unknown_task(self) -> bool:
+        return self.kind in (Kind.TASK_NOT_FOUND, Kind.NOT_FOUND)
+
+
+@contextlib.contextmanager
+def told() -> Iterator[None]:
+    """The faults of the HTTP client, as troubles."""
+    try:
+        yield
+    except UpstreamFault as fault:
+        raise of_fault(fault) from fault
+
+
+def of_fault(fault: UpstreamFault) -> Trouble:
+    said = fault.detail.replace("The server", "The remote agent")
+    if isinstance(fault.__cause__, EgressBlocked):
+        return Trouble(Code.BLOCKED, f"Gatehouse does not call the remote agent. {fault.detail}")
+    return Trouble(CODES[fault.code], said, sent=fault.sent, passing=fault.code in PASSING)
+
+
+def of_error(error: Any, *, retry_after: float = 0.0) -> Trouble:
+    """An error of JSON-RPC's."""
+    code = error.get("code") if isinstance(error, Mapping) else None
+    if not isinstance(code, int):
+        return Trouble(Code.INVALID_ANSWER, "The remote agent's answer is an error without a code.", sent=True)
+    return of_kind(BY_CODE.get(code), f"{code}", _words(error), retry_after=retry_after)
+
+
+def of_status(status: int, body: Any, *, retry_after: float) -> Trouble:
+    """A status that is no success, with what its body says."""
+    if 300 <= status < 400:
+        said = f"The remote agent answered with a redirect ({status}), and redirects are not followed."
+        return Trouble(Code.REFUSED, said)
+    if status in (401, 403):
+        return Trouble(Code.REFUSED, f"The remote agent refused our credentials ({status}).{_after(_words(body))}")
+    return of_kind(_kind(status, body), f"status {status}", _words(body), retry_after=retry_after, status=status)
+
+
+def of_error_body(said: Any) -> Trouble:
+    """An error in the middle of a stream, whose status was a success."""
+    held = said.get("error") if isinstance(said, Mapping) else None
+    status = held.get("code") if isinstance(held, Mapping) else None
+    known = isinstance(status, int) and 400 <= status < 600
+    return of_status(status if known else 500, said, retry_after=0)  # type: ignore[arg-type]  # narrowed by `known`
+
+
+def of_kind(kind: Kind | None, label: str, words: str, *, retry_after: float, status: int = 0) -> Trouble:
+    if kind in BUSY:
+        said = f"The remote agent takes nothing now ({label}).{_after(words)}"
+        return Trouble(Code.UNREACHABLE, said, passing=True, retry_after=retry_after, kind=kind)
+    if kind in BROKEN or status >= 500:
+        said = f"The remote agent failed at it ({label}).{_after(words)}"
+        return Trouble(Code.ERROR, said, sent=True, passing=True, kind=kind)
+    if kind == Kind.TASK_NOT_FOUND:
+        return Trouble(Code.LOST, f"The remote agent does not know the task ({label}).{_after(words)}", kind=kind)
+    return Trouble(Code.REFUSED, f"The remote agent refused it ({label}).{_after(words)}", kind=kind)
+
+
+def _kind(status: int, body: Any) -> Kind | None:
+    error = body.get("error") if isinstance(body, Mapping) else None
+    details = error.get("details") if isinstance(error, Mapping) else None
+    for detail in details if isinstance(details, list) else []:
+        if isinstance(detail, Mapping) and (kind := BY_REASON.get(str(detail.get("reason")))):
+            return kind
+    if isinstance(error, Mapping) and isinstance(error.get("code"), int) and (kind := BY_CODE.get(error["code"])):
+        return kind
+    by_status = {404: Kind.NOT_FOUND, 405: Kind.METHOD_NOT_FOUND, 501: Kind.METHOD_NOT_FOUND}
+    return {**by_status, 429: Kind.LIMITED, 503: Kind.UNAVAILABLE}.get(status)
+
+
+def _words(said: Any) -> str:
+    """Data of another machine's: on one line, without what could pass for ours."""
+    held = said.get("error") if isinstance(said, Mapping) and isinstance(said.get("error"), Mapping) else said
+    words = held.get("message") if isinstance(held, Mapping) else None
+    return lines.line(words, LONGEST_SAID) if isinstance(words, str) else ""
+
+
+def _after(words: str) -> str:
+    return f" It said: {words}" if words else ""
+
+
+def late(seconds: float, sent: Sent) -> Trouble:
+    said = f"The remote agent did not answer within {seconds:g} s."
+    return Trouble(Code.TIMEOUT, said, sent=sent.yes, passing=True)
+
+
+@contextlib.asynccontextmanager
+async def within(seconds: float | None, sent: Sent) -> AsyncIterator[None]:
+    """An absolute deadline: bytes that trickle in do not move it."""
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except TimeoutError:
+        raise late(seconds or 0, sent) from None

@@ -1,0 +1,56 @@
+"""Tasks in the protocol's words, as their callers are told of them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from a2a import parts
+from a2a.choices import TaskState
+from a2a.models import Artifact, Task, TaskMessage
+
+
+def task(row: Task, *, history: int | None = None, artifacts: bool = True) -> dict[str, Any]:
+    """A task with the last `history` of its messages, or all of them."""
+    return tasks([row], history=history, artifacts=artifacts)[0]
+
+
+def tasks(rows: Sequence[Task], *, history: int | None = None, artifacts: bool = True) -> list[dict[str, Any]]:
+    """The same for several, with one query each for what they made and for what was said."""
+    keys = [row.pk for row in rows]
+    made = _by_task(Artifact.objects.filter(task_id__in=keys).order_by("task_id", "position")) if artifacts else {}
+    said = (
+        _by_task(TaskMessage.objects.filter(task_id__in=keys).order_by("task_id", "position")) if history != 0 else {}
+    )
+    return [
+        whole(row, history=_last(said.get(row.pk, []), history), artifacts=made.get(row.pk, []) if artifacts else None)
+        for row in rows
+    ]
+
+
+def whole(
+    row: Task, *, history: Sequence[Mapping[str, Any]] = (), artifacts: Sequence[Mapping[str, Any]] | None = None
+) -> dict[str, Any]:
+    told = parts.task(
+        row.pk,
+        context_id=row.context_id,
+        status=parts.status(TaskState(row.state), parts.moment(row.state_at), row.status_message),
+        history=history,
+        metadata=_metadata(row),
+    )
+    return told if artifacts is None else {**told, "artifacts": list(artifacts)}
+
+
+def _metadata(row: Task) -> dict[str, Any]:
+    """What the caller said, and what 1.0 has no field for."""
+    own = {"task_type": row.task_type, "error_code": row.error_code, "error_message": row.error_message}
+    return {**row.metadata, **{name: value for name, value in own.items() if value}}
+
+
+def _by_task(rows: Any) -> dict[Any, list[dict[str, Any]]]:
+    found: dict[Any, list[dict[str, Any]]] = {}
+    for key, body in rows.values_list("task_id", "body"):
+        found.setdefault(key, []).append(body)
+    return found
+
+
+def _last(said: list[dict[str, Any]], most: int | None) -> list[dict[str, Any]]:
+    return said if most is None else said[len(said) - most :] if most < len(said) else said

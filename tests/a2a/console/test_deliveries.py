@@ -1,0 +1,341 @@
+"""Deliveries at the console: the list, one with its attempts, redelivering and calling off one or many, secrets."""
+
+import json
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from a2a import signatures, webhooks
+from a2a.admin import deliveries_tabs
+from a2a.choices import DeliveryState, Trouble
+from a2a.models import Delivery, DisabledUrl, Task, WebhookSecret
+from common.ids import uuid7
+from examples.callbacks import receiver
+from nhi import actors, identities
+from nhi.actors import SYSTEM
+from nhi.choices import Kind
+from nhi.models import AuditEvent, Identity, User
+from tests.a2a.console import scene
+from tests.a2a.console.scene import OTHER, URL
+from tests.console.conftest import SignedIn, identity
+from tests.nhi import cast
+from tests.supervisor.console.scene import main_of, queries, text
+
+pytestmark = [pytest.mark.capability("A2A-06", "CON-05"), pytest.mark.django_db]
+LIST, SECRETS = "/admin/a2a/delivery/", "/admin/a2a/webhooksecret/"
+TABS = ("", "sent/", "changes/")
+VERBS = ("redeliver/", "stop/", "disable/")
+D = DeliveryState
+
+
+def page_of(row: Delivery, tab: str = "") -> str:
+    return f"{LIST}{row.pk}/{tab}"
+
+
+def listed(client: Client, query: str = "") -> list[str]:
+    return [row["id"] for row in client.get(f"{LIST}?{query}").context["rows"]]
+
+
+def confirmed(client: Client, path: str, **more: str) -> int:
+    """Of a dialog that was looked at first."""
+    seen = client.get(path).context["seen"]
+    return client.post(path, {"reason": "Handled by hand", "seen": seen, **more}).status_code
+
+
+@pytest.fixture
+def writer(seeded: None) -> Identity:
+    return identity("writer")
+
+
+@pytest.fixture
+def each(writer: Identity) -> dict[str, Delivery]:
+    return scene.of_each(writer)
+
+
+def test_each_standing_is_said_as_it_is_and_found_by_its_name(each: dict[str, Delivery], mara: Client) -> None:
+    page = text(mara, LIST)
+    soon = timezone.localtime(each["retrying"].next_at).strftime("%H:%M")
+    for words in ("Queued", "Delivered", "Gave up", "Not allowed", "Endpoint gone", "Called off", "Retry 3 of 10"):
+        assert words in page
+    assert soon in page
+    for state, row in each.items():
+        assert listed(mara, f"state={state}") == [str(row.pk)], state
+    assert set(listed(mara, "state=tried")) == {str(each[name].pk) for name in ("queued", "retrying")}
+    assert set(listed(mara, "state=unheard")) == {str(each[name].pk) for name in ("dead", "blocked", "disabled")}
+
+
+@pytest.mark.parametrize(
+    ("query", "states"),
+    [
+        ("endpoint=ci.example.org", {"dead", "disabled"}),
+        ("endpoint=ci.example.org:8443&state=dead", {"dead"}),
+        ("by=mara&span=1h&state=queued", {"queued"}),
+        ("by=olga", set()),
+        ("q=ci.example", {"dead", "disabled"}),
+        ("task=none", set()),
+    ],
+)
+def test_each_filter(each: dict[str, Delivery], mara: Client, query: str, states: set[str]) -> None:
+    assert set(listed(mara, query)) == {str(each[state].pk) for state in states}
+
+
+@pytest.mark.both_databases
+def test_ids_find_it_in_the_list_and_in_the_palette(each: dict[str, Delivery], mara: Client) -> None:
+    row = each["dead"]
+    for term in (row.webhook_id, row.pk, row.task_id, row.task.short_id):
+        assert listed(mara, f"q={term}") == [str(row.pk)]
+    for term in (row.task_id, row.task.short_id):
+        assert listed(mara, f"task={term}") == [str(row.pk)]
+    for term in (row.webhook_id, row.pk):
+        groups = {group.title: group.hits for group in mara.get("/admin/search/", {"s": str(term)}).context["groups"]}
+        assert [hit.url for hit in groups["Deliveries"]] == [page_of(row)]
+
+
+def test_every_page_opens_for_every_role_and_who_only_reads_sees_no_control(
+    each: dict[str, Delivery], signed_in: SignedIn
+) -> None:
+    row = each["dead"]
+    for name in ("admin", "mara", "tom", "olga", "ada"):
+        client, may = signed_in(name), name not in ("tom", "ada")
+        for tab in TABS:
+            page = main_of(text(client, page_of(row, tab)))
+            assert [page_of(row, verb) in page for verb in VERBS] == [may] * 3, (name, tab)
+        assert ("bulk/redeliver/" in main_of(text(client, LIST))) == may, name
+        for verb in () if may else VERBS:
+            for method in ("get", "post"):
+                answer = getattr(client, method)(page_of(row, verb), {"reason": "No", "seen": ""})
+                assert answer.status_code == 403, (name, verb)
+    row.refresh_from_db()
+    assert row.state == D.DEAD
+
+
+@pytest.mark.both_databases
+def test_many_are_listed_in_as_many_queries_as_few_and_a_page_of_one_asks_little(
+    each: dict[str, Delivery], writer: Identity, mara: Client
+) -> None:
+    few = [queries(mara, path) for path in (LIST, SECRETS)]
+    now, one = timezone.now(), each["queued"]
+    Delivery.objects.bulk_create(
+        Delivery(
+            task_id=one.task_id, webhook_id=uuid7(), owner_id=one.owner_id, owner_name="mara", url=URL, url_mark="m",
+            place=one.place, body="{}", created_at=now - timedelta(seconds=number), next_at=now,
+        )
+        for number in range(1000)
+    )  # fmt: skip
+    WebhookSecret.objects.bulk_create(
+        WebhookSecret(owner_id=writer.pk, owner_name="writer", url_prefix=f"https://{number}.test/", created_at=now)
+        for number in range(200)
+    )
+    assert [queries(mara, path) for path in (LIST, SECRETS)] <= few
+    assert max(few) <= 15
+    for tab in TABS:
+        assert queries(mara, page_of(each["dead"], tab)) <= 13, tab
+
+
+def test_a_page_tells_each_attempt_what_is_sent_and_what_signs_it(each: dict[str, Delivery], mara: Client) -> None:
+    row = each["dead"]
+    shown = mara.get(page_of(row))
+    assert [one.number for one in shown.context["log"]] == list(range(10, 0, -1))
+    page = main_of(shown.content.decode())
+    for words in (
+        "Nobody took it in 10 attempts.",
+        "10 of 10",
+        OTHER,
+        str(row.webhook_id),
+        f"/admin/a2a/task/{row.task_id}/",
+    ):
+        assert words in page
+    sent = mara.get(page_of(row, "sent/"))
+    assert json.loads(sent.context["body"]) == json.loads(row.body)
+    assert sent.context["secret"].url_prefix == ""
+    secret = WebhookSecret.objects.get(owner_id=row.owner_id)
+    assert secret.sealed not in sent.content.decode()
+
+
+def test_the_ten_lines_that_verify_believe_what_the_example_believes() -> None:
+    known: dict[str, object] = {}
+    exec(deliveries_tabs.VERIFY, known)
+    secret, now = signatures.new_secret(), int(timezone.now().timestamp())
+    headers = signatures.headers([secret], webhook_id="one", timestamp=now, body=b"{}")
+    for body, believed in ((b"{}", True), (b"[]", False)):
+        assert known["is_genuine"](headers, body, secret) is believed  # type: ignore[operator]
+        assert receiver.is_genuine(headers, body, secret) is believed
+
+
+def test_an_event_that_is_pushed_says_which_it_is_and_what_was_withdrawn_is_no_dead_letter(
+    writer: Identity, mara: Client
+) -> None:
+    row = scene.told(writer)
+    pushed = {"push_id": uuid7(), "event_seq": 3, "state": D.DISABLED, "reason": Trouble.WITHDRAWN, "next_at": None}
+    Delivery.objects.filter(pk=row.pk).update(**pushed)
+    Task.objects.filter(pk=row.task_id).update(pushes=True, callback_url="")
+    assert f"{row.task.short_id} event 3" in text(mara, LIST)
+    assert listed(mara, "state=stopped") == [str(row.pk)]
+    page = main_of(text(mara, page_of(row)))
+    assert "mara took the push configuration away before it was told." in page
+    assert "event 3" in page
+    shown = mara.get(f"/admin/a2a/task/{row.task_id}/deliveries/").context
+    assert [one["id"] for one in shown["rows"]] == [str(row.pk)]
+
+
+def test_hostile_text_is_text(writer: Identity, mara: Client) -> None:
+    hostile = "<script>alert(1)</script>\u202e"
+    row = scene.told(writer)
+    Task.objects.filter(pk=row.task_id).update(task_type=hostile, agent_name=hostile)
+    Delivery.objects.filter(pk=row.pk).update(body=json.dumps({"result": hostile}), owner_name=hostile, place=hostile)
+    for path in (LIST, *(page_of(row, tab) for tab in (*TABS, *VERBS))):
+        assert "<script>alert" not in text(mara, path), path
+
+
+@pytest.mark.parametrize(
+    ("verb", "state", "event"),
+    [
+        ("redeliver/", D.PENDING, "delivery.redelivered"),
+        ("stop/", D.DISABLED, "delivery.stopped"),
+        ("disable/", D.DEAD, "delivery.url_disabled"),
+    ],
+)
+def test_each_verb_says_its_effect_and_is_on_record(
+    each: dict[str, Delivery], mara: Client, verb: str, state: str, event: str
+) -> None:
+    row = each["dead"]
+    dialog = mara.get(page_of(row, verb))
+    assert row.task.short_id in dialog.context["title"] or "ci.example.org" in dialog.context["title"]
+    assert confirmed(mara, page_of(row, verb)) == 302
+    row.refresh_from_db()
+    assert row.state == state
+    assert AuditEvent.objects.filter(event=event, subject_id=row.pk, actor_name="mara").exists()
+    assert "mara" in main_of(text(mara, page_of(row, "changes/")))
+
+
+def test_what_the_state_forbids_is_said(each: dict[str, Delivery], mara: Client) -> None:
+    assert "It is being delivered already." in text(mara, page_of(each["queued"], "redeliver/"))
+    assert "It is not tried any more." in text(mara, page_of(each["delivered"], "stop/"))
+
+
+def test_disabling_a_url_counts_what_waits_and_asks_again_when_it_grew(writer: Identity, mara: Client) -> None:
+    row = scene.told(writer)
+    dialog = mara.get(page_of(row, "disable/"))
+    assert "Calls off 1 delivery that waits for it" in dialog.content.decode()
+    scene.told(writer)
+    body = {"reason": "Wrong URL", "seen": dialog.context["seen"]}
+    again = mara.post(page_of(row, "disable/"), body)
+    assert (again.status_code, DisabledUrl.objects.count()) == (409, 0)
+    assert mara.post(page_of(row, "disable/"), {**body, "seen": again.context["seen"]}).status_code == 302
+    assert not Delivery.objects.pending().exists()
+    assert "1 disabled" not in text(mara, LIST)
+
+
+def test_several_are_redelivered_by_filter_after_a_page_that_counts_them(
+    each: dict[str, Delivery], writer: Identity, mara: Client
+) -> None:
+    dead = [each["dead"], *(scene.given_up(writer, url=f"https://{name}.example.net/") for name in ("a", "b"))]
+    path = f"{LIST}bulk/redeliver/?all=1&state=dead"
+    shown = mara.get(path)
+    assert shown.context["title"] == "Redeliver 3 deliveries to 3 endpoints"
+    assert Delivery.objects.filter(state=D.DEAD).count() == 3
+    assert confirmed(mara, path) == 302
+    assert set(Delivery.objects.pending().values_list("pk", flat=True)) >= {row.pk for row in dead}
+    assert not Delivery.objects.filter(state=D.DEAD).exists()
+    each["delivered"].refresh_from_db()
+    assert each["delivered"].state == D.DELIVERED
+    assert AuditEvent.objects.filter(event="delivery.redelivered").count() == 3
+
+
+def test_what_was_ticked_and_does_not_fit_is_skipped_and_said(each: dict[str, Delivery], mara: Client) -> None:
+    ids = "&".join(f"id={each[name].pk}" for name in ("dead", "queued", "blocked"))
+    shown = mara.get(f"{LIST}bulk/redeliver/?{ids}")
+    assert shown.context["title"] == "Redeliver 2 deliveries to 2 endpoints"
+    assert len(shown.context["skipped"]) == 1
+    assert confirmed(mara, f"{LIST}bulk/stop/?{ids}") == 302
+    states = {name: Delivery.objects.get(pk=each[name].pk).state for name in ("dead", "queued", "blocked")}
+    assert set(states.values()) == {D.DISABLED}
+
+
+def test_many_are_called_off_only_after_their_number_is_typed(writer: Identity, mara: Client) -> None:
+    for _ in range(21):
+        scene.told(writer)
+    path = f"{LIST}bulk/stop/?all=1&by=mara"
+    assert confirmed(mara, path) == 422
+    assert confirmed(mara, path, typed="21") == 302
+    assert not Delivery.objects.pending().exists()
+
+
+def test_owners_without_a_right_act_on_their_own_alone(each: dict[str, Delivery], signed_in: SignedIn) -> None:
+    """tom, an approver, sees them all; those of his own identity he may redeliver too."""
+    bot, writer = identity("triage-bot"), identity("writer")
+    cast.nhi_grant(bot, writer)
+    own = scene.given_up(writer, source_agent_id=bot.pk)
+    assert own.owner_name == "triage-bot"
+    tom = signed_in("tom")
+    assert tom.get(f"{LIST}bulk/redeliver/?all=1&state=dead").context["title"] == "Redeliver 1 delivery to 1 endpoint"
+    assert confirmed(tom, page_of(own, "redeliver/")) == 302
+    assert tom.get(page_of(each["dead"], "redeliver/")).status_code == 403
+
+
+def test_dead_letters_are_a_badge_and_a_card_that_lead_to_them(each: dict[str, Delivery], signed_in: SignedIn) -> None:
+    olga = signed_in("olga")
+    page = olga.get("/admin/")
+    url = {card["words"]: card["need"].url for card in page.context["cards"]}[
+        "1 dead letter: a callback that nobody took"
+    ]
+    assert listed(olga, url.partition("?")[2]) == [str(each["dead"].pk)]
+    assert f'href="{url}"' in page.content.decode().partition("gh-main")[0]
+    for name in ("tom", "ada"):
+        assert not any("dead letter" in card["words"] for card in signed_in(name).get("/admin/").context["cards"])
+
+
+def test_the_export_is_the_list_as_it_is_narrowed_and_shows_no_secret(each: dict[str, Delivery], mara: Client) -> None:
+    link = mara.get(f"{LIST}?state=dead").context["export_url"]
+    assert link == f"{LIST}export/?state=dead"
+    for form in ("csv", "jsonl"):
+        lines = b"".join(mara.post(link, {"format": form}).streaming_content).decode().splitlines()
+        rows = lines[1:] if form == "csv" else lines
+        assert len(rows) == 1
+        assert str(each["dead"].webhook_id) in rows[0]
+        assert "url_mark" not in lines[0]
+    assert AuditEvent.objects.filter(event="export.made", subject_name="deliveries").count() == 2
+
+
+def test_the_page_of_a_task_tells_whether_its_caller_heard(each: dict[str, Delivery], mara: Client) -> None:
+    dead = each["dead"]
+    shown = mara.get(f"/admin/a2a/task/{dead.task_id}/deliveries/")
+    assert [row["id"] for row in shown.context["rows"]] == [str(dead.pk)]
+    assert page_of(dead, "redeliver/") in main_of(shown.content.decode())
+    assert [tab.count for tab in shown.context["tabs"] if tab.label == "Deliveries"] == [1]
+
+
+# ── What signs them ──────────────────────────────────────────────────────────────────────────────────────────────
+def test_secrets_are_rotated_by_who_may_and_shown_once(writer: Identity, signed_in: SignedIn) -> None:
+    ours = webhooks.ensure(webhooks.Owner(writer.pk, "writer"), URL, actor=SYSTEM)
+    toms = webhooks.ensure(webhooks.Owner(User.objects.get(username="tom").pk, "tom"), URL, actor=SYSTEM)
+    for name, rotated in (("mara", {ours}), ("olga", {ours}), ("tom", {toms}), ("ada", set())):
+        page = main_of(text(signed_in(name), SECRETS))
+        assert {row for row in (ours, toms) if f"{SECRETS}{row.pk}/rotate/" in page} == rotated, name
+        assert ours.sealed not in page
+    assert signed_in("ada").get(f"{SECRETS}{ours.pk}/rotate/").status_code == 403
+    mara = signed_in("mara")
+    answer = mara.post(f"{SECRETS}{ours.pk}/rotate/", {"seen": "both:1,before:0"})
+    assert (answer.status_code, answer.headers["Cache-Control"].split(",")[0]) == (200, "no-store")
+    shown = answer.context["shown"].secret
+    assert shown in answer.content.decode()
+    assert shown == webhooks.signing(webhooks.Owner(writer.pk, "writer"), URL)[0]
+    assert shown not in text(mara, SECRETS)
+    assert "until" in main_of(text(mara, SECRETS))
+
+
+def test_an_owner_without_a_role_in_the_list_of_secrets_sees_their_own(seeded: None) -> None:
+    pat = User.objects.create(username="pat")
+    bot = identities.create(actor=SYSTEM, kind=Kind.AGENT, name="pats-bot", owner=pat)
+    own = webhooks.ensure(webhooks.Owner(bot.pk, bot.name), URL, actor=SYSTEM)
+    webhooks.ensure(webhooks.Owner(identity("writer").pk, "writer"), URL, actor=SYSTEM)
+    assert list(WebhookSecret.objects.visible_to(actors.person(pat))) == [own]
+    assert webhooks.may_rotate(actors.person(pat), own)
+
+
+def test_an_empty_house_teaches_what_would_be_here(mara: Client) -> None:
+    assert "No callback was sent yet" in text(mara, LIST)
+    assert "callback_url" in text(mara, LIST)
+    assert "Nothing was signed yet" in text(mara, SECRETS)

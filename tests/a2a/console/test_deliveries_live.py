@@ -1,0 +1,67 @@
+"""Deliveries in a real browser: dead letters are sent again in four steps; and every page for everyone."""
+
+import pytest
+
+from a2a.choices import DeliveryState
+from a2a.models import Delivery, WebhookSecret
+from tests.a2a.console import scene
+from tests.a2a.console.test_deliveries import LIST, SECRETS, TABS, VERBS, page_of
+from tests.a2a.console.test_tasks_many import CHARTS
+from tests.console.axe import violations
+from tests.console.conftest import NARROW, Visit, hub, identity
+
+pytestmark = [pytest.mark.browser, pytest.mark.capability("A2A-06", "CON-02", "CON-05", "CON-06")]
+LONG = f"{scene.URL}/{'a-very-long-path-of-a-receiver/' * 4}"
+
+
+def test_redeliver_dead_letters_in_four_steps_and_rotate_what_signs_them(visit: Visit) -> None:
+    olga = visit("olga")
+    writer, page = identity("writer"), olga.page
+    rows = [scene.given_up(writer, url=url) for url in (scene.OTHER, scene.OTHER, scene.URL)]
+    heard = scene.heard(writer)
+    olga.open("/admin/")
+    olga.step(page.get_by_role("navigation").locator(f'a[href="{LIST}?state=dead"]'))
+    olga.step(page.get_by_role("checkbox", name="All in this filter"))
+    page.get_by_text("All ticked, on every page").wait_for()
+    olga.step(page.get_by_role("button", name="Redeliver"))
+    olga.step(page.get_by_role("dialog").get_by_role("button", name="Redeliver 3 deliveries to 2 endpoints"))
+    page.get_by_role("status").get_by_text("3 deliveries are being made again.").wait_for()
+    assert olga.steps <= 4
+    assert set(Delivery.objects.pending()) == set(rows)
+    heard.refresh_from_db()
+    assert heard.state == DeliveryState.DELIVERED
+    mara = visit("mara")
+    mara.open(SECRETS)
+    mara.page.get_by_role("link", name="Rotate the webhook secret").click()
+    mara.page.get_by_role("dialog").get_by_role("button", name="Rotate").click()
+    assert mara.page.locator("#gh-token").inner_text().startswith("whsec_")
+    assert not violations(mara.page)
+    assert not olga.complaints + mara.complaints
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"viewport": NARROW, "color_scheme": "dark"}], ids=["light at 1280", "dark at 360"]
+)
+def test_axe_finds_nothing_on_any_of_their_pages(visit: Visit, options: dict[str, object]) -> None:
+    mara, found = visit(**options), []
+    writer = identity("writer")
+    scene.of_each(writer)
+    row = scene.given_up(writer, url=LONG)
+    secret = WebhookSecret.objects.get()
+    bulk = [f"{LIST}bulk/{verb}/?all=1" for verb in ("redeliver", "stop")]
+    pages = [
+        LIST,
+        SECRETS,
+        f"{SECRETS}{secret.pk}/rotate/",
+        CHARTS,
+        *bulk,
+        f"/admin/a2a/task/{row.task_id}/deliveries/",
+    ]
+    pages += [page_of(row, tab) for tab in (*TABS, *VERBS)] + [hub("writer", "connect/"), "/admin/a2a/task/"]
+    for path in pages:
+        mara.open(path)
+        mara.page.wait_for_load_state("networkidle")
+        found += violations(mara.page)
+        assert mara.page.evaluate("document.documentElement.scrollWidth == innerWidth"), path
+    assert not found, "\n".join(found)
+    assert not mara.complaints

@@ -77,7 +77,7 @@ class _Errand:
     task: Task
     carrier: Carrier
     job: "asyncio.Task[None]" = field(init=False)
-    #: Somebody else has ended the task meanwhile, or has taken it.
+    #: There is nothing to break off any more: it has returned, or the task was ended or taken by others.
     is_over: bool = False
 
 
@@ -146,6 +146,7 @@ class _Round:
         except Exception:
             log.exception("A task could not be carried.", extra={"task": str(pk)})
             broke = True
+        errand.is_over = True
         await in_thread(lambda: leases.put_down(pk, mark, broke=broke), self._clerks)
 
     async def _forward(self, errand: _Errand) -> None:

@@ -5,7 +5,6 @@ must not miss one sweeps too.
 """
 
 from collections.abc import Callable
-from functools import partial
 
 from django.db import transaction
 
@@ -24,4 +23,11 @@ def on_end(listener: Listener) -> None:
 def tell(task: Task) -> None:
     """Once the caller's transaction is committed. What goes wrong then is logged: the end is written."""
     for listener in _listeners:
-        transaction.on_commit(partial(listener, task), robust=True)
+        _tell(listener, task)
+
+
+def _tell(listener: Listener, task: Task) -> None:
+    def told() -> None:
+        listener(task)
+
+    transaction.on_commit(told, robust=True)

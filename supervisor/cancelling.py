@@ -1,11 +1,13 @@
 """Stopping runs: those that wait end at once, the others when the worker that holds them has ended their processes."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
+from common import clock
 from common.errors import Conflict, NotAllowed
 from nhi import lifecycle as identities
 from nhi.actors import SYSTEM, Actor
@@ -38,13 +40,25 @@ def cancel(*, actor: Actor, execution: Execution, reason: str) -> Execution:
             )
         if current.cancel_requested_at is not None:
             raise Conflict(f"{current} is being stopped already, as {current.cancelled_by_name} asked.")
-        _request(Execution.objects.filter(pk=current.pk), actor.name, reason, GRACE)
-        current.refresh_from_db()
-        if current.state == ExecutionState.QUEUED:
-            lifecycle.walk(current, lifecycle.to_the_end(ExecutionState.CANCELLED, f"{actor.name}: {reason}"))
+        _end(current, actor, reason)
         events.write("run.cancelled", actor=actor, subject=current, reason=reason)
     waking.wake(current.pk)
     return current
+
+
+def _end(run: Execution, actor: Actor, reason: str) -> None:
+    """One statement for the row: after a second one PostgreSQL looks at the agent's too, which who claims it holds."""
+    if run.state == ExecutionState.QUEUED:
+        asked: dict[str, Any] = {
+            "cancel_requested_at": clock.database_now(),
+            "cancelled_by_name": actor.name,
+            "cancel_reason": reason,
+        }
+        said = f"{actor.name}: {reason}"
+        lifecycle.walk(run, lifecycle.to_the_end(ExecutionState.CANCELLED, said), **asked)
+    else:
+        _request(Execution.objects.filter(pk=run.pk), actor.name, reason, GRACE)
+        run.refresh_from_db()
 
 
 def may_cancel(actor: Actor, execution: Execution) -> bool:

@@ -5,7 +5,6 @@ must not miss one sweeps too.
 """
 
 from collections.abc import Callable
-from functools import partial
 
 from django.db import transaction
 
@@ -24,4 +23,11 @@ def on_moved(listener: Listener) -> None:
 def tell(execution: Execution) -> None:
     """Once the caller's transaction is committed. What goes wrong then is logged: the move is made."""
     for listener in _listeners:
-        transaction.on_commit(partial(listener, execution), robust=True)
+        _tell(listener, execution)
+
+
+def _tell(listener: Listener, execution: Execution) -> None:
+    def told() -> None:
+        listener(execution)
+
+    transaction.on_commit(told, robust=True)

@@ -2,12 +2,13 @@
 
 from typing import Any
 
-from a2a import inbox, parts, sending, writer
+from a2a import inbox, parts, runtimes, sending, writer
 from a2a.choices import Role, TaskState
 from a2a.models import Delivery, Task
 from a2a.sending import Wish
 from a2a.writer import Made, Said, Status
 from nhi import actors
+from nhi.actors import SYSTEM
 from nhi.models import Identity, User
 from supervisor.access import Caller
 
@@ -40,7 +41,8 @@ def answered(task: Task, said: str) -> Task:
 
 
 def keep(identity: Identity) -> Task:
-    """One that a worker holds, and that has said and made something."""
+    """One that a worker holds, and that has said and made something; whatever else runs as the identity."""
+    runtimes.choose(actor=SYSTEM, identity=identity, kind="inbox")
     task = sent(identity)
     claimed(task)
     made(task, {"summary": "All agreed."})

@@ -39,7 +39,7 @@ async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:
         await live(receive, send)
     elif scope["type"] == "http" and server_of(scope["path"]) is not None:
         await tools(scope, receive, send)
-    elif scope["type"] == "http" and tasks.takes(scope["path"]):
+    elif scope["type"] == "http" and tasks.takes(scope["method"], scope["path"]):
         await agents(scope, receive, send)
     else:
         await calls(scope, receive, send)

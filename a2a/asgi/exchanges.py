@@ -9,6 +9,7 @@ from django.conf import settings
 from a2a.asgi import heads, jsonrpc, paths, rest
 from a2a.asgi.calls import Call, Unread
 from a2a.asgi.replies import Reply
+from a2a.asgi.versions import OLD
 from a2a.operations import asking
 from a2a.operations.asking import Asked
 from a2a.operations.table import OPERATIONS
@@ -101,7 +102,16 @@ class Exchange:
             told = call.dialect.write(call.operation, await asking.answer(asked))
             await self._reply.whole(200, call.wrapping.result(told), media=call.wrapping.media)
         except Fault as fault:
-            await self._refuse(fault)
+            await (self._tell(fault) if self._wants_events(call) else self._refuse(fault))
+
+    def _wants_events(self, call: Call) -> bool:
+        """Clients of 0.3 that ask for a stream and take nothing else hear of a fault in one."""
+        streams = call.version == OLD and call.transport == jsonrpc.TRANSPORT and OPERATIONS[call.operation].streams
+        return streams and not self._reply.has_begun and heads.takes_events_alone(self._head)
+
+    async def _tell(self, fault: Fault) -> None:
+        await self._reply.event(self._wrapping.error(fault))
+        await self._reply.end()
 
     async def _stream(self, call: Call, asked: Asked) -> None:
         async with aclosing(asking.stream(asked, after=self._seen())) as told:

@@ -35,3 +35,8 @@ def read(headers: Iterable[tuple[bytes, bytes]]) -> Head:
             repeated.add(name)
         values[name] = f"{values[name]}, {text}" if name in values else text
     return Head(values, frozenset(repeated))
+
+
+def takes_events_alone(head: Head) -> bool:
+    taken = {one.partition(";")[0].strip().lower() for one in head.get("accept").split(",")}
+    return taken == {"text/event-stream"}

@@ -19,8 +19,10 @@ class Place:
     rest: str
 
 
-def takes(path: str) -> bool:
-    return place_of(path) is not None
+def takes(method: str, path: str) -> bool:
+    """All but an agent's own address when it is only read: that is its card."""
+    place = place_of(path)
+    return place is not None and not (method in {"GET", "HEAD"} and not place.rest)
 
 
 def place_of(path: str) -> Place | None:

@@ -210,7 +210,7 @@ def test_a_version_is_asked_for_by_name(agent: Agent) -> None:
 
 def test_other_methods_types_and_paths_are_refused(agent: Agent) -> None:
     async def whole() -> None:
-        answer = await agent.rest("GET", "")
+        answer = await agent.rest("GET", "jsonrpc")
         assert (answer.status, answer.headers["allow"]) == (405, "POST")
         answer = await agent.rest("DELETE", "message:send")
         assert (answer.status, answer.headers["allow"]) == (405, "POST")
@@ -280,3 +280,15 @@ def test_an_answer_to_a_question_comes_to_the_worker(agent: Agent) -> None:
 def answered(stage: Stage, task_id: str) -> None:
     token = stage.claimed(task_id)
     assert stage.tells(task_id, "answer", lease_token=token, parts=[{"text": "Thursday."}]).status == 200
+
+
+def test_clients_of_the_old_version_that_take_only_events_hear_of_faults_in_them(agent: Agent) -> None:
+    async def whole() -> None:
+        absent = {"id": "00000000-0000-4000-8000-000000000000"}
+        answer = await agent.rpc("tasks/resubscribe", absent, version="", accept="text/event-stream")
+        [event] = await heard(answer)
+        assert (answer.status, event.data["error"]["code"], event.data["id"]) == (200, -32001, 7)
+        for accept in ("application/json, text/event-stream", "*/*"):
+            assert await agent.fault("tasks/resubscribe", absent, version="", accept=accept) == (200, -32001)
+
+    in_loop(whole())

@@ -31,8 +31,8 @@ if (GRPC_TLS_CERTIFICATE is None) != (GRPC_TLS_KEY is None):
     raise ImproperlyConfigured("GRPC_TLS_CERTIFICATE and GRPC_TLS_KEY go together: give both or neither.")
 #: The agent that the protocol's own test kit talks to; and whether it asks back where it would complete.
 TCK_AGENT, TCK_INPUT_REQUIRED = env.flag("TCK_AGENT"), env.flag("TCK_INPUT_REQUIRED")
-#: Which agent is meant by calls over gRPC that name none.
-GRPC_AGENT = env.text("GRPC_AGENT") or ("tck" if TCK_AGENT else "")
+#: Which agent is meant by calls over gRPC that name none, and by who asks the house itself for a card.
+USUAL_AGENT = env.text("USUAL_AGENT") or ("tck" if TCK_AGENT else "")
 #: Where readiness looks for the gRPC server; `up` says where its own listens.
 GRPC_PROBE = env.endpoints("GRPC_PROBE")
 PUBLIC_URL = env.url("PUBLIC_URL", {"http", "https"}, f"http://127.0.0.1:{PORT}").rstrip("/")

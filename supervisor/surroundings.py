@@ -15,7 +15,7 @@ PATH = "/usr/local/bin:/usr/bin:/bin"
 LANG = "C.UTF-8"
 OURS = ("GATEHOUSE_RUN_ID", "GATEHOUSE_URL", "GATEHOUSE_TOKEN")
 #: Settings of this installation that steer nothing of a program; an agent is not told them all the same.
-GRPC = ("GRPC_PORT", "GRPC_TLS_CERTIFICATE", "GRPC_TLS_KEY", "GRPC_AGENT", "GRPC_PROBE")
+GRPC = ("GRPC_PORT", "GRPC_TLS_CERTIFICATE", "GRPC_TLS_KEY", "USUAL_AGENT", "GRPC_PROBE")
 SETTINGS = frozenset({"PORT", "WEB_WORKERS", "PUBLIC_URL", *GRPC})
 MOST_VARIABLES, LONGEST_VALUE = 100, 32 * 1024
 NUL = re.compile("\0")

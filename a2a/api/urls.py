@@ -53,6 +53,8 @@ bare = [
 open_to_all = [
     path(f"{WELL_KNOWN}/agent-card.json", published.WellKnownCard.as_view()),
     path(f"{WELL_KNOWN}/agent.json", published.WellKnownCard.as_view()),
+    path(".well-known/agent-card.json", published.UsualCard.as_view()),
+    path(".well-known/agent.json", published.UsualCard.as_view()),
     path(".well-known/agents/<id:identity_id>", published.ContractCard.as_view()),
     path(card_keys.PUBLISHED_AT[1:], published.Keys.as_view()),
 ]

@@ -67,7 +67,7 @@ FINE = [
     {},
     {"PORT": "", "DEBUG": "", "TRUSTED_PROXIES": " "},
     {"PORT": "65535"},
-    {"GRPC_PORT": "9000", "GRPC_TLS_CERTIFICATE": __file__, "GRPC_TLS_KEY": __file__, "GRPC_AGENT": "writer"},
+    {"GRPC_PORT": "9000", "GRPC_TLS_CERTIFICATE": __file__, "GRPC_TLS_KEY": __file__, "USUAL_AGENT": "writer"},
     {"PORT": "8443", "PUBLIC_URL": "https://gate.example.org/", "TRUSTED_PROXIES": "1", "WEB_WORKERS": "4"},
     {"DEBUG": "1", "ALLOWED_HOSTS": "*"},
     {**DATABASE, "DEBUG": "1"},

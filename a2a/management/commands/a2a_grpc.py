@@ -46,7 +46,7 @@ class Command(BaseCommand):
             self.say(
                 f"Tokens of whoever calls {bind} are readable on the way: set GRPC_TLS_CERTIFICATE and GRPC_TLS_KEY."
             )
-        door = Door(asking, usual=settings.GRPC_AGENT)
+        door = Door(asking, usual=settings.USUAL_AGENT)
         serving = Serving(door, address=bind, port=port, certificate=certificate)
         await serving.run(lambda at: self.say(f"Listening on {bind}, port {at}."))
 

@@ -249,7 +249,7 @@ def test_a_sign_in_is_waited_for_without_its_caller(carrying: Carrying, far: Far
     }
     sent = carrying.does("pay")
     assert carrying.carry(sent, Target(far.url)) == Carried.ENDED
-    assert [one for one, _ in told(now_of(sent))[1:]] == ["auth_required", "working", "completed"]
+    assert [one for one, _ in told(now_of(sent))[1:]] == ["auth_required", "completed"]
 
 
 def test_a_cancel_here_is_final_first_and_told_there(carrying: Carrying, streaming_agent: PeerAgent) -> None:

@@ -45,7 +45,10 @@ def test_the_tab_says_where_tasks_go(bot: Identity, runs: Agent, mara: Client, s
     assert "Tasks go to" not in main_of(text(mara, f"{tab()}?side=from"))
 
 
-def test_a_choice_is_made_and_taken_back(bot: Identity, runs: Agent, mara: Client) -> None:
+def test_a_choice_is_made_and_taken_back(
+    bot: Identity, runs: Agent, mara: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(carriers, "_carriers", {})
     drawn = text(mara, change())
     assert "Whatever runs as it" in drawn and "Another A2A server" not in drawn and "Word before the" not in drawn
     done = mara.post(change(), {"to": "inbox"})

@@ -107,7 +107,6 @@ def test_one_choice_is_in_force(stage: Stage) -> None:
 @pytest.mark.parametrize(
     ("body", "field"),
     [
-        ({"kind": "remote", "url": SERVER}, "kind"),
         ({"kind": "nothing"}, "kind"),
         ({"kind": "cli"}, "agent_id"),
         ({"kind": "inbox", "url": SERVER}, "url"),
@@ -127,6 +126,13 @@ def test_a_choice_that_does_not_fit_is_refused(
     assert refused.is_refused(400, "InvalidParameters")
     assert refused.fields == [field]
     assert not Runtime.objects.exists()
+
+
+def test_a_kind_that_nothing_carries_cannot_be_chosen(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(carriers, "_carriers", {})
+    refused = put(stage, kind="remote", url=SERVER)
+    assert refused.is_refused(400, "InvalidParameters")
+    assert refused.fields == ["kind"]
 
 
 def test_who_may_not_choose_is_refused(stage: Stage) -> None:

@@ -4,6 +4,7 @@ import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
@@ -11,7 +12,7 @@ from django.conf import settings
 from django.core.management.commands import flush
 
 from nhi import usage
-from tests.services import guards, valkey
+from tests.services import cleaning, guards, valkey
 from tests.services.house import House, embedded
 
 pytest_plugins = ("tests.promises", "tests.services.browser")
@@ -39,6 +40,13 @@ def _flush_past_the_guards() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(flush, "Command", guards.Flush)
         yield
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> None:
+    """Pytest's own, and then what is quicker than Django's way to clean up."""
+    with django_db_blocker.unblock():
+        cleaning.begin()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -1,0 +1,36 @@
+"""The five tones of states, and a badge: its words, its tone, its icon."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Tone(StrEnum):
+    GOOD = "good"
+    BUSY = "busy"
+    LOOK = "look"
+    BAD = "bad"
+    STILL = "still"
+
+
+ICONS = {
+    Tone.GOOD: "check_circle",
+    Tone.BUSY: "sync",
+    Tone.LOOK: "warning",
+    Tone.BAD: "error",
+    Tone.STILL: "circle",
+}
+
+
+@dataclass(frozen=True)
+class Badge:
+    label: str
+    tone: Tone
+    icon: str = ""
+
+    @property
+    def symbol(self) -> str:
+        return self.icon or ICONS[self.tone]
+
+    def saying(self, label: str) -> "Badge":
+        """The same with words of the moment."""
+        return Badge(label, self.tone, self.icon)

@@ -11,7 +11,7 @@ from a2a.chains import Chain
 from a2a.models import Task
 from common import context
 from common.errors import GatehouseError, Limited, NotAllowed, NotFound, TooLarge
-from nhi import decisions, facts, within
+from nhi import decisions, facts, run_tokens, within
 from nhi.actors import Actor
 from nhi.chains import Chain as NobodyBehind
 from nhi.chains import Link
@@ -62,7 +62,8 @@ def source_of(caller: Caller, named: UUID | None) -> Identity | None:
         return None if actor.is_person else Identity.objects.filter(pk__in=[actor.id]).get()
     if not actor.may(FOR_ANOTHER):
         # The same whether or not there is such an identity.
-        raise NotAllowed("You may send tasks in your own name only.", details={"reason": "source_not_yours"})
+        said = NotAllowed("You may send tasks in your own name only.", details={"reason": "source_not_yours"})
+        raise Refused(said, "source_not_yours")
     found = Identity.objects.of_kind(Kind.AGENT, Kind.SERVICE_ACCOUNT).filter(pk=named).first()
     if found is None:
         raise NotFound
@@ -119,6 +120,11 @@ def require_room(chain: Chain) -> None:
 def require_still(*, caller: Caller, task: Task, given: Any) -> None:
     """Who goes on with a task may still ask its agent. It was counted when it was sent."""
     target, source = task.agent, task.source
+    run = run_tokens.chain_behind(caller.shown)
+    if run is not None and run.is_bound and (run.task_id is None or task.parent_id != run.task_id):
+        # Else what it may not ask of this agent by a new task it could say in one of before.
+        said = NotAllowed(f"This run works on something else than the {task}.", details={"reason": "task_not_yours"})
+        raise Refused(said, "task_not_yours")
     if source is None:
         assert caller.actor.id is not None  # whoever asks at a door is somebody
         _require_of_person(caller.actor, target, Chain(NobodyBehind(), Link(caller.actor.id, caller.actor.name)))

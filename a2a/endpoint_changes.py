@@ -41,8 +41,14 @@ MOST_TYPES = 50
 HEADER = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,99}")
 #: What a header of these names says is not the caller's to choose.
 NOT_KEYS = frozenset(
-    {"authorization", "cookie", "host", "connection", "content-length", "content-type", "transfer-encoding", "te"}
-)
+    {
+        "authorization", "cookie", "host", "connection", "content-length", "content-type", "transfer-encoding", "te",
+        "accept", "accept-encoding", "accept-language", "forwarded", "idempotency-key", "last-event-id", "origin",
+        "referer", "user-agent", "via", "x-request-id",
+    }
+)  # fmt: skip
+#: What proxies and the protocol keep, log or read.
+NOT_BEGINNINGS = ("x-forwarded-", "a2a-", "x-a2a-", "sec-", "proxy-")
 
 
 def change(*, actor: Actor, identity: Identity, reason: str = "", **given: Any) -> Endpoint:
@@ -118,7 +124,8 @@ class _Placed(Problems):
 
 def _check_authentication(problems: Problems, actor: Actor, row: Endpoint, before: dict[str, Any]) -> None:
     name = row.api_key_header
-    fine = HEADER.fullmatch(name) and name.lower() not in NOT_KEYS
+    taken = name.lower() in NOT_KEYS or name.lower().startswith(NOT_BEGINNINGS)
+    fine = HEADER.fullmatch(name) and not taken
     problems.unless(fine, "api_key_header", "Name a header of its own, such as X-API-Key: letters, digits and hyphens.")
     if row.authentication != Authentication.NONE:
         return

@@ -10,6 +10,8 @@ from common import canonical, clock
 from common.errors import Limited, TooLarge
 from nhi.models import Identity
 
+#: Bytes of what one artifact may be.
+USUAL = Endpoint().max_output_size
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 #: Seconds. Nobody knows when an open task ends.
 BUSY_FOR = 5
@@ -48,7 +50,8 @@ def require(identity: Identity, given: Any = None) -> None:
 
 def require_output(most: int | None, made: Any) -> None:
     """Of one artifact, by its JSON; `most` is None for an agent whose endpoint nobody has set."""
-    if most is not None and len(canonical.encode(made)) > most:
+    most = USUAL if most is None else most
+    if len(canonical.encode(made)) > most:
         raise OutputTooLarge(most)
 
 

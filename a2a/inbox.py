@@ -86,20 +86,22 @@ def progress(*, task: Task, lease_token: str, message: str = "") -> Task:
     """Say how it goes; that is a sign of life too."""
     _settle_text("message", message, most=LONGEST_SAID)
     said = parts.message_of_agent(message)
+    working = Status(TaskState.WORKING, said)
+    writer.prepare(working)
     with transaction.atomic():
         held = writer.locked(task.pk)
         _check(lease_token)(held)
-        return writer.write(held, Status(TaskState.WORKING, said), lease_until=_until(held))
+        return writer.write(held, working, lease_until=_until(held))
 
 
 def make(*, task: Task, lease_token: str, artifact: Mapping[str, Any], append: bool = False, last: bool = True) -> Task:
     """Hand over something that was made, or a piece of it; who follows the task has it at once."""
+    made = Made(_read(v1.artifact, "artifact", artifact), append, last)
+    writer.prepare(made)
     with transaction.atomic():
         held = writer.locked(task.pk)
         _check(lease_token)(held)
-        return writer.write(
-            held, Made(_read(v1.artifact, "artifact", artifact), append, last), lease_until=_until(held)
-        )
+        return writer.write(held, made, lease_until=_until(held))
 
 
 def ask(*, task: Task, lease_token: str, message: str, sign_in: bool = False) -> Task:

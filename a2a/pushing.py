@@ -27,6 +27,7 @@ def make(*, actor: Actor, task: Task, asked: Mapping[str, Any], wire_version: st
     """Tell this receiver of every event from here on; under an id that is known, instead of the one before."""
     problems = Problems()
     callback_urls.check(problems, asked["url"], field="url")
+    problems.line("id", asked.get("id", ""), most=200)
     problems.settle()
     row = PushConfig(task=task, config_id=asked.get("id") or str(uuid7()), wire_version=wire_version)
     row.url, row.created_at = redact_text(asked["url"]), clock.database_now()

@@ -2,14 +2,16 @@
 
 import hashlib
 from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import cached_property
 from typing import Any
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
 
-from a2a import access, callback_urls, chains, dispatching, news, parts, pushing, webhooks, writer
+from a2a import access, callback_urls, chains, covering, dispatching, news, parts, pushing, waiting, webhooks, writer
 from a2a.access import Permit, Refused
 from a2a.chains import Chain, Link
 from a2a.choices import Role, TaskState
@@ -18,6 +20,7 @@ from a2a.writer import Said, Status
 from common import canonical, clock, context
 from common.errors import Conflict, NotAllowed, NotFound
 from common.ids import uuid7
+from nhi import tokens
 from nhi.actors import Actor
 from nhi.choices import Kind
 from nhi.inputs import Problems
@@ -27,6 +30,8 @@ from supervisor.access import Caller
 
 LONGEST_KEY, LONGEST_TYPE, LONGEST_CONTEXT = 200, 200, 200
 KEPT = timedelta(hours=24)
+#: What is to be written about refusals once a transaction around them is undone; None outside of one.
+_undone: ContextVar[list[Callable[[], None]] | None] = ContextVar("a2a_undone", default=None)
 WAITING = frozenset({TaskState.INPUT_REQUIRED, TaskState.AUTH_REQUIRED})
 
 
@@ -59,6 +64,11 @@ class Wish:
     push: Mapping[str, Any] | None = None
     wire_version: str = ""
 
+    @cached_property
+    def shown(self) -> parts.Message:
+        """The message as it may be kept. To find what may not takes as long as the message is."""
+        return dict(covering.shown(dict(self.message)))
+
 
 def of_input(given: Mapping[str, Any]) -> dict[str, Any]:
     """The message of a task that is sent as plain data."""
@@ -68,12 +78,14 @@ def of_input(given: Mapping[str, Any]) -> dict[str, Any]:
 def send(*, caller: Caller, target: Identity | None, wish: Wish) -> Task:
     """Write a task for `target`. Unknown agents and those that the caller may not know of are refused alike."""
     check(wish)
-    source = access.source_of(caller, wish.source_agent_id)
     if target is None or target.kind != Kind.AGENT:
         raise NotFound
+    # What takes long in a large message is done before anything is locked.
+    shown = wish.shown
     try:
+        source = access.source_of(caller, wish.source_agent_id)
         with transaction.atomic():
-            return _send(caller, source, target, wish)
+            return _send(caller, source, target, wish, shown)
     except Refused as refused:
         _on_record(caller, target, wish, refused)
         raise refused.error from None
@@ -83,16 +95,18 @@ def say(*, caller: Caller, task: Task, message: parts.Message) -> Task:
     """Give a task what its agent asked for: from then on it is at work again, and an inbox offers it anew."""
     if not may_say(caller.actor, task):
         raise NotAllowed(f"You may not speak in the {task}: it is not yours.", details={"reason": "task_not_yours"})
+    more = Said(message)
+    writer.prepare(more)
     try:
         with transaction.atomic():
             held = writer.locked(task.pk)
-            if held.state not in WAITING:
+            if held.state not in WAITING or waiting.of(held) is not None:
                 raise writer.ended(held) if not held.is_open else _not_waiting(held)
             access.require_still(caller=caller, task=held, given=parts.plain(message["parts"]))
             other = held.source if held.source_id not in (None, caller.actor.id) else None
             details = {"in_the_name_of": other.name} if other is not None else {}
             events.write("task.answered", actor=caller.actor, subject=held, details=details)
-            done = writer.write(held, Said(message), Status(TaskState.WORKING), **dispatching.anew(held))
+            done = writer.write(held, more, Status(TaskState.WORKING), **dispatching.anew(held))
             dispatching.announce(done)
             news.tell(held.agent_id)
             return done
@@ -117,13 +131,13 @@ def once(*, caller: Caller, key: str, body: Any, sending: Callable[[], Task]) ->
     problems = Problems()
     problems.unless(0 < len(key) <= LONGEST_KEY, "Idempotency-Key", f"Use 1 to {LONGEST_KEY} characters.")
     problems.unless(key.isascii() and key.isprintable(), "Idempotency-Key", "Use printable ASCII characters.")
+    problems.unless(tokens.parse(key) is None, "Idempotency-Key", "This is a token; keys are kept, so send another.")
     problems.settle()
     mark = hashlib.sha256(canonical.encode(body)).hexdigest()
     found = _sent(caller, key)
     if found is None:
         try:
-            with transaction.atomic():
-                return _keep(caller, key, mark, sending())
+            return _first(caller, key, mark, sending)
         except IntegrityError:
             found = _sent(caller, key)
             if found is None:
@@ -147,7 +161,7 @@ def check(wish: Wish) -> None:
     problems.settle()
 
 
-def _send(caller: Caller, source: Identity | None, target: Identity, wish: Wish) -> Task:
+def _send(caller: Caller, source: Identity | None, target: Identity, wish: Wish, shown: parts.Message) -> Task:
     chain = _chain(caller, source, wish)
     given = parts.plain(wish.message["parts"])
     permit = access.require(
@@ -159,7 +173,7 @@ def _send(caller: Caller, source: Identity | None, target: Identity, wish: Wish)
     if wish.callback_url is not None:
         callback_urls.keep(row, wish.callback_url)
         webhooks.ensure(webhooks.owner_of(row), wish.callback_url, actor=caller.actor)
-    task = writer.begin(row, wish.message)
+    task = writer.begin(row, wish.message, shown=shown)
     if wish.push is not None:
         pushing.make(actor=caller.actor, task=task, asked=wish.push, wire_version=wish.wire_version)
     details = {"task": str(task.pk), "type": task.task_type, **permit.by}
@@ -169,6 +183,19 @@ def _send(caller: Caller, source: Identity | None, target: Identity, wish: Wish)
     dispatching.announce(task)
     news.tell(target.pk)
     return task
+
+
+def _first(caller: Caller, key: str, mark: str, sending: Callable[[], Task]) -> Task:
+    """What was refused is on record all the same: it is written once what it was a part of is undone."""
+    refusals: list[Callable[[], None]] = []
+    undone = _undone.set(refusals)
+    try:
+        with transaction.atomic():
+            return _keep(caller, key, mark, sending())
+    finally:
+        _undone.reset(undone)
+        for write in refusals:
+            write()
 
 
 def _not_waiting(task: Task) -> TakesNoMessage:
@@ -194,7 +221,7 @@ def _row(caller: Caller, source: Identity | None, target: Identity, wish: Wish, 
         created_by_name=actor.name,
         task_type=wish.task_type,
         context_id=wish.context_id or str(uuid7()),
-        metadata=dict(wish.metadata),
+        metadata=covering.shown(dict(wish.metadata)),
         state=TaskState.SUBMITTED,
         created_at=now,
         deadline=chain.deadline(wish.deadline),
@@ -208,9 +235,16 @@ def _row(caller: Caller, source: Identity | None, target: Identity, wish: Wish, 
 
 
 def _on_record(caller: Caller, target: Identity, wish: Wish, refused: Refused) -> None:
-    with transaction.atomic():
-        details = {"type": wish.task_type, **refused.details}
-        events.write("task.refused", actor=caller.actor, subject=target, reason=refused.reason, details=details)
+    def write() -> None:
+        with transaction.atomic():
+            details = {"type": wish.task_type, **refused.details}
+            events.write("task.refused", actor=caller.actor, subject=target, reason=refused.reason, details=details)
+
+    later = _undone.get()
+    if later is None:
+        write()
+    else:
+        later.append(write)
 
 
 def _sent(caller: Caller, key: str) -> SentOnce | None:

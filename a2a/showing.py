@@ -42,7 +42,8 @@ def whole(
 def _metadata(row: Task) -> dict[str, Any]:
     """What the caller said, and what 1.0 has no field for."""
     own = {"task_type": row.task_type, "error_code": row.error_code, "error_message": row.error_message}
-    return {**row.metadata, **{name: value for name, value in own.items() if value}}
+    said = {name: value for name, value in row.metadata.items() if name not in own}
+    return {**said, **{name: value for name, value in own.items() if value}}
 
 
 def _by_task(rows: Any) -> dict[Any, list[dict[str, Any]]]:

@@ -7,6 +7,7 @@ the update itself says so, whatever was read before.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 from uuid import UUID
 
@@ -21,6 +22,13 @@ from common import clock
 from common.errors import Conflict, InvalidTransition
 
 LONGEST_ERROR, LONGEST_CODE = 1000, 100
+MOST_EVENTS = 10_000
+
+
+class TaskFull(Conflict):
+    """It has as many events as a task may have."""
+
+    code = "task_full"
 
 
 class TaskEnded(Conflict):
@@ -36,6 +44,10 @@ class Status:
     error_code: str = ""
     error_message: str = ""
 
+    @cached_property
+    def shown(self) -> Any:
+        return None if self.message is None else covering.shown(dict(self.message))
+
 
 @dataclass(frozen=True)
 class Made:
@@ -45,6 +57,10 @@ class Made:
     append: bool = False
     last: bool = True
 
+    @cached_property
+    def shown(self) -> Any:
+        return covering.shown(dict(self.artifact))
+
 
 @dataclass(frozen=True)
 class Said:
@@ -52,17 +68,21 @@ class Said:
 
     message: parts.Message
 
+    @cached_property
+    def shown(self) -> Any:
+        return covering.shown(dict(self.message))
+
 
 Change = Status | Made | Said
 Check = Callable[[Task], None]
 
 
-def begin(task: Task, message: parts.Message) -> Task:
-    """Write a new task with its first message, in the caller's transaction."""
+def begin(task: Task, message: parts.Message, *, shown: parts.Message) -> Task:
+    """Write a new task with its first message, in the caller's transaction; `shown` is what may be kept of that."""
     task.last_seq, task.state_at = 1, task.created_at
     task.root_id = task.parent.root_id if task.parent is not None else task.pk
-    sent = parts.placed(message, task_id=task.pk, context_id=task.context_id)
-    first = _message(task, 1, Role.USER, sent, task.created_at)
+    sent, body = (parts.placed(one, task_id=task.pk, context_id=task.context_id) for one in (message, shown))
+    first = _message(task, 1, Role.USER, sent, body, task.created_at)
     task.input = parts.plain(first.body["parts"])
     task.save(force_insert=True)
     first.save(force_insert=True)
@@ -79,11 +99,18 @@ def apply_event(task_id: UUID, *changes: Change, check: Check | None = None, **f
 
     `check` looks at the locked row and raises to refuse. Raises `TaskEnded` where nothing can change any more.
     """
+    prepare(*changes)
     with transaction.atomic():
         task = locked(task_id)
         if check is not None:
             check(task)
         return write(task, *changes, **facts)
+
+
+def prepare(*changes: Change) -> None:
+    """Find what may not be kept of them, which takes as long as they are: before anything is locked."""
+    for change in changes:
+        _ = change.shown
 
 
 def locked(task_id: UUID) -> Task:
@@ -94,6 +121,7 @@ def locked(task_id: UUID) -> Task:
 def write(task: Task, *changes: Change, **facts: Any) -> Task:
     """The same to a row that the caller has locked."""
     _require_open(task)
+    _require_room(task, changes)
     # Two events of one moment keep their order: time does not go back between them.
     draft = _Draft(task, max(clock.moment(task.now), task.state_at))  # type: ignore[attr-defined]  # annotated by `locked`
     for change in changes:
@@ -116,7 +144,7 @@ class _Draft:
         elif isinstance(change, Made):
             self._made(change)
         else:
-            self._said(Role.USER, change.message)
+            self._said(Role.USER, change.message, change.shown)
             self._event(EventKind.MESSAGE, {"message": self.messages[-1].body})
 
     def keep(self, facts: dict[str, Any]) -> None:
@@ -146,8 +174,8 @@ class _Draft:
             )
         if task.status_message is not None:
             # What was said before becomes part of what was said.
-            self._said(Role.AGENT, task.status_message)
-        said = None if change.message is None else covering.shown(self._placed(change.message))
+            self._said(Role.AGENT, task.status_message, task.status_message)
+        said = None if change.shown is None else self._placed(change.shown)
         task.state, task.state_at, task.status_message = to, self.at, said
         self.changed |= {"state": to, "state_at": self.at, "status_message": said}
         if to != TaskState.SUBMITTED and task.started_at is None and to == TaskState.WORKING:
@@ -163,7 +191,7 @@ class _Draft:
         self.changed["error_message"] = covering.shown(change.error_message)[:LONGEST_ERROR]
 
     def _made(self, change: Made) -> None:
-        made = covering.shown(dict(change.artifact))
+        made = change.shown
         found = Artifact.objects.filter(task=self.task, artifact_id=made["artifactId"]).first()
         body = _joined(found.body, made) if found and change.append else made
         endpoint_room.require_output(self.task.most_output, body)  # type: ignore[attr-defined]  # annotated by `locked`
@@ -176,9 +204,10 @@ class _Draft:
         told = {**self._ids(), "artifact": made, "append": change.append, "lastChunk": change.last}
         self._event(EventKind.ARTIFACT, {"artifactUpdate": told})
 
-    def _said(self, role: Role, message: parts.Message) -> None:
+    def _said(self, role: Role, message: parts.Message, shown: parts.Message) -> None:
         before = TaskMessage.objects.filter(task=self.task).count() + len(self.messages)
-        self.messages.append(_message(self.task, before + 1, role, self._placed(message), self.at))
+        sent, body = self._placed(message), self._placed(shown)
+        self.messages.append(_message(self.task, before + 1, role, sent, body, self.at))
 
     def _end(self) -> None:
         """What the agent was given as it was sent is given to nobody any more."""
@@ -222,8 +251,17 @@ def _require_open(task: Task) -> None:
         raise ended(task)
 
 
-def _message(task: Task, position: int, role: Role, sent: parts.Message, at: datetime) -> TaskMessage:
-    body = covering.shown(dict(sent))
+def _require_room(task: Task, changes: tuple[Change, ...]) -> None:
+    """A task holds so many events and no more; its end is always told."""
+    ends = any(isinstance(change, Status) and change.state in TERMINAL for change in changes)
+    if task.last_seq >= MOST_EVENTS and not ends:
+        said = f"The {task} has {MOST_EVENTS} events, which is as many as may be: it can only be ended."
+        raise TaskFull(said, details={"limit": MOST_EVENTS})
+
+
+def _message(
+    task: Task, position: int, role: Role, sent: parts.Message, body: parts.Message, at: datetime
+) -> TaskMessage:
     row = TaskMessage(task=task, position=position, role=role, body=body, at=at)
     if role == Role.USER and body != sent:
         row.sealed_body = covering.seal(sent, row=row.pk)

@@ -9,8 +9,11 @@ import math
 from typing import Any, NoReturn
 
 DEEPEST = 64
-#: Enough for every whole number of 64 bits; a longer one is a mistake or an attack.
+#: Whole numbers of 64 bits, with a sign or without; others are read in one way here and in another there.
+LEAST_INTEGER, MOST_INTEGER = -(2**63), 2**64 - 1
 LONGEST_INTEGER = 20
+#: Enough for any request; looking into more would take longer than a request is worth.
+MOST_VALUES = 200_000
 
 
 class NotStrict(ValueError):
@@ -43,9 +46,12 @@ def _check(value: Any, raw: bytes) -> None:
     """Walk the value, unless the text shows at once that there is nothing to find."""
     if raw.count(b"[") + raw.count(b"{") <= DEEPEST and b"\\u" not in raw:
         return
-    left = [(value, 1)]
+    left, seen = [(value, 1)], 0
     while left:
         item, depth = left.pop()
+        seen += 1
+        if seen > MOST_VALUES:
+            raise NotStrict(f"The body holds more than {MOST_VALUES} values.")
         if isinstance(item, str):
             _text(item)
         elif isinstance(item, dict | list):
@@ -70,9 +76,10 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _integer(text: str) -> int:
-    if len(text) > LONGEST_INTEGER:
+    value = int(text) if len(text) <= LONGEST_INTEGER else MOST_INTEGER + 1
+    if not LEAST_INTEGER <= value <= MOST_INTEGER:
         raise NotStrict("A whole number is too large.")
-    return int(text)
+    return value
 
 
 def _float(text: str) -> float:

@@ -6,12 +6,17 @@ from uuid import UUID
 from a2a import calling_off, deliveries, webhooks
 from a2a.api.shapes import callbacks as shapes
 from a2a.models import Delivery, WebhookSecret
+from a2a.operations import visits
 from a2a.webhooks import Shown
 from common.api.operations import listing, operation
 from nhi.api.views import ApiView
+from supervisor.access import Caller
 
 
 class WebhookSecrets(ApiView):
+    def find(self, **path: UUID) -> None:
+        visits.require_whole(Caller(self.actor, self.caller.shown))
+
     @listing(of=shapes.WebhookSecretShape)
     def get(self, asked: dict[str, Any]) -> Any:  # noqa: ARG002 - a list without filters of its own
         """List webhook secrets

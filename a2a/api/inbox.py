@@ -8,9 +8,11 @@ from a2a.api.shapes import inbox as shapes
 from a2a.api.waiting import offer_of
 from a2a.inbox import Claimed
 from a2a.models import Task
+from a2a.operations import visits
 from common.api.operations import listing, operation
 from common.errors import NotFound
 from nhi.api.views import ApiView
+from supervisor.access import Caller
 
 
 class Inbox(ApiView):
@@ -20,6 +22,7 @@ class Inbox(ApiView):
 
         For agents: what nobody works on, the oldest first. A task whose lease has ended is there again. With `wait`, an
         empty inbox is answered as soon as a task comes, or after so many seconds."""
+        visits.require_whole(Caller(self.actor, self.caller.shown))
         seconds = asked.pop("wait")
         if offer := offer_of(self.request):
             offer.take(self.actor.id, seconds)
@@ -32,6 +35,7 @@ class OfMyTask(ApiView):
     task: Task
 
     def find(self, **path: UUID) -> None:
+        visits.require_whole(Caller(self.actor, self.caller.shown))
         found = Task.objects.filter(pk=path["task_id"], agent_id=self.actor.id).first()
         if found is None:
             raise NotFound

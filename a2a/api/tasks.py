@@ -1,11 +1,13 @@
 """Tasks: sending one, looking for them, reading one, cancelling it."""
 
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 from a2a import callback_urls, cancelling, sending
 from a2a.api.shapes import tasks as shapes
 from a2a.models import Task
+from a2a.operations import visits
 from a2a.sending import Wish
 from common.api.operations import listing, operation
 from nhi import oauth
@@ -23,6 +25,7 @@ class Tasks(ApiView):
 
         Newest first: those you sent, those for you, and those of identities that you manage; all of them for console
         roles."""
+        visits.require_whole(self._by)
         word = asked.pop("state", None)
         rows = Task.objects.visible_to(self.actor).filter(**asked)
         return (rows.said_to_be(word) if word else rows).defer("input", "metadata", "allowed_by", "chain")
@@ -37,15 +40,15 @@ class Tasks(ApiView):
         again within a day answers with the same task, and another body with the same key is 409."""
         if given.get("callback_url") is not None:
             callback_urls.look_up(given["callback_url"])
+        target = Identity.objects.filter(pk=given.pop("target_agent_id")).first()
+        wish = Wish(message=sending.of_input(given.pop("input")), **given)
         key = self.request.headers.get(KEY)
         if key is None:
-            return self._send(given)
-        return sending.once(caller=self._by, key=key, body=self.request.data, sending=lambda: self._send(given))
-
-    def _send(self, given: dict[str, Any]) -> Task:
-        target = Identity.objects.filter(pk=given.pop("target_agent_id")).first()
-        message = sending.of_input(given.pop("input"))
-        return sending.send(caller=self._by, target=target, wish=Wish(message=message, **given))
+            return sending.send(caller=self._by, target=target, wish=wish)
+        # What takes long in a large one is done before the transaction around the key.
+        _ = wish.shown
+        send = partial(sending.send, caller=self._by, target=target, wish=wish)
+        return sending.once(caller=self._by, key=key, body=self.request.data, sending=send)
 
     @property
     def _by(self) -> Caller:
@@ -56,6 +59,7 @@ class OfTask(ApiView):
     task: Task
 
     def find(self, **path: UUID) -> None:
+        visits.require_whole(Caller(self.actor, self.caller.shown))
         self.task = self.visible(Task.objects.all(), path["task_id"])
 
 

@@ -76,7 +76,7 @@ class Waiting:
 
 def _is_empty(messages: list[Message]) -> bool:
     body = b"".join(message.get("body", b"") for message in messages[1:])
-    return messages[0]["status"] == 200 and not json.loads(body)["tasks"]
+    return messages[0]["status"] == 200 and not json.loads(body)["total"]
 
 
 class _Looks:

@@ -10,8 +10,9 @@ from a2a.asgi import heads, jsonrpc, paths, rest
 from a2a.asgi.calls import Call, Unread
 from a2a.asgi.replies import Reply
 from a2a.asgi.versions import OLD
-from a2a.operations import asking
+from a2a.operations import asking, faults
 from a2a.operations.asking import Asked
+from a2a.operations.desk import desk
 from a2a.operations.table import OPERATIONS
 from a2a.operations.visits import Shown
 from a2a.wire.faults import Fault, Kind
@@ -25,6 +26,8 @@ from nhi import tokens
 
 log = logging.getLogger(__name__)
 LARGEST = 10 * 1024 * 1024
+#: Bytes that are read and looked into in the loop, whoever sent them.
+SMALL = 64 * 1024
 
 
 class Exchange:
@@ -33,6 +36,7 @@ class Exchange:
         self._head = heads.read(scope["headers"])
         self._query = paths.query(scope.get("query_string", b""))
         self._request_id = parse_uuid(self._head.get("x-request-id")) or uuid7()
+        self._source = clients.source(scope, self._head.get("x-forwarded-for"))
         place = paths.place_of(scope["path"])
         assert place is not None  # the router asked
         self._place = place
@@ -43,8 +47,10 @@ class Exchange:
     async def run(self) -> None:
         try:
             self._admit()
+            if self._is_large():
+                await asking.admit(self._place.agent, self._shown, self._source, self._request_id)
             body = await self._body()
-            call = self._read(body)
+            call = await desk.do(lambda: self._read(body)) if len(body) > SMALL else self._read(body)
             self._wrapping = call.wrapping
             await clients.until_gone(self._receive, self._answer(call, len(body)))
         except bodies.Gone:
@@ -54,8 +60,8 @@ class Exchange:
             await self._refuse(unread.fault, allow=unread.allow)
         except Stopping as stopping:
             await self._refuse(Fault(Kind.UNAVAILABLE, stopping.message))
-        except Fault as fault:
-            await self._refuse(fault)
+        except Exception as error:
+            await self._refuse(faults.of(error))
 
     def _admit(self) -> None:
         """All that is known before the body is read. What is no token of ours is refused without a query."""
@@ -71,6 +77,12 @@ class Exchange:
     def _may_be_open(self) -> bool:
         """Only a development server lets anybody in who shows nothing, and then by the agent's own setting."""
         return settings.DEBUG and not self._shown.token
+
+    def _is_large(self) -> bool:
+        """Reading much, and looking into it, is for those who may ask for something here."""
+        said = self._head.get("content-length") or "0"
+        whole = said.isdecimal() and len(said) < 10 and not self._head.get("transfer-encoding")
+        return not whole or int(said) > SMALL
 
     async def _body(self) -> bytes:
         body = await bodies.read(self._receive, largest=LARGEST)
@@ -133,7 +145,7 @@ class Exchange:
             operation=call.operation,
             agent=self._place.agent,
             shown=self._shown,
-            source=clients.source(self._scope, self._head.get("x-forwarded-for")),
+            source=self._source,
             request_id=self._request_id,
             params=call.params,
             transport=call.transport,

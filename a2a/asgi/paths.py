@@ -61,5 +61,8 @@ def route(method: str, rest: str) -> Found | frozenset[str]:
 
 
 def query(raw: bytes) -> dict[str, str]:
-    """The parameters of a query; of one that stands twice, the last."""
-    return dict(parse_qsl(raw.decode("latin-1"), keep_blank_values=True, max_num_fields=50))
+    """The parameters of a query; of one that stands twice, the last. Of more than anybody asks for, none."""
+    try:
+        return dict(parse_qsl(raw.decode("latin-1"), keep_blank_values=True, max_num_fields=50))
+    except ValueError:
+        return {}

@@ -1,5 +1,6 @@
 """The way back: one answer, or events as they come."""
 
+import json
 from typing import Any
 
 import orjson
@@ -14,13 +15,21 @@ STREAM = (
 KEEP_ALIVE = b": keep-alive\n\n"
 
 
+def encoded(told: Any) -> bytes:
+    """Whatever was stored can be told, whole numbers of any length among it."""
+    try:
+        return orjson.dumps(told)
+    except TypeError:
+        return json.dumps(told).encode()
+
+
 class Reply:
     def __init__(self, send: Any, headers: Pairs) -> None:
         self._send, self._headers = send, headers
         self.has_begun = False
 
     async def whole(self, status: int, told: Any, *, media: str, headers: Pairs = ()) -> None:
-        body = b"" if told is None else orjson.dumps(told)
+        body = b"" if told is None else encoded(told)
         kind = (b"content-type", media.encode()), (b"content-length", b"%d" % len(body))
         await self._begin(status, (*kind, *headers))
         await self._part(body, more=False)
@@ -28,7 +37,7 @@ class Reply:
     async def event(self, told: Any, *, seq: int | None = None, name: str = "") -> None:
         lines = [f"event: {name}\n"] if name else []
         lines += [f"id: {seq}\n"] if seq is not None else []
-        await self.piece("".join(lines).encode() + b"data: " + orjson.dumps(told) + b"\n\n")
+        await self.piece("".join(lines).encode() + b"data: " + encoded(told) + b"\n\n")
 
     async def keep_alive(self) -> None:
         await self.piece(KEEP_ALIVE)

@@ -12,6 +12,8 @@ from a2a.grpc_door.door import Door
 from a2a.grpc_door.health import Health
 
 LARGEST = 10 * 1024 * 1024
+#: At a time, streams among them; one more is told that there are too many.
+MOST_CALLS = 1000
 #: Seconds for what answers once, and then for telling what does not that it is over.
 GRACE, LAST_WORDS = 2.0, 1.0
 OPTIONS = (
@@ -44,7 +46,9 @@ class Serving:
     def __init__(self, door: Door, *, address: str, port: int, certificate: Certificate | None = None) -> None:
         self._door = door
         self._is_serving = True
-        self.server = grpc.aio.server(handlers=(door, Health(lambda: self._is_serving)), options=OPTIONS)
+        self.server = grpc.aio.server(
+            handlers=(door, Health(lambda: self._is_serving)), options=OPTIONS, maximum_concurrent_rpcs=MOST_CALLS
+        )
         place = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
         try:
             if certificate is None:

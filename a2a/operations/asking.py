@@ -1,6 +1,7 @@
 """The one way into the operations, for every binding: who asks, of which agent, for what."""
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
@@ -22,6 +23,10 @@ from common.context import Context, bound
 LONGEST_WAIT = 60.0
 #: Whether a reader may still read is judged anew as often.
 JUDGED_EVERY = 15.0
+#: Seconds for which a judgement holds while there is something to tell.
+TRUSTED = 1.0
+#: What a scope speaks of, as the decision about each finds.
+SENDS = frozenset({"SendMessage", "SendStreamingMessage"})
 #: Of one caller at a time, in this process.
 MOST_STREAMS = 256
 
@@ -44,6 +49,12 @@ class Asked:
     size: int = 0
 
 
+async def admit(agent: str, shown: Shown, source: str, request_id: UUID) -> None:
+    """Refuse who may ask nothing of this agent, or of any where none is named; before trouble is taken over a body."""
+    asked = Asked("", agent, shown, source, request_id, {}, "")
+    await _done(asked, partial(_visit, asked) if agent else partial(visits.known, shown))
+
+
 async def answer(asked: Asked) -> dict[str, Any]:
     """The result of an operation that has one, in the shape of A2A 1.0; raises `Fault`."""
     operation = _operation(asked, streams=False)
@@ -54,6 +65,8 @@ async def answer(asked: Asked) -> dict[str, Any]:
         with suppress(TimeoutError):
             async with asyncio.timeout(LONGEST_WAIT):
                 await following.settled(found)
+        # Whoever waited may have been stopped meanwhile.
+        await _done(asked, partial(_judge, asked, found.task.pk))
     return dict(await _done(asked, partial(answers.sent, found)))
 
 
@@ -67,9 +80,11 @@ async def stream(asked: Asked, *, after: int | None = None) -> AsyncGenerator[It
     try:
         with following.counted(began.caller_id, most=MOST_STREAMS):
             async with aclosing(following.follow(began, after=after, quiet=JUDGED_EVERY)) as told:
+                judged = time.monotonic()
                 async for item in told:
-                    if item is None:
+                    if item is None or time.monotonic() - judged > TRUSTED:
                         await _done(asked, partial(_judge, asked, began.task.pk))
+                        judged = time.monotonic()
                     yield item
     except Exception as error:
         raise faults.of(error) from error
@@ -84,6 +99,8 @@ def _operation(asked: Asked, *, streams: bool) -> Operation:
 
 def _run(operation: Operation, asked: Asked) -> Any:
     visit = _visit(asked)
+    if operation.name not in SENDS:
+        visits.require_whole(visit.caller)
     endpoints.require(
         visit.endpoint,
         transport=asked.transport,

@@ -30,7 +30,9 @@ ASKED = frozenset({"TASK_STATE_INPUT_REQUIRED"})
 SETTLED = frozenset({"TASK_STATE_INPUT_REQUIRED", "TASK_STATE_AUTH_REQUIRED"})
 ENDED = frozenset(f"TASK_STATE_{state.upper()}" for state in TaskState if state not in OPEN)
 #: Events that are kept for those who come a little behind.
-KEPT = 512
+KEPT = 256
+#: Events that are read at a time.
+PAGE = 200
 #: Seconds before a database that is away is asked again.
 PAUSE = 0.5
 
@@ -84,6 +86,8 @@ async def follow(began: Began, *, after: int | None, quiet: float) -> AsyncGener
                 return
         elif cursor >= began.task.last_seq:
             refuse_ended(began.task)
+            # Whoever says to have seen what is still to come would wait for ever.
+            cursor = min(cursor, began.task.last_seq)
         due = time.monotonic() + quiet
         while True:
             for item in await feed.behind(cursor, patience=due - time.monotonic()):
@@ -131,8 +135,9 @@ def refuse_ended(task: Task) -> None:
 
 
 def read(task_id: UUID, after: int) -> list[Item]:
+    """The next of them: whoever is far behind reads on."""
     rows = TaskEvent.objects.filter(task_id=task_id, seq__gt=after).order_by("seq")
-    return [Item(seq, body) for seq, body in rows.values_list("seq", "body")]
+    return [Item(seq, body) for seq, body in rows.values_list("seq", "body")[:PAGE]]
 
 
 def _is_last(item: Item, began: Began) -> bool:
@@ -200,7 +205,7 @@ class Reader:
         if feed is None:
             feed = self._feeds[task_id] = Feed(task_id)
             self._tasks[task_id] = asyncio.create_task(self._pump(feed, task_id))
-        if self._looking is None:
+        if self._looking is None or self._looking.done():
             self._looking = asyncio.create_task(self._look())
         feed.followers += 1
         try:

@@ -1,6 +1,6 @@
 """Operations that change something: a new task, more for one that waits, and its end."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -42,18 +42,18 @@ def cancel(visit: Visit, params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _begin(visit: Visit, params: Mapping[str, Any]) -> Began:
-    key = visit.idempotency_key
+    key, send = visit.idempotency_key, _sending(visit, params)
     if key is None:
-        return Began(_sent(visit, params), visit.caller_id)
+        return Began(send(), visit.caller_id)
     body = {"agent": visit.agent.name, **params}
-    task = sending.once(caller=visit.caller, key=key, body=body, sending=lambda: _sent(visit, params))
-    return Began(task, visit.caller_id)
+    return Began(sending.once(caller=visit.caller, key=key, body=body, sending=send), visit.caller_id)
 
 
-def _sent(visit: Visit, params: Mapping[str, Any]) -> Task:
+def _sending(visit: Visit, params: Mapping[str, Any]) -> Callable[[], Task]:
+    """What is left to do once all is read that can be without the database."""
     message = params["message"]
     if "taskId" in message:
-        return _said(visit, message)
+        return lambda: _said(visit, message)
     metadata = dict(params.get("metadata", {}))
     wish = Wish(
         message={name: one for name, one in message.items() if name != "contextId"},
@@ -64,7 +64,8 @@ def _sent(visit: Visit, params: Mapping[str, Any]) -> Task:
         push=push_config(params),
         wire_version=visit.version,
     )
-    return sending.send(caller=visit.caller, target=visit.agent, wish=wish)
+    _ = wish.shown
+    return lambda: sending.send(caller=visit.caller, target=visit.agent, wish=wish)
 
 
 def _said(visit: Visit, message: Mapping[str, Any]) -> Task:

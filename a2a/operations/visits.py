@@ -56,7 +56,7 @@ def begin(*, agent: str, shown: Shown, version: str, idempotency_key: str | None
     found = Identity.objects.of_kind(Kind.AGENT).filter(name=agent).select_related("endpoint").first()
     settings = endpoints.read(found, getattr(found, "endpoint", None)) if found is not None else None
     open_to = endpoints.stand_in(settings) if settings is not None and not shown.token else None
-    caller = open_to or _known(shown)
+    caller = open_to or known(shown)
     if caller.actor.only_reads:
         said = "An auditor reads in the console and over REST, where that is on record."
         raise NotAllowed(said, details={"reason": "only_reads"})
@@ -68,7 +68,14 @@ def begin(*, agent: str, shown: Shown, version: str, idempotency_key: str | None
     return Visit(caller, found, settings, version, idempotency_key)
 
 
-def _known(shown: Shown) -> Caller:
+def require_whole(caller: Caller) -> None:
+    """A token that was narrowed to some tools asks for what its scope covers, and looks at nothing else."""
+    if isinstance(caller.shown, tokens.ParsedToken) and caller.shown.scope:
+        said = "This token is narrowed to some tools: tasks are not read or changed with it."
+        raise NotAllowed(said, details={"reason": "scope_not_allowed"})
+
+
+def known(shown: Shown) -> Caller:
     actor = authentication.authenticate(shown.token, audience=oauth.rest_resource()).actor
     return Caller(actor, tokens.parse(shown.token), oauth.rest_resource())
 

@@ -82,7 +82,10 @@ class Reader:
 
         Null is as good as absent, as in all JSON of protocol buffers; what the protocol does not know is left out.
         """
-        given = {camel(name): one for name, one in self.object(place, value).items() if one is not None}
+        said = self.object(place, value)
+        given = {camel(name): one for name, one in said.items() if one is not None}
+        if len({camel(name) for name in said}) != len(said):
+            self.wrong(place or "params", "A field stands here in two spellings.")
         for name in required:
             if name not in given:
                 self.wrong(below(place, name), "This is required.")

@@ -81,6 +81,8 @@ def identifier(reader: Reader, place: str, value: Any) -> str:
     found = reader.text(place, value, most=LONGEST_ID)
     if isinstance(value, str) and not found.strip():
         reader.wrong(place, "Give an id.")
+    if not found.isprintable():
+        reader.wrong(place, "Leave out control characters.")
     return found
 
 
@@ -180,12 +182,13 @@ def moment(reader: Reader, place: str, value: Any) -> str:
     """A time with its zone, told in UTC."""
     try:
         read = datetime.fromisoformat(value) if isinstance(value, str) else None
-    except ValueError:
-        read = None
-    if read is None or read.tzinfo is None:
+        told = read.astimezone(UTC) if read is not None and read.tzinfo is not None else None
+    except (ValueError, OverflowError):
+        told = None
+    if told is None:
         reader.wrong(place, "Give a time such as 2026-03-12T14:00:00Z.")
         return ""
-    return read.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    return told.isoformat().replace("+00:00", "Z")
 
 
 def authentication(reader: Reader, place: str, value: Any) -> dict[str, Any]:

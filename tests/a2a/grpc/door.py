@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
+from uuid import UUID
 
 import grpc
 from google.protobuf.message import Message
@@ -16,6 +17,7 @@ from a2a.grpc_door.door import Door
 from a2a.grpc_door.serving import Certificate, Serving
 from a2a.operations.asking import Asked
 from a2a.operations.following import Item
+from a2a.operations.visits import Shown
 from a2a.wire import protobuf
 from a2a.wire.protobuf import Rpc
 from a2a.wire.v03 import protobuf as old
@@ -41,8 +43,12 @@ class Scripted:
     items: Sequence[Any] = ()
     #: What is awaited before an answer, or after the items.
     patience: Callable[[], Awaitable[Any]] | None = None
+    admitted: list[Shown] = field(default_factory=list)
     begun: asyncio.Event = field(default_factory=asyncio.Event)
     closed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def admit(self, agent: str, shown: Shown, source: str, request_id: UUID) -> None:
+        self.admitted.append(shown)
 
     async def answer(self, asked: Asked) -> dict[str, Any]:
         self.asked.append(asked)

@@ -16,13 +16,12 @@ UNSUPPORTED_MEDIA = 415
 
 
 def read(method: str, rest: str, head: Head, query: dict[str, str], body: bytes, *, said_version: str) -> Call:
-    wrapping = wrapped(head)
+    wrapping = wrapped(head, paths.version_of(rest))
     found = paths.route(method, rest)
     if not isinstance(found, paths.Found):
         said = "This path does not take this method." if found else "There is nothing here that you can see."
         raise Unread(Fault(Kind.METHOD_NOT_FOUND if found else Kind.NOT_FOUND, said), wrapping, allow=found)
     operation, dialect = found.operation.name, versions.HTTP[found.version]
-    wrapping = wrapped(head, found.version)
     try:
         # What is sent in a type of its own is not looked into.
         given = {**query, **_sent(head, body), **found.fields}

@@ -18,9 +18,9 @@ class Envelope(ApiView):
         """Send an envelope
 
         With the method `execute-agent`, whose result is a new task, or `status`, of a task or of what the caller has
-        open. The answer is an envelope too, of type `error` where something was refused, with the protocol's codes: as
-        with JSON-RPC the HTTP status is 200 then. What is no JSON, or comes without a credential, is refused as
-        everywhere here. `Idempotency-Key` counts for `execute-agent`."""
+        open. The answer is an envelope too, of type `error` where something was refused, with the protocol's codes; the
+        HTTP status is 200 then as well. What is no JSON, or comes without a credential, is refused as everywhere here.
+        `Idempotency-Key` counts for `execute-agent`."""
         caller = Caller(self.actor, self.caller.shown, oauth.rest_resource())
         key = self.request.headers.get(KEY)
         return Response(letters.answer(caller=caller, sent=self.request.data, idempotency_key=key))

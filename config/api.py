@@ -26,5 +26,5 @@ urlpatterns = [
     path("api/schema/", documentation.schema),
     path("api/docs/", documentation.swagger),
     path("api/redoc/", documentation.redoc),
-    re_path("^(api/|mcp/(tools|calls)/|a2a/tasks/)", NoSuchPath.as_view()),
+    re_path("^(api/|mcp/(tools|calls)/|a2a/)", NoSuchPath.as_view()),
 ]

@@ -275,6 +275,10 @@ CAPABILITIES: dict[str, Promise] = {
         "How each agent is reached and how much it takes is set by people, enforced exactly and told in its card.",
         "a2a.endpoint_room:_require_room = return None",
     ),
+    "A2A-10": Promise(
+        "The envelope of seed 001 sends a task and asks after it, in the caller's own name and by the same rules.",
+        "a2a.operations.letters:_require_own_name = return None",
+    ),
     "A2A-11": Promise(
         "The same key and body lead to the same task; another body under the key is refused.",
         "a2a.sending:_sent = return None",

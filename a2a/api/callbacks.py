@@ -14,7 +14,7 @@ from supervisor.access import Caller
 
 
 class WebhookSecrets(ApiView):
-    def find(self, **path: UUID) -> None:
+    def find(self, **_path: UUID) -> None:
         visits.require_whole(Caller(self.actor, self.caller.shown))
 
     @listing(of=shapes.WebhookSecretShape)

@@ -3,7 +3,7 @@
 from django.urls import path
 
 from a2a import card_keys
-from a2a.api import callbacks, cards, endpoints, inbox, published, runtimes, tasks, traces
+from a2a.api import callbacks, cards, endpoints, envelopes, inbox, published, runtimes, tasks, traces
 from common.api import paths  # noqa: F401 - its converter registers itself
 
 DELIVERY = "a2a/deliveries/<id:delivery_id>"
@@ -18,6 +18,8 @@ urlpatterns = [
     path(f"{TASK}/trace", traces.OfTasks.as_view()),
     path("supervisor/executions/<id:execution_id>/trace", traces.OfRuns.as_view()),
     path("mcp/invocations/<id:call_id>/trace", traces.OfCalls.as_view()),
+    path("a2a/envelope", envelopes.Envelope.as_view()),
+    path("a2a/status", envelopes.Status.as_view()),
     path("a2a/inbox", inbox.Inbox.as_view()),
     path(f"{OFFERED}/claim", inbox.Claim.as_view()),
     path(f"{OFFERED}/heartbeat", inbox.Heartbeat.as_view()),
@@ -48,6 +50,8 @@ bare = [
     path("a2a/tasks", tasks.Tasks.as_view(schema=None)),
     path(TASK, tasks.OneTask.as_view(schema=None)),
     path(f"{TASK}/cancel", tasks.Cancel.as_view(schema=None)),
+    path("a2a/envelope", envelopes.Envelope.as_view(schema=None)),
+    path("a2a/status", envelopes.Status.as_view(schema=None)),
 ]
 #: What strangers read.
 open_to_all = [

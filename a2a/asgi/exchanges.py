@@ -41,7 +41,9 @@ class Exchange:
         assert place is not None  # the router asked
         self._place = place
         self._reply = Reply(send, (*headers, (b"x-request-id", str(self._request_id).encode())))
-        self._wrapping = jsonrpc.wrapped() if paths.is_rpc(place) else rest.wrapped(self._head)
+        self._wrapping = (
+            jsonrpc.wrapped() if paths.is_rpc(place) else rest.wrapped(self._head, paths.version_of(place.rest))
+        )
         self._shown = Shown(self._head.values)
 
     async def run(self) -> None:

@@ -38,6 +38,11 @@ def is_rpc(place: Place) -> bool:
     return place.rest.strip("/") in {"", "jsonrpc"}
 
 
+def version_of(rest: str) -> str:
+    """Whose words answer there, also where nothing is."""
+    return "0.3" if rest.startswith(OLD_BASE) else "1.0"
+
+
 @dataclass(frozen=True)
 class Found:
     operation: Operation
@@ -48,13 +53,14 @@ class Found:
 
 def route(method: str, rest: str) -> Found | frozenset[str]:
     """The operation of a path; else the methods that the path would take, none where it leads nowhere."""
-    old = rest.startswith(OLD_BASE)
+    version = version_of(rest)
+    old = version == "0.3"
     allowed: set[str] = set()
     for operation in OPERATIONS.values():
         for one in operation.old_rest if old else operation.rest:
             match = one.pattern.fullmatch(rest.removeprefix(OLD_BASE) if old else rest)
             if match is not None and one.method == method:
-                return Found(operation, "0.3" if old else "1.0", match.groupdict())
+                return Found(operation, version, match.groupdict())
             if match is not None:
                 allowed.add(one.method)
     return frozenset(allowed)

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from uuid import UUID
 
+from django.db.models import Q
+
 from a2a import endpoints
 from a2a.endpoints import Settings
 from a2a.models import Task
@@ -57,9 +59,7 @@ def begin(*, agent: str, shown: Shown, version: str, idempotency_key: str | None
     settings = endpoints.read(found, getattr(found, "endpoint", None)) if found is not None else None
     open_to = endpoints.stand_in(settings) if settings is not None and not shown.token else None
     caller = open_to or known(shown)
-    if caller.actor.only_reads:
-        said = "An auditor reads in the console and over REST, where that is on record."
-        raise NotAllowed(said, details={"reason": "only_reads"})
+    _refuse_reader(caller.actor)
     if found is None or settings is None or not (open_to or _is_known(caller.actor, found)):
         raise NotFound
     if open_to is None and endpoints.bearer_of(settings, shown.headers) != shown.token:
@@ -73,6 +73,24 @@ def require_whole(caller: Caller) -> None:
     if isinstance(caller.shown, tokens.ParsedToken) and caller.shown.scope:
         said = "This token is narrowed to some tools: tasks are not read or changed with it."
         raise NotAllowed(said, details={"reason": "scope_not_allowed"})
+
+
+def enter(*, caller: Caller, agent: str, version: str, idempotency_key: str | None = None) -> Visit:
+    """The same for whom another door let in, which asks for tokens in its own way; an id names an agent there too."""
+    _refuse_reader(caller.actor)
+    pk = parse_uuid(agent.lower())
+    named = Q(pk=pk) if pk else Q(name=agent)
+    found = Identity.objects.of_kind(Kind.AGENT).filter(named).select_related("endpoint").first()
+    if found is None or not _is_known(caller.actor, found):
+        raise NotFound
+    settings = endpoints.read(found, getattr(found, "endpoint", None))
+    return Visit(caller, found, settings, version, idempotency_key)
+
+
+def _refuse_reader(actor: Actor) -> None:
+    if actor.only_reads:
+        said = "An auditor reads in the console and over REST, where that is on record."
+        raise NotAllowed(said, details={"reason": "only_reads"})
 
 
 def known(shown: Shown) -> Caller:

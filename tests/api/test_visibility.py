@@ -152,7 +152,8 @@ def test_an_auditor_reads_everything(stage: Stage, path: str) -> None:
 def writes() -> list[tuple[str, str, dict[str, Any]]]:
     """Every operation with a body: method, path, and the schema of what it takes."""
     found = []
-    for path in (path for path in PATHS if path != CALL):
+    # An envelope has its own way to refuse.
+    for path in (path for path in PATHS if path not in {CALL, "/api/nhi/a2a/envelope"}):
         for method, operation in SCHEMA["paths"][path].items():
             if "requestBody" in operation:
                 ref = operation["requestBody"]["content"]["application/json"]["schema"]["$ref"]

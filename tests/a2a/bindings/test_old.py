@@ -122,6 +122,11 @@ def test_every_problem_is_told_in_the_words_of_0_3(agent: Agent) -> None:
         assert [one["field"] for one in told["fields"]] == ["message.messageId", "message.content", "message.role"]
         status, told = await rest(agent, "GET", "tasks/unknown")
         assert (status, told["error"]) == (404, "TaskNotFoundError")
+        # Also before it is known what was asked for, and where there is nothing to ask for.
+        status, told = await rest(agent, "GET", "tasks/unknown", token="")
+        assert (status, told["error"]) == (401, "UnauthenticatedError")
+        status, told = await rest(agent, "GET", "nothing")
+        assert (status, told["error"]) == (404, "NotFoundError")
 
     in_loop(whole())
 

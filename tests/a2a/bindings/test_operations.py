@@ -216,10 +216,14 @@ def test_other_methods_types_and_paths_are_refused(agent: Agent) -> None:
         assert (answer.status, answer.headers["allow"]) == (405, "POST")
         assert (await agent.rest("GET", "nothing/here")).status == 404
         text = await agent.rest("POST", "message:send", "no JSON", content_type="text/plain")
-        assert (text.status, (await text.json())["error"]["details"][0]["reason"]) == (
-            400,
-            "CONTENT_TYPE_NOT_SUPPORTED",
-        )
+        told = (await text.json())["error"]
+        assert (text.status, told["code"], told["status"], told["details"][0]["reason"]) == (
+            415, 415, "INVALID_ARGUMENT", "CONTENT_TYPE_NOT_SUPPORTED",
+        )  # fmt: skip
+        old = await agent.rest("POST", "v1/message:send", "no JSON", content_type="text/plain", a2a_version="")
+        assert (old.status, (await old.json())["error"]) == (400, "ContentTypeNotSupportedError")
+        over_rpc = await agent.rpc("SendMessage", SENT, content_type="text/plain")
+        assert (over_rpc.status, (await over_rpc.json())["error"]["code"]) == (200, -32005)
         large = await agent.ask(
             "POST", "/agents/writer/", agent.token, "", b" " * (10 * 1024 * 1024 + 1), content_type="application/json"
         )

@@ -146,3 +146,20 @@ def test_a_deadline_ends_the_wait_and_not_the_task(open_stage: Stage) -> None:
             return await client.ask(NEW["ListTasks"], {}, me)
 
     assert [task["status"]["state"] for task in asyncio.run(run())["tasks"]] == ["TASK_STATE_SUBMITTED"]
+
+
+@pytest.mark.capability("A2A-11")
+@pytest.mark.parametrize("version", ["1.0", "0.3"])
+def test_of_many_under_one_key_one_makes_the_task(open_stage: Stage, version: str) -> None:
+    rpcs, sent = (NEW, AT_ONCE) if version == "1.0" else (OLD, OLD_AT_ONCE)
+
+    async def run() -> set[str]:
+        async with at(open_stage) as client:
+            me = [*said_by(open_stage.sender), ("idempotency-key", "k-1")]
+            told = await asyncio.gather(*(client.ask(rpcs["SendMessage"], sent, me) for _ in range(20)))
+            other = {**sent, "message": {**sent["message"], "messageId": "another"}}
+            refused = await client.refused(client.ask(rpcs["SendMessage"], other, me))
+            assert (refused.code, refused.reason) == (grpc.StatusCode.ABORTED, "CONFLICT")
+            return {one["task"]["id"] for one in told}
+
+    assert asyncio.run(run()) == {str(Task.objects.get().pk)}

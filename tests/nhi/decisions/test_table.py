@@ -26,7 +26,7 @@ def test_every_case_is_decided_as_the_table_says() -> None:
 
 
 #: A limit that decisions refuse as long as nobody counts it; explain is asked where the app of tasks does.
-COUNTED = {"a call grant with calls per hour": ("allow", "granted")}
+COUNTED = {f"a {kind} grant with calls per hour": ("allow", "granted") for kind in ("call", "delegate")}
 
 
 @pytest.mark.django_db

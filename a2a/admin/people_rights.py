@@ -16,5 +16,7 @@ RIGHTS += [
     _line("Rotate webhook secrets of identities", "rotate_webhooksecret"),
     _line("See how every agent is told of and reached", "view_agentcard", "view_endpoint", changes=False),
     _line("Change cards and endpoints of agents", "change_agentcard", "change_endpoint"),
+    _line("See what does the tasks of every agent", "view_runtime", changes=False),
+    _line("Choose what does the tasks of agents", "change_runtime"),
     _line("Send tasks in the name of an identity", "send_task_for_another"),
 ]

@@ -270,6 +270,10 @@ def test_a_pasted_id_leads_to_the_call_or_to_its_request(mara: Client) -> None:
     assert groups[-1].hits[0].url == f"{LIST}?find={row.request_id}"
 
 
+#: Higher apps have tabs of their own between these.
+WITH_CALLS = ["Overview", "Access", "Credentials", "Connect", "Activity", "Runs", "Changes"]
+
+
 def test_an_identitys_page_has_its_calls_and_where_it_connects_its_last_refusals(mara: Client) -> None:
     made, other, refused = call(), call("triage-bot", "jira", "search"), denied()
     going = flight()
@@ -285,7 +289,7 @@ def test_an_identitys_page_has_its_calls_and_where_it_connects_its_last_refusals
     assert "deploy-bot has no grant for it." in connect
     assert "Give deploy-bot access to github.create_issue" in connect
     labels = [tab.label for tab in mara.get(hub()).context["tabs"]]
-    assert labels == ["Overview", "Access", "Credentials", "Connect", "Activity", "Runs", "Changes"]
+    assert [one for one in labels if one in WITH_CALLS] == WITH_CALLS
 
 
 def test_the_export_streams_what_the_filters_leave_and_goes_on_record(mara: Client) -> None:

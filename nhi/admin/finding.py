@@ -39,6 +39,8 @@ def _wanted(verbs: list[Hit], wish: Wish, starts: list[Hit]) -> list[Hit]:
 
 def _identities(actor: Actor, term: str) -> list[Identity]:
     """Those whose name begins with it before those that hold it; six of each at most."""
+    if _is_id(term):
+        return []
     seen = Identity.objects.visible_to(actor)
     found = list(seen.filter(name__istartswith=term).order_by("name")[:PER_GROUP])
     if len(found) < PER_GROUP:

@@ -18,7 +18,7 @@ from tests.settings import KEYS_FOR_TESTS
 
 pytestmark = [pytest.mark.capability("OPS-03"), pytest.mark.xdist_group("house")]
 
-CHECKS = {"database", "broker", "guards", "worker-control", "worker-runs", "beat", "stdio-owner"}
+CHECKS = {"database", "broker", "guards", "worker-control", "worker-runs", "beat", "stdio-owner", "grpc"}
 
 
 @contextmanager

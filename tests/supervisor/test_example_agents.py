@@ -29,7 +29,7 @@ def run(name: str, *arguments: str, said: str = "", cwd: Path, **environment: st
 
 def test_each_can_be_started_by_its_path() -> None:
     agents = sorted(AGENTS.glob("*.py"))
-    assert len(agents) == 7
+    assert len(agents) == 8
     assert all(os.access(agent, os.X_OK) for agent in agents)
     assert {agent.read_text(encoding="utf-8").splitlines()[0] for agent in agents} == {"#!/usr/bin/env python3"}
 

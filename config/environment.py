@@ -169,7 +169,8 @@ def database(name: str, sqlite_path: Path) -> dict[str, object]:
             "keepalives_interval": 2,
             "keepalives_count": 3,
             "options": "-c statement_timeout=10000 -c lock_timeout=2000 -c idle_in_transaction_session_timeout=30000",
-            "pool": {"min_size": 1, "max_size": 8, "timeout": 2},
+            # A worker for runs asks from nine threads at once.
+            "pool": {"min_size": 1, "max_size": 12, "timeout": 2},
             **dict(parse_qsl(parts.query)),
         },
     }

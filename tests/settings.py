@@ -30,6 +30,9 @@ from config.settings import DATA, DATABASES  # noqa: E402 - the environment come
 DATA.mkdir(mode=0o700, parents=True, exist_ok=True)
 # The hasher's slowness is Django's promise, not ours; a test that needs it asks for it.
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+if "pool" in DATABASES["default"].get("OPTIONS", {}):
+    # One process stands for many here, and a thread that a test cuts off in the middle keeps its connection.
+    DATABASES["default"]["OPTIONS"]["pool"]["max_size"] = 30
 if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
     # A file as in production: the in-memory default is shared by threads without waiting for locks.
     DATABASES["default"]["TEST"] = {"NAME": DATA / "test.sqlite3"}

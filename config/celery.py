@@ -15,6 +15,7 @@ from kombu.exceptions import OperationalError
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
 from django.conf import settings
+from django.db import connections
 
 from common import context, leash
 from common.ids import parse_uuid, uuid7
@@ -101,6 +102,16 @@ def end_with_the_worker(**_: Any) -> None:
 def send_request_id(headers: dict[str, Any], **_: Any) -> None:
     known = context.known()
     headers.setdefault(REQUEST_ID, str(known.request_id if known else uuid7()))
+
+
+@signals.worker_process_init.connect
+def keep_the_pool(**_: Any) -> None:
+    """Celery closes the pool of a process after each task that the settings give one, and threads that outlive the task
+    find it closed under them. What connects reads its own copy."""
+    connected = connections.settings
+    settings.DATABASES = {alias: {**one, "OPTIONS": {**one["OPTIONS"]}} for alias, one in connected.items()}
+    for one in settings.DATABASES.values():
+        one["OPTIONS"].pop("pool", None)
 
 
 @signals.task_prerun.connect

@@ -45,9 +45,7 @@ class Filler:
     def rows(self, count: int) -> None:
         """The row of the log that is there, as if it had come once a second until now."""
         row = self.connection.execute("SELECT id FROM nhi_invocation_log LIMIT 1").fetchone()
-        before = "src.timestamp - n.i * interval '1 second'"
-        if not self.database.is_postgresql:
-            before = "datetime(src.timestamp, '-' || n.i || ' seconds')"
+        before = self.seconds_before("src.timestamp")
         own = {"id": self.id(ROWS), "writer": self.id(ROWS, "0"), "writer_seq": "n.i", "timestamp": before}
         with self.transaction():
             self.copy("nhi_invocation_log", "id", str(row[0]), count, own)
@@ -70,6 +68,12 @@ class Filler:
         if self.database.is_postgresql:
             return f"({head} || lpad(to_hex({number}), 12, '0'))::uuid"
         return f"({head} || printf('%012x', {number}))"
+
+    def seconds_before(self, moment: str) -> str:
+        """As many as the copy's number."""
+        if self.database.is_postgresql:
+            return f"{moment} - n.i * interval '1 second'"
+        return f"datetime({moment}, '-' || n.i || ' seconds')"
 
     def digits(self, number: str) -> str:
         return f"lpad(({number})::text, 7, '0')" if self.database.is_postgresql else f"printf('%07d', {number})"

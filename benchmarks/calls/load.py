@@ -5,7 +5,8 @@ Each line of its input is a job as JSON, each line of its output what came of it
     {"ports": [N, ...], "request": "...", "expect": "...", "connections": N, "warm": seconds, "seconds": seconds}
 
 `request` is what goes over the wire and `expect` what must be in the body of the reply, both with MARK in the place of
-a number of the same length, which is another for every call.
+a number of the same length, which is another for every call. With `to_the_end`, replies count that come when the time
+is up.
 """
 
 import asyncio
@@ -34,6 +35,7 @@ class Job:
     connections: int
     warm: float
     seconds: float
+    to_the_end: bool = False
     calls: int = 0
     good: int = 0
     #: Seconds that each reply took which came after the warm-up.
@@ -44,7 +46,7 @@ class Job:
 
     def __post_init__(self) -> None:
         self.parts = [part.encode() for part in self.request.split(MARK)]
-        self.before, self.after = (part.encode() for part in self.expect.split(MARK))
+        self.expected = [part.encode() for part in self.expect.split(MARK)]
 
     async def run(self) -> dict[str, Any]:
         self.counts_from = time.perf_counter() + self.warm
@@ -93,7 +95,7 @@ class Line(asyncio.Protocol):
             self.finish()
             return
         number = b"%012d" % next(NUMBERS)
-        self.wanted = b"%b%b%b" % (self.job.before, number, self.job.after)
+        self.wanted = number.join(self.job.expected)
         self.job.calls += 1
         self.buffer, self.waits = b"", True
         self.sent = time.perf_counter()
@@ -106,7 +108,7 @@ class Line(asyncio.Protocol):
             return
         now = time.perf_counter()
         self.waits = False
-        if self.sent >= self.job.counts_from and now <= self.job.ends:
+        if self.sent >= self.job.counts_from and (self.job.to_the_end or now <= self.job.ends):
             self.job.took.append(now - self.sent)
         if head.startswith(b"HTTP/1.1 200") and self.wanted in body:
             self.job.good += 1

@@ -34,10 +34,11 @@ class Request:
     body: str
     expect: str
     headers: tuple[tuple[str, str], ...] = ()
+    method: str = "POST"
 
     @property
     def wire(self) -> str:
-        lines = [f"POST {self.path} HTTP/1.1", "Host: 127.0.0.1", "Content-Type: application/json"]
+        lines = [f"{self.method} {self.path} HTTP/1.1", "Host: 127.0.0.1", "Content-Type: application/json"]
         lines += [f"{name}: {value}" for name, value in self.headers]
         # MARK is replaced by a number of its own length.
         return "\r\n".join([*lines, f"Content-Length: {len(self.body.encode())}", "", self.body])

@@ -6,9 +6,9 @@ from collections.abc import Callable
 PATIENCE = 180.0
 
 
-def until(fact: Callable[[], object], what: str) -> None:
+def until(fact: Callable[[], object], what: str, *, every: float = 0.05) -> None:
     deadline = time.monotonic() + PATIENCE
     while not fact():
         if time.monotonic() > deadline:
             raise SystemExit(f"Not after {PATIENCE:g} s: {what}.")
-        time.sleep(0.05)
+        time.sleep(every)

@@ -79,7 +79,7 @@ def on(kind: str, options: Options) -> Comparison | growth.Growth:
             said = compare(clients, databases, kind, options)
     if not options.json:
         print(said.text(), end="\n\n", flush=True)
-    return said  # type: ignore[no-any-return]
+    return said  # type: ignore[no-any-return]  # JSON
 
 
 def compare(clients: Load, databases: Databases, kind: str, options: Options) -> Comparison:

@@ -63,7 +63,7 @@ def test_a_stop_tells_streams_why_and_lets_calls_finish() -> None:
         freed = asyncio.Event()
         following = Scripted(items=[{"task": TASK}], patience=never)
         asking = Scripted(deque([TASK]), patience=freed.wait)
-        following.answer = asking.answer  # type: ignore[method-assign]
+        following.answer = asking.answer  # type: ignore[method-assign]  # one door, two scripts
         async with served(following) as (running, client):
             call = client.follow(NEW["SubscribeToTask"], {"id": "t"})
             assert (await call.read()).task.id == "t"

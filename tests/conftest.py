@@ -43,10 +43,13 @@ def _flush_past_the_guards() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> None:
+def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
     """Pytest's own, and then what is quicker than Django's way to clean up."""
     with django_db_blocker.unblock():
         cleaning.begin()
+    yield
+    with django_db_blocker.unblock():
+        cleaning.end()
 
 
 @pytest.fixture(scope="session", autouse=True)

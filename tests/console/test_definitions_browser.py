@@ -5,7 +5,7 @@ import sys
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 from mcp.choices import DefinitionState
 from mcp.models import Server, Tool
@@ -88,8 +88,10 @@ def test_a_test_is_one_press_and_its_answer_stands_on_the_page(visit: Visit, ups
     server = gateway.add(upstreams)
     page = settled(olga, f"{SERVERS}{server.pk}/")
     page.get_by_role("button", name="Test now").click()
-    page.get_by_text(re.compile(r"todo answered in [\d.]+ m?s")).wait_for()
-    assert page.locator(".gh-cell").count() == 2
+    said = page.get_by_text(re.compile(r"todo (answered|did not answer)")).inner_text()
+    # How long it took is the machine's to say.
+    assert re.search(r"todo answered in (< 1 ms|[\d.]+ m?s)", said)
+    expect(page.locator(".gh-cell")).to_have_count(2)
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,17 @@ def begin() -> None:
     TransactionTestCase._fixture_teardown = clean  # type: ignore[method-assign]  # that is the point
 
 
+def end() -> None:
+    """Before the databases are dropped: a thread that a test cut off in the middle still has its connection."""
+    for alias in connections:
+        if connections[alias].vendor == "postgresql":
+            with connections[alias].cursor() as cursor:
+                cursor.execute(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                    " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+                )
+
+
 def clean(test: TransactionTestCase) -> None:
     usual = not test.reset_sequences and test.available_apps is None and not test.serialized_rollback
     if usual and all(_set_up(connections[alias]) == _pristine[alias] for alias in connections):

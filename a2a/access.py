@@ -11,6 +11,7 @@ from a2a.chains import Chain
 from a2a.models import Task
 from common import context
 from common.errors import GatehouseError, Limited, NotAllowed, NotFound, TooLarge
+from common.prepared import Prepared
 from nhi import decisions, facts, run_tokens, within
 from nhi.actors import Actor
 from nhi.chains import Chain as NobodyBehind
@@ -23,6 +24,7 @@ from supervisor.access import Caller
 
 #: Of one whole; and after how many seconds to ask again.
 MOST_OPEN, RETRY_AFTER = 200, 30
+_SENDER = Prepared(lambda identity: Identity.objects.filter(pk=identity).order_by(), identity=UUID)
 SEND, FOR_ANOTHER = "a2a.send_task", "a2a.send_task_for_another"
 
 
@@ -59,7 +61,7 @@ def source_of(caller: Caller, named: UUID | None) -> Identity | None:
     """In whose name the task is sent: the caller's own, unless somebody who may says another; None for people."""
     actor = caller.actor
     if named is None or named == actor.id:
-        return None if actor.is_person else Identity.objects.filter(pk__in=[actor.id]).get()
+        return None if actor.is_person else _SENDER.first(identity=actor.id)
     if not actor.may(FOR_ANOTHER):
         # The same whether or not there is such an identity.
         said = NotAllowed("You may send tasks in your own name only.", details={"reason": "source_not_yours"})

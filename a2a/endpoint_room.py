@@ -3,16 +3,19 @@
 from datetime import timedelta
 from math import ceil
 from typing import Any
+from uuid import UUID
 
 from a2a.choices import OPEN
 from a2a.models import Endpoint, Task
 from common import canonical, clock
 from common.errors import Limited, TooLarge
+from common.prepared import Prepared
 from nhi.models import Identity
 
 #: Bytes of what one artifact may be.
 USUAL = Endpoint().max_output_size
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
+_OF_AGENT = Prepared(lambda agent: Endpoint.objects.filter(pk=agent), agent=UUID)
 #: Seconds. Nobody knows when an open task ends.
 BUSY_FOR = 5
 
@@ -39,7 +42,7 @@ class OutputTooLarge(TooLarge):
 
 def require(identity: Identity, given: Any = None) -> None:
     """Call it in the transaction that writes a new task for `identity`, of which `given` is the input."""
-    row = Endpoint.objects.filter(pk=identity.pk).first()
+    row: Endpoint | None = _OF_AGENT.first(agent=identity.pk)
     if row is None:
         return
     if len(canonical.encode(given)) > row.max_input_size:

@@ -4,12 +4,17 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from uuid import UUID
 
 from a2a import covering
 from a2a.choices import Role
-from a2a.models import Task
+from a2a.models import Task, TaskMessage
 from a2a.parts import Part
+from common.prepared import Prepared
 
+_LAST = Prepared(
+    lambda task: TaskMessage.objects.filter(task=task, role=Role.USER).order_by("-position")[:1], task=UUID
+)  # fmt: skip
 INPUT, PARAMETERS = "input", "parameters"
 
 
@@ -22,7 +27,7 @@ class ForRun:
 
 
 def message(task: Task) -> dict[str, Any]:
-    said = task.messages.filter(role=Role.USER).order_by("position").last()
+    said: TaskMessage | None = _LAST.first(task=task.pk)
     assert said is not None  # every task begins with one
     return covering.unseal(said.sealed_body, row=said.pk) if said.sealed_body else dict(said.body)
 

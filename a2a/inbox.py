@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 from django.db import transaction
 
@@ -16,6 +17,7 @@ from a2a.wire.v1 import requests as v1
 from a2a.writer import Change, Made, Status
 from common import clock, crypto
 from common.errors import Conflict
+from common.prepared import Prepared
 from nhi.actors import Actor
 from nhi.inputs import Problems
 
@@ -23,6 +25,7 @@ from nhi.inputs import Problems
 MOST_CLAIMS = 5
 LONGEST_LEASE = 3600
 LONGEST_SAID = 4000
+_OFFERED = Prepared(lambda task: Task.objects.offered().filter(pk=task).values_list("pk").order_by(), task=UUID)
 GIVEN_UP = "lease_lost"
 REJECTED = "rejected"
 
@@ -58,7 +61,7 @@ def claim(*, task: Task, lease_seconds: int) -> Claimed:
     with transaction.atomic():
         held = writer.locked(task.pk)
         now = clock.moment(held.now)  # type: ignore[attr-defined]  # annotated by `locked`
-        if not Task.objects.offered().filter(pk=held.pk).exists():
+        if not _OFFERED.all(task=held.pk):
             raise _not_offered(held)
         # Anew each time it is lent: then everybody who follows it sees that.
         writer.write(

@@ -7,6 +7,7 @@ agent takes its tasks from its inbox.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 from django.db import transaction
 from django.db.models import OuterRef, QuerySet, Subquery
@@ -15,6 +16,7 @@ from a2a import runtime_checks
 from a2a.choices import OPEN, RuntimeKind
 from a2a.models import Runtime, Task
 from common import clock, crypto
+from common.prepared import Prepared
 from common.redaction import redact_text
 from nhi.actors import Actor
 from nhi.models import Identity
@@ -40,11 +42,7 @@ class Behind:
 
 
 def of(identity: Identity) -> Behind:
-    chosen = Runtime.objects.in_force().filter(identity=OuterRef("pk"))
-    first = _runs_tasks().filter(identity=OuterRef("pk")).order_by("created_at", "pk")
-    asked = Identity.objects.filter(pk=identity.pk)
-    # Nearly every send asks this, and hardly any agent has both.
-    choice, agent = asked.values_list(Subquery(chosen.values("pk")[:1]), Subquery(first.values("pk")[:1])).get()
+    choice, agent = _BEHIND.first(identity=identity.pk)
     if choice is not None:
         row = Runtime.objects.select_related("agent").get(pk=choice)
         return Behind(RuntimeKind(row.kind), row.agent, row)
@@ -111,6 +109,18 @@ def facts(runtime: Runtime | None) -> dict[str, Any]:
         told |= {name: getattr(runtime, name) for name in REMOTE}
         told |= {"url": redact_text(runtime.url), "has_credential": bool(runtime.sealed_credential)}
     return told
+
+
+def _behind(identity: UUID) -> QuerySet[Identity, Any]:
+    """The choice in force, and what runs tasks by itself: every send asks this, and hardly any agent has both."""
+    chosen = Runtime.objects.in_force().filter(identity=OuterRef("pk"))
+    first = _runs_tasks().filter(identity=OuterRef("pk")).order_by("created_at", "pk")
+    return Identity.objects.filter(pk=identity).values_list(
+        *(Subquery(one.values("pk")[:1]) for one in (chosen, first))
+    )
+
+
+_BEHIND = Prepared(_behind, identity=UUID)
 
 
 def _runs_tasks() -> QuerySet[Agent]:

@@ -2,26 +2,44 @@
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+from uuid import UUID
 
 from a2a import parts
 from a2a.choices import TaskState
 from a2a.models import Artifact, Task, TaskMessage
+from common.prepared import Prepared
+
+_MADE = Prepared(
+    lambda task: Artifact.objects.filter(task=task).order_by("position").values_list("body", flat=True), task=UUID
+)  # fmt: skip
+_SAID = Prepared(
+    lambda task: TaskMessage.objects.filter(task=task).order_by("position").values_list("body", flat=True), task=UUID
+)  # fmt: skip
 
 
 def task(row: Task, *, history: int | None = None, artifacts: bool = True) -> dict[str, Any]:
     """A task with the last `history` of its messages, or all of them."""
-    return tasks([row], history=history, artifacts=artifacts)[0]
+    bodies = made(row.pk) if artifacts else None
+    said = _SAID.all(task=row.pk) if history != 0 else []
+    return whole(row, history=_last(said, history), artifacts=bodies)
+
+
+def made(task_id: UUID) -> list[dict[str, Any]]:
+    """What it made, in order."""
+    return _MADE.all(task=task_id)
 
 
 def tasks(rows: Sequence[Task], *, history: int | None = None, artifacts: bool = True) -> list[dict[str, Any]]:
     """The same for several, with one query each for what they made and for what was said."""
     keys = [row.pk for row in rows]
-    made = _by_task(Artifact.objects.filter(task_id__in=keys).order_by("task_id", "position")) if artifacts else {}
+    bodies = _by_task(Artifact.objects.filter(task_id__in=keys).order_by("task_id", "position")) if artifacts else {}
     said = (
         _by_task(TaskMessage.objects.filter(task_id__in=keys).order_by("task_id", "position")) if history != 0 else {}
     )
     return [
-        whole(row, history=_last(said.get(row.pk, []), history), artifacts=made.get(row.pk, []) if artifacts else None)
+        whole(
+            row, history=_last(said.get(row.pk, []), history), artifacts=bodies.get(row.pk, []) if artifacts else None
+        )
         for row in rows
     ]
 

@@ -15,14 +15,23 @@ from django.db import transaction
 from django.db.models import F
 from django.db.models.functions import Now
 
-from a2a import covering, endings, endpoint_room, news, outbox, parts
+from a2a import covering, endings, endpoint_room, news, outbox, parts, showing
 from a2a.choices import OPEN, RUN_HERE, TERMINAL, TRANSITIONS, EventKind, Role, TaskState
 from a2a.models import Artifact, Task, TaskEvent, TaskMessage
 from common import clock
 from common.errors import Conflict, InvalidTransition
+from common.prepared import Prepared
 
 LONGEST_ERROR, LONGEST_CODE = 1000, 100
 MOST_EVENTS = 10_000
+_LOCKED = Prepared(
+    lambda task: Task.objects.annotate(now=Now(), most_output=F("agent__endpoint__max_output_size"))
+    .select_for_update(of=("self",)).filter(pk=task).order_by(),
+    task=UUID,
+)  # fmt: skip
+_MADE = Prepared(
+    lambda task, name: Artifact.objects.filter(task=task, artifact_id=name).order_by()[:1], task=UUID, name=str
+)  # fmt: skip
 
 
 class TaskFull(Conflict):
@@ -114,8 +123,10 @@ def prepare(*changes: Change) -> None:
 
 
 def locked(task_id: UUID) -> Task:
-    rows = Task.objects.annotate(now=Now(), most_output=F("agent__endpoint__max_output_size"))
-    return rows.select_for_update(of=("self",)).get(pk=task_id)
+    found: Task | None = _LOCKED.first(task=task_id)
+    if found is None:
+        raise Task.DoesNotExist
+    return found
 
 
 def write(task: Task, *changes: Change, **facts: Any) -> Task:
@@ -192,7 +203,7 @@ class _Draft:
 
     def _made(self, change: Made) -> None:
         made = change.shown
-        found = Artifact.objects.filter(task=self.task, artifact_id=made["artifactId"]).first()
+        found = _MADE.first(task=self.task.pk, name=made["artifactId"])
         body = _joined(found.body, made) if found and change.append else made
         endpoint_room.require_output(self.task.most_output, body)  # type: ignore[attr-defined]  # annotated by `locked`
         if found is None:
@@ -211,13 +222,13 @@ class _Draft:
 
     def _end(self) -> None:
         """What the agent was given as it was sent is given to nobody any more."""
-        made = Artifact.objects.filter(task=self.task).order_by("position").values_list("body", flat=True)
+        made = showing.made(self.task.pk)
         TaskMessage.objects.filter(task=self.task).exclude(sealed_body="").update(sealed_body="")
         ends: dict[str, Any] = {"completed_at": self.at, "lease_mark": None, "lease_until": None}
         if self.task.runtime_kind in RUN_HERE:
             # Whoever carries one to another server may have to tell that of its end.
             ends["dispatch_at"] = None
-        self.changed |= {**ends, "result": self._result(list(made)) if self.task.state == TaskState.COMPLETED else None}
+        self.changed |= {**ends, "result": self._result(made) if self.task.state == TaskState.COMPLETED else None}
 
     def _result(self, made: list[dict[str, Any]]) -> Any:
         if not made and self.changed.get("is_answered"):

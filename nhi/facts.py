@@ -8,6 +8,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any
 from uuid import UUID
 
@@ -16,6 +17,7 @@ from django.db.models.functions import Coalesce, Greatest, JSONObject, Least, No
 
 from common import clock
 from common.ids import uuid7
+from common.prepared import Prepared
 from nhi import credentials, tokens
 from nhi.chains import Link
 from nhi.choices import Kind, PermissionType
@@ -50,7 +52,7 @@ class Loaded:
 
 def for_token(shown: tokens.Parsed, source: str, target_id: UUID | None = None, *, audience: str = "") -> Loaded:
     """The facts behind a token that was shown, and behind its wish to call `target_id`."""
-    row = _with_access(_behind(shown), OuterRef("identity_id"), target_id).first()
+    row = _row_behind(shown, target_id)
     if row is None:
         return Loaded(Facts(uuid7(), clock.database_now(), "credential_unknown"))
     now = clock.moment(row.facts_now)
@@ -66,7 +68,7 @@ def for_token(shown: tokens.Parsed, source: str, target_id: UUID | None = None, 
 
 def for_question(caller_id: UUID, target_id: UUID, *, at: datetime | None = None) -> Loaded:
     """The facts behind "may this caller call that target, now or at a time to come", asked by somebody who looks on."""
-    row = _with_access(Identity.objects.filter(pk=caller_id), OuterRef("pk"), target_id).first()
+    row = _QUESTION.first(caller=caller_id, target=target_id)
     if row is None:
         return Loaded(Facts(uuid7(), clock.database_now(), None))
     asked = clock.moment(row.facts_now)
@@ -89,17 +91,41 @@ def _principal(link: Link, row: Any, at: datetime | None) -> Principal:
     return Principal(link.name, _party_of(row, now), _matches(row, now))
 
 
-def _behind(shown: tokens.Parsed) -> QuerySet[Credential]:
+def _row_behind(shown: tokens.Parsed, target_id: UUID | None) -> Any:
     """The credential and its holder, of the kind that the token says: the other kind's table is not looked at."""
+    asked: dict[str, Any] = {} if target_id is None else {"target": target_id}
     if isinstance(shown, tokens.ParsedToken):
-        rows = Credential.runs if shown.execution_id else Credential.objects
-        return rows.filter(pk=shown.credential_id, identity_id=shown.identity_id).select_related("identity")
+        asked |= {"credential": shown.credential_id, "identity": shown.identity_id}
+        return _issued(of_run=bool(shown.execution_id), with_target=target_id is not None).first(**asked)
     holder = "user" if shown.prefix == "usr" else "identity"
-    return Credential.objects.filter(public_id=shown.public_id, **{f"{holder}__isnull": False}).select_related(holder)
+    return _kept(holder, with_target=target_id is not None).first(**asked, public=shown.public_id)
+
+
+@cache
+def _issued(*, of_run: bool, with_target: bool) -> Prepared:
+    def rows(credential: UUID, identity: UUID, target: UUID | None = None) -> Any:
+        known = Credential.runs if of_run else Credential.objects
+        found = known.filter(pk=credential, identity_id=identity).select_related("identity")
+        return _with_access(found, OuterRef("identity_id"), target)
+
+    return Prepared(rows, credential=UUID, identity=UUID, **_slot(with_target))
+
+
+@cache
+def _kept(holder: str, *, with_target: bool) -> Prepared:
+    def rows(public: str, target: UUID | None = None) -> Any:
+        known = Credential.objects.filter(public_id=public, **{f"{holder}__isnull": False})
+        return _with_access(known.select_related(holder), OuterRef("identity_id"), target)
+
+    return Prepared(rows, public=str, **_slot(with_target))
+
+
+def _slot(with_target: bool) -> dict[str, type]:
+    return {"target": UUID} if with_target else {}
 
 
 def _with_access(rows: Any, caller: OuterRef, target_id: UUID | None) -> Any:
-    rows = rows.annotate(facts_now=Now())
+    rows = rows.annotate(facts_now=Now()).order_by()
     if target_id is None:
         return rows
     target = Identity.objects.filter(pk=target_id)
@@ -150,6 +176,12 @@ def _covering(caller: OuterRef, target: QuerySet[Identity]) -> Any:
 
 def _or_never(column: str) -> Coalesce:
     return Coalesce(column, NEVER)
+
+
+_QUESTION = Prepared(
+    lambda caller, target: _with_access(Identity.objects.filter(pk=caller), OuterRef("pk"), target),
+    caller=UUID, target=UUID,
+)  # fmt: skip
 
 
 def _matches(row: Any, now: datetime) -> tuple[Match, ...]:

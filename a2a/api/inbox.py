@@ -11,8 +11,11 @@ from a2a.models import Task
 from a2a.operations import visits
 from common.api.operations import listing, operation
 from common.errors import NotFound
+from common.prepared import Prepared
 from nhi.api.views import ApiView
 from supervisor.access import Caller
+
+_MINE = Prepared(lambda task, agent: Task.objects.filter(pk=task, agent_id=agent).order_by(), task=UUID, agent=UUID)
 
 
 class Inbox(ApiView):
@@ -36,7 +39,7 @@ class OfMyTask(ApiView):
 
     def find(self, **path: UUID) -> None:
         visits.require_whole(Caller(self.actor, self.caller.shown))
-        found = Task.objects.filter(pk=path["task_id"], agent_id=self.actor.id).first()
+        found = _MINE.first(task=path["task_id"], agent=self.actor.id)
         if found is None:
             raise NotFound
         self.task = found

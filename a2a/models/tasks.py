@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from django.db import models
 from django.db.models import Q
@@ -24,11 +25,14 @@ class TaskQuerySet(KeptQuerySet["Task"]):
         """All for who reads them; else those one asked for, those one is asked, and those of identities one handles."""
         if actor.may("a2a.view_task"):
             return self
-        asked = Q(created_by_id=actor.id)
         if not actor.is_person:
-            return self.filter(asked | Q(source_id=actor.id) | Q(agent_id=actor.id))
+            return self.about(actor.id)
         handled = Identity.objects.managed_by(actor).values("pk")
-        return self.filter(asked | Q(source_id__in=handled) | Q(agent_id__in=handled))
+        return self.filter(Q(created_by_id=actor.id) | Q(source_id__in=handled) | Q(agent_id__in=handled))
+
+    def about(self, identity_id: UUID | None) -> "TaskQuerySet":
+        """Those that an identity asked for, and those that it is asked."""
+        return self.filter(Q(created_by_id=identity_id) | Q(source_id=identity_id) | Q(agent_id=identity_id))
 
     def held_by(self, actor: "Actor") -> "TaskQuerySet":
         """Those that the actor asked for: its to follow up and to cancel."""

@@ -24,6 +24,7 @@ from a2a.operations.answers import Began
 from a2a.operations.desk import desk
 from a2a.wire.faults import Fault, Kind
 from common.errors import Limited
+from common.prepared import Prepared
 
 AWAY = (OperationalError, InterfaceError)
 ASKED = frozenset({"TASK_STATE_INPUT_REQUIRED"})
@@ -35,6 +36,13 @@ KEPT = 256
 PAGE = 200
 #: Seconds before a database that is away is asked again.
 PAUSE = 0.5
+
+
+_EVENTS = Prepared(
+    lambda task, after: TaskEvent.objects.filter(task_id=task, seq__gt=after).order_by("seq")
+    .values_list("seq", "body")[:PAGE],
+    task=UUID, after=int,
+)  # fmt: skip
 
 
 class TooManyStreams(Limited):
@@ -136,8 +144,7 @@ def refuse_ended(task: Task) -> None:
 
 def read(task_id: UUID, after: int) -> list[Item]:
     """The next of them: whoever is far behind reads on."""
-    rows = TaskEvent.objects.filter(task_id=task_id, seq__gt=after).order_by("seq")
-    return [Item(seq, body) for seq, body in rows.values_list("seq", "body")[:PAGE]]
+    return [Item(seq, body) for seq, body in _EVENTS.all(task=task_id, after=after)]
 
 
 def _is_last(item: Item, began: Began) -> bool:

@@ -12,12 +12,25 @@ from a2a.models import Task
 from a2a.operations import faults
 from common.errors import NotAllowed, NotFound
 from common.ids import parse_uuid
+from common.prepared import Prepared
 from nhi import authentication, oauth, tokens
 from nhi.actors import Actor
 from nhi.authentication import Unauthenticated
 from nhi.choices import Kind
 from nhi.models import Identity, NhiPermission
 from supervisor.access import Caller
+
+_NAMED = Prepared(
+    lambda name: Identity.objects.of_kind(Kind.AGENT).filter(name=name).select_related("endpoint").order_by(), name=str
+)  # fmt: skip
+_THEIRS = Prepared(
+    lambda task, agent, identity: Task.objects.filter(pk=task, agent_id=agent).about(identity).order_by(),
+    task=UUID, agent=UUID, identity=UUID,
+)  # fmt: skip
+_GRANTED = Prepared(
+    lambda source, target: NhiPermission.objects.filter(source_id=source, target_id=target).values_list("pk")[:1],
+    source=UUID, target=UUID,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -55,7 +68,7 @@ class Visit:
 
 def begin(*, agent: str, shown: Shown, version: str, idempotency_key: str | None = None) -> Visit:
     """Refuse strangers first, and then those who may not know that there is such an agent."""
-    found = Identity.objects.of_kind(Kind.AGENT).filter(name=agent).select_related("endpoint").first()
+    found: Identity | None = _NAMED.first(name=agent)
     settings = endpoints.read(found, getattr(found, "endpoint", None)) if found is not None else None
     open_to = endpoints.stand_in(settings) if settings is not None and not shown.token else None
     caller = open_to or known(shown)
@@ -101,17 +114,25 @@ def known(shown: Shown) -> Caller:
 def task(visit: Visit, task_id: str) -> Task:
     """The agent's task with this id, for those who may see it."""
     pk = parse_uuid(task_id.lower())
-    rows = Task.objects.filter(agent=visit.agent).visible_to(visit.actor)
-    found = rows.filter(pk=pk).first() if pk else None
+    found = _task(visit, pk) if pk else None
     if found is None:
         raise faults.task_not_found()
     return found
 
 
+def _task(visit: Visit, pk: UUID) -> Task | None:
+    actor, agent = visit.actor, visit.agent
+    if actor.is_person or actor.may("a2a.view_task"):
+        return Task.objects.filter(agent=agent).visible_to(actor).filter(pk=pk).first()
+    found: Task | None = _THEIRS.first(task=pk, agent=agent.pk, identity=actor.id)
+    return found
+
+
 def _is_known(actor: Actor, agent: Identity) -> bool:
     """Whether the agent is public, or this caller could ever call it."""
-    if agent.discoverable or Identity.objects.visible_to(actor).filter(pk=agent.pk).exists():
+    # The usual case first: who asks holds a grant for it, or once did.
+    if agent.discoverable or _GRANTED.all(source=actor.id, target=agent.pk):
         return True
-    if NhiPermission.objects.filter(source_id=actor.id, target=agent).exists():
+    if Identity.objects.visible_to(actor).filter(pk=agent.pk).exists():
         return True
     return Task.objects.filter(agent=agent).held_by(actor).exists()

@@ -1,0 +1,108 @@
+"""Queries that are put together once answer as those that the ORM makes each time."""
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.db import connection, transaction
+from django.db.models import F
+from django.db.models.functions import Now
+from django.db.transaction import TransactionManagementError
+
+from common.ids import uuid7
+from common.prepared import Prepared
+from nhi import credentials
+from nhi.actors import SYSTEM
+from nhi.choices import Kind
+from nhi.models import AuditEvent, Credential, Identity
+from tests.nhi import cast
+
+pytestmark = [pytest.mark.capability("NHI-07"), pytest.mark.both_databases]
+NAMED = Prepared(lambda name, kind: Identity.objects.filter(name=name, kind=kind), name=str, kind=str)
+
+
+def test_it_finds_what_the_orm_finds_for_each_value(db: None) -> None:
+    one, other = cast.agent("one"), cast.agent("other")
+    assert NAMED.all(name="one", kind="agent") == [one]
+    assert NAMED.all(name="other", kind="agent") == [other]
+    assert NAMED.all(name="one", kind="tool") == []
+    assert NAMED.first(name="nobody", kind="agent") is None
+
+
+def test_an_instance_is_whole(db: None) -> None:
+    known = cast.agent("one", description="Says what it is", tags=["a", "b"])
+    found = NAMED.first(name="one", kind="agent")
+    wanted = Identity.objects.get(pk=known.pk)
+    assert {f.attname: getattr(found, f.attname) for f in Identity._meta.concrete_fields} == {
+        f.attname: getattr(wanted, f.attname) for f in Identity._meta.concrete_fields
+    }
+    found.description = "Something else"
+    found.save(update_fields=["description"])
+    assert Identity.objects.get(pk=known.pk).description == "Something else"
+
+
+def test_what_hangs_on_it_comes_along_and_so_does_what_is_reckoned(db: None, django_assert_num_queries: Any) -> None:
+    agent = cast.agent("one")
+    credentials.issue(actor=SYSTEM, holder=agent)
+    rows = Prepared(
+        lambda identity: Credential.objects.filter(identity=identity)
+        .select_related("identity").annotate(now=Now(), holder=F("identity__name")),
+        identity=UUID,
+    )  # fmt: skip
+    with django_assert_num_queries(1):
+        found = rows.first(identity=agent.pk)
+        assert (found.identity, found.holder) == (agent, "one")
+    assert found.now is not None
+
+
+def test_values_and_slices_and_numbers(db: None) -> None:
+    cast.agent("one")
+    last = AuditEvent.objects.order_by("-writer_seq").first()
+    assert last is not None
+    rows = Prepared(
+        lambda least: AuditEvent.objects.filter(writer_seq__gte=least).order_by("writer_seq")
+        .values_list("event", flat=True)[:1],
+        least=int,
+    )  # fmt: skip
+    assert rows.all(least=last.writer_seq) == [last.event]
+    assert rows.all(least=last.writer_seq + 1) == []
+
+
+@pytest.mark.parametrize("name", ["' OR 1=1 --", "%s", "100%", "a\\b", "ä€𝄞"])
+def test_a_value_is_a_value(db: None, name: str) -> None:
+    cast.agent("one")
+    assert NAMED.all(name=name, kind=Kind.AGENT) == []
+
+
+def test_a_lock_wants_a_transaction(transactional_db: None) -> None:
+    agent = cast.agent("one")
+    held = Prepared(lambda pk: Identity.objects.select_for_update().filter(pk=pk), pk=UUID)
+    with transaction.atomic():
+        assert held.first(pk=agent.pk) == agent
+    if connection.features.has_select_for_update:
+        with pytest.raises(TransactionManagementError):
+            held.first(pk=agent.pk)
+
+
+def test_a_value_that_nothing_is_asked_of_is_a_mistake(db: None) -> None:
+    with pytest.raises(AssertionError, match="unused"):
+        Prepared(lambda pk, unused: Identity.objects.filter(pk=pk), pk=UUID, unused=str).all(pk=uuid7(), unused="x")
+
+
+def test_no_value_is_none(db: None) -> None:
+    with pytest.raises(AssertionError):
+        NAMED.all(name=None, kind="agent")
+
+
+def test_threads_ask_at_once_each_over_its_own_connection(transactional_db: None) -> None:
+    agents = [cast.agent(f"agent-{n}") for n in range(4)]
+    rows = Prepared(lambda name: Identity.objects.filter(name=name), name=str)
+
+    def ask(agent: Identity) -> bool:
+        found = [rows.first(name=agent.name) for _ in range(50)]
+        connection.close()
+        return found == [agent] * 50
+
+    with ThreadPoolExecutor(len(agents)) as pool:
+        assert all(pool.map(ask, agents))

@@ -39,7 +39,9 @@ def make(*, actor: Actor, task: Task, asked: Mapping[str, Any], wire_version: st
             raise Conflict(f"{MOST} receivers are told of the {task}, which is as many as may be.")
         row.save(force_insert=True)
         Task.objects.filter(pk=task.pk, pushes=False).update(pushes=True)
-        events.write("push_config.made", actor=actor, subject=task, details={"config": row.config_id, "url": row.url})
+        # What follows the path is the receiver's own, and may be what it knows us by.
+        told_at = row.url.partition("?")[0]
+        events.write("push_config.made", actor=actor, subject=task, details={"config": row.config_id, "url": told_at})
     return row
 
 

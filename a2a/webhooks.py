@@ -135,8 +135,15 @@ def _make(owner: Owner, url_prefix: str, actor: Actor) -> Shown:
 
 
 def _longest(owner: Owner, url: str) -> WebhookSecret | None:
-    fitting = [row for row in WebhookSecret.objects.filter(owner_id=owner.id) if url.startswith(row.url_prefix)]
+    fitting = [row for row in WebhookSecret.objects.filter(owner_id=owner.id) if _fits(url, row.url_prefix)]
     return max(fitting, key=lambda row: len(row.url_prefix), default=None)
+
+
+def _fits(url: str, prefix: str) -> bool:
+    """A prefix without a path says a whole host: not the beginning of another one's name, port or account."""
+    rest = url.removeprefix(prefix)
+    names_host_alone = prefix.count("/") == 2
+    return url.startswith(prefix) and (not names_host_alone or rest[:1] in {"", "/", "?", "#"})
 
 
 def _place(row: WebhookSecret) -> str:

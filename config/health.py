@@ -107,7 +107,7 @@ CHECKS = [
     Check("broker", broker),
     Check("guards", record_guards),
     *([Check("grpc", grpc)] if settings.GRPC_PROBE else []),
-    *(Check(kind.value, heartbeat(kind)) for kind in ProcessKind if kind is not ProcessKind.WEB),
+    *(Check(kind.value, heartbeat(kind)) for kind in ProcessKind if kind not in {ProcessKind.WEB, ProcessKind.GRPC}),
 ]
 
 

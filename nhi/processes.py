@@ -20,6 +20,8 @@ HOST = socket.gethostname()
 MAIN_PID = os.getpid()
 #: One of these serves the processes of its own host only.
 FOR_ITS_HOST = [ProcessKind.STDIO_OWNER]
+#: An installation that does without gRPC is whole.
+OPTIONAL = frozenset({ProcessKind.GRPC})
 ORIGIN = re.compile(r"gen(?P<pid>[0-9]{1,10})@(?P<host>.{1,255})")
 
 

@@ -60,7 +60,8 @@ class System(ActingPage):
 def rows(known: Iterable[Process], now: datetime) -> list[Row]:
     """Every process; and for each kind without any, a line that says so."""
     found = [Row(ProcessKind(process.kind), standing(process, now), process) for process in known]
-    missing = set(ProcessKind) - {row.kind for row in found}
+    wanted = set(ProcessKind) if settings.GRPC_PROBE else set(ProcessKind) - processes.OPTIONAL
+    missing = wanted - {row.kind for row in found}
     found += [Row(kind, badges.find("process", "lost")) for kind in missing]
     return sorted(found, key=lambda row: list(ProcessKind).index(row.kind))
 

@@ -17,6 +17,7 @@ class ProcessKind(models.TextChoices):
     WORKER_RUNS = "worker-runs", "Worker (runs)"
     BEAT = "beat", "Beat"
     STDIO_OWNER = "stdio-owner", "Stdio owner"
+    GRPC = "grpc", "A2A over gRPC"
 
 
 class ProcessQuerySet(models.QuerySet["Process"]):

@@ -46,6 +46,14 @@ def test_each_kind_of_process_is_up_late_or_lost(mara: Client) -> None:
     }
 
 
+def test_a_process_that_not_every_house_has_is_missed_where_it_was_wanted(mara: Client, settings: Any) -> None:
+    assert "grpc" not in standings(mara)
+    settings.GRPC_PROBE = frozenset({"127.0.0.1:50051"})
+    assert standings(mara)["grpc"] == "Lost"
+    heard(ProcessKind.GRPC)
+    assert standings(mara)["grpc"] == "Up"
+
+
 def test_a_process_says_which_version_it_runs_and_since_when(mara: Client) -> None:
     heard(ProcessKind.BEAT)
     page = mara.get(SYSTEM).content.decode()

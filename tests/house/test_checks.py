@@ -43,7 +43,7 @@ def test_ready_when_every_part_is(client: Client) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("kind", [kind for kind in ProcessKind if kind is not ProcessKind.WEB])
+@pytest.mark.parametrize("kind", [kind for kind in ProcessKind if kind not in {ProcessKind.WEB, ProcessKind.GRPC}])
 def test_the_silent_one_is_named(client: Client, kind: ProcessKind) -> None:
     everybody_is_heard_of()
     Process.objects.filter(kind=kind).update(seen_at=timezone.now() - processes.LATE_AFTER - timedelta(seconds=1))

@@ -1,17 +1,27 @@
 """`manage.py a2a_grpc`: A2A over gRPC for every agent, until SIGTERM."""
 
 import asyncio
+import logging
 from argparse import ArgumentParser
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from functools import partial
 from ipaddress import ip_address
 from typing import Any
 
 from django.conf import settings
 from django.core.management import BaseCommand, CommandError
+from django.db import DatabaseError
 
 from a2a.grpc_door.door import Door
 from a2a.grpc_door.serving import CannotListen, Certificate, Serving
 from a2a.operations import asking
 from a2a.operations.desk import desk
+from nhi import processes
+from nhi.models.processes import ProcessKind
+
+log = logging.getLogger(__name__)
+TELL_EVERY = 5.0
 
 
 class Command(BaseCommand):
@@ -48,11 +58,33 @@ class Command(BaseCommand):
             )
         door = Door(asking, usual=settings.USUAL_AGENT)
         serving = Serving(door, address=bind, port=port, certificate=certificate)
-        await serving.run(lambda at: self.say(f"Listening on {bind}, port {at}."))
+        async with heard_of():
+            await serving.run(lambda at: self.say(f"Listening on {bind}, port {at}."))
 
     def say(self, text: str) -> None:
         self.stdout.write(text)
         self.stdout.flush()
+
+
+@asynccontextmanager
+async def heard_of() -> AsyncIterator[None]:
+    """The house hears that this process lives, for as long as it does, and then that it ended in good order."""
+    telling = asyncio.create_task(_tell())
+    try:
+        yield
+    finally:
+        telling.cancel()
+        with suppress(DatabaseError):
+            await desk.do(partial(processes.leave, kind=ProcessKind.GRPC))
+
+
+async def _tell() -> None:
+    while True:
+        try:
+            await desk.do(partial(processes.seen, kind=ProcessKind.GRPC))
+        except DatabaseError as error:
+            log.warning("No heartbeat: the database is away (%s).", type(error).__name__)
+        await asyncio.sleep(TELL_EVERY)
 
 
 def is_loopback(bind: str) -> bool:

@@ -8,6 +8,7 @@ import pytest
 from a2a import delivering
 from a2a.choices import DeliveryState, TaskState, Trouble
 from a2a.models import Delivery, PushConfig
+from nhi.models import AuditEvent
 from tests.a2a.bindings.conftest import AT_ONCE, Agent, in_loop, says
 from tests.a2a.callbacks.conftest import make_due, make_receiver, receiver  # noqa: F401 - fixtures
 from tests.a2a.callbacks.receiver import Receiver
@@ -42,6 +43,12 @@ def test_every_event_is_told_in_order(agent: Agent, receiver: Receiver) -> None:
     last = receiver.hits[-1].headers
     assert (last["authorization"], last["x-a2a-notification-token"]) == ("Bearer s3cret", "T-1")
     assert receiver.hits[1].id == receiver.hits[0].id != receiver.hits[2].id
+
+
+def test_the_record_says_where_to_and_not_what_the_receiver_knows_us_by(agent: Agent, receiver: Receiver) -> None:  # noqa: F811 - a fixture
+    sent(agent, asked(receiver.url("/events?key=only-ours"), id="mine"))
+    made = AuditEvent.objects.get(event="push_config.made")
+    assert made.details == {"config": "mine", "url": receiver.url("/events")}
 
 
 def test_receivers_are_kept_replaced_listed_and_taken_away(agent: Agent, receiver: Receiver) -> None:  # noqa: F811 - a fixture

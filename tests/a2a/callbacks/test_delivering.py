@@ -241,6 +241,26 @@ def test_while_a_secret_is_rotated_both_sign(open_stage: Stage, receiver: Receiv
     assert webhooks.forget_previous(clock.database_now()) == 1
 
 
+@pytest.mark.parametrize(
+    ("prefix", "url", "fits"),
+    [
+        ("https://a.example", "https://a.example", True),
+        ("https://a.example", "https://a.example/hook", True),
+        ("https://a.example", "https://a.example?x=1", True),
+        ("https://a.example", "https://a.example.evil.com/hook", False),
+        ("https://a.example", "https://a.example:8443/hook", False),
+        ("https://a.example", "https://a.example@evil.com/hook", False),
+        ("https://a.example/", "https://a.example/hook", True),
+        ("https://a.example/team-", "https://a.example/team-1", True),
+        ("https://a.example/team-", "https://a.example/other", False),
+    ],
+)
+def test_a_prefix_is_for_its_own_host_alone(stage: Stage, prefix: str, url: str, fits: bool) -> None:
+    secret_of(stage, prefix)
+    owner = webhooks.Owner(stage.planner.pk, stage.planner.name)
+    assert (webhooks.ensure(owner, url, actor=SYSTEM).url_prefix == prefix) == fits
+
+
 def test_the_longest_prefix_signs(open_stage: Stage, receiver: Receiver) -> None:
     host = secret_of(open_stage, receiver.url("/"))
     team, other = secret_of(open_stage, receiver.url("/team/")), secret_of(open_stage, receiver.url("/other/"))

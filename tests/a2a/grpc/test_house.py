@@ -52,10 +52,12 @@ def test_the_sdks_client_sends_over_one_version_and_reads_over_the_other(running
 
 def test_told_to_stop_it_ends_in_good_order_and_another_takes_over(running_house: House) -> None:
     running = running_house.children("grpc")[0]
+    running_house.wait_for(lambda: running_house.heard_of("grpc", running.pid), 20, "heard of")
     begun = time.monotonic()
     running.send_signal(signal.SIGTERM)
     psutil.wait_procs([running], timeout=10)
     assert time.monotonic() - begun < 5
     running_house.wait_for(lambda: "grpc ended with exit code 0" in running_house.output, 10, "told of its end")
+    assert not running_house.heard_of("grpc", running.pid)
     running_house.wait_for(running_house.is_ready, 30, "ready again")
     assert running_house.readiness()["checks"]["grpc"] == {"ok": True, "message": "The gRPC server answers."}

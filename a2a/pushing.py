@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db import transaction
 
-from a2a import callback_urls
+from a2a import callback_urls, calling_off
 from a2a.choices import DeliveryState, Trouble
 from a2a.models import Delivery, PushConfig, Task
 from common import clock, crypto
@@ -54,11 +54,21 @@ def find(task: Task, config_id: str | None) -> PushConfig:
     return found
 
 
-def take_away(*, actor: Actor, task: Task, config_id: str) -> None:
-    """Tell it nothing more; of one that is not there, that is so already."""
+def take_away(*, actor: Actor, task: Task, config_id: str, reason: str = "") -> bool:
+    """Tell it nothing more; False where it is not there, and so hears nothing already."""
     with transaction.atomic():
-        if _take_away(PushConfig.objects.filter(task=task, config_id=config_id)):
-            events.write("push_config.removed", actor=actor, subject=task, details={"config": config_id})
+        taken = _take_away(PushConfig.objects.filter(task=task, config_id=config_id))
+        if taken:
+            details = {"config": config_id}
+            events.write("push_config.removed", actor=actor, subject=task, reason=reason, details=details)
+        return bool(taken)
+
+
+def may_take_away(actor: Actor, task: Task) -> bool:
+    """Who asked for the task, and who may call off what is told of anybody's."""
+    if actor.only_reads:
+        return False
+    return actor.may(calling_off.RIGHT) or Task.objects.held_by(actor).filter(pk=task.pk).exists()
 
 
 def told(row: PushConfig) -> dict[str, Any]:

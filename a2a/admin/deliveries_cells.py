@@ -62,7 +62,11 @@ def event(row: Delivery) -> str:
 
 def endpoint(row: Delivery) -> str:
     """The host, and a port that is not the usual one."""
-    return row.place.removesuffix(PLAIN_PORTS[0]).removesuffix(PLAIN_PORTS[1])
+    return short(row.place)
+
+
+def short(place: str) -> str:
+    return place.removesuffix(PLAIN_PORTS[0]).removesuffix(PLAIN_PORTS[1])
 
 
 def answer(row: Delivery) -> str:

@@ -129,7 +129,7 @@ def _over(row: Delivery) -> str:
     if row.reason == Trouble.STOPPED:
         return "Somebody called it off: Changes says who, when and why."
     if row.reason == Trouble.WITHDRAWN:
-        return f"{row.owner_name} took the push configuration away before it was told."
+        return "Its receiver was removed before it was told."
     return (
         "This URL is disabled, by a 410 of its receiver or by hand: nothing of "
         f"{row.owner_name} goes there until one is redelivered."

@@ -5,7 +5,7 @@ from typing import Any
 from django.urls import path
 
 from a2a import deliveries
-from a2a.admin import deliveries_cells
+from a2a.admin import deliveries_cells, tasks_receivers
 from a2a.admin.deliveries_filters import list_url
 from a2a.admin.tasks_hub import Hub
 from a2a.choices import DeliveryState
@@ -28,6 +28,7 @@ class Deliveries(Hub):
             "headings": deliveries_cells.HEADINGS,
             "rows": [deliveries_cells.drawn(row) for row in rows[:MOST]],
             "again": self._again(rows[:MOST]),
+            "receivers": tasks_receivers.lines(self.actor, self.task),
             "more_url": list_url(task=str(self.task.pk)) if len(rows) > MOST else "",
         }
 
@@ -44,4 +45,7 @@ class Deliveries(Hub):
         ]
 
 
-URLS = [path("<uuid:pk>/deliveries/", Deliveries.as_view(), name="a2a_task_deliveries")]
+URLS = [
+    path("<uuid:pk>/deliveries/", Deliveries.as_view(), name="a2a_task_deliveries"),
+    *tasks_receivers.URLS,
+]

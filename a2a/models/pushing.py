@@ -1,9 +1,22 @@
 """Whom to tell of every event of a task, where its caller asked for that in the protocol's own way."""
 
+from typing import TYPE_CHECKING
+
 from django.db import models
 
 from a2a.models.tasks import Task
 from common.ids import uuid7
+
+if TYPE_CHECKING:
+    from nhi.actors import Actor
+
+
+class PushConfigQuerySet(models.QuerySet["PushConfig"]):
+    def visible_to(self, actor: "Actor") -> "PushConfigQuerySet":
+        """All for who reads what is delivered; else those of tasks that one asked for."""
+        return (
+            self if actor.may("a2a.view_delivery") else self.filter(task__in=Task.objects.held_by(actor).values("pk"))
+        )
 
 
 class PushConfig(models.Model):
@@ -20,6 +33,8 @@ class PushConfig(models.Model):
     #: In which version of the protocol it was asked for, and is told.
     wire_version = models.CharField(max_length=5)
     created_at = models.DateTimeField()
+
+    objects = PushConfigQuerySet.as_manager()
 
     class Meta:
         db_table = "a2a_push_config"

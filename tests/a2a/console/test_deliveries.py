@@ -174,7 +174,7 @@ def test_an_event_that_is_pushed_says_which_it_is_and_what_was_withdrawn_is_no_d
     assert f"{row.task.short_id} event 3" in text(mara, LIST)
     assert listed(mara, "state=stopped") == [str(row.pk)]
     page = main_of(text(mara, page_of(row)))
-    assert "mara took the push configuration away before it was told." in page
+    assert "Its receiver was removed before it was told." in page
     assert "event 3" in page
     shown = mara.get(f"/admin/a2a/task/{row.task_id}/deliveries/").context
     assert [one["id"] for one in shown["rows"]] == [str(row.pk)]

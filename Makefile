@@ -35,11 +35,13 @@ PROTOC := $(RUN) -m grpc_tools.protoc --proto_path=.
 proto: install-dev
 	$(PROTOC) --python_out=. --pyi_out=. $(PROTOS)
 
-bench: install-dev
+bench: install-dev peers
 	@$(RUN) -m benchmarks.decisions
 	@$(RUN) -m benchmarks.gateway $(ARGS)
 	@$(RUN) -m benchmarks.gateway --growth $(ARGS)
 	@$(RUN) -m benchmarks.supervisor
+	@$(RUN) -m benchmarks.a2a
+	@$(RUN) -m benchmarks.a2a --growth
 
 install:
 	@$(PYTHON) requirements/install.py base

@@ -5,7 +5,6 @@ from math import ceil
 from typing import Any
 from uuid import UUID
 
-from a2a.choices import OPEN
 from a2a.models import Endpoint, Task
 from common import canonical, clock
 from common.errors import Limited, TooLarge
@@ -60,7 +59,7 @@ def require_output(most: int | None, made: Any) -> None:
 
 def _require_room(row: Endpoint, identity: Identity) -> None:
     most = row.max_concurrent_tasks
-    if most is not None and Task.objects.filter(agent=identity, state__in=OPEN).count() >= most:
+    if most is not None and Task.objects.open().filter(agent=identity).count() >= most:
         words = "one task" if most == 1 else f"{most} tasks"
         raise EndpointBusy(f"{identity.name} works on {words} at a time, and has as many.", retry_after=BUSY_FOR)
     for limit, window, word in ((row.tasks_per_minute, MINUTE, "minute"), (row.tasks_per_hour, HOUR, "hour")):

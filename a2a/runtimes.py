@@ -13,7 +13,7 @@ from django.db import transaction
 from django.db.models import OuterRef, QuerySet, Subquery
 
 from a2a import runtime_checks
-from a2a.choices import OPEN, RuntimeKind
+from a2a.choices import RuntimeKind
 from a2a.models import Runtime, Task
 from common import clock, crypto
 from common.prepared import Prepared
@@ -93,7 +93,7 @@ def choices(identity: Identity) -> QuerySet[Agent]:
 
 def forget_replaced() -> int:
     """Drop the credentials of choices that were replaced, once no task needs them."""
-    needed = Task.objects.filter(state__in=OPEN, runtime__isnull=False).values("runtime")
+    needed = Task.objects.open().filter(runtime__isnull=False).values("runtime")
     old = Runtime.objects.filter(replaced_at__isnull=False).exclude(sealed_credential="").exclude(pk__in=needed)
     return old.update(sealed_credential="")
 

@@ -13,7 +13,7 @@ from a2a import cancelling
 from a2a.admin import tasks_cells
 from a2a.admin.tasks_cancel import CancelForm
 from a2a.admin.tasks_filters import FILTERS, SEARCH, needs
-from a2a.choices import OPEN, TaskState
+from a2a.choices import TaskState
 from a2a.models import Task
 from common.admin import several
 from common.admin.dialogs import Effect, counted
@@ -62,7 +62,7 @@ class Cancel(ActingDialog):
         found = several.picked(self.request, rows, FILTERS, SEARCH)
         if several.takes_all(self.request):
             # Of all that the filters leave, those that ended are not even named.
-            found = found.filter(state__in=OPEN)
+            found = found.open()
         return list(found.order_by("-created_at", "-id")[: MOST + 1])
 
     @cached_property

@@ -430,7 +430,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='task',
-            index=models.Index(condition=models.Q(('state__in', ['auth_required', 'input_required', 'submitted', 'working'])), fields=['agent', 'created_at', 'id'], name='a2a_task_waiting'),
+            index=models.Index(condition=models.Q(('completed_at', None)), fields=['agent', 'created_at', 'id'], name='a2a_task_waiting'),
         ),
         migrations.AddIndex(
             model_name='task',
@@ -450,7 +450,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='task',
-            index=models.Index(condition=models.Q(('deadline__isnull', False), ('state__in', ['auth_required', 'input_required', 'submitted', 'working'])), fields=['deadline'], name='a2a_task_due'),
+            index=models.Index(condition=models.Q(('completed_at', None), ('deadline__isnull', False)), fields=['deadline'], name='a2a_task_due'),
         ),
         migrations.AddIndex(
             model_name='task',
@@ -458,7 +458,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='task',
-            index=models.Index(condition=models.Q(('execution_id__isnull', False), ('state__in', ['auth_required', 'input_required', 'submitted', 'working'])), fields=['execution_id'], name='a2a_task_running'),
+            index=models.Index(condition=models.Q(('completed_at', None), ('execution_id__isnull', False)), fields=['execution_id'], name='a2a_task_running'),
         ),
         migrations.AddConstraint(
             model_name='task',

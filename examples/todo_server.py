@@ -520,6 +520,8 @@ def serve_stdio(todos: Todos) -> None:
 # ── Over HTTP ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 LARGEST_BODY = 1024 * 1024
+#: Bytes, and seconds, of a refused request that are still taken in.
+READ_AWAY, READ_AWAY_FOR = 8 * 1024 * 1024, 2.0
 LOOPBACK = {"127.0.0.1", "localhost", "[::1]"}
 STATUS_OF = {
     PARSE_ERROR: 400,
@@ -543,6 +545,7 @@ class Endpoint(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         if problem := self.refused():
             self.reply(problem)
+            self.read_away()
             return
         body = self.rfile.read(int(self.headers["Content-Length"]))
         try:
@@ -572,6 +575,15 @@ class Endpoint(BaseHTTPRequestHandler):
             return 413
         self.close_connection = self.headers.get("Connection", "").lower() == "close"
         return 0
+
+    def read_away(self) -> None:
+        """Whoever still sends would be cut off before the reply is read."""
+        self.wfile.flush()
+        self.connection.settimeout(READ_AWAY_FOR)
+        left = READ_AWAY
+        with contextlib.suppress(OSError):
+            while left > 0 and (read := self.rfile.read1(64 * 1024)):
+                left -= len(read)
 
     def is_local(self) -> bool:
         origin = self.headers.get("Origin")

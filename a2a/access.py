@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from math import ceil
 from typing import Any
 from uuid import UUID
@@ -42,6 +43,8 @@ class Permit:
     grant_id: UUID | None = None
     #: Whether the agent acts on the caller's behalf: only a grant makes it so, never a person.
     delegates: bool = False
+    #: When it was decided, unless others were waited for since.
+    at: datetime | None = None
 
     @property
     def permission_type(self) -> PermissionType:
@@ -61,7 +64,7 @@ def source_of(caller: Caller, named: UUID | None) -> Identity | None:
     """In whose name the task is sent: the caller's own, unless somebody who may says another; None for people."""
     actor = caller.actor
     if named is None or named == actor.id:
-        return None if actor.is_person else _SENDER.first(identity=actor.id)
+        return None if actor.is_person else caller.identity or _SENDER.first(identity=actor.id)
     if not actor.may(FOR_ANOTHER):
         # The same whether or not there is such an identity.
         said = NotAllowed("You may send tasks in your own name only.", details={"reason": "source_not_yours"})
@@ -98,7 +101,8 @@ def _permit(caller: Caller, source: Identity | None, target: Identity, action: s
         raise _refusal(decision, target, had_access=bool(loaded.facts.matches))
     match = decision.match
     assert match is not None  # an allowed call has one
-    return Permit({"decision_id": str(decision.id), "grant": str(match.id)}, match.id, match.delegates)
+    at = decision.decided_at if match.max_calls_per_hour is None else None
+    return Permit({"decision_id": str(decision.id), "grant": str(match.id)}, match.id, match.delegates, at)
 
 
 def _along(chain: Chain, wanted: Action, loaded: Loaded, target: Identity) -> Condition:

@@ -41,13 +41,21 @@ class OutputTooLarge(TooLarge):
 
 def require(identity: Identity, given: Any = None) -> None:
     """Call it in the transaction that writes a new task for `identity`, of which `given` is the input."""
-    row: Endpoint | None = _OF_AGENT.first(agent=identity.pk)
+    row = _of(identity)
     if row is None:
         return
     if len(canonical.encode(given)) > row.max_input_size:
         raise InputTooLarge(row.max_input_size)
     if row.is_limited:
         _require_room(Endpoint.objects.select_for_update(of=("self",)).get(pk=row.pk), identity)
+
+
+def _of(identity: Identity) -> Endpoint | None:
+    """As it was read with the identity, if it was; what it counts is counted under the lock of the row as it is."""
+    if Identity._meta.get_field("endpoint").is_cached(identity):
+        return getattr(identity, "endpoint", None)
+    found: Endpoint | None = _OF_AGENT.first(agent=identity.pk)
+    return found
 
 
 def require_output(most: int | None, made: Any) -> None:

@@ -4,6 +4,7 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cache
 from typing import Any
 from uuid import UUID
 
@@ -24,8 +25,9 @@ from nhi.inputs import Problems
 #: A task that was lent so often and never came back is given up.
 MOST_CLAIMS = 5
 LONGEST_LEASE = 3600
+#: That one worker takes in one go.
+MOST_AT_ONCE = 20
 LONGEST_SAID = 4000
-_OFFERED = Prepared(lambda task: Task.objects.offered().filter(pk=task).values_list("pk").order_by(), task=UUID)
 GIVEN_UP = "lease_lost"
 REJECTED = "rejected"
 
@@ -52,28 +54,20 @@ def waiting(actor: Actor) -> Any:
 
 def claim(*, task: Task, lease_seconds: int) -> Claimed:
     """Lend the task to who asks, until the lease ends."""
-    problems = Problems()
-    problems.unless(
-        1 <= lease_seconds <= LONGEST_LEASE, "lease_seconds", f"Use 1 to {LONGEST_LEASE} seconds."
-    )  # fmt: skip
-    problems.settle()
-    token = secrets.token_urlsafe(24)
+    _settle_claim(lease_seconds)
     with transaction.atomic():
         held = writer.locked(task.pk)
-        now = clock.moment(held.now)  # type: ignore[attr-defined]  # annotated by `locked`
-        if not _OFFERED.all(task=held.pk):
+        if not held.is_offered:  # type: ignore[attr-defined]  # annotated by `lockable`
             raise _not_offered(held)
-        # Anew each time it is lent: then everybody who follows it sees that.
-        writer.write(
-            held,
-            Status(TaskState.WORKING),
-            lease_mark=crypto.fingerprint(token),
-            lease_until=now + timedelta(seconds=lease_seconds),
-            lease_seconds=lease_seconds,
-            claims=held.claims + 1,
-        )
-        said = given.message(held)
-        return Claimed(held, token, said, parts.plain(said["parts"]))
+        return _lend(held, lease_seconds)
+
+
+def claim_next(*, actor: Actor, lease_seconds: int, limit: int) -> list[Claimed]:
+    """Lend the agent's oldest tasks that nobody works on, past those that somebody beside us is taking."""
+    _settle_claim(lease_seconds, limit)
+    assert actor.id is not None  # whoever asks at a door is somebody
+    with transaction.atomic():
+        return [_lend(held, lease_seconds) for held in _next(limit).all(agent=actor.id)]
 
 
 def heartbeat(*, task: Task, lease_token: str) -> Task:
@@ -147,6 +141,35 @@ def fail(*, task: Task, lease_token: str, error_code: str, error_message: str) -
     done = writer.apply_event(task.pk, failed, check=_check(lease_token))
     cancelling.cancel_within(done, f"the {done} failed")
     return done
+
+
+def _settle_claim(lease_seconds: int, limit: int = 1) -> None:
+    problems = Problems()
+    problems.unless(1 <= lease_seconds <= LONGEST_LEASE, "lease_seconds", f"Use 1 to {LONGEST_LEASE} seconds.")
+    problems.unless(1 <= limit <= MOST_AT_ONCE, "limit", f"Use 1 to {MOST_AT_ONCE}.")
+    problems.settle()
+
+
+def _lend(held: Task, lease_seconds: int) -> Claimed:
+    """Anew each time it is lent: then everybody who follows it sees that."""
+    token, now = secrets.token_urlsafe(24), clock.moment(held.now)  # type: ignore[attr-defined]  # annotated by `lockable`
+    writer.write(
+        held,
+        Status(TaskState.WORKING),
+        lease_mark=crypto.fingerprint(token),
+        lease_until=now + timedelta(seconds=lease_seconds),
+        lease_seconds=lease_seconds,
+        claims=held.claims + 1,
+    )
+    said = given.message(held)
+    return Claimed(held, token, said, parts.plain(said["parts"]))
+
+
+@cache
+def _next(most: int) -> Prepared:
+    """No more than are taken are locked: the rest are for who comes beside us."""
+    rows = writer.lockable(skip_locked=True).offered().order_by("created_at", "id")
+    return Prepared(lambda agent: rows.filter(agent_id=agent)[:most], agent=UUID)
 
 
 def _read(reading: Callable[[Reader, str, Any], Any], place: str, value: Any) -> Any:

@@ -44,7 +44,7 @@ class Behind:
 def of(identity: Identity) -> Behind:
     choice, agent = _BEHIND.first(identity=identity.pk)
     if choice is not None:
-        row = Runtime.objects.select_related("agent").get(pk=choice)
+        row: Runtime = _CHOSEN.first(pk=choice)
         return Behind(RuntimeKind(row.kind), row.agent, row)
     if agent is None:
         return Behind(RuntimeKind.INBOX)
@@ -120,6 +120,7 @@ def _behind(identity: UUID) -> QuerySet[Identity, Any]:
     )
 
 
+_CHOSEN = Prepared(lambda pk: Runtime.objects.select_related("agent").filter(pk=pk).order_by(), pk=UUID)
 _BEHIND = Prepared(_behind, identity=UUID)
 
 

@@ -24,6 +24,12 @@ def task(row: Task, *, history: int | None = None, artifacts: bool = True) -> di
     return whole(row, history=_last(said, history), artifacts=bodies)
 
 
+def new(row: Task, *, history: int | None = None) -> dict[str, Any]:
+    """The same of one that was just written: nothing has to be read for it."""
+    said = [] if row.first_message is None else [dict(row.first_message)]
+    return whole(row, history=_last(said, history), artifacts=[])
+
+
 def made(task_id: UUID) -> list[dict[str, Any]]:
     """What it made, in order."""
     return _MADE.all(task=task_id)

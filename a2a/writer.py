@@ -12,23 +12,32 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import BooleanField, ExpressionWrapper, F
 from django.db.models.functions import Now
 
 from a2a import covering, endings, endpoint_room, news, outbox, parts, showing
-from a2a.choices import OPEN, RUN_HERE, TERMINAL, TRANSITIONS, EventKind, Role, TaskState
+from a2a.choices import RUN_HERE, TERMINAL, TRANSITIONS, EventKind, Role, TaskState
 from a2a.models import Artifact, Task, TaskEvent, TaskMessage
-from common import clock
+from a2a.models.tasks import OFFERED
+from common import clock, prepared
 from common.errors import Conflict, InvalidTransition
 from common.prepared import Prepared
 
 LONGEST_ERROR, LONGEST_CODE = 1000, 100
 MOST_EVENTS = 10_000
-_LOCKED = Prepared(
-    lambda task: Task.objects.annotate(now=Now(), most_output=F("agent__endpoint__max_output_size"))
-    .select_for_update(of=("self",)).filter(pk=task).order_by(),
-    task=UUID,
-)  # fmt: skip
+
+
+def lockable(*, skip_locked: bool = False) -> Any:
+    """Tasks that are locked as they are read, with what `write` has to know beside their columns."""
+    rows = Task.objects.annotate(
+        now=Now(),
+        most_output=F("agent__endpoint__max_output_size"),
+        is_offered=ExpressionWrapper(OFFERED, BooleanField()),
+    )
+    return rows.select_for_update(of=("self",), skip_locked=skip_locked)
+
+
+_LOCKED = Prepared(lambda task: lockable().filter(pk=task).order_by(), task=UUID)
 _MADE = Prepared(
     lambda task, name: Artifact.objects.filter(task=task, artifact_id=name).order_by()[:1], task=UUID, name=str
 )  # fmt: skip
@@ -92,14 +101,15 @@ def begin(task: Task, message: parts.Message, *, shown: parts.Message) -> Task:
     task.root_id = task.parent.root_id if task.parent is not None else task.pk
     sent, body = (parts.placed(one, task_id=task.pk, context_id=task.context_id) for one in (message, shown))
     first = _message(task, 1, Role.USER, sent, body, task.created_at)
-    task.input = parts.plain(first.body["parts"])
-    task.save(force_insert=True)
-    first.save(force_insert=True)
+    task.input, task.is_sealed = parts.plain(first.body["parts"]), bool(first.sealed_body)
+    prepared.insert(task)
+    prepared.insert(first)
     status = parts.status(TaskState.SUBMITTED, parts.moment(task.created_at), None)
     told = parts.task(
         task.pk, context_id=task.context_id, status=status, history=[first.body], metadata=task.metadata
     )  # fmt: skip
-    TaskEvent.objects.create(task=task, seq=1, kind=EventKind.TASK, body={"task": told}, at=task.created_at)
+    prepared.insert(TaskEvent(task=task, seq=1, kind=EventKind.TASK, body={"task": told}, at=task.created_at))
+    task.first_message = first.body
     return task
 
 
@@ -148,6 +158,8 @@ class _Draft:
     events: list[TaskEvent] = field(default_factory=list)
     messages: list[TaskMessage] = field(default_factory=list)
     changed: dict[str, Any] = field(default_factory=dict)
+    #: What the agent made, where all of that is new.
+    made: list[Any] | None = None
 
     def take(self, change: Change) -> None:
         if isinstance(change, Status):
@@ -163,10 +175,11 @@ class _Draft:
         self.changed |= {"last_seq": task.last_seq, **facts}
         if task.state in TERMINAL:
             self._end()
-        if not Task.objects.filter(pk=task.pk, state__in=OPEN).update(**self.changed):
+        # Nothing is changed of what has ended, which is what `completed_at` says.
+        if not prepared.change(Task, task.pk, self.changed, while_null="completed_at"):
             raise ended(task)
-        TaskEvent.objects.bulk_create(self.events)
-        TaskMessage.objects.bulk_create(self.messages)
+        _insert_all(self.events)
+        _insert_all(self.messages)
         for name, value in self.changed.items():
             setattr(task, name, value)
         if task.state in TERMINAL:
@@ -207,9 +220,11 @@ class _Draft:
         body = _joined(found.body, made) if found and change.append else made
         endpoint_room.require_output(self.task.most_output, body)  # type: ignore[attr-defined]  # annotated by `locked`
         if found is None:
-            position = Artifact.objects.filter(task=self.task).count() + 1
-            Artifact.objects.create(task=self.task, artifact_id=made["artifactId"], position=position, body=made)
+            before = Artifact.objects.filter(task=self.task).count()
+            prepared.insert(Artifact(task=self.task, artifact_id=made["artifactId"], position=before + 1, body=made))
+            self.made = [made] if not before else [*self.made, made] if self.made is not None else None
         else:
+            self.made = None
             found.body = body
             found.save(update_fields=["body"])
         told = {**self._ids(), "artifact": made, "append": change.append, "lastChunk": change.last}
@@ -219,12 +234,15 @@ class _Draft:
         before = TaskMessage.objects.filter(task=self.task).count() + len(self.messages)
         sent, body = self._placed(message), self._placed(shown)
         self.messages.append(_message(self.task, before + 1, role, sent, body, self.at))
+        if self.messages[-1].sealed_body:
+            self.changed["is_sealed"] = True
 
     def _end(self) -> None:
         """What the agent was given as it was sent is given to nobody any more."""
-        made = showing.made(self.task.pk)
-        TaskMessage.objects.filter(task=self.task).exclude(sealed_body="").update(sealed_body="")
-        ends: dict[str, Any] = {"completed_at": self.at, "lease_mark": None, "lease_until": None}
+        made = showing.made(self.task.pk) if self.made is None else self.made
+        if self.task.is_sealed:
+            TaskMessage.objects.filter(task=self.task).exclude(sealed_body="").update(sealed_body="")
+        ends: dict[str, Any] = {"completed_at": self.at, "lease_mark": None, "lease_until": None, "is_sealed": False}
         if self.task.runtime_kind in RUN_HERE:
             # Whoever carries one to another server may have to tell that of its end.
             ends["dispatch_at"] = None
@@ -249,6 +267,13 @@ class _Draft:
 def _joined(before: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
     """What is added to an artifact need not name it again."""
     return {**before, **more, "parts": [*before["parts"], *more["parts"]]}
+
+
+def _insert_all(rows: list[Any]) -> None:
+    if len(rows) == 1:
+        prepared.insert(rows[0])
+    elif rows:
+        type(rows[0]).objects.bulk_create(rows)
 
 
 def ended(task: Task) -> TaskEnded:

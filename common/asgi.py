@@ -56,24 +56,18 @@ def _again(body: bytes, receive: Receive) -> Receive:
     return replay
 
 
-async def kept(application: Application, scope: dict[str, Any]) -> list[Message]:
-    """What the application answers to a request without a body, in memory. Whether its client stays is watched by who
+async def kept(application: Application, scope: dict[str, Any], body: bytes = b"") -> list[Message]:
+    """What the application answers to a request with this body, in memory. Whether its client stays is watched by who
     asks for this."""
     messages: list[Message] = []
 
     async def keep(message: Message) -> None:
         messages.append(message)
 
-    await application(scope, _nothing(), keep)
+    await application(scope, _again(body, _never), keep)
     return messages
 
 
-def _nothing() -> Receive:
-    left: list[Message] = [{"type": "http.request", "body": b"", "more_body": False}]
-
-    async def receive() -> Message:
-        if not left:
-            await asyncio.Event().wait()
-        return left.pop()
-
-    return receive
+async def _never() -> Message:
+    await asyncio.Event().wait()
+    raise AssertionError  # nobody sets it

@@ -1,13 +1,15 @@
-"""Queries that are put together once: the ORM takes longer to build one than a database to answer it.
+"""Statements that are put together once: the ORM takes longer to build one than a database to answer it.
 
 What is asked all the time differs in its values only. The first time, the ORM compiles the query with a stand-in for
-each value; from then on that compilation is asked again, with the values in the places of their stand-ins.
+each value; from then on that compilation is asked again, with the values in the places of their stand-ins. Rows are
+written by statements that name every column.
 """
 
 import copy
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -98,3 +100,51 @@ def _compile(build: Callable[..., "QuerySet[Any, Any]"], slots: dict[str, type])
 def _as_param(kind: type, value: Any) -> Any:
     assert value is not None
     return _FIELDS[kind].get_db_prep_value(value, connection, prepared=False)
+
+
+def insert(row: models.Model) -> None:
+    """Write a new row as `save(force_insert=True)` does, for models to whose signals nobody listens."""
+    fields = row._meta.concrete_fields
+    _execute(_insertion(type(row), connection.vendor), [_for_column(f, f.pre_save(row, add=True)) for f in fields])
+    row._state.adding, row._state.db = False, connection.alias
+
+
+def change(model: type[models.Model], pk: Any, values: Mapping[str, Any], *, while_null: str) -> bool:
+    """Change a row by its key as long as another of its columns is null; False where it is not any more."""
+    fields = [model._meta.get_field(name) for name in values]
+    sql = _change(model, tuple(values), while_null, connection.vendor)
+    params = [_for_column(field, value) for field, value in zip(fields, values.values(), strict=True)]
+    return _execute(sql, [*params, _for_column(model._meta.pk, pk)]) == 1
+
+
+@cache
+def _insertion(model: type[models.Model], _vendor: str) -> str:
+    columns = ", ".join(_column(field) for field in model._meta.concrete_fields)
+    places = ", ".join(["%s"] * len(model._meta.concrete_fields))
+    return f"INSERT INTO {_quoted(model._meta.db_table)} ({columns}) VALUES ({places})"  # noqa: S608 - names of models
+
+
+@cache
+def _change(model: type[models.Model], names: tuple[str, ...], while_null: str, _vendor: str) -> str:
+    meta = model._meta
+    sets = ", ".join(f"{_column(meta.get_field(name))} = %s" for name in names)
+    where = f"{_column(meta.pk)} = %s AND {_column(meta.get_field(while_null))} IS NULL"
+    return f"UPDATE {_quoted(meta.db_table)} SET {sets} WHERE {where}"  # noqa: S608 - names of models
+
+
+def _column(field: Any) -> str:
+    return _quoted(field.column)
+
+
+def _quoted(name: str) -> str:
+    return connection.ops.quote_name(name)
+
+
+def _for_column(field: Any, value: Any) -> Any:
+    return field.get_db_prep_save(value, connection)
+
+
+def _execute(sql: str, params: list[Any]) -> int:
+    with connection.cursor() as cursor:
+        cursor.execute(sql, params)
+        return int(cursor.rowcount)

@@ -6,17 +6,18 @@ import os
 import sys
 from typing import Any
 
-from django.core.asgi import get_asgi_application
+import django
 
 from common.asgi import bounded
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
-loaded = get_asgi_application()
+django.setup(set_prefix=False)
 
 # After the line above, which loads the models that these read and write.
 from a2a import asgi as tasks  # noqa: E402 - the same
 from a2a.api.waiting import Waiting  # noqa: E402 - the same
 from a2a.operations.desk import desk as operations  # noqa: E402 - the same
+from common.handler import ThreadedHandler  # noqa: E402 - the same
 from config import metrics  # noqa: E402 - see the line before
 from config.pulse import Pulse  # noqa: E402 - the same
 from mcp import asgi, gateway  # noqa: E402 - the same
@@ -28,10 +29,10 @@ from supervisor.api.following import Followed  # noqa: E402 - the same
 # Two threads share this process's work: the one that serves, and the clerk's, which waits for the database several
 # times a call and after each wait for its turn.
 sys.setswitchinterval(0.001)
-django = bounded(Waiting(Followed(loaded)), limit=1024 * 1024)
+pages = bounded(Waiting(Followed(ThreadedHandler())), limit=1024 * 1024)
 tools = metrics.counted(asgi.make_application(gateway), metrics.counting("mcp"))
 agents = metrics.counted(tasks.make_application(), metrics.counting("a2a"))
-calls = rest.application(django, asgi.headers(), metrics.counting(f"api/nhi/{CALL}"))
+calls = rest.application(pages, asgi.headers(), metrics.counting(f"api/nhi/{CALL}"))
 
 
 async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:

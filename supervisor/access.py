@@ -28,6 +28,8 @@ class Caller:
     actor: Actor
     shown: tokens.Parsed | None = None
     audience: str = ""
+    #: The same as a row, for who has read it.
+    identity: Identity | None = None
 
 
 def require(caller: Caller, agent: Agent, *, action: str, parameters: Any = None) -> dict[str, Any]:

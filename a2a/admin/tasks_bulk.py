@@ -62,7 +62,7 @@ class Cancel(ActingDialog):
         found = several.picked(self.request, rows, FILTERS, SEARCH)
         if several.takes_all(self.request):
             # Of all that the filters leave, those that ended are not even named.
-            found = found.open()
+            found = found.filter(completed_at=None)
         return list(found.order_by("-created_at", "-id")[: MOST + 1])
 
     @cached_property

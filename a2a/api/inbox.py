@@ -15,7 +15,9 @@ from common.prepared import Prepared
 from nhi.api.views import ApiView
 from supervisor.access import Caller
 
-_MINE = Prepared(lambda task, agent: Task.objects.filter(pk=task, agent_id=agent).order_by(), task=UUID, agent=UUID)
+_MINE = Prepared(
+    lambda task, agent: Task.objects.filter(pk=task, agent_id=agent).only("pk").order_by(), task=UUID, agent=UUID
+)
 
 
 class Inbox(ApiView):
@@ -30,6 +32,22 @@ class Inbox(ApiView):
         if offer := offer_of(self.request):
             offer.take(self.actor.id, seconds)
         return inbox.waiting(self.actor)
+
+
+class ClaimNext(ApiView):
+    @operation(takes=shapes.ClaimNext, gives=shapes.ClaimedTasksShape, name="a2a_inbox_claim_next")
+    def post(self, given: dict[str, Any]) -> dict[str, list[Claimed]]:
+        """Take the next tasks
+
+        For agents: the oldest that nobody works on, as many as `limit` says, none of which any other worker is given;
+        an empty list when there are none. With `wait`, that is answered as soon as a task comes, or after so many
+        seconds. What was taken by a worker that never heard of it is offered again when its lease has ended."""
+        visits.require_whole(Caller(self.actor, self.caller.shown))
+        seconds = given.pop("wait")
+        taken = inbox.claim_next(actor=self.actor, **given)
+        if not taken and (offer := offer_of(self.request)):
+            offer.take(self.actor.id, seconds)
+        return {"tasks": taken}
 
 
 class OfMyTask(ApiView):

@@ -10,12 +10,14 @@ from a2a.models import Task
 from a2a.operations import visits
 from a2a.sending import Wish
 from common.api.operations import listing, operation
+from common.prepared import Prepared
 from nhi import oauth
 from nhi.api.views import ApiView
 from nhi.models import Identity
 from supervisor.access import Caller
 
 KEY = "Idempotency-Key"
+_TARGET = Prepared(lambda pk: Identity.objects.filter(pk=pk).select_related("endpoint").order_by(), pk=UUID)
 
 
 class Tasks(ApiView):
@@ -40,7 +42,7 @@ class Tasks(ApiView):
         again within a day answers with the same task, and another body with the same key is 409."""
         if given.get("callback_url") is not None:
             callback_urls.look_up(given["callback_url"])
-        target = Identity.objects.filter(pk=given.pop("target_agent_id")).first()
+        target = _TARGET.first(pk=given.pop("target_agent_id"))
         wish = Wish(message=sending.of_input(given.pop("input")), **given)
         key = self.request.headers.get(KEY)
         if key is None:
@@ -52,7 +54,8 @@ class Tasks(ApiView):
 
     @property
     def _by(self) -> Caller:
-        return Caller(self.actor, self.caller.shown, oauth.rest_resource())
+        loaded = self.caller.loaded
+        return Caller(self.actor, self.caller.shown, oauth.rest_resource(), loaded.identity if loaded else None)
 
 
 class OfTask(ApiView):

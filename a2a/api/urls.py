@@ -21,6 +21,7 @@ urlpatterns = [
     path("a2a/envelope", envelopes.Envelope.as_view()),
     path("a2a/status", envelopes.Status.as_view()),
     path("a2a/inbox", inbox.Inbox.as_view()),
+    path("a2a/inbox/claim", inbox.ClaimNext.as_view()),
     path(f"{OFFERED}/claim", inbox.Claim.as_view()),
     path(f"{OFFERED}/heartbeat", inbox.Heartbeat.as_view()),
     path(f"{OFFERED}/progress", inbox.Progress.as_view()),

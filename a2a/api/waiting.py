@@ -1,4 +1,4 @@
-"""An inbox that answers when there is something in it: no thread waits, and one look serves all who wait here.
+"""An inbox that is listed or taken from when there is something in it: no thread waits, and one look serves all.
 
 Django judges the request and answers; where nothing was in the inbox, who may wait does so in the loop, and Django is
 asked once more.
@@ -22,7 +22,7 @@ from common.asgi import Application, Message, Receive, kept
 from mcp.asgi.clients import until_gone
 from mcp.leases import Stopping
 
-PATH = "/api/nhi/a2a/inbox"
+LISTED, TAKEN = "/api/nhi/a2a/inbox", "/api/nhi/a2a/inbox/claim"
 KEY = "gatehouse.inbox"
 LONGEST = 60
 
@@ -52,31 +52,41 @@ class Waiting:
         self._looks = _Looks()
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Any) -> None:
-        waits = scope["type"] == "http" and scope["method"] == "GET" and scope["path"] == PATH
-        if not (waits and b"wait=" in scope.get("query_string", b"")):
+        if not _may_wait(scope):
             await self._django(scope, receive, send)
             return
+        # All of it comes at once, from who keeps bodies within bounds.
+        body = (await receive()).get("body", b"")
         try:
-            messages = await until_gone(receive, self._answer(scope)) or []
+            messages = await until_gone(receive, self._answer(scope, body)) or []
         except Stopping:
             # This process ends: who waits is told what there is, and asks another.
-            messages = await kept(self._django, scope)
+            messages = await kept(self._django, scope, body)
         for message in messages:
             await send(message)
 
-    async def _answer(self, scope: dict[str, Any]) -> list[Message]:
+    async def _answer(self, scope: dict[str, Any], body: bytes) -> list[Message]:
         offer = Offer()
-        messages = await kept(self._django, {**scope, KEY: offer})
+        messages = await kept(self._django, {**scope, KEY: offer}, body)
         ends = time.monotonic() + offer.seconds
         while offer.agent_id is not None and _is_empty(messages) and time.monotonic() < ends:
             await self._looks.until_offered(offer.agent_id, ends - time.monotonic())
-            messages = await kept(self._django, {**scope, KEY: Offer()})
+            messages = await kept(self._django, {**scope, KEY: Offer()}, body)
         return messages
 
 
+def _may_wait(scope: dict[str, Any]) -> bool:
+    if scope["type"] != "http":
+        return False
+    asked = (scope["method"], scope["path"])
+    return asked == ("POST", TAKEN) or (asked == ("GET", LISTED) and b"wait=" in scope.get("query_string", b""))
+
+
 def _is_empty(messages: list[Message]) -> bool:
-    body = b"".join(message.get("body", b"") for message in messages[1:])
-    return messages[0]["status"] == 200 and not json.loads(body)["total"]
+    if messages[0]["status"] != 200:
+        return False
+    told = json.loads(b"".join(message.get("body", b"") for message in messages[1:]))
+    return not told.get("total", len(told["tasks"]))
 
 
 class _Looks:

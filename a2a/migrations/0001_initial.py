@@ -35,6 +35,7 @@ class Migration(migrations.Migration):
                 ('started_at', models.DateTimeField(null=True)),
                 ('completed_at', models.DateTimeField(null=True)),
                 ('deadline', models.DateTimeField(null=True)),
+                ('is_sealed', models.BooleanField(default=False, editable=False)),
                 ('input', models.JSONField(null=True)),
                 ('result', models.JSONField(null=True)),
                 ('is_answered', models.BooleanField(default=False, editable=False)),

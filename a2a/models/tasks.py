@@ -1,7 +1,8 @@
 """Tasks: who asked whom for what, where it stands, and every event on the way."""
 
+from collections.abc import Mapping
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from django.db import models
@@ -18,6 +19,10 @@ from nhi.models import Identity
 
 if TYPE_CHECKING:
     from nhi.actors import Actor
+
+
+_GIVEN_UP = Q(state=TaskState.WORKING) & (Q(lease_until=None) | Q(lease_until__lt=Now()))
+OFFERED = Q(Q(state=TaskState.SUBMITTED) | _GIVEN_UP, runtime_kind=RuntimeKind.INBOX)
 
 
 class TaskQuerySet(KeptQuerySet["Task"]):
@@ -48,8 +53,7 @@ class TaskQuerySet(KeptQuerySet["Task"]):
     def offered(self) -> "TaskQuerySet":
         """Those of inboxes that nobody works on: new, answered by their caller, or with a worker that was not heard of
         for a whole lease."""
-        given_up = Q(state=TaskState.WORKING) & (Q(lease_until=None) | Q(lease_until__lt=Now()))
-        return self.open().filter(Q(state=TaskState.SUBMITTED) | given_up, runtime_kind=RuntimeKind.INBOX)
+        return self.open().filter(OFFERED)
 
     def due(self) -> "TaskQuerySet":
         """Those that wait for a dispatcher, or whose dispatcher has to look after them again."""
@@ -82,6 +86,8 @@ class Task(Kept):
     completed_at = models.DateTimeField(null=True)
     deadline = models.DateTimeField(null=True)
 
+    #: Whether something that its caller said is kept as it was sent, too, for its agent.
+    is_sealed = models.BooleanField(default=False, editable=False)
     #: As it may be shown.
     input = models.JSONField(null=True)
     result = models.JSONField(null=True)
@@ -133,6 +139,9 @@ class Task(Kept):
     #: Whether anybody ever asked to be told of every event.
     pushes = models.BooleanField(default=False, editable=False)
 
+    #: The message that it began with, for whoever has just written it.
+    first_message: Mapping[str, Any] | None = None
+
     objects = TaskQuerySet.as_manager()
 
     class Meta:
@@ -152,9 +161,7 @@ class Task(Kept):
             models.Index(fields=["agent", "-created_at", "-id"], name="a2a_task_by_agent"),
             models.Index(fields=["source", "-created_at", "-id"], name="a2a_task_by_source"),
             models.Index(fields=["created_by_id", "-created_at", "-id"], name="a2a_task_by_creator"),
-            models.Index(
-                fields=["agent", "created_at", "id"], condition=Q(completed_at=None), name="a2a_task_waiting"
-            ),
+            models.Index(fields=["agent", "created_at", "id"], condition=Q(completed_at=None), name="a2a_task_waiting"),
             # The protocol's list is of a caller's own at one agent, the latest change first.
             models.Index(
                 fields=["source", "agent", "-state_at", "-id"],

@@ -6,6 +6,9 @@ from uuid import UUID
 
 from a2a import showing
 from a2a.models import Task
+from common.prepared import Prepared
+
+_TASK = Prepared(lambda pk: Task.objects.filter(pk=pk).order_by(), pk=UUID)
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,9 @@ class Began:
 
 def sent(began: Began) -> dict[str, Any]:
     """The answer to a send: the task as it stands, or as it was made for who does not wait."""
-    task = Task.objects.get(pk=began.task.pk) if began.waits else began.task
+    task: Task = _TASK.first(pk=began.task.pk) if began.waits else began.task
     if task.is_answered and began.waits:
         return {"message": task.status_message}
+    if task.first_message is not None:
+        return {"task": showing.new(task, history=began.history)}
     return {"task": showing.task(task, history=began.history)}

@@ -45,6 +45,9 @@ _EVENTS = Prepared(
 )  # fmt: skip
 
 
+_LAST = Prepared(lambda task: Task.objects.filter(pk=task).values_list("last_seq", flat=True).order_by(), task=UUID)
+
+
 class TooManyStreams(Limited):
     code = "too_many_streams"
 
@@ -169,7 +172,7 @@ class Feed:
     async def begin(self) -> None:
         """From how things stand on: whoever is behind that reads for itself."""
         with suppress(*AWAY):
-            self._base = self.seq = (await desk.do(partial(last_of, [self._task_id]))).get(self._task_id, 0)
+            self._base = self.seq = await desk.do(partial(_LAST.first, task=self._task_id)) or 0
         self._ready.set()
 
     async def grow(self) -> None:

@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 from uuid import UUID
 
-from django.db.models import Q
+from django.db.models import Exists, OuterRef
 
 from a2a import endpoints
 from a2a.endpoints import Settings
@@ -20,16 +21,23 @@ from nhi.choices import Kind
 from nhi.models import Identity, NhiPermission
 from supervisor.access import Caller
 
-_NAMED = Prepared(
-    lambda name: Identity.objects.of_kind(Kind.AGENT).filter(name=name).select_related("endpoint").order_by(), name=str
-)  # fmt: skip
+#: Whose grants are looked for where nobody says who they are.
+NOBODY = UUID(int=0)
+
+
+def _agents(caller: UUID) -> Any:
+    """With their endpoints, and whether the caller holds a grant for each, or once did."""
+    grants = NhiPermission.objects.filter(source_id=caller, target_id=OuterRef("pk"))
+    return (
+        Identity.objects.of_kind(Kind.AGENT).select_related("endpoint").annotate(is_granted=Exists(grants)).order_by()
+    )
+
+
+_BY_NAME = Prepared(lambda name, caller: _agents(caller).filter(name=name), name=str, caller=UUID)
+_BY_ID = Prepared(lambda pk, caller: _agents(caller).filter(pk=pk), pk=UUID, caller=UUID)
 _THEIRS = Prepared(
     lambda task, agent, identity: Task.objects.filter(pk=task, agent_id=agent).about(identity).order_by(),
     task=UUID, agent=UUID, identity=UUID,
-)  # fmt: skip
-_GRANTED = Prepared(
-    lambda source, target: NhiPermission.objects.filter(source_id=source, target_id=target).values_list("pk")[:1],
-    source=UUID, target=UUID,
 )  # fmt: skip
 
 
@@ -68,10 +76,11 @@ class Visit:
 
 def begin(*, agent: str, shown: Shown, version: str, idempotency_key: str | None = None) -> Visit:
     """Refuse strangers first, and then those who may not know that there is such an agent."""
-    found: Identity | None = _NAMED.first(name=agent)
+    caller = known(shown) if shown.token else None
+    found: Identity | None = _BY_NAME.first(name=agent, caller=_id_of(caller))
     settings = endpoints.read(found, getattr(found, "endpoint", None)) if found is not None else None
-    open_to = endpoints.stand_in(settings) if settings is not None and not shown.token else None
-    caller = open_to or known(shown)
+    open_to = endpoints.stand_in(settings) if settings is not None and caller is None else None
+    caller = caller or open_to or known(shown)
     _refuse_reader(caller.actor)
     if found is None or settings is None or not (open_to or _is_known(caller.actor, found)):
         raise NotFound
@@ -91,9 +100,8 @@ def require_whole(caller: Caller) -> None:
 def enter(*, caller: Caller, agent: str, version: str, idempotency_key: str | None = None) -> Visit:
     """The same for whom another door let in, which asks for tokens in its own way; an id names an agent there too."""
     _refuse_reader(caller.actor)
-    pk = parse_uuid(agent.lower())
-    named = Q(pk=pk) if pk else Q(name=agent)
-    found = Identity.objects.of_kind(Kind.AGENT).filter(named).select_related("endpoint").first()
+    pk, me = parse_uuid(agent.lower()), _id_of(caller)
+    found: Identity | None = _BY_ID.first(pk=pk, caller=me) if pk else _BY_NAME.first(name=agent, caller=me)
     if found is None or not _is_known(caller.actor, found):
         raise NotFound
     settings = endpoints.read(found, getattr(found, "endpoint", None))
@@ -107,8 +115,12 @@ def _refuse_reader(actor: Actor) -> None:
 
 
 def known(shown: Shown) -> Caller:
-    actor = authentication.authenticate(shown.token, audience=oauth.rest_resource()).actor
-    return Caller(actor, tokens.parse(shown.token), oauth.rest_resource())
+    found = authentication.authenticate(shown.token, audience=oauth.rest_resource())
+    return Caller(found.actor, tokens.parse(shown.token), oauth.rest_resource(), found.loaded.identity)
+
+
+def _id_of(caller: Caller | None) -> UUID:
+    return NOBODY if caller is None or caller.actor.id is None else caller.actor.id
 
 
 def task(visit: Visit, task_id: str) -> Task:
@@ -130,8 +142,7 @@ def _task(visit: Visit, pk: UUID) -> Task | None:
 
 def _is_known(actor: Actor, agent: Identity) -> bool:
     """Whether the agent is public, or this caller could ever call it."""
-    # The usual case first: who asks holds a grant for it, or once did.
-    if agent.discoverable or _GRANTED.all(source=actor.id, target=agent.pk):
+    if agent.discoverable or agent.is_granted:  # type: ignore[attr-defined]  # annotated by `_agents`
         return True
     if Identity.objects.visible_to(actor).filter(pk=agent.pk).exists():
         return True

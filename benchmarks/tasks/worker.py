@@ -34,15 +34,12 @@ class Link:
         }
 
     def ask(self, method: str, path: str = "", body: Any = None) -> Any:
-        """None for a task that somebody else was quicker to take."""
         sent = None if body is None else json.dumps(body)
         if time.monotonic() - self._used > STALE:
             self._link.close()
         self._link.request(method, f"/api/nhi/a2a/inbox{path}", sent, self._headers)
         reply = self._link.getresponse()
         said, self._used = reply.read(), time.monotonic()
-        if reply.status == 409:
-            return None
         if reply.status != 200:
             raise SystemExit(f"{method} {path}: {reply.status} {said[:500]!r}")
         return json.loads(said)
@@ -51,7 +48,7 @@ class Link:
 class Worker:
     def __init__(self, ports: list[int]) -> None:
         self._ports = itertools.cycle(ports)
-        self._mine: set[str] = set()
+        self._held = 0
         self._less = threading.Condition()
         self._own = threading.local()
 
@@ -59,37 +56,33 @@ class Worker:
         link = Link(next(self._ports))
         with ThreadPoolExecutor(THREADS) as pool:
             while True:
-                # What is about to be taken is still in the inbox.
-                found = [task["task_id"] for task in link.ask("GET", f"?wait={WAIT}&limit=100")["tasks"]]
-                fresh = [one for one in found if one not in self._mine]
-                with self._less:
-                    self._mine.update(fresh)
-                for one in fresh:
-                    pool.submit(self._do, one)
-                self._wait(room_for=THREADS if fresh else len(self._mine))
+                for task in link.ask("POST", "/claim", {"limit": self._room(), "wait": WAIT})["tasks"]:
+                    with self._less:
+                        self._held += 1
+                    pool.submit(self._do, task)
 
-    def _wait(self, *, room_for: int) -> None:
+    def _room(self) -> int:
+        """How many more can be begun at once, as soon as there is one."""
         with self._less:
-            while len(self._mine) >= max(room_for, 1):
+            while self._held >= THREADS:
                 self._less.wait()
+            return THREADS - self._held
 
-    def _do(self, task_id: str) -> None:
+    def _do(self, task: dict[str, Any]) -> None:
         try:
-            self._complete(task_id)
+            self._complete(task)
         except BaseException as error:
             # A pool keeps it to itself; whoever measures must not wait for a task that nobody does.
-            print(f"{task_id}: {error}", file=sys.stderr, flush=True)
+            print(f"{task['task_id']}: {error}", file=sys.stderr, flush=True)
             os._exit(1)
         with self._less:
-            self._mine.discard(task_id)
+            self._held -= 1
             self._less.notify_all()
 
-    def _complete(self, task_id: str) -> None:
+    def _complete(self, task: dict[str, Any]) -> None:
         link = self._own.link = getattr(self._own, "link", None) or Link(next(self._ports))
-        claimed = link.ask("POST", f"/{task_id}/claim", {})
-        if claimed is not None:
-            result = {"text": done(claimed["input"]["text"])}
-            link.ask("POST", f"/{task_id}/complete", {"lease_token": claimed["lease_token"], "result": result})
+        result = {"text": done(task["input"]["text"])}
+        link.ask("POST", f"/{task['task_id']}/complete", {"lease_token": task["lease_token"], "result": result})
 
 
 if __name__ == "__main__":

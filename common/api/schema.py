@@ -69,6 +69,8 @@ class GatehouseSchema(AutoSchema):
         return [f"{GROUPS[first]} {more[0]}" if first in GROUPS else first.capitalize()]
 
     def get_operation_id(self) -> str:
+        if self.operation.name:
+            return self.operation.name
         if self.method == "POST" and self.operation.status != 201:
             return "_".join(self._words())
         reads = "list" if self.operation.paged else "read"

@@ -55,9 +55,8 @@ def ask(method: str, path: str, body: Any = None) -> dict[str, Any]:
 class Work:
     """A task that this worker holds."""
 
-    def __init__(self, task_id: str) -> None:
-        claimed = ask("POST", f"/{task_id}/claim", {"lease_seconds": LEASE})
-        self.task_id, self.input, self.message = task_id, claimed["input"], claimed["message"]
+    def __init__(self, claimed: dict[str, Any]) -> None:
+        self.task_id, self.input, self.message = claimed["task_id"], claimed["input"], claimed["message"]
         self._token = claimed["lease_token"]
         self.over = threading.Event()
 
@@ -103,9 +102,8 @@ def count(text: str, work: Work) -> dict[str, int]:
     return {"words": sum(words.values()), "different": len(words)}
 
 
-def do(task_id: str) -> None:
+def do(work: Work) -> None:
     try:
-        work = Work(task_id)
         given = work.input.get("input", work.input.get("text")) if isinstance(work.input, dict) else None
         if not isinstance(given, str):
             work.tell("fail", error_code="no_text", error_message='Give a text, like {"input": "Water the plants"}.')
@@ -114,9 +112,9 @@ def do(task_id: str) -> None:
             work.tell("progress", message="Counting")
             result = count(given, work)
         work.tell("complete", result=result)
-        print(f"{task_id}: {result['words']} words", flush=True)
+        print(f"{work.task_id}: {result['words']} words", flush=True)
     except Lost:
-        print(f"{task_id}: not ours any more", flush=True)
+        print(f"{work.task_id}: not ours any more", flush=True)
 
 
 def main() -> None:
@@ -127,17 +125,17 @@ def main() -> None:
         sys.exit("Set GATEHOUSE_URL to Gatehouse's address and GATEHOUSE_TOKEN to a credential of the agent.")
     while True:
         try:
-            waiting = ask("GET", "" if once else f"?wait={WAIT}")["tasks"]
-            for task in waiting:
-                do(task["task_id"])
+            taken = ask("POST", "/claim", {"lease_seconds": LEASE, "wait": 0 if once else WAIT})["tasks"]
+            for task in taken:
+                do(Work(task))
         except Refused as refused:
             sys.exit(f"Gatehouse answered {refused.args[0]}: {refused.args[1]}")
         except OSError as error:
             if once:
                 sys.exit(f"Gatehouse gave no answer: {error}")
-            waiting = []
+            taken = []
             time.sleep(PAUSE)
-        if once and not waiting:
+        if once and not taken:
             return
 
 

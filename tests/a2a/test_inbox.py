@@ -42,6 +42,37 @@ def test_a_claimed_task_is_with_one_worker(stage: Stage) -> None:
     assert stage.reads(task_id)["state"] == "running"
 
 
+def test_the_next_are_taken_the_oldest_first_and_each_once(stage: Stage) -> None:
+    sent = [stage.sent() for _ in range(4)]
+    first = stage.worker.post("a2a/inbox/claim", {"limit": 3, "lease_seconds": 120})
+    assert first.status == 200
+    assert [one["task_id"] for one in first.body["tasks"]] == sent[:3]
+    assert first.body["tasks"][0].keys() == {"task_id", "lease_token", "lease_until", "input", "message"}
+    assert [one["task_id"] for one in stage.worker.post("a2a/inbox/claim", {}).body["tasks"]] == sent[3:]
+    assert stage.worker.post("a2a/inbox/claim", {}).body == {"tasks": []}
+    token = first.body["tasks"][1]["lease_token"]
+    assert stage.tells(sent[1], "complete", lease_token=token, result={}).status == 200
+    assert stage.stranger.post("a2a/inbox/claim", {}).body == {"tasks": []}
+
+
+@pytest.mark.parametrize(
+    ("asked", "field"), [({"limit": 0}, "limit"), ({"limit": 21}, "limit"), ({"lease_seconds": 0}, "lease_seconds")]
+)
+def test_the_next_are_taken_within_limits(stage: Stage, asked: dict[str, int], field: str) -> None:
+    task_id = stage.sent()
+    refused = stage.worker.post("a2a/inbox/claim", asked)
+    assert refused.is_refused(400, "InvalidParameters")
+    assert refused.fields == [field]
+    assert waiting(stage) == [task_id]
+
+
+def test_a_claim_of_the_next_offers_what_a_dead_worker_held(stage: Stage) -> None:
+    task_id = stage.sent()
+    stage.worker.post("a2a/inbox/claim", {})
+    end_lease(task_id)
+    assert [one["task_id"] for one in stage.worker.post("a2a/inbox/claim", {}).body["tasks"]] == [task_id]
+
+
 @pytest.mark.parametrize("seconds", [0, 3601, -5, "60", True])
 def test_a_lease_has_a_length(stage: Stage, seconds: object) -> None:
     refused = stage.claims(stage.sent(), lease_seconds=seconds)

@@ -5,11 +5,12 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from django.db import connection, transaction
+from django.db import IntegrityError, connection, transaction
 from django.db.models import F
 from django.db.models.functions import Now
 from django.db.transaction import TransactionManagementError
 
+from common import prepared
 from common.ids import uuid7
 from common.prepared import Prepared
 from nhi import credentials
@@ -106,3 +107,29 @@ def test_threads_ask_at_once_each_over_its_own_connection(transactional_db: None
 
     with ThreadPoolExecutor(len(agents)) as pool:
         assert all(pool.map(ask, agents))
+
+
+def test_a_row_is_written_as_the_orm_writes_it(db: None) -> None:
+    known = cast.agent("one", tags=["a", "b"], description="ä€𝄞 100%")
+    copy = Identity.objects.get(pk=known.pk)
+    copy.pk, copy.name = uuid7(), "two"
+    prepared.insert(copy)
+    assert not copy._state.adding
+    wanted, found = (Identity.objects.filter(pk=one.pk).values().get() for one in (known, copy))
+    assert {**wanted, "id": copy.pk, "name": "two", "updated_at": found["updated_at"]} == found
+    assert found["updated_at"] > wanted["updated_at"]
+    with pytest.raises(IntegrityError), transaction.atomic():
+        prepared.insert(copy)
+
+
+def test_a_row_is_changed_only_while_a_column_is_null(db: None) -> None:
+    agent, other = cast.agent("one"), cast.agent("other")
+    changed = {"description": "It's", "tags": ["x"]}
+    assert prepared.change(Identity, agent.pk, changed, while_null="expires_at")
+    agent.refresh_from_db()
+    other.refresh_from_db()
+    assert (agent.description, agent.tags, other.tags) == ("It's", ["x"], [])
+    Identity.objects.filter(pk=agent.pk).update(expires_at=cast.future(days=1))
+    assert not prepared.change(Identity, agent.pk, {"description": "Late"}, while_null="expires_at")
+    agent.refresh_from_db()
+    assert agent.description == "It's"

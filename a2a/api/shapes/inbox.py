@@ -63,6 +63,19 @@ class ClaimedShape(Shape):
     }
 
 
+class ClaimNext(Claim):
+    limit = Whole(default=1, help_text="How many at most; 1 to 20.")
+    wait = Whole(default=0, help_text="Seconds to wait for a task while there is none; 60 at most.")
+
+    example = {"lease_seconds": 60, "limit": 1, "wait": 20}
+
+
+class ClaimedTasksShape(Shape):
+    tasks = ClaimedShape(many=True)
+
+    example = {"tasks": [ClaimedShape.example]}
+
+
 class Leased(Input):
     lease_token = Text()
 

@@ -117,6 +117,10 @@ def require_room(chain: Chain) -> None:
     """However agents ask one another within a task, so many of its parts are open at a time and no more."""
     if chain.parent is None:
         return
+    # Whoever sends beside us waits here, and whoever ends the parent finds this part or is found by it.
+    held = Task.objects.select_for_update(no_key=True).filter(pk__in={chain.parent.pk, chain.parent.root_id})
+    if not all(task.is_open for task in held.only("pk", "state").order_by("pk") if task.pk == chain.parent.pk):
+        raise chains.ended()
     if Task.objects.open().filter(root_id=chain.parent.root_id).count() >= MOST_OPEN:
         said = f"{MOST_OPEN} parts of the task that this is a part of are open; wait until some are done."
         details = {"reason": "quota_exceeded"}

@@ -24,9 +24,14 @@ def check(problems: Problems, url: str, *, field: str = FIELD) -> None:
 
 
 def look_up(url: str, *, field: str = FIELD) -> None:
-    """Refuse a name that leads to where Gatehouse does not call. Not within a transaction: name servers may be slow."""
+    """The same without a loop. Not within a transaction."""
+    asyncio.run(reached(url, field=field))
+
+
+async def reached(url: str, *, field: str = FIELD) -> None:
+    """Refuse a name that leads to where Gatehouse does not call. Name servers may be slow."""
     try:
-        asyncio.run(egress.check(url))
+        await egress.check(url)
     except egress.EgressBlocked as blocked:
         raise Invalid.field(field, blocked.message) from blocked
 

@@ -6,7 +6,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from a2a.choices import DeliveryState, Trouble
-from a2a.models import Delivery, DisabledUrl
+from a2a.models import Delivery, DisabledUrl, Task
 from common import clock
 from common.errors import Conflict, NotAllowed
 from nhi.actors import Actor
@@ -24,6 +24,13 @@ class Settled(Conflict):
 
 class AlreadyDisabled(Conflict):
     code = "already_disabled"
+
+
+def may_remove_receiver(actor: Actor, task: Task) -> bool:
+    """Who asked for the task, and who may call off what is told of anybody's."""
+    if actor.only_reads:
+        return False
+    return actor.may(RIGHT) or Task.objects.held_by(actor).filter(pk=task.pk).exists()
 
 
 def stop(*, actor: Actor, delivery: Delivery, reason: str) -> Delivery:

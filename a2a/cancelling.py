@@ -49,7 +49,7 @@ def count(identities: Sequence[Identity]) -> int:
 
 def stop(identity: Identity) -> int:
     """The part of tasks in the kill switch: those that it works on, and those that it asked for."""
-    return sum(end(task, STOPPED, f"{identity.name} was stopped") for task in _of([identity]))
+    return sum(end(task, STOPPED, f"{identity.name} was stopped") for task in _of([identity]).only("pk"))
 
 
 def _of(identities: Sequence[Identity]) -> QuerySet[Task]:
@@ -58,7 +58,7 @@ def _of(identities: Sequence[Identity]) -> QuerySet[Task]:
 
 
 def cancel_within(task: Task, said: str) -> None:
-    for child in Task.objects.open().filter(parent=task):
+    for child in Task.objects.open().filter(parent=task).only("pk"):
         end(child, WITH_PARENT, said)
 
 

@@ -65,9 +65,13 @@ def of(caller: Link, *, holder_id: UUID, parent_task_id: UUID | None, shown: Par
     behind = chains.behind(run, parent_task_id, holder_id, tasks)
     if isinstance(behind, Condition):
         if behind.reason == "task_ended":
-            raise Conflict("The task that this would be a part of has ended.", details={"reason": "parent_ended"})
+            raise ended()
         raise NotFound
     return Chain(behind or chains.Chain(), caller, parent)
+
+
+def ended() -> Conflict:
+    return Conflict("The task that this would be a part of has ended.", details={"reason": "parent_ended"})
 
 
 def known(ids: Collection[UUID], seen_by: Actor | None) -> Mapping[UUID, TaskFacts]:

@@ -59,7 +59,8 @@ def anew(task: Task) -> dict[str, Any]:
     """What becomes of the leases of a task whose caller has answered: whoever does it takes it up from there."""
     if task.runtime_kind == RuntimeKind.REMOTE:
         return {"dispatch_at": clock.database_now()}
-    return {"lease_mark": None, "lease_until": None}
+    # It was brought back, with a question: that counts as no worker that was never heard of again.
+    return {"lease_mark": None, "lease_until": None, "claims": 0}
 
 
 def announce(task: Task) -> None:

@@ -10,12 +10,12 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
 
-from a2a import cancelling, parts, waking, writer
+from a2a import cancelling, each, parts, waking, writer
 from a2a.choices import TERMINAL, TaskState
 from a2a.models import Task
 from a2a.writer import Change, Made, Status
 from common import strict_json
-from common.errors import Conflict, InvalidTransition
+from common.errors import Conflict, InvalidTransition, TooLarge
 from nhi.actors import SYSTEM
 from nhi.models import Identity
 from nhi.registry import StopStep
@@ -61,9 +61,9 @@ def let_go(task: Task) -> None:
 def catch_up() -> None:
     """The sweeper's part: what a process that ended did not get to."""
     for run in [*_done()[:MOST_AT_ONCE], *_running()[:MOST_AT_ONCE]]:
-        follow(run)
+        each.by_itself(follow, run)
     for task in _outlived()[:MOST_AT_ONCE]:
-        let_go(task)
+        each.by_itself(let_go, task)
 
 
 def _done() -> QuerySet[Execution]:
@@ -112,8 +112,7 @@ def _is_left_to(step: StopStep, run: Execution) -> bool:
 
 def _ended(task: Task, run: Execution) -> None:
     if run.status == ExecutionStatus.SUCCESS:
-        made = _made(run)
-        _write(task, run, *([made] if made else []), Status(TaskState.COMPLETED))
+        _succeeded(task, run)
         return
     code = TIMEOUT if run.status == ExecutionStatus.TIMEOUT else CODES.get(run.error_category, CODES["SystemError"])
     said = parts.message_of_agent(run.error_message)
@@ -121,8 +120,19 @@ def _ended(task: Task, run: Execution) -> None:
     cancelling.cancel_within(task, f"the {task} failed")
 
 
+def _succeeded(task: Task, run: Execution) -> None:
+    made = _made(run)
+    try:
+        _write(task, run, *([made] if made else []), Status(TaskState.COMPLETED))
+    except TooLarge as refused:
+        # What the run came to stands on its own page; its task must not stay open for it.
+        _write(task, run, Status(TaskState.FAILED, None, refused.code, refused.message))
+        cancelling.cancel_within(task, f"the {task} failed")
+
+
 def _write(task: Task, run: Execution, *changes: Change) -> None:
     """With the start before it, where nobody has told of that."""
+    writer.prepare(*changes)
     with transaction.atomic():
         held = writer.locked(task.pk)
         begins = held.state == TaskState.SUBMITTED and run.start_time is not None

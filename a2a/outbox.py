@@ -1,8 +1,9 @@
 """What is to be told of a task, written in the transaction that it tells of: one commits with the other."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -10,6 +11,7 @@ from a2a import callback_urls, pushing, showing, waking, webhooks
 from a2a.choices import DeliveryState, EventKind, TaskState, Trouble
 from a2a.models import Delivery, DisabledUrl, PushConfig, Task, TaskEvent
 from a2a.wire.v03.json import write_task
+from common.crypto import Unreadable
 from common.ids import uuid7
 
 #: The standard wants callbacks small; receivers may refuse more.
@@ -23,22 +25,22 @@ def put(task: Task, *, event_id: UUID) -> None:
     """Where the task has a callback: a delivery of its last event, due at once."""
     if not task.callback_url or task.completed_at is None:
         return
-    row = _row(task, callback_urls.of(task), at=task.completed_at)
-    row.webhook_id, row.url, row.body = event_id, task.callback_url, body_of(task)
-    _save(row)
+    row = _row(task, partial(callback_urls.of, task), shown=task.callback_url, at=task.completed_at)
+    row.webhook_id, row.body = event_id, body_of(task)
+    _save([row])
 
 
 def push(task: Task, told: Sequence[TaskEvent]) -> None:
     """A delivery of each event, to everybody who asked for them."""
+    events = [event for event in told if event.kind != EventKind.MESSAGE]
+    rows = []
     for config in PushConfig.objects.filter(task=task):
-        url = pushing.opened(config)["url"]
-        for event in told:
-            if event.kind == EventKind.MESSAGE:
-                continue
-            row = _row(task, url, at=event.at)
-            row.webhook_id, row.url, row.push_id, row.event_seq = uuid7(), config.url, config.pk, event.seq
+        for event in events:
+            row = _row(task, partial(_url_of, config), shown=config.url, at=event.at)
+            row.webhook_id, row.push_id, row.event_seq = uuid7(), config.pk, event.seq
             row.body = pushed(task, event, config.wire_version)
-            _save(row)
+            rows.append(row)
+    _save(rows)
 
 
 def pushed(task: Task, event: TaskEvent, wire_version: str) -> str:
@@ -51,17 +53,32 @@ def pushed(task: Task, event: TaskEvent, wire_version: str) -> str:
     return json.dumps(write_task(standing) if old else {"task": standing})
 
 
-def _row(task: Task, url: str, *, at: datetime) -> Delivery:
+def _row(task: Task, url: Callable[[], str], *, shown: str, at: datetime) -> Delivery:
+    """Where it cannot be read any more to whom, the task goes on, and the delivery says so."""
     owner = webhooks.owner_of(task)
-    row = Delivery(task=task, owner_id=owner.id, owner_name=owner.name, created_at=at, next_at=at)
-    row.url_mark, row.place = callback_urls.mark(url), callback_urls.host(url)
+    row = Delivery(task=task, owner_id=owner.id, owner_name=owner.name, created_at=at, next_at=at, url=shown)
+    try:
+        whole = url()
+    except Unreadable:
+        whole, row.state, row.reason, row.next_at = shown, DeliveryState.DEAD, Trouble.UNREADABLE, None
+    row.url_mark, row.place = callback_urls.mark(whole), callback_urls.host(whole)
     return row
 
 
-def _save(row: Delivery) -> None:
-    if DisabledUrl.objects.filter(owner_id=row.owner_id, url_mark=row.url_mark).exists():
-        row.state, row.reason, row.next_at = DeliveryState.DISABLED, Trouble.GONE, None
-    row.save(force_insert=True)
+def _url_of(config: PushConfig) -> str:
+    return str(pushing.opened(config)["url"])
+
+
+def _save(rows: list[Delivery]) -> None:
+    if not rows:
+        return
+    marks = {row.url_mark for row in rows}
+    disabled = DisabledUrl.objects.filter(owner_id=rows[0].owner_id, url_mark__in=marks)
+    over = set(disabled.values_list("url_mark", flat=True))
+    for row in rows:
+        if row.url_mark in over:
+            row.state, row.reason, row.next_at = DeliveryState.DISABLED, Trouble.GONE, None
+    Delivery.objects.bulk_create(rows)
     waking.wake()
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db import transaction
 
-from a2a import callback_urls, calling_off
+from a2a import callback_urls
 from a2a.choices import DeliveryState, Trouble
 from a2a.models import Delivery, PushConfig, Task
 from common import clock, crypto
@@ -62,13 +62,6 @@ def take_away(*, actor: Actor, task: Task, config_id: str, reason: str = "") -> 
             details = {"config": config_id}
             events.write("push_config.removed", actor=actor, subject=task, reason=reason, details=details)
         return bool(taken)
-
-
-def may_take_away(actor: Actor, task: Task) -> bool:
-    """Who asked for the task, and who may call off what is told of anybody's."""
-    if actor.only_reads:
-        return False
-    return actor.may(calling_off.RIGHT) or Task.objects.held_by(actor).filter(pk=task.pk).exists()
 
 
 def told(row: PushConfig) -> dict[str, Any]:

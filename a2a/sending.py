@@ -100,7 +100,8 @@ def say(*, caller: Caller, task: Task, message: parts.Message) -> Task:
     try:
         with transaction.atomic():
             held = writer.locked(task.pk)
-            if held.state not in WAITING or waiting.of(held) is not None:
+            # An answer stands for no approval; to a question of the agent it is one, whatever else is waited for.
+            if held.state not in WAITING or (held.state == TaskState.AUTH_REQUIRED and waiting.of(held) is not None):
                 raise writer.ended(held) if not held.is_open else _not_waiting(held)
             access.require_still(caller=caller, task=held, given=parts.plain(message["parts"]))
             other = held.source if held.source_id not in (None, caller.actor.id) else None

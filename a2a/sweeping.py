@@ -1,28 +1,67 @@
 """What the clock finds: tasks past their deadline, tasks that no worker brought back, and keys that are a day old."""
 
+from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import partial
 
 from django.db import transaction
+from django.db.models import QuerySet
 from django.db.models.functions import Now
 
-from a2a import cancelling, dispatching, following, inbox, runtimes, sending, waiting, webhooks, writer
+from a2a import cancelling, dispatching, each, following, inbox, runtimes, sending, waiting, webhooks, writer
 from a2a.choices import TaskState
 from a2a.models import Task
 from a2a.writer import Status, TaskEnded
 from common import clock
 from common.errors import InvalidTransition
+from nhi.choices import State
 from nhi.models import Identity
 
 MOST_AT_ONCE = 200
 
 
 def sweep() -> None:
-    end_late()
-    give_up_lost()
-    stop_unusable()
-    dispatching.dispatch_due()
-    following.catch_up()
-    waiting.settle_all()
+    for step in STEPS:
+        each.by_itself(_done, step)
+
+
+def _done(step: Callable[[], object]) -> None:
+    step()
+
+
+def end_late() -> int:
+    """End the open tasks whose deadline has passed."""
+    late = _briefly(Task.objects.open().filter(deadline__lte=Now()))
+    return _each_fails(late, "deadline_exceeded", "It was not done by its deadline.")
+
+
+def give_up_lost() -> int:
+    """End what was lent again and again, and never came back."""
+    lost = Task.objects.open().filter(state=TaskState.WORKING, lease_until__lt=Now(), claims__gte=inbox.MOST_CLAIMS)
+    said = f"{inbox.MOST_CLAIMS} workers took it, and none of them was heard of again."
+    return _each_fails(_briefly(lost), inbox.GIVEN_UP, said)
+
+
+def stop_unusable() -> int:
+    """Cancel what waits for an agent that may not act, or was asked for by one that was stopped; a stop that missed it
+    was in the middle of its sending."""
+    usable = Identity.objects.usable().values("pk")
+    stranded = _briefly(Task.objects.open().exclude(agent_id__in=usable))
+    orphaned = _briefly(Task.objects.open().filter(source__isnull=False).exclude(source__state=State.ACTIVE))
+    return sum(each.by_itself(partial(_stop, who="agent"), task) for task in stranded) + sum(
+        each.by_itself(partial(_stop, who="source"), task) for task in orphaned
+    )
+
+
+def end_parts() -> int:
+    """Cancel what is open within something that is over; a cancel that missed it was in the middle of its sending, or
+    ended before it came to it."""
+    over = (TaskState.CANCELED, TaskState.FAILED, TaskState.REJECTED)
+    parts = _briefly(Task.objects.open().filter(parent__state__in=over))
+    return sum(each.by_itself(_end_part, task) for task in parts)
+
+
+def forget() -> None:
     with transaction.atomic():
         now = clock.database_now()
         sending.forget_keys(now)
@@ -30,24 +69,28 @@ def sweep() -> None:
         runtimes.forget_replaced()
 
 
-def end_late() -> int:
-    """End the open tasks whose deadline has passed."""
-    late = Task.objects.open().filter(deadline__lte=Now())[:MOST_AT_ONCE]
-    return sum(_fail(task, "deadline_exceeded", "It was not done by its deadline.") for task in late)
+STEPS: tuple[Callable[[], object], ...] = (
+    end_late, give_up_lost, stop_unusable, end_parts, dispatching.dispatch_due, following.catch_up, waiting.settle_all,
+    forget,
+)  # fmt: skip
 
 
-def give_up_lost() -> int:
-    """End what was lent again and again, and never came back."""
-    lost = Task.objects.open().filter(state=TaskState.WORKING, lease_until__lt=Now(), claims__gte=inbox.MOST_CLAIMS)
-    said = f"{inbox.MOST_CLAIMS} workers took it, and none of them was heard of again."
-    return sum(_fail(task, inbox.GIVEN_UP, said) for task in lost[:MOST_AT_ONCE])
+def _briefly(rows: QuerySet[Task]) -> QuerySet[Task]:
+    """As much of each as its name takes: who changes one reads it whole, and anew."""
+    return rows.only("pk", "agent_name", "source", "parent")[:MOST_AT_ONCE]
 
 
-def stop_unusable() -> int:
-    """Cancel what waits for an agent that may not act; a stop that missed it was in the middle of its sending."""
-    usable = Identity.objects.usable().values("pk")
-    stranded = Task.objects.open().exclude(agent_id__in=usable).select_related("agent")[:MOST_AT_ONCE]
-    return sum(cancelling.end(task, cancelling.STOPPED, f"{task.agent.name} may not act") for task in stranded)
+def _stop(task: Task, *, who: str) -> int:
+    name = task.agent_name if who == "agent" or task.source is None else task.source.name
+    return cancelling.end(task, cancelling.STOPPED, f"{name} may not act")
+
+
+def _end_part(task: Task) -> int:
+    return cancelling.end(task, cancelling.WITH_PARENT, f"the {task.parent} is over")
+
+
+def _each_fails(tasks: Iterable[Task], code: str, said: str) -> int:
+    return sum(each.by_itself(lambda task: _fail(task, code, said), task) for task in tasks)
 
 
 def _fail(task: Task, code: str, said: str) -> int:

@@ -19,12 +19,13 @@ from a2a import covering, endings, endpoint_room, news, outbox, parts, showing
 from a2a.choices import RUN_HERE, TERMINAL, TRANSITIONS, EventKind, Role, TaskState
 from a2a.models import Artifact, Task, TaskEvent, TaskMessage
 from a2a.models.tasks import OFFERED
-from common import clock, prepared
+from common import canonical, clock, prepared
 from common.errors import Conflict, InvalidTransition
 from common.prepared import Prepared
 
 LONGEST_ERROR, LONGEST_CODE = 1000, 100
-MOST_EVENTS = 10_000
+#: Of one task, so that whoever reads it can hold it.
+MOST_EVENTS, MOST_BYTES = 10_000, 64 * 1024 * 1024
 
 
 def lockable(*, skip_locked: bool = False) -> Any:
@@ -44,7 +45,7 @@ _MADE = Prepared(
 
 
 class TaskFull(Conflict):
-    """It has as many events as a task may have."""
+    """It has as many events as a task may have, or as much in them."""
 
     code = "task_full"
 
@@ -102,12 +103,13 @@ def begin(task: Task, message: parts.Message, *, shown: parts.Message) -> Task:
     sent, body = (parts.placed(one, task_id=task.pk, context_id=task.context_id) for one in (message, shown))
     first = _message(task, 1, Role.USER, sent, body, task.created_at)
     task.input, task.is_sealed = parts.plain(first.body["parts"]), bool(first.sealed_body)
-    prepared.insert(task)
-    prepared.insert(first)
     status = parts.status(TaskState.SUBMITTED, parts.moment(task.created_at), None)
     told = parts.task(
         task.pk, context_id=task.context_id, status=status, history=[first.body], metadata=task.metadata
     )  # fmt: skip
+    task.size = _weight(told)
+    prepared.insert(task)
+    prepared.insert(first)
     prepared.insert(TaskEvent(task=task, seq=1, kind=EventKind.TASK, body={"task": told}, at=task.created_at))
     task.first_message = first.body
     return task
@@ -172,7 +174,8 @@ class _Draft:
 
     def keep(self, facts: dict[str, Any]) -> None:
         task = self.task
-        self.changed |= {"last_seq": task.last_seq, **facts}
+        task.size += sum(_weight(event.body) for event in self.events)
+        self.changed |= {"last_seq": task.last_seq, "size": task.size, **facts}
         if task.state in TERMINAL:
             self._end()
         # Nothing is changed of what has ended, which is what `completed_at` says.
@@ -288,11 +291,19 @@ def _require_open(task: Task) -> None:
 
 
 def _require_room(task: Task, changes: tuple[Change, ...]) -> None:
-    """A task holds so many events and no more; its end is always told."""
-    ends = any(isinstance(change, Status) and change.state in TERMINAL for change in changes)
-    if task.last_seq >= MOST_EVENTS and not ends:
+    """A task holds so many events and bytes and no more; its end is always told."""
+    if any(isinstance(change, Status) and change.state in TERMINAL for change in changes):
+        return
+    if task.last_seq >= MOST_EVENTS:
         said = f"The {task} has {MOST_EVENTS} events, which is as many as may be: it can only be ended."
         raise TaskFull(said, details={"limit": MOST_EVENTS})
+    if task.size >= MOST_BYTES:
+        said = f"The events of the {task} are {MOST_BYTES} bytes, which is as much as may be: it can only be ended."
+        raise TaskFull(said, details={"limit": MOST_BYTES})
+
+
+def _weight(body: Any) -> int:
+    return len(canonical.encode(body))
 
 
 def _message(

@@ -6,7 +6,7 @@ from typing import Any
 from django.contrib import messages
 from django.urls import path
 
-from a2a import callback_urls, pushing
+from a2a import callback_urls, calling_off, pushing
 from a2a.admin import deliveries_cells
 from a2a.admin.tasks_hub import OfTask
 from a2a.models import Delivery, PushConfig, Task
@@ -36,7 +36,7 @@ class Remove(OfTask, ActingDialog):
         found = PushConfig.objects.visible_to(self.actor).filter(task=self.task, pk=self.kwargs["receiver"]).first()
         if found is None:
             raise NotFound
-        if not pushing.may_take_away(self.actor, self.task):
+        if not calling_off.may_remove_receiver(self.actor, self.task):
             raise NotAllowed("You may not remove this receiver: the task is not yours.")
         self.receiver = found
 
@@ -76,7 +76,7 @@ class Line:
 def lines(actor: Actor, task: Task) -> list[Line]:
     """Those that the person may see, and how to remove each for who may."""
     rows = PushConfig.objects.visible_to(actor).filter(task=task)
-    may = pushing.may_take_away(actor, task)
+    may = calling_off.may_remove_receiver(actor, task)
     return [Line(row, _removal(row, of_many=len(rows) > 1) if may else None) for row in rows]
 
 

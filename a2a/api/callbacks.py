@@ -4,19 +4,14 @@ from typing import Any
 from uuid import UUID
 
 from a2a import calling_off, deliveries, webhooks
+from a2a.api.base import TasksView
 from a2a.api.shapes import callbacks as shapes
 from a2a.models import Delivery, WebhookSecret
-from a2a.operations import visits
 from a2a.webhooks import Shown
 from common.api.operations import listing, operation
-from nhi.api.views import ApiView
-from supervisor.access import Caller
 
 
-class WebhookSecrets(ApiView):
-    def find(self, **_path: UUID) -> None:
-        visits.require_whole(Caller(self.actor, self.caller.shown))
-
+class WebhookSecrets(TasksView):
     @listing(of=shapes.WebhookSecretShape)
     def get(self, asked: dict[str, Any]) -> Any:  # noqa: ARG002 - a list without filters of its own
         """List webhook secrets
@@ -34,7 +29,7 @@ class WebhookSecrets(ApiView):
         return webhooks.make(actor=self.actor, url_prefix=given["url_prefix"])
 
 
-class RotateSecret(ApiView):
+class RotateSecret(TasksView):
     secret: WebhookSecret
 
     def find(self, **path: UUID) -> None:
@@ -49,7 +44,7 @@ class RotateSecret(ApiView):
         return webhooks.rotate(actor=self.actor, secret=self.secret)
 
 
-class Deliveries(ApiView):
+class Deliveries(TasksView):
     @listing(of=shapes.DeliveryItem, filters=shapes.DeliveryFilters)
     def get(self, asked: dict[str, Any]) -> Any:
         """List deliveries of callbacks
@@ -59,7 +54,7 @@ class Deliveries(ApiView):
         return Delivery.objects.visible_to(self.actor).filter(**asked).defer("body")
 
 
-class OfDelivery(ApiView):
+class OfDelivery(TasksView):
     delivery: Delivery
 
     def find(self, **path: UUID) -> None:

@@ -3,18 +3,18 @@
 from typing import Any
 
 from a2a import endpoint_changes, endpoints
+from a2a.api.base import TasksView
 from a2a.api.cards import OfAgent
 from a2a.api.shapes import endpoints as shapes
 from a2a.endpoints import Settings
 from common.api.operations import listing, operation
-from nhi.api.views import ApiView
 from nhi.choices import Kind
 from nhi.models import Identity
 
 PARTS = ("authentication", "rate_limiting", "capabilities")
 
 
-class Endpoints(ApiView):
+class Endpoints(TasksView):
     @listing(of=shapes.EndpointShape, filters=shapes.EndpointFilters)
     def get(self, asked: dict[str, Any]) -> Any:
         """List endpoints

@@ -2,17 +2,20 @@
 
 from rest_framework.response import Response
 
+from a2a.api.base import TasksView
 from a2a.api.shapes.envelopes import EnvelopeGiven, EnvelopeShape, ReportShape
 from a2a.api.tasks import KEY
 from a2a.operations import letters
 from a2a.operations.letters import Report
 from common.api.operations import answering, operation
 from nhi import oauth
-from nhi.api.views import ApiView
 from supervisor.access import Caller
 
 
-class Envelope(ApiView):
+class Envelope(TasksView):
+    #: What is in it tells whether it sends.
+    narrowed = frozenset({"POST"})
+
     @answering(takes=EnvelopeGiven, gives=EnvelopeShape, also={}, refusals=())
     def post(self) -> Response:
         """Send an envelope
@@ -26,7 +29,7 @@ class Envelope(ApiView):
         return Response(letters.answer(caller=caller, sent=self.request.data, idempotency_key=key))
 
 
-class Status(ApiView):
+class Status(TasksView):
     @operation(gives=ReportShape)
     def get(self) -> Report:
         """Read how A2A stands

@@ -4,37 +4,34 @@ from typing import Any
 from uuid import UUID
 
 from a2a import inbox
+from a2a.api.base import TasksView
 from a2a.api.shapes import inbox as shapes
 from a2a.api.waiting import offer_of
 from a2a.inbox import Claimed
 from a2a.models import Task
-from a2a.operations import visits
 from common.api.operations import listing, operation
 from common.errors import NotFound
 from common.prepared import Prepared
-from nhi.api.views import ApiView
-from supervisor.access import Caller
 
 _MINE = Prepared(
     lambda task, agent: Task.objects.filter(pk=task, agent_id=agent).only("pk").order_by(), task=UUID, agent=UUID
 )
 
 
-class Inbox(ApiView):
+class Inbox(TasksView):
     @listing(of=shapes.OfferedShape, filters=shapes.InboxFilters, key="tasks")
     def get(self, asked: dict[str, Any]) -> Any:
         """List the tasks that wait for you
 
         For agents: what nobody works on, the oldest first. A task whose lease has ended is there again. With `wait`, an
         empty inbox is answered as soon as a task comes, or after so many seconds."""
-        visits.require_whole(Caller(self.actor, self.caller.shown))
         seconds = asked.pop("wait")
         if offer := offer_of(self.request):
             offer.take(self.actor.id, seconds)
         return inbox.waiting(self.actor)
 
 
-class ClaimNext(ApiView):
+class ClaimNext(TasksView):
     @operation(takes=shapes.ClaimNext, gives=shapes.ClaimedTasksShape, name="a2a_inbox_claim_next")
     def post(self, given: dict[str, Any]) -> dict[str, list[Claimed]]:
         """Take the next tasks
@@ -42,7 +39,6 @@ class ClaimNext(ApiView):
         For agents: the oldest that nobody works on, as many as `limit` says, none of which any other worker is given;
         an empty list when there are none. With `wait`, that is answered as soon as a task comes, or after so many
         seconds. What was taken by a worker that never heard of it is offered again when its lease has ended."""
-        visits.require_whole(Caller(self.actor, self.caller.shown))
         seconds = given.pop("wait")
         taken = inbox.claim_next(actor=self.actor, **given)
         if not taken and (offer := offer_of(self.request)):
@@ -50,13 +46,12 @@ class ClaimNext(ApiView):
         return {"tasks": taken}
 
 
-class OfMyTask(ApiView):
+class OfMyTask(TasksView):
     """A task that is the caller's own to work on; of all others nothing is told."""
 
     task: Task
 
     def find(self, **path: UUID) -> None:
-        visits.require_whole(Caller(self.actor, self.caller.shown))
         found = _MINE.first(task=path["task_id"], agent=self.actor.id)
         if found is None:
             raise NotFound

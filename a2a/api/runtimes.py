@@ -4,15 +4,15 @@ from typing import Any
 from uuid import UUID
 
 from a2a import runtimes
+from a2a.api.base import TasksView
 from a2a.api.shapes import runtimes as shapes
 from a2a.choices import RuntimeKind
 from common.api.operations import operation
-from nhi.api.views import ApiView
 from nhi.choices import Kind
 from nhi.models import Identity
 
 
-class OneRuntime(ApiView):
+class OneRuntime(TasksView):
     identity: Identity
 
     def find(self, **path: UUID) -> None:

@@ -5,14 +5,13 @@ from typing import Any
 from uuid import UUID
 
 from a2a import callback_urls, cancelling, sending
+from a2a.api.base import TasksView
 from a2a.api.shapes import tasks as shapes
 from a2a.models import Task
-from a2a.operations import visits
 from a2a.sending import Wish
 from common.api.operations import listing, operation
 from common.prepared import Prepared
 from nhi import oauth
-from nhi.api.views import ApiView
 from nhi.models import Identity
 from supervisor.access import Caller
 
@@ -20,14 +19,15 @@ KEY = "Idempotency-Key"
 _TARGET = Prepared(lambda pk: Identity.objects.filter(pk=pk).select_related("endpoint").order_by(), pk=UUID)
 
 
-class Tasks(ApiView):
+class Tasks(TasksView):
+    narrowed = frozenset({"POST"})
+
     @listing(of=shapes.TaskItem, filters=shapes.TaskFilters)
     def get(self, asked: dict[str, Any]) -> Any:
         """List tasks
 
         Newest first: those you sent, those for you, and those of identities that you manage; all of them for console
         roles."""
-        visits.require_whole(self._by)
         word = asked.pop("state", None)
         rows = Task.objects.visible_to(self.actor).filter(**asked)
         return (rows.said_to_be(word) if word else rows).defer("input", "metadata", "allowed_by", "chain")
@@ -58,11 +58,10 @@ class Tasks(ApiView):
         return Caller(self.actor, self.caller.shown, oauth.rest_resource(), loaded.identity if loaded else None)
 
 
-class OfTask(ApiView):
+class OfTask(TasksView):
     task: Task
 
     def find(self, **path: UUID) -> None:
-        visits.require_whole(Caller(self.actor, self.caller.shown))
         self.task = self.visible(Task.objects.all(), path["task_id"])
 
 

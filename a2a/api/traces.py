@@ -3,11 +3,11 @@
 from uuid import UUID
 
 from a2a import tracing
+from a2a.api.base import TasksView
 from a2a.api.shapes.tracing import TraceShape
 from a2a.api.tasks import OfTask
 from a2a.tracing import Trace
 from common.api.operations import operation
-from nhi.api.views import ApiView
 from nhi.models import InvocationLog
 from supervisor.models import Execution
 
@@ -22,7 +22,7 @@ class OfTasks(OfTask):
         return tracing.of_task(self.actor, self.task)
 
 
-class OfRuns(ApiView):
+class OfRuns(TasksView):
     run: Execution
 
     def find(self, **path: UUID) -> None:
@@ -36,7 +36,7 @@ class OfRuns(ApiView):
         return tracing.of_run(self.actor, self.run)
 
 
-class OfCalls(ApiView):
+class OfCalls(TasksView):
     call: InvocationLog
 
     def find(self, **path: UUID) -> None:

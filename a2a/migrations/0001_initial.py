@@ -31,6 +31,7 @@ class Migration(migrations.Migration):
                 ('state_at', models.DateTimeField(default=django.utils.timezone.now)),
                 ('status_message', models.JSONField(null=True)),
                 ('last_seq', models.PositiveIntegerField(default=0, editable=False)),
+                ('size', models.PositiveIntegerField(default=0, editable=False)),
                 ('created_at', models.DateTimeField(default=django.utils.timezone.now)),
                 ('started_at', models.DateTimeField(null=True)),
                 ('completed_at', models.DateTimeField(null=True)),

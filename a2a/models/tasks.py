@@ -81,6 +81,8 @@ class Task(Kept):
     status_message = models.JSONField(null=True)
     #: The number of the last event.
     last_seq = models.PositiveIntegerField(default=0, editable=False)
+    #: Bytes of all its events.
+    size = models.PositiveIntegerField(default=0, editable=False)
     created_at = models.DateTimeField(default=timezone.now)
     started_at = models.DateTimeField(null=True)
     completed_at = models.DateTimeField(null=True)

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from a2a import endpoints, parts
+from a2a import callback_urls, endpoints, parts
 from a2a.operations import answers, faults, following, visits
 from a2a.operations.answers import Began
 from a2a.operations.desk import desk
@@ -58,6 +58,7 @@ async def admit(agent: str, shown: Shown, source: str, request_id: UUID) -> None
 async def answer(asked: Asked) -> dict[str, Any]:
     """The result of an operation that has one, in the shape of A2A 1.0; raises `Fault`."""
     operation = _operation(asked, streams=False)
+    await _look_up(operation, asked)
     judged = time.monotonic()
     found = await _done(asked, partial(_run, operation, asked))
     if not isinstance(found, Began):
@@ -78,18 +79,21 @@ async def stream(asked: Asked, *, after: int | None = None) -> AsyncGenerator[It
     `after` is the number of the last event that the caller has seen. Raises `Fault` before the first item, or where the
     caller may read no further.
     """
-    began: Began = await _done(asked, partial(_run, _operation(asked, streams=True), asked))
+    operation = _operation(asked, streams=True)
+    await _look_up(operation, asked)
+    began: Began = await _done(asked, partial(_begin_stream, operation, asked))
     try:
-        with following.counted(began.caller_id, most=MOST_STREAMS):
-            async with aclosing(following.follow(began, after=after, quiet=JUDGED_EVERY)) as told:
-                judged = time.monotonic()
-                async for item in told:
-                    if item is None or time.monotonic() - judged > TRUSTED:
-                        await _done(asked, partial(_judge, asked, began.task.pk))
-                        judged = time.monotonic()
-                    yield item
+        async with aclosing(following.follow(began, after=after, quiet=JUDGED_EVERY)) as told:
+            judged = time.monotonic()
+            async for item in told:
+                if item is None or time.monotonic() - judged > TRUSTED:
+                    await _done(asked, partial(_judge, asked, began.task.pk))
+                    judged = time.monotonic()
+                yield item
     except Exception as error:
         raise faults.of(error) from error
+    finally:
+        following.streams.give_back(began.caller_id)
 
 
 def _operation(asked: Asked, *, streams: bool) -> Operation:
@@ -99,8 +103,35 @@ def _operation(asked: Asked, *, streams: bool) -> Operation:
     return found
 
 
-def _run(operation: Operation, asked: Asked) -> Any:
+async def _look_up(operation: Operation, asked: Asked) -> None:
+    """Where a receiver's name leads: in the loop, since name servers may be slow, and for who may visit the agent."""
+    found = operation.receiver(asked.params)
+    if found is None:
+        return
+    await admit(asked.agent, asked.shown, asked.source, asked.request_id)
+    url, field = found
+    try:
+        await callback_urls.reached(url, field=field)
+    except Exception as error:
+        raise faults.of(error) from error
+
+
+def _begin_stream(operation: Operation, asked: Asked) -> Began:
     visit = _visit(asked)
+    following.streams.take(visit.caller_id, most=MOST_STREAMS)
+    try:
+        began: Began = _of(visit, operation, asked)
+    except BaseException:
+        following.streams.give_back(visit.caller_id)
+        raise
+    return began
+
+
+def _run(operation: Operation, asked: Asked) -> Any:
+    return _of(_visit(asked), operation, asked)
+
+
+def _of(visit: Visit, operation: Operation, asked: Asked) -> Any:
     if operation.name not in SENDS:
         visits.require_whole(visit.caller)
     endpoints.require(

@@ -51,8 +51,9 @@ def _sound(work: Callable[[], T]) -> T:
     try:
         return work()
     except Exception:
-        # Whatever happened in the middle of, the next one begins with a connection that works.
-        connection.close()
+        # What the database did not like may have left the connection in the middle of something; a refusal has not.
+        if connection.errors_occurred or connection.in_atomic_block:
+            connection.close()
         raise
 
 

@@ -4,10 +4,11 @@ One look at the table serves all who follow in this process, and one read serves
 """
 
 import asyncio
+import threading
 import time
 from collections import Counter, deque
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -68,21 +69,27 @@ class Item:
         return str(told.get("status", {}).get("state", ""))
 
 
-_streams: Counter[UUID] = Counter()
+class Streams:
+    """How many each caller has here. One is counted before anything is done for it: who is refused has sent nothing."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._counts: Counter[UUID] = Counter()
+
+    def take(self, caller_id: UUID, *, most: int) -> None:
+        with self._lock:
+            if self._counts[caller_id] >= most:
+                raise TooManyStreams(most)
+            self._counts[caller_id] += 1
+
+    def give_back(self, caller_id: UUID) -> None:
+        with self._lock:
+            self._counts[caller_id] -= 1
+            if not self._counts[caller_id]:
+                del self._counts[caller_id]
 
 
-@contextmanager
-def counted(caller_id: UUID, *, most: int) -> Iterator[None]:
-    """One more stream of this caller, or none."""
-    if _streams[caller_id] >= most:
-        raise TooManyStreams(most)
-    _streams[caller_id] += 1
-    try:
-        yield
-    finally:
-        _streams[caller_id] -= 1
-        if not _streams[caller_id]:
-            del _streams[caller_id]
+streams = Streams()
 
 
 async def follow(began: Began, *, after: int | None, quiet: float) -> AsyncGenerator[Item | None, None]:

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.db.models import Count
 
-from a2a import endpoints, parts
+from a2a import callback_urls, endpoints, parts
 from a2a.choices import WORDS, Transport, Word
 from a2a.models import Task
 from a2a.operations import answers, faults, visits
@@ -71,6 +71,7 @@ def told(found: Report) -> dict[str, Any]:
 def _done(caller: Caller, letter: Letter, sent: Any, key: str | None) -> tuple[Any, str]:
     """The result, and the conversation that it belongs to."""
     if letter.method == envelopes.STATUS:
+        visits.require_whole(caller)
         asked = envelopes.task_asked(letter)
         if asked is None:
             agent = _visit(caller, letter, key).agent if letter.heading.agent else None
@@ -87,6 +88,8 @@ def _run(visit: Visit, name: str, params: dict[str, Any], letter: Letter, sent: 
         size=len(canonical.encode(sent)),
         content_types=parts.media_of(params.get("message", {}).get("parts", ())),
     )
+    if receiver := OPERATIONS[name].receiver(params):
+        callback_urls.look_up(receiver[0], field=receiver[1])
     found = OPERATIONS[name].run(visit, params)
     result = answers.sent(found) if isinstance(found, Began) else found
     task = result.get("task", result)

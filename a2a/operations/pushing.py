@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from a2a import callback_urls, pushing
+from a2a import pushing
 from a2a.models import PushConfig, Task
 from a2a.operations import faults, visits
 from a2a.operations.visits import Visit
@@ -12,9 +12,12 @@ from common.errors import NotFound
 Params = Mapping[str, Any]
 
 
+def receiver(params: Params) -> tuple[str, str]:
+    return params["url"], "url"
+
+
 def create(visit: Visit, params: Params) -> dict[str, Any]:
     task = _own(visit, params)
-    callback_urls.look_up(params["url"], field="url")
     row = pushing.make(actor=visit.actor, task=task, asked=params, wire_version=visit.version)
     return pushing.told(row)
 

@@ -1,9 +1,11 @@
 """Operations that change nothing."""
 
 import time
+from bisect import bisect_right
 from collections.abc import Mapping
 from datetime import datetime
 from functools import partial
+from itertools import accumulate
 from typing import Any
 from uuid import UUID
 
@@ -19,6 +21,8 @@ from common import crypto
 from mcp.front.cursors import Cursors
 
 PAGE = 50
+#: Of a page with what was said and made.
+MOST_BYTES = 16 * 1024 * 1024
 #: Counting goes no further: a number that nobody reads to the end is not worth a walk over a million rows.
 MOST_COUNTED = 10_000
 sign = partial(crypto.sign, "a2a-cursor")
@@ -37,14 +41,21 @@ def listing(visit: Visit, params: Mapping[str, Any]) -> dict[str, Any]:
     """The caller's own, the latest change first."""
     rows, size = _wanted(visit, params), params.get("pageSize", PAGE)
     page = list(_behind(visit, rows, params).order_by("-state_at", "-id")[: size + 1])
-    more, page = len(page) > size, page[:size]
-    artifacts = params.get("includeArtifacts", False)
+    history, artifacts = params.get("historyLength", 0), params.get("includeArtifacts", False)
+    kept = _within(page[:size], MOST_BYTES) if history != 0 or artifacts else page[:size]
+    more, page = len(page) > len(kept), kept
     return {
-        "tasks": showing.tasks(page, history=params.get("historyLength", 0), artifacts=artifacts),
+        "tasks": showing.tasks(page, history=history, artifacts=artifacts),
         "nextPageToken": _token(visit, page[-1]) if more else "",
         "pageSize": size,
         "totalSize": rows[:MOST_COUNTED].count(),
     }
+
+
+def _within(page: list[Task], most: int) -> list[Task]:
+    """As many of the first as are no larger together, and one at least: the token of the page leads to the rest."""
+    sums = list(accumulate(task.size for task in page))
+    return page[: max(bisect_right(sums, most), 1)]
 
 
 def subscribe(visit: Visit, params: Mapping[str, Any]) -> Began:

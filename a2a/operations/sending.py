@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from a2a import callback_urls, cancelling, sending, showing
+from a2a import cancelling, sending, showing
 from a2a.models import Task
 from a2a.operations import visits
 from a2a.operations.answers import Began
@@ -21,11 +21,13 @@ def send(visit: Visit, params: Mapping[str, Any]) -> Began:
 
 
 def push_config(params: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Judged by the network before anything is written: name servers may be slow."""
     found: Mapping[str, Any] | None = params.get("configuration", {}).get("taskPushNotificationConfig")
-    if found is not None:
-        callback_urls.look_up(found["url"], field="configuration.taskPushNotificationConfig.url")
     return found
+
+
+def receiver(params: Mapping[str, Any]) -> tuple[str, str] | None:
+    found = push_config(params)
+    return (found["url"], "configuration.taskPushNotificationConfig.url") if found is not None else None
 
 
 def begin_stream(visit: Visit, params: Mapping[str, Any]) -> Began:

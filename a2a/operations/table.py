@@ -36,6 +36,8 @@ class Operation:
     run: Callable[[Visit, Params], Mapping[str, Any] | Began]
     streams: bool = False
     own_old_rest: tuple[Route, ...] = ()
+    #: The URL of a receiver that it is given, and in which field.
+    receiver: Callable[[Params], tuple[str, str] | None] = lambda _params: None
 
     @property
     def old_rest(self) -> tuple[Route, ...]:
@@ -49,9 +51,10 @@ def _routes(*said: str) -> tuple[Route, ...]:
 
 _CONFIGS = "tasks/{taskId}/pushNotificationConfigs"
 TABLE = (
-    Operation("SendMessage", "message/send", _routes("POST message:send"), sending.send),
+    Operation("SendMessage", "message/send", _routes("POST message:send"), sending.send, receiver=sending.receiver),
     Operation(
-        "SendStreamingMessage", "message/stream", _routes("POST message:stream"), sending.begin_stream, streams=True
+        "SendStreamingMessage", "message/stream", _routes("POST message:stream"), sending.begin_stream, streams=True,
+        receiver=sending.receiver,
     ),
     Operation("GetTask", "tasks/get", _routes("GET tasks/{id}"), reading.get),
     Operation("ListTasks", "", _routes("GET tasks"), reading.listing),
@@ -66,7 +69,7 @@ TABLE = (
     ),
     Operation(
         "CreateTaskPushNotificationConfig", "tasks/pushNotificationConfig/set", _routes(f"POST {_CONFIGS}"),
-        pushing.create,
+        pushing.create, receiver=pushing.receiver,
     ),
     Operation(
         "GetTaskPushNotificationConfig", "tasks/pushNotificationConfig/get", _routes(f"GET {_CONFIGS}/{{id}}"),

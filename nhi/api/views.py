@@ -38,10 +38,14 @@ class ApiView(APIView):
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
         self._refuse_reader(request)
+        self.admit()
         self.find(**kwargs)
 
     def finalize_response(self, request: Request, response: Response, *args: Any, **kwargs: Any) -> Response:
         return super().finalize_response(request, self._on_record(request, response), *args, **kwargs)
+
+    def admit(self) -> None:
+        """Refuse who may not look here at all, whatever the path names."""
 
     def find(self, **path: UUID) -> None:
         """Load what the path names. Views with an id in their path say how; whoever may not see it gets a 404."""

@@ -42,7 +42,13 @@ def test_who_wants_the_next_waits_for_it_and_two_are_given_one_each(agent: Agent
     stage, door = agent.stage, Door(bounded(Waiting(ThreadedHandler()), limit=1024))
 
     async def take(**asked: Any) -> Any:
-        answer = await door.ask("POST", "/api/nhi/a2a/inbox/claim", stage.worker.token, body=json.dumps(asked).encode(), content_type="application/json")
+        answer = await door.ask(
+            "POST",
+            "/api/nhi/a2a/inbox/claim",
+            stage.worker.token,
+            body=json.dumps(asked).encode(),
+            content_type="application/json",
+        )
         return answer.status, await answer.json()
 
     async def whole() -> None:

@@ -127,13 +127,6 @@ def bearer_of(settings: Settings, headers: Mapping[str, str]) -> str | None:
     return token.strip() if scheme.lower() == "bearer" else ""
 
 
-def challenge(settings: Settings) -> str:
-    """`WWW-Authenticate` of a refusal: what to show instead."""
-    if settings.authentication == Authentication.API_KEY:
-        return f'ApiKey header="{settings.api_key_header}"'
-    return "Bearer"
-
-
 def stand_in(settings: Settings) -> Caller | None:
     """Who asks where nobody shows anything: an identity whose grants say what strangers may; None for a closed door."""
     if not settings.is_open or settings.open_as_id is None:

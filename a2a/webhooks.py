@@ -1,5 +1,6 @@
 """The secrets that sign callbacks: each is its owner's, for the URLs that begin with its prefix."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -20,6 +21,8 @@ ROTATE = "a2a.rotate_webhooksecret"
 OVERLAP = timedelta(hours=24)
 LONGEST_PREFIX = 500
 MOST = 100
+#: That sign beside the newest; receivers read a header of so many signatures.
+MOST_PREVIOUS = 3
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,10 @@ class Shown:
 
     row: WebhookSecret
     secret: str
+
+
+class RotatedOften(Conflict):
+    code = "rotated_often"
 
 
 def owner_of(task: Task) -> Owner:
@@ -64,14 +71,19 @@ def make(*, actor: Actor, url_prefix: str) -> Shown:
 
 
 def rotate(*, actor: Actor, secret: WebhookSecret) -> Shown:
-    """Make a successor; the one before signs beside it for a day."""
+    """Make a successor; the one before signs beside it for a day, and so does what was promised that earlier."""
     if not may_rotate(actor, secret):
         raise NotAllowed("You may not rotate the webhook secret of somebody else.")
     text = signatures.new_secret()
     with transaction.atomic():
         row = WebhookSecret.objects.select_for_update(of=("self",)).get(pk=secret.pk)
         now = clock.database_now()
-        row.sealed_previous, row.previous_valid_until = row.sealed, now + OVERLAP
+        still = _previous(row, now)
+        if len(still) >= MOST_PREVIOUS:
+            raise RotatedOften(f"It was rotated {MOST_PREVIOUS} times within a day, and all of these still sign.")
+        still.append((crypto.unseal(row.sealed, place=_place(row)), now + OVERLAP))
+        row.sealed_previous = crypto.seal(json.dumps([[one, f"{until}"] for one, until in still]), place=_place(row))
+        row.previous_valid_until = now + OVERLAP
         row.sealed, row.rotated_at = crypto.seal(text, place=_place(row)), now
         row.save(update_fields=["sealed", "sealed_previous", "previous_valid_until", "rotated_at"])
         events.write("webhook_secret.rotated", actor=actor, subject=row)
@@ -111,10 +123,16 @@ def signing(owner: Owner, url: str) -> list[str]:
     """What a callback to this URL is signed with now, in the clear; the newest first."""
     row = ensure(owner, url, actor=SYSTEM)
     current = crypto.unseal(row.sealed, place=_place(row))
-    until = row.previous_valid_until
-    if not row.sealed_previous or until is None or until <= clock.database_now():
-        return [current]
-    return [current, crypto.unseal(row.sealed_previous, place=_place(row))]
+    return [current, *(secret for secret, _ in reversed(_previous(row, clock.database_now())))]
+
+
+def _previous(row: WebhookSecret, now: datetime) -> list[tuple[str, datetime]]:
+    """Those before it that still sign, the oldest first, and until when."""
+    if not row.sealed_previous or row.previous_valid_until is None or row.previous_valid_until <= now:
+        return []
+    kept = json.loads(crypto.unseal(row.sealed_previous, place=_place(row)))
+    read = [(secret, datetime.fromisoformat(until)) for secret, until in kept]
+    return [(secret, until) for secret, until in read if until > now]
 
 
 def forget_previous(now: datetime) -> int:
@@ -135,11 +153,11 @@ def _make(owner: Owner, url_prefix: str, actor: Actor) -> Shown:
 
 
 def _longest(owner: Owner, url: str) -> WebhookSecret | None:
-    fitting = [row for row in WebhookSecret.objects.filter(owner_id=owner.id) if _fits(url, row.url_prefix)]
+    fitting = [row for row in WebhookSecret.objects.filter(owner_id=owner.id) if fits(url, row.url_prefix)]
     return max(fitting, key=lambda row: len(row.url_prefix), default=None)
 
 
-def _fits(url: str, prefix: str) -> bool:
+def fits(url: str, prefix: str) -> bool:
     """A prefix without a path says a whole host: not the beginning of another one's name, port or account."""
     rest = url.removeprefix(prefix)
     names_host_alone = prefix.count("/") == 2

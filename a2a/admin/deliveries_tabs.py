@@ -5,7 +5,7 @@ from typing import Any
 
 from django.urls import path
 
-from a2a import posting
+from a2a import posting, webhooks
 from a2a.admin.deliveries_hub import Hub
 from a2a.models import WebhookSecret
 from common.admin.pages import link
@@ -52,7 +52,7 @@ class Sent(Hub):
         """What signs it, as far as the person may know: the longest prefix that fits the URL as it is shown."""
         own = WebhookSecret.objects.visible_to(self.actor).filter(owner_id=self.delivery.owner_id)
         fitting = [
-            row for row in own.defer("sealed", "sealed_previous") if self.delivery.url.startswith(row.url_prefix)
+            row for row in own.defer("sealed", "sealed_previous") if webhooks.fits(self.delivery.url, row.url_prefix)
         ]
         return max(fitting, key=lambda row: len(row.url_prefix), default=None)
 

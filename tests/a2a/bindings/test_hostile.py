@@ -3,11 +3,17 @@
 import asyncio
 import json
 from typing import Any
+from unittest.mock import patch
 
 import pytest
+from django.db import DatabaseError, transaction
+from django.db import connection as db_connection
 
 from a2a.choices import TaskState
 from a2a.models import SentOnce, Task
+from a2a.operations import asking, reading
+from a2a.operations.desk import _sound
+from a2a.wire.faults import Fault, Kind
 from nhi import credentials, run_tokens, tokens
 from nhi.actors import SYSTEM
 from nhi.chains import Chain, Link
@@ -157,5 +163,60 @@ def test_a_run_that_acts_for_others_says_nothing_in_tasks_of_before(agent: Agent
     async def whole() -> None:
         assert await agent.fault("SendMessage", more, token=run) == (403, -32012)
         assert (await agent.call("SendMessage", more))["task"]["status"]["state"] == "TASK_STATE_WORKING"
+
+    in_loop(whole())
+
+
+def test_who_follows_too_much_has_sent_nothing_by_asking(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asking, "MOST_STREAMS", 1)
+
+    async def whole() -> None:
+        task_id = (await agent.call("SendMessage", AT_ONCE))["task"]["id"]
+        following = await agent.rpc("SubscribeToTask", {"id": task_id})
+        crowded = await agent.rpc("SendStreamingMessage", SENT)
+        assert crowded.status == 429
+        assert await in_thread(Task.objects.count) == 1
+        await in_thread(lambda: says(task_id, TaskState.CANCELED))
+        await heard(following)
+        # Its place is free again.
+        again = await agent.rpc("SendStreamingMessage", SENT)
+        assert again.status == 200
+        await again.leave()
+
+    in_loop(whole())
+
+
+def test_a_refusal_costs_no_connection(db: None) -> None:
+    def refused() -> None:
+        raise Fault(Kind.NOT_FOUND, "There is nothing here.")
+
+    def broken() -> None:
+        with db_connection.cursor() as cursor, transaction.atomic():
+            cursor.execute("SELECT nothing FROM nowhere")
+
+    db_connection.ensure_connection()
+    before = db_connection.connection
+    with pytest.raises(Fault):
+        _sound(refused)
+    assert db_connection.connection is before
+    with patch.object(db_connection, "close") as closed, pytest.raises(DatabaseError):
+        _sound(broken)
+    closed.assert_called_once()
+
+
+def test_a_page_of_a_list_is_no_larger_than_can_be_held(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "MOST_BYTES", 2000)
+    large = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "x" * 900}]}
+
+    async def whole() -> None:
+        sent = [(await agent.call("SendMessage", {**AT_ONCE, "message": large}))["task"]["id"] for _ in range(4)]
+        found, token, pages = [], "", 0
+        while token or not pages:
+            page = await agent.call("ListTasks", {"includeArtifacts": True, "pageToken": token})
+            found += [task["id"] for task in page["tasks"]]
+            token, pages = page["nextPageToken"], pages + 1
+        assert (found, pages > 1) == (sent[::-1], True)
+        # Without what makes them large, all of them fit.
+        assert len((await agent.call("ListTasks", {}))["tasks"]) == 4
 
     in_loop(whole())

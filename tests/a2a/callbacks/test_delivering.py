@@ -241,6 +241,20 @@ def test_while_a_secret_is_rotated_both_sign(open_stage: Stage, receiver: Receiv
     assert webhooks.forget_previous(clock.database_now()) == 1
 
 
+def test_what_was_promised_to_sign_does_though_it_is_rotated_again(open_stage: Stage, receiver: Receiver) -> None:
+    planner, secrets = actors.identity(open_stage.planner), [secret_of(open_stage)]
+    secrets += [
+        webhooks.rotate(actor=planner, secret=WebhookSecret.objects.get()).secret for _ in range(webhooks.MOST_PREVIOUS)
+    ]
+    with pytest.raises(webhooks.RotatedOften):
+        webhooks.rotate(actor=planner, secret=WebhookSecret.objects.get())
+    ended(open_stage, receiver.url())
+    delivering.deliver_due()
+    [hit] = receiver.hits
+    assert len(hit.signatures) == len(secrets)
+    assert all(hit.is_signed_by(secret) for secret in secrets)
+
+
 @pytest.mark.parametrize(
     ("prefix", "url", "fits"),
     [

@@ -4,13 +4,15 @@ from typing import Any
 
 import pytest
 
-from a2a import sweeping, waiting
-from a2a.choices import TaskState
+from a2a import parts, sending, sweeping, waiting
+from a2a.choices import Role, TaskState
 from a2a.models import AwaitedCall, Task
 from common import clock
 from mcp import approvals
 from mcp.models import CallApproval
+from nhi import actors
 from nhi.models import InvocationLog
+from supervisor.access import Caller
 from tests.a2a import rows
 from tests.a2a.delegation.town import WAYS, Line, line
 from tests.mcp.peer import Peer
@@ -106,6 +108,16 @@ def test_who_waits_for_something_else_is_left_alone(asked: Line) -> None:
     assert (task(asked).state, said(asked)) == (TaskState.INPUT_REQUIRED, "Which of the two?")
     decide(CallApproval.objects.get())
     assert task(asked).state == TaskState.INPUT_REQUIRED
+
+
+def test_a_question_of_its_agent_is_answered_though_a_call_waits(asked: Line) -> None:
+    asked.calls("rest")
+    rows.moved(asked.tasks[0], TaskState.INPUT_REQUIRED, "Which of the two?")
+    asker = task(asked).source
+    assert asker is not None
+    message = parts.message(Role.USER, [parts.text("The first.")])
+    sending.say(caller=Caller(actors.identity(asker)), task=task(asked), message=message)
+    assert task(asked).state == TaskState.WORKING
 
 
 def test_its_agent_may_end_it_without_the_call(asked: Line) -> None:

@@ -9,7 +9,7 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from a2a import cancelling, dispatching, endings, following, sweeping
+from a2a import cancelling, dispatching, endings, endpoint_changes, following, sweeping
 from a2a.choices import TaskState
 from a2a.models import Task
 from nhi.actors import SYSTEM
@@ -73,6 +73,19 @@ def test_what_its_program_may_not_show_is_given_to_it(open_stage: Stage, behind:
     assert "hunter2secret" not in str(task.input)
     run = dispatched(task)
     assert until_ended(task).result == {"text": "1\n"}
+    until_over(run)
+
+
+def test_an_answer_that_its_endpoint_does_not_take_fails_the_task(
+    open_stage: Stage, behind: Put, runner: Service
+) -> None:
+    behind()
+    endpoint_changes.change(actor=SYSTEM, identity=open_stage.writer, max_output_size=10)
+    task = sent(open_stage)
+    run = dispatched(task)
+    done = until_ended(task)
+    assert (done.state, done.error_code) == (TaskState.FAILED, "output_too_large")
+    assert not done.artifacts.exists()
     until_over(run)
 
 

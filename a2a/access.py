@@ -98,7 +98,7 @@ def _permit(caller: Caller, source: Identity | None, target: Identity, action: s
     if decision.allowed and match is not None and match.max_calls_per_hour is not None:
         decision = _decide(loaded, wanted, closed, _budget(match))
     if not decision.allowed:
-        raise _refusal(decision, target, had_access=bool(loaded.facts.matches))
+        raise _refusal(caller.actor, decision, target, had_access=bool(loaded.facts.matches))
     match = decision.match
     assert match is not None  # an allowed call has one
     at = decision.decided_at if match.max_calls_per_hour is None else None
@@ -143,7 +143,7 @@ def require_still(*, caller: Caller, task: Task, given: Any) -> None:
     loaded, wanted = _facts(caller, source, target), Action("call", given, name=task.task_type or None)
     decision = _decide(loaded, wanted, _along(chain, wanted, loaded, target))
     if not decision.allowed:
-        raise _refusal(decision, target, had_access=True)
+        raise _refusal(caller.actor, decision, target, had_access=True)
 
 
 def _facts(caller: Caller, source: Identity, target: Identity) -> Loaded:
@@ -163,13 +163,13 @@ def _budget(match: Match) -> Condition:
     return hours.left(match)
 
 
-def _refusal(decision: Decision, target: Identity, *, had_access: bool) -> Refused:
+def _refusal(actor: Actor, decision: Decision, target: Identity, *, had_access: bool) -> Refused:
     details = {"reason": decision.reason, "decision_id": str(decision.id)}
     if decision.reason == "quota_exceeded" and decision.match is not None:
         _, first = hours.used(decision.match.id)
         wait = ceil((first + hours.HOUR - decision.decided_at).total_seconds()) if first else 1
         return Refused(QuotaExceeded(decision.message, retry_after=wait), decision.reason, details)
-    if decision.reason == "no_grant" and not had_access and not target.discoverable:
+    if decision.reason == "no_grant" and not (had_access or target.discoverable or _sees(actor, target)):
         return Refused(NotFound(), decision.reason, details)
     return Refused(NotAllowed(decision.message, details=details), decision.reason, details)
 
@@ -191,7 +191,11 @@ def _require_of_person(actor: Actor, target: Identity, chain: Chain) -> Permit:
 
 
 def _unknown(actor: Actor, target: Identity) -> Refused:
-    if target.discoverable or Identity.objects.visible_to(actor).filter(pk=target.pk).exists():
+    if target.discoverable or _sees(actor, target):
         said = NotAllowed(f"You may not send tasks to {target.name}.", details={"reason": "no_grant"})
         return Refused(said, "no_grant")
     return Refused(NotFound(), "no_grant")
+
+
+def _sees(actor: Actor, target: Identity) -> bool:
+    return Identity.objects.visible_to(actor).filter(pk=target.pk).exists()

@@ -115,9 +115,16 @@ def _ended(task: Task, run: Execution) -> None:
         _succeeded(task, run)
         return
     code = TIMEOUT if run.status == ExecutionStatus.TIMEOUT else CODES.get(run.error_category, CODES["SystemError"])
-    said = parts.message_of_agent(run.error_message)
-    _write(task, run, Status(TaskState.FAILED, said, code, run.error_message))
+    why = _why(run)
+    _write(task, run, Status(TaskState.FAILED, parts.message_of_agent(why), code, why))
     cancelling.cancel_within(task, f"the {task} failed")
+
+
+def _why(run: Execution) -> str:
+    """For whoever sent the task, who need not know where things lie on this machine; the run says all of it."""
+    if run.error_category == ErrorCategory.PERMANENT and "/" in run.error_message:
+        return f"What does the tasks of {run.agent.name} cannot be started here. Its run {run} says why."
+    return run.error_message
 
 
 def _succeeded(task: Task, run: Execution) -> None:

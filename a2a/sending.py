@@ -81,13 +81,13 @@ def send(*, caller: Caller, target: Identity | None, wish: Wish) -> Task:
     if target is None or target.kind != Kind.AGENT:
         raise NotFound
     # What takes long in a large message is done before anything is locked.
-    shown = wish.shown
+    shown, source = wish.shown, None
     try:
         source = access.source_of(caller, wish.source_agent_id)
         with transaction.atomic():
             return _send(caller, source, target, wish, shown)
     except Refused as refused:
-        _on_record(caller, target, wish, refused)
+        _on_record(caller, source, target, wish, refused)
         raise refused.error from None
 
 
@@ -104,15 +104,13 @@ def say(*, caller: Caller, task: Task, message: parts.Message) -> Task:
             if held.state not in WAITING or (held.state == TaskState.AUTH_REQUIRED and waiting.of(held) is not None):
                 raise writer.ended(held) if not held.is_open else _not_waiting(held)
             access.require_still(caller=caller, task=held, given=parts.plain(message["parts"]))
-            other = held.source if held.source_id not in (None, caller.actor.id) else None
-            details = {"in_the_name_of": other.name} if other is not None else {}
-            events.write("task.answered", actor=caller.actor, subject=held, details=details)
+            events.write("task.answered", actor=caller.actor, subject=held, details=_for_another(caller, held.source))
             done = writer.write(held, more, Status(TaskState.WORKING), **dispatching.anew(held))
             dispatching.announce(done)
             news.tell(held.agent_id)
             return done
     except Refused as refused:
-        _on_record(caller, task.agent, Wish(message, task.task_type), refused)
+        _on_record(caller, task.source, task.agent, Wish(message, task.task_type), refused)
         raise refused.error from None
 
 
@@ -177,9 +175,7 @@ def _send(caller: Caller, source: Identity | None, target: Identity, wish: Wish,
     task = writer.begin(row, wish.message, shown=shown)
     if wish.push is not None:
         pushing.make(actor=caller.actor, task=task, asked=wish.push, wire_version=wish.wire_version)
-    details = {"task": str(task.pk), "type": task.task_type, **permit.by}
-    if source is not None and source.pk != caller.actor.id:
-        details["in_the_name_of"] = source.name
+    details = {"task": str(task.pk), "type": task.task_type, **permit.by, **_for_another(caller, source)}
     events.write("task.sent", actor=caller.actor, subject=task, details=details)
     dispatching.announce(task)
     news.tell(target.pk)
@@ -235,10 +231,15 @@ def _row(caller: Caller, source: Identity | None, target: Identity, wish: Wish, 
     )
 
 
-def _on_record(caller: Caller, target: Identity, wish: Wish, refused: Refused) -> None:
+def _for_another(caller: Caller, source: Identity | None) -> dict[str, str]:
+    """What the record says of who speaks for somebody else."""
+    return {} if source is None or source.pk == caller.actor.id else {"in_the_name_of": source.name}
+
+
+def _on_record(caller: Caller, source: Identity | None, target: Identity, wish: Wish, refused: Refused) -> None:
     def write() -> None:
         with transaction.atomic():
-            details = {"type": wish.task_type, **refused.details}
+            details = {"type": wish.task_type, **refused.details, **_for_another(caller, source)}
             events.write("task.refused", actor=caller.actor, subject=target, reason=refused.reason, details=details)
 
     later = _undone.get()

@@ -136,12 +136,12 @@ def _example(program: str, arguments: Sequence[str]) -> list[str]:
         return [*arguments]
     if program != os.path.realpath(sys.executable):
         raise NotExecutable(
-            f"EXECUTABLE_ALLOWLIST is not set, so only the scripts of {EXAMPLES} and {EXAMPLES / 'agents'} may run: "
-            f"give the path of one. To run {program}, put its path in a file, let EXECUTABLE_ALLOWLIST name that file, "
-            "and start Gatehouse again."
+            f"EXECUTABLE_ALLOWLIST is not set, so only what lies in {EXAMPLES} and {EXAMPLES / 'agents'} may run: give "
+            "the path of a script there. To run others, put their paths in a file, let EXECUTABLE_ALLOWLIST name that "
+            "file, and start Gatehouse again; list scripts rather than interpreters."
         )
     script = os.path.realpath(arguments[0]) if arguments and arguments[0].startswith("/") else ""
-    if not _is_example(script):
+    if not (_is_example(script) and script.endswith(".py")):
         raise NotExecutable(f"The first argument must be the absolute path of a script in {EXAMPLES}.")
     return [script, *arguments[1:]]
 
@@ -149,5 +149,4 @@ def _example(program: str, arguments: Sequence[str]) -> list[str]:
 def _is_example(script: str) -> bool:
     """One of ours by its real name, which leads nowhere else."""
     examples = Path(os.path.realpath(EXAMPLES))
-    here = Path(script).parent in {examples, examples / "agents"}
-    return here and script.endswith(".py") and Path(script).is_file()
+    return Path(script).parent in {examples, examples / "agents"} and Path(script).is_file()

@@ -173,8 +173,9 @@ def _actions(question: Question) -> Check:
     if not match.allowed_actions:
         return Check("action", "fail", "action_not_allowed", "The grant allows no action.")
     if name is None:
-        said = "The grant allows some actions only, and what is asked names none."
-        return Check("action", "fail", "not_enforceable_yet", said)
+        allowed = ", ".join(match.allowed_actions)
+        said = f"The grant allows some actions only ({allowed}), and what is asked names none."
+        return Check("action", "fail", "action_not_named", said)
     if any(fnmatch.fnmatchcase(name, glob) for glob in match.allowed_actions):
         return Check("action", "pass", message=f"The grant allows {name}.")
     return Check("action", "fail", "action_not_allowed", f"The grant does not allow {name}.")

@@ -49,6 +49,9 @@ DECIDED: dict[str, Reason] = {
     "action_not_allowed": Reason(
         False, "Ask for an action that the grant allows, or give a grant that allows this one."
     ),
+    "action_not_named": Reason(
+        False, "Say what is asked for: a task's type, which is `task_type`, and over A2A `metadata.task_type`."
+    ),
     "not_enforceable_yet": Reason(False, "Give the grant without this limit; Gatehouse cannot enforce it yet."),
     # Something broke: never an allow.
     "decision_failed": Reason(False, "Ask an operator, with the request id."),

@@ -120,7 +120,10 @@ def test_an_admin_may_send_in_anothers_name_on_record(stage: Stage) -> None:
 
 def test_what_the_named_one_may_not_nobody_sends_in_its_name(stage: Stage) -> None:
     other = cast.agent("third")
-    assert stage.sends(stage.admin, source_agent_id=str(other.pk)).is_refused(404, "NotFound")
+    refused = stage.sends(stage.admin, source_agent_id=str(other.pk))
+    assert refused.is_refused(403, "Unauthorized", "no_grant"), "who sees both is told why"
+    told = AuditEvent.objects.get(event="task.refused")
+    assert (told.actor_name, told.details["in_the_name_of"]) == ("mara", "third")
 
 
 def test_a_person_sends_as_a_person(stage: Stage) -> None:

@@ -68,6 +68,16 @@ def test_a_link_among_the_examples_leads_nowhere_else(tmp_path: Path, monkeypatc
     assert executables.problem(PYTHON, [str(examples / "link.py")]) != ""
 
 
+def test_any_script_among_the_examples_runs_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = tmp_path / "examples" / "agents" / "count.sh"
+    script.parent.mkdir(parents=True)
+    script.write_text("#!/bin/sh\nwc -w\n")
+    script.chmod(0o700)
+    monkeypatch.setattr(executables, "EXAMPLES", tmp_path / "examples")
+    assert executables.problem(str(script)) == ""
+    assert executables.problem(PYTHON, [str(script)]) != "", "it is no script of Python's"
+
+
 @pytest.mark.parametrize("command", ["/bin/sh", "sh", "./server", "", "/no/such/program", str(ROOT), "/bin/sh\0x"])
 def test_without_a_list_no_other_program_may(command: str) -> None:
     assert executables.problem(command, [TODO]) != ""
@@ -81,8 +91,8 @@ def test_each_program_that_cannot_be_run_says_why_and_what_to_do(program: Path) 
         (f"{program}-gone", "cannot be run: No such file or directory."),
         (str(program.parent), "is a directory: give the path of a program."),
         (str(program), "make it executable (chmod +x)"),
-        ("/bin/sh", f"only the scripts of {executables.EXAMPLES} and {executables.EXAMPLES}/agents may run"),
-        ("/bin/sh", "put its path in a file, let EXECUTABLE_ALLOWLIST name that file"),
+        ("/bin/sh", f"only what lies in {executables.EXAMPLES} and {executables.EXAMPLES}/agents may run"),
+        ("/bin/sh", "put their paths in a file, let EXECUTABLE_ALLOWLIST name that file"),
     ):
         assert said in executables.problem(command)
 

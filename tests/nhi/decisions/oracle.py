@@ -161,7 +161,7 @@ def _action(globs: list[str], action: str) -> str:
     if not globs:
         return "action_not_allowed"
     if not action:
-        return "not_enforceable_yet"
+        return "action_not_named"
     spelled = (re.escape(glob).replace(r"\*", ".*").replace(r"\?", ".") for glob in globs)
     return "" if any(re.fullmatch(glob, action) for glob in spelled) else "action_not_allowed"
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.http import HttpRequest, HttpResponse
 from django.utils.functional import cached_property
 
 from a2a import calling_off, deliveries
@@ -9,7 +10,7 @@ from a2a.admin import deliveries_cells
 from a2a.choices import DeliveryState, Trouble
 from a2a.models import Delivery, Task
 from a2a.retrying import ATTEMPTS
-from common.admin.pages import Control, Crumb, Tab, link
+from common.admin.pages import PART, Control, Crumb, Tab, link, wants_part
 from common.errors import NotFound
 from nhi.admin.base import Acting, ActingPage
 from nhi.models import Identity
@@ -47,6 +48,17 @@ class Hub(OfDelivery, ActingPage):
 
     tab = "hub"
 
+    def get(self, request: HttpRequest, **_kwargs: Any) -> HttpResponse:
+        """An open page asks again and again, and is told only what it has not seen."""
+        unchanged = wants_part(request) and request.GET.get("seen") == self.seen
+        return HttpResponse(status=204, headers={PART: "1"}) if unchanged else self.page()
+
+    @property
+    def seen(self) -> str:
+        """One word for the delivery as it stands now."""
+        row = self.delivery
+        return f"{row.state}-{row.attempts}-{int(row.lease_until.timestamp()) if row.lease_until else 0}"
+
     def context(self) -> dict[str, Any]:
         row = self.delivery
         name = f"Delivery of {deliveries_cells.name(row)}"
@@ -54,6 +66,9 @@ class Hub(OfDelivery, ActingPage):
             "title": name if self.tab == "hub" else f"{name}: {dict(TABS)[self.tab]}",
             "delivery": row,
             "name": name,
+            "seen": self.seen,
+            # What has ended may be redelivered by somebody else. Each answer to an auditor is on record.
+            "fresh_url": "" if self.actor.only_reads else self.url(self.tab),
             "standing": deliveries_cells.standing(row),
             "said": self._said(),
             "sees_task": self._sees_task(),

@@ -1,6 +1,8 @@
 """Deliveries in a real browser: dead letters are sent again in four steps; and every page for everyone."""
 
 import pytest
+from django.utils import timezone
+from playwright.sync_api import expect
 
 from a2a.choices import DeliveryState
 from a2a.models import Delivery, WebhookSecret
@@ -37,6 +39,18 @@ def test_redeliver_dead_letters_in_four_steps_and_rotate_what_signs_them(visit: 
     assert mara.page.locator("#gh-token").inner_text().startswith("whsec_")
     assert not violations(mara.page)
     assert not olga.complaints + mara.complaints
+
+
+def test_an_open_page_shows_an_attempt_as_it_is_made(visit: Visit) -> None:
+    mara = visit()
+    row = scene.retried(identity("writer"))
+    mara.open(page_of(row))
+    mara.page.get_by_text("Retry 3 of 10").wait_for()
+    heard = {"state": DeliveryState.DELIVERED, "reason": "", "next_at": None, "delivered_at": timezone.now()}
+    Delivery.objects.filter(pk=row.pk).update(attempts=3, last_status=204, **heard)
+    expect(mara.page.locator('[data-fresh="strip"]').get_by_text("Delivered").first).to_be_visible(timeout=10_000)
+    expect(mara.page.get_by_text("Retry 3 of 10")).to_have_count(0)
+    assert not mara.complaints
 
 
 @pytest.mark.parametrize(

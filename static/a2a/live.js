@@ -1,4 +1,4 @@
-// A task as it goes on: its page is asked for again while somebody looks, and says so when nothing is new.
+// A task or a delivery as it goes on: its page is asked for again while somebody looks, and says when nothing is new.
 (function () {
   "use strict";
   const PART = "X-Console-Part";
@@ -32,7 +32,7 @@
       tell("");
       if (answer.status !== 204) draw(await answer.text());
     } else if (answer && answer.status < 500 && answer.status !== 429) {
-      tell("This task is no longer open to you. Load the page again to sign in.");
+      tell("This is no longer open to you. Load the page again to sign in.");
       return;
     } else {
       pause = Math.min(SLOWEST, pause * 2);

@@ -2,11 +2,14 @@
 
 from django.contrib import admin
 from django.urls import include, path
+from django.views.generic import RedirectView
 
 from config import health, metrics
 from nhi.admin.home import Home
 
 urlpatterns = [
+    # Whoever types the address alone is a person.
+    path("", RedirectView.as_view(url="/admin/")),
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
     path("metrics", metrics.metrics, name="metrics"),

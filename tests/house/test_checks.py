@@ -36,6 +36,11 @@ def test_being_alive_takes_no_database(client: Client) -> None:
     assert (answer.status_code, answer.json()) == (200, {"alive": True})
 
 
+def test_the_bare_address_leads_to_the_console(client: Client) -> None:
+    answer = client.get("/")
+    assert (answer.status_code, answer["Location"]) == (302, "/admin/")
+
+
 @pytest.mark.django_db(transaction=True)
 def test_ready_when_every_part_is(client: Client) -> None:
     everybody_is_heard_of()

@@ -9,8 +9,9 @@ from django.db.models.functions import TruncHour
 from django.utils import timezone
 
 from a2a.admin.deliveries_filters import STATES, STOPPED
-from a2a.admin.tasks_filters import AGES, WAITS, WENT_WRONG
+from a2a.admin.tasks_filters import AGES, WENT_WRONG
 from a2a.choices import DeliveryState, TaskState
+from a2a.models.tasks import WAITS
 from mcp.admin.charts_data import HOUR, Range
 from mcp.rollups import hour_of
 

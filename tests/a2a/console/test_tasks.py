@@ -118,11 +118,20 @@ def test_the_parts_of_a_task_are_a_filter_too(draft: Task, plan: Task, mara: Cli
 def test_what_needs_input_is_counted_for_who_can_give_it_and_leads_to_its_list(
     draft: Task, signed_in: SignedIn
 ) -> None:
+    """olga may send tasks to any agent, but speaks in her own only; mara in those of every identity too."""
     asked = rows.moved(rows.sent(identity("triage-bot")), S.AUTH_REQUIRED, "Sign in over there.")
     rows.moved(draft, S.INPUT_REQUIRED, "Who is it for?")
-    cards = {card["words"]: card["need"].url for card in signed_in("olga").get("/admin/").context["cards"]}
-    url = cards["2 tasks need input or sign-in"]
-    assert listed(signed_in("olga"), url.partition("?")[2]) == [str(asked), str(draft)]
+    own = rows.moved(rows.sent(identity("triage-bot"), by="olga"), S.INPUT_REQUIRED, "Which one?")
+    for name, words, tasks in (
+        ("mara", "2 tasks need input or sign-in", [asked, draft]),
+        ("olga", "1 task needs input or sign-in", [own]),
+    ):
+        client = signed_in(name)
+        cards = {card["words"]: card["need"].url for card in client.get("/admin/").context["cards"]}
+        assert listed(client, cards[words].partition("?")[2]) == [str(task) for task in tasks]
+        for task in (asked, draft, own):
+            answers = page_of(task, "reply/") in main_of(text(client, page_of(task)))
+            assert answers == (task in tasks), (name, task)
     for name in ("tom", "ada"):
         assert not any("sign-in" in card["words"] for card in signed_in(name).get("/admin/").context["cards"]), name
 

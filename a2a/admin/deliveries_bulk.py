@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
+from uuid import UUID
 
 from django.contrib import messages
 from django.db.models import QuerySet
@@ -128,10 +129,19 @@ class Redeliver(Several):
     lead = AGAIN
 
     def fits(self, rows: QuerySet[Any]) -> QuerySet[Any]:
-        return rows.exclude(state=DeliveryState.PENDING)
+        sendable: QuerySet[Any] = rows.exclude(state=DeliveryState.PENDING).receivable()  # type: ignore[attr-defined]  # the rows are of our own queryset
+        return sendable
 
     def misfit(self, one: Delivery) -> str:
-        return "is being delivered already" if one.state == DeliveryState.PENDING else ""
+        if one.state == DeliveryState.PENDING:
+            return "is being delivered already"
+        return "" if one.pk in self._receivable else "has no receiver any more"
+
+    @cached_property
+    def _receivable(self) -> set[UUID]:
+        """Asked once for all that were chosen."""
+        found = Delivery.objects.receivable().filter(pk__in=[one.pk for one in self.chosen])
+        return set(found.values_list("pk", flat=True))
 
     def effects(self) -> list[Effect]:
         heard = sum(one.state == DeliveryState.DELIVERED for one in self.fitting)

@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from a2a import signatures, webhooks
+from a2a import deliveries, pushing, signatures, webhooks
 from a2a.admin import deliveries_tabs
 from a2a.choices import DeliveryState, Trouble
 from a2a.models import Delivery, DisabledUrl, Task, WebhookSecret
@@ -178,6 +178,27 @@ def test_an_event_that_is_pushed_says_which_it_is_and_what_was_withdrawn_is_no_d
     assert "event 3" in page
     shown = mara.get(f"/admin/a2a/task/{row.task_id}/deliveries/").context
     assert [one["id"] for one in shown["rows"]] == [str(row.pk)]
+
+
+def test_what_has_no_receiver_any_more_is_not_offered_to_be_sent_again(
+    each: dict[str, Delivery], writer: Identity, mara: Client
+) -> None:
+    dead, gone = each["dead"], scene.given_up(writer)
+    config = pushing.make(actor=SYSTEM, task=gone.task, asked={"url": OTHER}, wire_version="1.0")
+    Delivery.objects.filter(pk=gone.pk).update(push_id=config.pk, event_seq=2)
+    on_task = f"/admin/a2a/task/{gone.task_id}/deliveries/"
+    two = f"{LIST}bulk/redeliver/?id={dead.pk}&id={gone.pk}"
+    assert [one.blocked for one in mara.get(page_of(gone)).context["controls"]] == [""]
+    assert [one.url for one in mara.get(on_task).context["again"]] == [page_of(gone, "redeliver/")]
+    assert mara.get(two).context["skipped"] == []
+    pushing.take_away(actor=SYSTEM, task=gone.task, config_id=config.config_id)
+    assert [one.blocked for one in mara.get(page_of(gone)).context["controls"]] == [deliveries.GONE]
+    assert mara.get(page_of(gone, "redeliver/")).context["impossible"] == deliveries.GONE
+    assert mara.get(on_task).context["again"] == []
+    assert mara.get(two).context["skipped"] == [f"{gone}: has no receiver any more"]
+    for query in (two, f"{LIST}bulk/redeliver/?all=1&state=dead"):
+        assert mara.get(query).context["title"] == "Redeliver 1 delivery to 1 endpoint"
+    assert len(mara.get(two).context["names"]) == 1
 
 
 def test_hostile_text_is_text(writer: Identity, mara: Client) -> None:

@@ -16,7 +16,7 @@ from a2a.admin import deliveries_cells
 from a2a.admin.deliveries_filters import FILTERS, SEARCH
 from a2a.admin.deliveries_verbs import AGAIN, WhyForm
 from a2a.choices import DeliveryState
-from a2a.models import Delivery, DisabledUrl
+from a2a.models import Delivery
 from common.admin import several
 from common.admin.dialogs import Effect, counted
 from common.admin.forms import ConsoleForm
@@ -145,7 +145,7 @@ class Redeliver(Several):
 
     def effects(self) -> list[Effect]:
         heard = sum(one.state == DeliveryState.DELIVERED for one in self.fitting)
-        gone = DisabledUrl.objects.filter(url_mark__in={one.url_mark for one in self.fitting}).count()
+        gone = calling_off.disabled_among(self.fitting)
         return [
             counted("deliveries", len(self.fitting), "{} callback is sent at once", "{} callbacks are sent at once"),
             counted("heard", heard, "{} of them was heard before", "{} of them were heard before"),

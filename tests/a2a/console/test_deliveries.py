@@ -201,6 +201,20 @@ def test_what_has_no_receiver_any_more_is_not_offered_to_be_sent_again(
     assert len(mara.get(two).context["names"]) == 1
 
 
+def test_a_disabled_url_is_counted_for_its_own_owner_alone(
+    each: dict[str, Delivery], writer: Identity, mara: Client
+) -> None:
+    """triage-bot's delivery goes to the URL that mara's is disabled at."""
+    cast.nhi_grant(identity("triage-bot"), writer)
+    of_mara, of_bot = each["dead"], scene.given_up(writer, source_agent_id=identity("triage-bot").pk)
+    assert of_mara.url_mark == of_bot.url_mark
+    DisabledUrl.objects.create(owner_id=of_mara.owner_id, url_mark=of_mara.url_mark, at=timezone.now())
+    for rows, count in (([of_bot], 0), ([of_mara], 1), ([of_mara, of_bot], 1)):
+        asked = "&".join(f"id={row.pk}" for row in rows)
+        effects = {one.name: one.count for one in mara.get(f"{LIST}bulk/redeliver/?{asked}").context["effects"]}
+        assert effects.get("urls", 0) == count, rows
+
+
 def test_hostile_text_is_text(writer: Identity, mara: Client) -> None:
     hostile = "<script>alert(1)</script>\u202e"
     row = scene.told(writer)

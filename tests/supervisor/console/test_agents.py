@@ -176,6 +176,22 @@ def test_the_commands_that_its_pages_offer_are_taken_as_they_stand(ship: Agent, 
             assert answer.status_code in {201, 202}, (agent.name, answer.content)
 
 
+def test_a_model_is_asked_for_nothing_that_it_would_be_refused_for(mara: Client) -> None:
+    """What was typed for a program stays out of sight, and out of what is saved, once a model is chosen."""
+    for_program = {"envs": "STAGE=prod", "allowed_env_vars": "LINES", "max_concurrent_executions": "1"}
+    of_model = {**DESCRIBED, "kind": "model", "base_url": "https://models.example.com/v1", "model": "small"}
+    fields = mara.get(f"{AGENTS}add/").context["form"].fields
+    for name in ("envs", "allowed_env_vars"):
+        assert fields[name].shown_for == "kind=process"
+    assert mara.post(f"{AGENTS}add/", {**of_model, **for_program}).status_code == 302
+    made = Agent.objects.get(name="summary")
+    assert (made.kind, agents.declared(made), made.allowed_env_vars) == ("model", {}, [])
+    program = scene.agent("tidy", envs={"STAGE": "prod"}, allowed_env_vars=["LINES"])
+    assert mara.post(hub(program, "change/"), {**of_model, **for_program, "name": "tidy"}).status_code == 302
+    program.refresh_from_db()
+    assert (program.kind, agents.declared(program), program.allowed_env_vars) == ("model", {}, [])
+
+
 def test_a_limit_of_slots_and_a_key_are_taken_away_by_the_form(mara: Client) -> None:
     agent = scene.agent(
         "planner", kind="model", executable_path="", base_url="https://models.example.com/v1", model="small",

@@ -211,6 +211,7 @@ def test_the_chain_shows_who_asked_whom_the_whole_and_its_parts(draft: Task, pla
         page = mara.get(page_of(task, "trace/"))
         assert [link["name"] for link in page.context["links"]] == ["mara", "planner"][: int(depth)]
         assert [row["name"] for row in page.context["rows"]] == [str(plan), str(draft)]
+        assert [tab.label for tab in page.context["tabs"] if tab.current] == ["Chain"]
     assert f'<a href="{page_of(plan)}">' in text(mara, page_of(draft))
 
 

@@ -11,7 +11,7 @@ from a2a.models import AgentCard, Skill
 from nhi import identities
 from nhi.actors import SYSTEM
 from nhi.choices import Kind
-from nhi.models import Identity, User
+from nhi.models import AuditEvent, Identity, User
 from tests.console.axe import violations
 from tests.console.conftest import NARROW, SignedIn, Visit, hub, identity
 from tests.supervisor.console.scene import main_of, queries, text
@@ -88,8 +88,12 @@ def test_skills_are_added_changed_moved_and_removed(writer: Identity, mara: Clie
     mara.post(of("card/skills/edit/edit/"), {**typed, "name": "Polish", "public": ""})
     kept = Skill.objects.get(skill_id="edit")
     assert (kept.name, kept.tags, kept.examples, kept.public) == ("Polish", ["text", "prose"], ["One", "Two"], False)
-    mara.post(of("card/skills/draft/remove/"))
+    assert mara.post(of("card/skills/draft/remove/"), {"reason": ""}).status_code == 422
+    assert skills(writer) == ["draft", "edit", "check"]
+    mara.post(of("card/skills/draft/remove/"), {"reason": "Not offered any more"})
     assert skills(writer) == ["edit", "check"]
+    last = AuditEvent.objects.filter(event="card.skills_changed").latest("at", "id")
+    assert (last.actor_name, last.reason) == ("mara", "Not offered any more")
     assert mara.get(of("card/skills/draft/edit/")).status_code == 404
     again = mara.post(of("card/add-skill/"), {**typed, "skill_id": "check"})
     assert (again.status_code, "Another skill has this id." in again.content.decode()) == (400, True)

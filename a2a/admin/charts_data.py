@@ -107,7 +107,7 @@ def heard(rows: QuerySet[Any], chosen: Range) -> list[Stretch]:
     """What has become of the deliveries of each stretch."""
     span = Span(chosen)
     lately = rows.filter(created_at__gte=span.begins).order_by()
-    called_off = Count("pk", filter=STATES[STOPPED][1])
+    called_off = Count("pk", filter=STATES[STOPPED])
     grouped = lately.values_list(Hour("created_at"), "state").annotate(
         count=Count("pk"), called_off=called_off
     )  # fmt: skip

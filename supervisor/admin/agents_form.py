@@ -98,9 +98,10 @@ class AgentForm(ConsoleForm):
         "Slots", f"How many of it run at once; 0: no limit. Empty: {agents.READERS_AT_ONCE}, or 1 where it writes.",
         required=False,
     )  # fmt: skip
-    timeout = _number("Timeout", "Seconds that one try may take.", 300)
+    timeout = _number("Timeout", "Seconds that one attempt may take.", 300)
     max_retries = _number(
-        "Tries again", "After failures that pass, like a connection that was refused. Empty: 3, or 0 where it writes.",
+        "Further attempts",
+        "After failures that pass, like a connection that was refused. Empty: 3, or 0 where it writes.",
         required=False,
     )  # fmt: skip
     queue_depth = _number("Queue", "How many may wait for a slot; one more is refused.", 10)

@@ -8,7 +8,7 @@ from django.test import Client
 from django.utils import timezone
 
 from a2a import calling_off, deliveries, pushing, signatures, webhooks
-from a2a.admin import deliveries_tabs
+from a2a.admin import deliveries_cells, deliveries_filters, deliveries_tabs
 from a2a.choices import DeliveryState, Trouble
 from a2a.models import Delivery, DisabledUrl, Task, WebhookSecret
 from common.ids import uuid7
@@ -62,6 +62,10 @@ def test_each_standing_is_said_as_it_is_and_found_by_its_name(each: dict[str, De
     assert soon in page
     for state, row in each.items():
         assert listed(mara, f"state={state}") == [str(row.pk)], state
+    for state, row in each.items():
+        badge = deliveries_cells.standing(row)
+        assert deliveries_filters.label(state) == ("Retrying" if state == "retrying" else badge.label)
+        assert f">{deliveries_filters.label(state)}</option>" in page, state
     assert set(listed(mara, "state=tried")) == {str(each[name].pk) for name in ("queued", "retrying")}
     assert set(listed(mara, "state=unheard")) == {str(each[name].pk) for name in ("dead", "blocked", "disabled")}
 

@@ -256,6 +256,14 @@ def test_the_queue_says_who_waits_for_what_and_how_the_workers_do(ship: Agent, s
     assert queries(olga, QUEUE) <= 15
 
 
+def test_an_attempt_is_called_so_everywhere(ship: Agent, mara: Client) -> None:
+    run, agent = scene.ended(scene.asked(ship)), f"{scene.AGENTS}{ship.pk}/"
+    for path in (RUNS, agent, f"{agent}change/", *(page_of(run, tab) for tab in RUN_TABS)):
+        page = scene.main_of(text(mara, path))
+        assert not re.search(r"\b(try|tries)\b", page, re.IGNORECASE), path
+        assert "attempt" in page.lower(), path
+
+
 def test_queues_of_many_agents_are_shown_in_as_many_queries_as_one(ship: Agent, signed_in: SignedIn) -> None:
     """Also to who may stop those of their own identities alone."""
     scene.asked(ship)

@@ -10,6 +10,7 @@ from uuid import UUID
 from a2a import chains, endpoint_room, hours
 from a2a.chains import Chain
 from a2a.models import Task
+from a2a.models.tasks import FOR_ANOTHER
 from common import context
 from common.errors import GatehouseError, Limited, NotAllowed, NotFound, TooLarge
 from common.prepared import Prepared
@@ -26,7 +27,7 @@ from supervisor.access import Caller
 #: Of one whole; and after how many seconds to ask again.
 MOST_OPEN, RETRY_AFTER = 200, 30
 _SENDER = Prepared(lambda identity: Identity.objects.filter(pk=identity).order_by(), identity=UUID)
-SEND, FOR_ANOTHER = "a2a.send_task", "a2a.send_task_for_another"
+SEND = "a2a.send_task"
 
 
 class QuotaExceeded(Limited):

@@ -1,5 +1,6 @@
 """Calling callbacks off by hand: one of them, or whatever its owner has told at one URL, now and later."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from django.db import transaction
@@ -63,6 +64,13 @@ def beside(delivery: Delivery) -> QuerySet[Delivery]:
 
 def is_disabled(delivery: Delivery) -> bool:
     return DisabledUrl.objects.filter(owner_id=delivery.owner_id, url_mark=delivery.url_mark).exists()
+
+
+def disabled_among(rows: Iterable[Delivery]) -> int:
+    """How many URLs that these go to are disabled, each for its own owner."""
+    wanted = {(row.owner_id, row.url_mark) for row in rows}
+    marks = DisabledUrl.objects.filter(url_mark__in={mark for _, mark in wanted})
+    return len(wanted & set(marks.values_list("owner_id", "url_mark")))
 
 
 def may(actor: Actor, delivery: Delivery) -> bool:

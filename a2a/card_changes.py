@@ -64,12 +64,12 @@ def put_skill(*, actor: Actor, identity: Identity, skill: Mapping[str, Any], ins
     _revise(actor, identity, put)
 
 
-def remove_skill(*, actor: Actor, identity: Identity, skill_id: str) -> None:
+def remove_skill(*, actor: Actor, identity: Identity, skill_id: str, reason: str = "") -> None:
     def removed(old: list[Told]) -> list[Told]:
         at = _place(old, skill_id)
         return [*old[:at], *old[at + 1 :]]
 
-    _revise(actor, identity, removed)
+    _revise(actor, identity, removed, reason)
 
 
 def move_skill(*, actor: Actor, identity: Identity, skill_id: str, up: bool) -> None:
@@ -108,9 +108,9 @@ def _save(row: AgentCard) -> None:
     row.save()
 
 
-def _revise(actor: Actor, identity: Identity, to: Callable[[list[Told]], list[Told]]) -> None:
+def _revise(actor: Actor, identity: Identity, to: Callable[[list[Told]], list[Told]], reason: str = "") -> None:
     with transaction.atomic():
-        _replace(actor, identity, _begin(actor, identity), to, "")
+        _replace(actor, identity, _begin(actor, identity, reason), to, reason)
 
 
 def _replace(

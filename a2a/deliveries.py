@@ -29,6 +29,7 @@ LEASE = timedelta(seconds=30)
 #: At one place at a time, so that a receiver that hangs holds up nobody but itself.
 MOST_TO_ONE_PLACE = 8
 WINDOW = 500
+GONE = "Its receiver was removed, so there is nowhere to send it."
 ENDS: dict[Trouble, DeliveryState] = {
     Trouble.GONE: DeliveryState.DISABLED,
     Trouble.EGRESS_BLOCKED: DeliveryState.BLOCKED,
@@ -38,6 +39,12 @@ ENDS: dict[Trouble, DeliveryState] = {
 
 class StillPending(Conflict):
     code = "still_pending"
+
+
+class ReceiverGone(Conflict):
+    """Who asked for events has taken their receiver away since."""
+
+    code = "receiver_gone"
 
 
 @dataclass(frozen=True)
@@ -93,6 +100,8 @@ def redeliver(*, actor: Actor, delivery: Delivery) -> Delivery:
     """Begin anew with what is over, under the same id; a URL that was disabled is called again."""
     if not may_redeliver(actor, delivery):
         raise NotAllowed("You may not have this delivered again.", details={"needs": RIGHT})
+    if receiver_is_gone(delivery):
+        raise ReceiverGone(f"{GONE} Nothing was changed.")
     with transaction.atomic():
         fresh = {"state": DeliveryState.PENDING, "reason": "", "delivered_at": None}
         over = Delivery.objects.exclude(state=DeliveryState.PENDING).filter(pk=delivery.pk)
@@ -102,6 +111,11 @@ def redeliver(*, actor: Actor, delivery: Delivery) -> Delivery:
         events.write("delivery.redelivered", actor=actor, subject=delivery)
         waking.wake()
     return Delivery.objects.select_related("task").get(pk=delivery.pk)
+
+
+def receiver_is_gone(delivery: Delivery) -> bool:
+    """Whether there is nowhere to send it: an attempt would only be settled as withdrawn."""
+    return not Delivery.objects.receivable().filter(pk=delivery.pk).exists()
 
 
 def may_redeliver(actor: Actor, delivery: Delivery) -> bool:

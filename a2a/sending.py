@@ -116,13 +116,7 @@ def say(*, caller: Caller, task: Task, message: parts.Message) -> Task:
 
 def may_say(actor: Actor, task: Task) -> bool:
     """Whose task it is, and in an identity's name who manages it or may send for others."""
-    if actor.only_reads:
-        return False
-    if Task.objects.held_by(actor).filter(pk=task.pk).exists():
-        return True
-    if task.source_id is None:
-        return False
-    return actor.may(access.FOR_ANOTHER) or Identity.objects.managed_by(actor).filter(pk=task.source_id).exists()
+    return Task.objects.answerable_by(actor).filter(pk=task.pk).exists()
 
 
 def once(*, caller: Caller, key: str, body: Any, sending: Callable[[], Task]) -> Task:

@@ -75,11 +75,16 @@ def rooms(agents: Iterable[Agent]) -> dict[UUID, Room]:
     return found
 
 
+def may_wait(agent: Agent, running: int) -> int:
+    """How many at most: one for each free slot, which a worker takes in a moment, and its queue behind those."""
+    most = agent.max_concurrent_executions
+    places = MOST_WAITING if most is None else most - running
+    return max(0, places) + agent.queue_depth
+
+
 def check(agent: Agent, room: Room, strain: str) -> None:
     """Refuse where there is no such room, or the hosts are under this strain."""
-    most, depth = agent.max_concurrent_executions, agent.queue_depth
-    places = MOST_WAITING if most is None else most - room.running
-    if room.waiting >= places + depth:
+    if room.waiting >= may_wait(agent, room.running):
         raise QueueFull(
             f"{room.waiting} runs of {agent} wait already, which is as many as may.",
             details={"waiting": room.waiting, "retry_after": RETRY_SECONDS},

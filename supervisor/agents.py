@@ -140,7 +140,7 @@ def facts(agent: Agent) -> dict[str, Any]:
 
 
 def _with_defaults(given: Mapping[str, Any]) -> dict[str, Any]:
-    """One process at a time for those that write, and no second try that nobody asked for."""
+    """One process at a time for those that write, and no second attempt that nobody asked for."""
     return {"max_concurrent_executions": READERS_AT_ONCE, **_alone(given), **given}
 
 

@@ -82,9 +82,12 @@ def foresee(*, given: Mapping[str, Any], inputs: Mapping[str, Any], schedule: Sc
         problems.settle()
 
 
-def remove(*, actor: Actor, schedule: Schedule) -> Schedule:
+def remove(*, actor: Actor, schedule: Schedule, reason: str = "") -> Schedule:
     """It fires no more and its name is free; its runs and what became of its due times stay on record."""
     schedule_rights.require_change(actor, schedule)
+    problems = Problems()
+    problems.reason(reason, required=False)
+    problems.settle()
     with transaction.atomic():
         rows = Schedule.objects.filter(pk=schedule.pk)
         moved = rows.filter(removed_at=None).update(
@@ -93,7 +96,8 @@ def remove(*, actor: Actor, schedule: Schedule) -> Schedule:
         if not moved:
             raise Conflict(f"{schedule} is removed already. Nothing was changed.")
         pausing.forgive(rows, "The schedule was removed.")
-        events.write("schedule.removed", actor=actor, subject=schedule, before=schedule_facts.for_record(schedule))
+        before = schedule_facts.for_record(schedule)
+        events.write("schedule.removed", actor=actor, subject=schedule, before=before, reason=reason)
     return pausing.read(schedule)
 
 

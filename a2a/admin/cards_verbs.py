@@ -11,7 +11,7 @@ from a2a.models import AgentCard, Endpoint, Skill
 from a2a.wire import methods
 from common.admin import site_pages
 from common.admin.dialogs import Call
-from common.admin.forms import ConsoleForm
+from common.admin.forms import ConsoleForm, ReasonField
 from common.errors import NotAllowed, NotFound
 from nhi import identities, rights
 from nhi.admin import names
@@ -106,7 +106,12 @@ class EditSkill(OfSkill, AddSkill):
         return self.back()
 
 
+class RemoveForm(ConsoleForm):
+    reason = ReasonField("Not offered any more", "Replaced by another", "Owner asked")
+
+
 class RemoveSkill(OfSkill, ActingDialog):
+    form_class = RemoveForm
     danger = True
     lead = "Callers are not told of it any more. Tasks of its kind go on as grants allow them."
 
@@ -118,10 +123,11 @@ class RemoveSkill(OfSkill, ActingDialog):
         return {"title": f"Remove the skill {self.skill.name} of {self.identity.name}"}
 
     def by_api(self) -> Call:
-        return Call(self.card_api(), {"skills": ["…"]}, "PATCH")
+        return Call(self.card_api(), {"skills": ["…"], "reason": "…"}, "PATCH")
 
     def act(self, form: ConsoleForm) -> str:
-        card_changes.remove_skill(actor=self.actor, identity=self.identity, skill_id=self.skill.skill_id)
+        reason = form.cleaned_data["reason"]
+        card_changes.remove_skill(actor=self.actor, identity=self.identity, skill_id=self.skill.skill_id, reason=reason)
         messages.success(self.request, f"{self.skill.name} is off the card.")
         return self.back()
 

@@ -9,8 +9,9 @@ from django.db.models.functions import TruncHour
 from django.utils import timezone
 
 from a2a.admin.deliveries_filters import STATES, STOPPED
-from a2a.admin.tasks_filters import AGES, WAITS, WENT_WRONG
+from a2a.admin.tasks_filters import AGES, WENT_WRONG
 from a2a.choices import DeliveryState, TaskState
+from a2a.models.tasks import WAITS
 from mcp.admin.charts_data import HOUR, Range
 from mcp.rollups import hour_of
 
@@ -106,7 +107,7 @@ def heard(rows: QuerySet[Any], chosen: Range) -> list[Stretch]:
     """What has become of the deliveries of each stretch."""
     span = Span(chosen)
     lately = rows.filter(created_at__gte=span.begins).order_by()
-    called_off = Count("pk", filter=STATES[STOPPED][1])
+    called_off = Count("pk", filter=STATES[STOPPED])
     grouped = lately.values_list(Hour("created_at"), "state").annotate(
         count=Count("pk"), called_off=called_off
     )  # fmt: skip

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
+from uuid import UUID
 
 from django.contrib import messages
 from django.db.models import QuerySet
@@ -15,7 +16,7 @@ from a2a.admin import deliveries_cells
 from a2a.admin.deliveries_filters import FILTERS, SEARCH
 from a2a.admin.deliveries_verbs import AGAIN, WhyForm
 from a2a.choices import DeliveryState
-from a2a.models import Delivery, DisabledUrl
+from a2a.models import Delivery
 from common.admin import several
 from common.admin.dialogs import Effect, counted
 from common.admin.forms import ConsoleForm
@@ -128,14 +129,23 @@ class Redeliver(Several):
     lead = AGAIN
 
     def fits(self, rows: QuerySet[Any]) -> QuerySet[Any]:
-        return rows.exclude(state=DeliveryState.PENDING)
+        sendable: QuerySet[Any] = rows.exclude(state=DeliveryState.PENDING).receivable()  # type: ignore[attr-defined]  # the rows are of our own queryset
+        return sendable
 
     def misfit(self, one: Delivery) -> str:
-        return "is being delivered already" if one.state == DeliveryState.PENDING else ""
+        if one.state == DeliveryState.PENDING:
+            return "is being delivered already"
+        return "" if one.pk in self._receivable else "has no receiver any more"
+
+    @cached_property
+    def _receivable(self) -> set[UUID]:
+        """Asked once for all that were chosen."""
+        found = Delivery.objects.receivable().filter(pk__in=[one.pk for one in self.chosen])
+        return set(found.values_list("pk", flat=True))
 
     def effects(self) -> list[Effect]:
         heard = sum(one.state == DeliveryState.DELIVERED for one in self.fitting)
-        gone = DisabledUrl.objects.filter(url_mark__in={one.url_mark for one in self.fitting}).count()
+        gone = calling_off.disabled_among(self.fitting)
         return [
             counted("deliveries", len(self.fitting), "{} callback is sent at once", "{} callbacks are sent at once"),
             counted("heard", heard, "{} of them was heard before", "{} of them were heard before"),

@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from a2a.admin.tasks_filters import SHORT
 from a2a.choices import DeliveryState, Trouble
+from common.admin import badges
 from common.admin.lists import Filter, text_filter
 from common.admin.pages import link
 from common.ids import parse_uuid
@@ -18,18 +19,24 @@ DEAD, QUEUED, RETRYING, STOPPED, TRIED, UNHEARD = "dead", "queued", "retrying", 
 _pending = Q(state=DeliveryState.PENDING)
 _called_off = Q(state=DeliveryState.DISABLED, reason__in=(Trouble.STOPPED, Trouble.WITHDRAWN))
 _gone = Q(state=DeliveryState.DISABLED) & ~Q(reason__in=(Trouble.STOPPED, Trouble.WITHDRAWN))
-#: As the list's badges say it, with what is meant.
-STATES: dict[str, tuple[str, Q]] = {
-    QUEUED: ("Queued", _pending & Q(attempts=F("attempts_before"))),
-    RETRYING: ("Retrying", _pending & Q(attempts__gt=F("attempts_before"))),
-    DeliveryState.DELIVERED: ("Delivered", Q(state=DeliveryState.DELIVERED)),
-    DEAD: ("Gave up", Q(state=DeliveryState.DEAD)),
-    DeliveryState.BLOCKED: ("Not allowed", Q(state=DeliveryState.BLOCKED)),
-    DeliveryState.DISABLED: ("Endpoint gone", _gone),
-    STOPPED: ("Called off", _called_off),
-    TRIED: ("Still tried", _pending),
-    UNHEARD: ("Over and not delivered", _gone | Q(state__in=(DeliveryState.DEAD, DeliveryState.BLOCKED))),
+STATES: dict[str, Q] = {
+    QUEUED: _pending & Q(attempts=F("attempts_before")),
+    RETRYING: _pending & Q(attempts__gt=F("attempts_before")),
+    DeliveryState.DELIVERED: Q(state=DeliveryState.DELIVERED),
+    DEAD: Q(state=DeliveryState.DEAD),
+    DeliveryState.BLOCKED: Q(state=DeliveryState.BLOCKED),
+    DeliveryState.DISABLED: _gone,
+    STOPPED: _called_off,
+    TRIED: _pending,
+    UNHEARD: _gone | Q(state__in=(DeliveryState.DEAD, DeliveryState.BLOCKED)),
 }
+#: Several badges at once; the others are each called as theirs.
+TOGETHER = {TRIED: "Still tried", UNHEARD: "Over and not delivered"}
+
+
+def label(name: str) -> str:
+    shown = DeliveryState.PENDING if name == QUEUED else name
+    return TOGETHER.get(name) or badges.find("a2a.DeliveryState", shown).label
 
 
 def list_url(**query: str) -> str:
@@ -39,7 +46,7 @@ def list_url(**query: str) -> str:
 
 
 def by_state(rows: Rows, value: str) -> Rows:
-    return rows.filter(STATES[value][1])
+    return rows.filter(STATES[value])
 
 
 def by_endpoint(rows: Rows, value: str) -> Rows:
@@ -69,9 +76,7 @@ def by_ids(term: str) -> Q:
 
 SEARCH = ("place__icontains", "owner_name__icontains", "task__agent_name__icontains", by_ids)
 FILTERS = (
-    Filter(
-        "state", "State", by_state, lambda _request: [(name, words) for name, (words, _) in STATES.items()]
-    ),
+    Filter("state", "State", by_state, lambda _request: [(name, label(name)) for name in STATES]),
     Filter("endpoint", "Endpoint", by_endpoint),
     text_filter("by", "Asked by", "owner_name"),
     Filter("task", "Task", by_task),

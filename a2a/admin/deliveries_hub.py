@@ -121,7 +121,10 @@ class Hub(OfDelivery, ActingPage):
         """Redeliver what is over; call off what is not."""
         if self.delivery.state == DeliveryState.PENDING:
             return [self._call_off()] if self._may_call_off else []
-        return [Control("Redeliver", self.url("redeliver"), "replay")] if self._may_redeliver else []
+        if not self._may_redeliver:
+            return []
+        blocked = deliveries.GONE if deliveries.receiver_is_gone(self.delivery) else ""
+        return [Control("Redeliver", self.url("redeliver"), "replay", blocked=blocked)]
 
     def _more(self) -> list[Control]:
         if not self._may_call_off:

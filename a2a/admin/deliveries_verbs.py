@@ -64,7 +64,9 @@ class Redeliver(Verb):
         return deliveries.may_redeliver(self.actor, self.delivery)
 
     def impossible(self) -> str:
-        return "It is being delivered already." if self.delivery.state == DeliveryState.PENDING else ""
+        if self.delivery.state == DeliveryState.PENDING:
+            return "It is being delivered already."
+        return deliveries.GONE if deliveries.receiver_is_gone(self.delivery) else ""
 
     def effects(self) -> list[Effect]:
         row = self.delivery

@@ -7,9 +7,10 @@ from django.db.models.functions import Now
 
 from a2a import inbox
 from a2a.admin import tasks_cells
-from a2a.admin.tasks_filters import OFFERED, OPEN, WAITING, WAITS, list_url
+from a2a.admin.tasks_filters import OFFERED, OPEN, WAITING, list_url
 from a2a.choices import RuntimeKind, TaskState
 from a2a.models import Task
+from a2a.models.tasks import WAITS
 from common.admin import site_pages
 from nhi.admin.base import ActingPage
 

@@ -9,7 +9,7 @@ from django.http import HttpRequest
 
 from a2a import access, deliveries
 from a2a.admin.deliveries_filters import DEAD
-from a2a.admin.tasks_filters import WAITING, WENT_WRONG, WRONG, needs
+from a2a.admin.tasks_filters import WAITING, WENT_WRONG, WRONG
 from a2a.choices import DeliveryState
 from a2a.models import Delivery, Task
 from common.admin import navigation
@@ -35,7 +35,7 @@ def _reads_cards(request: HttpRequest) -> bool:
 
 def waiting_for(actor: Actor) -> QuerySet[Any]:
     """Open tasks that go on when this person, or an identity of theirs, has said more or signed in."""
-    return Task.objects.none() if actor.only_reads else Task.objects.open().filter(needs(actor))
+    return Task.objects.waiting().answerable_by(actor)
 
 
 def failed_lately(actor: Actor) -> QuerySet[Any]:

@@ -38,6 +38,10 @@ class Deliveries(Hub):
             return []
         may = self.actor.may(deliveries.RIGHT) or Delivery.objects.held_by(self.actor).filter(task=self.task).exists()
         lost = [row for row in rows if row.state in LOST] if may else []
+        if lost:
+            sendable = Delivery.objects.receivable().filter(pk__in=[row.pk for row in lost])
+            kept = set(sendable.values_list("pk", flat=True))
+            lost = [row for row in lost if row.pk in kept]
         label = "Redeliver to {}" if len(lost) > 1 else "Redeliver"
         return [
             Control(label.format(deliveries_cells.endpoint(row)), link("a2a_delivery_redeliver", row.pk), "replay")

@@ -8,9 +8,9 @@ from urllib.parse import urlencode
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from a2a import access
 from a2a.choices import TaskState
 from a2a.models import Task
+from a2a.models.tasks import WAITS
 from common.admin.lists import Filter, text_filter
 from common.admin.pages import link
 from common.ids import parse_uuid
@@ -37,7 +37,6 @@ AGES: dict[str, tuple[str, timedelta, timedelta | None]] = {
     "more": ("Over 7 days", timedelta(days=7), None),
 }
 SHORT = re.compile(r"t-?([0-9a-f]{6})", re.IGNORECASE)
-WAITS = (TaskState.INPUT_REQUIRED, TaskState.AUTH_REQUIRED)
 WENT_WRONG = (TaskState.FAILED, TaskState.REJECTED)
 
 
@@ -47,12 +46,8 @@ def list_url(**query: str) -> str:
 
 
 def needs(actor: Actor) -> Q:
-    """What waits for this person: all that wait for who may send any task, else what they or theirs asked for."""
-    waits = Q(state__in=WAITS)
-    if actor.may(access.SEND):
-        return waits
-    asked = Q(source_id=None, created_by_id=actor.id)
-    return waits & (asked | Q(source_id__in=Identity.objects.managed_by(actor).values("pk")))
+    """What waits for this person: what they may answer, as the page of each of them decides it."""
+    return Q(pk__in=Task.objects.waiting().answerable_by(actor).values("pk"))
 
 
 def by_state(rows: Rows, value: str) -> Rows:

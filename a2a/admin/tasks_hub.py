@@ -22,7 +22,7 @@ from supervisor.models import Execution
 TABS = (
     ("hub", "Timeline"),
     ("content", "Input and result"),
-    ("trace", "Trace"),
+    ("trace", "Chain"),
     ("deliveries", "Deliveries"),
     ("changes", "Changes"),
 )

@@ -77,7 +77,7 @@ class Redeliver(OfDelivery):
 
         At once and then in the rhythm of a new one, under the same `webhook_id`; a URL that its receiver had disabled
         is called again. For who sent the task, people who manage that identity, and the right to redeliver any. 409
-        while it is pending."""
+        while it is pending, and `receiver_gone` where who asked for it took its receiver away."""
         return deliveries.redeliver(actor=self.actor, delivery=self.delivery)
 
 

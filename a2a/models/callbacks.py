@@ -7,6 +7,7 @@ from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Now
 
 from a2a.choices import DeliveryState, Trouble
+from a2a.models.pushing import PushConfig
 from a2a.models.tasks import Task
 from common.ids import uuid7
 from common.querysets import Kept, KeptQuerySet
@@ -62,6 +63,10 @@ class DeliveryQuerySet(KeptQuerySet["Delivery"]):
 
     def held_by(self, actor: "Actor") -> "DeliveryQuerySet":
         return self.filter(_own(actor))
+
+    def receivable(self) -> "DeliveryQuerySet":
+        """Those with somewhere to go: to a callback's URL, or to a receiver that nobody removed since."""
+        return self.filter(Q(push_id=None) | Q(push_id__in=PushConfig.objects.values("pk")))
 
     def pending(self) -> "DeliveryQuerySet":
         return self.filter(state=DeliveryState.PENDING)

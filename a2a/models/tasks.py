@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 _GIVEN_UP = Q(state=TaskState.WORKING) & (Q(lease_until=None) | Q(lease_until__lt=Now()))
 OFFERED = Q(Q(state=TaskState.SUBMITTED) | _GIVEN_UP, runtime_kind=RuntimeKind.INBOX)
 
+#: To speak in the name of identities that are not one's own.
+FOR_ANOTHER = "a2a.send_task_for_another"
+WAITS = (TaskState.INPUT_REQUIRED, TaskState.AUTH_REQUIRED)
+
 
 class TaskQuerySet(KeptQuerySet["Task"]):
     def visible_to(self, actor: "Actor") -> "TaskQuerySet":
@@ -42,6 +46,20 @@ class TaskQuerySet(KeptQuerySet["Task"]):
     def held_by(self, actor: "Actor") -> "TaskQuerySet":
         """Those that the actor asked for: its to follow up and to cancel."""
         return self.filter(Q(source_id=actor.id) | Q(source_id=None, created_by_id=actor.id))
+
+    def answerable_by(self, actor: "Actor") -> "TaskQuerySet":
+        """Those in which the actor may say more: its own, and in an identity's name who manages it or may send for
+        others. Whether they wait for anything is another matter."""
+        if actor.only_reads:
+            return self.none()
+        theirs = Q(source_id=actor.id) | Q(source_id=None, created_by_id=actor.id)
+        if actor.may(FOR_ANOTHER):
+            return self.filter(theirs | Q(source_id__isnull=False))
+        return self.filter(theirs | Q(source_id__in=Identity.objects.managed_by(actor).values("pk")))
+
+    def waiting(self) -> "TaskQuerySet":
+        """Those that go on once their caller has said more or signed in."""
+        return self.open().filter(state__in=WAITS)
 
     def open(self) -> "TaskQuerySet":
         # As the indexes of open tasks say it: a database that is told of states by parameters could not use them.

@@ -68,6 +68,7 @@ def operation(
     *,
     gives: type[Shape],
     takes: type[Input] | None = None,
+    filters: type[Filters] | None = None,
     partial: bool = False,
     status: int = 200,
     needs: str = "",
@@ -75,16 +76,20 @@ def operation(
     reads: bool = False,
     name: str = "",
 ) -> Callable[[Handler], Handler]:
-    """A verb that takes a body or nothing and gives one object."""
+    """A verb that takes a body, or what the query says, or nothing, and gives one object.
+
+    `filters` is for DELETE: a body there means nothing to HTTP, and may get lost on its way."""
 
     def mark(method: Handler) -> Handler:
         summary, description = said(method)
         declared = Operation(
-            name, summary, description, gives, takes, partial, None, "", "", status, needs, refusals, reads
+            name, summary, description, gives, takes, partial, filters, "", "", status, needs, refusals, reads
         )
 
         def answer(view: Any, request: Request) -> Response:
             given = () if takes is None else (read(takes, request.data, partial=partial),)
+            if filters is not None:
+                given = (read(filters, request.query_params.dict()),)
             if takes is None and request.method in MAY_SEND:
                 # A key that is not known is refused, also by who knows none.
                 read(Nothing, request.data)

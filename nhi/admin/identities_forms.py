@@ -4,14 +4,13 @@ from typing import Any
 
 from django import forms
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 
 from common.admin.forms import ConsoleForm, MomentField, WordsField
 from common.admin.pages import Crumb, link
-from common.errors import Conflict, Invalid, NotAllowed
+from common.errors import NotAllowed
 from nhi import identities, rights
-from nhi.admin.base import ActingPage
 from nhi.admin.fields import PersonField, among_people
+from nhi.admin.form_page import FormPage
 from nhi.admin.identities_hub import OfIdentity
 from nhi.admin.people_rights import without_console
 from nhi.choices import Kind
@@ -83,7 +82,7 @@ class EditForm(DescriptionForm):
     """The name and the kind stay."""
 
 
-class Add(ActingPage):
+class Add(FormPage[AddForm]):
     template = "nhi/identity/add.html"
     title = "Add an identity"
 
@@ -99,47 +98,39 @@ class Add(ActingPage):
             "buttons": [("active", "Create and activate"), ("inactive", "Create inactive")],
         }
 
-    def get(self, request: HttpRequest, **_kwargs: Any) -> HttpResponse:
-        kind = request.GET.get("kind", Kind.AGENT)
-        form = AddForm(initial={"kind": kind, "owner": self.actor.name, "name": request.GET.get("name", "")[:192]})
-        return self.page(form=form)
+    def fitting(self, data: Any = None) -> AddForm:
+        asked = self.request.GET
+        kind, name = asked.get("kind", Kind.AGENT), asked.get("name", "")[:192]
+        form = AddForm(data, initial={"kind": kind, "owner": self.actor.name, "name": name})
+        return among_people(form, self.actor)
 
-    def post(self, request: HttpRequest, **_kwargs: Any) -> HttpResponse:
-        form = among_people(AddForm(request.POST), self.actor)
-        if form.is_valid():
-            made = self._create(form, activate=request.POST.get("do") != "inactive")
-            if made is not None:
-                messages.success(request, f"{made.name} was added{_next(made)}")
-                self._tell_of(made.owner)
-                # What it needs next: a caller a credential, a tool nothing.
-                page = "nhi_identity_hub" if made.kind == Kind.TOOL else "nhi_identity_credentials"
-                return HttpResponseRedirect(link(page, made.pk))
-        return self.page(form=form, status=422)
+    def save(self, form: AddForm) -> str:
+        made = self._create(form, activate=self.request.POST.get("do") != "inactive")
+        messages.success(self.request, f"{made.name} was added{_next(made)}")
+        self._tell_of(made.owner)
+        # What it needs next: a caller a credential, a tool nothing.
+        return link("nhi_identity_hub" if made.kind == Kind.TOOL else "nhi_identity_credentials", made.pk)
 
     def _tell_of(self, owner: User) -> None:
         if said := without_console(owner):
             messages.info(self.request, said)
 
-    def _create(self, form: AddForm, *, activate: bool) -> Identity | None:
+    def _create(self, form: AddForm, *, activate: bool) -> Identity:
         owner: User = form.cleaned_data["owner"]
         described = {name: value for name, value in form.described().items() if name != "owner"}
         if described["capability"] is None:
             del described["capability"]
-        try:
-            return identities.create(
-                actor=self.actor,
-                kind=Kind(form.cleaned_data["kind"]),
-                name=form.cleaned_data["name"].strip(),
-                owner=owner,
-                activate=activate,
-                **described,
-            )
-        except (Invalid, Conflict) as error:
-            form.refuse(error)
-            return None
+        return identities.create(
+            actor=self.actor,
+            kind=Kind(form.cleaned_data["kind"]),
+            name=form.cleaned_data["name"].strip(),
+            owner=owner,
+            activate=activate,
+            **described,
+        )
 
 
-class Edit(OfIdentity, ActingPage):
+class Edit(OfIdentity, FormPage[EditForm]):
     template = "console/form.html"
 
     def check(self) -> None:
@@ -156,32 +147,23 @@ class Edit(OfIdentity, ActingPage):
             "buttons": [("save", "Save")],
         }
 
-    def get(self, request: HttpRequest, **_kwargs: Any) -> HttpResponse:
+    def fitting(self, data: Any = None) -> EditForm:
         one = self.identity
         known = {name: getattr(one, name) for name in DescriptionForm.base_fields}
-        return self.page(form=self._fitting(EditForm(initial=known)))
+        form = EditForm(data, initial=known if data is None else None)
+        if one.kind != Kind.TOOL:
+            del form.fields["capability"]
+        return among_people(form, self.actor, one.owner, one.backup_owner)
 
-    def post(self, request: HttpRequest, **_kwargs: Any) -> HttpResponse:
-        form = self._fitting(EditForm(request.POST))
-        if form.is_valid():
-            try:
-                identities.change(actor=self.actor, identity=self.identity, **self._changed(form))
-            except (Invalid, Conflict) as error:
-                form.refuse(error)
-            else:
-                messages.success(request, f"{self.identity.name} was changed.")
-                self._tell_of(form)
-                return HttpResponseRedirect(self.url("hub"))
-        return self.page(form=form, status=422)
+    def save(self, form: EditForm) -> str:
+        identities.change(actor=self.actor, identity=self.identity, **self._changed(form))
+        messages.success(self.request, f"{self.identity.name} was changed.")
+        self._tell_of(form)
+        return self.url("hub")
 
     def _tell_of(self, form: EditForm) -> None:
         if "owner" in form.changed_data and (said := without_console(form.cleaned_data["owner"])):
             messages.info(self.request, said)
-
-    def _fitting(self, form: EditForm) -> EditForm:
-        if self.identity.kind != Kind.TOOL:
-            del form.fields["capability"]
-        return among_people(form, self.actor, self.identity.owner, self.identity.backup_owner)
 
     def _changed(self, form: EditForm) -> dict[str, Any]:
         """Only what was altered: an end that has passed may stay as it is."""

@@ -11,6 +11,7 @@ from common.admin.lists import Column
 from common.admin.pages import link, link_if_any
 from common.templatetags.console import badge, when
 from nhi.admin import columns
+from supervisor import admission
 from supervisor.admin import executions_cells
 from supervisor.choices import Mode
 from supervisor.models import Agent
@@ -26,7 +27,11 @@ def slots(row: Any) -> str:
 
 
 def queue(row: Any) -> str:
-    return f"{row.waiting} of {row.queue_depth}"
+    """Of as many as may now: more wait where slots are free, and after its limits were lowered."""
+    most = admission.may_wait(row, row.used)
+    if row.waiting >= most:
+        return f"{row.waiting}, full"
+    return f"{row.waiting} of {most}" if row.max_concurrent_executions else str(row.waiting)
 
 
 def _identity(row: Any) -> SafeString:

@@ -19,10 +19,12 @@ OF_PROGRAM = (
     "executable_path", "cli_args", "working_directory", "mode", "input_pattern", "input_file_template",
     "output_pattern", "output_file_template", "max_processes",
 )  # fmt: skip
+#: A model has none.
+ENVIRONMENT = ("envs", "allowed_env_vars")
 OF_MODEL = ("base_url", "model", "instructions", "api_key", "max_steps")
 #: Fields that stand only for one answer of another one.
 ONLY_FOR = {
-    **dict.fromkeys(OF_PROGRAM, "kind=process"),
+    **dict.fromkeys((*OF_PROGRAM, *ENVIRONMENT), "kind=process"),
     **dict.fromkeys((*OF_MODEL, "forget_key"), "kind=model"),
     "input_file_template": "input_pattern=file",
     "output_file_template": "output_pattern=file",
@@ -33,7 +35,7 @@ LIMITS = (
     "access_type", "max_concurrent_executions", "timeout", "session_timeout", "idle_timeout", "keep_alive",
 )  # fmt: skip
 MORE_LIMITS = ("max_retries", "queue_depth", "queue_wait", "max_processes", "max_steps", "deduplicate")
-SURROUNDINGS = ("envs", "allowed_env_vars", "enabled")
+SURROUNDINGS = (*ENVIRONMENT, "enabled")
 PLAIN = {"autocomplete": "off", "spellcheck": "false"}
 
 
@@ -96,9 +98,10 @@ class AgentForm(ConsoleForm):
         "Slots", f"How many of it run at once; 0: no limit. Empty: {agents.READERS_AT_ONCE}, or 1 where it writes.",
         required=False,
     )  # fmt: skip
-    timeout = _number("Timeout", "Seconds that one try may take.", 300)
+    timeout = _number("Timeout", "Seconds that one attempt may take.", 300)
     max_retries = _number(
-        "Tries again", "After failures that pass, like a connection that was refused. Empty: 3, or 0 where it writes.",
+        "Further attempts",
+        "After failures that pass, like a connection that was refused. Empty: 3, or 0 where it writes.",
         required=False,
     )  # fmt: skip
     queue_depth = _number("Queue", "How many may wait for a slot; one more is refused.", 10)
@@ -124,7 +127,7 @@ class AgentForm(ConsoleForm):
     def __init__(self, *args: Any, agent: Agent | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.agent = agent
-        for name in ("cli_args", "envs", "working_directory", "instructions", "api_key"):
+        for name in ("cli_args", *ENVIRONMENT, "working_directory", "instructions", "api_key"):
             self.fields[name].optional = True  # type: ignore[attr-defined]  # read by the field's template
         for name, answer in ONLY_FOR.items():
             self.fields[name].shown_for = answer  # type: ignore[attr-defined]  # the same
@@ -162,21 +165,29 @@ class AgentForm(ConsoleForm):
     def given(self) -> dict[str, Any]:
         """What describes it, without what is left to its usual value, and without what is of the other kind."""
         data = self.cleaned_data
-        other = OF_PROGRAM if data.get("kind") == Kind.MODEL else OF_MODEL
+        other = OF_PROGRAM if self.is_model else OF_MODEL
         said = {name: data[name] for name in agents.DESCRIBED if name in data and name not in other}
-        emptied = {name: "" for name in ("executable_path", "working_directory", *OF_MODEL[:3]) if name in other}
+        emptied: dict[str, Any] = {
+            name: "" for name in ("executable_path", "working_directory", *OF_MODEL[:3]) if name in other
+        }
         mode = {} if "mode" in said else {"mode": Mode.TASK}
+        if self.is_model:
+            emptied["allowed_env_vars"] = []
         known = {name: value for name, value in {**said, **emptied, **mode}.items() if value is not None}
         return {**known, "max_concurrent_executions": None} if known.get("max_concurrent_executions") == 0 else known
 
     @property
     def variables(self) -> dict[str, str]:
         """As typed; a line that shows what its variable is shown as leaves the value that is there."""
-        typed: dict[str, str] = self.cleaned_data.get("envs", {})
+        typed: dict[str, str] = {} if self.is_model else self.cleaned_data.get("envs", {})
         if self.agent is None:
             return typed
         declared, shown = agents.declared(self.agent), agents.shown(self.agent)
         return {name: declared[name] if shown.get(name) == value else value for name, value in typed.items()}
+
+    @property
+    def is_model(self) -> bool:
+        return bool(self.cleaned_data.get("kind") == Kind.MODEL)
 
     @property
     def key(self) -> str:

@@ -18,6 +18,7 @@ from nhi.admin.base import ActingPage
 from supervisor import access, admission, command_lines, submitting
 from supervisor.access import Caller
 from supervisor.admin.agents_hub import OfAgent
+from supervisor.admission import Room
 from supervisor.choices import InputPattern, Kind, Mode, Trigger
 from supervisor.models import Agent, Execution
 from supervisor.submitting import Wish
@@ -164,11 +165,12 @@ class Run(OfAgent, ActingPage):
 
     def _foreseen(self) -> str:
         """What would become of a run that is asked for now."""
-        waiting = Execution.objects.queued().filter(agent=self.agent).count()
-        running = Execution.objects.filter(agent=self.agent, slot__isnull=False).count()
-        if said := admission.overload():
-            return f"No run is taken just now: {said} Try again in {admission.RETRY_SECONDS} s."
-        return foreseen(self.agent, waiting=waiting, running=running)
+        room = admission.rooms([self.agent])[self.agent.pk]
+        try:
+            admission.check(self.agent, room, admission.overload())
+        except (admission.QueueFull, admission.Overloaded) as error:
+            return f"{error.message} Try again in {error.details['retry_after']} s."
+        return foreseen(self.agent, room)
 
     @cached_property
     def _last(self) -> Execution | None:
@@ -183,14 +185,13 @@ class Run(OfAgent, ActingPage):
         return seen.filter(pk=known).select_related("agent").first() if known else None
 
 
-def foreseen(agent: Agent, *, waiting: int, running: int) -> str:
-    most = agent.max_concurrent_executions
-    if not waiting and (most is None or running < most):
+def foreseen(agent: Agent, room: Room) -> str:
+    """Of one that is taken: whether it has a slot at once."""
+    most, waiting = agent.max_concurrent_executions, room.waiting
+    if not waiting and (most is None or room.running < most):
         return "A slot is free: it starts as soon as a worker takes it."
-    if waiting >= agent.queue_depth:
-        return f"Its queue is full: {waiting} of {agent.queue_depth} wait. A run would be refused now."
     before = "nothing else waits" if not waiting else "1 run waits" if waiting == 1 else f"{waiting} runs wait"
-    slots = f"{running} of {most} slots are in use" if most else f"{running} are under way"
+    slots = f"{room.running} of {most} slots are in use" if most else f"{room.running} are under way"
     return f"It would wait: {slots}, and {before} before it."
 
 

@@ -22,7 +22,7 @@ NOT_SHOWN = ("input", "parameters", "sealed_input", "context", "working_director
 
 
 def with_first_start(rows: QuerySet[Execution]) -> QuerySet[Any]:
-    """When its first try began: a later one moves its own start on."""
+    """When its first attempt began: a later one moves its own start on."""
     first = Attempt.objects.filter(execution=OuterRef("pk"), attempt=1).values("start_time")[:1]
     return rows.defer(*NOT_SHOWN).annotate(first_start=Coalesce(Subquery(first), "start_time"))
 
@@ -115,7 +115,7 @@ COLUMNS = (
     columns.moment("Asked for", lambda run: run.created_at, narrow=True),
     columns.plain("Waited", waited),
     columns.plain("Took", took),
-    columns.plain("Tries", attempts),
+    columns.plain("Attempts", attempts),
 )  # fmt: skip
 
 

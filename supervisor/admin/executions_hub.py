@@ -93,7 +93,7 @@ class Hub(OfExecution, ActingPage):
             "session_url": self.session_url,
             "task": calls_runs.task(self.actor, run.task_id),
             "acts_as": self._acts_as(),
-            "tries": executions_cells.attempts(run),
+            "attempt": executions_cells.attempts(run),
             "phases": phases(self.transitions, run),
             "ran": executions_cells.span(self.ran) if self.ran is not None else "",
             "ran_seconds": int(self.ran.total_seconds()) if self.ran is not None else 0,
@@ -128,7 +128,7 @@ class Hub(OfExecution, ActingPage):
 
     @cached_property
     def ran(self) -> timedelta | None:
-        """Of its current try."""
+        """Of its current attempt."""
         if self.run.start_time is None:
             return None
         return (self.run.end_time or timezone.now()) - self.run.start_time

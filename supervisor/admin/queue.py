@@ -10,6 +10,7 @@ from django.conf import settings
 from django.db.models import F, Q, QuerySet, Window
 from django.db.models.functions import RowNumber
 from django.utils import timezone
+from django.utils.functional import cached_property
 
 from common.admin import badges, site_pages
 from common.admin.badges import Badge
@@ -102,13 +103,17 @@ class Queue(ActingPage):
         ]
 
     def _may_stop(self, runs: list[Execution]) -> set[UUID]:
-        """As `cancelling.may_cancel` says of each, in one question for all."""
+        """As `cancelling.may_cancel` says of each."""
         if self.actor.only_reads:
             return set()
         if self.actor.may(cancelling.RIGHT):
             return {run.pk for run in runs}
-        managed = set(Identity.objects.managed_by(self.actor).values_list("pk", flat=True))
-        return {run.pk for run in runs if run.started_by_id == self.actor.id or run.identity_id in managed}
+        return {run.pk for run in runs if run.started_by_id == self.actor.id or run.identity_id in self._managed}
+
+    @cached_property
+    def _managed(self) -> set[UUID]:
+        """Asked once, however many agents have runs that wait."""
+        return set(Identity.objects.managed_by(self.actor).values_list("pk", flat=True))
 
 
 def place_of(run: Execution) -> Place:

@@ -3,21 +3,21 @@
 from typing import Any
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse
 from django.urls import path
 
-from common import statuses
 from common.admin.pages import Crumb, link, render
-from common.errors import Conflict, Invalid, NotAllowed
+from common.errors import Invalid, NotAllowed
 from nhi.actors import Actor
 from nhi.admin import names
 from nhi.admin.base import ActingPage
+from nhi.admin.form_page import FormPage
 from nhi.models import Identity
 from supervisor import cron, due_times, schedule_checks, schedule_rights, schedules
 from supervisor.admin import schedules_cells
 from supervisor.admin.schedules_form import ScheduleForm, initial
 from supervisor.admin.schedules_hub import OfSchedule
-from supervisor.models import Agent, Schedule
+from supervisor.models import Agent
 
 
 def may_add(actor: Actor) -> bool:
@@ -28,40 +28,16 @@ def may_add(actor: Actor) -> bool:
     return actor.may(schedule_rights.ADD) or Agent.objects.filter(identity__in=mine).exists()
 
 
-class Form(ActingPage):
+class Form(FormPage[ScheduleForm]):
     template = "admin/supervisor/schedules/form.html"
 
-    def fitting(self, data: Any = None) -> ScheduleForm:
-        raise NotImplementedError
-
-    def save(self, form: ScheduleForm) -> Schedule:
-        """Call the verb."""
-        raise NotImplementedError
-
-    def get(self, request: HttpRequest, **_kwargs: Any) -> HttpResponse:
-        return self.drawn(self.fitting())
-
-    def post(self, request: HttpRequest, **_kwargs: Any) -> HttpResponse:
-        form = self.fitting(request.POST)
-        if not form.is_valid():
-            self.say_the_rest(form)
-            return self.drawn(form, status=422)
-        try:
-            saved = self.save(form)
-        except (Invalid, Conflict) as error:
-            form.refuse(error)
-            return self.drawn(form, status=statuses.of(error))
-        return HttpResponseRedirect(link("supervisor_schedule_hub", saved.pk))
-
     def say_the_rest(self, form: ScheduleForm) -> None:
-        """What the verb would find in the fields that could be read: all that is wrong is said at once."""
         try:
             schedules.foresee(given=form.given, inputs=form.inputs, schedule=form.schedule)
         except Invalid as error:
             form.refuse(error)
 
     def drawn(self, form: ScheduleForm, *, status: int = 200) -> HttpResponse:
-        names.for_actor(form, self.actor)
         rule, zone = (str(form[name].value() or "") for name in ("cron_expression", "timezone"))
         return self.page(form=form, status=status, preview_url=link("supervisor_schedule_preview"), **look(rule, zone))
 
@@ -83,15 +59,13 @@ class Add(Form):
 
     def fitting(self, data: Any = None) -> ScheduleForm:
         known = names.known("runs_here", self.actor, self.request.GET.get("agent", ""))
-        form = ScheduleForm(data, initial={"agent": known})
-        names.for_actor(form, self.actor)
-        return form
+        return ScheduleForm(data, initial={"agent": known})
 
-    def save(self, form: ScheduleForm) -> Schedule:
+    def save(self, form: ScheduleForm) -> str:
         given = form.given
         made = schedules.create(actor=self.actor, agent=given.pop("agent"), given=given, inputs=form.inputs)
         messages.success(self.request, f"{made} was added.")
-        return made
+        return link("supervisor_schedule_hub", made.pk)
 
 
 class Edit(OfSchedule, Form):
@@ -110,14 +84,12 @@ class Edit(OfSchedule, Form):
         }
 
     def fitting(self, data: Any = None) -> ScheduleForm:
-        form = ScheduleForm(data, initial=initial(self.schedule), schedule=self.schedule)
-        names.for_actor(form, self.actor)
-        return form
+        return ScheduleForm(data, initial=initial(self.schedule), schedule=self.schedule)
 
-    def save(self, form: ScheduleForm) -> Schedule:
+    def save(self, form: ScheduleForm) -> str:
         changed = schedules.change(actor=self.actor, schedule=self.schedule, inputs=form.inputs, **form.given)
         messages.success(self.request, f"{changed} was changed.")
-        return changed
+        return self.url("hub")
 
 
 class Preview(ActingPage):

@@ -24,6 +24,10 @@ class ResumeForm(ConsoleForm):
     reason = ReasonField("Problem solved", "Maintenance is over", "Owner asked")
 
 
+class RemoveForm(ConsoleForm):
+    reason = ReasonField("Not needed any more", "Replaced by another", "Owner asked")
+
+
 class Verb(OfSchedule, ActingDialog):
     verb = ""
     #: The last part of its address over REST.
@@ -111,7 +115,7 @@ class Resume(Verb):
 
 
 class Remove(Verb):
-    verb, danger = "Remove", True
+    verb, form_class, danger = "Remove", RemoveForm, True
     lead = "It fires no more and its name is free. Its runs, and what became of its due times, stay on record."
 
     def check(self) -> None:
@@ -119,13 +123,13 @@ class Remove(Verb):
         schedule_rights.require_change(self.actor, self.schedule)
 
     def by_api(self) -> Call:
-        return Call(self.api(), method="DELETE")
+        return Call(f"{self.api()}?reason=…", method="DELETE")
 
     def effects(self) -> list[Effect]:
         return [counted("owed", self.owed(), "{} run that waits is given up", "{} runs that wait are given up")]
 
     def act(self, form: ConsoleForm) -> str:
-        schedules.remove(actor=self.actor, schedule=self.schedule)
+        schedules.remove(actor=self.actor, schedule=self.schedule, reason=form.cleaned_data["reason"])
         messages.success(self.request, f"{self.schedule} is removed.")
         return link("supervisor_schedule_changelist")
 

@@ -42,7 +42,7 @@ class Agents(ApiView):
         """Add an agent
 
         A program of this host, or a model that is asked at its `base_url`, which runs as an agent identity. Read-only
-        agents run 10 at once unless you say otherwise, read-write agents one at a time and without another try."""
+        agents run 10 at once unless you say otherwise, read-write agents one at a time and without another attempt."""
         identity = self.named(Identity.objects.all(), "identity_id", given.pop("identity_id"))
         apart = {name: given.pop(name) for name in ("envs", "api_key", "agent_type") if name in given}
         made = agents.create(actor=self.actor, identity=identity, given=given, **apart)

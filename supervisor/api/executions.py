@@ -71,7 +71,8 @@ class OneExecution(OfExecution):
     def get(self) -> Execution:
         """Read a run
 
-        With its result once it is done, every move from state to state, and the tries that were followed by another."""
+        With its result once it is done, every move from state to state, and the attempts that were followed by
+        another."""
         return self.execution
 
     @operation(gives=shapes.ExecutionShape, refusals=(409,))

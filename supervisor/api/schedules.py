@@ -68,12 +68,12 @@ class OneSchedule(OfSchedule):
         Another rule, zone or `enabled` sets the next due time anew. Runs that are under way go on as they began."""
         return schedules.change(actor=self.actor, schedule=self.schedule, **_named(self, given))
 
-    @operation(gives=shapes.ScheduleShape, refusals=(409,))
-    def delete(self) -> Schedule:
+    @operation(filters=shapes.WhyRemoved, gives=shapes.ScheduleShape, refusals=(400, 409))
+    def delete(self, asked: dict[str, Any]) -> Schedule:
         """Remove a schedule
 
         It fires no more and its name is free. The answer is the schedule as it was last; its runs stay."""
-        return schedules.remove(actor=self.actor, schedule=self.schedule)
+        return schedules.remove(actor=self.actor, schedule=self.schedule, reason=asked.get("reason", ""))
 
 
 class Run(OfSchedule):

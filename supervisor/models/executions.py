@@ -176,7 +176,7 @@ class ExecutionTransition(Kept):
 
 
 class Attempt(Kept):
-    """A try that failed for a passing reason, and was followed by another."""
+    """An attempt that failed for a passing reason, and was followed by another."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     execution = models.ForeignKey(Execution, on_delete=models.PROTECT, related_name="attempts")
@@ -194,7 +194,7 @@ class Attempt(Kept):
         constraints = [models.UniqueConstraint("execution", "attempt", name="supervisor_attempt_once")]
 
     def __str__(self) -> str:
-        return f"try {self.attempt} of {self.execution_id}"
+        return f"attempt {self.attempt} of {self.execution_id}"
 
 
 class ExecutionResult(Kept):

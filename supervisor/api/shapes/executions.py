@@ -163,7 +163,7 @@ class RunResultShape(Shape):
     status = Word(choices=ExecutionStatus.choices)
     output = Text(help_text="At most 1 MiB, without what looks like a secret.")
     error = Text(help_text="What it wrote as errors; where it wrote none, the run's error message.")
-    execution_time = Whole(help_text="Milliseconds, all tries together.")
+    execution_time = Whole(help_text="Milliseconds, all attempts together.")
     output_bytes = Whole(help_text="As it was written, before anything was left out.")
     error_bytes = Whole()
     output_truncated = Flag()
@@ -192,7 +192,7 @@ class TransitionShape(Shape):
 
 
 class RetryShape(Shape):
-    """A try that failed and was followed by another."""
+    """An attempt that failed and was followed by another."""
 
     attempt = Whole(help_text="From 1.")
     start_time = Moment(allow_null=True)

@@ -169,6 +169,10 @@ class ScheduleFilters(Filters):
     active = serializers.BooleanField(required=False)
 
 
+class WhyRemoved(Filters):
+    reason = Text(required=False, help_text="Why, in at most 500 characters; it is kept on record.")
+
+
 class WhyPerhaps(Input):
     reason = Text(required=False, help_text="Why, in at most 500 characters; it is kept on record.")
 

@@ -20,6 +20,7 @@ from nhi.chains import Chain, Link
 from nhi.models import AuditEvent, Credential
 from tests.a2a.bindings.conftest import AT_ONCE, SENT, Agent, heard, in_loop, in_thread, says
 from tests.nhi import cast
+from tests.supervisor.waiting import until
 
 pytestmark = [pytest.mark.capability("A2A-08", "A2A-03"), pytest.mark.both_databases]
 HUGE = 99_999_999_999_999_999_999
@@ -132,9 +133,8 @@ def test_who_was_stopped_is_told_nothing_more(agent: Agent) -> None:
         assert (await waiting).status == 401
 
     def _first() -> str:
-        while (found := Task.objects.values_list("pk", flat=True).first()) is None:
-            pass
-        return str(found)
+        until(Task.objects.exists, "the task was written")
+        return str(Task.objects.get().pk)
 
     in_loop(whole())
 

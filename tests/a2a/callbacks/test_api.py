@@ -116,3 +116,12 @@ def test_what_is_over_is_delivered_again_on_record(stage: Stage, receiver: Recei
         assert len(cast.events(delivery, event="delivery.redelivered")) == number
     assert calling(cast.user("tom", "approver")).post(path).is_refused(403, "Unauthorized")
     assert calling(cast.user("ada", "auditor")).post(path).is_refused(403, "Unauthorized", "only_reads")
+
+
+def test_what_is_for_a_receiver_that_was_removed_is_not_delivered_again(stage: Stage, receiver: Receiver) -> None:
+    delivery = ended(stage, receiver.url())
+    over = {"state": "dead", "next_at": None, "reason": "http_error", "push_id": ABSENT, "event_seq": 2}
+    Delivery.objects.filter(pk=delivery.pk).update(**over)
+    assert stage.sender.post(f"{DELIVERIES}/{delivery.pk}/redeliver").is_refused(409, "Conflict", "receiver_gone")
+    assert Delivery.objects.get(pk=delivery.pk).state == "dead"
+    assert cast.events(delivery, event="delivery.redelivered") == []

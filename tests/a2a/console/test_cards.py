@@ -1,17 +1,15 @@
 """Cards and endpoints at the console: the list, the tab of an agent with its four parts, and every change."""
 
-import re
-
 import pytest
 from django.test import Client
 
 from a2a import card_changes, endpoints
 from a2a.choices import Authentication
 from a2a.models import AgentCard, Skill
-from nhi import identities
+from nhi import identities, people
 from nhi.actors import SYSTEM
 from nhi.choices import Kind
-from nhi.models import Identity, User
+from nhi.models import AuditEvent, Identity, User
 from tests.console.axe import violations
 from tests.console.conftest import NARROW, SignedIn, Visit, hub, identity
 from tests.supervisor.console.scene import main_of, queries, text
@@ -88,8 +86,12 @@ def test_skills_are_added_changed_moved_and_removed(writer: Identity, mara: Clie
     mara.post(of("card/skills/edit/edit/"), {**typed, "name": "Polish", "public": ""})
     kept = Skill.objects.get(skill_id="edit")
     assert (kept.name, kept.tags, kept.examples, kept.public) == ("Polish", ["text", "prose"], ["One", "Two"], False)
-    mara.post(of("card/skills/draft/remove/"))
+    assert mara.post(of("card/skills/draft/remove/"), {"reason": ""}).status_code == 422
+    assert skills(writer) == ["draft", "edit", "check"]
+    mara.post(of("card/skills/draft/remove/"), {"reason": "Not offered any more"})
     assert skills(writer) == ["edit", "check"]
+    last = AuditEvent.objects.filter(event="card.skills_changed").latest("at", "id")
+    assert (last.actor_name, last.reason) == ("mara", "Not offered any more")
     assert mara.get(of("card/skills/draft/edit/")).status_code == 404
     again = mara.post(of("card/add-skill/"), {**typed, "skill_id": "check"})
     assert (again.status_code, "Another skill has this id." in again.content.decode()) == (400, True)
@@ -167,10 +169,16 @@ def test_nothing_is_asked_for_on_a_development_server_only(writer: Identity, mar
     assert "Open to everybody" in main_of(text(mara, of("card/endpoint/")))
 
 
-def test_whoever_owns_an_agent_without_a_role_has_no_console_and_still_no_list(seeded: None) -> None:
-    answer = Client().get(LIST)
-    assert answer.status_code == 302
-    assert re.search("/admin/login/", answer.headers["Location"])
+def test_whoever_owns_an_agent_without_a_role_has_no_console_and_still_no_list(signed_in: SignedIn) -> None:
+    """Signed in as they are: the same session opens both pages once they have a role."""
+    pat = User.objects.create(username="pat")
+    identities.create(actor=SYSTEM, kind=Kind.AGENT, name="pats-bot", owner=pat)
+    client, places = signed_in("pat"), (LIST, hub("pats-bot", "card/"))
+    for path in places:
+        answer = client.get(path)
+        assert (answer.status_code, answer.headers["Location"]) == (302, f"/admin/login/?next={path}")
+    people.set_roles(actor=SYSTEM, user=pat, roles=["operator"])
+    assert [client.get(path).status_code for path in places] == [200, 200]
 
 
 @pytest.mark.browser

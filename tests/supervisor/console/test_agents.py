@@ -137,11 +137,26 @@ def test_the_form_says_what_would_become_of_a_run_before_it_is_asked_for(ship: A
     assert "It would wait: 1 of 1 slots are in use, and nothing else waits before it." in text(mara, form)
     for _ in range(3):
         scene.asked(ship)
-    assert "Its queue is full: 3 of 3 wait." in text(mara, form)
+    full = "3 runs of ship wait already, which is as many as may. Try again in 30 s."
+    assert full in text(mara, form)
+    assert "3, full" in text(mara, AGENTS)
     refused = mara.post(form, {"input": "Ship it."})
     assert refused.status_code == 503
-    assert "wait already, which is as many as may. Try again in 30 s." in refused.content.decode()
+    assert full in refused.content.decode()
     assert Execution.objects.count() == 4
+
+
+def test_the_form_and_the_list_count_free_slots_beside_the_queue_as_the_rule_does(mara: Client) -> None:
+    """Five slots that no worker has given out yet take five runs, and two more wait behind them."""
+    agent = scene.agent("tidy", max_concurrent_executions=5, queue_depth=2)
+    for _ in range(6):
+        scene.asked(agent)
+    assert "It would wait: 0 of 5 slots are in use, and 6 runs wait before it." in text(mara, hub(agent, "run/"))
+    assert "6 of 7" in text(mara, AGENTS)
+    assert mara.post(hub(agent, "run/"), {"input": "Ship it."}).status_code == 302
+    assert "7 runs of tidy wait already" in text(mara, hub(agent, "run/"))
+    assert "7, full" in text(mara, AGENTS)
+    assert mara.post(hub(agent, "run/"), {"input": "Ship it."}).status_code == 503
 
 
 def test_the_commands_that_its_pages_offer_are_taken_as_they_stand(ship: Agent, mara: Client) -> None:
@@ -159,6 +174,22 @@ def test_the_commands_that_its_pages_offer_are_taken_as_they_stand(ship: Agent, 
             bearer = {"Authorization": f"Bearer {token}"}
             answer = Client().post(address, body, content_type="application/json", headers=bearer)
             assert answer.status_code in {201, 202}, (agent.name, answer.content)
+
+
+def test_a_model_is_asked_for_nothing_that_it_would_be_refused_for(mara: Client) -> None:
+    """What was typed for a program stays out of sight, and out of what is saved, once a model is chosen."""
+    for_program = {"envs": "STAGE=prod", "allowed_env_vars": "LINES", "max_concurrent_executions": "1"}
+    of_model = {**DESCRIBED, "kind": "model", "base_url": "https://models.example.com/v1", "model": "small"}
+    fields = mara.get(f"{AGENTS}add/").context["form"].fields
+    for name in ("envs", "allowed_env_vars"):
+        assert fields[name].shown_for == "kind=process"
+    assert mara.post(f"{AGENTS}add/", {**of_model, **for_program}).status_code == 302
+    made = Agent.objects.get(name="summary")
+    assert (made.kind, agents.declared(made), made.allowed_env_vars) == ("model", {}, [])
+    program = scene.agent("tidy", envs={"STAGE": "prod"}, allowed_env_vars=["LINES"])
+    assert mara.post(hub(program, "change/"), {**of_model, **for_program, "name": "tidy"}).status_code == 302
+    program.refresh_from_db()
+    assert (program.kind, agents.declared(program), program.allowed_env_vars) == ("model", {}, [])
 
 
 def test_a_limit_of_slots_and_a_key_are_taken_away_by_the_form(mara: Client) -> None:

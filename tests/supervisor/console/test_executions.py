@@ -256,6 +256,27 @@ def test_the_queue_says_who_waits_for_what_and_how_the_workers_do(ship: Agent, s
     assert queries(olga, QUEUE) <= 15
 
 
+def test_an_attempt_is_called_so_everywhere(ship: Agent, mara: Client) -> None:
+    run, agent = scene.ended(scene.asked(ship)), f"{scene.AGENTS}{ship.pk}/"
+    for path in (RUNS, agent, f"{agent}change/", *(page_of(run, tab) for tab in RUN_TABS)):
+        page = scene.main_of(text(mara, path))
+        assert not re.search(r"\b(try|tries)\b", page, re.IGNORECASE), path
+        assert "attempt" in page.lower(), path
+
+
+def test_queues_of_many_agents_are_shown_in_as_many_queries_as_one(ship: Agent, signed_in: SignedIn) -> None:
+    """Also to who may stop those of their own identities alone."""
+    scene.asked(ship)
+    theirs = scene.asked(scene.agent("triage", of="triage-bot"))
+    tom, mara = signed_in("tom"), signed_in("mara")
+    few = {client: queries(client, QUEUE) for client in (tom, mara)}
+    assert f'href="{page_of(theirs, "stop/")}"' in text(tom, QUEUE)
+    for number in range(12):
+        scene.asked(scene.agent(f"agent-{number}"))
+    for client, count in few.items():
+        assert queries(client, QUEUE) <= count <= 15
+
+
 def test_a_long_queue_hides_no_other(ship: Agent, mara: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queue, "MOST", 2)
     long, short = [scene.asked(ship) for _ in range(3)], scene.asked(scene.agent("tidy"))

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from nhi.models import AuditEvent
 from supervisor import firing
 from supervisor.models import Agent, Schedule
 from tests.api.callers import ABSENT, Caller, calling
@@ -76,11 +77,15 @@ def test_a_schedule_from_its_first_day_to_its_last(mara: Caller, agent: Agent, a
     assert (resumed.status, resumed.body["active"]) == (200, True)
     assert mara.post(f"{place}/resume").is_refused(409, "Conflict")
 
-    gone = mara.send("DELETE", place)
+    assert mara.send("DELETE", place, query={"reason": "x" * 501}).fields == ["reason"]
+    gone = mara.send("DELETE", place, query={"reason": "Not needed any more"})
+    assert AuditEvent.objects.get(event="schedule.removed").reason == "Not needed any more"
     assert (gone.status, gone.body["id"], gone.body["active"]) == (200, made.body["id"], False)
     assert mara.get(place).is_refused(404, "NotFound")
     assert mara.post(f"{place}/run").is_refused(404, "NotFound")
     assert mara.post(PATH, given(agent)).status == 201
+    other = mara.post(PATH, given(agent, name="other")).body["id"]
+    assert mara.send("DELETE", f"{PATH}/{other}").status == 200
     assert mara.post(PATH, given(agent)).is_refused(409, "Conflict", "duplicate")
 
 

@@ -13,6 +13,7 @@ from django.test.utils import CaptureQueriesContext
 
 from nhi import lifecycle
 from nhi.actors import SYSTEM
+from nhi.models import AuditEvent
 from supervisor import firing, pausing, schedule_facts
 from supervisor.models import Agent, Schedule, ScheduleFire
 from tests.console.conftest import enter
@@ -129,7 +130,9 @@ def test_dialogs_run_pause_resume_and_remove(person: Person, mara: Client, repor
     assert otto.post(hub(report, "resume/"), {"reason": "Back"}).status_code == 302
     assert Schedule.objects.get(pk=report.pk).active
     assert otto.get(hub(report, "remove/")).status_code == 403
-    assert mara.post(hub(report, "remove/")).status_code == 302
+    assert mara.post(hub(report, "remove/"), {"reason": ""}).status_code == 422
+    assert mara.post(hub(report, "remove/"), {"reason": "Not needed any more"}).status_code == 302
+    assert AuditEvent.objects.get(event="schedule.removed").reason == "Not needed any more"
     assert "report" not in words(page(mara, LIST)).partition("Name")[2]
     assert "It was removed" in words(page(mara, hub(report)))
 

@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, Q
 
 from a2a import callback_urls, pushing, retrying, waking, webhooks
 from a2a.choices import DeliveryState, Trouble
@@ -97,7 +97,8 @@ def settle(delivery: Delivery, mark: UUID, outcome: Outcome) -> None:
 
 
 def redeliver(*, actor: Actor, delivery: Delivery) -> Delivery:
-    """Begin anew with what is over, under the same id; a URL that was disabled is called again."""
+    """Begin anew with what is over, under the same id; a URL that was disabled is called again. What waits for its next
+    attempt is attempted at once."""
     if not may_redeliver(actor, delivery):
         raise NotAllowed("You may not have this delivered again.", details={"needs": RIGHT})
     if receiver_is_gone(delivery):
@@ -105,12 +106,26 @@ def redeliver(*, actor: Actor, delivery: Delivery) -> Delivery:
     with transaction.atomic():
         fresh = {"state": DeliveryState.PENDING, "reason": "", "delivered_at": None}
         over = Delivery.objects.exclude(state=DeliveryState.PENDING).filter(pk=delivery.pk)
-        if not over.update(**fresh, next_at=clock.database_now(), attempts_before=F("attempts")):
+        now = clock.database_now()
+        if not over.update(**fresh, next_at=now, attempts_before=F("attempts")) and not _hasten(delivery, now):
             raise StillPending("This is being delivered already. Nothing was changed.")
         DisabledUrl.objects.filter(owner_id=delivery.owner_id, url_mark=delivery.url_mark).delete()
         events.write("delivery.redelivered", actor=actor, subject=delivery)
         waking.wake()
     return Delivery.objects.select_related("task").get(pk=delivery.pk)
+
+
+def waits(delivery: Delivery, now: datetime) -> bool:
+    """Whether its next attempt is still to come, and none is under way."""
+    later = delivery.next_at is not None and delivery.next_at > now
+    return (
+        delivery.state == DeliveryState.PENDING and later and not (delivery.lease_until and delivery.lease_until > now)
+    )
+
+
+def _hasten(delivery: Delivery, now: datetime) -> int:
+    free = Q(lease_until=None) | Q(lease_until__lt=now)
+    return Delivery.objects.pending().filter(free, pk=delivery.pk, next_at__gt=now).update(next_at=now)
 
 
 def receiver_is_gone(delivery: Delivery) -> bool:

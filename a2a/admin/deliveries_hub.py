@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
 from django.utils.functional import cached_property
 
 from a2a import calling_off, deliveries
@@ -120,7 +121,9 @@ class Hub(OfDelivery, ActingPage):
     def _controls(self) -> list[Control]:
         """Redeliver what is over; call off what is not."""
         if self.delivery.state == DeliveryState.PENDING:
-            return [self._call_off()] if self._may_call_off else []
+            waits = self._may_redeliver and deliveries.waits(self.delivery, timezone.now())
+            sooner = [Control("Try now", self.url("redeliver"), "replay")] if waits else []
+            return [*sooner, self._call_off()] if self._may_call_off else sooner
         if not self._may_redeliver:
             return []
         blocked = deliveries.GONE if deliveries.receiver_is_gone(self.delivery) else ""

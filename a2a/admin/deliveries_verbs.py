@@ -4,6 +4,7 @@ from typing import Any
 
 from django.contrib import messages
 from django.urls import path
+from django.utils import timezone
 
 from a2a import calling_off, deliveries
 from a2a.admin import deliveries_cells
@@ -56,15 +57,30 @@ class Verb(OfDelivery, ActingDialog):
 
 
 class Redeliver(Verb):
-    verb, rest = "Redeliver", "redeliver"
-    lead = AGAIN
+    rest = "redeliver"
     right = deliveries.RIGHT
+
+    @property
+    def waits(self) -> bool:
+        return deliveries.waits(self.delivery, timezone.now())
+
+    @property
+    def verb(self) -> str:  # type: ignore[override]  # what it is known once there is a delivery
+        return "Try now" if self.waits else "Redeliver"
+
+    @property
+    def button(self) -> str:  # type: ignore[override]  # the same
+        return f"Try {self.what()} now" if self.waits else f"Redeliver {self.what()}"
+
+    @property
+    def lead(self) -> str:  # type: ignore[override]  # the same
+        return "At once, instead of when its next attempt is due." if self.waits else AGAIN
 
     def allowed(self) -> bool:
         return deliveries.may_redeliver(self.actor, self.delivery)
 
     def impossible(self) -> str:
-        if self.delivery.state == DeliveryState.PENDING:
+        if self.delivery.state == DeliveryState.PENDING and not self.waits:
             return "It is being delivered already."
         return deliveries.GONE if deliveries.receiver_is_gone(self.delivery) else ""
 

@@ -76,8 +76,9 @@ class Redeliver(OfDelivery):
         """Deliver a callback again
 
         At once and then in the rhythm of a new one, under the same `webhook_id`; a URL that its receiver had disabled
-        is called again. For who sent the task, people who manage that identity, and the right to redeliver any. 409
-        while it is pending, and `receiver_gone` where who asked for it took its receiver away."""
+        is called again. One that waits for its next attempt is attempted at once. For who sent the task, people who
+        manage that identity, and the right to redeliver any. 409 while an attempt is due or under way, and
+        `receiver_gone` where who asked for it took its receiver away."""
         return deliveries.redeliver(actor=self.actor, delivery=self.delivery)
 
 

@@ -228,6 +228,21 @@ def test_hostile_text_is_text(writer: Identity, mara: Client) -> None:
         assert "<script>alert" not in text(mara, path), path
 
 
+def test_what_waits_for_its_next_attempt_is_tried_at_once(each: dict[str, Delivery], mara: Client) -> None:
+    row = each["retrying"]
+    page = main_of(text(mara, page_of(row)))
+    assert "Try now" in page
+    path = page_of(row, "redeliver/")
+    assert "At once, instead of when its next attempt is due." in text(mara, path)
+    assert confirmed(mara, path) == 302
+    before, row.next_at = row.next_at, None
+    row.refresh_from_db()
+    assert (row.state, row.attempts, row.attempts_before) == (D.PENDING, 2, 0)
+    assert row.next_at is not None
+    assert row.next_at < before
+    assert "It is being delivered already." in text(mara, path)
+
+
 @pytest.mark.parametrize(
     ("verb", "state", "event"),
     [

@@ -69,14 +69,15 @@ def look(task_id: UUID, target: Target) -> Standing | None:
     if not task.is_open:
         return None
     row = _row(task)
-    seconds, due = _left(task, row, target)
+    leaves = _next(task, row)
+    seconds, due = _left(task, row, target, waits=task.state == TaskState.INPUT_REQUIRED or leaves is not None)
     return Standing(
         task_id=task.pk,
         state=TaskState(task.state),
         request_id=str(task.request_id or uuid7()),
         remote_task_id=row.remote_task_id if row else "",
         interface=interface_of(row) if row and row.remote_task_id else None,
-        next=_next(task, row),
+        next=leaves,
         metadata={**task.metadata, **({"task_type": task.task_type} if task.task_type else {})},
         unsure=row is not None and row.leaving is not None,
         seconds=seconds,
@@ -157,10 +158,7 @@ def _row(task: Task) -> RemoteTask | None:
 
 
 def _next(task: Task, row: RemoteTask | None) -> Leaving | None:
-    """The first message to begin with; the next only once it is asked for."""
-    begun = row is not None and row.arrived > 0
-    if begun and task.state not in (TaskState.INPUT_REQUIRED, TaskState.AUTH_REQUIRED):
-        return None
+    """The first message to begin with; any other answers what was asked for, and was let in for that alone."""
     after = row.arrived if row else 0
     said = task.messages.filter(role=Role.USER, position__gt=after).order_by("position").first()
     if said is None:
@@ -175,13 +173,12 @@ def _as_sent(said: TaskMessage) -> dict[str, Any]:
     return covering.unseal(said.sealed_body, row=said.pk) if said.sealed_body else dict(said.body)
 
 
-def _left(task: Task, row: RemoteTask | None, target: Target) -> tuple[float, bool]:
+def _left(task: Task, row: RemoteTask | None, target: Target, *, waits: bool) -> tuple[float, bool]:
+    """Its time begins when it is sent a message, and does not run while `waits`: for its caller, or to leave."""
     now = clock.database_now()
     own = (task.deadline - now).total_seconds() if task.deadline else ENDLESS
-    if task.state == TaskState.INPUT_REQUIRED:
-        theirs = target.patience
-    else:
-        theirs = _since(row.left_at, now, target.patience) if row and row.left_at else target.patience
+    began = None if waits or row is None else row.left_at
+    theirs = _since(began, now, target.patience) if began else target.patience
     return min(own, theirs), own <= theirs
 
 

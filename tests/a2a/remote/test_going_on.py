@@ -10,7 +10,7 @@ from django.db import connection
 
 from a2a import cancelling, inbox, parts
 from a2a.choices import Role, TaskState
-from a2a.models import Task
+from a2a.models import RemoteTask, Task
 from a2a.remote import Carried, Target, answered, carry, forward_cancel, keeping, owed
 from a2a.remote import carrying as carrying_module
 from a2a.remote.target import Interface
@@ -219,6 +219,21 @@ def test_a_question_that_was_answered_is_not_taken_for_a_new_one(carrying: Carry
     second = far.named("SendMessage")[1].body["params"]["message"]
     assert (second["taskId"], second["contextId"]) == (TASK_ID, "far-context")
     assert second["parts"] == [{"text": "The first."}]
+
+
+def test_what_its_caller_answers_is_sent_on_however_late(carrying: Carrying, far: FarSide) -> None:
+    """The task counts as working from the answer on, and the agent's time begins anew with it."""
+    far.on = {
+        "SendMessage": [result({"task": task("input_required", "Which?")}), result({"task": task("completed")})],
+        "GetTask": [result(task("input_required", "Which?"))],
+    }
+    sent = carrying.does("ask")
+    assert carrying.carry(sent, Target(far.url, patience=60)) == Carried.WAITING
+    RemoteTask.objects.filter(task=sent).update(left_at=cast.past(seconds=90))
+    carrying.says(sent, "The first.")
+    assert carrying.carry(sent, Target(far.url, patience=60)) == Carried.ENDED
+    assert far.named("SendMessage")[1].body["params"]["message"]["parts"] == [{"text": "The first."}]
+    assert now_of(sent).state == TaskState.COMPLETED
 
 
 def test_an_answer_to_what_has_ended_there_meanwhile_ends_it_here(carrying: Carrying, far: FarSide) -> None:

@@ -8,6 +8,7 @@ from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from a2a import cancelling, carriers, writer
+from a2a.carriers import Check, Elsewhere
 from a2a.choices import OPEN, RUN_HERE, RuntimeKind, TaskState
 from a2a.models import Task
 from a2a.models.tasks import TaskQuerySet
@@ -46,6 +47,19 @@ def held(tasks: Sequence[UUID], mark: UUID, *, renew: bool) -> set[UUID]:
     if renew:
         mine.update(carried_until=clock.database_now() + LEASE)
     return set(mine.values_list("pk", flat=True))
+
+
+def check(mark: UUID) -> Check:
+    """Whoever was held up for longer than its lease may find the task with another, and then writes nothing more.
+
+    It is the mark that says so, and not the clock: nobody else is at a task before its mark is another.
+    """
+
+    def look(task: Task) -> None:
+        if task.carrier_mark != mark:
+            raise Elsewhere(f"The {task} is carried by another process by now.")
+
+    return look
 
 
 def put_down(task_id: UUID, mark: UUID, *, broke: bool) -> None:

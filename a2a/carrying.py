@@ -14,7 +14,7 @@ from uuid import UUID, uuid4
 
 from a2a import carrier_leases as leases
 from a2a import carriers
-from a2a.carriers import Carrier
+from a2a.carriers import Carrier, Elsewhere
 from a2a.models import Task
 from common import egress
 from mcp.threads import in_thread
@@ -137,12 +137,14 @@ class _Round:
     async def _carry(self, errand: _Errand) -> None:
         pk, mark, broke = errand.task.pk, self._mark, False
         try:
-            await errand.carrier.carry(pk)
+            await errand.carrier.carry(pk, leases.check(mark))
         except asyncio.CancelledError:
             if not errand.is_over:
                 raise
             await self._forward(errand)
             return
+        except Elsewhere:
+            log.info("A carried task is with another process by now.", extra={"task": str(pk)})
         except Exception:
             log.exception("A task could not be carried.", extra={"task": str(pk)})
             broke = True

@@ -9,6 +9,7 @@ from dataclasses import replace
 from enum import Enum
 from uuid import UUID
 
+from a2a.carriers import Check
 from a2a.choices import TaskState
 from a2a.remote import asking, finding, keeping, pausing, reading, relaying
 from a2a.remote.client import IDLE_SECONDS, Client
@@ -21,7 +22,7 @@ from a2a.remote.target import Interface, Target
 from a2a.remote.troubles import Code, Trouble
 from a2a.remote.watching import eyes
 from a2a.wire.faults import Kind
-from a2a.writer import Check
+from a2a.writer import TaskEnded
 from mcp.threads import in_thread
 
 #: For a message that is just leaving when this ends: only its answer says what to go on with, or to cancel.
@@ -80,6 +81,9 @@ class _Carrier:
                 return Carried.WAITING
             try:
                 await self._in_time(standing)
+            except TaskEnded:
+                # Somebody was quicker than our next look.
+                return Carried.ENDED
             except Trouble as trouble:
                 said = trouble
                 await in_thread(lambda: keeping.fail(self._task_id, said, check=self._check))  # noqa: B023 - done here
@@ -177,7 +181,7 @@ class _Carrier:
             return
         finding.known.forget(self._target)
         if not trouble.sent:
-            await in_thread(lambda: keeping.stayed(self._task_id, position))
+            await in_thread(lambda: keeping.stayed(self._task_id, position, check=self._check))
             await self._after_refusal(client, standing, interface, trouble)
         elif not standing.remote_task_id:
             raise _lost(trouble) if trouble.code in UNKNOWN else trouble

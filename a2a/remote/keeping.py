@@ -9,13 +9,13 @@ from django.db import transaction
 from yarl import URL
 
 from a2a import cancelling, covering, parts, writer
+from a2a.carriers import Check, Elsewhere
 from a2a.choices import Role, TaskState
 from a2a.models import RemoteTask, Task, TaskMessage
 from a2a.remote.target import Interface, Target
 from a2a.remote.troubles import Trouble
-from a2a.writer import Check, Status, TaskEnded
+from a2a.writer import Status, TaskEnded
 from common import clock
-from common.errors import Conflict
 from common.ids import uuid7
 from nhi.actors import SYSTEM
 from nhi.record import events
@@ -24,12 +24,6 @@ from nhi.record import events
 OURS = frozenset({"taskId", "contextId", "referenceTaskIds"})
 #: More time than any task is given.
 ENDLESS = 10 * 365 * 86400.0
-
-
-class Elsewhere(Conflict):
-    """Another process sends the same message now."""
-
-    code = "carried_elsewhere"
 
 
 @dataclass(frozen=True)
@@ -103,9 +97,13 @@ def intend(standing: Standing, interface: Interface, *, check: Check | None) -> 
         row.save()
 
 
-def stayed(task_id: UUID, position: int) -> None:
+def stayed(task_id: UUID, position: int, *, check: Check | None) -> None:
     """It surely did not arrive: it may be sent again."""
-    RemoteTask.objects.filter(task_id=task_id, leaving=position).update(leaving=None)
+    with transaction.atomic():
+        task = writer.locked(task_id)
+        if check is not None:
+            check(task)
+        RemoteTask.objects.filter(task=task, leaving=position).update(leaving=None)
 
 
 def let_be(task_id: UUID, *, check: Check | None) -> None:

@@ -14,12 +14,13 @@ from uuid import UUID
 from django.db import transaction
 
 from a2a import cancelling, covering, parts, writer
+from a2a.carriers import Check
 from a2a.choices import TERMINAL, TRANSITIONS, TaskState
 from a2a.models import Artifact, RemoteTask, Task
 from a2a.remote import reading
 from a2a.remote.reading import Item
 from a2a.remote.troubles import LONGEST_SAID, Code, Trouble
-from a2a.writer import Change, Check, Made, Status
+from a2a.writer import Change, Made, Status
 from common.ids import uuid7
 from nhi.record import lines
 
@@ -57,7 +58,7 @@ def relay(task_id: UUID, items: Sequence[Item], *, check: Check | None, answers:
     """
     with transaction.atomic():
         task = writer.locked(task_id)
-        if check is not None and task.is_open:
+        if check is not None:
             check(task)
         draft = _Draft(task, RemoteTask.objects.get(task=task))
         if answers:

@@ -9,6 +9,7 @@ import pytest
 from django.db import connection
 
 from a2a import cancelling, inbox, parts
+from a2a.carriers import Elsewhere
 from a2a.choices import Role, TaskState
 from a2a.models import RemoteTask, Task
 from a2a.remote import Carried, Target, answered, carry, forward_cancel, keeping, owed
@@ -378,5 +379,5 @@ def test_of_two_that_carry_the_same_task_one_sends_it(carrying: Carrying, far: F
     before = keeping.look(sent.pk, target)
     assert before is not None
     left_alone(target, sent, lambda: far.wait_for("SendMessage"))
-    with pytest.raises(keeping.Elsewhere):
+    with pytest.raises(Elsewhere):
         keeping.intend(before, Interface(target.url, "1.0", "JSONRPC"), check=None)

@@ -12,7 +12,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from a2a import cancelling, carrier_leases, carriers, carrying, parts, writer
-from a2a.carriers import Carrier
+from a2a.carriers import Carrier, Check
 from a2a.choices import RuntimeKind, TaskState
 from a2a.models import Runtime, Task
 from a2a.writer import Made, Status
@@ -33,7 +33,7 @@ class Far:
         self.cancelled: list[UUID] = []
         self.fails, self.hangs = False, False
 
-    async def carry(self, task_id: UUID) -> None:
+    async def carry(self, task_id: UUID, check: Check) -> None:
         self.carried.append(task_id)
         if self.fails:
             raise RuntimeError("far away")

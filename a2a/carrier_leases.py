@@ -62,16 +62,21 @@ def check(mark: UUID) -> Check:
     return look
 
 
-def put_down(task_id: UUID, mark: UUID, *, broke: bool) -> None:
-    """Its carrier has returned: with its end, or without, and then somebody takes it up again in a moment."""
-    if settle(task_id, mark):
+def put_down(task: Task, mark: UUID, *, broke: bool) -> None:
+    """Its carrier has returned: with its end, or without, and then somebody takes it up again in a moment.
+
+    `task` is as it was claimed: breakdowns count from the last that was heard of it.
+    """
+    if settle(task.pk, mark):
         return
     again = {"carrier_mark": None, "carried_until": None, "dispatch_at": clock.database_now() + PAUSE}
-    mine = Task.objects.filter(pk=task_id, carrier_mark=mark)
+    mine = Task.objects.filter(pk=task.pk, carrier_mark=mark)
+    heard = mine.filter(last_seq__gt=task.last_seq) if broke else mine
+    heard.update(breakdowns=0)
     if not mine.update(**again, breakdowns=F("breakdowns") + int(broke)):
         return
-    if Task.objects.filter(pk=task_id, breakdowns__gte=MOST_BREAKDOWNS).exists():
-        _give_up(task_id)
+    if Task.objects.filter(pk=task.pk, breakdowns__gte=MOST_BREAKDOWNS).exists():
+        _give_up(task.pk)
 
 
 def ended_by_others(task_id: UUID, mark: UUID) -> Task | None:

@@ -135,21 +135,21 @@ class _Round:
             log.exception("What became of a carried task could not be written.")
 
     async def _carry(self, errand: _Errand) -> None:
-        pk, mark, broke = errand.task.pk, self._mark, False
+        task, mark, broke = errand.task, self._mark, False
         try:
-            await errand.carrier.carry(pk, leases.check(mark))
+            await errand.carrier.carry(task.pk, leases.check(mark))
         except asyncio.CancelledError:
             if not errand.is_over:
                 raise
             await self._forward(errand)
             return
         except Elsewhere:
-            log.info("A carried task is with another process by now.", extra={"task": str(pk)})
+            log.info("A carried task is with another process by now.", extra={"task": str(task.pk)})
         except Exception:
-            log.exception("A task could not be carried.", extra={"task": str(pk)})
+            log.exception("A task could not be carried.", extra={"task": str(task.pk)})
             broke = True
         errand.is_over = True
-        await in_thread(lambda: leases.put_down(pk, mark, broke=broke), self._clerks)
+        await in_thread(lambda: leases.put_down(task, mark, broke=broke), self._clerks)
 
     async def _forward(self, errand: _Errand) -> None:
         """Its server is told that nobody waits for it any more: once, as well as can be."""

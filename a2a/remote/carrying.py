@@ -19,7 +19,7 @@ from a2a.remote.keeping import Standing
 from a2a.remote.reading import Item
 from a2a.remote.relaying import After
 from a2a.remote.target import Interface, Target
-from a2a.remote.troubles import Code, Trouble
+from a2a.remote.troubles import NO_ROOM, Code, Trouble
 from a2a.remote.watching import eyes
 from a2a.wire.faults import Kind
 from a2a.writer import TaskEnded
@@ -175,7 +175,7 @@ class _Carrier:
         """What is known of the message: the answer is there, it never left, or nobody knows."""
         assert standing.next is not None  # it is what was sent
         position = standing.next.position
-        if self._quiet.is_set():
+        if self._quiet.is_set() or trouble.code in NO_ROOM:
             if not trouble.passing:
                 raise trouble
             return

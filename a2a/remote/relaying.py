@@ -16,11 +16,12 @@ from django.db import transaction
 from a2a import cancelling, covering, parts, writer
 from a2a.carriers import Check
 from a2a.choices import TERMINAL, TRANSITIONS, TaskState
+from a2a.endpoint_room import OutputTooLarge
 from a2a.models import Artifact, RemoteTask, Task
 from a2a.remote import reading
 from a2a.remote.reading import Item
 from a2a.remote.troubles import LONGEST_SAID, Code, Trouble
-from a2a.writer import Change, Made, Status
+from a2a.writer import Change, Made, Status, TaskFull
 from common.ids import uuid7
 from nhi.record import lines
 
@@ -54,21 +55,55 @@ class After:
 def relay(task_id: UUID, items: Sequence[Item], *, check: Check | None, answers: bool = False) -> After:
     """Write what was said. `answers`: it is the answer to the message that was leaving, which has arrived then.
 
-    Of a task that has ended here no more is kept than what it is called there.
+    Of a task that has ended here no more is kept than what it is called there. The same goes for what a task here has
+    no room for, and that is a `Trouble`.
     """
+    try:
+        draft = _written(task_id, items, check, answers=answers)
+    except (OutputTooLarge, TaskFull) as full:
+        _keep_ids(task_id, items, check, answers=answers)
+        raise _no_room(full) from full
+    if draft.changes and draft.state in ENDED:
+        cancelling.cancel_within(draft.task, f"the {draft.task} {ENDED[draft.state]}")
+    return After(draft.state, bool(draft.changes))
+
+
+def _written(task_id: UUID, items: Sequence[Item], check: Check | None, *, answers: bool) -> "_Draft":
     with transaction.atomic():
-        task = writer.locked(task_id)
-        if check is not None:
-            check(task)
-        draft = _Draft(task, RemoteTask.objects.get(task=task))
+        draft = _begun(task_id, check)
         if answers:
             draft.arrived()
         for item in items:
             draft.take(item)
         _write(draft)
-    if draft.changes and draft.state in ENDED:
-        cancelling.cancel_within(task, f"the {task} {ENDED[draft.state]}")
-    return After(draft.state, bool(draft.changes))
+    return draft
+
+
+def _keep_ids(task_id: UUID, items: Sequence[Item], check: Check | None, *, answers: bool) -> None:
+    """It arrived all the same, and by these its server is told that nobody wants more."""
+    with transaction.atomic():
+        draft = _begun(task_id, check)
+        for item in items:
+            draft.only_ids(item)
+        if answers:
+            draft.arrived()
+        draft.row.save()
+
+
+def _begun(task_id: UUID, check: Check | None) -> "_Draft":
+    task = writer.locked(task_id)
+    if check is not None:
+        check(task)
+    return _Draft(task, RemoteTask.objects.get(task=task))
+
+
+def _no_room(full: OutputTooLarge | TaskFull) -> Trouble:
+    limit = full.details["limit"]
+    if isinstance(full, OutputTooLarge):
+        said = f"The remote agent made more than {limit} bytes, which is the most that one artifact of its may have."
+        return Trouble(Code.OUTPUT_TOO_LARGE, said, sent=True)
+    said = f"The task has {limit} events, which is as many as may be, and the remote agent went on."
+    return Trouble(Code.TASK_FULL, said, sent=True)
 
 
 def _write(draft: "_Draft") -> None:
@@ -97,7 +132,7 @@ class _Draft:
 
     def take(self, item: Item) -> None:
         if self.state in TERMINAL:
-            self._only_ids(item)
+            self.only_ids(item)
         elif "message" in item:
             self._answer(item["message"])
         elif "task" in item:
@@ -110,7 +145,7 @@ class _Draft:
             self._is_ours(told["taskId"], told["contextId"])
             self.changes.append(Made(told["artifact"], told["append"], told["lastChunk"]))
 
-    def _only_ids(self, item: Item) -> None:
+    def only_ids(self, item: Item) -> None:
         if self.changes:
             return
         if "message" in item:

@@ -8,16 +8,18 @@ from uuid import uuid4
 import pytest
 
 from a2a import carrying as worker
+from a2a import writer
 from a2a.choices import TaskState
-from a2a.models import Runtime, Task
+from a2a.models import Endpoint, Runtime, Task
 from tests.a2a.conftest import Stage
 from tests.a2a.remote.conftest import Carrying, now_of, told
-from tests.a2a.remote.far_side import Answer, FarSide, artifact, result, task
+from tests.a2a.remote.far_side import TASK_ID, Answer, FarSide, artifact, result, task
 from tests.a2a.remote.test_going_on import in_thread
 from tests.nhi import cast
 
 pytestmark = [pytest.mark.capability("A2A-07"), pytest.mark.both_databases]
 LATER = "2026-11-19T00:00:01Z"
+LARGE = task("working", artifacts=[artifact("a", "x" * 2000)])
 
 
 @pytest.fixture(autouse=True)
@@ -53,3 +55,65 @@ def test_whoever_lost_its_lease_while_it_was_held_up_writes_nothing_more(
     assert told(left) == ["task", ("working", "")]
     assert not left.remote.over
     assert not [record for record in caplog.records if record.exc_info]
+
+
+@pytest.fixture
+def _little_room(open_stage: Stage) -> None:
+    Endpoint.objects.update_or_create(identity=open_stage.writer, defaults={"max_output_size": 1024})
+
+
+def failed(sent: Task, caplog: pytest.LogCaptureFixture) -> tuple[str, str]:
+    """With what it failed, its server having been told, without a breakdown of ours."""
+    done = now_of(sent)
+    assert (done.state, done.breakdowns, done.dispatch_at) == (TaskState.FAILED, 0, None)
+    assert (done.remote.remote_task_id, done.remote.cancel_settled) == (TASK_ID, True)
+    assert not [record for record in caplog.records if record.exc_info]
+    return done.error_code, done.error_message
+
+
+@pytest.mark.usefixtures("_little_room")
+@pytest.mark.parametrize(
+    "answers",
+    [
+        {"SendMessage": [result({"task": LARGE})]},
+        {"SendMessage": [result({"task": task("working")})], "GetTask": [result(LARGE)]},
+    ],
+    ids=["at first", "later"],
+)
+def test_more_than_a_task_has_room_for_fails_it(
+    carrying: Carrying, far: FarSide, caplog: pytest.LogCaptureFixture, answers: dict[str, list[Answer]]
+) -> None:
+    far.on = {**answers, "CancelTask": [result(task("canceled"))]}
+    sent = carrying.does("report")
+    worker.carry_due()
+    code, said = failed(sent, caplog)
+    assert (code, "more than 1024 bytes" in said) == ("output_too_large", True)
+    assert len(far.named("CancelTask")) == len(far.named("SendMessage")) == 1
+
+
+@pytest.mark.usefixtures("_little_room")
+def test_more_than_there_is_room_for_in_answer_to_its_caller_fails_it_at_once(
+    carrying: Carrying, far: FarSide, caplog: pytest.LogCaptureFixture
+) -> None:
+    asked = result({"task": task("input_required", "Which?")})
+    far.on = {"SendMessage": [asked, result({"task": LARGE})], "CancelTask": [result(task("canceled"))]}
+    sent = carrying.does("ask")
+    worker.carry_due()
+    carrying.says(sent, "The first.")
+    worker.carry_due()
+    assert failed(sent, caplog)[0] == "output_too_large"
+    assert not far.named("GetTask")
+
+
+def test_more_events_than_a_task_has_fail_it(
+    carrying: Carrying, far: FarSide, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(writer, "MOST_EVENTS", 2)
+    more = task("working", artifacts=[artifact("a", "One.")])
+    far.on = {"SendMessage": [result({"task": task("working")})], "GetTask": [result(more)]}
+    far.on["CancelTask"] = [result(task("canceled"))]
+    sent = carrying.does("report")
+    worker.carry_due()
+    assert failed(sent, caplog) == (
+        "task_full", "The task has 2 events, which is as many as may be, and the remote agent went on."
+    )  # fmt: skip

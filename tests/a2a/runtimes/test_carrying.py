@@ -31,13 +31,15 @@ class Far:
     def __init__(self) -> None:
         self.carried: list[UUID] = []
         self.cancelled: list[UUID] = []
-        self.fails, self.hangs = False, False
+        self.fails, self.hangs, self.breaks_after_news = False, False, False
 
     async def carry(self, task_id: UUID, check: Check) -> None:
         self.carried.append(task_id)
         if self.fails:
             raise RuntimeError("far away")
         await in_thread(lambda: writer.apply_event(task_id, Status(TaskState.WORKING)))
+        if self.breaks_after_news:
+            raise RuntimeError("far away")
         if self.hangs:
             # As somebody else does it, from another process, while the server still works.
             await in_thread(lambda: cancelling.cancel(actor=SYSTEM, task=Task(pk=task_id)))
@@ -89,7 +91,7 @@ def test_a_task_is_leased_to_one(open_stage: Stage, far: Far) -> None:
     Task.objects.filter(pk=task.pk).update(carried_until=cast.past(seconds=1))
     assert [one.pk for one in carrier_leases.claim(5, other)] == [task.pk]
     assert carrier_leases.held([task.pk], mine, renew=True) == set()
-    carrier_leases.put_down(task.pk, mine, broke=True)
+    carrier_leases.put_down(task, mine, broke=True)
     assert Task.objects.get(pk=task.pk).breakdowns == 0
 
 
@@ -123,6 +125,15 @@ def test_what_breaks_down_again_and_again_is_given_up(open_stage: Stage, far: Fa
     assert len(far.carried) == carrier_leases.MOST_BREAKDOWNS
     assert over(task)["state"] == "failed"
     assert over(task)["error_code"] == "system_error"
+
+
+def test_breakdowns_count_from_the_last_that_was_heard(open_stage: Stage, far: Far) -> None:
+    task = rows.sent(open_stage.writer)
+    Task.objects.filter(pk=task.pk).update(breakdowns=carrier_leases.MOST_BREAKDOWNS - 1)
+    far.breaks_after_news = True
+    carrying.carry_due()
+    left = Task.objects.get(pk=task.pk)
+    assert (left.state, left.breakdowns) == (TaskState.WORKING, 1)
 
 
 def test_nobody_carries_what_nobody_can(open_stage: Stage, far: Far, monkeypatch: pytest.MonkeyPatch) -> None:

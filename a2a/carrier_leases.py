@@ -42,11 +42,11 @@ def claim(most: int, mark: UUID) -> list[Task]:
 
 
 def held(tasks: Sequence[UUID], mark: UUID, *, renew: bool) -> set[UUID]:
-    """Which of these are open and still ours."""
-    mine = Task.objects.open().filter(pk__in=tasks, carrier_mark=mark)
+    """Which of these are open and still ours. Ended ones are ours as well, until their servers have been told."""
+    mine = Task.objects.filter(pk__in=tasks, carrier_mark=mark)
     if renew:
         mine.update(carried_until=clock.database_now() + LEASE)
-    return set(mine.values_list("pk", flat=True))
+    return set(mine.open().values_list("pk", flat=True))
 
 
 def check(mark: UUID) -> Check:

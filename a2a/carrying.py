@@ -107,6 +107,9 @@ class _Round:
         if room < 1:
             return
         for task in await in_thread(lambda: leases.claim(room, mark), self._clerks):
+            if task.pk in self._errands:
+                # Its lease had ended, and it was nobody else's: by this it goes on.
+                continue
             carrier = carriers.of(task.runtime_kind)
             assert carrier is not None  # only what somebody carries is claimed
             errand = self._errands[task.pk] = _Errand(task, carrier)

@@ -49,6 +49,10 @@ class Far:
 
     async def forward_cancel(self, task: Task) -> None:
         self.cancelled.append(task.pk)
+        await self.tells(task)
+
+    async def tells(self, task: Task) -> None:
+        """At once, unless a test puts something else here."""
 
 
 @pytest.fixture
@@ -113,6 +117,42 @@ def test_a_cancel_that_nobody_was_there_for_is_forwarded_later(open_stage: Stage
     assert over(task) == {"state": "canceled", **DONE}
     carrying.carry_due()
     assert len(far.cancelled) == 1
+
+
+@pytest.mark.capability("A2A-12")
+def test_the_lease_of_what_is_told_of_its_end_is_renewed(open_stage: Stage, far: Far) -> None:
+    task = rows.sent(open_stage.writer)
+    mine = uuid4()
+    carrier_leases.claim(5, mine)
+    cancelling.cancel(actor=SYSTEM, task=task)
+    Task.objects.filter(pk=task.pk).update(carried_until=cast.past(seconds=1))
+    assert carrier_leases.held([task.pk], mine, renew=True) == set()
+    assert carrier_leases.claim(5, uuid4()) == []
+
+
+@pytest.mark.capability("A2A-12")
+def test_a_slow_server_is_told_once(open_stage: Stage, far: Far, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though the lease ends meanwhile, and the same process finds the task due."""
+    looks: list[int] = []
+    claim = carrier_leases.claim
+
+    def counted(most: int, mark: UUID) -> list[Task]:
+        looks.append(most)
+        return claim(most, mark)
+
+    async def slowly(task: Task) -> None:
+        await in_thread(lambda: Task.objects.filter(pk=task.pk).update(carried_until=cast.past(seconds=1)))
+        before = len(looks)
+        while len(looks) < before + 2 and len(far.cancelled) == 1:
+            await asyncio.sleep(0.01)
+
+    monkeypatch.setattr(carrier_leases, "claim", counted)
+    monkeypatch.setattr(far, "tells", slowly)
+    task = rows.sent(open_stage.writer)
+    cancelling.cancel(actor=SYSTEM, task=task)
+    carrying.carry_due()
+    assert far.cancelled == [task.pk]
+    assert over(task) == {"state": "canceled", **DONE}
 
 
 def test_what_breaks_down_again_and_again_is_given_up(open_stage: Stage, far: Far) -> None:

@@ -8,12 +8,13 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 from uuid import UUID
 
 from django.db import transaction
 
-from a2a import cancelling, covering, parts, writer
+from a2a import cancelling, parts, writer
 from a2a.carriers import Check
 from a2a.choices import TERMINAL, TRANSITIONS, TaskState
 from a2a.endpoint_room import OutputTooLarge
@@ -52,14 +53,38 @@ class After:
         return self.state == TaskState.INPUT_REQUIRED
 
 
+@dataclass(frozen=True)
+class _Told:
+    """One thing that was said, and what it changes where it is news."""
+
+    item: Item
+    made: tuple[Made, ...] = ()
+    status: Status | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Rest(Made):
+    """What is new of an artifact, after as many parts of it as are known."""
+
+    whole: Made
+    known: int
+    append: bool = True
+
+    @cached_property
+    def shown(self) -> Any:
+        return {**self.whole.shown, "parts": self.whole.shown["parts"][self.known :]}
+
+
 def relay(task_id: UUID, items: Sequence[Item], *, check: Check | None, answers: bool = False) -> After:
     """Write what was said. `answers`: it is the answer to the message that was leaving, which has arrived then.
 
     Of a task that has ended here no more is kept than what it is called there. The same goes for what a task here has
     no room for, and that is a `Trouble`.
     """
+    # What takes long in large ones is done before anything is locked.
+    told = [_told(item) for item in items]
     try:
-        draft = _written(task_id, items, check, answers=answers)
+        draft = _written(task_id, told, check, answers=answers)
     except (OutputTooLarge, TaskFull) as full:
         _keep_ids(task_id, items, check, answers=answers)
         raise _no_room(full) from full
@@ -68,13 +93,33 @@ def relay(task_id: UUID, items: Sequence[Item], *, check: Check | None, answers:
     return After(draft.state, bool(draft.changes))
 
 
-def _written(task_id: UUID, items: Sequence[Item], check: Check | None, *, answers: bool) -> "_Draft":
+def _told(item: Item) -> _Told:
+    if "message" in item:
+        found = _Told(item, (_answered(item["message"]),))
+    elif "artifactUpdate" in item:
+        update = item["artifactUpdate"]
+        found = _Told(item, (Made(update["artifact"], update["append"], update["lastChunk"]),))
+    else:
+        said = item.get("task") or item["statusUpdate"]
+        made = tuple(Made(one) for one in said.get("artifacts", ()))
+        found = _Told(item, made, _as_status(said["status"], said.get("metadata")))
+    writer.prepare(*found.made, *([found.status] if found.status else ()))
+    return found
+
+
+def _answered(message: Mapping[str, Any]) -> Made:
+    """An agent that makes no task of it: what it said is the result."""
+    extras = {name: message[name] for name in ("metadata", "extensions") if name in message}
+    return Made({**parts.artifact(message["parts"]), **extras})
+
+
+def _written(task_id: UUID, told: Sequence[_Told], check: Check | None, *, answers: bool) -> "_Draft":
     with transaction.atomic():
         draft = _begun(task_id, check)
         if answers:
             draft.arrived()
-        for item in items:
-            draft.take(item)
+        for one in told:
+            draft.take(one)
         _write(draft)
     return draft
 
@@ -130,20 +175,20 @@ class _Draft:
         if self.state in INTERRUPTED:
             self._becomes(Status(TaskState.WORKING))
 
-    def take(self, item: Item) -> None:
+    def take(self, told: _Told) -> None:
+        item = told.item
         if self.state in TERMINAL:
             self.only_ids(item)
         elif "message" in item:
-            self._answer(item["message"])
+            self._answer(item["message"], told)
         elif "task" in item:
-            self._snapshot(item["task"])
+            self._snapshot(item["task"], told)
         elif "statusUpdate" in item:
             self._is_ours(item["statusUpdate"]["taskId"], item["statusUpdate"]["contextId"])
-            self._status(item["statusUpdate"]["status"], item["statusUpdate"].get("metadata"), news=True)
+            self._status(item["statusUpdate"]["status"], told.status, news=True)
         else:
-            told = item["artifactUpdate"]
-            self._is_ours(told["taskId"], told["contextId"])
-            self.changes.append(Made(told["artifact"], told["append"], told["lastChunk"]))
+            self._is_ours(item["artifactUpdate"]["taskId"], item["artifactUpdate"]["contextId"])
+            self.changes.extend(told.made)
 
     def only_ids(self, item: Item) -> None:
         if self.changes:
@@ -155,44 +200,42 @@ class _Draft:
         self._is_ours(told.get("id") or told.get("taskId", ""), told["contextId"])
         self.row.over = self.row.over or reading.ends(item)
 
-    def _answer(self, message: Mapping[str, Any]) -> None:
-        """An agent that makes no task of it: what it said is the result."""
+    def _answer(self, message: Mapping[str, Any], told: _Told) -> None:
         self.row.remote_context_id = self.row.remote_context_id or message.get("contextId", "")
-        extras = {name: message[name] for name in ("metadata", "extensions") if name in message}
-        self.changes.append(Made({**parts.artifact(message["parts"]), **extras}))
+        self.changes.extend(told.made)
         self._becomes(Status(TaskState.COMPLETED))
         self.row.over = True
 
-    def _snapshot(self, told: Mapping[str, Any]) -> None:
-        self._is_ours(told["id"], told["contextId"])
+    def _snapshot(self, task: Mapping[str, Any], told: _Told) -> None:
+        self._is_ours(task["id"], task["contextId"])
         known = {one.artifact_id: one.body for one in Artifact.objects.filter(task=self.task)}
         # What this very draft makes is not among them: a snapshot is the first thing that is said.
-        for made in told["artifacts"]:
-            self._made(made, known.get(made["artifactId"]))
-        self._status(told["status"], told.get("metadata"), news=False)
+        for made in told.made:
+            self._made(made, known.get(made.artifact["artifactId"]))
+        self._status(task["status"], told.status, news=False)
 
-    def _made(self, made: Item, known: Mapping[str, Any] | None) -> None:
+    def _made(self, made: Made, known: Mapping[str, Any] | None) -> None:
         if known is None:
-            self.changes.append(Made(made))
+            self.changes.append(made)
             return
-        had, has = known["parts"], covering.shown(made)["parts"]
+        had, has = known["parts"], made.shown["parts"]
         if had == has:
             return
         if has[: len(had)] == had:
-            self.changes.append(Made({**made, "parts": made["parts"][len(had) :]}, append=True))
+            self.changes.append(_Rest(made.artifact, whole=made, known=len(had)))
         else:
-            self.changes.append(Made(made))
+            self.changes.append(made)
 
-    def _status(self, told: Mapping[str, Any], metadata: Mapping[str, Any] | None, *, news: bool) -> None:
+    def _status(self, told: Mapping[str, Any], status: Status | None, *, news: bool) -> None:
         to, mark = reading.state(told), _mark(told)
         # An event that carries nothing to know it by may well be another of the same.
         known_again = not news or bool(told["timestamp"] or "message" in told)
         if (mark == self.row.status_mark and known_again) or (not news and self._is_as_known(to, told)):
             return
         self.row.status_mark = mark
-        if to is not None and to not in BACKWARDS:
-            self._becomes(_as_status(to, told, metadata))
-            self.row.over = to in TERMINAL
+        if status is not None:
+            self._becomes(status)
+            self.row.over = status.state in TERMINAL
 
     def _is_as_known(self, to: TaskState | None, told: Mapping[str, Any]) -> bool:
         """Some servers date a status when it is asked for: one that works on without a word is no news."""
@@ -213,7 +256,10 @@ class _Draft:
         self.row.remote_context_id = self.row.remote_context_id or context_id
 
 
-def _as_status(state: TaskState, told: Mapping[str, Any], metadata: Mapping[str, Any] | None) -> Status:
+def _as_status(told: Mapping[str, Any], metadata: Mapping[str, Any] | None) -> Status | None:
+    state = reading.state(told)
+    if state is None or state in BACKWARDS:
+        return None
     said = told.get("message")
     message = {**said, "messageId": said["messageId"] or str(uuid7())} if said else None
     if state == TaskState.REJECTED:

@@ -6,14 +6,15 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from django.db import connection
 
 from a2a import carrying as worker
-from a2a import writer
+from a2a import covering, writer
 from a2a.choices import TaskState
 from a2a.models import Endpoint, Runtime, Task
 from tests.a2a.conftest import Stage
 from tests.a2a.remote.conftest import Carrying, now_of, told
-from tests.a2a.remote.far_side import TASK_ID, Answer, FarSide, artifact, result, task
+from tests.a2a.remote.far_side import TASK_ID, Answer, FarSide, artifact, made, result, stream, task, update
 from tests.a2a.remote.test_going_on import in_thread
 from tests.nhi import cast
 
@@ -24,8 +25,8 @@ LARGE = task("working", artifacts=[artifact("a", "x" * 2000)])
 
 @pytest.fixture(autouse=True)
 def _behind(open_stage: Stage, far: FarSide) -> None:
-    made = cast.past(seconds=1)
-    Runtime.objects.create(identity=open_stage.writer, kind="remote", url=far.url, created_at=made)
+    chosen = cast.past(seconds=1)
+    Runtime.objects.create(identity=open_stage.writer, kind="remote", url=far.url, created_at=chosen)
 
 
 def once(happened: Callable[[], Any], then: Answer) -> Answer:
@@ -117,3 +118,31 @@ def test_more_events_than_a_task_has_fail_it(
     assert failed(sent, caplog) == (
         "task_full", "The task has 2 events, which is as many as may be, and the remote agent went on."
     )  # fmt: skip
+
+
+def test_nothing_is_looked_through_while_the_task_is_locked(
+    carrying: Carrying, far: FarSide, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To find what may not be kept takes as long as what was said."""
+    shown, within = covering.shown, []
+
+    def watched(value: Any) -> Any:
+        within.append(connection.in_atomic_block)
+        return shown(value)
+
+    first, second, third = "One.", "Two.", "password=hunter2hunter2"
+    far.streaming = True
+    far.on = {
+        "SendStreamingMessage": [stream({"task": task("working", "Reading.", artifacts=[artifact("a", first)])})],
+        "GetTask": [result(task("working", "Reading.", artifacts=[artifact("a", first, second, third)]))],
+        "SubscribeToTask": [stream(made("a", "Four.", append=True), update("completed", "Done.", at=LATER))],
+    }
+    sent = carrying.does("report")
+    monkeypatch.setattr(covering, "shown", watched)
+    worker.carry_due()
+    assert len(within) >= 5
+    assert not any(within)
+    kept = [part["text"] for part in sent.artifacts.get().body["parts"]]
+    assert (kept[0], kept[1], kept[3]) == (first, second, "Four.")
+    assert "hunter2" not in kept[2]
+    assert told(now_of(sent))[-1] == ("completed", "Done.")

@@ -3,7 +3,7 @@
 target       how it is reached: place, version, binding, credential
 carrying     one task, from its first message to its end; this is what a dispatcher calls
 forwarding   telling the other side of an end that was made here; which are still owed that
-cards, asking, reading    the protocol's words, both versions and bindings, without the network
+cards, asking, reading, changing    the protocol's words, both versions and bindings, without the network
 finding, client, troubles, pausing, guarding    the network
 keeping, relaying, watching    the rows
 errands      all of it, as a dispatcher asks for it

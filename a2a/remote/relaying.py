@@ -8,26 +8,23 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 from uuid import UUID
 
 from django.db import transaction
 
-from a2a import cancelling, parts, writer
+from a2a import cancelling, writer
 from a2a.carriers import Check
 from a2a.choices import TERMINAL, TRANSITIONS, TaskState
 from a2a.endpoint_room import OutputTooLarge
 from a2a.models import Artifact, RemoteTask, Task
-from a2a.remote import reading
+from a2a.remote import changing, reading
+from a2a.remote.changing import Rest, Told
 from a2a.remote.reading import Item
-from a2a.remote.troubles import LONGEST_SAID, Code, Trouble
+from a2a.remote.troubles import Code, Trouble
 from a2a.writer import Change, Made, Status, TaskFull
-from common.ids import uuid7
-from nhi.record import lines
 
 INTERRUPTED = frozenset({TaskState.INPUT_REQUIRED, TaskState.AUTH_REQUIRED})
-BACKWARDS = frozenset({TaskState.SUBMITTED})
 #: How an end that is no success is said of the task, to those that are parts of it.
 ENDED = {
     TaskState.FAILED: "failed",
@@ -53,28 +50,6 @@ class After:
         return self.state == TaskState.INPUT_REQUIRED
 
 
-@dataclass(frozen=True)
-class _Told:
-    """One thing that was said, and what it changes where it is news."""
-
-    item: Item
-    made: tuple[Made, ...] = ()
-    status: Status | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Rest(Made):
-    """What is new of an artifact, after as many parts of it as are known."""
-
-    whole: Made
-    known: int
-    append: bool = True
-
-    @cached_property
-    def shown(self) -> Any:
-        return {**self.whole.shown, "parts": self.whole.shown["parts"][self.known :]}
-
-
 def relay(task_id: UUID, items: Sequence[Item], *, check: Check | None, answers: bool = False) -> After:
     """Write what was said. `answers`: it is the answer to the message that was leaving, which has arrived then.
 
@@ -82,7 +57,7 @@ def relay(task_id: UUID, items: Sequence[Item], *, check: Check | None, answers:
     no room for, and that is a `Trouble`.
     """
     # What takes long in large ones is done before anything is locked.
-    told = [_told(item) for item in items]
+    told = [changing.told(item) for item in items]
     try:
         draft = _written(task_id, told, check, answers=answers)
     except (OutputTooLarge, TaskFull) as full:
@@ -93,27 +68,7 @@ def relay(task_id: UUID, items: Sequence[Item], *, check: Check | None, answers:
     return After(draft.state, bool(draft.changes))
 
 
-def _told(item: Item) -> _Told:
-    if "message" in item:
-        found = _Told(item, (_answered(item["message"]),))
-    elif "artifactUpdate" in item:
-        update = item["artifactUpdate"]
-        found = _Told(item, (Made(update["artifact"], update["append"], update["lastChunk"]),))
-    else:
-        said = item.get("task") or item["statusUpdate"]
-        made = tuple(Made(one) for one in said.get("artifacts", ()))
-        found = _Told(item, made, _as_status(said["status"], said.get("metadata")))
-    writer.prepare(*found.made, *([found.status] if found.status else ()))
-    return found
-
-
-def _answered(message: Mapping[str, Any]) -> Made:
-    """An agent that makes no task of it: what it said is the result."""
-    extras = {name: message[name] for name in ("metadata", "extensions") if name in message}
-    return Made({**parts.artifact(message["parts"]), **extras})
-
-
-def _written(task_id: UUID, told: Sequence[_Told], check: Check | None, *, answers: bool) -> "_Draft":
+def _written(task_id: UUID, told: Sequence[Told], check: Check | None, *, answers: bool) -> "_Draft":
     with transaction.atomic():
         draft = _begun(task_id, check)
         if answers:
@@ -175,7 +130,7 @@ class _Draft:
         if self.state in INTERRUPTED:
             self._becomes(Status(TaskState.WORKING))
 
-    def take(self, told: _Told) -> None:
+    def take(self, told: Told) -> None:
         item = told.item
         if self.state in TERMINAL:
             self.only_ids(item)
@@ -200,13 +155,13 @@ class _Draft:
         self._is_ours(told.get("id") or told.get("taskId", ""), told["contextId"])
         self.row.over = self.row.over or reading.ends(item)
 
-    def _answer(self, message: Mapping[str, Any], told: _Told) -> None:
+    def _answer(self, message: Mapping[str, Any], told: Told) -> None:
         self.row.remote_context_id = self.row.remote_context_id or message.get("contextId", "")
         self.changes.extend(told.made)
         self._becomes(Status(TaskState.COMPLETED))
         self.row.over = True
 
-    def _snapshot(self, task: Mapping[str, Any], told: _Told) -> None:
+    def _snapshot(self, task: Mapping[str, Any], told: Told) -> None:
         self._is_ours(task["id"], task["contextId"])
         known = {one.artifact_id: one.body for one in Artifact.objects.filter(task=self.task)}
         # What this very draft makes is not among them: a snapshot is the first thing that is said.
@@ -222,7 +177,7 @@ class _Draft:
         if had == has:
             return
         if has[: len(had)] == had:
-            self.changes.append(_Rest(made.artifact, whole=made, known=len(had)))
+            self.changes.append(Rest(made.artifact, whole=made, known=len(had)))
         else:
             self.changes.append(made)
 
@@ -254,29 +209,6 @@ class _Draft:
             raise Trouble(Code.INVALID_ANSWER, "The remote agent answered with news of another task.", sent=True)
         self.row.remote_task_id = known or task_id
         self.row.remote_context_id = self.row.remote_context_id or context_id
-
-
-def _as_status(told: Mapping[str, Any], metadata: Mapping[str, Any] | None) -> Status | None:
-    state = reading.state(told)
-    if state is None or state in BACKWARDS:
-        return None
-    said = told.get("message")
-    message = {**said, "messageId": said["messageId"] or str(uuid7())} if said else None
-    if state == TaskState.REJECTED:
-        return Status(state, message, "rejected", _words(said, metadata) or "The remote agent rejected the task.")
-    if state == TaskState.FAILED:
-        return Status(state, message, Code.FAILED, _words(said, metadata) or "The remote agent failed at the task.")
-    if state == TaskState.CANCELED:
-        return Status(state, message, Code.CANCELED, _words(said, metadata) or "The remote agent cancelled the task.")
-    return Status(state, message)
-
-
-def _words(said: Mapping[str, Any] | None, metadata: Mapping[str, Any] | None) -> str:
-    """Why, in one line: what its message says, or what another Gatehouse adds."""
-    texts = [part["text"] for part in (said or {}).get("parts", []) if "text" in part]
-    told = (metadata or {}).get("error_message")
-    words = " ".join(texts) or (told if isinstance(told, str) else "")
-    return lines.line(words, LONGEST_SAID)
 
 
 def _mark(told: Mapping[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -12,6 +13,7 @@ from a2a import carrying as worker
 from a2a import covering, writer
 from a2a.choices import TaskState
 from a2a.models import Endpoint, Runtime, Task
+from common import clock
 from tests.a2a.conftest import Stage
 from tests.a2a.remote.conftest import Carrying, now_of, told
 from tests.a2a.remote.far_side import TASK_ID, Answer, FarSide, artifact, made, result, stream, task, update
@@ -146,3 +148,32 @@ def test_nothing_is_looked_through_while_the_task_is_locked(
     assert (kept[0], kept[1], kept[3]) == (first, second, "Four.")
     assert "hunter2" not in kept[2]
     assert told(now_of(sent))[-1] == ("completed", "Done.")
+
+
+def test_what_waits_for_its_caller_is_looked_at_now_and_then(carrying: Carrying, far: FarSide) -> None:
+    """Less and less often; its server may have moved on by itself."""
+    asked = task("input_required", "Which?")
+    far.on = {"SendMessage": [result({"task": asked})], "GetTask": [result(asked), result(task("completed", at=LATER))]}
+    sent = carrying.does("ask")
+
+    def carried(after: timedelta) -> timedelta:
+        """How long it is left alone once it has waited so long."""
+        waits = Task.objects.filter(pk=sent.pk, state=TaskState.INPUT_REQUIRED)
+        waits.update(state_at=clock.database_now() - after, dispatch_at=cast.past(seconds=1))
+        worker.carry_due()
+        left = now_of(sent)
+        return left.dispatch_at - clock.database_now() if left.dispatch_at else timedelta()
+
+    pauses = [carried(timedelta()), carried(timedelta(days=2)), carried(timedelta(days=3))]
+    assert [round(pause.total_seconds() / 60) for pause in pauses] == [1, 15, 0]
+    assert len(far.named("GetTask")) == 2
+    assert now_of(sent).state == TaskState.COMPLETED
+
+
+def test_an_answer_of_its_caller_leaves_at_once(carrying: Carrying, far: FarSide) -> None:
+    far.on["SendMessage"] = [result({"task": task("input_required", "Which?")}), result({"task": task("completed")})]
+    sent = carrying.does("ask")
+    worker.carry_due()
+    carrying.says(sent, "The first.")
+    worker.carry_due()
+    assert now_of(sent).state == TaskState.COMPLETED

@@ -11,13 +11,15 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from a2a import cancelling, carrier_leases, carriers, carrying, parts, writer
+from a2a import cancelling, carrier_leases, carriers, carrying, parts, sending, writer
 from a2a.carriers import Carrier, Check
-from a2a.choices import RuntimeKind, TaskState
+from a2a.choices import Role, RuntimeKind, TaskState
 from a2a.models import Runtime, Task
 from a2a.writer import Made, Status
 from mcp.threads import in_thread
+from nhi import actors
 from nhi.actors import SYSTEM
+from supervisor.access import Caller
 from tests.a2a import rows
 from tests.a2a.conftest import Stage
 from tests.nhi import cast
@@ -165,6 +167,18 @@ def test_what_breaks_down_again_and_again_is_given_up(open_stage: Stage, far: Fa
     assert len(far.carried) == carrier_leases.MOST_BREAKDOWNS
     assert over(task)["state"] == "failed"
     assert over(task)["error_code"] == "system_error"
+
+
+def test_an_answer_that_comes_while_it_is_put_down_is_not_put_off(open_stage: Stage, far: Far) -> None:
+    task = rows.moved(rows.moved(rows.sent(open_stage.writer), TaskState.WORKING), TaskState.INPUT_REQUIRED, "Which?")
+    mine = uuid4()
+    (claimed,) = carrier_leases.claim(5, mine)
+    sending.say(
+        caller=Caller(actors.person(open_stage.mara)), task=task,
+        message=parts.message(Role.USER, [parts.text("The first.")]),
+    )  # fmt: skip
+    carrier_leases.put_down(claimed, mine, broke=False)
+    assert carrier_leases.claim(5, uuid4()) == [task]
 
 
 def test_breakdowns_count_from_the_last_that_was_heard(open_stage: Stage, far: Far) -> None:

@@ -207,3 +207,14 @@ def test_a_name_that_leads_inside_is_refused(stage: Stage, monkeypatch: pytest.M
     with pytest.raises(Invalid) as refused:
         runtimes.choose(actor=SYSTEM, identity=stage.writer, kind="remote", url="https://localhost/")
     assert [problem.field for problem in refused.value.fields] == ["url"]
+
+
+def test_a_choice_that_is_none_is_told_which_there_are(stage: Stage) -> None:
+    with pytest.raises(Invalid) as refused:
+        runtimes.choose(
+            actor=SYSTEM, identity=stage.writer, kind="remote", url=SERVER, wire_version="2.0", binding="GRPC"
+        )
+    assert {problem.field: problem.message for problem in refused.value.fields} == {
+        "wire_version": "Choose auto, 1.0 or 0.3.",
+        "binding": "Choose auto, JSONRPC or HTTP+JSON.",
+    }

@@ -137,11 +137,6 @@ def remote_context(task: Task) -> str:
     return found or ""
 
 
-def answered(most: int) -> list[UUID]:
-    """The tasks whose agent asked for more, and whose caller has said more since: to be carried again."""
-    return list(RemoteTask.objects.answered().order_by("task_id").values_list("task_id", flat=True)[:most])
-
-
 def _open(task_id: UUID, check: Check | None) -> Task:
     task = writer.locked(task_id)
     if not task.is_open:

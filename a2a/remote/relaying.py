@@ -98,12 +98,11 @@ def _begun(task_id: UUID, check: Check | None) -> "_Draft":
 
 
 def _no_room(full: OutputTooLarge | TaskFull) -> Trouble:
-    limit = full.details["limit"]
-    if isinstance(full, OutputTooLarge):
-        said = f"The remote agent made more than {limit} bytes, which is the most that one artifact of its may have."
-        return Trouble(Code.OUTPUT_TOO_LARGE, said, sent=True)
-    said = f"The task has {limit} events, which is as many as may be, and the remote agent went on."
-    return Trouble(Code.TASK_FULL, said, sent=True)
+    if isinstance(full, TaskFull):
+        return Trouble(Code.TASK_FULL, f"The remote agent goes on where no more is taken. {full.message}", sent=True)
+    most = full.details["limit"]
+    said = f"The remote agent made more than {most} bytes, which is the most that one artifact of its may have."
+    return Trouble(Code.OUTPUT_TOO_LARGE, said, sent=True)
 
 
 def _write(draft: "_Draft") -> None:

@@ -108,18 +108,20 @@ def test_more_than_there_is_room_for_in_answer_to_its_caller_fails_it_at_once(
     assert not far.named("GetTask")
 
 
-def test_more_events_than_a_task_has_fail_it(
-    carrying: Carrying, far: FarSide, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(writer, "MOST_EVENTS", 2)
+@pytest.mark.parametrize(("limit", "most"), [("MOST_EVENTS", 2), ("MOST_BYTES", 500)])
+def test_more_than_a_task_holds_fails_it(
+    carrying: Carrying, far: FarSide, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture,
+    limit: str, most: int,
+) -> None:  # fmt: skip
     more = task("working", artifacts=[artifact("a", "One.")])
     far.on = {"SendMessage": [result({"task": task("working")})], "GetTask": [result(more)]}
     far.on["CancelTask"] = [result(task("canceled"))]
     sent = carrying.does("report")
+    monkeypatch.setattr(writer, limit, most)
     worker.carry_due()
-    assert failed(sent, caplog) == (
-        "task_full", "The task has 2 events, which is as many as may be, and the remote agent went on."
-    )  # fmt: skip
+    code, said = failed(sent, caplog)
+    assert code == "task_full"
+    assert f"{most} {'events' if limit == 'MOST_EVENTS' else 'bytes'}, which is as " in said
 
 
 def test_nothing_is_looked_through_while_the_task_is_locked(

@@ -75,13 +75,11 @@ class Preview:
     objections: Sequence[Objection]
 
 
-def public(name: str, version: str = "", caller: Any = None) -> Card:
-    """The card of the agent of this name, signed. `NotFound` alike for who is hidden from `caller` and who is not."""
-    return served(name, version, caller).card
-
-
 def served(name: str, version: str = "", caller: Any = None) -> Served:
-    """`caller` is anything with an `actor`; None for who shows nothing."""
+    """The card of the agent of this name, signed. `NotFound` alike for who is hidden from `caller` and who is not.
+
+    `caller` is anything with an `actor`; None for who shows nothing.
+    """
     if not SLUG.fullmatch(name):
         raise NotFound
     identity = find(Identity.objects.filter(name=name), caller)

@@ -8,6 +8,7 @@ from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from a2a import cancelling, carriers, writer
+from a2a.carriers import Check, Elsewhere
 from a2a.choices import OPEN, RUN_HERE, RuntimeKind, TaskState
 from a2a.models import Task
 from a2a.models.tasks import TaskQuerySet
@@ -17,6 +18,9 @@ from common import clock
 #: Three renewals.
 LEASE = timedelta(seconds=30)
 PAUSE = timedelta(seconds=5)
+#: From one look to the next at a task that waits for its caller: a part of the time that it has waited. Its server
+#: may move on by itself, which is rare.
+SHORTEST, LONGEST, PART = timedelta(minutes=1), timedelta(minutes=15), 4
 #: A task at which its carrier broke down so often is given up.
 MOST_BREAKDOWNS = 5
 #: How a task ends whose server may still be at it.
@@ -41,23 +45,44 @@ def claim(most: int, mark: UUID) -> list[Task]:
 
 
 def held(tasks: Sequence[UUID], mark: UUID, *, renew: bool) -> set[UUID]:
-    """Which of these are open and still ours."""
-    mine = Task.objects.open().filter(pk__in=tasks, carrier_mark=mark)
+    """Which of these are open and still ours. Ended ones are ours as well, until their servers have been told."""
+    mine = Task.objects.filter(pk__in=tasks, carrier_mark=mark)
     if renew:
         mine.update(carried_until=clock.database_now() + LEASE)
-    return set(mine.values_list("pk", flat=True))
+    return set(mine.open().values_list("pk", flat=True))
 
 
-def put_down(task_id: UUID, mark: UUID, *, broke: bool) -> None:
-    """Its carrier has returned: with its end, or without, and then somebody takes it up again in a moment."""
-    if settle(task_id, mark):
+def check(mark: UUID) -> Check:
+    """Whoever was held up for longer than its lease may find the task with another, and then writes nothing more.
+
+    It is the mark that says so, and not the clock: nobody else is at a task before its mark is another.
+    """
+
+    def look(task: Task) -> None:
+        if task.carrier_mark != mark:
+            raise Elsewhere(f"The {task} is carried by another process by now.")
+
+    return look
+
+
+def put_down(task: Task, mark: UUID, *, broke: bool) -> None:
+    """Its carrier has returned: with its end, or without, and then somebody takes it up again in a moment, or after
+    longer where it waits for its caller.
+
+    `task` is as it was claimed: breakdowns count from the last that was heard of it.
+    """
+    if settle(task.pk, mark):
         return
-    again = {"carrier_mark": None, "carried_until": None, "dispatch_at": clock.database_now() + PAUSE}
-    mine = Task.objects.filter(pk=task_id, carrier_mark=mark)
-    if not mine.update(**again, breakdowns=F("breakdowns") + int(broke)):
+    mine = Task.objects.filter(pk=task.pk, carrier_mark=mark)
+    again = clock.database_now() + (PAUSE if broke else _pause(mine))
+    # One whose caller has answered meanwhile is due since then.
+    mine.filter(dispatch_at=task.dispatch_at).update(dispatch_at=again)
+    heard = mine.filter(last_seq__gt=task.last_seq) if broke else mine
+    heard.update(breakdowns=0)
+    if not mine.update(carrier_mark=None, carried_until=None, breakdowns=F("breakdowns") + int(broke)):
         return
-    if Task.objects.filter(pk=task_id, breakdowns__gte=MOST_BREAKDOWNS).exists():
-        _give_up(task_id)
+    if Task.objects.filter(pk=task.pk, breakdowns__gte=MOST_BREAKDOWNS).exists():
+        _give_up(task.pk)
 
 
 def ended_by_others(task_id: UUID, mark: UUID) -> Task | None:
@@ -74,6 +99,11 @@ def settle(task_id: UUID, mark: UUID) -> bool:
     """Nothing is left to do about a task that has ended."""
     over = Task.objects.filter(pk=task_id, carrier_mark=mark).exclude(state__in=OPEN)
     return bool(over.update(dispatch_at=None, carrier_mark=None, carried_until=None))
+
+
+def _pause(mine: TaskQuerySet) -> timedelta:
+    since = mine.filter(state=TaskState.INPUT_REQUIRED).values_list("state_at", flat=True).first()
+    return PAUSE if since is None else min(max((clock.database_now() - since) / PART, SHORTEST), LONGEST)
 
 
 def _give_up(task_id: UUID) -> None:

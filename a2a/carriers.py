@@ -9,14 +9,24 @@ from uuid import UUID
 
 from a2a.choices import RUN_HERE, RuntimeKind
 from a2a.models import Task
+from common.errors import Conflict
+
+Check = Callable[[Task], None]
+
+
+class Elsewhere(Conflict):
+    """Another process carries the task now."""
+
+    code = "carried_elsewhere"
 
 
 @dataclass(frozen=True)
 class Carrier:
     #: Sends the task unless it was sent before, and relays what becomes of it through the writer until it has ended.
-    #: It is cancelled when the task has ended otherwise, or is another process's by now. Whatever it does with the
+    #: Before each write it shows the locked row to what it is given, which raises `Elsewhere` where the task is another
+    #: process's by now. It is cancelled when that shows, or the task has ended otherwise. Whatever it does with the
     #: database it does by `mcp.threads.in_thread`, which gives the connection back.
-    carry: Callable[[UUID], Awaitable[None]]
+    carry: Callable[[UUID, Check], Awaitable[None]]
     #: Tells who works on it that nobody wants the result any more. It may be told twice, and of what is long over.
     forward_cancel: Callable[[Task], Awaitable[None]]
 

@@ -6,26 +6,21 @@ by another once its lease has ended: whoever carries finds by the task's row how
 
 import asyncio
 import logging
-import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from uuid import UUID, uuid4
+from dataclasses import dataclass
+from uuid import uuid4
 
 from a2a import carrier_leases as leases
 from a2a import carriers
-from a2a.carriers import Carrier
+from a2a.carriers import Carrier, Elsewhere
 from a2a.models import Task
-from common import egress
-from mcp.threads import in_thread
+from a2a.office import Office, Round
 
 log = logging.getLogger(__name__)
 MOST_AT_ONCE = 64
 #: Somebody may have ended a task meanwhile, or sent another.
 LOOK_EVERY = 0.5
 RENEW_EVERY = 10.0
-#: Each with a connection to the database.
-CLERKS = 2
 
 
 def begin() -> None:
@@ -39,90 +34,47 @@ def carry_due() -> None:
     asyncio.run(_Round().run())
 
 
-class Office:
-    """At most one thread of this process, for as long as there is something to do."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._thread: threading.Thread | None = None
-        self._again = False
-
-    def poke(self) -> None:
-        with self._lock:
-            self._again = True
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._work, name="carrying", daemon=True)
-                self._thread.start()
-
-    def _work(self) -> None:
-        while self._has_more():
-            try:
-                carry_due()
-            except Exception:
-                # The next tick tries again.
-                log.exception("Tasks could not be carried.")
-
-    def _has_more(self) -> bool:
-        with self._lock:
-            again, self._again = self._again, False
-            if not again:
-                self._thread = None
-            return again
-
-
 @dataclass
 class _Errand:
     """A task that this process carries."""
 
     task: Task
     carrier: Carrier
-    job: "asyncio.Task[None]" = field(init=False)
     #: There is nothing to break off any more: it has returned, or the task was ended or taken by others.
     is_over: bool = False
 
 
-class _Round:
+class _Round(Round[_Errand]):
     def __init__(self) -> None:
-        self._clerks = ThreadPoolExecutor(CLERKS, "carrying")
-        self._errands: dict[UUID, _Errand] = {}
+        super().__init__("carrying", look_every=LOOK_EVERY)
         self._mark = uuid4()
         self._renewed = time.monotonic()
 
-    async def run(self) -> None:
-        try:
-            await self._take()
-            while self._errands:
-                await asyncio.wait(
-                    [one.job for one in self._errands.values()],
-                    timeout=LOOK_EVERY, return_when=asyncio.FIRST_COMPLETED,
-                )  # fmt: skip
-                self._errands = {pk: one for pk, one in self._errands.items() if not one.job.done()}
-                await self._look()
-                await self._take()
-        finally:
-            await self._end()
-
     async def _take(self) -> None:
-        room, mark = MOST_AT_ONCE - len(self._errands), self._mark
+        room, mark = MOST_AT_ONCE - len(self._under_way), self._mark
         if room < 1:
             return
-        for task in await in_thread(lambda: leases.claim(room, mark), self._clerks):
+        mine = {errand.task.pk for errand in self._under_way.values()}
+        for task in await self._ask(lambda: leases.claim(room, mark)):
+            if task.pk in mine:
+                # Its lease had ended, and it was nobody else's: by this it goes on.
+                continue
             carrier = carriers.of(task.runtime_kind)
             assert carrier is not None  # only what somebody carries is claimed
-            errand = self._errands[task.pk] = _Errand(task, carrier)
-            errand.job = asyncio.create_task(self._run(errand))
+            errand = _Errand(task, carrier)
+            self._begin(self._run(errand), errand)
 
     async def _look(self) -> None:
         """Break off what is over, and keep what is ours."""
-        mark, mine = self._mark, list(self._errands)
+        mark, mine = self._mark, [errand.task.pk for errand in self._under_way.values()]
         renew = time.monotonic() - self._renewed > RENEW_EVERY
         if renew:
             self._renewed = time.monotonic()
-        held = await in_thread(lambda: leases.held(mine, mark, renew=renew), self._clerks)
-        for pk, errand in self._errands.items():
-            if pk not in held and not errand.task.completed_at and not errand.is_over:
+        held = await self._ask(lambda: leases.held(mine, mark, renew=renew))
+        for job, errand in self._under_way.items():
+            if errand.task.pk not in held and not errand.task.completed_at and not errand.is_over:
                 errand.is_over = True
-                errand.job.cancel()
+                job.cancel()
 
     async def _run(self, errand: _Errand) -> None:
         try:
@@ -135,39 +87,33 @@ class _Round:
             log.exception("What became of a carried task could not be written.")
 
     async def _carry(self, errand: _Errand) -> None:
-        pk, mark, broke = errand.task.pk, self._mark, False
+        task, mark, broke = errand.task, self._mark, False
         try:
-            await errand.carrier.carry(pk)
+            await errand.carrier.carry(task.pk, leases.check(mark))
         except asyncio.CancelledError:
             if not errand.is_over:
                 raise
             await self._forward(errand)
             return
+        except Elsewhere:
+            log.info("A carried task is with another process by now.", extra={"task": str(task.pk)})
         except Exception:
-            log.exception("A task could not be carried.", extra={"task": str(pk)})
+            log.exception("A task could not be carried.", extra={"task": str(task.pk)})
             broke = True
         errand.is_over = True
-        await in_thread(lambda: leases.put_down(pk, mark, broke=broke), self._clerks)
+        await self._ask(lambda: leases.put_down(task, mark, broke=broke))
 
     async def _forward(self, errand: _Errand) -> None:
         """Its server is told that nobody waits for it any more: once, as well as can be."""
         pk, mark = errand.task.pk, self._mark
-        now = await in_thread(lambda: leases.ended_by_others(pk, mark), self._clerks)
+        now = await self._ask(lambda: leases.ended_by_others(pk, mark))
         if now is None:
             return
         try:
             await errand.carrier.forward_cancel(now)
         except Exception:
             log.exception("A server could not be told that a task is over.", extra={"task": str(pk)})
-        await in_thread(lambda: leases.settle(pk, mark), self._clerks)
-
-    async def _end(self) -> None:
-        jobs = [one.job for one in self._errands.values()]
-        for job in jobs:
-            job.cancel()
-        await asyncio.gather(*jobs, return_exceptions=True)
-        await egress.close()
-        self._clerks.shutdown(wait=False)
+        await self._ask(lambda: leases.settle(pk, mark))
 
 
-office = Office()
+office = Office("carrying", carry_due, failed="Tasks could not be carried.")

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 from a2a import carriers
@@ -26,7 +27,7 @@ def check(draft: Runtime, credential: str | None) -> None:
     problems = Problems()
     problems.unless(draft.identity.kind == IdentityKind.AGENT, "identity_id", "Tasks are sent to agents only.")
     if draft.kind not in carriers.kinds():
-        problems.add("kind", f"Choose one of {', '.join(carriers.kinds())}.")
+        problems.add("kind", _choose(carriers.kinds()))
     elif draft.kind in RUN_HERE:
         _check_agent(problems, draft)
     else:
@@ -69,14 +70,19 @@ def _check_remote(problems: Problems, draft: Runtime, credential: str | None) ->
     problems.unless(redact_text(draft.url) == draft.url, "url", "This holds a token or a password; use the credential.")
     if said := egress.problem(draft.url):
         problems.add("url", said)
-    problems.unless(draft.wire_version in WireVersion.values, "wire_version", "Choose auto, 1.0 or 0.3.")
-    problems.unless(draft.binding in Binding.values, "binding", "Choose auto, JSONRPC, HTTP+JSON or GRPC.")
+    problems.unless(draft.wire_version in WireVersion.values, "wire_version", _choose(WireVersion))
+    problems.unless(draft.binding in Binding.values, "binding", _choose(Binding))
     fine = not draft.header or (HEADER.fullmatch(draft.header) and not headers.is_own(draft.header))
     problems.unless(fine, "header", "Use the name of a header that Gatehouse does not set itself.")
     problems.unless(SCHEME.fullmatch(draft.scheme), "scheme", "Use a word like Bearer, or leave it empty.")
     problems.unless(1 <= draft.timeout <= LONGEST_TIMEOUT, "timeout", f"Use 1 to {LONGEST_TIMEOUT} seconds.")
     fine = not credential or (len(credential) <= LONGEST_CREDENTIAL and credential.isascii() and is_plain(credential))
     problems.unless(fine, "credential", f"Use at most {LONGEST_CREDENTIAL} printable ASCII characters.")
+
+
+def _choose(known: Iterable[str]) -> str:
+    *others, last = map(str, known)
+    return f"Choose {', '.join(others)} or {last}."
 
 
 def _origin(url: str) -> tuple[str, str]:

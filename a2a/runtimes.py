@@ -92,9 +92,11 @@ def choices(identity: Identity) -> QuerySet[Agent]:
 
 
 def forget_replaced() -> int:
-    """Drop the credentials of choices that were replaced, once no task needs them."""
-    needed = Task.objects.open().filter(runtime__isnull=False).values("runtime")
-    old = Runtime.objects.filter(replaced_at__isnull=False).exclude(sealed_credential="").exclude(pk__in=needed)
+    """Drop the credentials of choices that were replaced, once no task needs them: nor one that has ended and whose
+    server is still to be told so."""
+    old = Runtime.objects.filter(replaced_at__isnull=False).exclude(sealed_credential="")
+    for needed in (Task.objects.open(), Task.objects.filter(dispatch_at__isnull=False)):
+        old = old.exclude(pk__in=needed.filter(runtime__isnull=False).values("runtime"))
     return old.update(sealed_credential="")
 
 

@@ -1,24 +1,16 @@
 """Tasks that were carried on to another A2A server: under which id they go on there, and how far we are."""
 
 from django.db import models
-from django.db.models import Exists, F, OuterRef, Q
+from django.db.models import F, Q
 
-from a2a.choices import TERMINAL, Role, TaskState
-from a2a.models.tasks import Task, TaskMessage
+from a2a.choices import TERMINAL
+from a2a.models.tasks import Task
 
 
 class RemoteTaskQuerySet(models.QuerySet["RemoteTask"]):
     def going_on(self) -> "RemoteTaskQuerySet":
         """Those that ended here, may go on there, and were not told so yet."""
         return self.filter(task__state__in=sorted(TERMINAL), over=False, cancel_settled=False)
-
-    def owed_a_cancel(self) -> "RemoteTaskQuerySet":
-        return self.going_on().exclude(remote_task_id="")
-
-    def answered(self) -> "RemoteTaskQuerySet":
-        """Those that wait for their caller, who has said more."""
-        more = TaskMessage.objects.filter(task=OuterRef("task"), role=Role.USER, position__gt=OuterRef("arrived"))
-        return self.filter(Exists(more), task__state=TaskState.INPUT_REQUIRED)
 
 
 class RemoteTask(models.Model):

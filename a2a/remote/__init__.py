@@ -2,16 +2,15 @@
 
 target       how it is reached: place, version, binding, credential
 carrying     one task, from its first message to its end; this is what a dispatcher calls
-forwarding   telling the other side of an end that was made here; which are still owed that
-cards, asking, reading    the protocol's words, both versions and bindings, without the network
+forwarding   telling the other side of an end that was made here
+cards, asking, reading, changing    the protocol's words, both versions and bindings, without the network
 finding, client, troubles, pausing, guarding    the network
 keeping, relaying, watching    the rows
 errands      all of it, as a dispatcher asks for it
 """
 
 from a2a.remote.carrying import Carried, carry
-from a2a.remote.forwarding import forward_cancel, owed
-from a2a.remote.keeping import answered
-from a2a.remote.target import Credential, Target, authorization
+from a2a.remote.forwarding import forward_cancel
+from a2a.remote.target import Credential, Target
 
-__all__ = ["Carried", "Credential", "Target", "answered", "authorization", "carry", "forward_cancel", "owed"]
+__all__ = ["Carried", "Credential", "Target", "carry", "forward_cancel"]

@@ -9,6 +9,7 @@ from dataclasses import replace
 from enum import Enum
 from uuid import UUID
 
+from a2a.carriers import Check
 from a2a.choices import TaskState
 from a2a.remote import asking, finding, keeping, pausing, reading, relaying
 from a2a.remote.client import IDLE_SECONDS, Client
@@ -18,10 +19,10 @@ from a2a.remote.keeping import Standing
 from a2a.remote.reading import Item
 from a2a.remote.relaying import After
 from a2a.remote.target import Interface, Target
-from a2a.remote.troubles import Code, Trouble
+from a2a.remote.troubles import NO_ROOM, Code, Trouble
 from a2a.remote.watching import eyes
 from a2a.wire.faults import Kind
-from a2a.writer import Check
+from a2a.writer import TaskEnded
 from mcp.threads import in_thread
 
 #: For a message that is just leaving when this ends: only its answer says what to go on with, or to cancel.
@@ -80,6 +81,9 @@ class _Carrier:
                 return Carried.WAITING
             try:
                 await self._in_time(standing)
+            except TaskEnded:
+                # Somebody was quicker than our next look.
+                return Carried.ENDED
             except Trouble as trouble:
                 said = trouble
                 await in_thread(lambda: keeping.fail(self._task_id, said, check=self._check))  # noqa: B023 - done here
@@ -171,13 +175,13 @@ class _Carrier:
         """What is known of the message: the answer is there, it never left, or nobody knows."""
         assert standing.next is not None  # it is what was sent
         position = standing.next.position
-        if self._quiet.is_set():
+        if self._quiet.is_set() or trouble.code in NO_ROOM:
             if not trouble.passing:
                 raise trouble
             return
         finding.known.forget(self._target)
         if not trouble.sent:
-            await in_thread(lambda: keeping.stayed(self._task_id, position))
+            await in_thread(lambda: keeping.stayed(self._task_id, position, check=self._check))
             await self._after_refusal(client, standing, interface, trouble)
         elif not standing.remote_task_id:
             raise _lost(trouble) if trouble.code in UNKNOWN else trouble

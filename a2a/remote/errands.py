@@ -5,7 +5,7 @@ from typing import cast
 from uuid import UUID
 
 from a2a import runtimes
-from a2a.carriers import Carrier
+from a2a.carriers import Carrier, Check
 from a2a.models import Runtime, Task
 from a2a.remote import carrying, forwarding
 from a2a.remote.target import Binding, Credential, Target, Version
@@ -14,10 +14,10 @@ from mcp.threads import in_thread
 AUTHORIZATION = "Authorization"
 
 
-async def carry(task_id: UUID) -> None:
+async def carry(task_id: UUID, check: Check) -> None:
     """Until it has ended or waits for its caller: then it is taken up again once that has said more."""
     target = await in_thread(lambda: target_of(Task.objects.select_related("runtime").get(pk=task_id)))
-    await carrying.carry(task_id=task_id, target=target)
+    await carrying.carry(task_id=task_id, target=target, check=check)
 
 
 async def forward_cancel(task: Task) -> None:

@@ -35,11 +35,6 @@ async def forward_cancel(*, task_id: UUID, target: Target) -> bool:
     return told
 
 
-def owed(most: int) -> list[UUID]:
-    """The tasks of which nobody told their remote side that they have ended: for whoever sweeps."""
-    return list(RemoteTask.objects.owed_a_cancel().order_by("task_id").values_list("task_id", flat=True)[:most])
-
-
 def _owed(task_id: UUID) -> RemoteTask | None:
     going_on = RemoteTask.objects.going_on().filter(pk=task_id).select_related("task")
     return going_on.exclude(remote_task_id="", leaving=None).first()

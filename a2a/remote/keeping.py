@@ -9,13 +9,13 @@ from django.db import transaction
 from yarl import URL
 
 from a2a import cancelling, covering, parts, writer
+from a2a.carriers import Check, Elsewhere
 from a2a.choices import Role, TaskState
 from a2a.models import RemoteTask, Task, TaskMessage
 from a2a.remote.target import Interface, Target
 from a2a.remote.troubles import Trouble
-from a2a.writer import Check, Status, TaskEnded
+from a2a.writer import Status, TaskEnded
 from common import clock
-from common.errors import Conflict
 from common.ids import uuid7
 from nhi.actors import SYSTEM
 from nhi.record import events
@@ -24,12 +24,6 @@ from nhi.record import events
 OURS = frozenset({"taskId", "contextId", "referenceTaskIds"})
 #: More time than any task is given.
 ENDLESS = 10 * 365 * 86400.0
-
-
-class Elsewhere(Conflict):
-    """Another process sends the same message now."""
-
-    code = "carried_elsewhere"
 
 
 @dataclass(frozen=True)
@@ -69,14 +63,15 @@ def look(task_id: UUID, target: Target) -> Standing | None:
     if not task.is_open:
         return None
     row = _row(task)
-    seconds, due = _left(task, row, target)
+    leaves = _next(task, row)
+    seconds, due = _left(task, row, target, waits=task.state == TaskState.INPUT_REQUIRED or leaves is not None)
     return Standing(
         task_id=task.pk,
         state=TaskState(task.state),
         request_id=str(task.request_id or uuid7()),
         remote_task_id=row.remote_task_id if row else "",
         interface=interface_of(row) if row and row.remote_task_id else None,
-        next=_next(task, row),
+        next=leaves,
         metadata={**task.metadata, **({"task_type": task.task_type} if task.task_type else {})},
         unsure=row is not None and row.leaving is not None,
         seconds=seconds,
@@ -102,9 +97,13 @@ def intend(standing: Standing, interface: Interface, *, check: Check | None) -> 
         row.save()
 
 
-def stayed(task_id: UUID, position: int) -> None:
+def stayed(task_id: UUID, position: int, *, check: Check | None) -> None:
     """It surely did not arrive: it may be sent again."""
-    RemoteTask.objects.filter(task_id=task_id, leaving=position).update(leaving=None)
+    with transaction.atomic():
+        task = writer.locked(task_id)
+        if check is not None:
+            check(task)
+        RemoteTask.objects.filter(task=task, leaving=position).update(leaving=None)
 
 
 def let_be(task_id: UUID, *, check: Check | None) -> None:
@@ -138,11 +137,6 @@ def remote_context(task: Task) -> str:
     return found or ""
 
 
-def answered(most: int) -> list[UUID]:
-    """The tasks whose agent asked for more, and whose caller has said more since: to be carried again."""
-    return list(RemoteTask.objects.answered().order_by("task_id").values_list("task_id", flat=True)[:most])
-
-
 def _open(task_id: UUID, check: Check | None) -> Task:
     task = writer.locked(task_id)
     if not task.is_open:
@@ -157,10 +151,7 @@ def _row(task: Task) -> RemoteTask | None:
 
 
 def _next(task: Task, row: RemoteTask | None) -> Leaving | None:
-    """The first message to begin with; the next only once it is asked for."""
-    begun = row is not None and row.arrived > 0
-    if begun and task.state not in (TaskState.INPUT_REQUIRED, TaskState.AUTH_REQUIRED):
-        return None
+    """The first message to begin with; any other answers what was asked for, and was let in for that alone."""
     after = row.arrived if row else 0
     said = task.messages.filter(role=Role.USER, position__gt=after).order_by("position").first()
     if said is None:
@@ -175,13 +166,12 @@ def _as_sent(said: TaskMessage) -> dict[str, Any]:
     return covering.unseal(said.sealed_body, row=said.pk) if said.sealed_body else dict(said.body)
 
 
-def _left(task: Task, row: RemoteTask | None, target: Target) -> tuple[float, bool]:
+def _left(task: Task, row: RemoteTask | None, target: Target, *, waits: bool) -> tuple[float, bool]:
+    """Its time begins when it is sent a message, and does not run while `waits`: for its caller, or to leave."""
     now = clock.database_now()
     own = (task.deadline - now).total_seconds() if task.deadline else ENDLESS
-    if task.state == TaskState.INPUT_REQUIRED:
-        theirs = target.patience
-    else:
-        theirs = _since(row.left_at, now, target.patience) if row and row.left_at else target.patience
+    began = None if waits or row is None else row.left_at
+    theirs = _since(began, now, target.patience) if began else target.patience
     return min(own, theirs), own <= theirs
 
 

@@ -13,18 +13,18 @@ from uuid import UUID
 
 from django.db import transaction
 
-from a2a import cancelling, covering, parts, writer
+from a2a import cancelling, writer
+from a2a.carriers import Check
 from a2a.choices import TERMINAL, TRANSITIONS, TaskState
+from a2a.endpoint_room import OutputTooLarge
 from a2a.models import Artifact, RemoteTask, Task
-from a2a.remote import reading
+from a2a.remote import changing, reading
+from a2a.remote.changing import Rest, Told
 from a2a.remote.reading import Item
-from a2a.remote.troubles import LONGEST_SAID, Code, Trouble
-from a2a.writer import Change, Check, Made, Status
-from common.ids import uuid7
-from nhi.record import lines
+from a2a.remote.troubles import Code, Trouble
+from a2a.writer import Change, Made, Status, TaskFull
 
 INTERRUPTED = frozenset({TaskState.INPUT_REQUIRED, TaskState.AUTH_REQUIRED})
-BACKWARDS = frozenset({TaskState.SUBMITTED})
 #: How an end that is no success is said of the task, to those that are parts of it.
 ENDED = {
     TaskState.FAILED: "failed",
@@ -53,21 +53,56 @@ class After:
 def relay(task_id: UUID, items: Sequence[Item], *, check: Check | None, answers: bool = False) -> After:
     """Write what was said. `answers`: it is the answer to the message that was leaving, which has arrived then.
 
-    Of a task that has ended here no more is kept than what it is called there.
+    Of a task that has ended here no more is kept than what it is called there. The same goes for what a task here has
+    no room for, and that is a `Trouble`.
     """
+    # What takes long in large ones is done before anything is locked.
+    told = [changing.told(item) for item in items]
+    try:
+        draft = _written(task_id, told, check, answers=answers)
+    except (OutputTooLarge, TaskFull) as full:
+        _keep_ids(task_id, items, check, answers=answers)
+        raise _no_room(full) from full
+    if draft.changes and draft.state in ENDED:
+        cancelling.cancel_within(draft.task, f"the {draft.task} {ENDED[draft.state]}")
+    return After(draft.state, bool(draft.changes))
+
+
+def _written(task_id: UUID, told: Sequence[Told], check: Check | None, *, answers: bool) -> "_Draft":
     with transaction.atomic():
-        task = writer.locked(task_id)
-        if check is not None and task.is_open:
-            check(task)
-        draft = _Draft(task, RemoteTask.objects.get(task=task))
+        draft = _begun(task_id, check)
         if answers:
             draft.arrived()
-        for item in items:
-            draft.take(item)
+        for one in told:
+            draft.take(one)
         _write(draft)
-    if draft.changes and draft.state in ENDED:
-        cancelling.cancel_within(task, f"the {task} {ENDED[draft.state]}")
-    return After(draft.state, bool(draft.changes))
+    return draft
+
+
+def _keep_ids(task_id: UUID, items: Sequence[Item], check: Check | None, *, answers: bool) -> None:
+    """It arrived all the same, and by these its server is told that nobody wants more."""
+    with transaction.atomic():
+        draft = _begun(task_id, check)
+        for item in items:
+            draft.only_ids(item)
+        if answers:
+            draft.arrived()
+        draft.row.save()
+
+
+def _begun(task_id: UUID, check: Check | None) -> "_Draft":
+    task = writer.locked(task_id)
+    if check is not None:
+        check(task)
+    return _Draft(task, RemoteTask.objects.get(task=task))
+
+
+def _no_room(full: OutputTooLarge | TaskFull) -> Trouble:
+    if isinstance(full, TaskFull):
+        return Trouble(Code.TASK_FULL, f"The remote agent goes on where no more is taken. {full.message}", sent=True)
+    most = full.details["limit"]
+    said = f"The remote agent made more than {most} bytes, which is the most that one artifact of its may have."
+    return Trouble(Code.OUTPUT_TOO_LARGE, said, sent=True)
 
 
 def _write(draft: "_Draft") -> None:
@@ -94,22 +129,22 @@ class _Draft:
         if self.state in INTERRUPTED:
             self._becomes(Status(TaskState.WORKING))
 
-    def take(self, item: Item) -> None:
+    def take(self, told: Told) -> None:
+        item = told.item
         if self.state in TERMINAL:
-            self._only_ids(item)
+            self.only_ids(item)
         elif "message" in item:
-            self._answer(item["message"])
+            self._answer(item["message"], told)
         elif "task" in item:
-            self._snapshot(item["task"])
+            self._snapshot(item["task"], told)
         elif "statusUpdate" in item:
             self._is_ours(item["statusUpdate"]["taskId"], item["statusUpdate"]["contextId"])
-            self._status(item["statusUpdate"]["status"], item["statusUpdate"].get("metadata"), news=True)
+            self._status(item["statusUpdate"]["status"], told.status, news=True)
         else:
-            told = item["artifactUpdate"]
-            self._is_ours(told["taskId"], told["contextId"])
-            self.changes.append(Made(told["artifact"], told["append"], told["lastChunk"]))
+            self._is_ours(item["artifactUpdate"]["taskId"], item["artifactUpdate"]["contextId"])
+            self.changes.extend(told.made)
 
-    def _only_ids(self, item: Item) -> None:
+    def only_ids(self, item: Item) -> None:
         if self.changes:
             return
         if "message" in item:
@@ -119,44 +154,42 @@ class _Draft:
         self._is_ours(told.get("id") or told.get("taskId", ""), told["contextId"])
         self.row.over = self.row.over or reading.ends(item)
 
-    def _answer(self, message: Mapping[str, Any]) -> None:
-        """An agent that makes no task of it: what it said is the result."""
+    def _answer(self, message: Mapping[str, Any], told: Told) -> None:
         self.row.remote_context_id = self.row.remote_context_id or message.get("contextId", "")
-        extras = {name: message[name] for name in ("metadata", "extensions") if name in message}
-        self.changes.append(Made({**parts.artifact(message["parts"]), **extras}))
+        self.changes.extend(told.made)
         self._becomes(Status(TaskState.COMPLETED))
         self.row.over = True
 
-    def _snapshot(self, told: Mapping[str, Any]) -> None:
-        self._is_ours(told["id"], told["contextId"])
+    def _snapshot(self, task: Mapping[str, Any], told: Told) -> None:
+        self._is_ours(task["id"], task["contextId"])
         known = {one.artifact_id: one.body for one in Artifact.objects.filter(task=self.task)}
         # What this very draft makes is not among them: a snapshot is the first thing that is said.
-        for made in told["artifacts"]:
-            self._made(made, known.get(made["artifactId"]))
-        self._status(told["status"], told.get("metadata"), news=False)
+        for made in told.made:
+            self._made(made, known.get(made.artifact["artifactId"]))
+        self._status(task["status"], told.status, news=False)
 
-    def _made(self, made: Item, known: Mapping[str, Any] | None) -> None:
+    def _made(self, made: Made, known: Mapping[str, Any] | None) -> None:
         if known is None:
-            self.changes.append(Made(made))
+            self.changes.append(made)
             return
-        had, has = known["parts"], covering.shown(made)["parts"]
+        had, has = known["parts"], made.shown["parts"]
         if had == has:
             return
         if has[: len(had)] == had:
-            self.changes.append(Made({**made, "parts": made["parts"][len(had) :]}, append=True))
+            self.changes.append(Rest(made.artifact, whole=made, known=len(had)))
         else:
-            self.changes.append(Made(made))
+            self.changes.append(made)
 
-    def _status(self, told: Mapping[str, Any], metadata: Mapping[str, Any] | None, *, news: bool) -> None:
+    def _status(self, told: Mapping[str, Any], status: Status | None, *, news: bool) -> None:
         to, mark = reading.state(told), _mark(told)
         # An event that carries nothing to know it by may well be another of the same.
         known_again = not news or bool(told["timestamp"] or "message" in told)
         if (mark == self.row.status_mark and known_again) or (not news and self._is_as_known(to, told)):
             return
         self.row.status_mark = mark
-        if to is not None and to not in BACKWARDS:
-            self._becomes(_as_status(to, told, metadata))
-            self.row.over = to in TERMINAL
+        if status is not None:
+            self._becomes(status)
+            self.row.over = status.state in TERMINAL
 
     def _is_as_known(self, to: TaskState | None, told: Mapping[str, Any]) -> bool:
         """Some servers date a status when it is asked for: one that works on without a word is no news."""
@@ -175,26 +208,6 @@ class _Draft:
             raise Trouble(Code.INVALID_ANSWER, "The remote agent answered with news of another task.", sent=True)
         self.row.remote_task_id = known or task_id
         self.row.remote_context_id = self.row.remote_context_id or context_id
-
-
-def _as_status(state: TaskState, told: Mapping[str, Any], metadata: Mapping[str, Any] | None) -> Status:
-    said = told.get("message")
-    message = {**said, "messageId": said["messageId"] or str(uuid7())} if said else None
-    if state == TaskState.REJECTED:
-        return Status(state, message, "rejected", _words(said, metadata) or "The remote agent rejected the task.")
-    if state == TaskState.FAILED:
-        return Status(state, message, Code.FAILED, _words(said, metadata) or "The remote agent failed at the task.")
-    if state == TaskState.CANCELED:
-        return Status(state, message, Code.CANCELED, _words(said, metadata) or "The remote agent cancelled the task.")
-    return Status(state, message)
-
-
-def _words(said: Mapping[str, Any] | None, metadata: Mapping[str, Any] | None) -> str:
-    """Why, in one line: what its message says, or what another Gatehouse adds."""
-    texts = [part["text"] for part in (said or {}).get("parts", []) if "text" in part]
-    told = (metadata or {}).get("error_message")
-    words = " ".join(texts) or (told if isinstance(told, str) else "")
-    return lines.line(words, LONGEST_SAID)
 
 
 def _mark(told: Mapping[str, Any]) -> str:

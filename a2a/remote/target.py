@@ -20,10 +20,6 @@ class Credential:
     value: str = field(repr=False)
 
 
-def authorization(scheme: str, value: str) -> Credential:
-    return Credential("Authorization", f"{scheme} {value}")
-
-
 @dataclass(frozen=True)
 class Target:
     """`url` is where the agent's card is, or what its place under `/.well-known/` is appended to.

@@ -32,6 +32,9 @@ class Code(StrEnum):
     CANCELED = "remote_canceled"
     #: As the sweep says it.
     DEADLINE = "deadline_exceeded"
+    #: As an agent of ours is told it.
+    OUTPUT_TOO_LARGE = "output_too_large"
+    TASK_FULL = "task_full"
 
 
 CODES: dict[FaultCode, Code] = {
@@ -41,6 +44,8 @@ CODES: dict[FaultCode, Code] = {
     "too_large": Code.TOO_LARGE,
     "protocol": Code.INVALID_ANSWER,
 }
+#: What a task here has no room for: no fault of the place, and asking again changes nothing.
+NO_ROOM = frozenset({Code.OUTPUT_TOO_LARGE, Code.TASK_FULL})
 PASSING: frozenset[FaultCode] = frozenset({"unreachable", "closed", "timeout"})
 #: Kinds by JSON-RPC's code and by the reason in REST's details. -32003 and up differ in no version.
 BY_CODE = {kind.value.jsonrpc: kind for kind in Kind}

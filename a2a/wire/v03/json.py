@@ -9,20 +9,6 @@ from a2a.wire.v03 import words
 from a2a.wire.v03.json_requests import READERS
 from a2a.wire.v03.words import kept
 
-#: What each operation is called here.
-METHODS = {
-    "message/send": "SendMessage",
-    "message/stream": "SendStreamingMessage",
-    "tasks/get": "GetTask",
-    "tasks/cancel": "CancelTask",
-    "tasks/resubscribe": "SubscribeToTask",
-    "tasks/pushNotificationConfig/set": "CreateTaskPushNotificationConfig",
-    "tasks/pushNotificationConfig/get": "GetTaskPushNotificationConfig",
-    "tasks/pushNotificationConfig/list": "ListTaskPushNotificationConfigs",
-    "tasks/pushNotificationConfig/delete": "DeleteTaskPushNotificationConfig",
-    "agent/getAuthenticatedExtendedCard": "GetExtendedAgentCard",
-}
-
 
 def write_stream_item(item: Body, *, last: frozenset[str] = words.TERMINAL) -> dict[str, Any]:
     """One of a task, a message, a change of status and an artifact; `last` are the states that end the stream."""

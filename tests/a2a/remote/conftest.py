@@ -48,6 +48,12 @@ class Carrying:
     def does(self, what: str, **wished: Any) -> Task:
         return self.sent(parts.data({"do": what}), **wished)
 
+    def says(self, task: Task, text: str) -> None:
+        """As its caller answers it."""
+        caller = Caller(actors.person(self.stage.mara))
+        held = Task.objects.get(pk=task.pk)
+        sending.say(caller=caller, task=held, message=parts.message(Role.USER, [parts.text(text)]))
+
     def carry(self, task: Task, target: Target) -> Carried:
         return run(lambda: carry(task_id=task.pk, target=target))
 

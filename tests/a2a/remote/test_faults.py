@@ -7,7 +7,7 @@ import pytest
 
 from a2a.choices import TaskState
 from a2a.models import RemoteTask
-from a2a.remote import Carried, Target, authorization, client, pausing
+from a2a.remote import Carried, Credential, Target, client, pausing
 from a2a.remote import carrying as carrying_module
 from mcp.choices import BreakerState
 from mcp.models import Breaker
@@ -184,14 +184,14 @@ def test_the_credential_goes_to_the_place_that_was_set_and_to_no_other(
     carrying: Carrying, far: FarSide, settings: Any
 ) -> None:
     far.on["SendMessage"] = [result({"task": DONE})]
-    target = Target(far.url, credential=authorization("Bearer", "s3cret"))
+    target = Target(far.url, credential=Credential("Authorization", "Bearer s3cret"))
     carrying.carry(carrying.does("report"), target)
     assert [request.headers["authorization"] for request in far.requests] == ["Bearer s3cret", "Bearer s3cret"]
     with far_side() as other:
         settings.EGRESS_ALLOW = settings.EGRESS_ALLOW | {other.place}
         far.on["card"], other.on["SendMessage"] = [plain(other.card())], [result({"task": DONE})]
         sent = carrying.does("report")
-        carrying.carry(sent, Target(far.url, version="1.0", credential=authorization("Bearer", "s3cret")))
+        carrying.carry(sent, Target(far.url, version="1.0", credential=Credential("Authorization", "Bearer s3cret")))
         assert now_of(sent).state == TaskState.COMPLETED
         (request,) = other.requests
     assert "s3cret" not in json.dumps(request.headers)

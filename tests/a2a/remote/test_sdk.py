@@ -7,7 +7,7 @@ import pytest
 from a2a import parts
 from a2a.choices import Role, TaskState
 from a2a.models import Artifact, RemoteTask, Task
-from a2a.remote import Carried, Target, authorization
+from a2a.remote import Carried, Credential, Target
 from a2a.writer import Said, apply_event
 from tests.a2a.remote.conftest import Carrying, now_of, told
 from tests.services.peers import PeerAgent
@@ -31,7 +31,7 @@ def way(request: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def plain(plain_agent: PeerAgent, way: dict[str, Any]) -> Target:
-    return Target(plain_agent.url, credential=authorization("Bearer", "s3cret"), **way)
+    return Target(plain_agent.url, credential=Credential("Authorization", "Bearer s3cret"), **way)
 
 
 @pytest.fixture

@@ -4,11 +4,12 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.db import IntegrityError, transaction
 
-from a2a import carriers, runtimes
+from a2a import carrier_leases, carriers, runtimes
 from a2a.carriers import Carrier
 from a2a.choices import RuntimeKind
 from a2a.models import Runtime, Task
@@ -34,7 +35,7 @@ def run(stage: Stage, make_agent: Callable[..., Agent]) -> Agent:
 def carried(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """As if something here spoke to other servers; nobody is asked about names."""
 
-    async def nothing(_: Any) -> None: ...
+    async def nothing(*_: Any) -> None: ...
 
     monkeypatch.setattr(carriers, "_carriers", {RuntimeKind.REMOTE: Carrier(nothing, nothing)})
     monkeypatch.setattr("a2a.runtime_checks.look_up", lambda _url: None)
@@ -167,11 +168,16 @@ def test_a_remote_server_is_kept_with_its_credential_sealed(stage: Stage) -> Non
 
 @pytest.mark.usefixtures("carried")
 def test_a_credential_is_forgotten_when_no_task_needs_it(stage: Stage) -> None:
+    """Nor one whose server is still to be told that it has ended."""
     put(stage, kind="remote", url=SERVER, credential="s3cret-value")
     task = rows.sent(stage.writer)
     put(stage, kind="inbox")
     assert runtimes.forget_replaced() == 0
-    rows.moved(task, rows.TaskState.REJECTED)
+    rows.moved(task, rows.TaskState.CANCELED)
+    assert runtimes.forget_replaced() == 0
+    mark = uuid4()
+    assert carrier_leases.claim(1, mark) == [task]
+    assert carrier_leases.settle(task.pk, mark)
     assert runtimes.forget_replaced() == 1
     assert not Runtime.objects.exclude(sealed_credential="").exists()
 
@@ -201,3 +207,14 @@ def test_a_name_that_leads_inside_is_refused(stage: Stage, monkeypatch: pytest.M
     with pytest.raises(Invalid) as refused:
         runtimes.choose(actor=SYSTEM, identity=stage.writer, kind="remote", url="https://localhost/")
     assert [problem.field for problem in refused.value.fields] == ["url"]
+
+
+def test_a_choice_that_is_none_is_told_which_there_are(stage: Stage) -> None:
+    with pytest.raises(Invalid) as refused:
+        runtimes.choose(
+            actor=SYSTEM, identity=stage.writer, kind="remote", url=SERVER, wire_version="2.0", binding="GRPC"
+        )
+    assert {problem.field: problem.message for problem in refused.value.fields} == {
+        "wire_version": "Choose auto, 1.0 or 0.3.",
+        "binding": "Choose auto, JSONRPC or HTTP+JSON.",
+    }

@@ -70,7 +70,7 @@ def _check_remote(problems: Problems, draft: Runtime, credential: str | None) ->
     if said := egress.problem(draft.url):
         problems.add("url", said)
     problems.unless(draft.wire_version in WireVersion.values, "wire_version", "Choose auto, 1.0 or 0.3.")
-    problems.unless(draft.binding in Binding.values, "binding", "Choose auto, JSONRPC, HTTP+JSON or GRPC.")
+    problems.unless(draft.binding in Binding.values, "binding", "Choose auto, JSONRPC or HTTP+JSON.")
     fine = not draft.header or (HEADER.fullmatch(draft.header) and not headers.is_own(draft.header))
     problems.unless(fine, "header", "Use the name of a header that Gatehouse does not set itself.")
     problems.unless(SCHEME.fullmatch(draft.scheme), "scheme", "Use a word like Bearer, or leave it empty.")

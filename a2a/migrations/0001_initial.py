@@ -348,7 +348,7 @@ class Migration(migrations.Migration):
             options={
                 'db_table': 'a2a_remote_task',
                 'default_permissions': (),
-                'indexes': [models.Index(fields=['context_id'], name='a2a_remote_by_context'), models.Index(condition=models.Q(('cancel_settled', False), ('over', False), models.Q(('remote_task_id', ''), _negated=True)), fields=['task'], name='a2a_remote_going_on')],
+                'indexes': [models.Index(fields=['context_id'], name='a2a_remote_by_context')],
                 'constraints': [models.CheckConstraint(condition=models.Q(('leaving', None), ('leaving__gt', models.F('arrived')), _connector='OR'), name='a2a_remote_leaving')],
             },
         ),

@@ -51,11 +51,6 @@ class RemoteTask(models.Model):
         ]
         indexes = [
             models.Index(fields=["context_id"], name="a2a_remote_by_context"),
-            models.Index(
-                fields=["task"],
-                condition=Q(over=False, cancel_settled=False) & ~Q(remote_task_id=""),
-                name="a2a_remote_going_on",
-            ),
         ]
 
     def __str__(self) -> str:

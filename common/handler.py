@@ -1,8 +1,8 @@
 """Django behind ASGI, in threads that stay.
 
 Django's own handler makes a thread for each request, and goes to and fro between it and the loop for each layer of
-middleware. Nothing here is written for the loop, so a request is answered in one go, by a thread that has answered
-others before; it is given up when it is done, as with any other server of threads.
+middleware. None of our views is written for the loop, so a request is answered in one go, by a thread that has answered
+others before. One whose client has gone is answered to its end, as by any other server of threads.
 """
 
 import asyncio

@@ -9,7 +9,7 @@ from typing import Any
 from django.db import connection
 from django.urls import URLPattern, get_resolver
 
-from a2a import card_changes
+from a2a import card_changes, pushing
 from a2a.models import WebhookSecret
 from mcp import budgets
 from mcp.choices import BreakerState
@@ -121,6 +121,9 @@ class Stage:
             "session_id": ours.session.pk,
             "skill_id": "sort",
             "task_id": task.pk,
+            "receiver": pushing.make(
+                actor=SYSTEM, task=task, asked={"url": "https://hooks.example.com/events"}, wire_version="1.0"
+            ).pk,
             "delivery_id": told.pk,
             "secret_id": self.objects["a2a/webhooksecret/"].pk,
         }

@@ -198,7 +198,7 @@ def _budget(question: Question) -> Check:
     if counted is not None:
         return _as_check(counted)
     if question.match is not None and question.match.max_calls_per_hour is not None:
-        said = "The grant limits calls per hour, which are not counted yet."
+        said = "The grant limits how much is asked for in an hour, and what is asked here is not counted: send a task."
         return Check("budget", "fail", "not_enforceable_yet", said)
     return Check("budget", "skip", message="No grant limits the calls.")
 

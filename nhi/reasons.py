@@ -52,7 +52,7 @@ DECIDED: dict[str, Reason] = {
     "action_not_named": Reason(
         False, "Say what is asked for: a task's type, which is `task_type`, and over A2A `metadata.task_type`."
     ),
-    "not_enforceable_yet": Reason(False, "Give the grant without this limit; Gatehouse cannot enforce it yet."),
+    "not_enforceable_yet": Reason(False, "Send a task, which the limit counts, or give the grant without this limit."),
     # Something broke: never an allow.
     "decision_failed": Reason(False, "Ask an operator, with the request id."),
 }

@@ -13,7 +13,7 @@ from common.errors import NotAllowed
 from nhi import explain, grants, roles
 from nhi.admin import names
 from nhi.admin.base import ActingDialog
-from nhi.admin.grants_limits import NhiLimits, ToolLimits, Unenforced
+from nhi.admin.grants_limits import NhiLimits, ToolLimits
 from nhi.admin.grants_page import API, OfGrant, came_from
 from nhi.choices import GrantState
 from nhi.models import Identity
@@ -129,7 +129,7 @@ class ToolLimitsForm(ToolLimits, ConsoleForm):
     reason = ReasonField(*LIMITED)
 
 
-class NhiLimitsForm(NhiLimits, Unenforced, ConsoleForm):
+class NhiLimitsForm(NhiLimits, ConsoleForm):
     aliases = NhiLimits.limit_aliases
 
     reason = ReasonField(*LIMITED)
@@ -159,18 +159,10 @@ class ChangeLimits(Change):
     def initial(self) -> dict[str, Any]:
         return (ToolLimits if self.name == "toolpermission" else NhiLimits).typed(self.grant)
 
-    def form(self, data: Any = None) -> ConsoleForm:
-        form = super().form(data)
-        if isinstance(form, Unenforced):
-            form.tell(self.grant)
-        return form
-
     def act(self, form: ConsoleForm) -> str:
         assert isinstance(form, ToolLimitsForm | NhiLimitsForm)
         reason = form.cleaned_data["reason"]
-        dropped = form.dropped(self.grant) if isinstance(form, Unenforced) else {}
-        limits = {**form.terms, **dropped}
-        changed = grants.change_limits(actor=self.actor, grant=self.grant, limits=limits, reason=reason)
+        changed = grants.change_limits(actor=self.actor, grant=self.grant, limits=form.terms, reason=reason)
         return self._said(f"Changed the limits: {changed}.", changed)
 
 

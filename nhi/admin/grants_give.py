@@ -49,7 +49,7 @@ class NhiForm(NhiLimits, LimitedForm):
     reason = ReasonField(*REASONS)
 
     field_order = ("source", "target", "may", "ends", "ends_on", "reason")
-    limits = ("only_some", "actions")
+    limits = ("only_some", "actions", "per_hour")
 
 
 class UserForm(EndsForm):

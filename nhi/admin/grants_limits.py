@@ -5,7 +5,6 @@ from typing import Any, ClassVar
 from django import forms
 
 from common.admin.forms import EndsForm, JSONLinesField
-from nhi.templatetags.identities import unenforced_limits
 
 #: Also the most that a budget takes.
 MOST_CALLS = 2_000_000_000
@@ -48,7 +47,7 @@ class ToolLimits(forms.Form):
 class NhiLimits(forms.Form):
     """Of a grant between identities."""
 
-    limit_aliases = {"allowed_actions": "actions"}
+    limit_aliases = {"allowed_actions": "actions", "max_calls_per_hour": "per_hour"}
 
     only_some = forms.BooleanField(label="Only some actions", required=False)
     actions = forms.CharField(
@@ -58,35 +57,28 @@ class NhiLimits(forms.Form):
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
     )
 
+    per_hour = forms.IntegerField(
+        label="Tasks per hour",
+        required=False,
+        min_value=1,
+        max_value=MOST_CALLS,
+        help_text="Those of the last 60 minutes, exactly. Empty: no limit. Runs that are asked for without a task are "
+        "refused by a grant with this limit.",
+    )
+
     @property
     def terms(self) -> dict[str, Any]:
         """No actions typed means all of them, unless only some were asked for."""
         given = self.cleaned_data
         words = given["actions"].replace(",", " ").split()
-        return {"allowed_actions": words if words or given["only_some"] else None}
+        actions = words if words or given["only_some"] else None
+        return {"allowed_actions": actions, "max_calls_per_hour": given["per_hour"]}
 
     @staticmethod
     def typed(grant: Any) -> dict[str, Any]:
         actions = grant.allowed_actions
-        return {"only_some": actions is not None, "actions": ", ".join(actions or [])}
-
-
-class Unenforced(forms.Form):
-    """Limits of grants between identities that were stored over REST and refuse every call: kept, or dropped."""
-
-    drop = forms.BooleanField(required=False)
-
-    def tell(self, grant: Any) -> None:
-        """Draw the tick only where there is something to drop."""
-        stored = unenforced_limits(grant)
-        if not stored:
-            del self.fields["drop"]
-            return
-        self.fields["drop"].label = f"Drop “{'” and “'.join(stored)}”"
-        self.fields["drop"].help_text = "Not enforced yet: until it is, every call through this grant is refused."
-
-    def dropped(self, grant: Any) -> dict[str, Any]:
-        return {"max_calls_per_hour": None} if self.cleaned_data.get("drop") and unenforced_limits(grant) else {}
+        some = {"only_some": actions is not None, "actions": ", ".join(actions or [])}
+        return {**some, "per_hour": grant.max_calls_per_hour}
 
 
 class LimitedForm(EndsForm):

@@ -16,7 +16,7 @@ from nhi.grants import PAIRS
 from nhi.models import AuditEvent, Identity, Role, ToolPermission, UserPermission
 from nhi.models.grants import Grant
 from nhi.templatetags.grants import grant_url
-from nhi.templatetags.identities import grant_limits, unenforced_limits
+from nhi.templatetags.identities import grant_limits
 
 EVENTS = 20
 #: Where each kind stands over REST.
@@ -93,7 +93,6 @@ class GrantPage(OfGrant, ActingPage):
             "sides": [(label, row, isinstance(row, Identity)) for label, row in self._labelled()],
             "terms": self._terms(),
             "limits": grant_limits(grant),
-            "unenforced": unenforced_limits(grant),
             "schema": _pretty(getattr(grant, "allowed_parameters", None)),
             "events": sentences.all_of(self._events()),
             "api": f"{API[self.name]}/{grant.pk}",

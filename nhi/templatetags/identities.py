@@ -8,7 +8,7 @@ from common.admin import badges
 from common.admin.pages import link
 from common.templatetags.console import badge, icon
 from nhi import badges as standing
-from nhi.models import Credential, Identity, NhiPermission
+from nhi.models import Credential, Identity
 from nhi.models.credentials import TimeBoxed
 from nhi.models.grants import Grant
 
@@ -75,9 +75,3 @@ def grant_limits(grant: Grant) -> list[str]:
     if getattr(grant, "requires_approval", False):
         said.append("needs approval")
     return said
-
-
-def unenforced_limits(grant: Grant) -> list[str]:
-    """What is stored and not counted yet, which is calls between identities; such a grant lets nothing pass."""
-    most = grant.max_calls_per_hour if isinstance(grant, NhiPermission) else None
-    return [] if most is None else [f"{most} per hour"]

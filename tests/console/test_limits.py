@@ -40,9 +40,10 @@ def test_every_limit_of_a_tools_grant_is_offered(mara: Client, page: str) -> Non
     assert not {"parameters", "per_hour", "approval"} & {field.name for field in form.main_fields}
 
 
-def test_what_cannot_be_enforced_yet_is_not_offered(mara: Client) -> None:
+def test_of_a_grant_between_identities_tasks_are_limited_and_no_call_waits(mara: Client) -> None:
     form = mara.get("/admin/nhi/nhipermission/give/").context["form"]
-    assert not {"per_hour", "approval", "drop"} & set(form.fields)
+    assert [field.name for field in form.limit_fields] == ["only_some", "actions", "per_hour"]
+    assert not {"parameters", "approval"} & set(form.fields)
 
 
 LIMITS = {"parameters": '{"type": "object"}', "per_hour": "60", "approval": "on", "ends": "90", "reason": "Trial"}
@@ -63,9 +64,7 @@ def test_a_tools_grant_is_given_with_limits_and_they_are_changed(
     shown = mara.get(f"/admin/nhi/toolpermission/{given.pk}/").content.decode()
     for words in ("60 per hour", "needs approval"):
         assert words in shown
-    assert "not enforced yet" not in shown
     dialog = _limits(mara, given)
-    assert "drop" not in dialog.context["form"].fields
     assert dialog.context["form"].initial["per_hour"] == 60
     assert mara.post(_where(given), {**LIMITS, "per_hour": "0"}).status_code == 422
     assert mara.post(_where(given), {**LIMITS, "per_hour": "5"}).status_code == 302
@@ -85,22 +84,24 @@ def test_many_grants_are_given_with_limits(mara: Client) -> None:
     assert _terms(given) == ({"type": "object"}, 60, True)
 
 
-def test_what_was_stored_over_rest_is_said_kept_and_dropped_by_a_tick(mara: Client) -> None:
-    terms: dict[str, Any] = {"permission_type": "call", "max_calls_per_hour": 60}
-    given = grants.give_nhi(
-        actor=SYSTEM, source=identity("writer"), target=identity("triage-bot"), reason="Once", **terms
-    )
-    place = "/admin/nhi/nhipermission/{}/limits/"
-    page = mara.get(f"/admin/nhi/nhipermission/{given.pk}/").content.decode()
-    assert "60 per hour: not enforced yet" in page
-    assert "Drop “60 per hour”" in mara.get(place.format(given.pk)).content.decode()
-    assert mara.post(place.format(given.pk), {"only_some": "on", "reason": "Kept"}).status_code == 302
-    kept = NhiPermission.objects.get(source=given.source, revoked_at=None)
-    assert (kept.allowed_actions, kept.max_calls_per_hour) == ([], 60)
-    assert mara.post(place.format(kept.pk), {"drop": "on", "reason": "Dropped"}).status_code == 302
-    free = NhiPermission.objects.get(source=given.source, revoked_at=None)
-    assert (free.allowed_actions, free.max_calls_per_hour) == (None, None)
-    assert "drop" not in mara.get(place.format(free.pk)).context["form"].fields
+def test_tasks_per_hour_between_identities_are_set_shown_changed_and_dropped(mara: Client) -> None:
+    sides = {"source": "writer", "target": "triage-bot", "may": "call"}
+    asked = {**sides, "per_hour": "60", "ends": "90", "reason": "Trial"}
+    assert mara.post("/admin/nhi/nhipermission/give/", {**asked, "per_hour": "0"}).status_code == 422
+    assert mara.post("/admin/nhi/nhipermission/give/", asked).status_code == 302
+
+    def live() -> NhiPermission:
+        return NhiPermission.objects.get(source=identity("writer"), target=identity("triage-bot"), revoked_at=None)
+
+    given, place = live(), "/admin/nhi/nhipermission/{}/limits/"
+    assert given.max_calls_per_hour == 60
+    assert "60 per hour" in mara.get(f"/admin/nhi/nhipermission/{given.pk}/").content.decode()
+    assert mara.get(place.format(given.pk)).context["form"].initial["per_hour"] == 60
+    changed = {"only_some": "on", "per_hour": "5", "reason": "Less"}
+    assert mara.post(place.format(given.pk), changed).status_code == 302
+    assert (live().allowed_actions, live().max_calls_per_hour) == ([], 5)
+    assert mara.post(place.format(live().pk), {"reason": "Free"}).status_code == 302
+    assert (live().allowed_actions, live().max_calls_per_hour) == (None, None)
 
 
 def _terms(grant: ToolPermission) -> tuple[Any, ...]:

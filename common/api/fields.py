@@ -43,10 +43,19 @@ class Flag(serializers.BooleanField):
         return bool(data)
 
 
+#: Words that a refusal names, where there are no more.
+MOST_NAMED = 12
+
+
 class Word(serializers.ChoiceField):
     """One of a closed vocabulary."""
 
     default_error_messages = {"invalid_choice": "Choose one of the values that the documentation lists."}
+
+    def __init__(self, choices: Any, **options: Any) -> None:
+        super().__init__(choices, **options)
+        if len(self.choices) <= MOST_NAMED:
+            self.error_messages["invalid_choice"] = f"Use one of {', '.join(map(str, self.choices))}."
 
     def to_internal_value(self, data: Any) -> Any:
         if not isinstance(data, str):

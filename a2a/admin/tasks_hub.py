@@ -173,7 +173,8 @@ class Hub(OfTask, ActingPage):
         return [*reply, Control("Cancel", self.url("cancel"), "cancel", danger=True)] if self.may_cancel else reply
 
     def _may_reply(self) -> bool:
-        return self.task.state in sending.WAITING and sending.may_say(self.actor, self.task)
+        asks = self.task.state in sending.WAITING and self.awaited is None
+        return asks and sending.may_say(self.actor, self.task)
 
 
 def span(since: datetime, until: datetime) -> str:

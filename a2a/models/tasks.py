@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from django.db import models
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Now
 from django.utils import timezone
 
@@ -58,8 +58,10 @@ class TaskQuerySet(KeptQuerySet["Task"]):
         return self.filter(theirs | Q(source_id__in=Identity.objects.managed_by(actor).values("pk")))
 
     def waiting(self) -> "TaskQuerySet":
-        """Those that go on once their caller has said more or signed in."""
-        return self.open().filter(state__in=WAITS)
+        """Those that go on once their caller has said more or signed in. Where a call waits for an approval, an answer
+        is none."""
+        calls = AwaitedCall.objects.filter(task=OuterRef("pk"))
+        return self.open().filter(state__in=WAITS).exclude(Q(state=TaskState.AUTH_REQUIRED) & Exists(calls))
 
     def open(self) -> "TaskQuerySet":
         # As the indexes of open tasks say it: a database that is told of states by parameters could not use them.

@@ -68,6 +68,14 @@ def test_it_says_which_call_waits_until_somebody_decides(asked: Line, way: str) 
     assert InvocationLog.objects.latest("timestamp", "id").details["approval_id"] == str(approval.pk)
 
 
+def test_its_caller_is_not_asked_for_what_an_approver_decides(asked: Line) -> None:
+    asked.calls("rest")
+    assert task(asked).state == TaskState.AUTH_REQUIRED
+    assert not Task.objects.waiting().exists()
+    AwaitedCall.objects.all().delete()
+    assert Task.objects.waiting().get() == task(asked)
+
+
 def test_a_no_lets_it_go_on_too(asked: Line) -> None:
     asked.calls("rest")
     decide(CallApproval.objects.get(), approvals.refuse)

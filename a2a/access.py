@@ -199,4 +199,5 @@ def _unknown(actor: Actor, target: Identity) -> Refused:
 
 
 def _sees(actor: Actor, target: Identity) -> bool:
-    return Identity.objects.visible_to(actor).filter(pk=target.pk).exists()
+    """Of people: an identity sees itself, which tells nothing of what it may ask."""
+    return actor.is_person and Identity.objects.visible_to(actor).filter(pk=target.pk).exists()

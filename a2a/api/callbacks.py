@@ -35,7 +35,7 @@ class RotateSecret(TasksView):
     def find(self, **path: UUID) -> None:
         self.secret = self.visible(WebhookSecret.objects.all(), path["secret_id"])
 
-    @operation(takes=shapes.NoBody, gives=shapes.SecretRotatedShape)
+    @operation(takes=shapes.NoBody, gives=shapes.SecretRotatedShape, refusals=(409,))
     def post(self, _given: dict[str, Any]) -> Shown:
         """Rotate a webhook secret
 

@@ -61,6 +61,7 @@ TABLE: dict[str, dict[str, Badge]] = {
         "worker-runs": Badge("Worker (runs)", _still, "conveyor_belt"),
         "beat": Badge("Beat", _still, "schedule"),
         "stdio-owner": Badge("Stdio owner", _still, "terminal"),
+        "grpc": Badge("A2A over gRPC", _still, "hub"),
     },
     "nhi.CallStatus": {
         "success": Badge("Success", _good),

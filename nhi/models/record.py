@@ -6,6 +6,7 @@ from django.db import models
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
+from common import prepared
 from common.ids import uuid7
 from nhi.choices import ActorKind, CallStatus
 from nhi.models.identities import Identity
@@ -86,10 +87,10 @@ class AuditEvent(models.Model):
     def __str__(self) -> str:
         return f"{self.actor_name} {self.event} {self.subject_name}"
 
-    def save(self, *args: Any, **kwargs: Any) -> None:
+    def save(self, *_args: Any, **_kwargs: Any) -> None:
         if not self._state.adding:
             raise AppendOnly("Audit events are never changed.")
-        super().save(*args, **{**kwargs, "force_insert": True})
+        prepared.insert(self)
 
     def delete(self, *_args: Any, **_kwargs: Any) -> NoReturn:
         raise AppendOnly("Audit events are never removed.")

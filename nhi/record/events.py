@@ -6,7 +6,7 @@ from uuid import UUID
 
 from django.db import DatabaseError, models
 
-from common import canonical, context, prepared
+from common import canonical, context
 from common.errors import RecordUnavailable
 from common.redaction import redact
 from nhi.actors import Actor
@@ -54,7 +54,7 @@ def write(
     )
     seal.seal(row)
     try:
-        prepared.insert(row)
+        row.save()
     except DatabaseError as error:
         raise RecordUnavailable from error
     return row

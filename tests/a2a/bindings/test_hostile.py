@@ -6,7 +6,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from django.db import DatabaseError, transaction
+from django.db import DatabaseError
 from django.db import connection as db_connection
 
 from a2a.choices import TaskState
@@ -186,12 +186,13 @@ def test_who_follows_too_much_has_sent_nothing_by_asking(agent: Agent, monkeypat
     in_loop(whole())
 
 
-def test_a_refusal_costs_no_connection(db: None) -> None:
+def test_a_refusal_costs_no_connection(transactional_db: None) -> None:
     def refused() -> None:
         raise Fault(Kind.NOT_FOUND, "There is nothing here.")
 
     def broken() -> None:
-        with db_connection.cursor() as cursor, transaction.atomic():
+        # What was rolled back in good order has left a connection that works.
+        with db_connection.cursor() as cursor:
             cursor.execute("SELECT nothing FROM nowhere")
 
     db_connection.ensure_connection()

@@ -4,13 +4,17 @@
 carries it and the writer, and what would be done on that way is not.
 """
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from celery import signals
 
 from benchmarks.tasks.words import done
 from config.celery import app
+
+if TYPE_CHECKING:
+    from a2a.models import Task
 
 __all__ = ["app"]
 
@@ -25,21 +29,24 @@ def do_nothing(**_: Any) -> None:
     carriers.add(RuntimeKind.REMOTE, Carrier(carry, forward_cancel))
 
 
-async def carry(task_id: UUID) -> None:
+async def carry(task_id: UUID, check: "Callable[[Task], None]") -> None:
+    """`check` is asked under the lock of the row, as whoever relays a server's answer asks it."""
     from mcp.threads import in_thread
 
-    await in_thread(lambda: complete(task_id))
+    await in_thread(lambda: complete(task_id, check))
 
 
 async def forward_cancel(_task: Any) -> None:
     """Nobody is at it."""
 
 
-def complete(task_id: UUID) -> None:
+def complete(task_id: UUID, check: "Callable[[Task], None]") -> None:
     from a2a import given, parts, writer
     from a2a.choices import TaskState
     from a2a.models import Task
     from a2a.writer import Made, Status
 
     said = given.message(Task(pk=task_id))["parts"][0]["text"]
-    writer.apply_event(task_id, Made(parts.artifact([parts.text(done(said))])), Status(TaskState.COMPLETED))
+    writer.apply_event(
+        task_id, Made(parts.artifact([parts.text(done(said))])), Status(TaskState.COMPLETED), check=check
+    )

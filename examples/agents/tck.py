@@ -19,6 +19,8 @@ from typing import Any
 from inbox_worker import Lost, Refused, Work, ask
 
 PAUSE = 1.0
+#: Tasks that are taken in one go.
+MOST = 20
 #: Longer than the kit waits for a stream that stays open.
 LONG = 6.0
 Part = dict[str, Any]
@@ -89,15 +91,14 @@ def act_of(message_id: str) -> Callable[[Work], None]:
     return ACTS[max(fitting, key=len)] if fitting else complete
 
 
-def do(task_id: str) -> None:
+def do(work: Work) -> None:
     try:
-        work = Work(task_id)
         with work.kept():
             act_of(work.message["messageId"])(work)
     except Lost:
         return
     except (Refused, OSError) as error:
-        print(f"{task_id}: {error}", flush=True)
+        print(f"{work.task_id}: {error}", flush=True)
 
 
 def main() -> None:
@@ -105,17 +106,14 @@ def main() -> None:
         sys.exit("Set GATEHOUSE_URL to Gatehouse's address and GATEHOUSE_TOKEN to a credential of the agent.")
     while True:
         try:
-            waiting = ask("GET", "?wait=20")["tasks"]
+            taken = ask("POST", "/claim", {"limit": MOST, "wait": 20})["tasks"]
         except (Refused, OSError) as error:
             print(error, flush=True)
             time.sleep(PAUSE)
             continue
-        # One that takes its time holds up no other. A task that is there twice is lent once.
-        doing = [threading.Thread(target=do, args=(one["task_id"],), daemon=True) for one in waiting]
-        for thread in doing:
-            thread.start()
-        for thread in doing:
-            thread.join(0.2)
+        # One that takes its time holds up no other.
+        for one in taken:
+            threading.Thread(target=do, args=(Work(one),), daemon=True).start()
 
 
 if __name__ == "__main__":

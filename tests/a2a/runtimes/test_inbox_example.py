@@ -7,14 +7,17 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
-from a2a import cancelling
+from a2a import cancelling, sending
 from a2a.models import Task
-from nhi import credentials
+from a2a.sending import Wish
+from nhi import actors, credentials
 from nhi.actors import SYSTEM
+from supervisor.access import Caller
 from tests.a2a import rows
 from tests.a2a.conftest import Stage
 from tests.a2a.runtimes.conftest import states
 from tests.supervisor.sessions import webs
+from tests.supervisor.waiting import until
 
 pytestmark = [
     pytest.mark.capability("A2A-07"),
@@ -53,3 +56,33 @@ def test_it_does_what_waits_and_ends(open_stage: Stage, tmp_path: Path, broker: 
 def test_it_needs_a_house() -> None:
     done = worker()
     assert (done.returncode, done.stderr.startswith("Set GATEHOUSE_URL")) == (1, True)
+
+
+@pytest.mark.capability("A2A-03")
+def test_the_conformance_kits_agent_does_as_the_message_says(open_stage: Stage, tmp_path: Path, broker: str) -> None:
+    wanted = {
+        "tck-complete-task-1": "completed",
+        "tck-reject-task-1": "rejected",
+        "tck-input-required-1": "input_required",
+    }
+    sent = {name: _sent(open_stage, name) for name in wanted}
+    made = _sent(open_stage, "tck-artifact-text-1")
+    token = credentials.issue(actor=SYSTEM, holder=open_stage.writer).token
+    with webs.serving(tmp_path, broker, token) as web:
+        given = {"GATEHOUSE_URL": f"http://127.0.0.1:{web.port}", "GATEHOUSE_TOKEN": token}
+        agent = subprocess.Popen([sys.executable, str(EXAMPLE.with_name("tck.py"))], env=given)
+        try:
+            for name, state in wanted.items():
+                found = Task.objects.filter(pk=sent[name].pk, state=state)
+                until(found.exists, f"{name} was {state}")
+            until(Task.objects.filter(pk=made.pk, state="completed").exists, "something was made")
+        finally:
+            agent.terminate()
+            agent.wait(10)
+    assert made.artifacts.get().body["parts"] == [{"text": "Generated text content"}]
+
+
+def _sent(stage: Stage, message_id: str) -> Task:
+    message = {"messageId": message_id, "role": "ROLE_USER", "parts": [{"text": "Please."}]}
+    caller = Caller(actors.identity(stage.planner))
+    return sending.send(caller=caller, target=stage.writer, wish=Wish(message))

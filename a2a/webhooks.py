@@ -130,7 +130,9 @@ def _previous(row: WebhookSecret, now: datetime) -> list[tuple[str, datetime]]:
     """Those before it that still sign, the oldest first, and until when."""
     if not row.sealed_previous or row.previous_valid_until is None or row.previous_valid_until <= now:
         return []
-    kept = json.loads(crypto.unseal(row.sealed_previous, place=_place(row)))
+    opened = crypto.unseal(row.sealed_previous, place=_place(row))
+    # A list since several may sign at once; before that it was the one itself.
+    kept = json.loads(opened) if opened.startswith("[") else [[opened, f"{row.previous_valid_until}"]]
     read = [(secret, datetime.fromisoformat(until)) for secret, until in kept]
     return [(secret, until) for secret, until in read if until > now]
 

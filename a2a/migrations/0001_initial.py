@@ -31,12 +31,10 @@ class Migration(migrations.Migration):
                 ('state_at', models.DateTimeField(default=django.utils.timezone.now)),
                 ('status_message', models.JSONField(null=True)),
                 ('last_seq', models.PositiveIntegerField(default=0, editable=False)),
-                ('size', models.PositiveIntegerField(default=0, editable=False)),
                 ('created_at', models.DateTimeField(default=django.utils.timezone.now)),
                 ('started_at', models.DateTimeField(null=True)),
                 ('completed_at', models.DateTimeField(null=True)),
                 ('deadline', models.DateTimeField(null=True)),
-                ('is_sealed', models.BooleanField(default=False, editable=False)),
                 ('input', models.JSONField(null=True)),
                 ('result', models.JSONField(null=True)),
                 ('is_answered', models.BooleanField(default=False, editable=False)),
@@ -348,7 +346,7 @@ class Migration(migrations.Migration):
             options={
                 'db_table': 'a2a_remote_task',
                 'default_permissions': (),
-                'indexes': [models.Index(fields=['context_id'], name='a2a_remote_by_context')],
+                'indexes': [models.Index(fields=['context_id'], name='a2a_remote_by_context'), models.Index(condition=models.Q(('cancel_settled', False), ('over', False), models.Q(('remote_task_id', ''), _negated=True)), fields=['task'], name='a2a_remote_going_on')],
                 'constraints': [models.CheckConstraint(condition=models.Q(('leaving', None), ('leaving__gt', models.F('arrived')), _connector='OR'), name='a2a_remote_leaving')],
             },
         ),
@@ -432,7 +430,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='task',
-            index=models.Index(condition=models.Q(('completed_at', None)), fields=['agent', 'created_at', 'id'], name='a2a_task_waiting'),
+            index=models.Index(condition=models.Q(('state__in', ['auth_required', 'input_required', 'submitted', 'working'])), fields=['agent', 'created_at', 'id'], name='a2a_task_waiting'),
         ),
         migrations.AddIndex(
             model_name='task',
@@ -452,7 +450,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='task',
-            index=models.Index(condition=models.Q(('completed_at', None), ('deadline__isnull', False)), fields=['deadline'], name='a2a_task_due'),
+            index=models.Index(condition=models.Q(('deadline__isnull', False), ('state__in', ['auth_required', 'input_required', 'submitted', 'working'])), fields=['deadline'], name='a2a_task_due'),
         ),
         migrations.AddIndex(
             model_name='task',
@@ -460,7 +458,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='task',
-            index=models.Index(condition=models.Q(('completed_at', None), ('execution_id__isnull', False)), fields=['execution_id'], name='a2a_task_running'),
+            index=models.Index(condition=models.Q(('execution_id__isnull', False), ('state__in', ['auth_required', 'input_required', 'submitted', 'working'])), fields=['execution_id'], name='a2a_task_running'),
         ),
         migrations.AddConstraint(
             model_name='task',

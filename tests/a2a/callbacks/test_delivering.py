@@ -14,7 +14,7 @@ from a2a import deliveries, delivering, posting, retrying, tasks, webhooks
 from a2a.choices import Trouble
 from a2a.models import Delivery, DeliveryAttempt, WebhookSecret
 from a2a.posting import Outcome
-from common import clock
+from common import clock, crypto
 from nhi import actors
 from nhi.actors import SYSTEM
 from tests.a2a.callbacks.conftest import ended, make_due, now_of
@@ -239,6 +239,17 @@ def test_while_a_secret_is_rotated_both_sign(open_stage: Stage, receiver: Receiv
     assert len(after.signatures) == 1
     assert after.is_signed_by(new)
     assert webhooks.forget_previous(clock.database_now()) == 1
+
+
+def test_what_was_rotated_before_several_could_sign_signs_on(open_stage: Stage) -> None:
+    old = secret_of(open_stage)
+    row = WebhookSecret.objects.get()
+    new = webhooks.rotate(actor=actors.identity(open_stage.planner), secret=row).secret
+    row.refresh_from_db()
+    row.sealed_previous = crypto.seal(old, place=f"a2a_webhook_secret/{row.pk}")
+    row.save(update_fields=["sealed_previous"])
+    owner = webhooks.Owner(open_stage.planner.pk, open_stage.planner.name)
+    assert webhooks.signing(owner, "https://hooks.example.com/") == [new, old]
 
 
 def test_what_was_promised_to_sign_does_though_it_is_rotated_again(open_stage: Stage, receiver: Receiver) -> None:

@@ -69,9 +69,9 @@ class _Compiled:
         )  # fmt: skip
         # Its connection is whichever the asking thread has.
         ready = copy.copy(self.compiler)
-        ready.as_sql = lambda *_args, **_kwargs: (self.sql, params)  # type: ignore[method-assign]  # it is done
+        ready.as_sql = lambda *_args, **_kwargs: (self.sql, params)  # type: ignore[method-assign]  # compiled before
         asked: QuerySet[Any, Any] = self.rows.__class__(model=self.rows.model, query=_Ready(ready))  # type: ignore[arg-type]  # all that is asked of it
-        asked._iterable_class, asked._fields = self.rows._iterable_class, self.rows._fields  # type: ignore[attr-defined]
+        asked._iterable_class, asked._fields = self.rows._iterable_class, self.rows._fields  # type: ignore[attr-defined]  # Django's own, which its stubs leave out
         return list(asked)
 
 

@@ -56,6 +56,7 @@ class Asker:
         values = app.backend.mget([app.backend.get_key_for_task(one) for one in known])
         found = [(one, value) for one, value in zip(known, values, strict=True) if value is not None]
         if not found:
+            # Nothing to be woken by: a result of Celery's is there when one looks.
             time.sleep(LOOK_EVERY)
         return [self.judged(one, value) for one, value in found]
 

@@ -1,5 +1,6 @@
 """A page that is one form: shown, refused with all that is wrong with it, or saved by one verb."""
 
+from abc import ABC, abstractmethod
 from typing import Any, Generic, TypeVar
 
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -13,16 +14,16 @@ from nhi.admin.base import ActingPage
 F = TypeVar("F", bound=ConsoleForm)
 
 
-class FormPage(ActingPage, Generic[F]):
+class FormPage(ActingPage, ABC, Generic[F]):
     """Subclasses make the form and call the verb; what the verb refuses stands beside the fields."""
 
+    @abstractmethod
     def fitting(self, data: Any = None) -> F:
         """The form as it is opened, or holding what was typed."""
-        raise NotImplementedError
 
+    @abstractmethod
     def save(self, form: F) -> str:
         """Call the verb, and say where to go."""
-        raise NotImplementedError
 
     def say_the_rest(self, form: F) -> None:
         """What the verb would find in the fields that could be read: all that is wrong is said at once."""

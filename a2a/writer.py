@@ -12,7 +12,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import BooleanField, ExpressionWrapper, F
+from django.db.models import BooleanField, Case, ExpressionWrapper, F, SmallIntegerField, When
 from django.db.models.functions import Now
 
 from a2a import covering, endings, endpoint_room, news, outbox, parts, showing
@@ -39,8 +39,12 @@ def lockable(*, skip_locked: bool = False) -> Any:
 
 
 _LOCKED = Prepared(lambda task: lockable().filter(pk=task).order_by(), task=UUID)
+#: What was made under this name, else the last that was made.
 _MADE = Prepared(
-    lambda task, name: Artifact.objects.filter(task=task, artifact_id=name).order_by()[:1], task=UUID, name=str
+    lambda task, name: Artifact.objects.filter(task=task)
+    .annotate(is_it=Case(When(artifact_id=name, then=1), default=0, output_field=SmallIntegerField()))
+    .order_by("-is_it", "-position")[:1],
+    task=UUID, name=str,
 )  # fmt: skip
 
 
@@ -108,9 +112,8 @@ def begin(task: Task, message: parts.Message, *, shown: parts.Message) -> Task:
         task.pk, context_id=task.context_id, status=status, history=[first.body], metadata=task.metadata
     )  # fmt: skip
     task.size = _weight(told)
-    prepared.insert(task)
-    prepared.insert(first)
-    prepared.insert(TaskEvent(task=task, seq=1, kind=EventKind.TASK, body={"task": told}, at=task.created_at))
+    event = TaskEvent(task=task, seq=1, kind=EventKind.TASK, body={"task": told}, at=task.created_at)
+    prepared.insert(task, first, event)
     task.first_message = first.body
     return task
 
@@ -159,9 +162,8 @@ class _Draft:
     at: datetime
     events: list[TaskEvent] = field(default_factory=list)
     messages: list[TaskMessage] = field(default_factory=list)
+    artifacts: list[Artifact] = field(default_factory=list)
     changed: dict[str, Any] = field(default_factory=dict)
-    #: What the agent made, where all of that is new.
-    made: list[Any] | None = None
 
     def take(self, change: Change) -> None:
         if isinstance(change, Status):
@@ -181,8 +183,7 @@ class _Draft:
         # Nothing is changed of what has ended, which is what `completed_at` says.
         if not prepared.change(Task, task.pk, self.changed, while_null="completed_at"):
             raise ended(task)
-        _insert_all(self.events)
-        _insert_all(self.messages)
+        prepared.insert(*self.artifacts, *self.events, *self.messages)
         for name, value in self.changed.items():
             setattr(task, name, value)
         if task.state in TERMINAL:
@@ -219,19 +220,29 @@ class _Draft:
 
     def _made(self, change: Made) -> None:
         made = change.shown
-        found = _MADE.first(task=self.task.pk, name=made["artifactId"])
+        last = self._last_made(made["artifactId"])
+        found = last if last is not None and last.artifact_id == made["artifactId"] else None
         body = _joined(found.body, made) if found and change.append else made
         endpoint_room.require_output(self.task.most_output, body)  # type: ignore[attr-defined]  # annotated by `locked`
         if found is None:
-            before = Artifact.objects.filter(task=self.task).count()
-            prepared.insert(Artifact(task=self.task, artifact_id=made["artifactId"], position=before + 1, body=made))
-            self.made = [made] if not before else [*self.made, made] if self.made is not None else None
+            before = 0 if last is None else last.position
+            self.artifacts.append(
+                Artifact(task=self.task, artifact_id=made["artifactId"], position=before + 1, body=made)
+            )
         else:
-            self.made = None
             found.body = body
-            found.save(update_fields=["body"])
+            if not found._state.adding:
+                found.save(update_fields=["body"])
         told = {**self._ids(), "artifact": made, "append": change.append, "lastChunk": change.last}
         self._event(EventKind.ARTIFACT, {"artifactUpdate": told})
+
+    def _last_made(self, name: str) -> Artifact | None:
+        """What was made under this name, else the last that was made."""
+        for new in reversed(self.artifacts):
+            if new.artifact_id == name:
+                return new
+        kept: Artifact | None = _MADE.first(task=self.task.pk, name=name)
+        return self.artifacts[-1] if self.artifacts and (kept is None or kept.artifact_id != name) else kept
 
     def _said(self, role: Role, message: parts.Message, shown: parts.Message) -> None:
         before = TaskMessage.objects.filter(task=self.task).count() + len(self.messages)
@@ -242,16 +253,17 @@ class _Draft:
 
     def _end(self) -> None:
         """What the agent was given as it was sent is given to nobody any more."""
-        made = showing.made(self.task.pk) if self.made is None else self.made
         if self.task.is_sealed:
             TaskMessage.objects.filter(task=self.task).exclude(sealed_body="").update(sealed_body="")
         ends: dict[str, Any] = {"completed_at": self.at, "lease_mark": None, "lease_until": None, "is_sealed": False}
         if self.task.runtime_kind in RUN_HERE:
             # Whoever carries one to another server may have to tell that of its end.
             ends["dispatch_at"] = None
-        self.changed |= {**ends, "result": self._result(made) if self.task.state == TaskState.COMPLETED else None}
+        self.changed |= {**ends, "result": self._result() if self.task.state == TaskState.COMPLETED else None}
 
-    def _result(self, made: list[dict[str, Any]]) -> Any:
+    def _result(self) -> Any:
+        new = [one.body for one in self.artifacts]
+        made = new if self.artifacts and self.artifacts[0].position == 1 else [*showing.made(self.task.pk), *new]
         if not made and self.changed.get("is_answered"):
             return parts.plain(self.changed["status_message"]["parts"])
         return parts.result_of(made)
@@ -270,13 +282,6 @@ class _Draft:
 def _joined(before: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
     """What is added to an artifact need not name it again."""
     return {**before, **more, "parts": [*before["parts"], *more["parts"]]}
-
-
-def _insert_all(rows: list[Any]) -> None:
-    if len(rows) == 1:
-        prepared.insert(rows[0])
-    elif rows:
-        type(rows[0]).objects.bulk_create(rows)
 
 
 def ended(task: Task) -> TaskEnded:

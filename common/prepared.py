@@ -5,7 +5,6 @@ each value; from then on that compilation is asked again, with the values in the
 written by statements that name every column.
 """
 
-import copy
 import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -13,10 +12,12 @@ from functools import cache
 from typing import Any
 from uuid import UUID, uuid4
 
-from django.db import connection, models
+from django.db import models
 from django.db.models import QuerySet
-from django.db.models.sql.compiler import SQLCompiler
 from django.db.transaction import TransactionManagementError
+
+from common import statements
+from common.instances import Reader, reader
 
 _FIELDS: "dict[type, models.Field[Any, Any]]" = {
     UUID: models.UUIDField(), str: models.TextField(), int: models.IntegerField(),
@@ -39,10 +40,11 @@ class Prepared:
 
     def all(self, **values: Any) -> list[Any]:
         """Instances, or what else the query's `values` or `values_list` says."""
-        found = self._compiled.get(connection.vendor)
+        vendor = statements.wrapper().vendor
+        found = self._compiled.get(vendor)
         if found is None:
             # Two threads may do this at once, to the same end.
-            found = self._compiled[connection.vendor] = _compile(self._build, self._slots)
+            found = self._compiled[vendor] = _compile(self._build, self._slots)
         return found.ask(values)
 
     def first(self, **values: Any) -> Any:
@@ -52,69 +54,67 @@ class Prepared:
 
 @dataclass(frozen=True)
 class _Compiled:
-    rows: "QuerySet[Any, Any]"
-    compiler: SQLCompiler
     sql: str
+    #: In their order; where a slot's name is given, its value comes in that place.
     params: tuple[Any, ...]
-    #: Which value is in which place.
-    places: dict[int, str]
     slots: dict[str, type]
+    read: Reader
+    locks: bool
 
     def ask(self, values: dict[str, Any]) -> list[Any]:
-        if self.rows.query.select_for_update and not connection.in_atomic_block:
+        held = statements.wrapper()
+        if self.locks and not held.in_atomic_block:
             raise TransactionManagementError("select_for_update cannot be used outside of a transaction.")
-        said = {name: _as_param(self.slots[name], value) for name, value in values.items()}
-        params = tuple(
-            said[self.places[place]] if place in self.places else param for place, param in enumerate(self.params)
-        )  # fmt: skip
-        # Its connection is whichever the asking thread has.
-        ready = copy.copy(self.compiler)
-        ready.as_sql = lambda *_args, **_kwargs: (self.sql, params)  # type: ignore[method-assign]  # compiled before
-        asked: QuerySet[Any, Any] = self.rows.__class__(model=self.rows.model, query=_Ready(ready))  # type: ignore[arg-type]  # all that is asked of it
-        asked._iterable_class, asked._fields = self.rows._iterable_class, self.rows._fields  # type: ignore[attr-defined]  # Django's own, which its stubs leave out
-        return list(asked)
+        said = {name: _as_param(self.slots[name], value, held) for name, value in values.items()}
+        params = [said[one.name] if isinstance(one, _Slot) else one for one in self.params]
+        return self.read(statements.rows(self.sql, params))
 
 
-class _Ready:
-    """What a QuerySet that is only read asks its query for."""
-
-    def __init__(self, compiler: SQLCompiler) -> None:
-        self._compiler = compiler
-
-    def get_compiler(self, *_args: Any, **_kwargs: Any) -> SQLCompiler:
-        return self._compiler
+@dataclass(frozen=True)
+class _Slot:
+    name: str
 
 
 def _compile(build: Callable[..., "QuerySet[Any, Any]"], slots: dict[str, type]) -> _Compiled:
+    held = statements.wrapper()
     stand_ins = {name: _STAND_INS[kind]() for name, kind in slots.items()}
     rows = build(**stand_ins)
-    compiler = rows.query.get_compiler(connection=connection)
+    compiler = rows.query.get_compiler(connection=held)
     sql, params = compiler.as_sql()
-    names = {_as_param(slots[name], value): name for name, value in stand_ins.items()}
+    names = {_as_param(slots[name], value, held): name for name, value in stand_ins.items()}
     places = {at: names[one] for at, one in enumerate(params) if isinstance(one, tuple(_FIELDS)) and one in names}
     missing = slots.keys() - places.values()
     assert not missing, f"the query asks nothing of {missing}"
-    return _Compiled(rows, compiler, sql, tuple(params), places, slots)
+    marked = [_Slot(places[at]) if at in places else param for at, param in enumerate(params)]
+    sql, left = statements.with_constants(sql, marked, set(places))
+    locks = rows.query.select_for_update and held.features.has_select_for_update
+    return _Compiled(sql, tuple(left), slots, reader(rows, compiler), locks)
 
 
-def _as_param(kind: type, value: Any) -> Any:
+def _as_param(kind: type, value: Any, held: Any) -> Any:
     assert value is not None
-    return _FIELDS[kind].get_db_prep_value(value, connection, prepared=False)
+    return _FIELDS[kind].get_db_prep_value(value, held, prepared=False)
 
 
-def insert(row: models.Model) -> None:
-    """Write a new row as `save(force_insert=True)` does, for models to whose signals nobody listens."""
-    fields = row._meta.concrete_fields
-    _execute(_insertion(type(row), connection.vendor), [_for_column(f, f.pre_save(row, add=True)) for f in fields])
-    row._state.adding, row._state.db = False, connection.alias
+def insert(*rows: models.Model) -> None:
+    """Write new rows as `save(force_insert=True)` does, for models to whose signals nobody listens."""
+    statements.touched(*map(_inserting, rows))
+    for row in rows:
+        row._state.adding, row._state.db = False, statements.wrapper().alias
 
 
 def change(model: type[models.Model], pk: Any, values: Mapping[str, Any], *, while_null: str) -> bool:
     """Change a row by its key as long as another of its columns is null; False where it is not any more."""
-    fields = [model._meta.get_field(name) for name in values]
-    sql = _change(model, tuple(values), while_null, connection.vendor)
-    params = [_for_column(field, value) for field, value in zip(fields, values.values(), strict=True)]
-    return _execute(sql, [*params, _for_column(model._meta.pk, pk)]) == 1
+    held, meta = statements.wrapper(), model._meta
+    params = [meta.get_field(name).get_db_prep_save(value, held) for name, value in values.items()]  # type: ignore[union-attr]  # columns
+    key = meta.pk.get_db_prep_save(pk, held)
+    return statements.touched((_change(model, tuple(values), while_null, held.vendor), [*params, key])) == [1]
+
+
+def _inserting(row: models.Model) -> statements.Statement:
+    held, fields = statements.wrapper(), row._meta.concrete_fields
+    params = [field.get_db_prep_save(field.pre_save(row, add=True), held) for field in fields]
+    return _insertion(type(row), held.vendor), params
 
 
 @cache
@@ -137,14 +137,4 @@ def _column(field: Any) -> str:
 
 
 def _quoted(name: str) -> str:
-    return connection.ops.quote_name(name)
-
-
-def _for_column(field: Any, value: Any) -> Any:
-    return field.get_db_prep_save(value, connection)
-
-
-def _execute(sql: str, params: list[Any]) -> int:
-    with connection.cursor() as cursor:
-        cursor.execute(sql, params)
-        return int(cursor.rowcount)
+    return str(statements.wrapper().ops.quote_name(name))

@@ -12,12 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from django.db import InterfaceError, OperationalError
 from rest_framework.request import Request
 
-from a2a.models import Task
-from a2a.news import board
-from a2a.operations.desk import desk
+from a2a.operations import rooms
 from common.asgi import Application, Message, Receive, kept
 from mcp.asgi.clients import until_gone
 from mcp.leases import Stopping
@@ -49,7 +46,6 @@ class Waiting:
 
     def __init__(self, django: Application) -> None:
         self._django = django
-        self._looks = _Looks()
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Any) -> None:
         if not _may_wait(scope):
@@ -70,7 +66,9 @@ class Waiting:
         messages = await kept(self._django, {**scope, KEY: offer}, body)
         ends = time.monotonic() + offer.seconds
         while offer.agent_id is not None and _is_empty(messages) and time.monotonic() < ends:
-            await self._looks.until_offered(offer.agent_id, ends - time.monotonic())
+            with suppress(TimeoutError):
+                async with asyncio.timeout(ends - time.monotonic()):
+                    await rooms.offered(offer.agent_id, takes=scope["path"] == TAKEN)
             messages = await kept(self._django, {**scope, KEY: Offer()}, body)
         return messages
 
@@ -87,36 +85,3 @@ def _is_empty(messages: list[Message]) -> bool:
         return False
     told = json.loads(b"".join(message.get("body", b"") for message in messages[1:]))
     return not told.get("total", len(told["tasks"]))
-
-
-class _Looks:
-    """For all who wait in this process: one question to the table, as often as news may have been lost."""
-
-    def __init__(self) -> None:
-        self._waiting: dict[UUID, list[asyncio.Event]] = {}
-        self._looking: asyncio.Task[None] | None = None
-
-    async def until_offered(self, agent_id: UUID, seconds: float) -> None:
-        with board.watch(agent_id) as woken, suppress(TimeoutError):
-            self._waiting.setdefault(agent_id, []).append(woken)
-            if self._looking is None or self._looking.done():
-                self._looking = asyncio.create_task(self._look())
-            try:
-                async with asyncio.timeout(seconds):
-                    await woken.wait()
-            finally:
-                self._waiting[agent_id].remove(woken)
-                if not self._waiting[agent_id]:
-                    del self._waiting[agent_id]
-
-    async def _look(self) -> None:
-        while self._waiting:
-            with suppress(OperationalError, InterfaceError):
-                for agent_id in await desk.do(lambda: _with_tasks(list(self._waiting))):
-                    for woken in self._waiting.get(agent_id, []):
-                        woken.set()
-            await asyncio.sleep(board.patience)
-
-
-def _with_tasks(agents: list[UUID]) -> list[UUID]:
-    return list(Task.objects.filter(agent_id__in=agents).offered().values_list("agent_id", flat=True).distinct())

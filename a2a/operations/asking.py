@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from a2a import callback_urls, endpoints, parts
-from a2a.operations import answers, faults, following, visits
+from a2a.operations import answers, faults, following, rooms, visits
 from a2a.operations.answers import Began
 from a2a.operations.desk import desk
 from a2a.operations.following import Item
@@ -66,7 +66,7 @@ async def answer(asked: Asked) -> dict[str, Any]:
     if found.waits:
         with suppress(TimeoutError):
             async with asyncio.timeout(LONGEST_WAIT):
-                await following.settled(found)
+                await rooms.settled(found.task)
         # Whoever waited may have been stopped meanwhile.
         if time.monotonic() - judged > TRUSTED:
             await _done(asked, partial(_judge, asked, found.task.pk))

@@ -10,13 +10,15 @@ from contextvars import copy_context
 from functools import partial
 from typing import TypeVar
 
-from django.db import connection
+from django.db import InterfaceError, OperationalError, connection
 
 from common.connections import leave_the_pool
 
 T = TypeVar("T")
 #: Who waits for a lock must not hold up those who only read.
 THREADS = 6
+#: What a database that is away says; and seconds before it is asked again.
+AWAY, PAUSE = (OperationalError, InterfaceError), 0.5
 #: Seconds for work that is under way when the process ends.
 PATIENCE = 3.0
 

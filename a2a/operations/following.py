@@ -15,28 +15,24 @@ from typing import Any
 from uuid import UUID
 from weakref import WeakKeyDictionary
 
-from django.db import InterfaceError, OperationalError, connection, transaction
+from django.db import connection, transaction
 
 from a2a import showing
 from a2a.choices import OPEN, TaskState
 from a2a.models import Task, TaskEvent
-from a2a.news import board
+from a2a.news import LOOK_BESIDE, board
 from a2a.operations.answers import Began
-from a2a.operations.desk import desk
+from a2a.operations.desk import AWAY, PAUSE, desk
 from a2a.wire.faults import Fault, Kind
 from common.errors import Limited
 from common.prepared import Prepared
 
-AWAY = (OperationalError, InterfaceError)
 ASKED = frozenset({"TASK_STATE_INPUT_REQUIRED"})
-SETTLED = frozenset({"TASK_STATE_INPUT_REQUIRED", "TASK_STATE_AUTH_REQUIRED"})
 ENDED = frozenset(f"TASK_STATE_{state.upper()}" for state in TaskState if state not in OPEN)
 #: Events that are kept for those who come a little behind.
 KEPT = 256
 #: Events that are read at a time.
 PAGE = 200
-#: Seconds before a database that is away is asked again.
-PAUSE = 0.5
 
 
 _EVENTS = Prepared(
@@ -119,19 +115,6 @@ async def follow(began: Began, *, after: int | None, quiet: float) -> AsyncGener
             if time.monotonic() >= due:
                 due = time.monotonic() + quiet
                 yield None
-
-
-async def settled(began: Began) -> None:
-    """Return once the task has ended, or its agent waits for somebody."""
-    if began.task.state not in (TaskState.SUBMITTED, TaskState.WORKING):
-        return
-    async with _feed(began.task.pk) as feed:
-        cursor = began.task.last_seq
-        while True:
-            for item in await feed.behind(cursor, patience=5.0):
-                cursor = item.seq or cursor
-                if item.state in ENDED | SETTLED:
-                    return
 
 
 def snapshot(began: Began) -> Item:
@@ -240,7 +223,8 @@ class Reader:
             self._looking = None
 
     async def _pump(self, feed: Feed, task_id: UUID) -> None:
-        with board.watch(task_id) as woken:
+        woken = asyncio.Event()
+        with board.hear(task_id, woken.set):
             self._wakers[task_id] = woken
             try:
                 await feed.begin()
@@ -254,7 +238,7 @@ class Reader:
     async def _look(self) -> None:
         """News may be lost: whatever has more events than its feed is read anew."""
         while True:
-            await asyncio.sleep(board.patience)
+            await asyncio.sleep(LOOK_BESIDE)
             feeds = dict(self._feeds)
             with suppress(*AWAY):
                 for task_id, seq in (await desk.do(partial(last_of, list(feeds)))).items():

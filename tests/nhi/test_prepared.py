@@ -133,3 +133,46 @@ def test_a_row_is_changed_only_while_a_column_is_null(db: None) -> None:
     assert not prepared.change(Identity, agent.pk, {"description": "Late"}, while_null="expires_at")
     agent.refresh_from_db()
     assert agent.description == "It's"
+
+
+def test_what_is_the_same_each_time_is_in_the_text_and_the_server_keeps_it(db: None) -> None:
+    """A plan that is kept uses an index of a part of the rows only where it is told which part."""
+    one = cast.agent("one", description="100% %s one")
+    rows = Prepared(
+        lambda pk: Identity.objects.filter(pk=pk, description="100% %s one").exclude(description__contains="%s%%"),
+        pk=UUID,
+    )
+    assert [rows.all(pk=one.pk), rows.all(pk=uuid7())] == [[one], []]
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT statement, parameter_types::text FROM pg_prepared_statements")
+            kept = [(text, types) for text, types in cursor.fetchall() if "'100% %s one'" in text]
+        assert [(types, "$1" in text, "$2" in text) for text, types in kept] == [("{uuid}", True, False)]
+
+
+def test_of_several_rows_all_are_written_or_the_trouble_is_told(db: None) -> None:
+    known = [cast.agent(name) for name in ("one", "two")]
+    copies = [Identity.objects.get(pk=one.pk) for one in known]
+    for copy in copies:
+        copy.pk, copy.name = uuid7(), f"{copy.name}-copy"
+    prepared.insert(*copies)
+    assert Identity.objects.filter(name__in=["one-copy", "two-copy"]).count() == 2
+    fresh = Identity.objects.get(pk=known[0].pk)
+    fresh.pk, fresh.name = uuid7(), "three"
+    with pytest.raises(IntegrityError), transaction.atomic():
+        prepared.insert(fresh, copies[0])
+    assert not Identity.objects.filter(name="three").exists()
+    prepared.insert(fresh)
+    assert Identity.objects.filter(name="three").exists()
+
+
+def test_statements_are_counted_and_named_as_all_others(db: None, django_assert_num_queries: Any) -> None:
+    agent = cast.agent("one")
+    with django_assert_num_queries(1) as captured:
+        NAMED.first(name="one", kind="agent")
+    assert "nhi_identity" in captured.captured_queries[0]["sql"]
+    copies = [Identity.objects.get(pk=agent.pk) for _ in range(2)]
+    for n, copy in enumerate(copies):
+        copy.pk, copy.name = uuid7(), f"copy-{n}"
+    with django_assert_num_queries(2):
+        prepared.insert(*copies)

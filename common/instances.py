@@ -1,0 +1,62 @@
+"""From the rows of a query that was compiled before to what the ORM makes of them."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from django.db import DEFAULT_DB_ALIAS
+from django.db.models import QuerySet
+from django.db.models.query import FlatValuesListIterable, ModelIterable, ValuesListIterable, get_related_populators
+from django.db.models.sql.compiler import SQLCompiler
+
+from common import statements
+
+Reader = Callable[[Iterable[Any]], list[Any]]
+
+
+def reader(rows: "QuerySet[Any, Any]", compiler: SQLCompiler) -> Reader:
+    """What reads the rows of this query, with all that is the same for each answer found once."""
+    converted = _converting(compiler)
+    kind = rows._iterable_class
+    if kind is ModelIterable:
+        made = _making(compiler)
+        return lambda found: [made(row) for row in converted(found)]
+    if kind is FlatValuesListIterable:
+        return lambda found: [row[0] for row in converted(found)]
+    assert kind is ValuesListIterable, f"{kind} is not read here"
+    return lambda found: [tuple(row) for row in converted(found)]
+
+
+def _converting(compiler: SQLCompiler) -> Callable[[Iterable[Any]], Iterable[Any]]:
+    """What fields and the database make of each column's raw value."""
+    columns = [column[0] for column in compiler.select[: compiler.col_count]]
+    turns = [(at, turn, column) for at, (each, column) in compiler.get_converters(columns).items() for turn in each]
+    if not turns:
+        return lambda found: found
+
+    def converted(row: Any) -> list[Any]:
+        values = list(row)
+        for at, turn, column in turns:
+            values[at] = turn(values[at], column, held)
+        return values
+
+    held = statements.wrapper()
+    return lambda found: map(converted, found)
+
+
+def _making(compiler: SQLCompiler) -> Callable[[Any], Any]:
+    """An instance, what `select_related` brings along, and what is annotated."""
+    info: Any = compiler.klass_info
+    model, first, after = info["model"], info["select_fields"][0], info["select_fields"][-1] + 1
+    names = [column[0].target.attname for column in compiler.select[first:after]]
+    related = get_related_populators(info, compiler.select, DEFAULT_DB_ALIAS)  # type: ignore[call-arg]  # stubs of 6.0
+    annotated = list((compiler.annotation_col_map or {}).items())
+
+    def made(row: Any) -> Any:
+        instance = model.from_db(DEFAULT_DB_ALIAS, names, row[first:after])
+        for one in related:
+            one.populate(row, instance)
+        for name, at in annotated:
+            setattr(instance, name, row[at])
+        return instance
+
+    return made

@@ -1,0 +1,88 @@
+"""Statements whose text never changes, asked past what the ORM does anew for each.
+
+On PostgreSQL the server keeps each of them parsed and planned for as long as the connection lasts, and is sent the
+values alone. Django's own cursors write the values into the text, so that every statement is a new one. SQLite's driver
+keeps statements by their text already.
+"""
+
+import re
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+from django.db import DEFAULT_DB_ALIAS, connections
+from django.db.backends.postgresql.base import ServerBindingCursor
+from psycopg._queries import PostgresQuery
+
+_PLACE = re.compile(r"%[%s]")
+#: Its text, and its values.
+Statement = tuple[str, Sequence[Any]]
+
+
+class _Kept(ServerBindingCursor):
+    def execute(self, query: Any, params: Any = None, **how: Any) -> Any:
+        done = super().execute(query, params, prepare=True, **how)  # type: ignore[misc]  # psycopg's own
+        # Where queries are logged, Django asks the cursor which it was; psycopg forgets those that were kept.
+        self._query = PostgresQuery(self._tx)  # type: ignore[attr-defined]  # psycopg's own
+        self._query.query = query.encode()
+        return done
+
+
+def wrapper() -> Any:
+    """The asking thread's own connection. Its proxy, `django.db.connection`, finds it anew for each attribute."""
+    return connections[DEFAULT_DB_ALIAS]
+
+
+def rows(sql: str, params: Sequence[Any]) -> list[Any]:
+    with _cursor(wrapper()) as cursor:
+        cursor.execute(sql, params)
+        return list(cursor.fetchall())
+
+
+def touched(*wanted: Statement) -> list[int]:
+    """How many rows each of them wrote. PostgreSQL is sent all of them before it is waited for."""
+    held = wrapper()
+    if held.vendor != "postgresql" or len(wanted) == 1:
+        return [_touched(held, one) for one in wanted]
+    held.ensure_connection()
+    with held.wrap_database_errors, held.connection.pipeline():
+        asked = [_sent(held, one) for one in wanted]
+    return [int(cursor.rowcount) for cursor in asked]
+
+
+def with_constants(sql: str, params: Sequence[Any], varying: set[int]) -> tuple[str, list[Any]]:
+    """The same statement and its remaining values, where those that are not in a place of `varying` are in its text.
+
+    A plan that is kept must know them: what an index leaves out is decided by a constant.
+    """
+    held = wrapper()
+    if held.vendor != "postgresql":
+        return sql, list(params)
+    at = iter(range(len(params)))
+
+    def placed(found: re.Match[str]) -> str:
+        if found[0] == "%%" or (place := next(at)) in varying:
+            return found[0]
+        return str(held.ops.compose_sql("%s", [params[place]])).replace("%", "%%")
+
+    return _PLACE.sub(placed, sql), [param for place, param in enumerate(params) if place in varying]
+
+
+def _touched(held: Any, one: Statement) -> int:
+    with _cursor(held) as cursor:
+        cursor.execute(*one)
+        return int(cursor.rowcount)
+
+
+def _sent(held: Any, one: Statement) -> Any:
+    cursor = _cursor(held)
+    cursor.execute(*one)  # type: ignore[attr-defined]  # a cursor
+    return cursor
+
+
+def _cursor(held: Any) -> AbstractContextManager[Any]:
+    if held.vendor != "postgresql":
+        return held.cursor()  # type: ignore[no-any-return]  # any vendor's
+    held.ensure_connection()
+    # Django's wrapper around it counts queries, names errors and keeps to its thread, as around any cursor.
+    return held._prepare_cursor(_Kept(held.connection))  # type: ignore[no-any-return, call-arg]  # as above, psycopg's

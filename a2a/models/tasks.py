@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from django.db import models
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from a2a.choices import OPEN, TERMINAL, WORDS, EventKind, Role, RuntimeKind, TaskState, Word, states_of
+from a2a.choices import OPEN, TERMINAL, WORDS, RuntimeKind, TaskState, Word, states_of
 from a2a.models.runtimes import Runtime
 from common.ids import uuid7
 from common.querysets import Kept, KeptQuerySet
@@ -60,8 +60,7 @@ class TaskQuerySet(KeptQuerySet["Task"]):
     def waiting(self) -> "TaskQuerySet":
         """Those that go on once their caller has said more or signed in. Where a call waits for an approval, an answer
         is none."""
-        calls = AwaitedCall.objects.filter(task=OuterRef("pk"))
-        return self.open().filter(state__in=WAITS).exclude(Q(state=TaskState.AUTH_REQUIRED) & Exists(calls))
+        return self.open().filter(state__in=WAITS).exclude(state=TaskState.AUTH_REQUIRED, awaited_calls__isnull=False)
 
     def open(self) -> "TaskQuerySet":
         # As the indexes of open tasks say it: a database that is told of states by parameters could not use them.
@@ -232,84 +231,3 @@ class Task(Kept):
     @property
     def lease(self) -> timedelta:
         return timedelta(seconds=self.lease_seconds)
-
-
-class TaskEvent(Kept):
-    """One thing that happened to a task, in the protocol's words. Numbered by task, without gaps."""
-
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    task = models.ForeignKey(Task, on_delete=models.PROTECT, related_name="events")
-    seq = models.PositiveIntegerField()
-    kind = models.CharField(max_length=8, choices=EventKind)
-    body = models.JSONField()
-    at = models.DateTimeField()
-
-    class Meta:
-        db_table = "a2a_task_event"
-        ordering = ["task", "seq"]
-        default_permissions = ()
-        constraints = [models.UniqueConstraint("task", "seq", name="a2a_event_once")]
-
-    def __str__(self) -> str:
-        return f"{self.task_id}/{self.seq}"
-
-
-class TaskMessage(Kept):
-    """What was said in a task, from either side."""
-
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    task = models.ForeignKey(Task, on_delete=models.PROTECT, related_name="messages")
-    position = models.PositiveIntegerField()
-    role = models.CharField(max_length=5, choices=Role)
-    #: A message of the protocol, as it may be shown.
-    body = models.JSONField()
-    #: As it was sent, while the task is open and where that is another; what the agent is given.
-    sealed_body = models.TextField(blank=True, editable=False)
-    at = models.DateTimeField()
-
-    class Meta:
-        db_table = "a2a_task_message"
-        ordering = ["task", "position"]
-        default_permissions = ()
-        constraints = [models.UniqueConstraint("task", "position", name="a2a_message_once")]
-
-    def __str__(self) -> str:
-        return f"{self.task_id}/{self.position}"
-
-
-class Artifact(Kept):
-    """What an agent made."""
-
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    task = models.ForeignKey(Task, on_delete=models.PROTECT, related_name="artifacts")
-    artifact_id = models.CharField(max_length=200)
-    position = models.PositiveIntegerField()
-    #: An artifact of the protocol.
-    body = models.JSONField()
-
-    class Meta:
-        db_table = "a2a_artifact"
-        ordering = ["task", "position"]
-        default_permissions = ()
-        constraints = [models.UniqueConstraint("task", "artifact_id", name="a2a_artifact_once")]
-
-    def __str__(self) -> str:
-        return f"{self.task_id}/{self.artifact_id}"
-
-
-class AwaitedCall(models.Model):
-    """A call within a task that waits for a person; the task says so until there is none left."""
-
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="awaited_calls")
-    #: Of the approval; no foreign key, which would wait behind whoever decides.
-    approval_id = models.UUIDField()
-
-    class Meta:
-        db_table = "a2a_awaited_call"
-        default_permissions = ()
-        constraints = [models.UniqueConstraint("task", "approval_id", name="a2a_awaited_call_once")]
-        indexes = [models.Index(fields=["approval_id"], name="a2a_awaited_call_by")]
-
-    def __str__(self) -> str:
-        return f"{self.task_id} waits for {self.approval_id}"

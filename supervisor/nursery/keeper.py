@@ -161,7 +161,8 @@ class Keeper:
         self._next_count = now + COUNTS
         pids = tree.below(os.getpid())
         self._watch.look(pids)
-        if now >= self._next_sample and not self._watch.exceeded:
+        due = now >= self._next_sample or self._watch.exceeded
+        if due and self._watch.exceeded != "processes":  # a crowd takes long to measure, and grows meanwhile
             self._next_sample = now + SAMPLES
             self._sample(pids)
         self._cut = self._cut or bool(self._watch.exceeded)

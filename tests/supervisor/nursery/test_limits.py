@@ -83,10 +83,12 @@ def takes(script: str, megabytes: int, marker: str = "60", *, most: int | None, 
 def test_a_run_that_takes_too_much_memory_is_ended(script: str, each: int, uid: int | None) -> None:
     async def test(nursery: Nursery) -> None:
         marker = a_long_time()
-        ending, _ = await outcome(nursery, takes(script, each, marker, most=100, uid=uid))
+        ending, heard = await outcome(nursery, takes(script, each, marker, most=100, uid=uid))
         assert (ending.exceeded, ending.signal, ending.lost) == ("memory", signal.SIGKILL, False)
         assert 100 * MEGABYTE < ending.used < 400 * MEGABYTE
         assert ending.peak_memory >= ending.used
+        # Its last figures are those for which it was ended.
+        assert heard.usages[-1].memory > 90 * MEGABYTE
         assert alive(marker) == []
 
     in_nursery(test)

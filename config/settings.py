@@ -142,6 +142,8 @@ RUN_MAX_MEMORY_PERCENT = env.number("RUN_MAX_MEMORY_PERCENT", 92, low=1, high=10
 RUN_MIN_DISK_MB = env.number("RUN_MIN_DISK_MB", 256, low=0, high=100_000_000)
 #: For each processor, over the last minute.
 RUN_MAX_LOAD = env.number("RUN_MAX_LOAD", 20, low=1, high=100_000)
+#: The largest file that a run may write.
+RUN_MAX_FILE_MB = env.number("RUN_MAX_FILE_MB", 4096, low=1, high=100_000_000)
 #: Seconds by which schedules are ahead of the clock: for trials of a clock change or an outage, and nothing else.
 SCHEDULE_CLOCK_SHIFT = env.number("SCHEDULE_CLOCK_SHIFT", 0, low=-315_360_000, high=315_360_000)
 

@@ -9,9 +9,13 @@ from uuid import UUID
 from django.conf import settings
 
 from mcp import executables
+from supervisor.nursery import MEGABYTE
 
-#: No limit on memory or processor time: runtimes reserve far more than they use, and a run has its timeout.
-RULES = f"CORE=0,NOFILE=4096,NPROC=4096,FSIZE={4 << 30},no-new-privileges"
+#: None on the memory that a process may reserve (AS): runtimes reserve far more than they use, so that is counted.
+#: NPROC is for all that the account runs, threads too: for what multiplies faster than anybody looks.
+RULES = "CORE=0,NOFILE=4096,NPROC=4096,no-new-privileges"
+#: Seconds behind the limit on CPU time of a run, at which the kernel ends a process that nobody else has ended.
+BEHIND = 5
 #: Numbers that no machine gives to its groups.
 FIRST_GROUP, GROUPS = 0x70000000, 0x08000000
 
@@ -19,6 +23,12 @@ FIRST_GROUP, GROUPS = 0x70000000, 0x08000000
 def uid() -> int | None:
     """None for Gatehouse's own."""
     return settings.RUN_AS.uid if settings.RUN_AS else None
+
+
+def rules(cpu: int | None) -> str:
+    """For each process of a run by itself, with the CPU time that all of them may use together."""
+    own = f"{RULES},FSIZE={settings.RUN_MAX_FILE_MB * MEGABYTE}"
+    return own if cpu is None else f"{own},CPU={cpu + BEHIND}"
 
 
 def group(run_id: UUID) -> int | None:

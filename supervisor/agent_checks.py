@@ -15,6 +15,8 @@ from supervisor.choices import InputPattern, Kind, Mode, OutputPattern
 from supervisor.models import Agent
 
 LONGEST_TIMEOUT, LONGEST_SESSION = 24 * 3600, 7 * 24 * 3600
+#: Megabytes, of which no interpreter starts in fewer, and seconds.
+LEAST_MEMORY, MOST_MEMORY, MOST_CPU = 16, 1024 * 1024, 365 * 24 * 3600
 MOST_AT_ONCE, MOST_RETRIES, MOST_PROCESSES, MOST_STEPS = 1000, 10, 4096, 200
 LONGEST_INSTRUCTIONS = 64 * 1024
 #: Of models: their names stand in those of their breakers.
@@ -72,8 +74,9 @@ def _check_numbers(problems: Problems, agent: Agent) -> None:
     _between(problems, "queue_wait", agent.queue_wait, 1, LONGEST_TIMEOUT)
     _between(problems, "max_processes", agent.max_processes, 1, MOST_PROCESSES)
     _between(problems, "max_steps", agent.max_steps, 1, MOST_STEPS)
-    if agent.max_concurrent_executions is not None:
-        _between(problems, "max_concurrent_executions", agent.max_concurrent_executions, 1, MOST_AT_ONCE)
+    _between(problems, "max_concurrent_executions", agent.max_concurrent_executions, 1, MOST_AT_ONCE)
+    _between(problems, "max_memory_mb", agent.max_memory_mb, LEAST_MEMORY, MOST_MEMORY)
+    _between(problems, "max_cpu_seconds", agent.max_cpu_seconds, 1, MOST_CPU)
     alone = not agent.writes or agent.max_concurrent_executions == 1
     problems.unless(alone, "max_concurrent_executions", "A read-write agent runs one at a time: leave it out or say 1.")
 
@@ -136,4 +139,5 @@ def _origin(url: str) -> tuple[str, str]:
 
 
 def _between(problems: Problems, field: str, value: Any, low: int, high: int) -> None:
-    problems.unless(low <= value <= high, field, f"Use a whole number from {low} to {high}.")
+    """None where a field may have it, which is no limit."""
+    problems.unless(value is None or low <= value <= high, field, f"Use a whole number from {low} to {high}.")

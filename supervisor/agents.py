@@ -23,7 +23,8 @@ DESCRIBED = (
     "name", "kind", "executable_path", "working_directory", "cli_args", "mode", "input_pattern", "output_pattern",
     "input_file_template", "output_file_template", "access_type", "max_concurrent_executions", "timeout",
     "session_timeout", "idle_timeout", "keep_alive", "max_retries", "allowed_env_vars", "queue_depth", "queue_wait",
-    "deduplicate", "max_processes", "enabled", "base_url", "model", "instructions", "max_steps",
+    "deduplicate", "max_processes", "max_memory_mb", "max_cpu_seconds", "enabled", "base_url", "model", "instructions",
+    "max_steps",
 )  # fmt: skip
 READERS_AT_ONCE = 10
 TAKEN = [FieldError("name", "This name is taken.")]

@@ -15,9 +15,11 @@ from supervisor import agents
 from supervisor.choices import AccessType, InputPattern, Kind, Mode, OutputPattern
 from supervisor.models import Agent
 
+#: What all processes of a run may have together.
+OF_PROCESSES = ("max_processes", "max_memory_mb", "max_cpu_seconds")
 OF_PROGRAM = (
     "executable_path", "cli_args", "working_directory", "mode", "input_pattern", "input_file_template",
-    "output_pattern", "output_file_template", "max_processes",
+    "output_pattern", "output_file_template", *OF_PROCESSES,
 )  # fmt: skip
 #: A model has none.
 ENVIRONMENT = ("envs", "allowed_env_vars")
@@ -30,11 +32,13 @@ ONLY_FOR = {
     "output_file_template": "output_pattern=file",
     **dict.fromkeys(("session_timeout", "idle_timeout", "keep_alive"), "mode=interactive"),
 }
-BEGINNING = ("name", "identity", "kind", *OF_PROGRAM[:-1], *OF_MODEL[:-1], "forget_key")
+BEGINNING = ("name", "identity", "kind", *OF_PROGRAM[: -len(OF_PROCESSES)], *OF_MODEL[:-1], "forget_key")
 LIMITS = (
     "access_type", "max_concurrent_executions", "timeout", "session_timeout", "idle_timeout", "keep_alive",
 )  # fmt: skip
-MORE_LIMITS = ("max_retries", "queue_depth", "queue_wait", "max_processes", "max_steps", "deduplicate")
+MORE_LIMITS = ("max_retries", "queue_depth", "queue_wait", *OF_PROCESSES, "max_steps", "deduplicate")
+#: Where 0 is none.
+LIMITLESS = ("max_concurrent_executions", "max_memory_mb", "max_cpu_seconds")
 SURROUNDINGS = (*ENVIRONMENT, "enabled")
 PLAIN = {"autocomplete": "off", "spellcheck": "false"}
 
@@ -110,6 +114,8 @@ class AgentForm(ConsoleForm):
     idle_timeout = _number("Idle session", "Seconds without a message, after which it is closed.", 300)
     keep_alive = forms.BooleanField(label="Do not close sessions for being idle", required=False)
     max_processes = _number("Processes", "How many one run may have at once.", 64)
+    max_memory_mb = _number("Memory", "Megabytes that the processes of one run may have together; 0: no limit.", 2048)
+    max_cpu_seconds = _number("CPU time", "Seconds that they may use together; 0: no limit but the timeout.", 0)
     max_steps = _number("Steps", "How many turns a model may take for one input.", 20)
 
     envs = PairsField(
@@ -174,7 +180,7 @@ class AgentForm(ConsoleForm):
         if self.is_model:
             emptied["allowed_env_vars"] = []
         known = {name: value for name, value in {**said, **emptied, **mode}.items() if value is not None}
-        return {**known, "max_concurrent_executions": None} if known.get("max_concurrent_executions") == 0 else known
+        return {**known, **{name: None for name in LIMITLESS if known.get(name) == 0}}
 
     @property
     def variables(self) -> dict[str, str]:
@@ -223,8 +229,8 @@ class AddForm(AgentForm):
 
 def initial(agent: Agent) -> dict[str, Any]:
     known = {name: getattr(agent, name) for name in agents.DESCRIBED}
-    slots = agent.max_concurrent_executions or 0
-    return {**known, "max_concurrent_executions": slots, "envs": agents.shown(agent)}
+    limitless = {name: 0 for name in LIMITLESS if known[name] is None}
+    return {**known, **limitless, "envs": agents.shown(agent)}
 
 
 def allowed_programs() -> list[str]:

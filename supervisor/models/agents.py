@@ -75,6 +75,9 @@ class Agent(Kept):
     #: The same input within a minute gets the run that is there.
     deduplicate = models.BooleanField(default=False)
     max_processes = models.PositiveIntegerField(default=64)
+    #: Of all processes of a run together; null is no limit.
+    max_memory_mb = models.PositiveIntegerField(null=True, blank=True, default=2048)
+    max_cpu_seconds = models.PositiveIntegerField(null=True, blank=True)
     enabled = models.BooleanField(default=True)
 
     #: Of a model: where it is asked, by which name, and what it is told first.

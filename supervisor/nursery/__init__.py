@@ -6,7 +6,7 @@ takes what hung on it along. Nothing here knows of Django.
 """
 
 from supervisor.nursery.child import Child
-from supervisor.nursery.facts import Command, Ending, NotStarted, Usage
+from supervisor.nursery.facts import MEGABYTE, Command, Ending, Limits, NotStarted, Usage
 from supervisor.nursery.nursery import Nursery
 
-__all__ = ["Child", "Command", "Ending", "NotStarted", "Nursery", "Usage"]
+__all__ = ["MEGABYTE", "Child", "Command", "Ending", "Limits", "NotStarted", "Nursery", "Usage"]

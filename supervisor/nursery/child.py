@@ -76,7 +76,8 @@ class Child:
             peak_memory=self._peak,
             read=last.read,
             written=last.written,
-            swarmed=False,
+            exceeded="",
+            used=0,
             leftovers=0,
             lost=True,
         )

@@ -6,6 +6,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+MEGABYTE = 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Of everything that a run starts, together; None is none."""
+
+    processes: int = 64
+    #: Bytes that are resident, those that processes share counted once.
+    memory: int | None = None
+    #: Seconds of CPU time.
+    cpu: int | None = None
+
 
 @dataclass(frozen=True)
 class Command:
@@ -19,7 +32,7 @@ class Command:
     gid: int | None = None
     #: As `common.leash` reads them.
     rules: str = ""
-    most_processes: int = 64
+    limits: Limits = Limits()
 
     def request(self) -> dict[str, Any]:
         return {**dataclasses.asdict(self), "environment": dict(self.environment), "directory": str(self.directory)}
@@ -59,8 +72,10 @@ class Ending:
     peak_memory: int
     read: int
     written: int
-    #: It was killed for having more processes than it may.
-    swarmed: bool
+    #: The one of its limits that it was killed for passing, by its name above; empty for none.
+    exceeded: str
+    #: What it had of that.
+    used: float
     #: How many processes had to be killed besides the program itself.
     leftovers: int
     #: The keeper died without a word. What it kept has been killed by the kernel and the nursery program.

@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import Any
 
 from supervisor.nursery import agent, measuring, tree, wire
+from supervisor.nursery.watching import Watch
 from supervisor.nursery.wire import Word
 
 PR_SET_CHILD_SUBREAPER = 36
@@ -46,7 +47,8 @@ def keep(control: socket.socket, pipes: Sequence[int]) -> None:
         _say(control, **failure)
     else:
         _say(control, started=pid)
-        Keeper(control, pid, wanted["most_processes"]).stay()
+        measuring.look_as_who_runs(pid)
+        Keeper(control, pid, Watch(**wanted["limits"])).stay()
 
 
 def _request(control: socket.socket) -> Word | None:
@@ -70,13 +72,13 @@ def _heard(control: socket.socket) -> bytes:
 
 
 class Keeper:
-    def __init__(self, control: socket.socket, pid: int, most_processes: int) -> None:
+    def __init__(self, control: socket.socket, pid: int, watch: Watch) -> None:
         self._control = control
         self._lines = wire.Lines()
         self._pid = pid
-        self._most = most_processes
+        self._watch = watch
         self._status: int | None = None
-        self._over = self._cut = self._swarmed = False
+        self._over = self._cut = False
         self._killed: set[int] = set()
         self._last: measuring.Figures = measuring.measure([])
         self._peak = 0.0
@@ -108,7 +110,7 @@ class Keeper:
         killed = tree.kill(os.getpid(), sparing_roots=True)
         self._killed |= killed
         # It may have come to that, and its program to an end, since they were counted.
-        self._swarmed = self._swarmed or len(killed) > self._most
+        self._watch.count(len(killed))
 
     def _reap(self) -> bool:
         """Whether there is still something to wait for."""
@@ -158,17 +160,19 @@ class Keeper:
             return
         self._next_count = now + COUNTS
         pids = tree.below(os.getpid())
-        if len(pids) > self._most:
-            self._swarmed = self._cut = True
-        elif now >= self._next_sample:
+        self._watch.look(pids)
+        due = now >= self._next_sample or self._watch.exceeded
+        if due and self._watch.exceeded != "processes":  # a crowd takes long to measure, and grows meanwhile
             self._next_sample = now + SAMPLES
             self._sample(pids)
+        self._cut = self._cut or bool(self._watch.exceeded)
 
     def _sample(self, pids: list[int]) -> None:
         figures = measuring.measure(pids)
         for sum_ in ("cpu", "read", "written"):
             figures[sum_] = max(figures[sum_], self._last[sum_])
         self._last = figures
+        self._watch.spend(figures["cpu"])
         self._peak = max(self._peak, figures["memory"])
         with suppress(OSError):  # a runner that reads nothing misses it
             self._control.send(wire.line(usage=figures), socket.MSG_DONTWAIT)
@@ -177,12 +181,14 @@ class Keeper:
         code = os.waitstatus_to_exitcode(self._status or 0)
         books = measuring.ended()
         sums = {name: max(books[name], self._last[name]) for name in ("cpu", "read", "written")}
+        if code == -signal.SIGKILL:  # by the kernel, if its own limit was reached before the next look
+            self._watch.spend(sums["cpu"])
         ending = {
             **sums,
             "exit_code": code if code >= 0 else None,
             "signal": -code if code < 0 else None,
-            "peak_memory": max(self._peak, books["memory"]),
-            "swarmed": self._swarmed,
+            **self._watch.said(),
+            "peak_memory": max(self._peak, self._watch.peak, books["memory"]),
             "leftovers": len(self._killed - {self._pid}),
         }
         _say(self._control, gone=ending)

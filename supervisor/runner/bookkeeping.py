@@ -19,12 +19,12 @@ from nhi import processes, run_tokens
 from supervisor import lifecycle
 from supervisor.choices import ErrorCategory, ExecutionState
 from supervisor.models import Attempt, Execution, ExecutionResult, OutputChunk, ResourceUsage, Runner
+from supervisor.nursery import MEGABYTE
 from supervisor.runner import places
 from supervisor.runner.capture import Capture
 from supervisor.runner.words import Ended, Measured, Piece
 
 S = ExecutionState
-MEGABYTE = 1024 * 1024
 
 
 @dataclass(frozen=True)

@@ -82,7 +82,7 @@ class Conversation(Program):
         await self._insist(last=True)
 
     def _read(self, ending: Ending, *, late: bool) -> Ended:
-        if self._flag is None and not (ending.swarmed or ending.lost):
+        if self._flag is None and not (ending.exceeded or ending.lost):
             if self._closing == TOO_MUCH:
                 return Ended(S.FAILED, TOO_MUCH, C.AGENT_ERROR, ending.exit_code)
             if self._closing:

@@ -15,7 +15,8 @@ from nhi import actors, run_tokens
 from nhi.models import Identity
 from supervisor import account, agents, chains, command_lines, file_names, lifecycle, submitting, surroundings
 from supervisor.choices import ErrorCategory, ExecutionState, InputPattern, OutputPattern
-from supervisor.models import Execution
+from supervisor.models import Agent, Execution
+from supervisor.nursery import MEGABYTE, Limits
 from supervisor.runner import answers, places
 from supervisor.runner.words import CannotStart, Order
 
@@ -51,7 +52,7 @@ def prepare(run: Execution, token: str) -> Order:
         directory=_directory(run, place),
         input=data if reads else b"",
         output_file=files["output_file"] if agent.output_pattern == OutputPattern.FILE else None,
-        most_processes=agent.max_processes,
+        limits=_limits(agent),
         group=account.group(run.pk),
         secrets=agents.secret_values(agent, given) | {token},
     )
@@ -109,6 +110,15 @@ def _argv(run: Execution, given: Mapping[str, Any], files: Mapping[str, Path]) -
     if agent.input_pattern == InputPattern.ARGS:
         words = command_lines.with_input(words, given["input"])
     return tuple(words)
+
+
+def _limits(agent: Agent) -> Limits:
+    memory = agent.max_memory_mb
+    return Limits(
+        processes=agent.max_processes,
+        memory=None if memory is None else memory * MEGABYTE,
+        cpu=agent.max_cpu_seconds,
+    )
 
 
 def _directory(run: Execution, place: Path) -> Path:

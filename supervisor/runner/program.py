@@ -12,6 +12,7 @@ from supervisor.nursery import Child, Command, Ending, NotStarted, Nursery
 from supervisor.runner import answers
 from supervisor.runner.bookkeeping import Flag
 from supervisor.runner.capture import Capture
+from supervisor.runner.sentences import ended_by, too_much
 from supervisor.runner.usage import Meter
 from supervisor.runner.words import Ended, Order
 
@@ -117,15 +118,15 @@ class Program:
 
 def gone_wrong(ending: Ending, order: Order, capture: Capture) -> Ended | None:
     """What an end by itself says of a run that nobody stopped; None for a good one."""
-    if ending.swarmed:
-        return Ended(S.FAILED, f"It had more than {order.most_processes} processes and was ended.", C.AGENT_ERROR)
+    if ending.exceeded:
+        return Ended(S.FAILED, too_much(ending, order.limits), C.AGENT_ERROR)
     if ending.lost:
         return Ended(S.FAILED, "The process that kept it was killed, and what it ran with it.", C.SYSTEM_ERROR)
     if ending.exit_code == 0:
         return None
     errors = capture.text("err")
     category = categories.of_exit(ending.exit_code, errors)
-    said = f"It was ended by signal {ending.signal}." if ending.exit_code is None else f"Exit code {ending.exit_code}."
+    said = f"Exit code {ending.exit_code}." if ending.signal is None else ended_by(ending.signal)
     last = next((line.strip() for line in reversed(errors.splitlines()) if line.strip()), "")
     return Ended(S.FAILED, f"{said} {last}".strip()[:1000], category, ending.exit_code)
 
@@ -137,8 +138,8 @@ def command(order: Order) -> Command:
         directory=order.directory,
         uid=account.uid(),
         gid=order.group,
-        rules=account.RULES,
-        most_processes=order.most_processes,
+        rules=account.rules(order.limits.cpu),
+        limits=order.limits,
     )
 
 

@@ -2,12 +2,11 @@
 
 import time
 
-from supervisor.nursery import Ending, Usage
+from supervisor.nursery import MEGABYTE, Ending, Usage
 from supervisor.runner.words import Measured
 
 #: Samples that are kept; past it every other one goes.
 MOST_SAMPLES = 240
-MEGABYTE = 1024 * 1024
 
 
 class Meter:

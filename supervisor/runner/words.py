@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from supervisor.choices import ErrorCategory, ExecutionState
+from supervisor.nursery import Limits
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,7 @@ class Order:
     input: bytes = field(repr=False)
     #: Of the file that its output is read from; none when it is what it writes.
     output_file: Path | None
-    most_processes: int
+    limits: Limits
     #: Of its processes; None for Gatehouse's own.
     group: int | None
     #: Values that must not be shown.

@@ -56,6 +56,8 @@ class AgentShape(Shape):
     queue_wait = Whole(help_text="Seconds.")
     deduplicate = Flag()
     max_processes = Whole()
+    max_memory_mb = Whole(allow_null=True, help_text="Of all its processes together. Null is no limit.")
+    max_cpu_seconds = Whole(allow_null=True, help_text="The same.")
     enabled = Flag()
     base_url = Text(help_text="Of a model.")
     model = Text(help_text="Of a model.")
@@ -88,6 +90,8 @@ class AgentShape(Shape):
         "queue_wait": 1800,
         "deduplicate": False,
         "max_processes": 64,
+        "max_memory_mb": 2048,
+        "max_cpu_seconds": None,
         "enabled": True,
         "base_url": "",
         "model": "",
@@ -151,6 +155,10 @@ class Described(Input):
     queue_wait = WholeSecondsGiven(required=False, help_text="How long one may.")
     deduplicate = Flag(required=False, help_text="The same input within a minute gets the run that is there.")
     max_processes = Whole(required=False, help_text="A run with more is ended.")
+    max_memory_mb = Whole(
+        required=False, allow_null=True, help_text="A run whose processes have more together is ended. Null: no limit."
+    )
+    max_cpu_seconds = Whole(required=False, allow_null=True, help_text="The same.")
     enabled = Flag(required=False)
     base_url = Text(required=False, help_text="Of a model: an address that egress lets through.")
     model = Text(required=False, help_text="Of a model: its name there.")

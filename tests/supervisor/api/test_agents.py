@@ -42,7 +42,7 @@ def test_what_is_left_out_is_as_documented(stage: Stage, body: Body) -> None:
         "input_file_template": "", "output_file_template": "", "max_concurrent_executions": 10, "timeout": "300s",
         "session_timeout": 1800, "idle_timeout": 300, "keep_alive": False, "max_retries": 3, "allowed_env_vars": [],
         "queue_depth": 10, "queue_wait": 1800, "deduplicate": False, "max_processes": 64, "enabled": True,
-        "identity_name": "bot", "runs": 0, "created_by": "mara",
+        "max_memory_mb": 2048, "max_cpu_seconds": None, "identity_name": "bot", "runs": 0, "created_by": "mara",
     }  # fmt: skip
     assert made.body == {**made.body, **body, **usual}
     assert stage.admin.get(f"supervisor/agents/{made.body['id']}").body == made.body
@@ -57,7 +57,7 @@ def test_every_field_goes_in_and_comes_out(stage: Stage, body: Body, shared_dire
         "cli_args": {"--depth": 3, "--fast": True, "--slow": False, "--tone": "{{tone}}", "--all": None},
         "access_type": "read-write", "timeout": "45s", "session_timeout": 90, "idle_timeout": "60 s",
         "queue_wait": 30, "queue_depth": 2, "max_retries": 1, "allowed_env_vars": ["DEPTH"], "deduplicate": True,
-        "keep_alive": True, "enabled": False, "max_processes": 8,
+        "keep_alive": True, "enabled": False, "max_processes": 8, "max_memory_mb": 512, "max_cpu_seconds": 90,
     }  # fmt: skip
     made = stage.admin.post("supervisor/agents", given)
     assert made.status == 201, made.body
@@ -85,6 +85,10 @@ def test_every_field_goes_in_and_comes_out(stage: Stage, body: Body, shared_dire
         ({"access_type": "read-write", "max_concurrent_executions": 2}, ["max_concurrent_executions"]),
         ({"timeout": 0, "max_retries": -1}, ["timeout", "max_retries"]),
         ({"timeout": "1.5s"}, ["timeout"]),
+        ({"max_memory_mb": 15, "max_cpu_seconds": 0}, ["max_memory_mb", "max_cpu_seconds"]),
+        ({"max_memory_mb": (1 << 20) + 1, "max_cpu_seconds": -1}, ["max_memory_mb", "max_cpu_seconds"]),
+        ({"max_memory_mb": "512", "max_cpu_seconds": 1.5}, ["max_memory_mb", "max_cpu_seconds"]),
+        ({"max_processes": None}, ["max_processes"]),
         ({"timeout": "soon"}, ["timeout"]),
         ({"timeout": True}, ["timeout"]),
         ({"cli_args": ["--depth", 3]}, ["cli_args"]),
@@ -106,6 +110,18 @@ def test_what_cannot_be_taken_is_named(stage: Stage, body: Body, wrong: Body, fi
     assert refused.is_refused(400, "InvalidParameters")
     assert refused.fields == fields
     assert not Agent.objects.exists()
+
+
+def test_limits_are_set_changed_and_taken_away(stage: Stage, body: Body) -> None:
+    made = stage.admin.post("supervisor/agents", {**body, "max_memory_mb": None, "max_cpu_seconds": 30})
+    assert (made.status, made.body["max_memory_mb"], made.body["max_cpu_seconds"]) == (201, None, 30)
+    where = f"supervisor/agents/{made.body['id']}"
+    changed = stage.admin.patch(where, {"max_memory_mb": 300, "max_cpu_seconds": None}).body
+    assert (changed["max_memory_mb"], changed["max_cpu_seconds"]) == (300, None)
+    refused = stage.admin.patch(where, {"max_memory_mb": 1})
+    assert refused.is_refused(400, "InvalidParameters")
+    assert refused.fields == ["max_memory_mb"]
+    assert stage.admin.get(where).body == changed
 
 
 def test_a_program_is_kept_by_its_real_name(stage: Stage, body: Body) -> None:

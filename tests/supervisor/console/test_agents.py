@@ -21,6 +21,7 @@ DESCRIBED = {
     "name": "summary", "identity": "deploy-bot", "kind": "process", "executable_path": EXAMPLE, "mode": "task",
     "input_pattern": "stdin", "output_pattern": "stdout", "access_type": "read-only", "timeout": "60",
     "queue_depth": "10", "queue_wait": "60", "session_timeout": "60", "idle_timeout": "60", "max_processes": "8",
+    "max_memory_mb": "256", "max_cpu_seconds": "0",
     "max_steps": "5", "enabled": "on",
 }  # fmt: skip
 
@@ -92,6 +93,27 @@ def test_all_that_is_wrong_with_an_agent_is_said_at_once(mara: Client) -> None:
     empty = mara.post(f"{AGENTS}add/", {})
     assert {"name", "identity", "executable_path"} <= empty.context["form"].errors.keys()
     assert "Give the absolute path of a program." in empty.context["form"].errors["executable_path"]
+
+
+def test_limits_are_set_by_the_form_and_0_takes_them_away(mara: Client) -> None:
+    mara.post(f"{AGENTS}add/", DESCRIBED)
+    agent = Agent.objects.get(name="summary")
+    assert (agent.max_memory_mb, agent.max_cpu_seconds) == (256, None)
+    assert "256 MB together" in text(mara, hub(agent))
+    form = mara.get(hub(agent, "change/")).context["form"]
+    assert [form[name].value() for name in ("max_memory_mb", "max_cpu_seconds")] == [256, 0]
+    assert (
+        mara.post(hub(agent, "change/"), {**DESCRIBED, "max_memory_mb": "0", "max_cpu_seconds": "90"}).status_code
+        == 302
+    )
+    agent.refresh_from_db()
+    assert (agent.max_memory_mb, agent.max_cpu_seconds) == (None, 90)
+    page = text(mara, hub(agent))
+    assert "90 s together" in page
+    assert "no limit" in page
+    refused = mara.post(hub(agent, "change/"), {**DESCRIBED, "max_memory_mb": "3"})
+    assert "Use a whole number from 16" in refused.context["form"].errors["max_memory_mb"][0]
+    assert mara.get(f"{AGENTS}add/").context["form"]["max_memory_mb"].value() == 2048
 
 
 def test_a_masked_variable_stays_as_it_is_when_the_rest_is_changed(mara: Client) -> None:

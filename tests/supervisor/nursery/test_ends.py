@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from supervisor.nursery import Child, Nursery
+from supervisor.nursery import Child, Limits, Nursery
 from tests.supervisor.nursery.agents import (
     ACCOUNTS,
     a_long_time,
@@ -217,7 +217,7 @@ def test_a_fork_bomb_loses(bomb: str) -> None:
             nursery,
             sh("", argv=("/bin/sh", "-c", BOMBS[bomb], marker), uid=64_123, gid=64_123, rules="NPROC=400"),
         )
-        assert ending.swarmed
+        assert ending.exceeded == "processes"
         assert alive(marker) == []
         await bystander.write(b"you\n")
         await heard.until(b"heard you")
@@ -227,11 +227,11 @@ def test_a_fork_bomb_loses(bomb: str) -> None:
 
 def test_a_run_with_as_many_processes_as_it_may_have_goes_on() -> None:
     async def test(nursery: Nursery) -> None:
-        ending, heard = await outcome(nursery, sh("sleep 0.6 & sleep 0.6 & wait", most_processes=3))
-        assert (ending.swarmed, ending.exit_code) == (False, 0)
+        ending, heard = await outcome(nursery, sh("sleep 0.6 & sleep 0.6 & wait", limits=Limits(processes=3)))
+        assert (ending.exceeded, ending.exit_code) == ("", 0)
         assert max(usage.processes for usage in heard.usages) == 3
-        ending, _ = await outcome(nursery, sh("sleep 60 & sleep 60 & wait", most_processes=2))
-        assert (ending.swarmed, ending.signal) == (True, signal.SIGKILL)
+        ending, _ = await outcome(nursery, sh("sleep 60 & sleep 60 & wait", limits=Limits(processes=2)))
+        assert (ending.exceeded, ending.used, ending.signal) == ("processes", 3, signal.SIGKILL)
 
     in_nursery(test)
 

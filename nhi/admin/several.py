@@ -13,7 +13,7 @@ from common.admin import several
 from common.admin.forms import ConsoleForm
 from common.admin.lists import Filter, Lookup
 from common.admin.pages import link, render
-from common.errors import NotAllowed
+from common.errors import Conflict, NotAllowed
 from nhi.access import ItemResult, attempt
 from nhi.admin.base import ActingDialog
 
@@ -58,11 +58,13 @@ class Several(ActingDialog, Generic[R]):
 
     @cached_property
     def chosen(self) -> list[R]:
-        if self.filters and several.takes_all(self.request):
-            rows = self.fits(several.picked(self.request, self.rows(), self.filters, self.search))
-        else:
-            rows = self.rows().filter(pk__in=several.ticked(self.request))
-        return list(rows.order_by(*self.order)[: self.most + 1])
+        return list(self.picked(self.rows()).order_by(*self.order)[: self.most + 1])
+
+    def picked(self, rows: QuerySet[R]) -> QuerySet[R]:
+        if not self.filters:
+            return rows.filter(pk__in=several.ticked(self.request))
+        found = several.picked(self.request, rows, self.filters, self.search)
+        return self.fits(found) if several.takes_all(self.request) else found
 
     @cached_property
     def fitting(self) -> list[R]:
@@ -120,6 +122,8 @@ class Several(ActingDialog, Generic[R]):
         return ""
 
     def act(self, form: ConsoleForm) -> str | HttpResponse:
+        if not self.fitting:
+            raise Conflict("There is none of them left to do this to. Nothing was changed.")
         verb = self.each(form)
         results = [
             attempt(self.kind, self.called(one), one.pk, lambda one=one: verb(one), done="done")

@@ -148,8 +148,8 @@ class Run(OfAgent, ActingPage):
             return self.page(form=form, status=422)
         try:
             submitted = submitting.submit(caller=Caller(self.actor), agent=self.agent, wish=form.wish)
-        except (admission.QueueFull, admission.Overloaded) as error:
-            form.add_error(None, f"{error.message} Try again in {error.details['retry_after']} s.")
+        except admission.NoRoom as error:
+            form.add_error(None, error.said)
             return self.page(form=form, status=503)
         except (Invalid, Conflict) as error:
             form.refuse(error)
@@ -168,8 +168,8 @@ class Run(OfAgent, ActingPage):
         room = admission.rooms([self.agent])[self.agent.pk]
         try:
             admission.check(self.agent, room, admission.overload())
-        except (admission.QueueFull, admission.Overloaded) as error:
-            return f"{error.message} Try again in {error.details['retry_after']} s."
+        except admission.NoRoom as error:
+            return error.said
         return foreseen(self.agent, room)
 
     @cached_property

@@ -17,7 +17,14 @@ from common.ids import parse_uuid
 from common.templatetags.console import as_curl
 from nhi.admin.acting import actor_of
 from nhi.admin.base import ActingPage, GovernedAdmin
-from supervisor.admin import executions_cells, executions_download, executions_stop, executions_tabs
+from supervisor.admin import (
+    executions_again,
+    executions_bulk,
+    executions_cells,
+    executions_download,
+    executions_stop,
+    executions_tabs,
+)
 from supervisor.admin.executions_filters import FILTERS, WRONG, WRONG_WORDS
 from supervisor.models import Execution
 
@@ -34,7 +41,11 @@ class ExecutionAdmin(GovernedAdmin):
     columns = executions_cells.COLUMNS
     filters = FILTERS
     order = ("-created_at", "-id")
-    bulk: tuple[Bulk, ...] = ()
+    bulk = (
+        Bulk("Run again", "supervisor_execution_bulk_again"),
+        Bulk("Cancel", "supervisor_execution_bulk_cancel", danger=True),
+    )
+    bulk_by_filter = True
     presets = (
         Preset("All"),
         Preset("Not done yet", "state=open"),
@@ -50,6 +61,10 @@ class ExecutionAdmin(GovernedAdmin):
     def related(self, rows: QuerySet[Any]) -> QuerySet[Any]:
         return executions_cells.with_first_start(rows)
 
+    def bulk_for(self, request: HttpRequest) -> tuple[Bulk, ...]:
+        """For who may stop some of them, or run them."""
+        return super().bulk_for(request) if executions_bulk.may_any(actor_of(request)) else ()
+
     def saved_views(self, request: HttpRequest) -> list[tuple[str, str]]:
         actor = actor_of(request)
         mine = [] if actor.only_reads else [("Mine", urlencode({"by": actor.name}))]
@@ -64,6 +79,8 @@ class ExecutionAdmin(GovernedAdmin):
             *executions_tabs.URLS,
             *executions_download.URLS,
             *executions_stop.URLS,
+            *executions_bulk.URLS,
+            *executions_again.URLS,
         ]
 
 

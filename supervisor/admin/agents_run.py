@@ -17,6 +17,7 @@ from common.ids import parse_uuid
 from nhi.admin.base import ActingPage
 from supervisor import access, admission, command_lines, submitting
 from supervisor.access import Caller
+from supervisor.admin import executions_cells
 from supervisor.admin.agents_hub import OfAgent
 from supervisor.admission import Room
 from supervisor.choices import InputPattern, Kind, Mode, Trigger
@@ -135,7 +136,7 @@ class Run(OfAgent, ActingPage):
             "starting": self.starting(),
             "last": self._last,
             "like": self._like,
-            "masked": self._like is not None and _was_masked(self._like),
+            "masked": self._like is not None and executions_cells.was_masked(self._like),
             "env_vars": self._like.context.get("env_vars", []) if self._like else [],
         }
 
@@ -203,10 +204,6 @@ def _as_before(run: Execution) -> dict[str, Any]:
     timeout = run.timeout if run.timeout != run.agent.timeout else None
     same = {"input": run.input, "parameters": rest or None, "timeout": timeout}
     return {**named, **same, "working_directory": run.working_directory}
-
-
-def _was_masked(run: Execution) -> bool:
-    return len(run.input.encode(errors="replace")) != run.input_bytes
 
 
 URLS = [path("<uuid:pk>/run/", Run.as_view(), name="supervisor_agent_run")]

@@ -16,7 +16,7 @@ from nhi import badges as standing
 from nhi.admin.base import Acting, ActingPage
 from nhi.choices import State
 from supervisor import access, cancelling
-from supervisor.admin import executions_cells, queue
+from supervisor.admin import executions_cells, executions_place, queue
 from supervisor.choices import ExecutionState, Mode, Trigger
 from supervisor.models import Execution, ExecutionTransition, Session
 
@@ -28,6 +28,8 @@ TABS = (
     ("attempts", "Attempts"),
     ("transitions", "Transitions"),
 )
+#: Characters of an input that every page of its run holds for who wants to copy it.
+LONGEST_COPIED = 4000
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,8 @@ class Hub(OfExecution, ActingPage):
             "task": calls_runs.task(self.actor, run.task_id),
             "acts_as": self._acts_as(),
             "attempt": executions_cells.attempts(run),
+            **executions_place.facts(run),
+            "grace": f"{run.cancel_grace:g} s",
             "phases": phases(self.transitions, run),
             "ran": executions_cells.span(self.ran) if self.ran is not None else "",
             "ran_seconds": int(self.ran.total_seconds()) if self.ran is not None else 0,
@@ -160,7 +164,15 @@ class Hub(OfExecution, ActingPage):
         return [Control("Run again", url, "replay", dialog=False, blocked=blocked)]
 
     def _more(self) -> list[Control]:
-        return self._again() if self.run.status is None else []
+        copy = [self._copy()] if self.run.input else []
+        return [*copy, *(self._again() if self.run.status is None else [])]
+
+    def _copy(self) -> Control:
+        """A long one is copied where it stands: no page carries it along for this."""
+        label = f"Copy input{' (secrets are masked)' if executions_cells.was_masked(self.run) else ''}"
+        if len(self.run.input) > LONGEST_COPIED:
+            return Control(label, self.url("input"), "content_copy", dialog=False)
+        return Control(label, "", "content_copy", copies=self.run.input)
 
 
 def phases(moves: list[ExecutionTransition], run: Execution) -> list[Phase]:

@@ -59,7 +59,7 @@ class Input(Hub):
         given = run.context
         return {
             **super().context(),
-            "masked": len(run.input.encode(errors="replace")) != run.input_bytes,
+            "masked": executions_cells.was_masked(run),
             "env_vars": given.get("env_vars", []),
             "allowed_by": _allowed_by(given.get("by", {})),
             "may_wait": executions_cells.span(run.wait_until - run.created_at),

@@ -139,7 +139,7 @@ def why(agent: Agent, *, full: bool, runners: bool, room: bool) -> str:
 def _drawn(runner: Runner) -> dict[str, Any]:
     return {
         "runner": runner,
-        "badge": _heard(runner),
+        "badge": heard(runner),
         "share": round(100 * runner.used / runner.capacity) if runner.capacity else 0,
         "memory": f"{runner.memory_percent:.0f} %",
         "disk": f"{runner.disk_free_mb / 1024:,.1f} GiB free",
@@ -148,7 +148,7 @@ def _drawn(runner: Runner) -> dict[str, Any]:
     }
 
 
-def _heard(runner: Runner) -> Badge:
+def heard(runner: Runner) -> Badge:
     return badges.find("process", "late" if timezone.now() - runner.seen_at > LATE else "up")
 
 

@@ -12,7 +12,7 @@ from django.urls import URLPattern, path
 from django.utils.functional import cached_property
 
 from common.admin.lists import Bulk, Preset
-from common.admin.pages import PART, Crumb, link
+from common.admin.pages import PART, Control, Crumb, link
 from common.ids import parse_uuid
 from common.templatetags.console import as_curl
 from nhi.admin.acting import actor_of
@@ -22,6 +22,7 @@ from supervisor.admin import (
     executions_bulk,
     executions_cells,
     executions_download,
+    executions_seen,
     executions_stop,
     executions_tabs,
 )
@@ -58,6 +59,15 @@ class ExecutionAdmin(GovernedAdmin):
     empty_icon = "play_circle"
     api_path = "/api/nhi/supervisor/executions"
 
+    def visible(self, request: HttpRequest) -> QuerySet[Any]:
+        return executions_seen.with_look(actor_of(request), super().visible(request))
+
+    def prepare(self, request: HttpRequest, rows: list[Any]) -> None:
+        executions_seen.note_rows(request, rows)
+
+    def controls(self, request: HttpRequest) -> list[Control]:
+        return executions_seen.controls(request)
+
     def related(self, rows: QuerySet[Any]) -> QuerySet[Any]:
         return executions_cells.with_first_start(rows)
 
@@ -81,6 +91,7 @@ class ExecutionAdmin(GovernedAdmin):
             *executions_stop.URLS,
             *executions_bulk.URLS,
             *executions_again.URLS,
+            *executions_seen.URLS,
         ]
 
 

@@ -14,7 +14,7 @@ from nhi.actors import Actor
 from nhi.admin.several import Several
 from nhi.models import Identity
 from supervisor import access, cancelling
-from supervisor.admin import executions_cells
+from supervisor.admin import executions_cells, executions_seen
 from supervisor.admin.executions_filters import FILTERS
 from supervisor.admin.executions_stop import StopForm
 from supervisor.choices import ExecutionState, Mode
@@ -35,7 +35,7 @@ class Bulk(Several[Execution]):
 
     def rows(self) -> QuerySet[Execution]:
         seen = Execution.objects.visible_to(self.actor).select_related("agent__identity")
-        return seen.defer(*executions_cells.NOT_SHOWN)
+        return executions_seen.with_look(self.actor, seen.defer(*executions_cells.NOT_SHOWN))
 
 
 class Cancel(Bulk):

@@ -65,7 +65,7 @@ def test_runs_that_went_wrong_are_counted_for_who_runs_agents_and_lead_to_their_
     old = scene.ended(scene.asked(ship), S.FAILED, why="It broke.")
     Execution.objects.filter(pk=old.pk).update(created_at=timezone.now() - timedelta(days=2))
     cards = {card["words"]: card["need"].url for card in signed_in("olga").get("/admin/").context["cards"]}
-    url = cards["2 runs failed in the last 24 h"]
+    url = cards["2 runs failed in the last 24 h, unseen by you"]
     listed = signed_in("olga").get(url)
     assert [row["name"] for row in listed.context["rows"]] == ["ship #2", "ship #1"]
     assert [tab.label for tab in listed.context["views"] if tab.current] == ["Failed or timed out"]

@@ -193,7 +193,7 @@ def foreseen(agent: Agent, room: Room) -> str:
         return "A slot is free: it starts as soon as a worker takes it."
     before = "nothing else waits" if not waiting else "1 run waits" if waiting == 1 else f"{waiting} runs wait"
     slots = f"{room.running} of {most} slots are in use" if most else f"{room.running} are under way"
-    return f"It would wait: {slots}, and {before} before it."
+    return f"It would wait at place {waiting + 1}: {slots}, and {before} before it."
 
 
 def _as_before(run: Execution) -> dict[str, Any]:

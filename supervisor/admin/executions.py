@@ -68,6 +68,11 @@ class ExecutionAdmin(GovernedAdmin):
     def controls(self, request: HttpRequest) -> list[Control]:
         return executions_seen.controls(request)
 
+    def first_steps(self, request: HttpRequest) -> list[Control]:
+        if not executions_bulk.may_any(actor_of(request)):
+            return []
+        return [Control("Choose an agent to run", link("supervisor_agent_changelist"), "play_arrow", dialog=False)]
+
     def related(self, rows: QuerySet[Any]) -> QuerySet[Any]:
         return executions_cells.with_first_start(rows)
 

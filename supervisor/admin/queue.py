@@ -17,7 +17,7 @@ from common.admin.pages import Control, link
 from nhi import badges as standing
 from nhi.admin.base import ActingPage
 from nhi.choices import State
-from supervisor import admission, cancelling
+from supervisor import access, admission, cancelling
 from supervisor.admin import agents, executions_cells
 from supervisor.models import Agent, Execution, Runner
 
@@ -65,9 +65,15 @@ class Queue(ActingPage):
             "waiting": waiting.count(),
             "runners": [_drawn(runner) for runner in runners],
             "overload": admission.overload(),
+            "first_step": self._first_step(),
             "used": sum(runner.used for runner in runners),
             "capacity": sum(runner.capacity for runner in runners),
         }
+
+    def _first_step(self) -> Control | None:
+        if self.actor.only_reads or not self.actor.may(access.RUN):
+            return None
+        return Control("Choose an agent to run", link("supervisor_agent_changelist"), "play_arrow", dialog=False)
 
     def _queues(self, waiting: QuerySet[Execution], runners: list[Runner]) -> list[Waiting]:
         """The first of each queue before the second of any, so that a long one hides no other."""

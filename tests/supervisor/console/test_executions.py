@@ -353,7 +353,9 @@ def test_why_the_first_of_a_queue_waits(ship: Agent, full: bool, runners: bool, 
 
 def test_an_empty_house_teaches_what_would_be_here(mara: Client) -> None:
     assert "No agent runs here yet" in text(mara, scene.AGENTS)
-    assert "Nothing has run yet" in text(mara, RUNS)
+    page = text(mara, RUNS)
+    assert "Nothing has run yet" in page
+    assert f'href="{scene.AGENTS}"' in page[page.index("gh-empty") :]
     page = text(mara, QUEUE)
     assert "Nothing waits" in page
     assert "No worker was heard of" in page

@@ -25,13 +25,14 @@ from supervisor.models import Agent, Execution
 from supervisor.submitting import Submitted
 
 NO_MORE_KEPT = "was given secrets or variables, which are not kept: run it again from its page"
+MOST_NAMED = 5
 
 
 class Again(Bulk):
     """Each with what it was given, as the person who asks for it now."""
 
     verb = "Run again"
-    leave = "Leave it"
+    leave = "Leave them"
 
     def fits(self, rows: QuerySet[Execution]) -> QuerySet[Execution]:
         return rows.filter(mode=Mode.TASK)
@@ -65,14 +66,12 @@ class Again(Bulk):
         return {run.pk for run in given.iterator(chunk_size=1) if submitting.wish_of(run) is not None}
 
     def effects(self) -> list[Effect]:
-        agents = Counter(run.identity_name for run in self.fitting)
+        names = sorted({run.agent.identity.name for run in self.fitting})
+        said = ", ".join([*names[:MOST_NAMED], *(["others"] if len(names) > MOST_NAMED else [])])
         return [
             counted("runs", len(self.fitting), "Asks for {} run", "Asks for {} runs"),
-            counted(
-                "identities", len(agents), "It acts as {} identity, and calls what that may call",
-                "They act as {} identities, and call what those may call",
-            ),
-        ]  # fmt: skip
+            Effect("identities", len(names), f"They act as {said}: what that may call, they may call"),
+        ]
 
     @cached_property
     def _begun(self) -> dict[UUID, Submitted]:

@@ -49,7 +49,7 @@ class Cancel(Bulk):
 
     def misfit(self, one: Execution) -> str:
         if one.status is not None:
-            return f"is {ExecutionState(one.outcome).label.lower()} already"
+            return "has ended already"
         if one.cancel_requested_at is not None:
             return "is being stopped already"
         return "" if one.pk in self._stoppable else "is not yours to stop"

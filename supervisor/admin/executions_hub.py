@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.db.models import Count, OuterRef, QuerySet, Subquery
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 from django.utils.functional import cached_property
 
@@ -15,6 +17,7 @@ from mcp.admin import calls_runs
 from nhi import badges as standing
 from nhi.admin.base import Acting, ActingPage
 from nhi.choices import State
+from nhi.models import InvocationLog
 from supervisor import access, cancelling
 from supervisor.admin import executions_cells, executions_place, queue
 from supervisor.choices import ExecutionState, Mode, Trigger
@@ -51,11 +54,13 @@ class OfExecution(Acting):
 
     def check(self) -> None:
         super().check()
-        seen = Execution.objects.visible_to(self.actor).select_related("agent__identity__owner")
-        found = seen.filter(pk=self.kwargs["pk"]).first()
+        found = self.rows().filter(pk=self.kwargs["pk"]).first()
         if found is None:
             raise NotFound
         self.run = found
+
+    def rows(self) -> QuerySet[Execution]:
+        return Execution.objects.visible_to(self.actor).select_related("agent__identity__owner")
 
     def url(self, page: str) -> str:
         return link(f"supervisor_execution_{page}", self.run.pk)
@@ -72,6 +77,12 @@ class Hub(OfExecution, ActingPage):
     """The frame of every tab: the strip, the phases, one primary action."""
 
     tab = "hub"
+
+    def rows(self) -> QuerySet[Any]:
+        """With how many calls of tools it made, in the same question."""
+        calls = InvocationLog.objects.visible_to(self.actor).filter(run_id=OuterRef("pk")).order_by()
+        counted = calls.values("run_id").annotate(calls=Count("pk")).values("calls")
+        return super().rows().annotate(calls=Coalesce(Subquery(counted), 0))
 
     def context(self) -> dict[str, Any]:
         return {
@@ -141,7 +152,11 @@ class Hub(OfExecution, ActingPage):
         return link("nhi_identity_hub", self.run.started_by_id) if self.run.started_by_kind == "identity" else ""
 
     def _tabs(self) -> list[Tab]:
-        counts = {"attempts": self.run.retry_count + 1, "transitions": self.run.moves}
+        counts = {
+            "calls": getattr(self.run, "calls", None),
+            "attempts": self.run.retry_count + 1,
+            "transitions": self.run.moves,
+        }
         return [Tab(label, self.url(name), counts.get(name), name == self.tab) for name, label in TABS]
 
     def _controls(self) -> list[Control]:

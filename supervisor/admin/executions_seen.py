@@ -40,9 +40,10 @@ def note_rows(request: HttpRequest, rows: list[Execution]) -> None:
 
 def controls(request: HttpRequest) -> list[Control]:
     """On a list of what went wrong, for who has not seen all of it."""
-    until = getattr(request, "_seen_until", None)
-    wrong = request.GET.get("state") == WRONG and counts.for_request(request).get("runs_failed")
-    if not wrong or until is None:
+    until, query = getattr(request, "_seen_until", None), request.GET
+    if until is None or query.get("state") != WRONG or actor_of(request).only_reads:
+        return []
+    if query.get("seen") != "no" and not counts.for_request(request).get("runs_failed"):
         return []
     url = f"{link('supervisor_execution_seen')}?{urlencode({'until': until.isoformat()})}"
     return [Control("Mark all as seen", url, "done_all", posts=True)]

@@ -235,10 +235,21 @@ def test_a_short_run_does_not_claim_that_it_had_no_process(ship: Agent, mara: Cl
     assert "at most 0 at once" not in page
 
 
+def test_what_was_cut_is_said_and_what_was_measured_is_drawn_beside_its_numbers(ship: Agent, mara: Client) -> None:
+    run = scene.ended(scene.asked(ship))
+    page = mara.get(page_of(run))
+    assert page.context["sparks"] == {"cpu": "0.0,1.0 120.0,16.3", "memory": "0.0,3.6 120.0,1.0"}
+    assert "are kept" not in scene.main_of(page.content.decode())
+    ExecutionResult.objects.filter(pk=run.pk).update(output_truncated=True, output_bytes=5 * 1024 * 1024)
+    said = text(mara, page_of(run)).replace("\xa0", " ")
+    assert "It wrote 5.0 MB of output and 0 bytes of errors; of each the first 1.0 MB are kept." in said
+
+
 def test_calls_with_a_runs_token_stand_with_the_run_and_name_it_in_the_log(ship: Agent, mara: Client) -> None:
     run = scene.ended(scene.asked(ship))
     call = call_in(run)
     outside = calling.call("deploy-bot", tool="delete_repo")
+    assert {tab.label: tab.count for tab in mara.get(page_of(run)).context["tabs"]}["Tool calls"] == 1
     for tab in ("", "calls/"):
         page = text(mara, page_of(run, tab))
         assert f"/admin/nhi/invocationlog/{call.pk}/" in page

@@ -36,13 +36,13 @@ def test_several_are_stopped_after_a_page_that_counts_and_each_has_its_result(sh
         "1 leaves the queue unstarted", "1 is asked to end (TERM), and what is left of it after 5 s ended (KILL)",
     ]  # fmt: skip
     page = dialog.content.decode()
-    for words in ("ship #3", "ship #2", "1 skipped: is completed already", "ship #1: is completed already", "Reason"):
+    for words in ("ship #3", "ship #2", "1 skipped: has ended already", "ship #1: has ended already", "Reason"):
         assert words in page, words
     assert Execution.objects.open().filter(cancel_requested_at=None).count() == 2
     answer = confirmed(mara, path)
     assert "Cancel: 2 of 3 done" in answer.content.decode()
     assert results(answer) == {
-        "ship #3": ("done", ""), "ship #2": ("done", ""), "ship #1": ("skipped", "It is completed already."),
+        "ship #3": ("done", ""), "ship #2": ("done", ""), "ship #1": ("skipped", "It has ended already."),
     }  # fmt: skip
     waiting.refresh_from_db()
     running.refresh_from_db()

@@ -159,6 +159,16 @@ def test_the_dialogs_ask_as_much_about_many_as_about_few(ship: Agent, signed_in:
             assert queries(client, ticked(path, *runs)) <= few <= 15, (name, path)
 
 
+def test_all_that_one_has_not_seen_is_run_again(ship: Agent, mara: Client) -> None:
+    for _ in range(2):
+        scene.ended(scene.asked(ship), S.FAILED, why="It broke.")
+    path = f"{AGAIN}?all=1&state=wrong&span=24h&seen=no"
+    assert mara.get(path).context["title"] == "Run 2 runs again"
+    mara.post(mara.get(f"{RUNS}?state=wrong&seen=no").context["controls"][0].url)
+    assert mara.get(path).context["title"] == "Run 0 runs again"
+    assert confirmed(mara, path).status_code == 409
+
+
 def test_the_list_offers_both_to_who_may(ship: Agent, signed_in: SignedIn) -> None:
     scene.asked(ship)
     for name in ("mara", "olga"):

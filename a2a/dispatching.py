@@ -25,7 +25,7 @@ from nhi.models import Identity
 from supervisor import submitting
 from supervisor import waking as supervisor_waking
 from supervisor.access import Caller
-from supervisor.admission import Overloaded, QueueFull
+from supervisor.admission import NoRoom
 from supervisor.choices import Mode, Trigger
 from supervisor.models import Agent
 from supervisor.submitting import Wish
@@ -84,7 +84,7 @@ def dispatch(agent_id: UUID) -> int:
     for task in _waiting().filter(runs_agent_id=agent_id).select_related("agent", "parent")[:MOST_AT_ONCE]:
         try:
             begun += _begin(task)
-        except (QueueFull, Overloaded) as full:
+        except NoRoom as full:
             if clock.database_now() - task.created_at < PATIENCE:
                 break
             _refuse(task, full)

@@ -4,7 +4,6 @@
 """
 
 import ipaddress
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -16,7 +15,6 @@ from django.db.models.functions import Now
 from common import clock, crypto
 from common.errors import Conflict, NotAllowed
 from nhi import inputs, rights, tokens
-from nhi.access import ItemResult, attempt
 from nhi.actors import Actor
 from nhi.choices import GrantState, Kind, State
 from nhi.inputs import Problems
@@ -146,20 +144,6 @@ def revoke(*, actor: Actor, credential: Credential, reason: str) -> Credential:
         after = {"public_id": revoked.public_id, "state": "revoked"}
         events.write("credential.revoked", actor=actor, subject=holder, after=after, reason=reason)
     return revoked
-
-
-def revoke_each(*, actor: Actor, credentials: Iterable[Credential], reason: str) -> list[ItemResult]:
-    """Revoke several, each in a transaction of its own, with a result of its own."""
-    return [
-        attempt(
-            "credential",
-            f"{credential} of {_holder(credential)}",
-            credential.pk,
-            lambda credential=credential: revoke(actor=actor, credential=credential, reason=reason),
-            done="done",
-        )
-        for credential in credentials
-    ]
 
 
 def replace(*, actor: Actor, holder: Identity, days: int = DEFAULT_DAYS) -> Issued:

@@ -1,7 +1,9 @@
 """Who may run an agent: people by role, ownership or grant; identities by a grant that `nhi.decisions` finds live."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any
+from uuid import UUID
 
 from django.db import transaction
 
@@ -50,6 +52,15 @@ def may_run(actor: Actor, agent: Agent) -> bool:
     if actor.only_reads:
         return False
     return actor.may(RUN) or Identity.objects.used_by(actor).filter(pk=agent.identity_id).exists()
+
+
+def runnable(actor: Actor, identities: Collection[UUID]) -> Collection[UUID]:
+    """Those of these identities whose agents a person may run, as `may_run` says of each."""
+    if actor.only_reads:
+        return ()
+    if actor.may(RUN):
+        return identities
+    return set(Identity.objects.used_by(actor).filter(pk__in=identities).values_list("pk", flat=True))
 
 
 def _require_of_person(actor: Actor, agent: Agent) -> dict[str, Any]:

@@ -22,16 +22,25 @@ MOST_WAITING = 1000
 WAITS, HOLDS = Q(state=ExecutionState.QUEUED), Q(slot__isnull=False)
 
 
-class QueueFull(GatehouseError):
+class NoRoom(GatehouseError):
+    """Refused for now alone."""
+
+    code = "overloaded"
+
+    @property
+    def said(self) -> str:
+        """With when it may be asked for again, for people."""
+        return f"{self.message} Try again in {self.details['retry_after']} s."
+
+
+class QueueFull(NoRoom):
     """As many runs of the agent wait as may."""
 
     code = "queue_full"
 
 
-class Overloaded(GatehouseError):
+class Overloaded(NoRoom):
     """No host has the memory, the disk or the processor for another run."""
-
-    code = "overloaded"
 
 
 @dataclass(frozen=True)

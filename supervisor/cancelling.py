@@ -1,7 +1,8 @@
 """Stopping runs: those that wait end at once, the others when the worker that holds them has ended their processes."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
+from uuid import UUID
 
 from django.db import transaction
 from django.db.models import Q, QuerySet
@@ -67,6 +68,24 @@ def may_cancel(actor: Actor, execution: Execution) -> bool:
     if actor.may(RIGHT) or (actor.id is not None and actor.id in (execution.started_by_id, execution.identity_id)):
         return True
     return Identity.objects.managed_by(actor).filter(pk=execution.identity_id).exists()
+
+
+def within_reach(actor: Actor, rows: QuerySet[Execution]) -> QuerySet[Execution]:
+    """Those that `may_cancel` allows, of many by one condition."""
+    if actor.only_reads:
+        return rows.none()
+    if actor.may(RIGHT):
+        return rows
+    own = Q(started_by_id=actor.id) | Q(identity_id=actor.id)
+    return rows.filter(own | Q(identity_id__in=Identity.objects.managed_by(actor).values("pk")))
+
+
+def among(actor: Actor, runs: Collection[Execution]) -> set[UUID]:
+    """Which of these may be cancelled."""
+    if actor.may(RIGHT) and not actor.only_reads:
+        return {run.pk for run in runs}
+    asked = Execution.objects.filter(pk__in=[run.pk for run in runs])
+    return set(within_reach(actor, asked).values_list("pk", flat=True))
 
 
 def require(actor: Actor, execution: Execution) -> None:

@@ -15,7 +15,7 @@ from nhi.choices import Kind, State
 from nhi.models import Identity
 from supervisor import admission, schedule_clock, schedule_facts, schedules, submitting, waking
 from supervisor.access import Caller
-from supervisor.admission import Overloaded, QueueFull
+from supervisor.admission import NoRoom
 from supervisor.choices import FireState, Mode, Trigger
 from supervisor.models import Agent, Execution, Schedule
 from supervisor.submitting import SwitchedOff
@@ -59,7 +59,7 @@ class Batch:
             return Outcome(self._submit(schedule, due_at))
         except (SwitchedOff, Unusable) as error:
             return Outcome(state=FireState.SKIPPED, reason=error.message)
-        except (QueueFull, Overloaded) as error:
+        except NoRoom as error:
             return Outcome(state=FireState.FAILED, reason=error.message, passing=True)
         except GatehouseError as error:
             return Outcome(state=FireState.FAILED, reason=error.message[:500])

@@ -72,6 +72,23 @@ def submit(*, caller: Caller, agent: Agent, wish: Wish) -> Submitted:
     return submitted
 
 
+def wish_of(run: Execution) -> Wish | None:
+    """What a run was given, to be given again by hand; None where not all of that is kept.
+
+    Secrets are masked and values of variables thrown away. The mark of what was given tells whether that befell any of
+    it, and whether the directory was the run's own or its agent's.
+    """
+    timeout = run.timeout if run.timeout < run.agent.timeout else None
+    for directory in dict.fromkeys(("", run.working_directory)):
+        wish = Wish(
+            input=run.input, parameters=run.parameters, working_directory=directory, timeout=timeout,
+            trigger=Trigger.MANUAL,
+        )  # fmt: skip
+        if run.input_mark and run.input_mark == _mark(wish):
+            return wish
+    return None
+
+
 def check(agent: Agent, wish: Wish) -> None:
     """Raise all that is wrong with what a run would be given."""
     problems = Problems()

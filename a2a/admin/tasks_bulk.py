@@ -1,11 +1,10 @@
 """Cancelling several tasks: what was ticked, or all that the list's filters leave."""
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
-from django.contrib import messages
 from django.db.models import Q, QuerySet
-from django.http import HttpResponse
 from django.urls import path
 from django.utils.functional import cached_property
 
@@ -15,17 +14,11 @@ from a2a.admin.tasks_cancel import CancelForm
 from a2a.admin.tasks_filters import FILTERS, SEARCH, needs
 from a2a.choices import TaskState
 from a2a.models import Task
-from common.admin import several
 from common.admin.dialogs import Effect, counted
 from common.admin.forms import ConsoleForm
-from common.admin.pages import link, render
-from common.errors import NotAllowed
-from nhi.access import attempt
 from nhi.actors import Actor
-from nhi.admin.base import ActingDialog
+from nhi.admin.several import Several
 from nhi.models import Identity
-
-MOST = several.MOST
 
 
 def cancellable(actor: Actor) -> QuerySet[Any]:
@@ -45,29 +38,28 @@ def may_any(actor: Actor) -> bool:
     return not actor.only_reads and (actor.may(cancelling.RIGHT) or cancellable(actor).exists())
 
 
-class Cancel(ActingDialog):
-    template = "admin/a2a/bulk.html"
+class Cancel(Several[Task]):
+    """The newest first, so that a part is ended before the whole would end it."""
+
     form_class = CancelForm
+    verb = "Cancel"
+    nouns = ("task", "tasks")
+    kind = "task"
+    list_name = "a2a_task_changelist"
+    filters = FILTERS
+    search = SEARCH
     danger = True
     leave = "Keep them"
 
-    def check(self) -> None:
-        if self.actor.only_reads:
-            raise NotAllowed("You may not cancel tasks.")
+    def rows(self) -> QuerySet[Any]:
+        rows: QuerySet[Any] = tasks_cells.for_lines(cancellable(self.actor)).alias(needs_me=needs(self.actor))
+        return rows
 
-    @cached_property
-    def chosen(self) -> list[Task]:
-        """The newest first, so that a part is ended before the whole would end it."""
-        rows = tasks_cells.for_lines(cancellable(self.actor)).alias(needs_me=needs(self.actor))
-        found = several.picked(self.request, rows, FILTERS, SEARCH)
-        if several.takes_all(self.request):
-            # Of all that the filters leave, those that ended are not even named.
-            found = found.filter(completed_at=None)
-        return list(found.order_by("-created_at", "-id")[: MOST + 1])
+    def fits(self, rows: QuerySet[Any]) -> QuerySet[Any]:
+        return rows.filter(completed_at=None)
 
-    @cached_property
-    def fitting(self) -> list[Task]:
-        return [task for task in self.chosen[:MOST] if task.is_open]
+    def misfit(self, one: Task) -> str:
+        return "" if one.is_open else f"is {TaskState(one.state).label.lower()}"
 
     @cached_property
     def parts(self) -> int:
@@ -81,28 +73,6 @@ class Cancel(ActingDialog):
             found += len(level)
         return found
 
-    @property
-    def title(self) -> str:  # type: ignore[override]  # the number is known once there is a request
-        return f"Cancel {_tasks(len(self.fitting))}"
-
-    @property
-    def button(self) -> str:  # type: ignore[override]  # the same
-        return self.title if self.fitting else ""
-
-    @property
-    def typed(self) -> str:  # type: ignore[override]  # the same
-        return several.to_type(len(self.fitting))
-
-    def context(self) -> dict[str, Any]:
-        over = [task for task in self.chosen[:MOST] if not task.is_open]
-        left = f"These are the newest {MOST}; the others after that, in the same way."
-        return {
-            "title": self.title,
-            **several.named([str(task) for task in self.fitting]),
-            "skipped": [f"{task}: is {TaskState(task.state).label.lower()}" for task in over],
-            "more_left": left if len(self.chosen) > MOST else "",
-        }
-
     def effects(self) -> list[Effect]:
         agents = Counter(task.agent_name for task in self.fitting)
         at_work = sum(task.state == TaskState.WORKING and task.claims > 0 for task in self.fitting)
@@ -113,32 +83,12 @@ class Cancel(ActingDialog):
             counted("parts", self.parts, "Also cancels {} part of them", "Also cancels {} tasks within them"),
         ]
 
-    def back(self) -> str:
-        query = self.request.GET.copy()
-        for name in ("id", "all"):
-            query.pop(name, None)
-        return f"{link('a2a_task_changelist')}?{query.urlencode()}" if query else link("a2a_task_changelist")
-
-    def act(self, form: ConsoleForm) -> str | HttpResponse:
+    def each(self, form: ConsoleForm) -> Callable[[Task], Any]:
         reason = form.cleaned_data["reason"]
-        results = [
-            attempt(
-                "task", str(task), task.pk,
-                lambda task=task: cancelling.cancel(actor=self.actor, task=task, reason=reason), done="done",
-            )
-            for task in self.fitting
-        ]  # fmt: skip
-        missed = [item for item in results if item.result != "done"]
-        if not missed:
-            count = len(results)
-            messages.success(self.request, f"{_tasks(count)} {'is' if count == 1 else 'are'} cancelled.")
-            return self.back()
-        title = f"Cancel: {len(results) - len(missed)} of {len(results)} done"
-        return render(self.request, "console/results.html", title=title, results=missed, back=self.back())
+        return lambda task: cancelling.cancel(actor=self.actor, task=task, reason=reason)
 
-
-def _tasks(count: int) -> str:
-    return f"{count} {'task' if count == 1 else 'tasks'}"
+    def said(self, count: int) -> str:
+        return f"{self.counted(count)} {'is' if count == 1 else 'are'} cancelled."
 
 
 URLS = [path("bulk/cancel/", Cancel.as_view(), name="a2a_task_bulk_cancel")]

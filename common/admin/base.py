@@ -72,6 +72,10 @@ class ListAdmin(ModelAdmin):
     def controls(self, request: HttpRequest) -> list[Control]:
         return []
 
+    def first_steps(self, request: HttpRequest) -> list[Control]:
+        """Where a list without any rows says that the first is made."""
+        return self.controls(request)
+
     def bulk_for(self, request: HttpRequest) -> Sequence[Bulk]:
         return self.bulk
 
@@ -121,6 +125,7 @@ class ListAdmin(ModelAdmin):
             views=self._views(request, listing),
             siblings=self.siblings(request),
             controls=self.controls(request),
+            first_steps=[] if rows or listing.is_narrowed else self.first_steps(request),
             bulk=self.bulk_for(request) if rows else (),
             bulk_by_filter=self.bulk_by_filter,
             searchable=bool(self.search),

@@ -1,23 +1,24 @@
 """Approving the first definitions of one new server together. What was changed is looked at one by one."""
 
+from collections.abc import Callable
 from typing import Any
 
 from django import forms
-from django.http import HttpResponse
+from django.db.models import QuerySet
 from django.urls import path
-from django.utils.functional import cached_property
 
 from common.admin import several
 from common.admin.dialogs import Effect, counted
 from common.admin.forms import ConsoleForm, ReasonField
-from common.admin.pages import link, render
+from common.admin.pages import link
 from common.errors import NotAllowed
 from mcp import definitions
 from mcp.choices import DefinitionState
 from mcp.models import Tool
-from nhi.access import ItemResult, attempt
-from nhi.admin.base import ActingDialog
+from nhi.admin.several import Several
 from nhi.models import Identity
+
+ONE_SERVER = "Approve the tools of one server at a time."
 
 
 class BulkForm(ConsoleForm):
@@ -26,52 +27,45 @@ class BulkForm(ConsoleForm):
     reason = ReasonField("First import, looked at", "Reviewed with the owner")
 
 
-class Approve(ActingDialog):
+class Approve(Several[Tool]):
     template = "admin/mcp/tools/bulk.html"
     form_class = BulkForm
+    verb = "Approve"
+    nouns = ("definition", "definitions")
+    kind = "tool"
+    list_name = "mcp_tool_changelist"
+    order = ("server__name", "name")
     lead = "Calls pass by these definitions from then on. A later change of any of them waits again."
 
     def check(self) -> None:
-        if self.actor.only_reads:
-            raise NotAllowed("You may not approve definitions.")
+        super().check()
         self.actor.require("mcp.approve_definition", "approve definitions of tools")
 
-    @cached_property
-    def chosen(self) -> list[Tool]:
-        seen = Tool.objects.visible_to(self.actor).filter(pk__in=several.ticked(self.request))
-        return list(seen.select_related("identity", "server", "current").order_by("server__name", "name"))
+    def rows(self) -> QuerySet[Tool]:
+        return Tool.objects.visible_to(self.actor).select_related("identity", "server", "current")
 
     @property
     def servers(self) -> list[str]:
         return sorted({tool.server.name for tool in self.chosen})
 
-    @cached_property
-    def fitting(self) -> list[Tool]:
-        return [tool for tool in self.chosen if not misfit(tool)]
+    def misfit(self, one: Tool) -> str:
+        return misfit(one)
 
-    @property
-    def title(self) -> str:  # type: ignore[override]  # the number is known once there is a request
-        count = len(self.fitting)
+    def called(self, one: Tool) -> str:
+        return one.identity.name
+
+    def counted(self, count: int) -> str:
         of = f" of {self.servers[0]}" if len(self.servers) == 1 else ""
-        return f"Approve {count} {'definition' if count == 1 else 'definitions'}{of}"
+        return f"{super().counted(count)}{of}"
 
     @property
-    def button(self) -> str:  # type: ignore[override]  # the same
-        return self.title if self.fitting else ""
-
-    @property
-    def typed(self) -> str:  # type: ignore[override]  # the same
+    def typed(self) -> str:  # type: ignore[override]  # the number is known once there is a request
         return several.to_type(len(self.fitting))
 
     def context(self) -> dict[str, Any]:
-        several_servers = len(self.servers) > 1
-        words = f"Approve the tools of one server at a time: these are of {', '.join(self.servers)}."
-        return {
-            "title": self.title,
-            "impossible": words if several_servers else "",
-            "tools": self.fitting,
-            "skipped": [f"{tool.identity.name}: {why}" for tool in self.chosen if (why := misfit(tool))],
-        }
+        words = f"{ONE_SERVER[:-1]}: these are of {', '.join(self.servers)}."
+        impossible = words if len(self.servers) > 1 else ""
+        return {**super().context(), "impossible": impossible, "tools": self.fitting}
 
     def back(self) -> str:
         """To where the tools were ticked."""
@@ -85,25 +79,12 @@ class Approve(ActingDialog):
     def effects(self) -> list[Effect]:
         return [counted("tools", len(self.fitting), "{} tool may be called", "{} tools may be called")]
 
-    def act(self, form: ConsoleForm) -> HttpResponse:
+    def each(self, form: ConsoleForm) -> Callable[[Tool], Any]:
         if len(self.servers) > 1:
-            raise NotAllowed("Approve the tools of one server at a time.")
+            raise NotAllowed(ONE_SERVER)
         looked = dict(part.partition(":")[::2] for part in form.cleaned_data["hashes"].split(","))
         reason = form.cleaned_data["reason"]
-        results = [
-            attempt(
-                "tool", tool.identity.name, tool.pk, lambda tool=tool: self._approve(tool, looked, reason), done="done"
-            )
-            for tool in self.fitting
-        ]  # fmt: skip
-        results += [
-            ItemResult("skipped", "tool", tool.identity.name, tool.pk, message=why)
-            for tool in self.chosen
-            if (why := misfit(tool))
-        ]
-        done = sum(item.result == "done" for item in results)
-        title = f"Approve: {done} of {len(self.chosen)} done"
-        return render(self.request, "console/results.html", title=title, results=results, back=self.back())
+        return lambda tool: self._approve(tool, looked, reason)
 
     def _approve(self, tool: Tool, looked: dict[str, str], reason: str) -> Identity:
         approved = definitions.approve(

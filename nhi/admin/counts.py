@@ -68,12 +68,20 @@ def for_request(request: HttpRequest) -> dict[str, int]:
     return known
 
 
+def forget(actor: Actor) -> None:
+    """Have it counted anew, after they did something about it."""
+    cache.delete(_key(actor))
+
+
+def _key(actor: Actor) -> str:
+    return f"needs:{actor.id}"
+
+
 def _kept(actor: Actor) -> dict[str, int]:
-    key = f"needs:{actor.id}"
-    known: dict[str, int] | None = cache.get(key)
+    known: dict[str, int] | None = cache.get(_key(actor))
     if known is None:
         known = count(actor)
-        cache.set(key, known, SECONDS)
+        cache.set(_key(actor), known, SECONDS)
     return known
 
 

@@ -1,64 +1,43 @@
 """Revoking from the list: several at once, and what a person signs requests with."""
 
+from collections.abc import Callable
 from typing import Any
 
 from django.contrib import messages
-from django.http import HttpResponse
+from django.db.models import QuerySet
 from django.urls import path
 from django.utils.functional import cached_property
 
-from common.admin import several
 from common.admin.dialogs import Call, Effect, counted
 from common.admin.forms import ConsoleForm
-from common.admin.pages import link, render
+from common.admin.pages import link
 from common.errors import NotAllowed, NotFound
 from nhi import credentials
+from nhi.actors import Actor
 from nhi.admin.base import ActingDialog
 from nhi.admin.identities_credentials import RevokeForm
+from nhi.admin.several import Several
 from nhi.models import Credential
 
 
-class Revoking(ActingDialog):
+class BulkRevoke(Several[Credential]):
+    verb = "Revoke"
+    nouns = ("credential", "credentials")
+    kind = "credential"
+    list_name = "nhi_credential_changelist"
+    order = ("pk",)
     form_class = RevokeForm
     danger = True
-
-    def check(self) -> None:
-        if self.actor.only_reads:
-            raise NotAllowed("You may not revoke credentials.")
-
-    def back(self) -> str:
-        return link("nhi_credential_changelist")
-
-    @cached_property
-    def seen(self) -> Any:
-        return Credential.objects.visible_to(self.actor).select_related("identity", "user").defer("digest")
-
-
-class BulkRevoke(Revoking):
-    """Works on what was ticked, can be seen and still works."""
-
-    template = "nhi/identity/bulk.html"
     lead = "Each ends at once, with every short-lived token made from it. What has ended already is left alone."
 
-    @cached_property
-    def chosen(self) -> list[Credential]:
-        return list(self.seen.filter(pk__in=several.ticked(self.request)).order_by("pk"))
+    def rows(self) -> QuerySet[Credential]:
+        return _seen(self.actor)
 
-    @cached_property
-    def fitting(self) -> list[Credential]:
-        return [one for one in self.chosen if one.state == "live"]
+    def misfit(self, one: Credential) -> str:
+        return "" if one.state == "live" else "has ended"
 
-    @property
-    def title(self) -> str:  # type: ignore[override]  # the number is known once there is a request
-        return f"Revoke {len(self.fitting)} {'credential' if len(self.fitting) == 1 else 'credentials'}"
-
-    @property
-    def button(self) -> str:  # type: ignore[override]  # the same
-        return self.title if self.fitting else ""
-
-    @property
-    def typed(self) -> str:  # type: ignore[override]  # the same
-        return several.to_type(len(self.fitting))
+    def called(self, one: Credential) -> str:
+        return f"{one.identity or one.user} {one}"
 
     def effects(self) -> list[Effect]:
         ids = {one.identity_id for one in self.fitting if one.identity_id}
@@ -73,37 +52,27 @@ class BulkRevoke(Revoking):
             ),
         ]  # fmt: skip
 
-    def context(self) -> dict[str, Any]:
-        names = [f"{one.identity or one.user} {one}" for one in self.fitting]
-        ended = [f"{one.identity or one.user} {one}: has ended" for one in self.chosen if one.state != "live"]
-        return {
-            "title": self.title,
-            **several.named(names),
-            "skipped": ended,
-        }
-
-    def act(self, form: ConsoleForm) -> HttpResponse:
-        chosen = len(self.chosen)
-        results = credentials.revoke_each(
-            actor=self.actor, credentials=self.fitting, reason=form.cleaned_data["reason"]
-        )
-        done = sum(item.result == "done" for item in results)
-        title = f"Revoke: {done} of {chosen} done"
-        return render(self.request, "console/results.html", title=title, results=results, back=self.back())
+    def each(self, form: ConsoleForm) -> Callable[[Credential], Any]:
+        reason = form.cleaned_data["reason"]
+        return lambda one: credentials.revoke(actor=self.actor, credential=one, reason=reason)
 
 
-class RevokePersonal(Revoking):
+class RevokePersonal(ActingDialog):
     """A token that a person made for themselves."""
+
+    form_class = RevokeForm
+    danger = True
 
     @cached_property
     def credential(self) -> Credential:
-        found: Credential | None = self.seen.filter(pk=self.kwargs["pk"], user__isnull=False).first()
+        found = _seen(self.actor).filter(pk=self.kwargs["pk"], user__isnull=False).first()
         if found is None:
             raise NotFound
         return found
 
     def check(self) -> None:
-        super().check()
+        if self.actor.only_reads:
+            raise NotAllowed("You may not revoke credentials.")
         if self.credential.user_id != self.actor.id:
             self.actor.require("nhi.change_user", "handle other people's tokens")
 
@@ -113,6 +82,9 @@ class RevokePersonal(Revoking):
 
     def context(self) -> dict[str, Any]:
         return {"title": f"Revoke a token of {self.credential.user}"}
+
+    def back(self) -> str:
+        return link("nhi_credential_changelist")
 
     def by_api(self) -> Call:
         return Call(f"/api/nhi/credentials/{self.credential.pk}/revoke", {"reason": "…"})
@@ -124,6 +96,10 @@ class RevokePersonal(Revoking):
         credentials.revoke(actor=self.actor, credential=self.credential, reason=form.cleaned_data["reason"])
         messages.success(self.request, f"The token {self.credential} was revoked.")
         return self.back()
+
+
+def _seen(actor: Actor) -> QuerySet[Credential]:
+    return Credential.objects.visible_to(actor).select_related("identity", "user").defer("digest")
 
 
 URLS = [

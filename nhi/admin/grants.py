@@ -10,8 +10,7 @@ from django.urls import URLPattern, path
 
 from common.admin.lists import Bulk, Column, Preset, choice_filter
 from common.admin.pages import Control, Tab, link
-from nhi.admin import bulk_grant, columns, names
-from nhi.admin import grants_bulk as several
+from nhi.admin import bulk_grant, columns, grants_bulk, names
 from nhi.admin import grants_cells as cells
 from nhi.admin import grants_change as change
 from nhi.admin import grants_give as give
@@ -75,7 +74,7 @@ class GrantAdmin(GovernedAdmin):
         return link(f"nhi_{self._name}_page", row.pk)
 
     def pages(self) -> list[URLPattern]:
-        views = {**page.VIEWS, **change.VIEWS, **several.VIEWS}
+        views = {**page.VIEWS, **change.VIEWS, **grants_bulk.VIEWS}
         return [
             path(where, view.as_view(model=self.model), name=f"nhi_{self._name}_{name}")
             for name, (where, view) in views.items()

@@ -1,21 +1,16 @@
-"""One verb for several grants: counted first, then each with its own result."""
+"""One verb for several grants of one kind."""
 
 from collections.abc import Callable
 from typing import Any
 
-from django.http import HttpResponse
-from django.utils.functional import cached_property
+from django.db.models import QuerySet
 
-from common.admin import several
 from common.admin.dialogs import Effect, counted
 from common.admin.forms import ConsoleForm
-from common.admin.pages import link, render
-from common.errors import NotAllowed
 from nhi import grants, roles
-from nhi.access import ItemResult, attempt
-from nhi.admin.base import ActingDialog
 from nhi.admin.grants_change import RenewForm, RevokeForm
 from nhi.admin.grants_page import seen
+from nhi.admin.several import Several
 from nhi.models import ToolPermission
 from nhi.models.grants import Grant
 
@@ -27,82 +22,37 @@ NOUNS = {
 }
 
 
-class Several(ActingDialog):
-    """Works on what was ticked and can be seen; what the verb does not fit is skipped and said."""
+class Bulk(Several[Any]):
+    """Of grants of one kind."""
 
-    template = "nhi/grants/bulk.html"
     model: type[Grant] = ToolPermission
-    verb = ""
     needs: tuple[str, ...] = ()
 
     def check(self) -> None:
-        doing = f"{self.verb.lower()} grants"
-        if self.actor.only_reads:
-            raise NotAllowed(f"You may not {doing}.")
+        super().check()
         for need in self.needs:
-            self.actor.require(f"nhi.{need}_{self.name}", doing)
+            self.actor.require(f"nhi.{need}_{self.kind}", f"{self.verb.lower()} grants")
 
     @property
-    def name(self) -> str:
+    def kind(self) -> str:  # type: ignore[override]  # by the model, which the address says
         return str(self.model._meta.model_name)
 
-    @cached_property
-    def chosen(self) -> list[Any]:
-        rows = seen(self.model, self.actor).filter(pk__in=several.ticked(self.request))
-        return list(rows.order_by("-created_at", "-id"))
+    @property
+    def nouns(self) -> tuple[str, str]:  # type: ignore[override]  # the same
+        return NOUNS[self.kind]
 
-    @cached_property
-    def fitting(self) -> list[Any]:
-        return [one for one in self.chosen if not self.misfit(one)]
+    @property
+    def list_name(self) -> str:  # type: ignore[override]  # the same
+        return f"nhi_{self.kind}_changelist"
+
+    def rows(self) -> QuerySet[Any]:
+        return seen(self.model, self.actor)
 
     def misfit(self, one: Any) -> str:
-        """Why the verb has nothing to do for this one; empty when it has."""
-        return "closed before" if one.revoked_at is not None else ""
-
-    def back(self) -> str:
-        return link(f"nhi_{self.name}_changelist")
-
-    @property
-    def title(self) -> str:  # type: ignore[override]  # the number is known once there is a request
-        count = len(self.fitting)
-        return f"{self.verb} {count} {NOUNS[self.name][count != 1]}"
-
-    @property
-    def button(self) -> str:  # type: ignore[override]  # the same
-        return self.title if self.fitting else ""
-
-    @property
-    def typed(self) -> str:  # type: ignore[override]  # the same
-        return several.to_type(len(self.fitting)) if self.danger else ""
-
-    def context(self) -> dict[str, Any]:
-        named = [str(one) for one in self.fitting]
-        return {
-            "title": self.title,
-            **several.named(named),
-            "skipped": [f"{one}: {why}" for one in self.chosen if (why := self.misfit(one))],
-        }
-
-    def each(self, form: ConsoleForm) -> Callable[[Any], Any]:
-        raise NotImplementedError
-
-    def act(self, form: ConsoleForm) -> HttpResponse:
-        verb = self.each(form)
-        results = [
-            attempt(self.name, str(one), one.pk, lambda one=one: verb(one), done="done")
-            for one in self.fitting
-        ]  # fmt: skip
-        done = sum(item.result == "done" for item in results)
-        skipped = [
-            ItemResult("skipped", self.name, str(one), one.pk, message=f"It was {why}.")
-            for one in self.chosen
-            if (why := self.misfit(one))
-        ]
-        title = f"{self.verb}: {done} of {len(self.chosen)} done"
-        return render(self.request, "console/results.html", title=title, results=[*results, *skipped], back=self.back())
+        return "was closed before" if one.revoked_at is not None else ""
 
 
-class RevokeSeveral(Several):
+class Revoke(Bulk):
     verb = "Revoke"
     needs = ("revoke",)
     danger = True
@@ -117,16 +67,16 @@ class RevokeSeveral(Several):
 
     def _holders(self) -> int:
         column = {"nhipermission": "source_id", "userpermission": "user_id", "roleassignment": "identity_id"}
-        return len({getattr(one, column.get(self.name, "agent_id")) for one in self.fitting})
+        return len({getattr(one, column.get(self.kind, "agent_id")) for one in self.fitting})
 
     def each(self, form: ConsoleForm) -> Callable[[Any], Any]:
         reason = form.cleaned_data["reason"]
-        if self.name == "roleassignment":
+        if self.kind == "roleassignment":
             return lambda one: roles.unassign(actor=self.actor, assignment=one, reason=reason)
         return lambda one: grants.revoke(actor=self.actor, grant=one, reason=reason)
 
 
-class RenewSeveral(Several):
+class Renew(Bulk):
     verb = "Renew"
     needs = ("add", "revoke")
     form_class = RenewForm
@@ -139,6 +89,6 @@ class RenewSeveral(Several):
 
 
 VIEWS: dict[str, tuple[str, Any]] = {
-    "bulk_revoke": ("bulk/revoke/", RevokeSeveral),
-    "bulk_renew": ("bulk/renew/", RenewSeveral),
+    "bulk_revoke": ("bulk/revoke/", Revoke),
+    "bulk_renew": ("bulk/renew/", Renew),
 }

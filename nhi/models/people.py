@@ -74,6 +74,23 @@ class SavedView(models.Model):
         return self.name
 
 
+class LastLook(models.Model):
+    """Until when a person has seen what a list holds."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="looks")
+    page = models.CharField(max_length=64)
+    at = models.DateTimeField()
+
+    class Meta:
+        db_table = "nhi_last_look"
+        default_permissions = ()
+        constraints = [models.UniqueConstraint("user", "page", name="nhi_last_look_once")]
+
+    def __str__(self) -> str:
+        return f"{self.page} until {self.at}"
+
+
 class SignInGuard(models.Model):
     """Tries to sign in under one name from one address, or all of a name's or an address's, counted before any hash."""
 

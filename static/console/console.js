@@ -95,7 +95,10 @@
       field.value = link.textContent.trim();
       field.focus();
     } else if (link.matches("[data-copy]")) {
-      copy(link);
+      const source = document.getElementById(link.dataset.copy);
+      copy(link, source.dataset.text || source.textContent.trim());
+    } else if (link.matches("[data-copy-from]")) {
+      copyFrom(link);
     } else if (link.matches("[data-nav]")) {
       const open = one("#gh-nav").classList.toggle("gh-nav--open");
       link.setAttribute("aria-expanded", String(open));
@@ -113,12 +116,18 @@
     }
   });
 
-  async function copy(button) {
-    const source = document.getElementById(button.dataset.copy);
-    await navigator.clipboard.writeText(source.dataset.text || source.textContent.trim());
+  async function copy(button, text) {
+    await navigator.clipboard.writeText(text);
     say("Copied.");
     const words = one("[data-words]", button) || button;
     words.textContent = "Copied";
+  }
+
+  // What is too long for the page, or stands in it with its marks made visible: one part of what the API says.
+  async function copyFrom(button) {
+    const answer = await ask(button.dataset.copyFrom, {});
+    if (answer?.ok) await copy(button, (await answer.json())[button.dataset.copyPart]);
+    else say("Gatehouse did not answer, so nothing was copied.");
   }
 
   // ── Theme: light, dark, or what the system has ────────────────────────────────────────────────────────────────

@@ -84,16 +84,20 @@
   const box = output && one("[data-lines]", output);
   const said = output && one("[data-said]", output);
   const more = output && one("[data-more]", output);
+  const amount = output && one("[data-amount]", output);
+  const encoder = new TextEncoder();
   const unfinished = { out: null, err: null };
   let waiting = []; // Events that came while it is paused.
   let lines = 0;
   let errors = 0;
   let dropped = 0;
+  const bytes = { out: 0, err: 0 };
   let unread = 0;
   let paused = false;
   let following = true;
 
   function write(stream, piece) {
+    bytes[stream] += encoder.encode(piece.text).length;
     const parts = piece.text.split("\n");
     parts.forEach((text, number) => {
       const goesOn = number === parts.length - 1;
@@ -158,6 +162,15 @@
     more.hidden = following && !paused ? true : !behind;
     one("[data-jump]", more).textContent = paused ? `${waiting.length} pieces came meanwhile, go on` : `${unread} more lines, jump to the end`;
     box.toggleAttribute("data-over", ended);
+    amount.textContent = lines ? weighed() : "";
+  }
+
+  // How much of what is kept of each stream there is.
+  function weighed() {
+    const most = Number(amount.dataset.amount);
+    const size = (number) => (number < 1024 ? `${number} B` : number < 1048576 ? `${(number / 1024).toFixed(1)} KiB` : `${(number / 1048576).toFixed(1)} MiB`);
+    const said = [["Output", bytes.out], ["Errors", bytes.err]].filter(([, held]) => held);
+    return said.map(([name, held]) => `${name}: ${size(held)} of ${size(most)}`).join(", ");
   }
 
   // ── Saying ────────────────────────────────────────────────────────────────────────────────────────────────────

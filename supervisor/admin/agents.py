@@ -13,7 +13,6 @@ from common.admin.pages import Control, link
 from common.templatetags.console import as_curl
 from nhi.admin.acting import actor_of, may_change
 from nhi.admin.base import GovernedAdmin
-from nhi.models import Identity
 from supervisor import access
 from supervisor.admin import agents_cells, agents_forms, agents_run, agents_switch, agents_tabs
 from supervisor.choices import AccessType, Kind, Mode
@@ -64,20 +63,12 @@ class AgentAdmin(GovernedAdmin):
         """What one page shows beside the rows themselves: slots and queues, last runs, whom one may run."""
         ids = [row.pk for row in rows]
         numbers, last = in_use(ids), last_runs(ids)
-        allowed = self._runnable(request, rows)
+        allowed = access.runnable(actor_of(request), {row.identity_id for row in rows})
         for row in rows:
             row.used, row.waiting = numbers.get(row.pk, (0, 0))
             row.last_run = last.get(row.pk)
             row.not_run = "off" if not row.enabled else ""
             row.run_url = agents_cells.way_to_run(row) if row.identity_id in allowed and row.enabled else ""
-
-    def _runnable(self, request: HttpRequest, rows: list[Any]) -> set[UUID]:
-        actor, identities = actor_of(request), {row.identity_id for row in rows}
-        if actor.only_reads:
-            return set()
-        if actor.may(access.RUN):
-            return identities
-        return set(Identity.objects.used_by(actor).filter(pk__in=identities).values_list("pk", flat=True))
 
     def row_url(self, row: Any) -> str:
         return link("supervisor_agent_hub", row.pk)

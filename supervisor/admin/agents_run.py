@@ -17,6 +17,7 @@ from common.ids import parse_uuid
 from nhi.admin.base import ActingPage
 from supervisor import access, admission, command_lines, submitting
 from supervisor.access import Caller
+from supervisor.admin import executions_cells
 from supervisor.admin.agents_hub import OfAgent
 from supervisor.admission import Room
 from supervisor.choices import InputPattern, Kind, Mode, Trigger
@@ -135,7 +136,7 @@ class Run(OfAgent, ActingPage):
             "starting": self.starting(),
             "last": self._last,
             "like": self._like,
-            "masked": self._like is not None and _was_masked(self._like),
+            "masked": self._like is not None and executions_cells.was_masked(self._like),
             "env_vars": self._like.context.get("env_vars", []) if self._like else [],
         }
 
@@ -148,8 +149,8 @@ class Run(OfAgent, ActingPage):
             return self.page(form=form, status=422)
         try:
             submitted = submitting.submit(caller=Caller(self.actor), agent=self.agent, wish=form.wish)
-        except (admission.QueueFull, admission.Overloaded) as error:
-            form.add_error(None, f"{error.message} Try again in {error.details['retry_after']} s.")
+        except admission.NoRoom as error:
+            form.add_error(None, error.said)
             return self.page(form=form, status=503)
         except (Invalid, Conflict) as error:
             form.refuse(error)
@@ -168,8 +169,8 @@ class Run(OfAgent, ActingPage):
         room = admission.rooms([self.agent])[self.agent.pk]
         try:
             admission.check(self.agent, room, admission.overload())
-        except (admission.QueueFull, admission.Overloaded) as error:
-            return f"{error.message} Try again in {error.details['retry_after']} s."
+        except admission.NoRoom as error:
+            return error.said
         return foreseen(self.agent, room)
 
     @cached_property
@@ -192,7 +193,7 @@ def foreseen(agent: Agent, room: Room) -> str:
         return "A slot is free: it starts as soon as a worker takes it."
     before = "nothing else waits" if not waiting else "1 run waits" if waiting == 1 else f"{waiting} runs wait"
     slots = f"{room.running} of {most} slots are in use" if most else f"{room.running} are under way"
-    return f"It would wait: {slots}, and {before} before it."
+    return f"It would wait at place {waiting + 1}: {slots}, and {before} before it."
 
 
 def _as_before(run: Execution) -> dict[str, Any]:
@@ -203,10 +204,6 @@ def _as_before(run: Execution) -> dict[str, Any]:
     timeout = run.timeout if run.timeout != run.agent.timeout else None
     same = {"input": run.input, "parameters": rest or None, "timeout": timeout}
     return {**named, **same, "working_directory": run.working_directory}
-
-
-def _was_masked(run: Execution) -> bool:
-    return len(run.input.encode(errors="replace")) != run.input_bytes
 
 
 URLS = [path("<uuid:pk>/run/", Run.as_view(), name="supervisor_agent_run")]

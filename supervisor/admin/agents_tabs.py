@@ -83,6 +83,7 @@ class Runs(Hub):
             "headings": executions_cells.HEADINGS,
             "rows": [_row(run) for run in page.rows],
             "list_url": list_url(agent=self.agent.name),
+            "starting": self.starting(),
         }
 
 

@@ -108,6 +108,21 @@ def _longest(labels: list[str], took: list[float]) -> str:
     return f"Of the {last}, half took up to {_words(middle)}; the longest, {labels[took.index(most)]}, {_words(most)}."
 
 
+def sparks(samples: Sequence[Sequence[float]]) -> dict[str, str]:
+    """The same in a line's height, beside the numbers that say it: points of a polyline of 120 by 20."""
+    if len(samples) < 2:
+        return {}
+    at, cpu, memory = list(zip(*samples, strict=True))[:3]
+    return {"cpu": _points(at, cpu), "memory": _points(at, memory)}
+
+
+def _points(at: Sequence[float], values: Sequence[float]) -> str:
+    begins, most = at[0], max(values) or 1
+    over = (at[-1] - begins) or 1
+    placed = zip(at, values, strict=True)
+    return " ".join(f"{120 * (x - begins) / over:.1f},{19 - 18 * y / most:.1f}" for x, y in placed)
+
+
 def resources(samples: Sequence[Sequence[float]]) -> list[Chart]:
     """What a run used over its time: `[seconds, CPU %, MB, MB read, MB written]` each."""
     if len(samples) < 2:

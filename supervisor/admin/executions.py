@@ -12,12 +12,20 @@ from django.urls import URLPattern, path
 from django.utils.functional import cached_property
 
 from common.admin.lists import Bulk, Preset
-from common.admin.pages import PART, Crumb, link
+from common.admin.pages import PART, Control, Crumb, link
 from common.ids import parse_uuid
 from common.templatetags.console import as_curl
 from nhi.admin.acting import actor_of
 from nhi.admin.base import ActingPage, GovernedAdmin
-from supervisor.admin import executions_cells, executions_download, executions_stop, executions_tabs
+from supervisor.admin import (
+    executions_again,
+    executions_bulk,
+    executions_cells,
+    executions_download,
+    executions_seen,
+    executions_stop,
+    executions_tabs,
+)
 from supervisor.admin.executions_filters import FILTERS, WRONG, WRONG_WORDS
 from supervisor.models import Execution
 
@@ -34,7 +42,11 @@ class ExecutionAdmin(GovernedAdmin):
     columns = executions_cells.COLUMNS
     filters = FILTERS
     order = ("-created_at", "-id")
-    bulk: tuple[Bulk, ...] = ()
+    bulk = (
+        Bulk("Run again", "supervisor_execution_bulk_again"),
+        Bulk("Cancel", "supervisor_execution_bulk_cancel", danger=True),
+    )
+    bulk_by_filter = True
     presets = (
         Preset("All"),
         Preset("Not done yet", "state=open"),
@@ -47,8 +59,26 @@ class ExecutionAdmin(GovernedAdmin):
     empty_icon = "play_circle"
     api_path = "/api/nhi/supervisor/executions"
 
+    def visible(self, request: HttpRequest) -> QuerySet[Any]:
+        return executions_seen.with_look(actor_of(request), super().visible(request))
+
+    def prepare(self, request: HttpRequest, rows: list[Any]) -> None:
+        executions_seen.note_rows(request, rows)
+
+    def controls(self, request: HttpRequest) -> list[Control]:
+        return executions_seen.controls(request)
+
+    def first_steps(self, request: HttpRequest) -> list[Control]:
+        if not executions_bulk.may_any(actor_of(request)):
+            return []
+        return [Control("Choose an agent to run", link("supervisor_agent_changelist"), "play_arrow", dialog=False)]
+
     def related(self, rows: QuerySet[Any]) -> QuerySet[Any]:
         return executions_cells.with_first_start(rows)
+
+    def bulk_for(self, request: HttpRequest) -> tuple[Bulk, ...]:
+        """For who may stop some of them, or run them."""
+        return super().bulk_for(request) if executions_bulk.may_any(actor_of(request)) else ()
 
     def saved_views(self, request: HttpRequest) -> list[tuple[str, str]]:
         actor = actor_of(request)
@@ -64,6 +94,9 @@ class ExecutionAdmin(GovernedAdmin):
             *executions_tabs.URLS,
             *executions_download.URLS,
             *executions_stop.URLS,
+            *executions_bulk.URLS,
+            *executions_again.URLS,
+            *executions_seen.URLS,
         ]
 
 

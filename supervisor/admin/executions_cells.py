@@ -61,6 +61,11 @@ def _why(run: Execution) -> SafeString:
     return format_html('<span class="gh-why gh-subtle" title="{}">{}</span>', said[:500], said[:120])
 
 
+def was_masked(run: Execution) -> bool:
+    """Whether its input is not shown as it was given."""
+    return len(run.input.encode(errors="replace")) != run.input_bytes
+
+
 def span(lasted: timedelta) -> str:
     """`4 ms`, `1.2 s`, `04:05`, `1:02:03`."""
     seconds = max(0.0, lasted.total_seconds())

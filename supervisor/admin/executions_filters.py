@@ -3,7 +3,7 @@
 from typing import Any
 from urllib.parse import urlencode
 
-from django.db.models import QuerySet
+from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from common.admin.lists import Filter, choice_filter
@@ -49,6 +49,11 @@ def by_starter(rows: Rows, value: str) -> Rows:
     return rows.filter(started_by_name__iexact=value)
 
 
+def by_seen(rows: Rows, _value: str) -> Rows:
+    """Of rows that know when the person looked last."""
+    return rows.filter(end_time__gt=F("looked_at"))
+
+
 FILTERS = (
     Filter("agent", "Agent", by_agent),
     Filter(
@@ -58,6 +63,7 @@ FILTERS = (
     choice_filter("trigger", "Started by", "trigger", Trigger.choices),
     Filter("by", "Who", by_starter),
     Filter("span", "Time", by_span, lambda _request: [(key, words) for key, (words, _) in SPANS.items()], empty="Any"),
+    Filter("seen", "Seen", by_seen, lambda _request: [("no", "Not by me")]),
     Filter("since", "From", limit("created_at__gte"), kind="datetime-local"),
     Filter("until", "Until", limit("created_at__lt"), kind="datetime-local"),
 )  # fmt: skip

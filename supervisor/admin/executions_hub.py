@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.db.models import Count, OuterRef, QuerySet, Subquery
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 from django.utils.functional import cached_property
 
@@ -15,8 +17,9 @@ from mcp.admin import calls_runs
 from nhi import badges as standing
 from nhi.admin.base import Acting, ActingPage
 from nhi.choices import State
+from nhi.models import InvocationLog
 from supervisor import access, cancelling
-from supervisor.admin import executions_cells, queue
+from supervisor.admin import executions_cells, executions_place, queue
 from supervisor.choices import ExecutionState, Mode, Trigger
 from supervisor.models import Execution, ExecutionTransition, Session
 
@@ -28,6 +31,8 @@ TABS = (
     ("attempts", "Attempts"),
     ("transitions", "Transitions"),
 )
+#: Characters of an input that every page of its run holds for who wants to copy it.
+LONGEST_COPIED = 4000
 
 
 @dataclass(frozen=True)
@@ -49,11 +54,13 @@ class OfExecution(Acting):
 
     def check(self) -> None:
         super().check()
-        seen = Execution.objects.visible_to(self.actor).select_related("agent__identity__owner")
-        found = seen.filter(pk=self.kwargs["pk"]).first()
+        found = self.rows().filter(pk=self.kwargs["pk"]).first()
         if found is None:
             raise NotFound
         self.run = found
+
+    def rows(self) -> QuerySet[Execution]:
+        return Execution.objects.visible_to(self.actor).select_related("agent__identity__owner")
 
     def url(self, page: str) -> str:
         return link(f"supervisor_execution_{page}", self.run.pk)
@@ -70,6 +77,12 @@ class Hub(OfExecution, ActingPage):
     """The frame of every tab: the strip, the phases, one primary action."""
 
     tab = "hub"
+
+    def rows(self) -> QuerySet[Any]:
+        """With how many calls of tools it made, in the same question."""
+        calls = InvocationLog.objects.visible_to(self.actor).filter(run_id=OuterRef("pk")).order_by()
+        counted = calls.values("run_id").annotate(calls=Count("pk")).values("calls")
+        return super().rows().annotate(calls=Coalesce(Subquery(counted), 0))
 
     def context(self) -> dict[str, Any]:
         return {
@@ -94,6 +107,8 @@ class Hub(OfExecution, ActingPage):
             "task": calls_runs.task(self.actor, run.task_id),
             "acts_as": self._acts_as(),
             "attempt": executions_cells.attempts(run),
+            **executions_place.facts(run),
+            "grace": f"{run.cancel_grace:g} s",
             "phases": phases(self.transitions, run),
             "ran": executions_cells.span(self.ran) if self.ran is not None else "",
             "ran_seconds": int(self.ran.total_seconds()) if self.ran is not None else 0,
@@ -137,7 +152,11 @@ class Hub(OfExecution, ActingPage):
         return link("nhi_identity_hub", self.run.started_by_id) if self.run.started_by_kind == "identity" else ""
 
     def _tabs(self) -> list[Tab]:
-        counts = {"attempts": self.run.retry_count + 1, "transitions": self.run.moves}
+        counts = {
+            "calls": getattr(self.run, "calls", None),
+            "attempts": self.run.retry_count + 1,
+            "transitions": self.run.moves,
+        }
         return [Tab(label, self.url(name), counts.get(name), name == self.tab) for name, label in TABS]
 
     def _controls(self) -> list[Control]:
@@ -160,7 +179,15 @@ class Hub(OfExecution, ActingPage):
         return [Control("Run again", url, "replay", dialog=False, blocked=blocked)]
 
     def _more(self) -> list[Control]:
-        return self._again() if self.run.status is None else []
+        copy = [self._copy()] if self.run.input else []
+        return [*copy, *(self._again() if self.run.status is None else [])]
+
+    def _copy(self) -> Control:
+        """A long one is copied where it stands: no page carries it along for this."""
+        label = f"Copy input{' (secrets are masked)' if executions_cells.was_masked(self.run) else ''}"
+        if len(self.run.input) > LONGEST_COPIED:
+            return Control(label, self.url("input"), "content_copy", dialog=False)
+        return Control(label, "", "content_copy", copies=self.run.input)
 
 
 def phases(moves: list[ExecutionTransition], run: Execution) -> list[Phase]:

@@ -12,6 +12,7 @@ from supervisor.admin import charts_draw, executions_cells
 from supervisor.admin.executions_hub import Hub
 from supervisor.choices import OutputPattern
 from supervisor.models import ExecutionResult, ResourceUsage
+from supervisor.runner.capture import MOST_KEPT
 
 LATEST = 5
 #: All calls of the page are of one run, so none says which.
@@ -24,12 +25,15 @@ class Output(Hub):
 
     def context(self) -> dict[str, Any]:
         result = self._result()
+        usage = ResourceUsage.objects.filter(execution=self.run).first()
         return {
             **super().context(),
             "download_url": self.url("download"),
             "result": result,
             "answers": result is not None and self.run.agent.output_pattern != OutputPattern.STDOUT,
-            "usage": ResourceUsage.objects.defer("samples").filter(execution=self.run).first(),
+            "usage": usage,
+            "sparks": charts_draw.sparks(usage.samples) if usage else {},
+            "most_kept": MOST_KEPT,
             "calls": list(self._calls()[:LATEST]),
         }
 
@@ -59,7 +63,7 @@ class Input(Hub):
         given = run.context
         return {
             **super().context(),
-            "masked": len(run.input.encode(errors="replace")) != run.input_bytes,
+            "masked": executions_cells.was_masked(run),
             "env_vars": given.get("env_vars", []),
             "allowed_by": _allowed_by(given.get("by", {})),
             "may_wait": executions_cells.span(run.wait_until - run.created_at),

@@ -18,12 +18,13 @@ from nhi.admin import counts, sentences
 from nhi.admin.acting import may
 from nhi.admin.counts import Need
 from nhi.models import Identity
+from supervisor.admin import executions_seen
 from supervisor.admin.executions_filters import WENT_WRONG, WRONG
 from supervisor.admin.schedules_filters import by_missed
 from supervisor.models import Execution, Schedule
 
 LATELY = timedelta(hours=24)
-FAILED_QUERY, MISSED_QUERY = f"state={WRONG}&span=24h", "missed=24h"
+FAILED_QUERY, MISSED_QUERY = f"state={WRONG}&span=24h&seen=no", "missed=24h"
 
 
 def _who(right: str) -> Callable[[HttpRequest], bool]:
@@ -31,10 +32,11 @@ def _who(right: str) -> Callable[[HttpRequest], bool]:
 
 
 def failed_lately(actor: Actor) -> QuerySet[Any]:
-    """Runs of the last 24 hours that went wrong: all for who runs agents, else one's own."""
-    wrong = Execution.objects.filter(status__in=WENT_WRONG, created_at__gt=Now() - LATELY)
+    """Runs of the last 24 hours that went wrong and that one has not seen: all for who runs agents, else one's own."""
     if actor.only_reads:
-        return wrong.none()
+        return Execution.objects.none()
+    lately = Execution.objects.filter(status__in=WENT_WRONG, created_at__gt=Now() - LATELY)
+    wrong = executions_seen.unseen(actor, lately)
     if actor.may("supervisor.run_agent"):
         return wrong
     managed = Identity.objects.managed_by(actor).values("pk")
@@ -68,8 +70,8 @@ counts.add(
     Need(
         "runs_failed",
         failed_lately,
-        "{} run failed in the last 24 h",
-        "{} runs failed in the last 24 h",
+        "{} run failed in the last 24 h, unseen by you",
+        "{} runs failed in the last 24 h, unseen by you",
         "error",
         "supervisor_execution_changelist",
         FAILED_QUERY,

@@ -10,7 +10,6 @@ from django.conf import settings
 from django.db.models import F, Q, QuerySet, Window
 from django.db.models.functions import RowNumber
 from django.utils import timezone
-from django.utils.functional import cached_property
 
 from common.admin import badges, site_pages
 from common.admin.badges import Badge
@@ -18,8 +17,7 @@ from common.admin.pages import Control, link
 from nhi import badges as standing
 from nhi.admin.base import ActingPage
 from nhi.choices import State
-from nhi.models import Identity
-from supervisor import admission, cancelling
+from supervisor import access, admission, cancelling
 from supervisor.admin import agents, executions_cells
 from supervisor.models import Agent, Execution, Runner
 
@@ -67,9 +65,15 @@ class Queue(ActingPage):
             "waiting": waiting.count(),
             "runners": [_drawn(runner) for runner in runners],
             "overload": admission.overload(),
+            "first_step": self._first_step(),
             "used": sum(runner.used for runner in runners),
             "capacity": sum(runner.capacity for runner in runners),
         }
+
+    def _first_step(self) -> Control | None:
+        if self.actor.only_reads or not self.actor.may(access.RUN):
+            return None
+        return Control("Choose an agent to run", link("supervisor_agent_changelist"), "play_arrow", dialog=False)
 
     def _queues(self, waiting: QuerySet[Execution], runners: list[Runner]) -> list[Waiting]:
         """The first of each queue before the second of any, so that a long one hides no other."""
@@ -79,41 +83,33 @@ class Queue(ActingPage):
         for run in sorted(shown, key=attrgetter(*OLDEST)):
             by_agent.setdefault(run.agent_id, []).append(run)
         numbers = agents.in_use(list(by_agent))
-        return [self._of(runs, numbers, runners) for runs in by_agent.values()]
+        # Asked once, however many agents have runs that wait.
+        stoppable = cancelling.among(self.actor, shown)
+        return [_of(runs, numbers, runners, stoppable) for runs in by_agent.values()]
 
-    def _of(self, runs: list[Execution], numbers: dict[UUID, tuple[int, int]], runners: list[Runner]) -> Waiting:
-        agent = runs[0].agent
-        used, waiting = numbers.get(agent.pk, (0, len(runs)))
-        most = agent.max_concurrent_executions
-        slots = f"{used} of {most} slots in use" if most else f"{used} under way"
-        reason = _why_first(agent, used, runners)
-        return Waiting(agent, slots, reason, self._rows(runs, reason), max(0, waiting - len(runs)))
 
-    def _rows(self, runs: list[Execution], reason: str) -> list[dict[str, Any]]:
-        handled = self._may_stop(runs)
-        return [
-            {
-                "place": place,
-                "run": run,
-                "reason": reason if place == 1 else BEHIND,
-                "until": run.wait_until,
-                "stop": Control("Stop", link("supervisor_execution_stop", run.pk)) if run.pk in handled else None,
-            }
-            for place, run in enumerate(runs, 1)
-        ]
+def _of(
+    runs: list[Execution], numbers: dict[UUID, tuple[int, int]], runners: list[Runner], stoppable: set[UUID]
+) -> Waiting:
+    agent = runs[0].agent
+    used, waiting = numbers.get(agent.pk, (0, len(runs)))
+    most = agent.max_concurrent_executions
+    slots = f"{used} of {most} slots in use" if most else f"{used} under way"
+    reason = _why_first(agent, used, runners)
+    return Waiting(agent, slots, reason, _rows(runs, reason, stoppable), max(0, waiting - len(runs)))
 
-    def _may_stop(self, runs: list[Execution]) -> set[UUID]:
-        """As `cancelling.may_cancel` says of each."""
-        if self.actor.only_reads:
-            return set()
-        if self.actor.may(cancelling.RIGHT):
-            return {run.pk for run in runs}
-        return {run.pk for run in runs if run.started_by_id == self.actor.id or run.identity_id in self._managed}
 
-    @cached_property
-    def _managed(self) -> set[UUID]:
-        """Asked once, however many agents have runs that wait."""
-        return set(Identity.objects.managed_by(self.actor).values_list("pk", flat=True))
+def _rows(runs: list[Execution], reason: str, stoppable: set[UUID]) -> list[dict[str, Any]]:
+    return [
+        {
+            "place": place,
+            "run": run,
+            "reason": reason if place == 1 else BEHIND,
+            "until": run.wait_until,
+            "stop": Control("Stop", link("supervisor_execution_stop", run.pk)) if run.pk in stoppable else None,
+        }
+        for place, run in enumerate(runs, 1)
+    ]
 
 
 def place_of(run: Execution) -> Place:
@@ -149,7 +145,7 @@ def why(agent: Agent, *, full: bool, runners: bool, room: bool) -> str:
 def _drawn(runner: Runner) -> dict[str, Any]:
     return {
         "runner": runner,
-        "badge": _heard(runner),
+        "badge": heard(runner),
         "share": round(100 * runner.used / runner.capacity) if runner.capacity else 0,
         "memory": f"{runner.memory_percent:.0f} %",
         "disk": f"{runner.disk_free_mb / 1024:,.1f} GiB free",
@@ -158,7 +154,7 @@ def _drawn(runner: Runner) -> dict[str, Any]:
     }
 
 
-def _heard(runner: Runner) -> Badge:
+def heard(runner: Runner) -> Badge:
     return badges.find("process", "late" if timezone.now() - runner.seen_at > LATE else "up")
 
 

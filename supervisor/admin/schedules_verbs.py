@@ -75,8 +75,8 @@ class RunNow(Verb):
     def act(self, form: ConsoleForm) -> str:
         try:
             asked = schedules.run_now(caller=Caller(self.actor), schedule=self.schedule)
-        except (admission.QueueFull, admission.Overloaded) as error:
-            raise Conflict(f"{error.message} Try again in {error.details['retry_after']} s.") from error
+        except admission.NoRoom as error:
+            raise Conflict(error.said) from error
         messages.success(self.request, f"{asked.execution} was asked for.")
         return link("supervisor_execution_hub", asked.execution.pk)
 

@@ -9,12 +9,13 @@ from django.http import HttpRequest
 from django.urls import URLPattern
 
 from common.admin.lists import Bulk, Preset, choice_filter, text_filter
-from common.admin.pages import link
-from nhi.admin.acting import actor_of
+from common.admin.pages import Control, link
+from common.templatetags.console import as_curl
+from nhi.admin.acting import actor_of, may_change
 from nhi.admin.base import GovernedAdmin
-from supervisor.admin import sessions_cells, sessions_page, sessions_verbs
-from supervisor.choices import SessionState
-from supervisor.models import Session
+from supervisor.admin import executions_bulk, sessions_cells, sessions_page, sessions_verbs
+from supervisor.choices import Mode, SessionState
+from supervisor.models import Agent, Session
 
 
 @admin.register(Session)
@@ -32,12 +33,27 @@ class SessionAdmin(GovernedAdmin):
     bulk: tuple[Bulk, ...] = ()
     presets = (Preset("All"), Preset("Open", "state=open"), Preset("Closed", "state=closed"))
     empty_title = "Nobody has talked to an agent yet"
-    empty_words = "A session is opened from the page of an interactive agent."
+    empty_words = (
+        "A session is a conversation with an interactive agent: one process, which stays until it is closed. It is "
+        "opened from the agent's page."
+    )
+    empty_command = as_curl("POST", "/api/nhi/supervisor/sessions", {"agent_id": "…"})
     empty_icon = "forum"
     api_path = "/api/nhi/supervisor/sessions"
 
     def related(self, rows: QuerySet[Any]) -> QuerySet[Any]:
         return rows.select_related("agent", "execution").defer("execution__input", "execution__sealed_input")
+
+    def first_steps(self, request: HttpRequest) -> list[Control]:
+        """To the agents that can be talked to; in a house without one, to where one is added."""
+        actor = actor_of(request)
+        if Agent.objects.visible_to(actor).filter(mode=Mode.INTERACTIVE).exists():
+            url = f"{link('supervisor_agent_changelist')}?mode={Mode.INTERACTIVE}"
+            shown = executions_bulk.may_any(actor)
+            return [Control("Choose an agent to talk to", url, "forum", dialog=False)] if shown else []
+        if not may_change(request, "supervisor.add_agent"):
+            return []
+        return [Control("Add an interactive agent", link("supervisor_agent_add"), "add", dialog=False)]
 
     def saved_views(self, request: HttpRequest) -> list[tuple[str, str]]:
         actor = actor_of(request)

@@ -59,8 +59,8 @@ class Open(OfAgent, ActingDialog):
     def act(self, form: ConsoleForm) -> str:
         try:
             session = sessions.open(caller=Caller(self.actor), agent=self.agent)
-        except (admission.QueueFull, admission.Overloaded) as error:
-            raise Conflict(f"{error.message} Try again in {error.details['retry_after']} s.") from error
+        except admission.NoRoom as error:
+            raise Conflict(error.said) from error
         return link("supervisor_session_page", session.pk)
 
 

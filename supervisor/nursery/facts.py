@@ -80,3 +80,6 @@ class Ending:
     leftovers: int
     #: The keeper died without a word. What it kept has been killed by the kernel and the nursery program.
     lost: bool
+    #: When it was asked to end (TERM), and when what was left of it was ended (KILL): seconds since 1970.
+    term_at: float | None = None
+    kill_at: float | None = None

@@ -82,6 +82,9 @@ class Keeper:
         self._killed: set[int] = set()
         self._last: measuring.Figures = measuring.measure([])
         self._peak = 0.0
+        #: When it was asked to end, and when what was left then was killed, by the clock on the wall.
+        self._term_at: float | None = None
+        self._kill_at: float | None = None
         #: When the patience ends that was asked for.
         self._deadline = math.inf
         self._next_count = time.monotonic() + COUNTS
@@ -109,6 +112,8 @@ class Keeper:
     def _kill(self) -> None:
         killed = tree.kill(os.getpid(), sparing_roots=True)
         self._killed |= killed
+        if killed and self._term_at is not None:
+            self._kill_at = self._kill_at or time.time()
         # It may have come to that, and its program to an end, since they were counted.
         self._watch.count(len(killed))
 
@@ -146,6 +151,7 @@ class Keeper:
         data = _heard(self._control)
         for word in self._lines.feed(data):
             self._deadline = time.monotonic() + word["grace"]
+            self._term_at = self._term_at or time.time()
             tree.send(signal.SIGTERM, pids := tree.below(os.getpid()))
             # Who is stopped would hear it only then.
             tree.send(signal.SIGCONT, pids)
@@ -190,5 +196,7 @@ class Keeper:
             **self._watch.said(),
             "peak_memory": max(self._peak, self._watch.peak, books["memory"]),
             "leftovers": len(self._killed - {self._pid}),
+            "term_at": self._term_at,
+            "kill_at": self._kill_at,
         }
         _say(self._control, gone=ending)

@@ -4,6 +4,8 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
 
 from supervisor import account, categories
 from supervisor.cancelling import GRACE
@@ -47,7 +49,8 @@ class Program:
             raise
         self.meter.end(ending)
         await self._take_last()
-        return await asyncio.to_thread(self._read, ending, late=late)
+        ended = await asyncio.to_thread(self._read, ending, late=late)
+        return replace(ended, context={**ended.context, **_asked_to_end(ending)})
 
     async def _through(self, child: Child, started: Callable[[int], Awaitable[None]]) -> tuple[Ending, bool]:
         """From its first moment to its last, and whether that was late."""
@@ -141,6 +144,12 @@ def command(order: Order) -> Command:
         rules=account.rules(order.limits.cpu),
         limits=order.limits,
     )
+
+
+def _asked_to_end(ending: Ending) -> dict[str, str]:
+    """For the run's record: when it was sent TERM, and KILL."""
+    moments = {"term_at": ending.term_at, "kill_at": ending.kill_at}
+    return {name: datetime.fromtimestamp(at, UTC).isoformat() for name, at in moments.items() if at is not None}
 
 
 async def _within(child: Child, seconds: float) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.utils.dateparse import parse_datetime
 
 from common.errors import Conflict, NotAllowed
 from nhi import actors, lifecycle
@@ -57,6 +58,9 @@ def test_a_cancel_ends_the_whole_tree_and_is_asked_for_once(
     run = until_over(run)
     assert (run.status, run.error_category) == ("cancelled", "")
     assert run.transitions.get(to_state="cancelled").reason == "olga: Wrong input"
+    # Both moments of its end are kept, for its page.
+    asked, term, kill = run.cancel_requested_at, *(parse_datetime(run.context[name]) for name in ("term_at", "kill_at"))
+    assert asked <= term < kill <= run.end_time
     assert not with_command("986.225")
     with pytest.raises(Conflict, match="is cancelled already"):
         cancelling.cancel(actor=olga, execution=run, reason="Again")

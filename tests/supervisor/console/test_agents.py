@@ -156,7 +156,7 @@ def test_the_form_says_what_would_become_of_a_run_before_it_is_asked_for(ship: A
     form = hub(ship, "run/")
     assert "A slot is free" in text(mara, form)
     scene.started(scene.asked(ship))
-    assert "It would wait: 1 of 1 slots are in use, and nothing else waits before it." in text(mara, form)
+    assert "It would wait at place 1: 1 of 1 slots are in use, and nothing else waits before it." in text(mara, form)
     for _ in range(3):
         scene.asked(ship)
     full = "3 runs of ship wait already, which is as many as may. Try again in 30 s."
@@ -173,7 +173,9 @@ def test_the_form_and_the_list_count_free_slots_beside_the_queue_as_the_rule_doe
     agent = scene.agent("tidy", max_concurrent_executions=5, queue_depth=2)
     for _ in range(6):
         scene.asked(agent)
-    assert "It would wait: 0 of 5 slots are in use, and 6 runs wait before it." in text(mara, hub(agent, "run/"))
+    assert "It would wait at place 7: 0 of 5 slots are in use, and 6 runs wait before it." in text(
+        mara, hub(agent, "run/")
+    )
     assert "6 of 7" in text(mara, AGENTS)
     assert mara.post(hub(agent, "run/"), {"input": "Ship it."}).status_code == 302
     assert "7 runs of tidy wait already" in text(mara, hub(agent, "run/"))

@@ -65,7 +65,7 @@ def test_runs_that_went_wrong_are_counted_for_who_runs_agents_and_lead_to_their_
     old = scene.ended(scene.asked(ship), S.FAILED, why="It broke.")
     Execution.objects.filter(pk=old.pk).update(created_at=timezone.now() - timedelta(days=2))
     cards = {card["words"]: card["need"].url for card in signed_in("olga").get("/admin/").context["cards"]}
-    url = cards["2 runs failed in the last 24 h"]
+    url = cards["2 runs failed in the last 24 h, unseen by you"]
     listed = signed_in("olga").get(url)
     assert [row["name"] for row in listed.context["rows"]] == ["ship #2", "ship #1"]
     assert [tab.label for tab in listed.context["views"] if tab.current] == ["Failed or timed out"]
@@ -122,11 +122,55 @@ def test_stopping_states_its_consequences_and_the_page_shows_both_moments(ship: 
     assert "Stopping" in page
     assert "It is being stopped already, as mara asked." in page
     assert "It hangs" in page
+    assert "KILL 5 s later to what is left" in page
     run.refresh_from_db()
-    scene.lifecycle.walk(run, [(S.CANCELLED, "mara: It hangs"), (S.CLEANUP, ""), (S.IDLE, "")], slot=None)
+    sent = {"term_at": "2026-11-19T14:02:03.250000+00:00", "kill_at": "2026-11-19T14:02:08.260000+00:00"}
+    scene.lifecycle.walk(
+        run, [(S.CANCELLED, "mara: It hangs"), (S.CLEANUP, ""), (S.IDLE, "")], slot=None, context=sent
+    )  # fmt: skip
     page = text(mara, page_of(run))
-    assert re.search(r"Asked to end</dt>.*Ended</dt>", page, re.DOTALL)
+    order = r"Asked to end</dt>.*TERM sent</dt>.*14:02:03\.250.*KILL sent</dt>.*14:02:08\.260.*Ended</dt>"
+    assert re.search(order, page, re.DOTALL)
+    Execution.objects.filter(pk=run.pk).update(context={"term_at": sent["term_at"]})
+    assert re.search(r"KILL sent</dt> <dd><span class=\"gh-subtle\">was not needed", text(mara, page_of(run)))
     assert f"{scene.AGENTS}{ship.pk}/run/?like={run.pk}" in page
+
+
+def test_the_strip_says_which_worker_carries_a_run_in_which_slot_and_how_many_wait(
+    ship: Agent, signed_in: SignedIn
+) -> None:
+    carries = runner(host="w2", pid=77)
+    run = scene.started(scene.asked(ship))
+    Execution.objects.filter(pk=run.pk).update(runner_id=carries.pk, max_retries=3)
+    olga, eve = signed_in("olga"), signed_in("tom")
+    for client in (olga, eve):
+        page = text(client, page_of(run))
+        facts = re.sub(r"<[^>]+>|\s+", " ", page[page.index("gh-facts") : page.index("gh-phases")])
+        facts = " ".join(facts.split())
+        assert "Attempt 1 of 4 Worker w2, process 77 Process 4121 Access Read-write (slot 1 of 1, none wait)" in facts
+        assert queries(client, page_of(run)) <= 12
+    for number, words in ((1, "1 waits"), (2, "2 wait")):
+        scene.asked(ship)
+        assert f"(slot 1 of 1, {words})" in text(olga, page_of(run)), number
+    Runner.objects.filter(pk=carries.pk).update(seen_at=timezone.now() - timedelta(seconds=20))
+    assert "Late" in text(olga, page_of(run))
+    carries.delete()
+    assert "one that is gone" in text(olga, page_of(run))
+    done = scene.ended(scene.asked(scene.agent("reads")))
+    page = text(olga, page_of(done))
+    assert "Read-only</dd>" in page
+    assert "slot" not in scene.main_of(page)
+
+
+def test_input_is_copied_from_under_more_and_run_again_stands_there_while_it_runs(ship: Agent, mara: Client) -> None:
+    run = scene.started(scene.asked(ship, 'say "<b>"'))
+    more = mara.get(page_of(run)).context["more"]
+    assert [(control.label, control.copies) for control in more] == [("Copy input", 'say "<b>"'), ("Run again", "")]
+    assert 'data-text="say &quot;&lt;b&gt;&quot;"' in text(mara, page_of(run))
+    done = scene.ended(scene.asked(scene.agent("other"), "x" * 5000 + " api_key=sk-live-0123456789abcdef0123"))
+    (copy,) = mara.get(page_of(done)).context["more"]
+    assert (copy.label, copy.url) == ("Copy input (secrets are masked)", page_of(done, "input/"))
+    assert f'data-copy-from="/api/nhi/supervisor/executions/{done.pk}"' in text(mara, page_of(done, "input/"))
 
 
 def test_a_run_that_waits_says_where_it_stands_why_and_until_when(ship: Agent, signed_in: SignedIn) -> None:
@@ -191,10 +235,21 @@ def test_a_short_run_does_not_claim_that_it_had_no_process(ship: Agent, mara: Cl
     assert "at most 0 at once" not in page
 
 
+def test_what_was_cut_is_said_and_what_was_measured_is_drawn_beside_its_numbers(ship: Agent, mara: Client) -> None:
+    run = scene.ended(scene.asked(ship))
+    page = mara.get(page_of(run))
+    assert page.context["sparks"] == {"cpu": "0.0,1.0 120.0,16.3", "memory": "0.0,3.6 120.0,1.0"}
+    assert "are kept" not in scene.main_of(page.content.decode())
+    ExecutionResult.objects.filter(pk=run.pk).update(output_truncated=True, output_bytes=5 * 1024 * 1024)
+    said = text(mara, page_of(run)).replace("\xa0", " ")
+    assert "It wrote 5.0 MB of output and 0 bytes of errors; of each the first 1.0 MB are kept." in said
+
+
 def test_calls_with_a_runs_token_stand_with_the_run_and_name_it_in_the_log(ship: Agent, mara: Client) -> None:
     run = scene.ended(scene.asked(ship))
     call = call_in(run)
     outside = calling.call("deploy-bot", tool="delete_repo")
+    assert {tab.label: tab.count for tab in mara.get(page_of(run)).context["tabs"]}["Tool calls"] == 1
     for tab in ("", "calls/"):
         page = text(mara, page_of(run, tab))
         assert f"/admin/nhi/invocationlog/{call.pk}/" in page
@@ -309,7 +364,9 @@ def test_why_the_first_of_a_queue_waits(ship: Agent, full: bool, runners: bool, 
 
 def test_an_empty_house_teaches_what_would_be_here(mara: Client) -> None:
     assert "No agent runs here yet" in text(mara, scene.AGENTS)
-    assert "Nothing has run yet" in text(mara, RUNS)
+    page = text(mara, RUNS)
+    assert "Nothing has run yet" in page
+    assert f'href="{scene.AGENTS}"' in page[page.index("gh-empty") :]
     page = text(mara, QUEUE)
     assert "Nothing waits" in page
     assert "No worker was heard of" in page

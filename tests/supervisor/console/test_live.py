@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import pytest
+from playwright.sync_api import expect
 
 from supervisor.models import Agent, Execution
 from supervisor.runner.service import Service
@@ -45,7 +46,9 @@ def test_a_page_that_is_left_open_goes_on_where_it_was_and_shows_each_piece_once
     page = mara.page
     mara.open(f"{RUNS}{run.pk}/")
     lines = page.locator(".gh-line-text")
+    kept = page.locator("[data-amount]")
     page.get_by_role("log").get_by_text("sec", exact=True).wait_for()
+    expect(kept).to_have_text("Output: 9 B of 1.0 MiB")
     page.get_by_role("button", name="Pause").click()
     scene.wrote(run, 2, "ond\nthird\n")
     page.get_by_role("button", name="1 pieces came meanwhile, go on").click()
@@ -56,6 +59,59 @@ def test_a_page_that_is_left_open_goes_on_where_it_was_and_shows_each_piece_once
     page.reload()
     page.get_by_role("log").get_by_text("third", exact=True).wait_for()
     assert lines.all_text_contents() == ["first", "second", "third"]
+
+
+def test_ticked_runs_are_cancelled_in_a_dialog_over_their_list(visit: Visit) -> None:
+    mara, ship = visit(), scene.agent("ship")
+    for _ in range(3):
+        scene.asked(ship)
+    page = mara.page
+    mara.open(RUNS)
+    page.get_by_label("Tick ship #3").check()
+    page.get_by_label("Tick ship #1").check()
+    page.get_by_role("button", name="Cancel", exact=True).click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_role("button", name="Cancel 2 runs").wait_for()
+    assert violations(page) == []
+    dialog.get_by_role("button", name="Cancel 2 runs").click()
+    dialog.get_by_text("Cancel: 2 of 2 done").wait_for()
+    assert violations(page) == []
+    dialog.get_by_role("link", name="Done").click()
+    page.locator("tr", has_text="ship #3").get_by_text("Cancelled").wait_for()
+    assert list(Execution.objects.open()) == [Execution.objects.get(number=2)]
+    assert not mara.complaints
+
+
+def test_input_is_copied_whole_from_under_more_and_from_its_tab(visit: Visit) -> None:
+    mara = visit(permissions=["clipboard-read", "clipboard-write"])
+    short, long = "Ship it.\n\u202eNow.", "x" * 30_000
+    page, ship = mara.page, scene.agent("ship")
+    for said in (short, long):
+        run = scene.ended(scene.asked(ship, said))
+        mara.open(f"{RUNS}{run.pk}/")
+        page.locator(".gh-menu--btn > summary").click()
+        page.locator(".gh-menu--btn").get_by_text("Copy input").click()
+        if said == long:
+            page.get_by_role("button", name="Copy input").click()
+        page.get_by_text("Copied", exact=True).wait_for()
+        assert page.evaluate("navigator.clipboard.readText()") == said
+    assert not mara.complaints
+
+
+def test_failures_are_marked_as_seen_by_one_press(visit: Visit) -> None:
+    mara = visit()
+    scene.ended(scene.asked(scene.agent("ship")), scene.S.FAILED, why="It broke.")
+    page = mara.page
+    mara.open("/admin/")
+    badge = page.get_by_role("navigation", name="Main").get_by_role("link", name="1 need you: Executions")
+    mara.step(badge)
+    page.get_by_role("link", name="ship #1").wait_for()
+    mara.step(page.get_by_role("button", name="Mark all as seen"))
+    page.get_by_text("What went wrong until then is marked as seen by you.").wait_for()
+    expect(badge).to_have_count(0)
+    page.get_by_role("link", name="ship #1").wait_for()
+    assert mara.steps == 2
+    assert not mara.complaints
 
 
 @pytest.mark.capability("CON-06")
@@ -73,6 +129,9 @@ def test_axe_finds_nothing_and_nothing_scrolls_sideways(visit: Visit, options: d
         AGENTS, RUNS, QUEUE, f"{AGENTS}add/", *(hub + tab for tab in (*AGENT_TABS, "change/", "run/", "off/")),
         *(run + tab for tab in RUN_TABS), f"{RUNS}{waiting.pk}/", f"{RUNS}{waiting.pk}/stop/",
         f"/admin/nhi/identity/{ship.identity_id}/runs/", "/admin/runs/charts/",
+        *(f"{RUNS}bulk/{verb}/?id={done.pk}&id={waiting.pk}" for verb in ("cancel", "again")),
+        f"{RUNS}?state=wrong&span=24h&seen=no", f"{RUNS}seen/?until=2026-11-18T12:00:00Z", f"{RUNS}?agent=nobody",
+        "/admin/supervisor/session/", "/admin/supervisor/schedule/",
     ]  # fmt: skip
     found = []
     for path in paths:

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import psutil
@@ -54,11 +55,14 @@ async def family(nursery: Nursery, uid: int | None = None) -> tuple[Child, str]:
 def test_what_does_not_end_when_asked_is_killed_after_the_grace(uid: int | None) -> None:
     async def test(nursery: Nursery) -> None:
         child, marker = await family(nursery, uid)
+        asked = time.time()
         child.end(0.3)
         ending = await child.ended()
         assert alive(marker) == []
         assert (ending.exit_code, ending.signal, ending.lost) == (None, signal.SIGKILL, False)
         assert ending.leftovers >= SLEEPERS
+        assert ending.term_at is not None and ending.kill_at is not None
+        assert asked <= ending.term_at <= ending.kill_at - 0.3
 
     in_nursery(test)
 
@@ -78,6 +82,7 @@ def test_whoever_ends_when_asked_is_not_killed() -> None:
         assert (ending.exit_code, ending.signal) == (7, None)
         assert heard.out == b"ready\nchild\ngrandchild\n"
         assert ending.leftovers == 0
+        assert ending.term_at is not None and ending.kill_at is None
 
     in_nursery(test)
 

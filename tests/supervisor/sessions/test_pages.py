@@ -99,6 +99,23 @@ def test_without_scripts_a_message_is_sent_and_read_all_the_same(
     assert client.post(f"{page}say/", {"text": "Hello?"}).status_code == 409
 
 
+def test_a_house_without_sessions_says_where_the_first_is_opened(
+    signed_in: SignedIn, make_talker: Callable[..., Agent]
+) -> None:
+    mara, agents = signed_in("mara"), "/admin/supervisor/agent/"
+    page = mara.get(LIST).content.decode()
+    assert "Nobody has talked to an agent yet" in page
+    assert f'href="{agents}add/"' in page and "Add an interactive agent" in page
+    agent = make_talker()
+    page = mara.get(LIST).content.decode()
+    assert f'href="{agents}?mode=interactive"' in page and "Choose an agent to talk to" in page
+    assert "/api/nhi/supervisor/sessions" in page[page.index("gh-empty") : page.index("</main>")]
+    assert [row["name"] for row in mara.get(f"{agents}?mode=interactive").context["rows"]] == [str(agent)]
+    assert "Choose an agent" not in signed_in("ada").get(LIST).content.decode()
+    narrowed = mara.get(f"{LIST}?state=closed").content.decode()
+    assert "Nothing matches this filter" in narrowed and "Choose an agent" not in narrowed
+
+
 def test_who_only_reads_is_offered_nothing_and_asks_nothing(
     signed_in: SignedIn, make_talker: Callable[..., Agent]
 ) -> None:

@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path
 from django.utils.functional import cached_property
 
-from a2a.admin import tasks_bulk, tasks_cancel, tasks_cells, tasks_export, tasks_reply, tasks_tabs
+from a2a.admin import tasks_bulk, tasks_cancel, tasks_cells, tasks_export, tasks_redeliver, tasks_reply, tasks_tabs
 from a2a.admin.tasks_filters import FILTERS, GROUPS, OPEN, SEARCH, WAITING, WRONG, needs
 from a2a.models import Task
 from common.admin.lists import Bulk, Preset
@@ -79,6 +79,7 @@ class TaskAdmin(GovernedAdmin):
             *tasks_tabs.URLS,
             *tasks_cancel.URLS,
             *tasks_reply.URLS,
+            *tasks_redeliver.URLS,
             *tasks_bulk.URLS,
         ]
 

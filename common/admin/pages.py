@@ -29,7 +29,8 @@ class Tab:
 class Control:
     """A button of a page: `blocked` says why the state forbids it now, and then it is drawn disabled.
 
-    `posts` is for a verb that needs neither a reason nor a second look: pressing it does it.
+    `posts` is for a verb that needs neither a reason nor a second look: pressing it does it. `copies` is a text for the
+    clipboard, and stands under More.
     """
 
     label: str
@@ -39,6 +40,7 @@ class Control:
     blocked: str = ""
     dialog: bool = True
     posts: bool = False
+    copies: str = ""
 
 
 @dataclass(frozen=True)

@@ -70,6 +70,7 @@ def test_axe_finds_nothing_on_any_of_their_pages(visit: Visit, options: dict[str
         CHARTS,
         *bulk,
         f"/admin/a2a/task/{row.task_id}/deliveries/",
+        f"/admin/a2a/task/{row.task_id}/redeliver/",
     ]
     pages += [page_of(row, tab) for tab in (*TABS, *VERBS)] + [hub("writer", "connect/"), "/admin/a2a/task/"]
     for path in pages:

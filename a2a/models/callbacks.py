@@ -163,6 +163,9 @@ class DeliveryAttempt(Kept):
     status = models.PositiveSmallIntegerField(null=True)
     reason = models.CharField(max_length=16, choices=Trouble, blank=True, default=Trouble.LOST)
     took_ms = models.PositiveIntegerField(null=True)
+    #: How the receiver's answer begins, without secrets (`a2a.answers`).
+    answer = models.CharField(max_length=1024, blank=True)
+    answer_cut = models.BooleanField(default=False)
 
     class Meta:
         db_table = "a2a_delivery_attempt"

@@ -138,6 +138,14 @@ def test_many_are_listed_in_as_many_queries_as_few_and_a_page_of_one_asks_little
         assert queries(mara, page_of(each["dead"], tab)) <= 13, tab
 
 
+def test_what_receivers_said_is_text_and_never_markup(each: dict[str, Delivery], mara: Client) -> None:
+    page = main_of(text(mara, page_of(each["dead"])))
+    assert page.count("What it said") == 10
+    assert "&lt;b&gt;down&lt;/b&gt;" in page
+    assert "U+202E" in page
+    assert "What it said" not in main_of(text(mara, page_of(each["blocked"])))
+
+
 def test_a_page_tells_each_attempt_what_is_sent_and_what_signs_it(each: dict[str, Delivery], mara: Client) -> None:
     row = each["dead"]
     shown = mara.get(page_of(row))

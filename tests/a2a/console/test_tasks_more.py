@@ -1,4 +1,4 @@
-"""Under More of a task: it as a command that does the same, and delivering again what nobody heard; what Cancel stops."""
+"""Under More of a task: it as a command, and delivering again what nobody heard of it; and what its Cancel stops."""
 
 import json
 import shlex

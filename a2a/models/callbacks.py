@@ -1,6 +1,7 @@
 """Callbacks: what signs them, what is to be delivered, and every attempt at it."""
 
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from django.db import models
 from django.db.models import Exists, OuterRef, Q
@@ -55,6 +56,11 @@ class WebhookSecret(Kept):
 
     def __str__(self) -> str:
         return f"the webhook secret of {self.owner_name} for {self.url_prefix or 'any URL'}"
+
+    @property
+    def sides(self) -> tuple[UUID, None]:
+        """Among whose changes it stands."""
+        return self.owner_id, None
 
 
 class DeliveryQuerySet(KeptQuerySet["Delivery"]):

@@ -67,6 +67,7 @@ def test_axe_finds_nothing_on_any_of_their_pages(visit: Visit, options: dict[str
         LIST,
         SECRETS,
         f"{SECRETS}{secret.pk}/rotate/",
+        f"{SECRETS}make/",
         CHARTS,
         *bulk,
         f"/admin/a2a/task/{row.task_id}/deliveries/",

@@ -9,8 +9,8 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import path
 from django.utils.functional import cached_property
 
-from a2a import access, callback_urls, runtimes, sending
-from a2a.admin import runtimes as shown_runtimes
+from a2a import access, callback_urls, sending
+from a2a.admin import runtimes
 from a2a.sending import Wish
 from common import statuses, strict_json
 from common.admin.forms import ConsoleForm, MomentField
@@ -93,9 +93,7 @@ class Send(FormPage[SendForm]):
         return names.one("agent", self.actor, name) if name else None
 
     def _takes(self) -> str:
-        if self._named is None:
-            return ""
-        return f"Tasks of {self._named.name} go to {shown_runtimes.words(runtimes.of(self._named))}."
+        return runtimes.goes_to(self._named) if self._named is not None else ""
 
     def fitting(self, data: Any = None) -> SendForm:
         named = self._named.name if self._named else ""

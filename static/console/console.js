@@ -121,6 +121,13 @@
     words.textContent = "Copied";
   }
 
+  // A reason that stands there from the start is nobody's words yet: what is typed takes its place.
+  for (const kind of ["focusin", "click"]) {
+    document.addEventListener(kind, ({ target }) => {
+      if (target.matches?.("[data-preset]") && target.value === target.dataset.preset) target.select();
+    });
+  }
+
   // ── Theme: light, dark, or what the system has ────────────────────────────────────────────────────────────────
   const system = matchMedia("(prefers-color-scheme: dark)");
 

@@ -68,7 +68,7 @@ class ReasonField(forms.CharField):
 
     def to_python(self, value: Any) -> Any:
         """Own words typed right behind a preset are parted from it."""
-        said = super().to_python(value)
+        said = super().to_python(value) or ""
         for preset in self.presets:
             own = said.removeprefix(preset)
             if own != said and own[:1].isalnum():

@@ -18,7 +18,7 @@ from a2a.webhooks import Shown
 from common.admin.dialogs import Call, Effect
 from common.admin.forms import ConsoleForm
 from common.admin.lists import Bulk, Column, text_filter
-from common.admin.pages import Control, Tab, link, render
+from common.admin.pages import Control, Tab, link, render_once
 from common.errors import Invalid, NotAllowed, NotFound
 from common.templatetags.console import icon, outside, when
 from nhi.admin import columns, names
@@ -143,13 +143,10 @@ class ShownOnce(ActingDialog):
         return link("a2a_webhooksecret_changelist")
 
     def shown_once(self, shown: Shown) -> HttpResponse:
-        page = render(
+        return render_once(
             self.request, "admin/a2a/deliveries/secret.html",
             title=f"The new secret of {shown.row.owner_name}", shown=shown, back=self.back(),
         )  # fmt: skip
-        page.headers["Cache-Control"] = "no-store"
-        page.headers["Referrer-Policy"] = "no-referrer"
-        return page
 
 
 class Make(ShownOnce):

@@ -121,13 +121,6 @@
     words.textContent = "Copied";
   }
 
-  // A reason that stands there from the start is nobody's words yet: what is typed takes its place.
-  for (const kind of ["focusin", "click"]) {
-    document.addEventListener(kind, ({ target }) => {
-      if (target.matches?.("[data-preset]") && target.value === target.dataset.preset) target.select();
-    });
-  }
-
   // ── Theme: light, dark, or what the system has ────────────────────────────────────────────────────────────────
   const system = matchMedia("(prefers-color-scheme: dark)");
 
@@ -232,6 +225,13 @@
       all("input, select", form).forEach((field) => { if (!field.value) field.disabled = true; });
     });
   });
+
+  // A reason that stands there from the start is nobody's words yet: what is typed takes its place.
+  for (const kind of ["focusin", "click"]) {
+    document.addEventListener(kind, ({ target }) => {
+      if (target.matches?.("[data-preset]") && target.value === target.dataset.preset) target.select();
+    });
+  }
 
   // ── Fields that stand only for one answer, and lines that are worked out while one types ──────────────────────
   function settle(root) {

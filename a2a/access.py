@@ -76,6 +76,14 @@ def source_of(caller: Caller, named: UUID | None) -> Identity | None:
     return found
 
 
+def may_send(actor: Actor, target: Identity | None = None) -> bool:
+    """Whether this person may send tasks to this agent, or to any at all; not whether it can take them now."""
+    if actor.may(SEND):
+        return True
+    usable = Identity.objects.used_by(actor).of_kind(Kind.AGENT)
+    return not actor.only_reads and (usable if target is None else usable.filter(pk=target.pk)).exists()
+
+
 def require(
     *, caller: Caller, source: Identity | None, target: Identity, action: str, given: Any, chain: Chain
 ) -> Permit:
@@ -177,7 +185,7 @@ def _refusal(actor: Actor, decision: Decision, target: Identity, *, had_access: 
 
 def _require_of_person(actor: Actor, target: Identity, chain: Chain) -> Permit:
     by = {"right": SEND if actor.may(SEND) else "owner or grant"}
-    if not actor.may(SEND) and (actor.only_reads or not Identity.objects.used_by(actor).filter(pk=target.pk).exists()):
+    if not may_send(actor, target):
         raise _unknown(actor, target)
     if not Identity.objects.usable().filter(pk=target.pk).exists():
         reason = "target_expired" if target.state == State.ACTIVE else "target_unusable"

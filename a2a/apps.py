@@ -19,12 +19,13 @@ class A2AConfig(AppConfig):
             following,
             hours,
             rights,
+            runtimes,
             waiting,
         )
         from a2a.choices import RuntimeKind  # noqa: PLC0415 - the same
         from a2a.remote import errands  # noqa: PLC0415 - the same
         from nhi import registry  # noqa: PLC0415 - the same
-        from supervisor import moves  # noqa: PLC0415 - the same
+        from supervisor import moves, watching  # noqa: PLC0415 - the same
 
         post_migrate.connect(rights.after_migrate, sender=self, dispatch_uid="a2a.rights")
         registry.add_stop_step(cancelling.STEP)
@@ -34,3 +35,4 @@ class A2AConfig(AppConfig):
         registry.count_hours(hours.left)
         registry.know_tasks(chains.known)
         registry.on_wait(waiting.LISTENER)
+        watching.add(runtimes.watched)

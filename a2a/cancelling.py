@@ -1,6 +1,7 @@
 """Cancelling tasks, and with each whatever was asked for within it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from uuid import UUID
 
 from django.db import transaction
 from django.db.models import Q, QuerySet
@@ -62,12 +63,14 @@ def cancel_within(task: Task, said: str) -> None:
         end(child, WITH_PARENT, said)
 
 
-def count_within(task: Task) -> int:
-    """How many open tasks would be cancelled with this one: its parts, and theirs."""
-    found, level = 0, [task.pk]
+def within(keys: Iterable[UUID]) -> set[UUID]:
+    """Open tasks that would be cancelled with these: their parts, and the parts of those."""
+    known = set(keys)
+    level, found = known, set[UUID]()
     while level:
-        level = list(Task.objects.open().filter(parent__in=level).values_list("pk", flat=True))
-        found += len(level)
+        below = set(Task.objects.open().filter(parent__in=level).values_list("pk", flat=True))
+        level = below - known - found
+        found |= level
     return found
 
 

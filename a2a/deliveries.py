@@ -2,7 +2,7 @@
 
 import logging
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -11,7 +11,7 @@ from uuid import UUID, uuid4
 from django.db import transaction
 from django.db.models import F, Q
 
-from a2a import callback_urls, pushing, retrying, waking, webhooks
+from a2a import answers, callback_urls, pushing, retrying, waking, webhooks
 from a2a.choices import DeliveryState, Trouble
 from a2a.models import Delivery, DeliveryAttempt, DisabledUrl, PushConfig
 from a2a.posting import Outcome
@@ -19,6 +19,7 @@ from a2a.webhooks import Owner
 from common import clock
 from common.crypto import Unreadable
 from common.errors import Conflict, NotAllowed
+from common.redaction import taken
 from nhi.actors import SYSTEM, Actor
 from nhi.record import events
 
@@ -59,6 +60,12 @@ class Parcel:
     #: Beside the signature.
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
 
+    @property
+    def confided(self) -> frozenset[str]:
+        """What its receiver knows of it and must not be kept with its answer."""
+        shown = {value.rpartition(" ")[2] for value in self.headers.values()}
+        return taken(self.url) | shown | {*self.secrets}
+
 
 def claim(most: int, *, busy: Mapping[str, int]) -> list[Parcel]:
     """Take due deliveries, so that nobody else does until the lease ends. `busy` counts what is under way by place."""
@@ -78,12 +85,14 @@ def claim(most: int, *, busy: Mapping[str, int]) -> list[Parcel]:
     return [parcel for row in taken if (parcel := _parcel(row, mark)) is not None]
 
 
-def settle(delivery: Delivery, mark: UUID, outcome: Outcome) -> None:
+def settle(delivery: Delivery, mark: UUID, outcome: Outcome, *, confided: Collection[str] = ()) -> None:
     """Write what came of an attempt; of one whose lease has ended, into the log alone."""
+    answer = answers.kept(outcome.said, confided) if outcome.said else ""
     with transaction.atomic():
         DeliveryAttempt.objects.filter(delivery=delivery, number=delivery.attempts).update(
-            status=outcome.status, reason=outcome.trouble or "", took_ms=outcome.took_ms
-        )
+            status=outcome.status, reason=outcome.trouble or "", took_ms=outcome.took_ms, answer=answer,
+            answer_cut=len(outcome.said) > answers.MOST,
+        )  # fmt: skip
         now = clock.database_now()
         told = _told(delivery, outcome, now)
         mine = Delivery.objects.pending().filter(pk=delivery.pk, lease_mark=mark)

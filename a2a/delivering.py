@@ -46,7 +46,7 @@ class _Round(Round[str]):
         )
         outcome = await posting.post(parcel.url, headers={**parcel.headers, **headers}, body=body)
         try:
-            await self._ask(lambda: deliveries.settle(delivery, parcel.mark, outcome))
+            await self._ask(lambda: deliveries.settle(delivery, parcel.mark, outcome, confided=parcel.confided))
         except Exception:
             # Its lease ends, and it is attempted again.
             log.exception("What became of a callback could not be written.")

@@ -1,20 +1,20 @@
-"""One attempt to tell a receiver: what is sent, and what its answer means. Nothing of the answer's body is read."""
+"""One attempt to tell a receiver: what is sent, and what its answer means. Of its text only the beginning is read."""
 
 import asyncio
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import aiohttp
 
-from a2a import retrying
+from a2a import answers, retrying
 from a2a.choices import Trouble
 from common import egress
 
 #: For the whole attempt.
 SECONDS = 15.0
 #: One that was kept open may be hung up just when the next callback goes out on it.
-ALWAYS = {"Content-Type": "application/json", "Connection": "close"}
+ALWAYS = {"Content-Type": "application/json", "Connection": "close", "Accept-Encoding": "identity"}
 GONE = 410
 SAYING_WHEN = frozenset({429, 503})
 
@@ -28,20 +28,29 @@ class Outcome:
     #: Seconds for which the receiver wants to be left alone.
     retry_after: float = 0.0
     took_ms: int = 0
+    #: How the text of the answer begins, as it came.
+    said: bytes = field(default=b"", repr=False)
 
 
 async def post(url: str, *, headers: Mapping[str, str], body: bytes) -> Outcome:
     started = time.perf_counter()
-    outcome = await _answered(url, {**ALWAYS, **headers}, body)
-    return replace(outcome, took_ms=round((time.perf_counter() - started) * 1000))
+    outcome = await _answered(url, {**ALWAYS, **headers}, body, started)
+    return outcome if outcome.took_ms else replace(outcome, took_ms=_since(started))
 
 
-async def _answered(url: str, headers: Mapping[str, str], body: bytes) -> Outcome:
+async def _answered(url: str, headers: Mapping[str, str], body: bytes, started: float) -> Outcome:
     """In this order: aiohttp's errors are of several kinds at once."""
     try:
-        async with asyncio.timeout(SECONDS), egress.session().post(url, data=body, headers=headers) as response:
+        async with (
+            asyncio.timeout(SECONDS) as patience,
+            egress.session().post(url, data=body, headers=headers) as response,
+        ):
+            # It has been heard: what is read beside that has a patience of its own.
+            patience.reschedule(None)
+            outcome = judged(response.status, response.headers.get("Retry-After", ""))
+            outcome = replace(outcome, took_ms=_since(started), said=await answers.beginning(response))
             response.close()
-            return judged(response.status, response.headers.get("Retry-After", ""))
+            return outcome
     except egress.EgressBlocked:
         return Outcome(Trouble.EGRESS_BLOCKED)
     except aiohttp.ClientSSLError:
@@ -50,6 +59,10 @@ async def _answered(url: str, headers: Mapping[str, str], body: bytes) -> Outcom
         return Outcome(Trouble.TIMEOUT)
     except (aiohttp.ClientError, OSError):
         return Outcome(Trouble.UNREACHABLE)
+
+
+def _since(started: float) -> int:
+    return round((time.perf_counter() - started) * 1000)
 
 
 def judged(status: int, retry_after: str) -> Outcome:

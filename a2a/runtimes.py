@@ -4,7 +4,8 @@ Nobody has to choose: an agent with a program or a model that runs tasks hands i
 agent takes its tasks from its inbox.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -79,6 +80,22 @@ def leave_open(*, actor: Actor, identity: Identity) -> Behind:
         if before is not None:
             _replace(actor, identity, before, None, "")
     return of(identity)
+
+
+@contextmanager
+def watched(actor: Actor, identity: Identity) -> Iterator[None]:
+    """Where nobody chose, tasks follow what runs as the identity; that this moved them is on the identity's record."""
+    before = of(identity)
+    yield
+    after = of(identity)
+    if (before.kind, before.agent) != (after.kind, after.agent):
+        events.write(
+            "runtime.followed", actor=actor, subject=identity, before=_followed(before), after=_followed(after)
+        )
+
+
+def _followed(behind: Behind) -> dict[str, Any]:
+    return {"kind": behind.kind, **({"agent": behind.agent.name} if behind.agent else {})}
 
 
 def credential(runtime: Runtime) -> str:

@@ -7,12 +7,14 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
+from django.db.models import QuerySet
 
 from a2a import signatures
 from a2a.models import Task, WebhookSecret
 from common import clock, crypto
 from common.errors import Conflict, Duplicate, NotAllowed
 from nhi.actors import SYSTEM, Actor
+from nhi.choices import Kind
 from nhi.inputs import Problems
 from nhi.models import Identity
 from nhi.record import events
@@ -52,22 +54,40 @@ def owner_of(task: Task) -> Owner:
     return Owner(task.created_by_id, task.created_by_name)
 
 
-def make(*, actor: Actor, url_prefix: str) -> Shown:
-    """Make a secret of the actor's own."""
+def make(*, actor: Actor, url_prefix: str, holder: Identity | None = None) -> Shown:
+    """Make a secret of the actor's own, or of an identity that they speak for."""
+    owner = _owner(actor, holder)
     problems = Problems()
     problems.line("url_prefix", url_prefix, most=LONGEST_PREFIX)
     fine = not url_prefix or url_prefix.startswith(("https://", "http://"))
     problems.unless(fine, "url_prefix", "Write the beginning of a URL, such as https://hooks.example.com/, or nothing.")
     problems.settle()
-    assert actor.id is not None  # whoever asks at a door is somebody
-    if WebhookSecret.objects.filter(owner_id=actor.id).count() >= MOST:
-        raise Conflict(f"You have {MOST} webhook secrets, which is as many as may be.")
+    whose = "You have" if owner.id == actor.id else f"{owner.name} has"
+    if WebhookSecret.objects.filter(owner_id=owner.id).count() >= MOST:
+        raise Conflict(f"{whose} {MOST} webhook secrets, which is as many as may be.")
     try:
         with transaction.atomic():
-            return _make(Owner(actor.id, actor.name), url_prefix, actor)
+            return _make(owner, url_prefix, actor)
     except IntegrityError:
-        said = "You have a webhook secret for this prefix. Rotate it to see a new one."
+        said = f"{whose} a webhook secret for this prefix. Rotate it to see a new one."
         raise Duplicate(said) from None
+
+
+def holders(actor: Actor) -> QuerySet[Identity]:
+    """For which identities the actor may make one: those that send tasks, and that they manage or keep secrets of."""
+    sending = Identity.objects.of_kind(Kind.AGENT, Kind.SERVICE_ACCOUNT)
+    if actor.only_reads:
+        return sending.none()
+    return sending.visible_to(actor) if actor.may(ROTATE) else sending.managed_by(actor)
+
+
+def _owner(actor: Actor, holder: Identity | None) -> Owner:
+    assert actor.id is not None  # whoever asks at a door is somebody
+    if holder is None or holder.pk == actor.id:
+        return Owner(actor.id, actor.name)
+    if not holders(actor).filter(pk=holder.pk).exists():
+        raise NotAllowed(f"You may not make a webhook secret for {holder.name}.", details={"needs": ROTATE})
+    return Owner(holder.pk, holder.name)
 
 
 def rotate(*, actor: Actor, secret: WebhookSecret) -> Shown:

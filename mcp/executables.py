@@ -43,6 +43,11 @@ OWN = frozenset({
     "EXECUTABLE_ALLOWLIST", "FIELD_KEYS", "REDIS_URL", "REQUIRE_MFA", "RUN_AS", "SECRET_KEY", "SIGNING_KEYS",
     "TOKEN_PEPPER", "TRUSTED_PROXIES", "WORKDIR_ALLOWLIST",
 })  # fmt: skip
+#: By the names of their files, with versions or without.
+INTERPRETER = re.compile(
+    r"(?:python|pypy|perl|ruby|node|nodejs|deno|bun|php|lua|tclsh|java|dotnet|bash|dash|zsh|ksh|fish|sh|env|busybox|"
+    r"npx|uvx|uv|pipx)[0-9.]*"
+)
 INSTEAD = "If the server needs it, list a small program that sets it and then starts the server."
 
 
@@ -70,10 +75,17 @@ def resolve(command: str, arguments: Sequence[str] = ()) -> list[str]:
     allowed = listed(settings.EXECUTABLE_ALLOWLIST)
     if program not in allowed:
         link = f" {command} is, but it leads there by a link." if command in allowed else ""
-        raise NotExecutable(
-            f"{program} is not in the file that EXECUTABLE_ALLOWLIST names; whoever runs this machine can add it.{link}"
-        )
+        raise NotExecutable(f"{program} is not in the file that EXECUTABLE_ALLOWLIST names.{_way_on(program)}{link}")
     return [program, *arguments]
+
+
+def _way_on(program: str) -> str:
+    if not INTERPRETER.fullmatch(Path(program).name):
+        return " Whoever runs this machine can add it."
+    return (
+        " It is an interpreter: who may run it may run anything, so it is better not added. Give the path of the "
+        "script itself, which begins with #! and is executable (chmod +x), and have whoever runs this machine add that."
+    )
 
 
 def environment_problem(name: str) -> str:

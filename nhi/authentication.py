@@ -21,6 +21,13 @@ class Unauthenticated(GatehouseError):
         self.reason = reason
 
 
+def lacking(header: str | None) -> Unauthenticated:
+    """Of a request that shows nothing which could be a token of ours: the same at every door."""
+    if header is None:
+        return Unauthenticated("no_credential", "Send a credential: Authorization: Bearer nhi_…")
+    return Unauthenticated("malformed", "This is not a Gatehouse token, or a part of it is missing.")
+
+
 @dataclass(frozen=True)
 class Authenticated:
     actor: Actor
@@ -31,7 +38,7 @@ def authenticate(bearer: str, *, audience: str = "") -> Authenticated:
     """Who shows this token. A malformed one is refused without touching the database."""
     shown = tokens.parse(bearer)
     if shown is None:
-        raise Unauthenticated("malformed", "This is not a Gatehouse token, or a part of it is missing.")
+        raise lacking(bearer)
     source = context.current().source
     loaded = facts.for_token(shown, source, audience=audience)
     if loaded.user is not None and not loaded.facts.credential:

@@ -41,6 +41,12 @@ class Granted:
     scope: str
 
 
+def challenge(*, shown: bool) -> str:
+    """RFC 6750, with the way to the metadata of RFC 9728; `shown` where a credential came and was refused."""
+    refused = 'error="invalid_token", ' if shown else ""
+    return f'Bearer {refused}resource_metadata="{settings.PUBLIC_URL}{REST_METADATA}"'
+
+
 def rest_resource() -> str:
     """The identifier of this API as a protected resource."""
     return f"{settings.PUBLIC_URL}{REST_PATH}"

@@ -14,7 +14,7 @@ from nhi.choices import Kind as IdentityKind
 from nhi.inputs import Problems
 from nhi.models import Identity
 from nhi.record import events
-from supervisor import agent_checks, sealing
+from supervisor import agent_checks, sealing, watching
 from supervisor.choices import AccessType, Kind
 from supervisor.models import Agent
 
@@ -42,7 +42,7 @@ def create(
     _seal_envs(agent, envs or {})
     _seal_key(agent, api_key)
     try:
-        with transaction.atomic():
+        with transaction.atomic(), watching.watched(actor, identity):
             agent.save(force_insert=True)
             events.write("agent.added", actor=actor, subject=agent, after=facts(agent))
     except IntegrityError as error:
@@ -69,7 +69,8 @@ def change(
                 _seal_envs(current, envs)
             if api_key is not None:
                 _seal_key(current, api_key)
-            current.save()
+            with watching.watched(actor, current.identity):
+                current.save()
             _record_change(actor, current, before)
             if api_key is not None:
                 events.write("agent.key_set", actor=actor, subject=current, details={"removed": not api_key})
@@ -94,7 +95,7 @@ def switch(*, actor: Actor, agent: Agent, on: bool, reason: str) -> Agent:
     problems = Problems()
     problems.reason(reason)
     problems.settle()
-    with transaction.atomic():
+    with transaction.atomic(), watching.watched(actor, agent.identity):
         if not Agent.objects.filter(pk=agent.pk, enabled=not on).update(enabled=on, updated_at=Now()):
             raise Conflict(f"{agent} is switched {'on' if on else 'off'} already. Nothing was changed.")
         event = "agent.enabled" if on else "agent.disabled"

@@ -28,6 +28,12 @@ def may_any(actor: Actor) -> bool:
     return actor.may(deliveries.RIGHT) or actor.may(calling_off.RIGHT) or Delivery.objects.held_by(actor).exists()
 
 
+def within_reach(actor: Actor, right: str) -> QuerySet[Any]:
+    """Those that this person sees and may act on: all with the right, else those of whom they speak for."""
+    seen = Delivery.objects.visible_to(actor)
+    return seen if actor.may(right) else seen & Delivery.objects.held_by(actor)
+
+
 class Bulk(Several[Delivery]):
     nouns = ("delivery", "deliveries")
     kind = "delivery"
@@ -38,9 +44,7 @@ class Bulk(Several[Delivery]):
     right = ""
 
     def rows(self) -> QuerySet[Any]:
-        seen = Delivery.objects.visible_to(self.actor)
-        own = seen if self.actor.may(self.right) else seen & Delivery.objects.held_by(self.actor)
-        return deliveries_cells.for_lines(own)
+        return deliveries_cells.for_lines(within_reach(self.actor, self.right))
 
     @property
     def places(self) -> Counter[str]:

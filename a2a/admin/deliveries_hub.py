@@ -92,7 +92,10 @@ class Hub(OfDelivery, ActingPage):
             made = row.attempts - row.attempts_before
             return f"Nobody took it in {made} {'attempt' if made == 1 else 'attempts'}. {_last(row)}."
         if row.state == DeliveryState.BLOCKED:
-            return "Gatehouse does not call this address: ask whoever keeps EGRESS_ALLOW, then redeliver it."
+            return (
+                f"Gatehouse does not call this address. An operator can allow it by naming {row.place} in EGRESS_ALLOW "
+                "and starting again; then redeliver it."
+            )
         if row.state == DeliveryState.DISABLED:
             return _over(row)
         return f"{_last(row)}." if row.reason else ""

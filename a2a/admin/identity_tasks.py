@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from a2a.admin import runtimes, tasks_cells
+from a2a.admin import runtimes, tasks_cells, tasks_send
 from a2a.admin.tasks_filters import list_url
 from a2a.models import Task
 from common.admin import keyset, site_pages
@@ -30,6 +30,7 @@ class Tasks(Hub):
         return {
             **super().context(),
             "runtime": runtimes.panel(self.actor, self.identity) if self.identity.kind == Kind.AGENT else None,
+            "send": tasks_send.control(self.actor, self.identity) if side == TO else [],
             "sides": self._sides(side),
             "side": side,
             "keyset": page,

@@ -19,6 +19,7 @@ from nhi.admin.base import ActingDialog
 from nhi.admin.identities_hub import OfIdentity
 from nhi.choices import Kind
 from nhi.models import Identity
+from supervisor.admin import agents_hub
 from supervisor.choices import Kind as RunsKind
 
 OPEN, RUNS = "open", "runs:"
@@ -46,6 +47,15 @@ def words(behind: Behind) -> str:
     if chosen is not None and behind.kind == RuntimeKind.REMOTE:
         return f"the A2A server at {chosen.url}"
     return "its inbox, for its own workers"
+
+
+def goes_to(identity: Identity) -> str:
+    """For pages of what runs as it: changing that may move its tasks."""
+    if identity.kind != Kind.AGENT:
+        return ""
+    behind = runtimes.of(identity)
+    by = f", as {behind.chosen.created_by_name} chose" if behind.chosen is not None else ""
+    return f"Tasks of {identity.name} go to {words(behind)}{by}."
 
 
 class ChoiceForm(ConsoleForm):
@@ -156,4 +166,5 @@ def initial(behind: Behind) -> dict[str, Any]:
     return {"to": to, **{name: getattr(chosen, name) for name in runtimes.REMOTE}}
 
 
+agents_hub.add_consequence(goes_to)
 site_pages.add("nhi/identity/<uuid:pk>/runtime/", Change.as_view(), "a2a_runtime_change")

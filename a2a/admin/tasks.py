@@ -9,11 +9,20 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path
 from django.utils.functional import cached_property
 
-from a2a.admin import tasks_bulk, tasks_cancel, tasks_cells, tasks_export, tasks_reply, tasks_tabs
+from a2a.admin import (
+    tasks_bulk,
+    tasks_cancel,
+    tasks_cells,
+    tasks_export,
+    tasks_redeliver,
+    tasks_reply,
+    tasks_send,
+    tasks_tabs,
+)
 from a2a.admin.tasks_filters import FILTERS, GROUPS, OPEN, SEARCH, WAITING, WRONG, needs
 from a2a.models import Task
 from common.admin.lists import Bulk, Preset
-from common.admin.pages import PART, Crumb, link
+from common.admin.pages import PART, Control, Crumb, link
 from common.ids import parse_uuid
 from nhi.admin.acting import actor_of
 from nhi.admin.base import ActingPage, GovernedAdmin
@@ -61,6 +70,9 @@ class TaskAdmin(GovernedAdmin):
         """For who may cancel some of them."""
         return super().bulk_for(request) if tasks_bulk.may_any(actor_of(request)) else ()
 
+    def controls(self, request: HttpRequest) -> list[Control]:
+        return tasks_send.control(actor_of(request))
+
     def row_url(self, row: Any) -> str:
         return link("a2a_task_hub", row.pk)
 
@@ -75,10 +87,12 @@ class TaskAdmin(GovernedAdmin):
     def pages(self) -> list[URLPattern]:
         return [
             path("states/", States.as_view(), name="a2a_task_states"),
+            *tasks_send.URLS,
             path("export/", tasks_export.Export.as_view(), name="a2a_task_export"),
             *tasks_tabs.URLS,
             *tasks_cancel.URLS,
             *tasks_reply.URLS,
+            *tasks_redeliver.URLS,
             *tasks_bulk.URLS,
         ]
 

@@ -64,14 +64,7 @@ class Cancel(Several[Task]):
     @cached_property
     def parts(self) -> int:
         """Open tasks that end with these and were not picked themselves."""
-        known = {task.pk for task in self.fitting}
-        level, found = list(known), 0
-        while level:
-            below = Task.objects.open().filter(parent__in=level).values_list("pk", flat=True)
-            level = [pk for pk in below if pk not in known]
-            known |= set(level)
-            found += len(level)
-        return found
+        return len(cancelling.within(task.pk for task in self.fitting))
 
     def effects(self) -> list[Effect]:
         agents = Counter(task.agent_name for task in self.fitting)

@@ -8,7 +8,7 @@ from django.utils import timezone
 from django.utils.functional import cached_property
 
 from a2a import cancelling, inbox, sending, waiting
-from a2a.admin import tasks_cells
+from a2a.admin import tasks_cells, tasks_more
 from a2a.choices import RuntimeKind, TaskState
 from a2a.models import Delivery, Task
 from common.admin import times
@@ -90,6 +90,7 @@ class Hub(OfTask, ActingPage):
             "fresh_url": self.url(self.tab) if task.is_open and not self.actor.only_reads else "",
             "crumb": Crumb("Tasks", link("a2a_task_changelist")),
             "controls": self._controls(),
+            "more": tasks_more.controls(self.actor, task, told=self.told),
             "tabs": [Tab(label, self.url(name), self._counts().get(name), name == self.tab) for name, label in TABS],
             "api": self.api(),
         }

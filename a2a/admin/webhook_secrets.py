@@ -1,7 +1,8 @@
-"""What signs callbacks: whose, for which URLs, since when. A secret is shown once, when it is rotated."""
+"""What signs callbacks: whose, for which URLs, since when. A secret is shown once, when it is made or rotated."""
 
 from typing import Any
 
+from django import forms
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
@@ -13,13 +14,14 @@ from django.utils.safestring import SafeString
 from a2a import webhooks
 from a2a.admin.deliveries_filters import list_url
 from a2a.models import WebhookSecret
+from a2a.webhooks import Shown
 from common.admin.dialogs import Call, Effect
 from common.admin.forms import ConsoleForm
 from common.admin.lists import Bulk, Column, text_filter
-from common.admin.pages import Tab, link, render
-from common.errors import NotAllowed, NotFound
+from common.admin.pages import Control, Tab, link, render_once
+from common.errors import Invalid, NotAllowed, NotFound
 from common.templatetags.console import icon, outside, when
-from nhi.admin import columns
+from nhi.admin import columns, names
 from nhi.admin.acting import actor_of
 from nhi.admin.base import ActingDialog, GovernedAdmin
 
@@ -85,7 +87,7 @@ class WebhookSecretAdmin(GovernedAdmin):
     empty_title = "Nothing was signed yet"
     empty_words = (
         "Whoever first sends a task with a callback_url gets a secret for any URL, which rotating shows. One for the "
-        "URLs of a receiver alone is made over the API, by whom it shall belong to."
+        "URLs of a receiver alone is made here, for you or an identity that you manage."
     )
     empty_command = (
         'curl -X POST …/api/nhi/a2a/webhook-secrets -H "Authorization: Bearer $TOKEN" \\\n'
@@ -100,6 +102,11 @@ class WebhookSecretAdmin(GovernedAdmin):
     def siblings(self, _request: HttpRequest) -> list[Tab]:
         return siblings("a2a_webhooksecret_changelist")
 
+    def controls(self, request: HttpRequest) -> list[Control]:
+        if actor_of(request).only_reads:
+            return []
+        return [Control("Make a secret", link("a2a_webhooksecret_make"), "add")]
+
     def prepare(self, request: HttpRequest, rows: list[Any]) -> None:
         """What this person may do with each row of the page, by one query whatever their number."""
         may = webhooks.rotatable(actor_of(request), [row.pk for row in rows])
@@ -111,10 +118,67 @@ class WebhookSecretAdmin(GovernedAdmin):
         return list_url(by=row.owner_name)
 
     def pages(self) -> list[URLPattern]:
-        return [path("<uuid:pk>/rotate/", Rotate.as_view(), name="a2a_webhooksecret_rotate")]
+        return [
+            path("make/", Make.as_view(), name="a2a_webhooksecret_make"),
+            path("<uuid:pk>/rotate/", Rotate.as_view(), name="a2a_webhooksecret_rotate"),
+        ]
 
 
-class Rotate(ActingDialog):
+class MakeForm(ConsoleForm):
+    owner = names.NameField(
+        "caller", label="Whose", required=False,
+        help_text="An agent or a service account that you manage: whose tasks have the callbacks. Empty: you yourself.",
+    )  # fmt: skip
+    url_prefix = forms.CharField(
+        label="Signs for URLs that begin with", required=False, max_length=webhooks.LONGEST_PREFIX,
+        help_text="Like https://hooks.example.com/. Empty: any URL without a secret of its own.",
+        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false", "inputmode": "url"}),
+    )  # fmt: skip
+
+
+class ShownOnce(ActingDialog):
+    """A dialog whose answer is a page that nobody keeps."""
+
+    def back(self) -> str:
+        return link("a2a_webhooksecret_changelist")
+
+    def shown_once(self, shown: Shown) -> HttpResponse:
+        return render_once(
+            self.request, "admin/a2a/deliveries/secret.html",
+            title=f"The new secret of {shown.row.owner_name}", shown=shown, back=self.back(),
+        )  # fmt: skip
+
+
+class Make(ShownOnce):
+    title = "Make a webhook secret"
+    button = "Make secret"
+    form_class = MakeForm
+    lead = "Callbacks are signed with it, so that their receiver knows them from others. It is shown to you once."
+
+    def check(self) -> None:
+        if self.actor.only_reads:
+            raise NotAllowed("You may not make webhook secrets.")
+
+    def initial(self) -> dict[str, Any]:
+        return {"owner": names.known("caller", self.actor, self.request.GET.get("owner", ""))}
+
+    def form(self, data: Any = None) -> ConsoleForm:
+        return names.for_actor(super().form(data), self.actor)
+
+    def by_api(self) -> Call:
+        return Call("/api/nhi/a2a/webhook-secrets", {"url_prefix": "https://hooks.example.com/", "owner_id": "…"})
+
+    def act(self, form: ConsoleForm) -> HttpResponse:
+        given = form.cleaned_data
+        try:
+            shown = webhooks.make(actor=self.actor, url_prefix=given["url_prefix"].strip(), holder=given["owner"])
+        except NotAllowed as error:
+            # Whom one sees is not always whom one may do this for: the field that named them says so.
+            raise Invalid.field("owner", error.message) from error
+        return self.shown_once(shown)
+
+
+class Rotate(ShownOnce):
     button = "Rotate"
     leave = "Keep it"
     kwargs: dict[str, Any]
@@ -145,19 +209,8 @@ class Rotate(ActingDialog):
             Effect("before", int(two), "The one before the present one stops signing now"),
         ]
 
-    def back(self) -> str:
-        return link("a2a_webhooksecret_changelist")
-
     def by_api(self) -> Call:
         return Call(f"/api/nhi/a2a/webhook-secrets/{self.secret.pk}/rotate")
 
     def act(self, form: ConsoleForm) -> HttpResponse:
-        shown = webhooks.rotate(actor=self.actor, secret=self.secret)
-        page = render(
-            self.request, "admin/a2a/deliveries/secret.html",
-            title=f"The new secret of {shown.row.owner_name}", shown=shown, back=self.back(),
-        )  # fmt: skip
-        # Whoever keeps pages is told not to keep this one.
-        page.headers["Cache-Control"] = "no-store"
-        page.headers["Referrer-Policy"] = "no-referrer"
-        return page
+        return self.shown_once(webhooks.rotate(actor=self.actor, secret=self.secret))

@@ -9,6 +9,7 @@ from a2a.api.shapes import callbacks as shapes
 from a2a.models import Delivery, WebhookSecret
 from a2a.webhooks import Shown
 from common.api.operations import listing, operation
+from nhi.models import Identity
 
 
 class WebhookSecrets(TasksView):
@@ -20,13 +21,16 @@ class WebhookSecrets(TasksView):
         roles."""
         return WebhookSecret.objects.visible_to(self.actor)
 
-    @operation(takes=shapes.NewWebhookSecret, gives=shapes.SecretMadeShape, status=201, refusals=(409,))
+    @operation(takes=shapes.NewWebhookSecret, gives=shapes.SecretMadeShape, status=201, refusals=(404, 409))
     def post(self, given: dict[str, Any]) -> Shown:
         """Make a webhook secret
 
-        It signs the callbacks of the tasks that you send, to URLs that begin with `url_prefix`. The secret is in this
-        answer and nowhere else. 409 where you have one for this prefix: rotate that."""
-        return webhooks.make(actor=self.actor, url_prefix=given["url_prefix"])
+        It signs the callbacks of the tasks that you send, or that an identity which you manage sends, to URLs that
+        begin with `url_prefix`. The secret is in this answer and nowhere else. 409 where there is one for this prefix:
+        rotate that."""
+        owner = given.get("owner_id")
+        holder = self.visible(Identity.objects.all(), owner) if owner and owner != self.actor.id else None
+        return webhooks.make(actor=self.actor, url_prefix=given["url_prefix"], holder=holder)
 
 
 class RotateSecret(TasksView):

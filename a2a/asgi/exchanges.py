@@ -22,7 +22,8 @@ from mcp.asgi import bodies, clients
 from mcp.asgi.hosts import knows_host
 from mcp.front.refusals import Pairs, Refusal
 from mcp.leases import Stopping
-from nhi import tokens
+from nhi import oauth, tokens
+from nhi.authentication import lacking
 
 log = logging.getLogger(__name__)
 LARGEST = 10 * 1024 * 1024
@@ -72,9 +73,12 @@ class Exchange:
         if self._head.repeated:
             raise Fault(Kind.INVALID_REQUEST, f"Send these headers once: {', '.join(sorted(self._head.repeated))}.")
         if tokens.parse(self._shown.token) is None and not self._may_be_open():
-            said = "Send a token of Gatehouse: Authorization: Bearer nhi_…"
-            reason = "malformed" if self._head.get("authorization") else "missing"
-            raise Fault(Kind.UNAUTHENTICATED, said, details={"reason": reason})
+            raise lacking(self._said)
+
+    @property
+    def _said(self) -> str | None:
+        """What was shown as a credential, whatever it is; None for nothing."""
+        return self._shown.token or self._head.values.get("authorization")
 
     def _may_be_open(self) -> bool:
         """Only a development server lets anybody in who shows nothing, and then by the agent's own setting."""
@@ -164,13 +168,16 @@ class Exchange:
             await self._reply.end()
             return
         status = 405 if allow else self._wrapping.status(fault)
-        await self._reply.whole(status, told, media=self._wrapping.media, headers=_headers(fault, allow))
+        await self._reply.whole(status, told, media=self._wrapping.media, headers=self._headers(fault, allow))
+
+    def _headers(self, fault: Fault, allow: frozenset[str]) -> Pairs:
+        challenge = oauth.challenge(shown=self._said is not None).encode()
+        known = ((b"www-authenticate", challenge),) if fault.kind is Kind.UNAUTHENTICATED else ()
+        return (*known, *_headers(fault, allow))
 
 
 def _headers(fault: Fault, allow: frozenset[str]) -> Pairs:
     found: list[tuple[bytes, bytes]] = []
-    if fault.kind is Kind.UNAUTHENTICATED:
-        found.append((b"www-authenticate", b"Bearer"))
     if fault.retry_after is not None:
         found.append((b"retry-after", b"%d" % fault.retry_after))
     if allow:

@@ -7,11 +7,12 @@ from uuid import UUID
 
 from django.conf import settings
 
+from a2a.operations import faults
 from a2a.operations.visits import Shown
 from a2a.wire.faults import Fault, Kind, invalid
 from common.ids import parse_uuid, uuid7
 from common.middleware import client_address
-from nhi import tokens
+from nhi import authentication, tokens
 
 AGENT, TENANT, VERSION = "x-gatehouse-agent", "tenant", "a2a-version"
 #: Whoever sends one of these twice is read in two ways by two readers.
@@ -52,9 +53,7 @@ class Head:
         """What is no token of ours is refused without a query."""
         shown = Shown(self.values)
         if tokens.parse(shown.token) is None and (shown.token or not settings.DEBUG):
-            said = "Send a token of Gatehouse in the metadata: authorization: Bearer nhi_…"
-            reason = "malformed" if self.get("authorization") else "missing"
-            raise Fault(Kind.UNAUTHENTICATED, said, details={"reason": reason})
+            raise faults.of(authentication.lacking(shown.token or self.values.get("authorization")))
         return shown
 
     def agent(self, tenant: str, usual: str) -> str:

@@ -1,6 +1,7 @@
 """Callbacks: what signs them, what is to be delivered, and every attempt at it."""
 
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from django.db import models
 from django.db.models import Exists, OuterRef, Q
@@ -55,6 +56,11 @@ class WebhookSecret(Kept):
 
     def __str__(self) -> str:
         return f"the webhook secret of {self.owner_name} for {self.url_prefix or 'any URL'}"
+
+    @property
+    def sides(self) -> tuple[UUID, None]:
+        """Among whose changes it stands."""
+        return self.owner_id, None
 
 
 class DeliveryQuerySet(KeptQuerySet["Delivery"]):
@@ -163,6 +169,9 @@ class DeliveryAttempt(Kept):
     status = models.PositiveSmallIntegerField(null=True)
     reason = models.CharField(max_length=16, choices=Trouble, blank=True, default=Trouble.LOST)
     took_ms = models.PositiveIntegerField(null=True)
+    #: How the receiver's answer begins, without secrets (`a2a.answers`).
+    answer = models.CharField(max_length=1024, blank=True)
+    answer_cut = models.BooleanField(default=False)
 
     class Meta:
         db_table = "a2a_delivery_attempt"

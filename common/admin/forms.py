@@ -63,6 +63,17 @@ class ReasonField(forms.CharField):
             help_text="Kept on record." if required else "Optional, kept on record.",
         )
         self.widget.attrs["autocomplete"] = "off"
+        if presets:
+            self.widget.attrs["data-preset"] = presets[0]
+
+    def to_python(self, value: Any) -> Any:
+        """Own words typed right behind a preset are parted from it."""
+        said = super().to_python(value) or ""
+        for preset in self.presets:
+            own = said.removeprefix(preset)
+            if own != said and own[:1].isalnum():
+                return f"{preset}: {own}"
+        return said
 
 
 class WordsField(forms.CharField):

@@ -75,6 +75,14 @@ def render(request: HttpRequest, template: str, *, title: str, status: int = 200
     return TemplateResponse(request, template, whole, status=status, headers={PART: "1"} if part else None)
 
 
+def render_once(request: HttpRequest, template: str, *, title: str, **more: Any) -> TemplateResponse:
+    """The page of a secret: whoever keeps pages is told not to keep this one, nor where it was."""
+    page = render(request, template, title=title, **more)
+    page.headers["Cache-Control"] = "no-store"
+    page.headers["Referrer-Policy"] = "no-referrer"
+    return page
+
+
 def refused(request: HttpRequest, error: GatehouseError) -> HttpResponse:
     """One sentence, the request's id, and the way on."""
     status = statuses.of(error)

@@ -22,7 +22,7 @@ NAME = re.compile(rf"(?=.{{1,253}}\Z){LABEL}(?:\.{LABEL})*")
 #: A host whose last label is a number is read as an address by some, in bases and lengths that few expect.
 NUMBER = re.compile(r"(?:.*\.)?(?:[0-9]+|0x[0-9a-f]*)\.?")
 
-NOT_WHOLE = "Write a whole URL, such as https://tools.example.com/mcp."
+NOT_WHOLE = "Write a whole URL: https://, the host and what follows, such as https://tools.example.com/path."
 NOT_PLAIN = "Take the spaces, backslashes and invisible characters out of the URL."
 WITH_USER = "Take the user name and password out of the URL, up to the @; a secret has a place of its own."
 WITH_FRAGMENT = "Take the # and what follows out of the URL; a server never sees it."

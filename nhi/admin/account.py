@@ -14,7 +14,7 @@ from django.utils.functional import cached_property
 from common.admin.account import Entry, add
 from common.admin.dialogs import Effect, counted
 from common.admin.forms import ConsoleForm, ReasonField
-from common.admin.pages import Control, render
+from common.admin.pages import Control, render_once
 from common.errors import Invalid, NotAllowed, NotFound
 from nhi import credentials, people, sessions
 from nhi.admin.base import ActingDialog, ActingPage, FreshlyProven
@@ -83,7 +83,7 @@ class Issue(Own, FreshlyProven):
         issued = credentials.issue(
             actor=self.actor, holder=self.user, days=int(given["days"]), allowed_networks=given["networks"]
         )
-        page = render(
+        return render_once(
             self.request,
             "nhi/identity/token.html",
             title="Your new token",
@@ -91,9 +91,6 @@ class Issue(Own, FreshlyProven):
             curl=f'curl {settings.PUBLIC_URL}/api/nhi/me -H "Authorization: Bearer {issued.token}"',
             back=self.back(),
         )
-        page.headers["Cache-Control"] = "no-store"
-        page.headers["Referrer-Policy"] = "no-referrer"
-        return page
 
 
 class Revoke(Own, ActingDialog):

@@ -1,4 +1,4 @@
-"""Giving an agent access to tools, and copying what another holds."""
+"""Giving an agent access to tools and to other agents, and copying what another holds."""
 
 from typing import Any
 from uuid import UUID
@@ -12,17 +12,19 @@ from common.admin.dialogs import Call
 from common.admin.forms import Chips, ConsoleForm, ReasonField
 from common.admin.pages import render
 from common.errors import Conflict, Invalid, NotAllowed
-from nhi import access, bulk
+from nhi import access, bulk, grants
 from nhi.admin import names
 from nhi.admin.base import ActingDialog
 from nhi.admin.grants_limits import LimitedForm, ToolLimits
 from nhi.admin.identities_hub import OfIdentity
-from nhi.choices import Kind
-from nhi.models import Identity
+from nhi.choices import Kind, PermissionType
+from nhi.models import Identity, NhiPermission
 from nhi.models.identities import IdentityQuerySet
 
 OFFERED = 100
 WHAT = (("pattern", "A pattern"), ("server", "A whole server"), ("tools", "Single tools"))
+OTHER = ("agent", "Another agent")
+OF_TOOLS = "what=pattern|server|tools"
 
 
 class ToolsField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]  # Django's stubs do not bind the model of a subclass
@@ -32,7 +34,10 @@ class ToolsField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]  # D
 
 
 class GiveForm(ToolLimits, LimitedForm):
-    aliases = {**LimitedForm.aliases, **ToolLimits.limit_aliases, "tool_ids": "tools"}
+    aliases = {
+        **LimitedForm.aliases, **ToolLimits.limit_aliases, "tool_ids": "tools", "target_id": "agent",
+        "permission_type": "may",
+    }  # fmt: skip
 
     what = forms.ChoiceField(choices=WHAT, initial="pattern", widget=Chips, label="Access to")
     pattern = forms.CharField(
@@ -42,12 +47,18 @@ class GiveForm(ToolLimits, LimitedForm):
     )
     server = forms.ChoiceField(required=False)
     tools = ToolsField(queryset=Identity.objects.none(), required=False)
+    agent = names.NameField("caller", label="Agent", required=False, help_text="It may be sent tasks from then on.")
+    may = forms.ChoiceField(
+        choices=PermissionType.choices, initial=PermissionType.CALL, widget=Chips, required=False,
+        help_text="Call: the other acts with its own rights. Delegate: it acts on the caller's behalf.",
+    )  # fmt: skip
     reason = ReasonField("Needed for its work", "Requested by the owner", "Trial")
 
-    field_order = ("what", "pattern", "server", "tools", "ends", "ends_on")
+    field_order = ("what", "pattern", "server", "tools", "agent", "may", "ends", "ends_on")
 
-    def __init__(self, *args: Any, tools: IdentityQuerySet, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, tools: IdentityQuerySet, agents: bool, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.fields["what"].choices = [*WHAT, OTHER] if agents else WHAT  # type: ignore[attr-defined]  # a ChoiceField
         known = tools.filter(kind=Kind.TOOL).usable().order_by("name")
         names = list(known.values_list("name", "capability")[:2000])
         servers = sorted({name.partition("__")[0] for name, _ in names})
@@ -56,8 +67,19 @@ class GiveForm(ToolLimits, LimitedForm):
         known_capabilities = {str(capability) for _, capability in names}
         self.capabilities = sorted(known_capabilities | {f"{name}.*" for name in servers})[:300]
         self.fields["pattern"].help_text = _examples(self.capabilities)
-        for name, when in (("pattern", "pattern"), ("server", "server"), ("tools", "tools")):
-            self.fields[name].shown_for = f"what={when}"  # type: ignore[attr-defined]  # read by the field's template
+        shown = {name: f"what={name}" for name in ("pattern", "server", "tools", "agent")}
+        for name, when in {**shown, "may": "what=agent", "parameters": OF_TOOLS, "approval": OF_TOOLS}.items():
+            self.fields[name].shown_for = when  # type: ignore[attr-defined]  # read by the field's template
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean()
+        if self.is_for_agent and not cleaned.get("agent") and "agent" not in self.errors:
+            self.add_error("agent", "Write the name of an agent.")
+        return cleaned
+
+    @property
+    def is_for_agent(self) -> bool:
+        return bool(self.cleaned_data.get("what") == OTHER[0])
 
     @property
     def main_fields(self) -> list[forms.BoundField]:
@@ -98,10 +120,13 @@ class Give(OfIdentity, ActingDialog):
 
     def form(self, data: Any = None) -> ConsoleForm:
         initial = {"pattern": self.request.GET.get("pattern", "")[:200]}
-        return GiveForm(data, initial=initial, tools=Identity.objects.visible_to(self.actor))
+        seen, agents = Identity.objects.visible_to(self.actor), self.actor.may("nhi.add_nhipermission")
+        return names.for_actor(GiveForm(data, initial=initial, tools=seen, agents=agents), self.actor)
 
     def act(self, form: ConsoleForm) -> str | HttpResponse:
         assert isinstance(form, GiveForm)
+        if form.is_for_agent:
+            return self._let_call(form)
         results = bulk.give_tools(
             actor=self.actor,
             agent=self.identity,
@@ -115,6 +140,16 @@ class Give(OfIdentity, ActingDialog):
             messages.success(self.request, f"{self.identity.name} was given {_grants(created)}.")
             return self.url("access")
         return self._results(results, created)
+
+    def _let_call(self, form: GiveForm) -> str:
+        given = form.cleaned_data
+        grant = grants.give_nhi(
+            actor=self.actor, source=self.identity, target=given["agent"],
+            permission_type=given["may"] or PermissionType.CALL, reason=given["reason"], expires_at=form.expires_at,
+            max_calls_per_hour=given["per_hour"],
+        )  # fmt: skip
+        messages.success(self.request, f"Given: {grant}.")
+        return self.url("access")
 
     def _results(self, results: list[access.ItemResult], created: int) -> HttpResponse:
         title = f"{self.identity.name} was given {_grants(created)}"
@@ -133,6 +168,8 @@ class GivePreview(Give):
     def _foreseen(self, form: GiveForm) -> dict[str, Any]:
         if not {"what", "pattern", "server", "tools"} <= set(form.cleaned_data) or not _chosen(form):
             return {"sentence": "", "wide": False}
+        if form.is_for_agent:
+            return self._foreseen_call(form.cleaned_data["agent"])
         try:
             preview = bulk.preview(actor=self.actor, agent=self.identity, selection=form.selection)
         except (Invalid, Conflict) as error:
@@ -140,6 +177,12 @@ class GivePreview(Give):
             return {"sentence": said, "trouble": True}
         wide = form.cleaned_data["what"] != "tools" and form.cleaned_data.get("ends") == "never"
         return {"sentence": f"{preview.sentence.rstrip('.')}.", "items": preview.items[:20], "endless": wide}
+
+    def _foreseen_call(self, other: Identity) -> dict[str, Any]:
+        live = NhiPermission.objects.visible_to(self.actor).live().filter(source=self.identity, target=other)
+        may = ", ".join(PermissionType(kind).label.lower() for kind in live.values_list("permission_type", flat=True))
+        before = f"{self.identity.name} has a live grant for {other.name} already: {may}." if may else ""
+        return {"sentence": before or f"Adds 1 grant: from {self.identity.name} to {other.name}.", "trouble": bool(may)}
 
 
 class CopyForm(ConsoleForm):

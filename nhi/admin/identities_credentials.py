@@ -11,7 +11,7 @@ from django.utils.functional import cached_property
 
 from common.admin.dialogs import Call, Effect, counted
 from common.admin.forms import Chips, ConsoleForm, ReasonField, WordsField
-from common.admin.pages import render
+from common.admin.pages import render_once
 from common.errors import NotAllowed, NotFound
 from nhi import credentials, rights
 from nhi.admin.base import ActingDialog
@@ -69,7 +69,7 @@ class Handling(OfIdentity, ActingDialog):
 
     def shown_once(self, issued: credentials.Issued) -> HttpResponse:
         """The page of the token: whoever keeps pages is told not to keep this one."""
-        page = render(
+        return render_once(
             self.request,
             "nhi/identity/token.html",
             title=f"The new credential of {self.identity.name}",
@@ -78,9 +78,6 @@ class Handling(OfIdentity, ActingDialog):
             curl=f'curl {settings.PUBLIC_URL}/api/nhi/me -H "Authorization: Bearer {issued.token}"',
             back=self.back(),
         )
-        page.headers["Cache-Control"] = "no-store"
-        page.headers["Referrer-Policy"] = "no-referrer"
-        return page
 
 
 class Issue(Handling):

@@ -13,7 +13,7 @@ from nhi import rights
 from nhi.actors import Actor
 from nhi.admin.base import Acting, ActingPage
 from nhi.choices import TRANSITIONS, Kind, State
-from nhi.models import Credential, Identity, RoleAssignment, ToolPermission
+from nhi.models import Credential, Identity, NhiPermission, RoleAssignment, ToolPermission
 
 TABS = (
     ("hub", "Overview"),
@@ -170,11 +170,15 @@ class Hub(OfIdentity, ActingPage):
             ToolPermission.objects.visible_to(self.actor).live()
             .filter(Q(agent=self.identity) | Q(tool=self.identity)).count()
         )  # fmt: skip
+        between = (
+            NhiPermission.objects.visible_to(self.actor).live()
+            .filter(Q(source=self.identity) | Q(target=self.identity)).count()
+        )  # fmt: skip
         roles = RoleAssignment.objects.visible_to(self.actor).live().filter(identity=self.identity).count()
         if not self.sees_credentials:
-            return {"access": live + roles}
+            return {"access": live + between + roles}
         tokens = Credential.objects.visible_to(self.actor).live().filter(identity=self.identity).count()
-        return {"access": live + roles, "credentials": tokens}
+        return {"access": live + between + roles, "credentials": tokens}
 
     def _controls(self) -> list[Control]:
         """What to do now, by state; beside it the stop."""

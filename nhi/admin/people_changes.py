@@ -13,7 +13,7 @@ from django.utils.safestring import SafeString
 
 from common.admin.dialogs import Effect, counted
 from common.admin.forms import ConsoleForm, ReasonField
-from common.admin.pages import link, render
+from common.admin.pages import link, render, render_once
 from common.errors import NotAllowed
 from nhi import factors, handover, people, sign_in
 from nhi.admin import names
@@ -261,7 +261,7 @@ def named(person: User) -> dict[str, Any]:
 
 def shown_once(dialog: ActingDialog, user: User, password: str, back: str) -> HttpResponse:
     """The page of a password: whoever keeps pages is told not to keep this one."""
-    page = render(
+    return render_once(
         dialog.request,
         "nhi/people/password.html",
         title=f"The password of {user.username}",
@@ -269,9 +269,6 @@ def shown_once(dialog: ActingDialog, user: User, password: str, back: str) -> Ht
         password=password,
         back=back,
     )
-    page.headers["Cache-Control"] = "no-store"
-    page.headers["Referrer-Policy"] = "no-referrer"
-    return page
 
 
 URLS = [

@@ -19,6 +19,16 @@ from nhi.record.catalogue import EVENTS
 HUBS = {"identity": "nhi_identity_hub", "role": "nhi_role_hub", "user": "nhi_user_hub"}
 
 
+#: Whose fields are few and ours, so that their names tell what changed.
+DESCRIPTIONS = frozenset({
+    "identity.changed", "card.changed", "endpoint.changed", "agent.changed", "schedule.changed", "person.changed",
+})  # fmt: skip
+MOST_NAMED = 4
+#: What strangers may read of an agent is a field of its identity.
+SHOWN = "{actor} let anyone read the card of {subject}"
+HIDDEN = "{actor} hid the card of {subject} from strangers"
+
+
 def add_hubs(hubs: dict[str, str]) -> None:
     HUBS.update(hubs)
 
@@ -32,11 +42,12 @@ class Sentence:
 
 def of(event: AuditEvent) -> Sentence:
     actor = format_html("<strong>{}</strong>", event.actor_name)
-    return Sentence(event, format_html(_template(event), actor=actor, subject=_linked(event)), text(event))
+    said = format_html(_template(event), actor=actor, subject=_linked(event))
+    return Sentence(event, format_html("{}{}", said, _fields(event)), text(event))
 
 
 def text(event: AuditEvent) -> str:
-    return _template(event).format(actor=event.actor_name, subject=event.subject_name)
+    return _template(event).format(actor=event.actor_name, subject=event.subject_name) + _fields(event)
 
 
 def all_of(events: Iterable[AuditEvent]) -> list[Sentence]:
@@ -44,7 +55,26 @@ def all_of(events: Iterable[AuditEvent]) -> list[Sentence]:
 
 
 def _template(event: AuditEvent) -> str:
+    if event.event == "identity.changed" and _changed(event) == ["discoverable"]:
+        return SHOWN if (event.after or {}).get("discoverable") else HIDDEN
     return EVENTS.get(event.event, "{actor} did " + event.event + " to {subject}")
+
+
+def _fields(event: AuditEvent) -> str:
+    """Of a description what is another now: "changed" alone tells nobody anything."""
+    names = _changed(event)
+    if event.event not in DESCRIPTIONS or not names or _template(event) in (SHOWN, HIDDEN):
+        return ""
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return f": {', '.join(name.replace('_', ' ') for name in names[:MOST_NAMED])}{more}"
+
+
+def _changed(event: AuditEvent) -> list[str]:
+    if {"before", "after"} & event.get_deferred_fields():
+        # A list of many does not read what each of them holds.
+        return []
+    before, after = event.before or {}, event.after or {}
+    return [name for name in after if name in before and before[name] != after[name]]
 
 
 def _linked(event: AuditEvent) -> SafeString:

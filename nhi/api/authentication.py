@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import Any
 
-from django.conf import settings
 from rest_framework.authentication import BaseAuthentication, SessionAuthentication
 from rest_framework.exceptions import PermissionDenied
 from rest_framework.request import Request
@@ -11,7 +10,6 @@ from rest_framework.request import Request
 from common.errors import NotAllowed
 from nhi import actors, authentication, oauth, tokens
 from nhi.actors import Actor
-from nhi.authentication import Unauthenticated
 from nhi.facts import Loaded
 
 
@@ -42,14 +40,12 @@ class BearerAuthentication(BaseAuthentication):
             return None
         scheme, _, token = header.strip().partition(" ")
         if scheme.lower() != "bearer":
-            raise Unauthenticated("malformed", "Send the token as Authorization: Bearer nhi_….")
+            raise authentication.lacking(header)
         found = authentication.authenticate(token.strip(), audience=oauth.rest_resource())
         return Caller(found.actor, found.loaded, tokens.parse(token.strip())), None
 
     def authenticate_header(self, request: Request) -> str:
-        """RFC 6750, with the way to the metadata of RFC 9728."""
-        refused = 'error="invalid_token", ' if "HTTP_AUTHORIZATION" in request.META else ""
-        return f'Bearer {refused}resource_metadata="{settings.PUBLIC_URL}{oauth.REST_METADATA}"'
+        return oauth.challenge(shown="HTTP_AUTHORIZATION" in request.META)
 
 
 class ConsoleSession(SessionAuthentication):

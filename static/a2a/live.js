@@ -50,6 +50,11 @@
     const old = one(`[data-fresh="${fresh.dataset.fresh}"]`);
     if (!old) return;
     const at = old.contains(document.activeElement) ? document.activeElement.textContent.trim() : "";
+    // What is being read is not shut in somebody's face.
+    old.querySelectorAll("details[open][id]").forEach(({ id }) => {
+      const same = one(`#${CSS.escape(id)}`, fresh);
+      if (same) same.open = true;
+    });
     old.replaceWith(fresh);
     if (!at) return;
     const controls = [...fresh.querySelectorAll("a, button, summary, [tabindex]")];

@@ -235,6 +235,13 @@
     });
   });
 
+  // A reason that stands there from the start is nobody's words yet: what is typed takes its place.
+  for (const kind of ["focusin", "click"]) {
+    document.addEventListener(kind, ({ target }) => {
+      if (target.matches?.("[data-preset]") && target.value === target.dataset.preset) target.select();
+    });
+  }
+
   // ── Fields that stand only for one answer, and lines that are worked out while one types ──────────────────────
   function settle(root) {
     all("[data-shown-for]", root).forEach((part) => {

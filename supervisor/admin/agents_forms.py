@@ -7,11 +7,18 @@ from django.urls import path
 
 from common.admin.pages import Crumb, link
 from common.errors import Invalid, NotAllowed
+from common.ids import parse_uuid
 from nhi.admin import names
 from nhi.admin.form_page import FormPage
+from nhi.models import Identity
 from supervisor import agents
 from supervisor.admin.agents_form import AddForm, AgentForm, initial
-from supervisor.admin.agents_hub import OfAgent
+from supervisor.admin.agents_hub import OfAgent, follows
+
+TAKES_OVER = (
+    "Tasks that are sent to the identity go from then on to the first program or model that runs tasks as it and is "
+    "on, unless somebody chose on its tab Tasks where they go."
+)
 
 
 class Form(FormPage[AgentForm]):
@@ -34,11 +41,18 @@ class Add(Form):
 
     def context(self) -> dict[str, Any]:
         return {
+            "lead": f"{TAKES_OVER} {self._now()}".strip(),
             "crumb": Crumb("Agents", link("supervisor_agent_changelist")),
             "back": link("supervisor_agent_changelist"),
             "button": "Add agent",
             "api": ("POST", "/api/nhi/supervisor/agents"),
         }
+
+    def _now(self) -> str:
+        """Of the identity whose page it was opened from."""
+        known = parse_uuid(self.request.GET.get("identity", ""))
+        found = Identity.objects.visible_to(self.actor).filter(pk=known).first() if known else None
+        return f"Now: {follows(found)}" if found is not None and follows(found) else ""
 
     def fitting(self, data: Any = None) -> AgentForm:
         known = names.known("agent", self.actor, self.request.GET.get("identity", ""))
@@ -49,7 +63,7 @@ class Add(Form):
             actor=self.actor, identity=form.cleaned_data["identity"], given=form.given, envs=form.variables,
             api_key=form.key,
         )  # fmt: skip
-        messages.success(self.request, f"{made} was added.")
+        messages.success(self.request, f"{made} was added. {follows(made.identity)}".strip())
         return link("supervisor_agent_hub", made.pk)
 
 
@@ -63,7 +77,7 @@ class Edit(OfAgent, Form):
     def context(self) -> dict[str, Any]:
         return {
             "title": f"Edit the agent {self.agent}",
-            "lead": "Runs that are under way go on as they began.",
+            "lead": f"Runs that are under way go on as they began. {follows(self.agent.identity)}".strip(),
             "crumb": Crumb(str(self.agent), self.url("hub")),
             "back": self.url("hub"),
             "button": "Save",
@@ -78,7 +92,7 @@ class Edit(OfAgent, Form):
             actor=self.actor, agent=self.agent, envs=form.variables, api_key=form.new_key,
             **form.given,
         )  # fmt: skip
-        messages.success(self.request, f"{changed} was changed.")
+        messages.success(self.request, f"{changed} was changed. {follows(changed.identity)}".strip())
         return self.url("hub")
 
 

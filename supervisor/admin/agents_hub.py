@@ -1,20 +1,35 @@
 """One agent: what is it, what may it use, does it work?"""
 
+from collections.abc import Callable
 from typing import Any
 
 from common.admin import badges
 from common.admin.dialogs import Call
 from common.admin.pages import Control, Crumb, Tab, link
 from common.errors import NotFound
+from mcp import executables
 from nhi import badges as standing
 from nhi.admin.base import Acting, ActingPage
 from nhi.choices import State
+from nhi.models import Identity
 from supervisor import access, command_lines
 from supervisor.admin import agents_cells
 from supervisor.choices import Kind, Mode
 from supervisor.models import Agent
 
 TABS = (("hub", "Overview"), ("runs", "Runs"), ("changes", "Changes"))
+
+
+#: What a higher app says follows for an identity from what runs as it, in a sentence; empty for nothing.
+_follows: list[Callable[[Identity], str]] = []
+
+
+def add_consequence(read: Callable[[Identity], str]) -> None:
+    _follows.append(read)
+
+
+def follows(identity: Identity) -> str:
+    return " ".join(said for read in _follows if (said := read(identity)))
 
 
 class OfAgent(Acting):
@@ -61,6 +76,13 @@ class OfAgent(Acting):
         state = standing.identity(self.agent.identity)
         return "" if state == badges.of(State.ACTIVE) else f"Its identity is {state.label.lower()}."
 
+    @property
+    def trouble(self) -> str:
+        """What its runs will fail of: what was allowed when it was added need not be so any more."""
+        if self.agent.kind != Kind.PROCESS:
+            return ""
+        return executables.problem(self.agent.executable_path, self.agent.cli_args)
+
 
 class Hub(OfAgent, ActingPage):
     """The frame of every tab."""
@@ -72,6 +94,7 @@ class Hub(OfAgent, ActingPage):
         return {
             "title": f"{agent}: {dict(TABS)[self.tab]}, agent" if self.tab != "hub" else f"{agent}, agent",
             "agent": agent,
+            "trouble": self.trouble,
             "switch": agents_cells.switch(agent),
             "kind": Kind(agent.kind).label,
             "mode": Mode(agent.mode).label,

@@ -162,7 +162,7 @@ class Run(OfAgent, ActingPage):
     def _unable(self) -> str:
         if self.agent.mode != Mode.TASK:
             return "It is interactive and runs no tasks: open a session with it."
-        return self.unable
+        return self.unable or self.trouble
 
     def _foreseen(self) -> str:
         """What would become of a run that is asked for now."""

@@ -9,7 +9,7 @@ from common.admin.dialogs import Call, Effect, counted
 from common.admin.forms import ConsoleForm, ReasonField
 from nhi.admin.base import ActingDialog
 from supervisor import agents
-from supervisor.admin.agents_hub import OfAgent
+from supervisor.admin.agents_hub import OfAgent, follows
 from supervisor.models import Execution, Schedule
 
 
@@ -42,7 +42,8 @@ class Switch(OfAgent, ActingDialog):
 
     def act(self, form: ConsoleForm) -> str:
         agents.switch(actor=self.actor, agent=self.agent, on=self.on, reason=form.cleaned_data["reason"])
-        messages.success(self.request, f"{self.agent} is switched {self.verb}.")
+        said = follows(self.agent.identity)
+        messages.success(self.request, f"{self.agent} is switched {self.verb}. {said}".strip())
         return self.url("hub")
 
 

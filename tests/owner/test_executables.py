@@ -169,3 +169,15 @@ def test_what_is_set_for_every_server_cannot_be_set_against_it() -> None:
     """Our own words to it, where they lead to code or settings; a place and a language do not."""
     free = {name for name in INHERITED if not executables.environment_problem(name)}
     assert free == {"LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "TERM", "TMPDIR", "TZ", "USER"}
+
+
+@pytest.mark.parametrize("name", ["python3.11", "bash", "node", "npx", "sh", "perl5"])
+def test_an_interpreter_that_is_not_listed_is_refused_with_what_to_do_instead(
+    allowed: Path, program: Path, name: str
+) -> None:
+    interpreter = program.rename(program.with_name(name))
+    said = executables.problem(str(interpreter), ["-c", "1"])
+    assert "It is an interpreter" in said
+    assert "the script itself" in said
+    plain = interpreter.rename(program.with_name(f"{name}-tool"))
+    assert executables.problem(str(plain)).endswith("Whoever runs this machine can add it.")

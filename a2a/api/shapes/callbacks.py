@@ -39,6 +39,9 @@ class WebhookSecretShape(Shape):
 
 class NewWebhookSecret(Input):
     url_prefix = Text(help_text='The beginning of the URLs it signs for, at most 500 characters; "" is for any.')
+    owner_id = Identifier(
+        required=False, allow_null=True, help_text="An identity that you manage; it signs your own callbacks else."
+    )  # fmt: skip
 
     example = {"url_prefix": "https://hooks.example.com/"}
 

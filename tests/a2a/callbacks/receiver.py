@@ -38,9 +38,14 @@ class Receiver:
     port: int = 0
     statuses: list[int] = field(default_factory=lambda: [204])
     answer_headers: dict[str, str] = field(default_factory=dict)
+    #: What it says beside its status; it may promise more than it sends.
+    answer: bytes = b""
+    promised: int | None = None
     hits: list[Hit] = field(default_factory=list)
     #: Answers wait for this.
     free: threading.Event = field(default_factory=threading.Event)
+    #: Who promised more says nothing until then.
+    over: threading.Event = field(default_factory=threading.Event)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
@@ -75,8 +80,11 @@ class Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         for name, value in receiver.answer_headers.items():
             self.send_header(name, value)
-        self.send_header("Content-Length", "0")
+        self.send_header("Content-Length", str(receiver.promised or len(receiver.answer)))
         self.end_headers()
+        self.wfile.write(receiver.answer)
+        if receiver.promised is not None:
+            receiver.over.wait(20)
 
     def log_message(self, *_: object) -> None:
         """Nothing."""
@@ -93,5 +101,6 @@ def serving() -> Iterator[Receiver]:
             yield receiver
         finally:
             receiver.free.set()
+            receiver.over.set()
             server.shutdown()
             thread.join()

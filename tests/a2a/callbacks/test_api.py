@@ -125,3 +125,15 @@ def test_what_is_for_a_receiver_that_was_removed_is_not_delivered_again(stage: S
     assert stage.sender.post(f"{DELIVERIES}/{delivery.pk}/redeliver").is_refused(409, "Conflict", "receiver_gone")
     assert Delivery.objects.get(pk=delivery.pk).state == "dead"
     assert cast.events(delivery, event="delivery.redelivered") == []
+
+
+def test_who_manages_an_identity_makes_its_secret_and_nobody_else_does(stage: Stage) -> None:
+    body = {"url_prefix": PREFIX, "owner_id": str(stage.writer.pk)}
+    assert stage.admin.post(SECRETS, body).status == 201
+    assert [one["owner"] for one in stage.worker.get(SECRETS).body["webhook_secrets"]] == ["writer"]
+    assert stage.admin.post(SECRETS, body).is_refused(409, "Conflict", "duplicate")
+    # An identity makes its own.
+    assert stage.worker.post(SECRETS, {**body, "url_prefix": ""}).status == 201
+    unknown = stage.stranger.post(SECRETS, {**body, "owner_id": ABSENT})
+    assert stage.stranger.post(SECRETS, body).status == unknown.status == 404
+    assert WebhookSecret.objects.count() == 2

@@ -12,6 +12,7 @@ from tests.a2a import rows
 
 URL = "https://hooks.example.com/gatehouse"
 OTHER = "https://ci.example.org:8443/callbacks"
+ANSWER = '{"error": "<b>down</b>\u202e until the queue is empty again, which takes a while"}'
 D = DeliveryState
 
 
@@ -31,6 +32,7 @@ def put(row: Delivery, state: DeliveryState, attempts: int, **more: Any) -> Deli
         DeliveryAttempt(
             delivery=row, number=number, at=at + timedelta(minutes=number), took_ms=1200,
             status=more.get("last_status"), reason=more.get("reason", ""),
+            answer=ANSWER if more.get("last_status") else "",
         )
         for number in range(1, attempts + 1)
     )  # fmt: skip

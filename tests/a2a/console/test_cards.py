@@ -1,13 +1,16 @@
 """Cards and endpoints at the console: the list, the tab of an agent with its four parts, and every change."""
 
+import re
+
 import pytest
 from django.test import Client
 
 from a2a import card_changes, endpoints
 from a2a.choices import Authentication
 from a2a.models import AgentCard, Skill
-from nhi import identities, people
+from nhi import actors, identities, people
 from nhi.actors import SYSTEM
+from nhi.admin import sentences
 from nhi.choices import Kind
 from nhi.models import AuditEvent, Identity, User
 from tests.console.axe import violations
@@ -204,3 +207,19 @@ def test_find_an_agents_card_and_let_anyone_read_it(visit: Visit, options: dict[
     page.get_by_role("status").get_by_text("Anyone can read the card of writer now.").wait_for()
     assert mara.steps <= 3
     assert not mara.complaints
+
+
+def test_the_record_says_what_of_a_card_was_changed_and_when_strangers_may_read_it(mara: Client) -> None:
+    writer = identity("writer")
+    actor = actors.person(User.objects.get(username="mara"))
+    card_changes.change(actor=actor, identity=writer, version="2.0", description="Writes.")
+    for shown in (True, False):
+        identities.change(actor=actor, identity=identity("writer"), discoverable=shown)
+    page = re.sub("<[^>]+>", "", text(mara, hub("writer", "changes/")))
+    for words in (
+        "mara changed the card of writer: ", "mara let anyone read the card of writer",
+        "mara hid the card of writer from strangers",
+    ):  # fmt: skip
+        assert words in page, words
+    changed = AuditEvent.objects.filter(event="card.changed").latest("at")
+    assert set(sentences.text(changed).partition(": ")[2].split(", ")) == {"version", "description"}

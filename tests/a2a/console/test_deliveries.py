@@ -138,6 +138,14 @@ def test_many_are_listed_in_as_many_queries_as_few_and_a_page_of_one_asks_little
         assert queries(mara, page_of(each["dead"], tab)) <= 13, tab
 
 
+def test_what_receivers_said_is_text_and_never_markup(each: dict[str, Delivery], mara: Client) -> None:
+    page = main_of(text(mara, page_of(each["dead"])))
+    assert page.count("What it said") == 10
+    assert "&lt;b&gt;down&lt;/b&gt;" in page
+    assert "U+202E" in page
+    assert "What it said" not in main_of(text(mara, page_of(each["blocked"])))
+
+
 def test_a_page_tells_each_attempt_what_is_sent_and_what_signs_it(each: dict[str, Delivery], mara: Client) -> None:
     row = each["dead"]
     shown = mara.get(page_of(row))
@@ -395,3 +403,34 @@ def test_an_empty_house_teaches_what_would_be_here(mara: Client) -> None:
     assert "No callback was sent yet" in text(mara, LIST)
     assert "callback_url" in text(mara, LIST)
     assert "Nothing was signed yet" in text(mara, SECRETS)
+
+
+def test_a_secret_is_made_for_oneself_or_an_identity_that_one_speaks_for_and_shown_once(
+    writer: Identity, signed_in: SignedIn
+) -> None:
+    make, prefix = f"{SECRETS}make/", "https://hooks.example.com/"
+    assert signed_in("ada").get(make).status_code == 403
+    assert make not in text(signed_in("ada"), SECRETS)
+    mara = signed_in("mara")
+    assert make in main_of(text(mara, SECRETS))
+    assert mara.get(f"{make}?owner={writer.pk}").context["form"]["owner"].value() == "writer"
+    answer = mara.post(make, {"owner": "writer", "url_prefix": prefix})
+    assert (answer.status_code, answer.headers["Cache-Control"].split(",")[0]) == (200, "no-store")
+    shown = answer.context["shown"].secret
+    assert shown in answer.content.decode()
+    assert webhooks.signing(webhooks.Owner(writer.pk, "writer"), URL)[0] == shown
+    assert shown not in text(mara, SECRETS)
+    assert AuditEvent.objects.filter(event="webhook_secret.made", holder_id=writer.pk, actor_name="mara").exists()
+    again = mara.post(make, {"owner": "writer", "url_prefix": prefix})
+    assert again.status_code == 409
+    assert "writer has a webhook secret for this prefix." in again.content.decode()
+    wrong = mara.post(make, {"owner": "writer", "url_prefix": "hooks.example.com"})
+    assert wrong.context["form"].errors["url_prefix"]
+    # tom approves: he sees writer and speaks for triage-bot, and for himself.
+    tom = signed_in("tom")
+    refused = tom.post(make, {"owner": "writer", "url_prefix": ""})
+    assert refused.context["form"].errors["owner"] == ["You may not make a webhook secret for writer."]
+    for owner in ("triage-bot", ""):
+        assert tom.post(make, {"owner": owner, "url_prefix": ""}).status_code == 200, owner
+    made = WebhookSecret.objects.values_list("owner_name", flat=True)
+    assert sorted(made) == ["tom", "triage-bot", "writer"]

@@ -26,13 +26,19 @@ def test_find_a_task_watch_it_and_cancel_it_in_three_steps(visit: Visit, options
     rows.made(plan, {"steps": ["write", "<b>send</b>"]})
     page.get_by_role("region", name="Timeline").get_by_text("<b>send</b>").wait_for()
     found = violations(page)
-    for path in (TASKS, INBOXES, hub("planner", "tasks/"), *(page_of(plan, tab) for tab in (*TABS, "cancel/"))):
+    send = f"{TASKS}send/?to={plan.agent_id}"
+    for path in (TASKS, INBOXES, send, hub("planner", "tasks/"), *(page_of(plan, tab) for tab in (*TABS, "cancel/"))):
         mara.open(path)
         page.wait_for_load_state("load")
         found += violations(page)
         assert page.evaluate("document.documentElement.scrollWidth == innerWidth"), path
     assert not found, "\n".join(found)
     mara.open(page_of(plan))
+    page.get_by_text("More").click()
+    found = violations(page)
+    assert not found, "\n".join(found)
+    page.get_by_role("button", name="Copy as curl: read it").click()
+    page.get_by_role("button", name="Copied").wait_for()
     mara.step(page.get_by_role("link", name="Cancel"))
     page.get_by_role("dialog").get_by_text("Also cancels 1 task that is a part of it.").wait_for()
     mara.step(page.get_by_role("dialog").get_by_role("button", name=f"Cancel {plan}"))

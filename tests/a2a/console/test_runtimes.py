@@ -7,11 +7,12 @@ from a2a import carriers, dispatching, runtimes
 from a2a.carriers import Carrier
 from a2a.choices import RuntimeKind
 from a2a.models import Runtime, Task
-from nhi.models import Identity
+from nhi.models import AuditEvent, Identity
 from supervisor.models import Agent
 from tests.a2a import rows
 from tests.console.conftest import SignedIn, hub, identity
-from tests.supervisor.console.scene import main_of, text
+from tests.supervisor.console.scene import AGENTS, main_of, text
+from tests.supervisor.console.test_agents import DESCRIBED
 from tests.supervisor.rows import keep
 
 pytestmark = [pytest.mark.capability("A2A-07", "CON-05"), pytest.mark.django_db]
@@ -97,5 +98,36 @@ def test_a_task_leads_to_its_run(bot: Identity, runs: Agent, mara: Client) -> No
     page = main_of(text(mara, path))
     assert "Its run waits for a place." in page
     assert f"/admin/supervisor/execution/{Task.objects.get(pk=task.pk).execution_id}/" in page
-    assert "Its run is stopped" in text(mara, f"{path}cancel/")
+    assert "Stops run " in text(mara, f"{path}cancel/")
     assert "triage-bot" not in main_of(text(mara, "/admin/tasks/inboxes/"))
+
+
+def followed(bot: Identity) -> list[tuple[str, str]]:
+    """Of the moves of its tasks that nobody chose: what did them before, and after."""
+    rows = AuditEvent.objects.filter(event="runtime.followed", subject_id=bot.pk).order_by("at", "id")
+    return [tuple(side.get("agent") or side["kind"] for side in (row.before, row.after)) for row in rows]
+
+
+def test_what_runs_as_an_agent_moves_its_tasks_and_says_so_where_it_is_decided(bot: Identity, mara: Client) -> None:
+    form = {**DESCRIBED, "name": "sorts", "identity": "triage-bot"}
+    page = main_of(text(mara, f"{AGENTS}add/?identity={bot.pk}"))
+    assert "Now: Tasks of triage-bot go to its inbox, for its own workers." in page
+    made = mara.post(f"{AGENTS}add/", form, follow=True)
+    assert "sorts was added. Tasks of triage-bot go to sorts (program)." in made.content.decode()
+    agent = Agent.objects.get(name="sorts")
+    assert "Tasks of triage-bot go to sorts (program)." in text(mara, f"{AGENTS}{agent.pk}/change/")
+    # What moves nothing says where they go, and is on no record of the identity's.
+    mara.post(f"{AGENTS}{agent.pk}/change/", {**form, "timeout": "70"})
+    off = mara.post(f"{AGENTS}{agent.pk}/off/", {"reason": "Maintenance", "seen": ""}, follow=True)
+    assert "sorts is switched off. Tasks of triage-bot go to its inbox" in off.content.decode()
+    assert followed(bot) == [("inbox", "sorts"), ("sorts", "inbox")]
+    changes = main_of(text(mara, hub("triage-bot", "changes/")))
+    assert "changed what runs as" in changes and "and its tasks follow that" in changes
+
+
+def test_what_runs_as_an_agent_moves_nothing_that_somebody_chose(bot: Identity, mara: Client) -> None:
+    mara.post(change(), {"to": "inbox"})
+    runs = keep(bot, "sorts").agent
+    assert followed(bot) == []
+    page = text(mara, f"{AGENTS}{runs.pk}/change/")
+    assert "Tasks of triage-bot go to its inbox, for its own workers, as mara chose." in page

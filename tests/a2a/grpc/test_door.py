@@ -186,7 +186,12 @@ def test_a_version_that_the_service_does_not_speak_is_refused_to_everybody(rpc: 
 
 @pytest.mark.parametrize(
     ("authorization", "reason"),
-    [("", "missing"), ("Bearer", "malformed"), (f"Basic {TOKEN}", "malformed"), (f"Bearer {TOKEN[:-1]}", "malformed")],
+    [
+        ("", "no_credential"),
+        ("Bearer", "malformed"),
+        (f"Basic {TOKEN}", "malformed"),
+        (f"Bearer {TOKEN[:-1]}", "malformed"),
+    ],
     ids=["none", "no token", "another scheme", "half a token"],
 )
 def test_without_a_token_nothing_is_asked(authorization: str, reason: str) -> None:

@@ -2,6 +2,8 @@
 
 import re
 from html import unescape
+from pathlib import Path
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -293,3 +295,19 @@ def test_an_identity_says_what_runs_as_it(ship: Agent, mara: Client) -> None:
 
 def test_an_owner_without_a_console_role_runs_only_what_is_theirs(ship: Agent) -> None:
     assert not Agent.objects.visible_to(actors.person(User.objects.create(username="dev"))).exists()
+
+
+def test_a_program_that_was_taken_off_the_list_is_said_before_its_runs_fail(
+    ship: Agent, mara: Client, settings: Any, tmp_path: Path
+) -> None:
+    assert "It cannot be started any more" not in text(mara, hub(ship))
+    settings.EXECUTABLE_ALLOWLIST = tmp_path / "programs"
+    settings.EXECUTABLE_ALLOWLIST.write_text("/usr/bin/true\n")
+    for path in (hub(ship), hub(ship, "runs/")):
+        page = unescape(scene.main_of(text(mara, path)))
+        assert f"It cannot be started any more, and its runs fail. {ship.executable_path} is not in the file" in re.sub(
+            "<[^>]+>", "", page
+        )
+    assert "It cannot be run now." in text(mara, hub(ship, "run/"))
+    settings.EXECUTABLE_ALLOWLIST.write_text(f"{ship.executable_path}\n")
+    assert "It cannot be started any more" not in text(mara, hub(ship))

@@ -7,9 +7,10 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 
 from a2a import writer
+from a2a.changes import Status
 from a2a.choices import TaskState
 from a2a.models import Task
-from a2a.writer import Status, TaskEnded
+from a2a.writer import TaskEnded
 from common.errors import NotAllowed
 from nhi.actors import SYSTEM, Actor
 from nhi.inputs import Problems

@@ -9,10 +9,11 @@ from django.db.models.functions import Now
 
 from a2a import cancelling, carriers, writer
 from a2a.carriers import Check, Elsewhere
+from a2a.changes import Status
 from a2a.choices import OPEN, RUN_HERE, RuntimeKind, TaskState
 from a2a.models import Task
 from a2a.models.tasks import TaskQuerySet
-from a2a.writer import Status, TaskEnded
+from a2a.writer import TaskEnded
 from common import clock
 
 #: Three renewals.

@@ -4,10 +4,10 @@ agents run, one that asks another."""
 from typing import Any
 
 from a2a import inbox, parts, runtimes, sending, writer
+from a2a.changes import Status
 from a2a.choices import Role, RuntimeKind, TaskState
 from a2a.models import Task
 from a2a.sending import Wish
-from a2a.writer import Status
 from nhi import actors
 from nhi.choices import Kind
 from nhi.models import Identity, User

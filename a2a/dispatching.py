@@ -13,11 +13,11 @@ from uuid import UUID
 from django.db import transaction
 
 from a2a import cancelling, given, runtimes, waking, writer
+from a2a.changes import Status
 from a2a.choices import RUN_HERE, RuntimeKind, TaskState
 from a2a.models import Task
 from a2a.models.tasks import TaskQuerySet
 from a2a.runtimes import Behind
-from a2a.writer import Status
 from common import clock
 from common.errors import Conflict, GatehouseError, Invalid, InvalidTransition
 from nhi.actors import SYSTEM

@@ -11,9 +11,9 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
 
 from a2a import cancelling, each, parts, waking, writer
+from a2a.changes import Change, Made, Status
 from a2a.choices import TERMINAL, TaskState
 from a2a.models import Task
-from a2a.writer import Change, Made, Status
 from common import strict_json
 from common.errors import Conflict, InvalidTransition, TooLarge
 from nhi.actors import SYSTEM

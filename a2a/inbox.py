@@ -11,11 +11,11 @@ from uuid import UUID
 from django.db import transaction
 
 from a2a import cancelling, given, parts, writer
+from a2a.changes import Change, Made, Status
 from a2a.choices import Role, RuntimeKind, TaskState
 from a2a.models import Task
 from a2a.wire.reading import Reader
 from a2a.wire.v1 import requests as v1
-from a2a.writer import Change, Made, Status
 from common import clock, crypto
 from common.errors import Conflict
 from common.prepared import Prepared

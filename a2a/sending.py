@@ -14,9 +14,9 @@ from django.db import IntegrityError, transaction
 from a2a import access, callback_urls, chains, covering, dispatching, news, parts, pushing, waiting, webhooks, writer
 from a2a.access import Permit, Refused
 from a2a.chains import Chain, Link
+from a2a.changes import Said, Status
 from a2a.choices import Role, TaskState
 from a2a.models import SentOnce, Task
-from a2a.writer import Said, Status
 from common import canonical, clock, context
 from common.errors import Conflict, NotAllowed, NotFound
 from common.ids import uuid7

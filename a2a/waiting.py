@@ -8,9 +8,9 @@ from uuid import UUID
 from django.db import transaction
 
 from a2a import parts, writer
+from a2a.changes import Status
 from a2a.choices import Role, TaskState
 from a2a.models import AwaitedCall, Task
-from a2a.writer import Status
 from common import clock
 from mcp.choices import ApprovalState
 from mcp.models import CallApproval

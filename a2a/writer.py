@@ -4,10 +4,9 @@ The number is the task's own, so a reader who has seen event 7 misses none after
 the update itself says so, whatever was read before.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cached_property
 from typing import Any
 from uuid import UUID
 
@@ -16,6 +15,7 @@ from django.db.models import BooleanField, Case, ExpressionWrapper, F, SmallInte
 from django.db.models.functions import Now
 
 from a2a import covering, endings, endpoint_room, news, outbox, parts, showing
+from a2a.changes import Change, Made, Status
 from a2a.choices import RUN_HERE, TERMINAL, TRANSITIONS, EventKind, Role, TaskState
 from a2a.models import Artifact, Task, TaskEvent, TaskMessage
 from a2a.models.tasks import OFFERED
@@ -58,45 +58,6 @@ class TaskEnded(Conflict):
     code = "task_ended"
 
 
-@dataclass(frozen=True)
-class Status:
-    """The task is in this state now, as its agent or Gatehouse says."""
-
-    state: TaskState
-    message: parts.Message | None = None
-    error_code: str = ""
-    error_message: str = ""
-
-    @cached_property
-    def shown(self) -> Any:
-        return None if self.message is None else covering.shown(dict(self.message))
-
-
-@dataclass(frozen=True)
-class Made:
-    """The agent made this, or more of it."""
-
-    artifact: Mapping[str, Any]
-    append: bool = False
-    last: bool = True
-
-    @cached_property
-    def shown(self) -> Any:
-        return covering.shown(dict(self.artifact))
-
-
-@dataclass(frozen=True)
-class Said:
-    """The caller said more."""
-
-    message: parts.Message
-
-    @cached_property
-    def shown(self) -> Any:
-        return covering.shown(dict(self.message))
-
-
-Change = Status | Made | Said
 Check = Callable[[Task], None]
 
 

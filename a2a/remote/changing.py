@@ -6,11 +6,11 @@ from functools import cached_property
 from typing import Any
 
 from a2a import parts, writer
+from a2a.changes import Made, Status
 from a2a.choices import TaskState
 from a2a.remote import reading
 from a2a.remote.reading import Item
 from a2a.remote.troubles import LONGEST_SAID, Code
-from a2a.writer import Made, Status
 from common.ids import uuid7
 from nhi.record import lines
 

@@ -10,11 +10,12 @@ from yarl import URL
 
 from a2a import cancelling, covering, parts, writer
 from a2a.carriers import Check, Elsewhere
+from a2a.changes import Status
 from a2a.choices import Role, TaskState
 from a2a.models import RemoteTask, Task, TaskMessage
 from a2a.remote.target import Interface, Target
 from a2a.remote.troubles import Trouble
-from a2a.writer import Status, TaskEnded
+from a2a.writer import TaskEnded
 from common import clock
 from common.ids import uuid7
 from nhi.actors import SYSTEM

@@ -15,6 +15,7 @@ from django.db import transaction
 
 from a2a import cancelling, writer
 from a2a.carriers import Check
+from a2a.changes import Change, Made, Status
 from a2a.choices import TERMINAL, TRANSITIONS, TaskState
 from a2a.endpoint_room import OutputTooLarge
 from a2a.models import Artifact, RemoteTask, Task
@@ -22,7 +23,7 @@ from a2a.remote import changing, reading
 from a2a.remote.changing import Rest, Told
 from a2a.remote.reading import Item
 from a2a.remote.troubles import Code, Trouble
-from a2a.writer import Change, Made, Status, TaskFull
+from a2a.writer import TaskFull
 
 INTERRUPTED = frozenset({TaskState.INPUT_REQUIRED, TaskState.AUTH_REQUIRED})
 #: How an end that is no success is said of the task, to those that are parts of it.

@@ -42,9 +42,9 @@ async def forward_cancel(_task: Any) -> None:
 
 def complete(task_id: UUID, check: "Callable[[Task], None]") -> None:
     from a2a import given, parts, writer
+    from a2a.changes import Made, Status
     from a2a.choices import TaskState
     from a2a.models import Task
-    from a2a.writer import Made, Status
 
     said = given.message(Task(pk=task_id))["parts"][0]["text"]
     writer.apply_event(

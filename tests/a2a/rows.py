@@ -3,10 +3,10 @@
 from typing import Any
 
 from a2a import inbox, parts, runtimes, sending, writer
+from a2a.changes import Made, Said, Status
 from a2a.choices import Role, TaskState
 from a2a.models import Delivery, Task
 from a2a.sending import Wish
-from a2a.writer import Made, Said, Status
 from nhi import actors
 from nhi.actors import SYSTEM
 from nhi.models import Identity, User

@@ -7,9 +7,9 @@ import pytest
 from django.db import connection
 
 from a2a import cancelling, chains, parts, sending, sweeping, writer
+from a2a.changes import Status
 from a2a.choices import DeliveryState, Role, TaskState, Trouble
 from a2a.models import Delivery, Task
-from a2a.writer import Status
 from nhi import actors, lifecycle
 from nhi.actors import SYSTEM
 from nhi.models import Identity

@@ -7,9 +7,10 @@ import pytest
 from django.db import connection, transaction
 
 from a2a import cancelling, inbox, parts, writer
+from a2a.changes import Made, Said, Status
 from a2a.choices import TERMINAL, TRANSITIONS, WORDS, Role, TaskState
 from a2a.models import Artifact, Task, TaskEvent
-from a2a.writer import Made, Said, Status, TaskEnded
+from a2a.writer import TaskEnded
 from common.errors import Conflict, InvalidTransition
 from nhi.actors import SYSTEM
 from tests.a2a.conftest import Stage

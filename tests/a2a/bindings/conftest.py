@@ -9,11 +9,11 @@ import pytest
 
 from a2a import parts, writer
 from a2a.asgi import make_application
+from a2a.changes import Status
 from a2a.choices import Role, TaskState
 from a2a.models import Task
 from a2a.news import board
 from a2a.operations.desk import desk
-from a2a.writer import Status
 from mcp.threads import in_thread
 from tests.a2a.conftest import Stage
 from tests.services.asgi import LONGEST, Answer, Door, Event

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from a2a import parts, writer
+from a2a.changes import Made, Status
 from a2a.choices import TaskState
 from a2a.models import Task
-from a2a.writer import Made, Status
 from tests.a2a.bindings.conftest import AT_ONCE, SENT, Agent, heard, in_loop, in_thread, says
 from tests.a2a.conftest import Stage
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from a2a import callback_urls, outbox, writer
+from a2a.changes import Status
 from a2a.choices import TaskState
 from a2a.models import Delivery, Task, TaskEvent
-from a2a.writer import Status
 from common.egress import names
 from tests.a2a.callbacks.conftest import ended
 from tests.a2a.conftest import Stage

@@ -9,6 +9,7 @@ import grpc
 import pytest
 
 from a2a import parts, writer
+from a2a.changes import Made, Status
 from a2a.choices import Role, TaskState
 from a2a.grpc_door.door import Door
 from a2a.grpc_door.serving import Serving
@@ -16,7 +17,6 @@ from a2a.models import Task
 from a2a.operations import asking
 from a2a.operations.desk import desk
 from a2a.wire import protobuf
-from a2a.writer import Made, Status
 from tests.a2a.conftest import Stage
 from tests.a2a.grpc.door import NEW, OLD, Client, Metadata
 

@@ -10,12 +10,13 @@ from django.db import connection
 
 from a2a import cancelling, inbox, parts
 from a2a.carriers import Elsewhere
+from a2a.changes import Said
 from a2a.choices import Role, TaskState
 from a2a.models import RemoteTask, Task
 from a2a.remote import Carried, Target, carry, forward_cancel, keeping
 from a2a.remote import carrying as carrying_module
 from a2a.remote.target import Interface
-from a2a.writer import Said, apply_event
+from a2a.writer import apply_event
 from nhi import actors
 from nhi.models import User
 from tests.a2a.remote.conftest import Carrying, now_of, run, told

@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 
 from a2a import parts
+from a2a.changes import Said
 from a2a.choices import Role, TaskState
 from a2a.models import Artifact, RemoteTask, Task
 from a2a.remote import Carried, Credential, Target
-from a2a.writer import Said, apply_event
+from a2a.writer import apply_event
 from tests.a2a.remote.conftest import Carrying, now_of, told
 from tests.services.peers import PeerAgent
 

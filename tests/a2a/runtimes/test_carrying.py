@@ -13,9 +13,9 @@ import pytest
 
 from a2a import cancelling, carrier_leases, carriers, carrying, parts, sending, writer
 from a2a.carriers import Carrier, Check
+from a2a.changes import Made, Status
 from a2a.choices import Role, RuntimeKind, TaskState
 from a2a.models import Runtime, Task
-from a2a.writer import Made, Status
 from mcp.threads import in_thread
 from nhi import actors
 from nhi.actors import SYSTEM

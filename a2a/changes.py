@@ -1,0 +1,50 @@
+"""What may change in a task, as its agent, its caller or Gatehouse says. Each knows what of it may be kept."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from a2a import covering, parts
+from a2a.choices import TaskState
+
+
+@dataclass(frozen=True)
+class Status:
+    """The task is in this state now, as its agent or Gatehouse says."""
+
+    state: TaskState
+    message: parts.Message | None = None
+    error_code: str = ""
+    error_message: str = ""
+
+    @cached_property
+    def shown(self) -> Any:
+        return None if self.message is None else covering.shown(dict(self.message))
+
+
+@dataclass(frozen=True)
+class Made:
+    """The agent made this, or more of it."""
+
+    artifact: Mapping[str, Any]
+    append: bool = False
+    last: bool = True
+
+    @cached_property
+    def shown(self) -> Any:
+        return covering.shown(dict(self.artifact))
+
+
+@dataclass(frozen=True)
+class Said:
+    """The caller said more."""
+
+    message: parts.Message
+
+    @cached_property
+    def shown(self) -> Any:
+        return covering.shown(dict(self.message))
+
+
+Change = Status | Made | Said

@@ -142,7 +142,7 @@ class _Draft:
         if task.state in TERMINAL:
             self._end()
         # Nothing is changed of what has ended, which is what `completed_at` says.
-        if not prepared.change(Task, task.pk, self.changed, while_null="completed_at"):
+        if not prepared.change(Task, task.pk, self.changed, where={"completed_at": None}):
             raise ended(task)
         prepared.insert(*self.artifacts, *self.events, *self.messages)
         for name, value in self.changed.items():

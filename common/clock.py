@@ -2,19 +2,19 @@
 
 from datetime import UTC, datetime
 
-from django.db import connection
 from django.utils.dateparse import parse_datetime
 from django.utils.timezone import is_naive, make_aware
+
+from common import statements
 
 #: What can be asked for lies between these: far from the ends of the calendar, which not every zone can say.
 EARLIEST, LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
 
 
 def database_now() -> datetime:
-    sqlite = connection.vendor == "sqlite"
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT STRFTIME('%Y-%m-%d %H:%M:%f', 'NOW')" if sqlite else "SELECT STATEMENT_TIMESTAMP()")
-        return moment(cursor.fetchone()[0])
+    sqlite = statements.wrapper().vendor == "sqlite"
+    sql = "SELECT STRFTIME('%%Y-%%m-%%d %%H:%%M:%%f', 'NOW')" if sqlite else "SELECT STATEMENT_TIMESTAMP()"
+    return moment(statements.rows(sql, [])[0][0])
 
 
 def moment(value: datetime | str) -> datetime:

@@ -22,6 +22,8 @@ from common.instances import Reader, reader
 _FIELDS: "dict[type, models.Field[Any, Any]]" = {
     UUID: models.UUIDField(), str: models.TextField(), int: models.IntegerField(),
 }  # fmt: skip
+#: Rows that are written sooner one by one than by a statement that is put together for as many.
+FEW = 8
 #: Values that no query has of its own, and that every column takes.
 _STAND_INS: dict[type, Callable[[], Any]] = {
     UUID: uuid4, str: lambda: uuid4().hex, int: lambda: 1_000_000_000 + secrets.randbelow(1_000_000_000),
@@ -97,18 +99,37 @@ def _as_param(kind: type, value: Any, held: Any) -> Any:
 
 
 def insert(*rows: models.Model) -> None:
-    """Write new rows as `save(force_insert=True)` does, for models to whose signals nobody listens."""
+    """Write new rows as `save(force_insert=True)` does, for models to whose signals nobody listens.
+
+    In their order; many are parted by model, each model's in the place of its first.
+    """
+    if len(rows) > FEW:
+        by_model: dict[type[models.Model], list[models.Model]] = {}
+        for row in rows:
+            by_model.setdefault(type(row), []).append(row)
+        for model, each in by_model.items():
+            model._default_manager.bulk_create(each)
+        return
     statements.touched(*map(_inserting, rows))
     for row in rows:
         row._state.adding, row._state.db = False, statements.wrapper().alias
 
 
-def change(model: type[models.Model], pk: Any, values: Mapping[str, Any], *, while_null: str) -> bool:
-    """Change a row by its key as long as another of its columns is null; False where it is not any more."""
-    held, meta = statements.wrapper(), model._meta
-    params = [meta.get_field(name).get_db_prep_save(value, held) for name, value in values.items()]  # type: ignore[union-attr]  # columns
-    key = meta.pk.get_db_prep_save(pk, held)
-    return statements.touched((_change(model, tuple(values), while_null, held.vendor), [*params, key])) == [1]
+def change(model: type[models.Model], pk: Any, values: Mapping[str, Any], *, where: Mapping[str, Any]) -> bool:
+    """Change a row by its key as long as other columns of it are so; False where they are not any more."""
+    held = statements.wrapper()
+    asked = {name: value for name, value in where.items() if value is not None}
+    params = [
+        field.get_db_prep_save(value, held)
+        for field, value in (
+            *((_field(model, name), value) for name, value in values.items()),
+            (model._meta.pk, pk),
+            *((_field(model, name), value) for name, value in asked.items()),
+        )
+    ]
+    nulls = tuple(name for name in where if name not in asked)
+    sql = _change(model, tuple(values), nulls, tuple(asked), held.vendor)
+    return statements.touched((sql, params)) == [1]
 
 
 def _inserting(row: models.Model) -> statements.Statement:
@@ -125,11 +146,18 @@ def _insertion(model: type[models.Model], _vendor: str) -> str:
 
 
 @cache
-def _change(model: type[models.Model], names: tuple[str, ...], while_null: str, _vendor: str) -> str:
-    meta = model._meta
-    sets = ", ".join(f"{_column(meta.get_field(name))} = %s" for name in names)
-    where = f"{_column(meta.pk)} = %s AND {_column(meta.get_field(while_null))} IS NULL"
-    return f"UPDATE {_quoted(meta.db_table)} SET {sets} WHERE {where}"  # noqa: S608 - names of models
+def _change(
+    model: type[models.Model], names: tuple[str, ...], nulls: tuple[str, ...], asked: tuple[str, ...], _vendor: str
+) -> str:
+    columns = {name: _column(_field(model, name)) for name in (*names, *nulls, *asked)}
+    sets = ", ".join(f"{columns[name]} = %s" for name in names)
+    key = f"{_column(model._meta.pk)} = %s"
+    where = [key, *(f"{columns[name]} = %s" for name in asked), *(f"{columns[name]} IS NULL" for name in nulls)]
+    return f"UPDATE {_quoted(model._meta.db_table)} SET {sets} WHERE {' AND '.join(where)}"  # noqa: S608 - names of models
+
+
+def _field(model: type[models.Model], name: str) -> Any:
+    return model._meta.get_field(name)
 
 
 def _column(field: Any) -> str:

@@ -42,7 +42,7 @@ def rows(sql: str, params: Sequence[Any]) -> list[Any]:
 def touched(*wanted: Statement) -> list[int]:
     """How many rows each of them wrote. PostgreSQL is sent all of them before it is waited for."""
     held = wrapper()
-    if held.vendor != "postgresql" or len(wanted) == 1:
+    if held.vendor != "postgresql" or len(wanted) < 2:
         return [_touched(held, one) for one in wanted]
     held.ensure_connection()
     with held.wrap_database_errors, held.connection.pipeline():

@@ -9,6 +9,7 @@ from django.db import transaction
 
 from common import context
 from common.errors import NotAllowed
+from common.prepared import Prepared
 from nhi import decisions, facts, registry, run_tokens, tokens, within
 from nhi.actors import Actor
 from nhi.choices import Kind, State
@@ -21,6 +22,10 @@ from supervisor.models import Agent
 #: What a grant between identities names when it allows some actions only.
 EXECUTE, TALK = "execute", "session"
 RUN = "supervisor.run_agent"
+_USABLE = Prepared(
+    lambda identity: Identity.objects.usable().filter(pk=identity, kind=Kind.AGENT).order_by().values_list("pk"),
+    identity=UUID,
+)
 
 
 @dataclass(frozen=True)
@@ -108,8 +113,8 @@ def _require_an_end(caller: Caller, agent: Agent, delegates: bool) -> dict[str, 
 
 def _require_usable(actor: Actor, agent: Agent) -> None:
     """What runs acts as its identity, so that must be one that may act."""
-    identity = Identity.objects.get(pk=agent.identity_id)
-    if not Identity.objects.usable().filter(pk=identity.pk, kind=Kind.AGENT).exists():
+    if _USABLE.first(identity=agent.identity_id) is None:
+        identity = Identity.objects.get(pk=agent.identity_id)
         now = "expired" if identity.state == State.ACTIVE else State(identity.state).label.lower()
         _refuse(actor, agent, "target_unusable", f"{identity.name}, whose agent {agent} is, is {now}.")
 

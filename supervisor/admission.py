@@ -3,13 +3,15 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import Count, Q
+from django.db.models import Count, Q, QuerySet
 from django.db.models.functions import Now
 
 from common.errors import GatehouseError
+from common.prepared import Prepared
 from supervisor.choices import ExecutionState
 from supervisor.models import Agent, Execution, Runner
 from supervisor.models.executions import UNDER_WAY
@@ -69,7 +71,8 @@ def load(agent: Agent) -> Load:
 
 def require(agent: Agent) -> Room:
     """Refuse another run while there is no room for it. The caller holds the agent's row."""
-    room = rooms([agent])[agent.pk]
+    _, waiting, running = _ROOM.first(agent=agent.pk) or (agent.pk, 0, 0)
+    room = Room(waiting, running)
     check(agent, room, overload())
     return room
 
@@ -77,11 +80,19 @@ def require(agent: Agent) -> Room:
 def rooms(agents: Iterable[Agent]) -> dict[UUID, Room]:
     """Of several agents at once."""
     found = {agent.pk: Room(0, 0) for agent in agents}
-    counted = Execution.objects.filter(agent__in=found).filter(WAITS | HOLDS).order_by().values_list("agent_id")
-    sums = {"waiting": Count("pk", filter=WAITS), "running": Count("pk", filter=HOLDS)}
-    for agent_id, waiting, running in counted.annotate(**sums):
+    for agent_id, waiting, running in _counted(Q(agent__in=found)):
         found[agent_id] = Room(waiting, running)
     return found
+
+
+def _counted(of: Q) -> "QuerySet[Execution, Any]":
+    """By agent: how many wait, and how many have a slot."""
+    rows = Execution.objects.filter(of).filter(WAITS | HOLDS).order_by().values_list("agent_id")
+    return rows.annotate(waiting=Count("pk", filter=WAITS), running=Count("pk", filter=HOLDS))
+
+
+_ROOM = Prepared(lambda agent: _counted(Q(agent=agent)), agent=UUID)
+_HEARD = Prepared(lambda: Runner.objects.filter(seen_at__gt=Now() - HEARD_WITHIN))
 
 
 def may_wait(agent: Agent, running: int) -> int:
@@ -104,7 +115,7 @@ def check(agent: Agent, room: Room, strain: str) -> None:
 
 def overload() -> str:
     """Why no host takes another run, as a sentence; empty while one does, or while none was heard of."""
-    heard = list(Runner.objects.filter(seen_at__gt=Now() - HEARD_WITHIN))
+    heard = _HEARD.all()
     said = [_strain(runner) for runner in heard]
     return said[0] if said and all(said) else ""
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db import transaction
 
-from common import clock
+from common import clock, prepared
 from common.errors import InvalidTransition
 from supervisor import moves
 from supervisor.choices import OUTCOMES, TRANSITIONS, ExecutionState, Mode, SessionState
@@ -35,10 +35,9 @@ def walk(execution: Execution, steps: Sequence[Step], *, at: datetime | None = N
     """
     changes, rows = _planned(execution, steps, at or clock.database_now(), facts)
     with transaction.atomic():
-        read = Execution.objects.filter(pk=execution.pk, state=execution.state, moves=execution.moves)
-        if not read.update(**changes):
+        if not _swapped(execution, changes):
             raise overtaken(execution)
-        ExecutionTransition.objects.bulk_create(rows)
+        prepared.insert(*rows)
         _end_conversation(execution, rows)
     _bring_up_to_date(execution, changes)
     moves.tell(execution)
@@ -50,15 +49,13 @@ def walk_each(plans: Sequence[tuple[Execution, Sequence[Step], dict[str, Any]]],
     rows: list[ExecutionTransition] = []
     for execution, steps, facts in plans:
         changes, history = _planned(execution, steps, at, facts)
-        if not Execution.objects.filter(pk=execution.pk, state=execution.state, moves=execution.moves).update(
-            **changes
-        ):
+        if not _swapped(execution, changes):
             raise overtaken(execution)
         _end_conversation(execution, history)
         _bring_up_to_date(execution, changes)
         moves.tell(execution)
         rows += history
-    ExecutionTransition.objects.bulk_create(rows)
+    prepared.insert(*rows)
 
 
 def to_the_end(outcome: ExecutionState, reason: str) -> list[Step]:
@@ -72,6 +69,12 @@ def overtaken(execution: Execution) -> InvalidTransition:
         f"{now} is {ExecutionState(now.outcome).label.lower()} now. Nothing was changed.",
         details={"state": now.state, "status": now.status},
     )
+
+
+def _swapped(execution: Execution, changes: dict[str, Any]) -> bool:
+    """False where it is not any more as it was read."""
+    read = {"state": execution.state, "moves": execution.moves}
+    return prepared.change(Execution, execution.pk, changes, where=read)
 
 
 def _planned(

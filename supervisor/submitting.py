@@ -12,8 +12,9 @@ from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from common import clock, context, crypto
+from common import clock, context, crypto, prepared
 from common.errors import Conflict
+from common.prepared import Prepared
 from common.redaction import Redactor
 from nhi.actors import Actor
 from nhi.inputs import Problems
@@ -21,8 +22,12 @@ from nhi.record import events
 from supervisor import access, admission, agents, command_lines, lifecycle, sealing, surroundings, waking
 from supervisor.access import Caller
 from supervisor.choices import ExecutionState, Kind, Mode, Trigger
-from supervisor.models import Agent, Execution, ExecutionTransition
+from supervisor.models import Agent, Execution
 
+_LOCKED = Prepared(
+    lambda agent: Agent.objects.select_for_update(of=("self",)).select_related("identity").filter(pk=agent).order_by(),
+    agent=UUID,
+)
 LONGEST_INPUT = 1024 * 1024
 SAME_WITHIN = timedelta(seconds=60)
 
@@ -64,7 +69,7 @@ def submit(*, caller: Caller, agent: Agent, wish: Wish) -> Submitted:
         raise Conflict(f"{agent} is interactive and runs no tasks: open a session with it.")
     check(agent, wish)
     with transaction.atomic():
-        locked = Agent.objects.select_for_update(of=("self",)).select_related("identity").get(pk=agent.pk)
+        locked: Agent = _LOCKED.first(agent=agent.pk)
         if locked.deduplicate and (same := _same(locked, wish, caller.actor)) is not None:
             return Submitted(same, _position(same), again=True)
         submitted = insert(caller=caller, agent=locked, wish=wish, by=by)
@@ -133,9 +138,9 @@ def prepare(*, caller: Caller, agent: Agent, wish: Wish, by: Mapping[str, Any], 
 def keep(caller: Caller, runs: Sequence[Execution]) -> None:
     """Write runs that were prepared, each with the beginning of its history and an event."""
     begun = [lifecycle.begin(run, reason=f"Asked for by {caller.actor.name}.") for run in runs]
-    Agent.objects.bulk_update({run.agent for run in runs}, ["runs"])
-    Execution.objects.bulk_create(runs)
-    ExecutionTransition.objects.bulk_create(begun)
+    for agent in {run.agent for run in runs}:
+        prepared.change(Agent, agent.pk, {"runs": agent.runs}, where={})
+    prepared.insert(*runs, *begun)
     for run in runs:
         details = {"run": str(run.pk), "number": run.number, "trigger": run.trigger, **run.context["by"]}
         # With the agent's other changes, and by the name of the run, which is what was asked for.

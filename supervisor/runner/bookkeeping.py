@@ -12,7 +12,7 @@ from django.db import transaction
 from django.db.models import Max
 from django.db.models.functions import Now
 
-from common import clock
+from common import clock, prepared
 from common.ids import uuid7
 from mcp.owner.groups import boot
 from nhi import processes, run_tokens
@@ -88,10 +88,11 @@ def last_piece(run: Execution) -> int:
 
 
 def keep_output(run: Execution, pieces: Sequence[Piece], after: int) -> None:
-    OutputChunk.objects.bulk_create(
+    rows = (
         OutputChunk(execution=run, seq=number, stream=piece.stream, at=piece.at, text=piece.text)
         for number, piece in enumerate(pieces, after + 1)
     )
+    prepared.insert(*rows)
 
 
 def keep_usage(run: Execution, used: Measured, seconds: float) -> None:
@@ -132,7 +133,7 @@ def finish(run: Execution, ended: Ended, capture: Capture, pieces: Sequence[Piec
         keep_output(run, pieces, after)
         if used is not None:
             keep_usage(run, used, seconds)
-        _result(run, ended, capture, seconds).save(force_insert=True)
+        prepared.insert(_result(run, ended, capture, seconds))
 
 
 def abandon(run: Execution, message: str) -> None:

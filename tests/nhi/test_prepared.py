@@ -122,15 +122,16 @@ def test_a_row_is_written_as_the_orm_writes_it(db: None) -> None:
         prepared.insert(copy)
 
 
-def test_a_row_is_changed_only_while_a_column_is_null(db: None) -> None:
+def test_a_row_is_changed_only_while_it_is_as_it_was_read(db: None) -> None:
     agent, other = cast.agent("one"), cast.agent("other")
     changed = {"description": "It's", "tags": ["x"]}
-    assert prepared.change(Identity, agent.pk, changed, while_null="expires_at")
+    assert prepared.change(Identity, agent.pk, changed, where={"expires_at": None, "name": "one"})
+    assert not prepared.change(Identity, agent.pk, {"description": "No"}, where={"expires_at": None, "name": "other"})
     agent.refresh_from_db()
     other.refresh_from_db()
     assert (agent.description, agent.tags, other.tags) == ("It's", ["x"], [])
     Identity.objects.filter(pk=agent.pk).update(expires_at=cast.future(days=1))
-    assert not prepared.change(Identity, agent.pk, {"description": "Late"}, while_null="expires_at")
+    assert not prepared.change(Identity, agent.pk, {"description": "Late"}, where={"expires_at": None, "name": "one"})
     agent.refresh_from_db()
     assert agent.description == "It's"
 
@@ -176,3 +177,14 @@ def test_statements_are_counted_and_named_as_all_others(db: None, django_assert_
         copy.pk, copy.name = uuid7(), f"copy-{n}"
     with django_assert_num_queries(2):
         prepared.insert(*copies)
+
+
+def test_many_rows_are_written_by_few_statements(db: None, django_assert_max_num_queries: Any) -> None:
+    agent, tool = cast.agent("one"), cast.tool("a__tool")
+    copies = [Identity.objects.get(pk=(agent if n % 2 else tool).pk) for n in range(20)]
+    for n, copy in enumerate(copies):
+        copy.pk, copy.name = uuid7(), f"copy-{n}" if copy.kind == Kind.AGENT else f"copy__{n}"
+    with django_assert_max_num_queries(3):
+        prepared.insert(*copies)
+    assert Identity.objects.filter(name__startswith="copy").count() == 20
+    assert not any(copy._state.adding for copy in copies)

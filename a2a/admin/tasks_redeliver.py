@@ -16,7 +16,7 @@ class Redeliver(OfTask, deliveries_bulk.Redeliver):
 
     def context(self) -> dict[str, Any]:
         nothing = "" if self.chosen else f"Nothing that was told of the {self.task} was given up."
-        return {**super().context(), "impossible": nothing}
+        return {**super().context(), "title": f"{self.title}, of {self.task.short_id}", "impossible": nothing}
 
     def back(self) -> str:
         return self.url("deliveries")

@@ -12,7 +12,7 @@ from uuid import UUID
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from common import clock
+from common import clock, prepared
 from nhi import chains, credentials, tokens
 from nhi.actors import Actor
 from nhi.chains import Chain
@@ -32,7 +32,7 @@ def open(  # noqa: A001 - read as run_tokens.open
     """The token of a run, good for so many seconds at most; its row comes and goes with the caller's transaction."""
     now = clock.database_now()
     ends = now + timedelta(seconds=seconds)
-    row = Credential.runs.create(
+    row = Credential(
         identity=identity,
         execution_id=execution_id,
         public_id=tokens.make(credentials.PREFIXES[Kind(identity.kind)]).public_id,
@@ -44,6 +44,7 @@ def open(  # noqa: A001 - read as run_tokens.open
         created_by_name=actor.name,
         chain=chain.as_json() if chain is not None else None,
     )
+    prepared.insert(row)
     claims = tokens.ParsedToken(
         identity_id=identity.pk,
         credential_id=row.pk,

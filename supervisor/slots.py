@@ -1,6 +1,7 @@
 """Which of the runs that wait may start now, counted over all workers."""
 
 from collections.abc import Iterable
+from functools import cache
 from uuid import UUID
 
 from django.db import connection, transaction
@@ -8,6 +9,7 @@ from django.db.models import Count, F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
 from common import clock
+from common.prepared import Prepared
 from nhi.models import Identity
 from supervisor import lifecycle
 from supervisor.choices import ExecutionState
@@ -20,10 +22,10 @@ def claim(*, runner_id: UUID, room: int) -> list[Execution]:
     The agents' rows are locked: between them, two workers give no slot away twice. Should they ever, the table refuses.
     """
     # Nearly always nobody waits, and who does has an index of their own; to know who may start costs ten times as much.
-    if room < 1 or not Execution.objects.queued().order_by().exists():
+    if room < 1 or _WAITS.first() is None:
         return []
     with transaction.atomic():
-        candidates = list(_startable()[:room])
+        candidates = _startable(room).all()
         if not candidates:
             return []
         agents = _locked({row.agent_id for row in candidates})
@@ -46,7 +48,15 @@ def held(agents: Iterable[UUID]) -> dict[UUID, set[int]]:
     return found
 
 
-def _startable() -> QuerySet[Execution]:
+_WAITS = Prepared(lambda: Execution.objects.queued().order_by().values_list("pk")[:1])
+
+
+@cache
+def _startable(room: int) -> Prepared:
+    return Prepared(lambda: _may_start()[:room])
+
+
+def _may_start() -> QuerySet[Execution]:
     usable = Identity.objects.usable().values("pk")
     held_now = Execution.objects.filter(agent=OuterRef("agent"), slot__isnull=False).order_by()
     count = Subquery(held_now.values("agent").annotate(n=Count("pk")).values("n"))

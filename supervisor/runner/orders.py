@@ -4,11 +4,13 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 from django.db import transaction
 
 from common import clock
 from common.errors import Invalid
+from common.prepared import Prepared
 from mcp import executables
 from mcp.executables import NotExecutable
 from nhi import actors, run_tokens
@@ -20,6 +22,12 @@ from supervisor.nursery import MEGABYTE, Limits
 from supervisor.runner import answers, places
 from supervisor.runner.words import CannotStart, Order
 
+_OURS = Prepared(
+    lambda run, runner: Execution.objects.select_for_update(of=("self",))
+    .filter(pk=run, runner_id=runner, state=ExecutionState.STARTING).order_by().only("pk"),
+    run=UUID, runner=UUID,
+)  # fmt: skip
+_USABLE = Prepared(lambda identity: Identity.objects.usable().filter(pk=identity).order_by(), identity=UUID)
 #: Between two tries, at most, with what starting one takes; and behind the last moment that a run may have.
 BETWEEN, MARGIN = 40.0, 120.0
 
@@ -63,17 +71,15 @@ def open_token(run: Execution) -> str:
 
     Under the lock of its row: for a run that others have given up meanwhile, nobody would close it again.
     """
+    assert run.runner_id is not None  # it was claimed
     with transaction.atomic():
-        ours = Execution.objects.select_for_update(of=("self",)).filter(
-            pk=run.pk, runner_id=run.runner_id, state=ExecutionState.STARTING
-        )
-        if not ours.exists():
+        if _OURS.first(run=run.pk, runner=run.runner_id) is None:
             raise lifecycle.overtaken(run)
         return _open_token(run)
 
 
 def _open_token(run: Execution) -> str:
-    identity = Identity.objects.usable().filter(pk=run.identity_id).first()
+    identity: Identity | None = _USABLE.first(identity=run.identity_id)
     if identity is None:
         raise CannotStart(ErrorCategory.PERMANENT, f"{run.identity_name} may not act now.")
     seconds = (run.timeout + BETWEEN) * (run.max_retries + 1) + MARGIN

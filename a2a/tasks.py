@@ -12,6 +12,12 @@ def sweep() -> None:
     sweeping.sweep()
 
 
+@shared_task(name="a2a.end_late")
+def end_late() -> None:
+    """Looked for more often than the rest: somebody said when."""
+    sweeping.end_late()
+
+
 @shared_task(name="a2a.deliver")
 def deliver() -> None:
     """Attempts outlast this task: the worker's turn is not spent on waiting for receivers."""

@@ -68,6 +68,7 @@ app.conf.update(
         "sweep-runs": ticks("supervisor.sweep", queue="control", every=15.0),
         "fire-schedules": ticks("supervisor.fire", queue="control", every=1.0),
         "sweep-tasks": ticks("a2a.sweep", queue="control", every=15.0),
+        "end-late-tasks": ticks("a2a.end_late", queue="control", every=1.0),
         "deliver-callbacks": ticks("a2a.deliver", queue="control", every=1.0),
         "dispatch-tasks": ticks("a2a.dispatch_due", queue="control", every=1.0),
         "carry-tasks": ticks("a2a.carry", queue="control", every=2.0),

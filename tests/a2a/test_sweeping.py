@@ -10,6 +10,8 @@ from a2a import cancelling, chains, parts, sending, sweeping, writer
 from a2a.changes import Status
 from a2a.choices import DeliveryState, Role, TaskState, Trouble
 from a2a.models import Delivery, Task
+from a2a.tasks import end_late
+from config.celery import app
 from nhi import actors, lifecycle
 from nhi.actors import SYSTEM
 from nhi.models import Identity
@@ -51,6 +53,17 @@ def test_one_task_that_cannot_be_ended_holds_up_no_other(stage: Stage, monkeypat
     monkeypatch.setattr(writer, "apply_event", broken)
     sweeping.sweep()
     assert (row(bad).state, row(good).state) == (TaskState.SUBMITTED, TaskState.FAILED)
+
+
+def test_deadlines_are_looked_for_every_second(stage: Stage) -> None:
+    tick = app.conf.beat_schedule["end-late-tasks"]
+    assert tick["schedule"] <= 1.0
+    task_id, other = stage.sent(), stage.sent()
+    late(task_id)
+    assert tick["task"] == end_late.name
+    end_late()
+    assert (row(task_id).state, row(task_id).error_code) == (TaskState.FAILED, "deadline_exceeded")
+    assert row(other).state == TaskState.SUBMITTED
 
 
 def test_a_step_that_fails_holds_up_no_other(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:

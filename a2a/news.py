@@ -37,18 +37,23 @@ class Board:
     @contextmanager
     def hear(self, what: UUID, call: Callable[[], Any]) -> Iterator[None]:
         """Have `call` called in this loop at news of a task or of an inbox; not of news before this is entered."""
-        with self._lock:
-            self._waiting[what][call] = asyncio.get_running_loop()
-            if self._listener is None:
-                self._listener = self._last = threading.Thread(target=self._listen, name="task-news", daemon=True)
-                self._listener.start()
         try:
+            with self._lock:
+                self._waiting[what][call] = asyncio.get_running_loop()
+                if self._listener is None:
+                    self._start()
             yield
         finally:
             with self._lock:
                 self._waiting[what].pop(call)
                 if not self._waiting[what]:
                     del self._waiting[what]
+
+    def _start(self) -> None:
+        thread = threading.Thread(target=self._listen, name="task-news", daemon=True)
+        # It asks under our lock whether it is wanted, so by then it is known.
+        thread.start()
+        self._listener = self._last = thread
 
     def wake(self, what: UUID) -> None:
         with self._lock:

@@ -11,7 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import BooleanField, Case, ExpressionWrapper, F, SmallIntegerField, When
+from django.db.models import BooleanField, Case, ExpressionWrapper, F, JSONField, SmallIntegerField, When
 from django.db.models.functions import Now
 
 from a2a import covering, endings, endpoint_room, news, outbox, parts, showing
@@ -39,10 +39,13 @@ def lockable(*, skip_locked: bool = False) -> Any:
 
 
 _LOCKED = Prepared(lambda task: lockable().filter(pk=task).order_by(), task=UUID)
-#: What was made under this name, else the last that was made.
+#: What was made under this name, whole, else the last that was made, of which only the place is asked.
 _MADE = Prepared(
-    lambda task, name: Artifact.objects.filter(task=task)
-    .annotate(is_it=Case(When(artifact_id=name, then=1), default=0, output_field=SmallIntegerField()))
+    lambda task, name: Artifact.objects.filter(task=task).defer("body")
+    .annotate(
+        is_it=Case(When(artifact_id=name, then=1), default=0, output_field=SmallIntegerField()),
+        whole=Case(When(artifact_id=name, then=F("body")), output_field=JSONField()),
+    )
     .order_by("-is_it", "-position")[:1],
     task=UUID, name=str,
 )  # fmt: skip
@@ -202,8 +205,11 @@ class _Draft:
         for new in reversed(self.artifacts):
             if new.artifact_id == name:
                 return new
-        kept: Artifact | None = _MADE.first(task=self.task.pk, name=name)
-        return self.artifacts[-1] if self.artifacts and (kept is None or kept.artifact_id != name) else kept
+        kept = _MADE.first(task=self.task.pk, name=name)
+        if kept is not None and kept.artifact_id == name:
+            kept.body = kept.whole
+            return kept  # type: ignore[no-any-return]  # an artifact
+        return self.artifacts[-1] if self.artifacts else kept
 
     def _said(self, role: Role, message: parts.Message, shown: parts.Message) -> None:
         before = TaskMessage.objects.filter(task=self.task).count() + len(self.messages)

@@ -33,14 +33,15 @@ def _converting(compiler: SQLCompiler) -> Callable[[Iterable[Any]], Iterable[Any
     if not turns:
         return lambda found: found
 
-    def converted(row: Any) -> list[Any]:
-        values = list(row)
-        for at, turn, column in turns:
-            values[at] = turn(values[at], column, held)
-        return values
+    def converted(found: Iterable[Any]) -> Iterable[Any]:
+        held = statements.wrapper()
+        for row in found:
+            values = list(row)
+            for at, turn, column in turns:
+                values[at] = turn(values[at], column, held)
+            yield values
 
-    held = statements.wrapper()
-    return lambda found: map(converted, found)
+    return converted
 
 
 def _making(compiler: SQLCompiler) -> Callable[[Any], Any]:

@@ -13,6 +13,8 @@ from typing import Any
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.postgresql.base import ServerBindingCursor
 from psycopg._queries import PostgresQuery
+from psycopg.errors import FeatureNotSupported
+from psycopg.pq import TransactionStatus
 
 _PLACE = re.compile(r"%[%s]")
 #: Its text, and its values.
@@ -21,7 +23,16 @@ Statement = tuple[str, Sequence[Any]]
 
 class _Kept(ServerBindingCursor):
     def execute(self, query: Any, params: Any = None, **how: Any) -> Any:
-        done = super().execute(query, params, prepare=True, **how)  # type: ignore[misc]  # psycopg's own
+        try:
+            done = super().execute(query, params, prepare=True, **how)  # type: ignore[misc]  # psycopg's own
+        except FeatureNotSupported:
+            # A column has another type since: what is kept of it is no use to anybody who borrows this connection.
+            held = self.connection  # type: ignore[attr-defined]  # psycopg's own
+            held._prepared.clear()
+            if held.info.transaction_status != TransactionStatus.IDLE:
+                raise
+            # Not kept this once: the server is told to forget behind the next statement.
+            done = super().execute(query, params, prepare=False, **how)  # type: ignore[misc]  # as above
         # Where queries are logged, Django asks the cursor which it was; psycopg forgets those that were kept.
         self._query = PostgresQuery(self._tx)  # type: ignore[attr-defined]  # psycopg's own
         self._query.query = query.encode()

@@ -153,7 +153,6 @@ def database(name: str, sqlite_path: Path) -> dict[str, object]:
         raise ImproperlyConfigured(f"{name} has a port that is not a number.") from error
     if not parts.path.strip("/"):
         raise ImproperlyConfigured(f"{name} must name a database after the last slash.")
-    options = dict(parse_qsl(parts.query))
     return {
         "ENGINE": "django.db.backends.postgresql",
         "NAME": unquote(parts.path.strip("/")),
@@ -172,19 +171,11 @@ def database(name: str, sqlite_path: Path) -> dict[str, object]:
             "options": "-c statement_timeout=10000 -c lock_timeout=2000 -c idle_in_transaction_session_timeout=30000",
             # A worker for runs asks from nine threads at once.
             "pool": {"min_size": 1, "max_size": 12, "timeout": 2},
-            **options,
-            "prepare_threshold": _threshold(name, options.get("prepare_threshold", "5")),
+            # For the statements of `common/statements.py`; all others have their values in their text.
+            "prepare_threshold": 5,
+            **dict(parse_qsl(parts.query)),
         },
     }
-
-
-def _threshold(name: str, said: str) -> int | None:
-    """Whether the server keeps the statements of `common/statements.py`; a pooler between may not know of them."""
-    if said == "none":
-        return None
-    if not said.isdecimal():
-        raise ImproperlyConfigured(f"{name} has a prepare_threshold that is neither a number nor `none`.")
-    return int(said)
 
 
 def sqlite(path: Path) -> dict[str, object]:

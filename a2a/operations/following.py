@@ -4,11 +4,12 @@ One look at the table serves all who follow in this process, and one read serves
 """
 
 import asyncio
+import logging
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -27,6 +28,7 @@ from a2a.wire.faults import Fault, Kind
 from common.errors import Limited
 from common.prepared import Prepared
 
+log = logging.getLogger(__name__)
 ASKED = frozenset({"TASK_STATE_INPUT_REQUIRED"})
 ENDED = frozenset(f"TASK_STATE_{state.upper()}" for state in TaskState if state not in OPEN)
 #: Events that are kept for those who come a little behind.
@@ -166,14 +168,13 @@ class Feed:
         self._ready.set()
 
     async def grow(self) -> None:
-        with suppress(*AWAY):
-            for item in await desk.do(partial(read, self._task_id, self.seq)):
-                if len(self._items) == KEPT:
-                    self._base = self._items[0].seq or self._base
-                self._items.append(item)
-                self.seq = item.seq or self.seq
-            self._grown.set()
-            self._grown = asyncio.Event()
+        for item in await desk.do(partial(read, self._task_id, self.seq)):
+            if len(self._items) == KEPT:
+                self._base = self._items[0].seq or self._base
+            self._items.append(item)
+            self.seq = item.seq or self.seq
+        self._grown.set()
+        self._grown = asyncio.Event()
 
     async def behind(self, cursor: int, *, patience: float) -> list[Item]:
         """What follows the cursor, as soon as there is something; nothing once patience has an end."""
@@ -188,6 +189,15 @@ class Feed:
             return await desk.do(partial(read, self._task_id, cursor))
         await asyncio.sleep(PAUSE)
         return []
+
+
+@contextmanager
+def _gone_on() -> Iterator[None]:
+    """Whatever goes wrong in one look: who follows has nobody else who looks, and the next comes soon."""
+    try:
+        yield
+    except Exception as error:
+        log.warning("Events could not be looked for: %s.", type(error).__name__)
 
 
 class Reader:
@@ -231,7 +241,8 @@ class Reader:
                 while True:
                     await woken.wait()
                     woken.clear()
-                    await feed.grow()
+                    with _gone_on():
+                        await feed.grow()
             finally:
                 self._wakers.pop(task_id, None)
 
@@ -240,7 +251,7 @@ class Reader:
         while True:
             await asyncio.sleep(LOOK_BESIDE)
             feeds = dict(self._feeds)
-            with suppress(*AWAY):
+            with _gone_on():
                 for task_id, seq in (await desk.do(partial(last_of, list(feeds)))).items():
                     if seq > feeds[task_id].seq and (woken := self._wakers.get(task_id)):
                         woken.set()

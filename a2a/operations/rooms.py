@@ -5,6 +5,7 @@ whose task or inbox there is news, and all of them now and then, since news may 
 """
 
 import asyncio
+import logging
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
@@ -16,12 +17,12 @@ from django.db.models import Count
 from a2a.choices import TaskState
 from a2a.models import Task
 from a2a.news import LOOK_BESIDE, board
-from a2a.operations.desk import AWAY, PAUSE, desk
+from a2a.operations.desk import PAUSE, desk
 
+log = logging.getLogger(__name__)
 AT_WORK = (TaskState.SUBMITTED, TaskState.WORKING)
-ALL = 1_000_000
-#: Which of these are worth going for, and for how many of those who wait.
-Find = Callable[[list[UUID]], Mapping[UUID, int]]
+#: Which of these are worth going for, and for how many of those who wait; None is all of them.
+Find = Callable[[list[UUID]], Mapping[UUID, int | None]]
 
 
 async def settled(task: Task) -> None:
@@ -35,18 +36,18 @@ async def offered(agent_id: UUID, *, takes: bool) -> None:
     await _room(offered_to if takes else listed_to).wait(agent_id)
 
 
-def settled_of(task_ids: list[UUID]) -> Mapping[UUID, int]:
+def settled_of(task_ids: list[UUID]) -> Mapping[UUID, int | None]:
     found = Task.objects.filter(pk__in=task_ids).exclude(state__in=AT_WORK)
-    return dict.fromkeys(found.values_list("pk", flat=True), ALL)
+    return dict.fromkeys(found.values_list("pk", flat=True))
 
 
-def offered_to(agent_ids: list[UUID]) -> Mapping[UUID, int]:
+def offered_to(agent_ids: list[UUID]) -> Mapping[UUID, int | None]:
     rows = Task.objects.filter(agent_id__in=agent_ids).offered().order_by()
     return dict(rows.values_list("agent_id").annotate(tasks=Count("pk")))
 
 
-def listed_to(agent_ids: list[UUID]) -> Mapping[UUID, int]:
-    return dict.fromkeys(offered_to(agent_ids), ALL)
+def listed_to(agent_ids: list[UUID]) -> Mapping[UUID, int | None]:
+    return dict.fromkeys(offered_to(agent_ids))
 
 
 class Room:
@@ -99,14 +100,16 @@ class Room:
             asked, self._news = self._news & self._waiting.keys(), set()
             try:
                 found = await desk.do(partial(self._find, list(asked))) if asked else {}
-            except AWAY:
+            except Exception as error:
+                # Whatever it was: who waits here has nobody else who looks.
+                log.warning("Nobody could look for those who wait: %s.", type(error).__name__)
                 await asyncio.sleep(PAUSE)
                 self._tell(asked)
                 continue
             for what, many in found.items():
                 self._let_go(what, many)
 
-    def _let_go(self, what: UUID, many: int) -> None:
+    def _let_go(self, what: UUID, many: int | None) -> None:
         for over in list(self._waiting.get(what, ()))[:many]:
             over.set()
 

@@ -48,7 +48,6 @@ ODD = [
     ("DATABASE_URL", {"DATABASE_URL": "mysql://gatehouse@127.0.0.1/gatehouse"}),
     ("DATABASE_URL", {"DATABASE_URL": "postgresql://gatehouse@127.0.0.1/"}),
     ("DATABASE_URL", {"DATABASE_URL": "postgresql://gatehouse@127.0.0.1:port/gatehouse"}),
-    ("DATABASE_URL", {"DATABASE_URL": "postgresql://gatehouse@127.0.0.1/gatehouse?prepare_threshold=often"}),
     ("BROKER_URL", {"BROKER_URL": "memory://"}),
     ("BROKER_URL", {"BROKER_URL": "127.0.0.1:6379"}),
     ("REDIS_URL", {"REDIS_URL": "127.0.0.1"}),
@@ -179,15 +178,6 @@ def test_a_network_that_swallows_packets_is_given_up(monkeypatch: pytest.MonkeyP
     other = {"DATABASE_URL": f"{DATABASE['DATABASE_URL']}?tcp_user_timeout=9000"}
     own = settings(monkeypatch, tmp_path, {**other, **KEYS_FOR_TESTS})
     assert own["DATABASES"]["default"]["OPTIONS"]["tcp_user_timeout"] == "9000"
-
-
-def test_a_pooler_that_knows_no_kept_statements_is_spared_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    other = {"DATABASE_URL": f"{DATABASE['DATABASE_URL']}?prepare_threshold=none"}
-    kept, spared = (
-        settings(monkeypatch, tmp_path, {**one, **KEYS_FOR_TESTS})["DATABASES"]["default"]["OPTIONS"]
-        for one in (DATABASE, other)
-    )
-    assert (kept["prepare_threshold"], spared["prepare_threshold"]) == (5, None)
 
 
 @pytest.mark.parametrize("command", ["up", "migrate", "check"])

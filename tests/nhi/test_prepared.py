@@ -5,7 +5,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from django.db import IntegrityError, connection, transaction
+from django.db import DatabaseError, IntegrityError, connection, transaction
 from django.db.models import F
 from django.db.models.functions import Now
 from django.db.transaction import TransactionManagementError
@@ -188,3 +188,35 @@ def test_many_rows_are_written_by_few_statements(db: None, django_assert_max_num
         prepared.insert(*copies)
     assert Identity.objects.filter(name__startswith="copy").count() == 20
     assert not any(copy._state.adding for copy in copies)
+
+
+@pytest.mark.parametrize("in_transaction", [False, True])
+def test_a_column_of_another_type_breaks_no_connection(transactional_db: None, in_transaction: bool) -> None:
+    """At most what was under way fails: whoever borrows the connection next is not told of a plan of before."""
+    if connection.vendor != "postgresql":
+        pytest.skip("SQLite keeps no plans by type")
+    agent = cast.agent("one")
+    rows = Prepared(lambda pk: Identity.objects.filter(pk=pk), pk=UUID)
+    assert rows.first(pk=agent.pk) == agent
+    length = Identity._meta.get_field("description").max_length
+    try:
+        _beside(f"ALTER TABLE {Identity._meta.db_table} ALTER COLUMN description TYPE varchar(5000)")
+        if in_transaction:
+            with pytest.raises(DatabaseError), transaction.atomic():
+                rows.first(pk=agent.pk)
+        assert rows.first(pk=agent.pk) == agent
+        assert rows.first(pk=agent.pk) == agent
+    finally:
+        _beside(f"ALTER TABLE {Identity._meta.db_table} ALTER COLUMN description TYPE varchar({length})")
+
+
+def _beside(sql: str) -> None:
+    """As another process does it: what is done over a connection itself, that one knows of."""
+
+    def do() -> None:
+        with connection.cursor() as cursor:
+            cursor.execute(sql)
+        connection.close()
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(do).result()

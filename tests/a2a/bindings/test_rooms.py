@@ -1,15 +1,17 @@
 """Who waits is woken by news alone, from another connection as from another process; and only who is needed."""
 
 import asyncio
+import threading
 from collections import deque
 from collections.abc import Iterator
 from uuid import UUID
 
 import pytest
+from django.db import InternalError, OperationalError
 
 from a2a.choices import TaskState
 from a2a.models import Task
-from a2a.news import board
+from a2a.news import Board, board
 from a2a.operations import rooms
 from a2a.operations.desk import desk
 from common.ids import uuid7
@@ -69,7 +71,7 @@ def test_of_those_who_would_take_so_many_go_as_there_are_tasks() -> None:
     async def whole() -> None:
         loop = asyncio.get_running_loop()
 
-        def find(asked: list[UUID]) -> dict[UUID, int]:
+        def find(asked: list[UUID]) -> dict[UUID, int | None]:
             found = offers.popleft()
             loop.call_soon_threadsafe(looks.put_nowait, found)
             return {inbox: found}
@@ -98,3 +100,37 @@ def test_the_last_who_leaves_leaves_nothing_behind(agent: Agent) -> None:
         assert [task for task in asyncio.all_tasks() if task is not asyncio.current_task()] == []
 
     in_loop(whole())
+
+
+@pytest.mark.parametrize("trouble", [OperationalError, InternalError, RuntimeError])
+def test_a_look_that_fails_is_followed_by_another(monkeypatch: pytest.MonkeyPatch, trouble: type[Exception]) -> None:
+    monkeypatch.setattr(rooms, "PAUSE", 0.01)
+    inbox = uuid7()
+    looks: list[Exception | dict[UUID, int | None]] = [trouble("odd"), trouble("odd"), {inbox: None}]
+
+    def find(asked: list[UUID]) -> dict[UUID, int | None]:
+        found = looks.pop(0)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    in_loop(rooms.Room(find).wait(inbox))
+    assert looks == []
+
+
+def test_where_no_thread_can_be_started_the_next_who_waits_tries_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    crowded, what = Board(), uuid7()
+
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    async def listens() -> bool:
+        with crowded.hear(what, lambda: None):
+            return crowded._listener is not None and crowded._listener.is_alive()
+
+    with monkeypatch.context() as patch, pytest.raises(RuntimeError):
+        patch.setattr(threading.Thread, "start", refuse)
+        asyncio.run(listens())
+    assert not crowded._waiting
+    assert asyncio.run(listens())
+    crowded.close()

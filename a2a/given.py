@@ -1,4 +1,4 @@
-"""What an agent is given: the last that the caller said, as it was sent."""
+"""What an agent is given: what the caller said, as it was sent."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -15,6 +15,7 @@ from common.prepared import Prepared
 _LAST = Prepared(
     lambda task: TaskMessage.objects.filter(task=task, role=Role.USER).order_by("-position")[:1], task=UUID
 )  # fmt: skip
+_SAID = Prepared(lambda task: TaskMessage.objects.filter(task=task).order_by("position"), task=UUID)
 INPUT, PARAMETERS = "input", "parameters"
 
 
@@ -29,6 +30,15 @@ class ForRun:
 def message(task: Task) -> dict[str, Any]:
     said: TaskMessage | None = _LAST.first(task=task.pk)
     assert said is not None  # every task begins with one
+    return _opened(said)
+
+
+def conversation(task: Task) -> list[dict[str, Any]]:
+    """All that was said so far, from what the task is about on."""
+    return [_opened(said) for said in _SAID.all(task=task.pk)]
+
+
+def _opened(said: TaskMessage) -> dict[str, Any]:
     return covering.unseal(said.sealed_body, row=said.pk) if said.sealed_body else dict(said.body)
 
 

@@ -42,9 +42,18 @@ class StaleLease(Conflict):
 class Claimed:
     task: Task
     lease_token: str
-    #: What its caller said last, whole; and without the protocol around it.
-    message: parts.Message
-    input: Any
+    #: All that was said in it, whole; it begins with what it is about.
+    history: Sequence[parts.Message]
+
+    @property
+    def input(self) -> Any:
+        """What it is about, without the protocol around it."""
+        return parts.plain(self.history[0]["parts"])
+
+    @property
+    def message(self) -> parts.Message:
+        """What its caller said last."""
+        return next(said for said in reversed(self.history) if said["role"] == parts.role_of(Role.USER))
 
 
 def waiting(actor: Actor) -> Any:
@@ -161,8 +170,7 @@ def _lend(held: Task, lease_seconds: int) -> Claimed:
         lease_seconds=lease_seconds,
         claims=held.claims + 1,
     )
-    said = given.message(held)
-    return Claimed(held, token, said, parts.plain(said["parts"]))
+    return Claimed(held, token, given.conversation(held))
 
 
 @cache

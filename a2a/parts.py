@@ -25,7 +25,11 @@ def text(said: str) -> Part:
 
 
 def message(role: Role, parts: Sequence[Part], **more: Any) -> dict[str, Any]:
-    return {"messageId": str(uuid7()), "role": f"ROLE_{role.upper()}", "parts": list(parts), **more}
+    return {"messageId": str(uuid7()), "role": role_of(role), "parts": list(parts), **more}
+
+
+def role_of(role: Role) -> str:
+    return f"ROLE_{role.upper()}"
 
 
 def message_of_agent(said: str) -> dict[str, Any] | None:

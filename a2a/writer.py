@@ -135,7 +135,9 @@ class _Draft:
         elif isinstance(change, Made):
             self._made(change)
         else:
-            self._said(Role.USER, change.message, change.shown)
+            # An answer comes after what was asked.
+            self._keep_status_message()
+            self._said(Role.USER, change.message, change.shown, self.at)
             self._event(EventKind.MESSAGE, {"message": self.messages[-1].body})
 
     def keep(self, facts: dict[str, Any]) -> None:
@@ -164,9 +166,7 @@ class _Draft:
                 f"A task that is {TaskState(task.state).label.lower()} cannot become {to.label.lower()}.",
                 details={"state": task.state},
             )
-        if task.status_message is not None:
-            # What was said before becomes part of what was said.
-            self._said(Role.AGENT, task.status_message, task.status_message)
+        self._keep_status_message()
         said = None if change.shown is None else self._placed(change.shown)
         task.state, task.state_at, task.status_message = to, self.at, said
         self.changed |= {"state": to, "state_at": self.at, "status_message": said}
@@ -211,10 +211,17 @@ class _Draft:
             return kept  # type: ignore[no-any-return]  # an artifact
         return self.artifacts[-1] if self.artifacts else kept
 
-    def _said(self, role: Role, message: parts.Message, shown: parts.Message) -> None:
+    def _keep_status_message(self) -> None:
+        """What the agent said with its last status becomes part of what was said, by when it was."""
+        said = self.task.status_message
+        if said is not None:
+            self._said(Role.AGENT, said, said, self.task.state_at)
+            self.task.status_message = self.changed["status_message"] = None
+
+    def _said(self, role: Role, message: parts.Message, shown: parts.Message, at: datetime) -> None:
         before = TaskMessage.objects.filter(task=self.task).count() + len(self.messages)
         sent, body = self._placed(message), self._placed(shown)
-        self.messages.append(_message(self.task, before + 1, role, sent, body, self.at))
+        self.messages.append(_message(self.task, before + 1, role, sent, body, at))
         if self.messages[-1].sealed_body:
             self.changed["is_sealed"] = True
 

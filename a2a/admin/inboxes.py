@@ -17,7 +17,8 @@ from nhi.admin.base import ActingPage
 MOST = 100
 HELD = Q(state=TaskState.WORKING, lease_until__gte=Now())
 LOST = Q(state=TaskState.WORKING, lease_until__lt=Now())
-NEW = Q(state=TaskState.SUBMITTED)
+#: Nobody has it: it is new, or was answered by its caller.
+NEW = Q(state=TaskState.SUBMITTED) | Q(state=TaskState.WORKING, lease_until=None)
 
 
 class Inboxes(ActingPage):

@@ -142,7 +142,10 @@ class Hub(OfTask, ActingPage):
     def _at_work(self) -> str:
         until: datetime | None = self.task.lease_until
         if until is None:
-            return ""
+            inbox_of = self.task.agent_name if self.task.runtime_kind == RuntimeKind.INBOX else ""
+            return (
+                f"It was answered, and waits in the inbox: no worker of {inbox_of} has taken it up." if inbox_of else ""
+            )
         name, at = self.task.agent_name, times.absolute(until, timezone.now())
         if not self._is_lost:
             return f"A worker of {name} has it."

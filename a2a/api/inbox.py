@@ -102,7 +102,7 @@ class Ask(OfMyTask):
         """Ask the caller something
 
         The lease ends with it. Once the caller has answered, over A2A, the task is in the inbox again; claiming it
-        gives the answer."""
+        gives the answer as its `message`, and in its `history`."""
         return inbox.ask(task=self.task, **given)
 
 

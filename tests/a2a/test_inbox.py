@@ -3,8 +3,11 @@
 import pytest
 from django.db.models.functions import Now
 
-from a2a import inbox, sweeping
-from a2a.models import Task, TaskEvent
+from a2a import inbox, parts, sending, sweeping
+from a2a.choices import Role
+from a2a.models import Task, TaskEvent, TaskMessage
+from nhi import actors
+from supervisor.access import Caller
 from tests.a2a.conftest import ASKED, Stage
 from tests.nhi import cast
 
@@ -34,7 +37,7 @@ def test_what_waits_is_offered_to_its_agent_alone(stage: Stage) -> None:
 def test_a_claimed_task_is_with_one_worker(stage: Stage) -> None:
     task_id = stage.sent()
     claimed = stage.claims(task_id, lease_seconds=120)
-    assert set(claimed.body) == {"task_id", "lease_token", "lease_until", "input", "message"}
+    assert set(claimed.body) == {"task_id", "lease_token", "lease_until", "input", "message", "history"}
     assert claimed.body["input"] == ASKED
     assert claimed.body["message"]["parts"] == [{"data": ASKED, "mediaType": "application/json"}]
     assert waiting(stage) == []
@@ -42,12 +45,32 @@ def test_a_claimed_task_is_with_one_worker(stage: Stage) -> None:
     assert stage.reads(task_id)["state"] == "running"
 
 
+def test_who_takes_a_task_up_after_an_answer_knows_what_it_is_about(stage: Stage) -> None:
+    task_id = stage.sent(input={"goal": "Announce it", "password": "correct-horse-battery"})
+    token = stage.claimed(task_id)
+    assert stage.tells(task_id, "progress", lease_token=token, message="half way").status == 200
+    assert stage.tells(task_id, "ask", lease_token=token, message="Who is it for?").status == 200
+    caller = Caller(actors.identity(stage.planner))
+    answer = parts.message(Role.USER, [parts.text("For customers.")])
+    sending.say(caller=caller, task=Task.objects.get(pk=task_id), message=answer)
+    again = stage.claims(task_id).body
+    assert again["input"] == {"goal": "Announce it", "password": "correct-horse-battery"}
+    assert again["message"]["parts"] == [{"text": "For customers."}]
+    said = [one["parts"][0].get("text", "the task") for one in again["history"]]
+    assert said == ["the task", "half way", "Who is it for?", "For customers."]
+    rows = list(TaskMessage.objects.filter(task=task_id).order_by("position"))
+    told = {event.body["statusUpdate"]["status"].get("message", {}).get("messageId"): event.at
+            for event in TaskEvent.objects.filter(task=task_id, kind="status")}  # fmt: skip
+    assert [row.at for row in rows[1:3]] == [told[row.body["messageId"]] for row in rows[1:3]]
+    assert [row.at for row in rows] == sorted(row.at for row in rows)
+
+
 def test_the_next_are_taken_the_oldest_first_and_each_once(stage: Stage) -> None:
     sent = [stage.sent() for _ in range(4)]
     first = stage.worker.post("a2a/inbox/claim", {"limit": 3, "lease_seconds": 120})
     assert first.status == 200
     assert [one["task_id"] for one in first.body["tasks"]] == sent[:3]
-    assert first.body["tasks"][0].keys() == {"task_id", "lease_token", "lease_until", "input", "message"}
+    assert first.body["tasks"][0].keys() == {"task_id", "lease_token", "lease_until", "input", "message", "history"}
     assert [one["task_id"] for one in stage.worker.post("a2a/inbox/claim", {}).body["tasks"]] == sent[3:]
     assert stage.worker.post("a2a/inbox/claim", {}).body == {"tasks": []}
     token = first.body["tasks"][1]["lease_token"]

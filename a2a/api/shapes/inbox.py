@@ -51,8 +51,11 @@ class ClaimedShape(Shape):
     task_id = Identifier(source="task.id")
     lease_token = Text(help_text="Shown once; the one who claims the task after the lease has ended gets another.")
     lease_until = Moment(source="task.lease_until")
-    input = serializers.JSONField()
+    input = serializers.JSONField(help_text="What the task is about, as it was sent.")
     message = serializers.JSONField(help_text="What the caller said last, as A2A 1.0 writes it.")
+    history = serializers.ListField(
+        child=serializers.JSONField(), help_text="All that was said so far, in order; an answer of the caller's too."
+    )
 
     example = {
         "task_id": tasks.TASK,
@@ -60,6 +63,7 @@ class ClaimedShape(Shape):
         "lease_until": UNTIL,
         "input": tasks.ASKED,
         "message": MESSAGE,
+        "history": [MESSAGE],
     }
 
 

@@ -272,7 +272,8 @@ def test_an_answer_to_a_question_comes_to_the_worker(agent: Agent) -> None:
         more = {**SENT["message"], "taskId": task_id, "parts": [{"text": "The first."}]}
         await agent.call("SendMessage", {"message": more, "configuration": {"returnImmediately": True}})
         claimed = await in_thread(lambda: stage.claims(task_id))
-        assert claimed.body["input"] == {"text": "The first."}
+        assert claimed.body["message"]["parts"] == [{"text": "The first."}]
+        assert claimed.body["input"] == {"text": "Summarise this."}
         done = await in_thread(
             lambda: stage.tells(task_id, "complete", lease_token=claimed.body["lease_token"], result={})
         )

@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any
 
 from supervisor.nursery import agent, measuring, tree, wire
-from supervisor.nursery.watching import Watch
+from supervisor.nursery.limits import LimitWatch
 from supervisor.nursery.wire import Word
 
 PR_SET_CHILD_SUBREAPER = 36
@@ -48,7 +48,7 @@ def keep(control: socket.socket, pipes: Sequence[int]) -> None:
     else:
         _say(control, started=pid)
         measuring.look_as_who_runs(pid)
-        Keeper(control, pid, Watch(**wanted["limits"])).stay()
+        Keeper(control, pid, LimitWatch(**wanted["limits"])).stay()
 
 
 def _request(control: socket.socket) -> Word | None:
@@ -72,7 +72,7 @@ def _heard(control: socket.socket) -> bytes:
 
 
 class Keeper:
-    def __init__(self, control: socket.socket, pid: int, watch: Watch) -> None:
+    def __init__(self, control: socket.socket, pid: int, watch: LimitWatch) -> None:
         self._control = control
         self._lines = wire.Lines()
         self._pid = pid

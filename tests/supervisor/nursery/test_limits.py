@@ -179,17 +179,17 @@ def test_the_kernel_ends_what_a_keeper_does_not_get_to() -> None:
 
 def test_a_fair_count_is_not_made_at_every_look(monkeypatch: pytest.MonkeyPatch) -> None:
     """It walks through every page, and its keeper has others beside it on the same processor."""
-    from supervisor.nursery import measuring, watching
+    from supervisor.nursery import limits, measuring
 
     counted: list[int] = []
     monkeypatch.setattr(measuring, "resident", lambda _: 300)
     monkeypatch.setattr(measuring, "share", lambda pid: counted.append(pid) or 50)
     now = [10.0]
-    monkeypatch.setattr(watching.time, "monotonic", lambda: now.__setitem__(0, now[0] + 0.01) or now[0])
-    watch = watching.Watch(processes=9, memory=100, cpu=None)
+    monkeypatch.setattr(limits.time, "monotonic", lambda: now.__setitem__(0, now[0] + 0.01) or now[0])
+    watch = limits.LimitWatch(processes=9, memory=100, cpu=None)
     for _ in range(5):
         watch.look([1])
     assert counted == [1]
-    now[0] += watching.LONGEST_REST
+    now[0] += limits.LONGEST_REST
     watch.look([1])
     assert (counted, watch.exceeded, watch.peak) == ([1, 1], "", 300)

@@ -39,6 +39,8 @@ class Several(ActingDialog, Generic[R]):
     order: Sequence[str] = ("-created_at", "-id")
     #: In one go; of more, the first, and then again.
     most = several.MOST
+    #: How one gets to the others: in the same way only where the verb takes from the filter what it was done to.
+    others = "the others after that, in the same way"
 
     def check(self) -> None:
         if self.actor.only_reads:
@@ -97,7 +99,7 @@ class Several(ActingDialog, Generic[R]):
         return several.to_type(len(self.fitting)) if self.danger else ""
 
     def context(self) -> dict[str, Any]:
-        left = f"These are the newest {self.most}; the others after that, in the same way."
+        left = f"These are the newest {self.most}; {self.others}."
         return {
             "title": self.title,
             **several.named(self.names()),

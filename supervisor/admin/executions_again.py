@@ -33,6 +33,7 @@ class Again(Bulk):
 
     verb = "Run again"
     leave = "Leave them"
+    others = "for the others, narrow the filter by From and Until"
 
     def fits(self, rows: QuerySet[Execution]) -> QuerySet[Execution]:
         return rows.filter(mode=Mode.TASK)

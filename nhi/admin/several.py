@@ -44,7 +44,12 @@ class Several(ActingDialog, Generic[R]):
 
     def check(self) -> None:
         if self.actor.only_reads:
-            raise NotAllowed(f"You may not {self.verb.lower()} {self.nouns[1]}.")
+            raise NotAllowed(f"You may not {self.doing}.")
+
+    @property
+    def doing(self) -> str:
+        """What one does here, as a part of a sentence."""
+        return f"{self.verb.lower()} {self.nouns[1]}"
 
     def rows(self) -> QuerySet[R]:
         """What one may act on: of what one can only see, nothing is counted."""

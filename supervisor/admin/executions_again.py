@@ -32,6 +32,7 @@ class Again(Bulk):
     """Each with what it was given, as the person who asks for it now."""
 
     verb = "Run again"
+    doing = "run runs again"
     leave = "Leave them"
     others = "for the others, narrow the filter by From and Until"
 

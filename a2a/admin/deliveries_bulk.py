@@ -63,6 +63,8 @@ class Redeliver(Bulk):
     verb = "Redeliver"
     right = deliveries.RIGHT
     lead = AGAIN
+    # What was heard is, once it is heard again, where it was.
+    others = "for the others, narrow the filter by Happened from and Happened until"
 
     def fits(self, rows: QuerySet[Any]) -> QuerySet[Any]:
         sendable: QuerySet[Any] = rows.exclude(state=DeliveryState.PENDING).receivable()  # type: ignore[attr-defined]  # the rows are of our own queryset

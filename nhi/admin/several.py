@@ -39,10 +39,17 @@ class Several(ActingDialog, Generic[R]):
     order: Sequence[str] = ("-created_at", "-id")
     #: In one go; of more, the first, and then again.
     most = several.MOST
+    #: How one gets to the others: in the same way only where the verb takes from the filter what it was done to.
+    others = "the others after that, in the same way"
 
     def check(self) -> None:
         if self.actor.only_reads:
-            raise NotAllowed(f"You may not {self.verb.lower()} {self.nouns[1]}.")
+            raise NotAllowed(f"You may not {self.doing}.")
+
+    @property
+    def doing(self) -> str:
+        """What one does here, as a part of a sentence."""
+        return f"{self.verb.lower()} {self.nouns[1]}"
 
     def rows(self) -> QuerySet[R]:
         """What one may act on: of what one can only see, nothing is counted."""
@@ -97,7 +104,7 @@ class Several(ActingDialog, Generic[R]):
         return several.to_type(len(self.fitting)) if self.danger else ""
 
     def context(self) -> dict[str, Any]:
-        left = f"These are the newest {self.most}; the others after that, in the same way."
+        left = f"These are the newest {self.most}; {self.others}."
         return {
             "title": self.title,
             **several.named(self.names()),

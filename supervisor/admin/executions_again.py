@@ -32,7 +32,9 @@ class Again(Bulk):
     """Each with what it was given, as the person who asks for it now."""
 
     verb = "Run again"
+    doing = "run runs again"
     leave = "Leave them"
+    others = "for the others, narrow the filter by From and Until"
 
     def fits(self, rows: QuerySet[Execution]) -> QuerySet[Execution]:
         return rows.filter(mode=Mode.TASK)

@@ -1,5 +1,6 @@
 """Failures that a person has not seen yet: what the sidebar counts, until they say that they have."""
 
+from datetime import timedelta
 from typing import Any
 
 from django.contrib import messages
@@ -10,17 +11,25 @@ from django.utils.dateparse import parse_datetime
 from django.utils.http import urlencode
 
 from common.admin.forms import ConsoleForm
+from common.admin.lists import Listing
 from common.admin.pages import Control, link
-from common.errors import NotAllowed, NotFound
+from common.errors import Conflict, NotAllowed, NotFound
 from nhi import looks
 from nhi.actors import Actor
 from nhi.admin import counts
 from nhi.admin.acting import actor_of
+from nhi.admin.audit_filters import SPANS
 from nhi.admin.base import ActingDialog
-from supervisor.admin.executions_filters import WRONG, by_seen, list_url
+from supervisor.admin.executions_filters import FILTERS, WRONG, by_seen, list_url
 from supervisor.models import Execution
 
-PAGE = "supervisor_execution_changelist"
+PAGE, DAY = "supervisor_execution_changelist", timedelta(hours=24)
+#: What the count in the sidebar leaves out anyway: a list narrowed by no more than these hides nothing that is marked.
+HIDES_NOTHING = {
+    ("state", WRONG),
+    ("seen", "no"),
+    *(("span", span) for span, (_, time) in SPANS.items() if time >= DAY),
+}
 
 
 def with_look(actor: Actor, rows: QuerySet[Execution]) -> QuerySet[Any]:
@@ -33,19 +42,29 @@ def unseen(actor: Actor, rows: QuerySet[Execution]) -> QuerySet[Any]:
 
 
 def note_rows(request: HttpRequest, rows: list[Execution]) -> None:
-    """Until when somebody has seen all who looks at these."""
+    """Until when somebody has seen all who looks at these.
+
+    One that ended before the last of these and was committed after they were read would be marked unseen by anybody: a
+    gap as short as the transaction that ends a run.
+    """
     ended = [run.end_time for run in rows if run.end_time is not None]
     request._seen_until = max(ended, default=None)  # type: ignore[attr-defined]  # kept on the request for the button
 
 
+def _narrowing(request: HttpRequest) -> list[tuple[str, str]]:
+    return Listing(request, Execution.objects.none(), (), FILTERS).kept
+
+
 def controls(request: HttpRequest) -> list[Control]:
-    """On a list of what went wrong, for who has not seen all of it."""
-    until, query = getattr(request, "_seen_until", None), request.GET
-    if until is None or query.get("state") != WRONG or actor_of(request).only_reads:
+    """On a list of all that went wrong, for who has not seen all of it."""
+    until, narrowing = getattr(request, "_seen_until", None), _narrowing(request)
+    if until is None or ("state", WRONG) not in narrowing or actor_of(request).only_reads:
         return []
-    if query.get("seen") != "no" and not counts.for_request(request).get("runs_failed"):
+    if not HIDES_NOTHING.issuperset(narrowing):
         return []
-    url = f"{link('supervisor_execution_seen')}?{urlencode({'until': until.isoformat()})}"
+    if ("seen", "no") not in narrowing and not counts.for_request(request).get("runs_failed"):
+        return []
+    url = f"{link('supervisor_execution_seen')}?{urlencode([*narrowing, ('moment', until.isoformat())])}"
     return [Control("Mark all as seen", url, "done_all", posts=True)]
 
 
@@ -62,7 +81,11 @@ class Seen(ActingDialog):
         return list_url(state=WRONG, span="24h")
 
     def act(self, form: ConsoleForm) -> str:
-        until = _moment(self.request.GET.get("until", ""))
+        until = _moment(self.request.GET.get("moment", ""))
+        if not HIDES_NOTHING.issuperset(_narrowing(self.request)):
+            raise Conflict(
+                "The list hides failures that would be marked too: clear its other filters. Nothing was marked."
+            )
         looks.note(actor=actor_of(self.request), page=PAGE, until=until)
         counts.forget(self.actor)
         messages.success(self.request, "What went wrong until then is marked as seen by you.")

@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any
 
 from supervisor.nursery import agent, measuring, tree, wire
-from supervisor.nursery.watching import Watch
+from supervisor.nursery.limits import LimitWatch
 from supervisor.nursery.wire import Word
 
 PR_SET_CHILD_SUBREAPER = 36
@@ -48,7 +48,7 @@ def keep(control: socket.socket, pipes: Sequence[int]) -> None:
     else:
         _say(control, started=pid)
         measuring.look_as_who_runs(pid)
-        Keeper(control, pid, Watch(**wanted["limits"])).stay()
+        Keeper(control, pid, LimitWatch(**wanted["limits"])).stay()
 
 
 def _request(control: socket.socket) -> Word | None:
@@ -72,7 +72,7 @@ def _heard(control: socket.socket) -> bytes:
 
 
 class Keeper:
-    def __init__(self, control: socket.socket, pid: int, watch: Watch) -> None:
+    def __init__(self, control: socket.socket, pid: int, watch: LimitWatch) -> None:
         self._control = control
         self._lines = wire.Lines()
         self._pid = pid
@@ -81,6 +81,7 @@ class Keeper:
         self._over = self._cut = False
         self._killed: set[int] = set()
         self._last: measuring.Figures = measuring.measure([])
+        self._tally = measuring.Tally()
         self._peak = 0.0
         #: When it was asked to end, and when what was left then was killed, by the clock on the wall.
         self._term_at: float | None = None
@@ -167,14 +168,16 @@ class Keeper:
         self._next_count = now + COUNTS
         pids = tree.below(os.getpid())
         self._watch.look(pids)
-        due = now >= self._next_sample or self._watch.exceeded
-        if due and self._watch.exceeded != "processes":  # a crowd takes long to measure, and grows meanwhile
-            self._next_sample = now + SAMPLES
-            self._sample(pids)
+        if self._watch.exceeded != "processes":  # a crowd takes long to measure, and grows meanwhile
+            self._tally.look(pids)
+            if now >= self._next_sample or self._watch.exceeded:
+                self._next_sample = now + SAMPLES
+                self._sample(pids)
         self._cut = self._cut or bool(self._watch.exceeded)
 
     def _sample(self, pids: list[int]) -> None:
         figures = measuring.measure(pids)
+        figures["cpu"] = max(figures["cpu"], self._tally.seconds)
         for sum_ in ("cpu", "read", "written"):
             figures[sum_] = max(figures[sum_], self._last[sum_])
         self._last = figures
@@ -187,6 +190,7 @@ class Keeper:
         code = os.waitstatus_to_exitcode(self._status or 0)
         books = measuring.ended()
         sums = {name: max(books[name], self._last[name]) for name in ("cpu", "read", "written")}
+        sums["cpu"] = max(sums["cpu"], self._tally.seconds)
         if code == -signal.SIGKILL:  # by the kernel, if its own limit was reached before the next look
             self._watch.spend(sums["cpu"])
         ending = {

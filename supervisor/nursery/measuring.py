@@ -1,9 +1,10 @@
 """What the processes of one run use, from the kernel's own books."""
 
 import ctypes
+import itertools
 import os
 import resource
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,6 +14,9 @@ TICKS = os.sysconf("SC_CLK_TCK")
 PAGE = resource.getpagesize()
 #: What the kernel counts blocks in, whatever the disk.
 BLOCK = 512
+
+#: How many processes that were seen no more are known still, should they have been overlooked once.
+KNOWN = 256
 
 Figures = dict[str, float]
 
@@ -52,6 +56,31 @@ def measure(pids: Iterable[int]) -> Figures:
         sums["cpu"] += sum(int(ticks) for ticks in fields[11:15]) / TICKS
         _add_disk(sums, pid)
     return sums
+
+
+class Tally:
+    """CPU time of every process that was looked at, whoever waits for it: nobody may, and then it is in no books."""
+
+    def __init__(self) -> None:
+        self._ticks = 0
+        #: By number and start, for numbers are given again; those that were seen last at the end.
+        self._seen: dict[tuple[int, bytes], int] = {}
+
+    @property
+    def seconds(self) -> float:
+        return self._ticks / TICKS
+
+    def look(self, pids: Sequence[int]) -> None:
+        for pid in pids:
+            if fields := tree.stat(pid):
+                self._add((pid, fields[19]), int(fields[11]) + int(fields[12]))
+        for key in [*itertools.islice(self._seen, max(0, len(self._seen) - len(pids) - KNOWN))]:
+            del self._seen[key]
+
+    def _add(self, key: tuple[int, bytes], ticks: int) -> None:
+        before = self._seen.pop(key, 0)
+        self._seen[key] = max(before, ticks)
+        self._ticks += self._seen[key] - before
 
 
 def resident(pid: int) -> int:

@@ -8,7 +8,7 @@ from django.test import Client
 from django.utils import timezone
 
 from a2a import calling_off, deliveries, pushing, signatures, webhooks
-from a2a.admin import deliveries_cells, deliveries_filters, deliveries_tabs
+from a2a.admin import deliveries_bulk, deliveries_cells, deliveries_filters, deliveries_tabs
 from a2a.choices import DeliveryState, Trouble
 from a2a.models import Delivery, DisabledUrl, Task, WebhookSecret
 from common.ids import uuid7
@@ -306,6 +306,22 @@ def test_several_are_redelivered_by_filter_after_a_page_that_counts_them(
     each["delivered"].refresh_from_db()
     assert each["delivered"].state == D.DELIVERED
     assert AuditEvent.objects.filter(event="delivery.redelivered").count() == 3
+
+
+@pytest.mark.parametrize(
+    ("verb", "how"),
+    [
+        ("redeliver", "for the others, narrow the filter by Happened from and Happened until"),
+        ("stop", "the others after that, in the same way"),
+    ],
+)
+def test_of_more_than_are_taken_at_once_it_says_how_to_get_to_the_others(
+    writer: Identity, mara: Client, monkeypatch: pytest.MonkeyPatch, verb: str, how: str
+) -> None:
+    monkeypatch.setattr(deliveries_bulk.Bulk, "most", 1)
+    for _ in range(2):
+        scene.given_up(writer)
+    assert f"These are the newest 1; {how}." in mara.get(f"{LIST}bulk/{verb}/?all=1").content.decode()
 
 
 def test_what_was_ticked_and_does_not_fit_is_skipped_and_said(each: dict[str, Delivery], mara: Client) -> None:

@@ -1,5 +1,6 @@
 """Several runs at once: stopped after a page that counts, or asked for again with what each was given."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -61,9 +62,10 @@ def test_only_what_one_may_stop_alone_is_stopped_among_others(ship: Agent, signe
     assert tom.get(f"{CANCEL}?all=1&state=open").context["title"] == "Cancel 0 runs"
     ada = signed_in("ada")
     assert "bulk/" not in main_of(text(ada, RUNS))
-    for path in (CANCEL, AGAIN):
-        for method in ("get", "post"):
-            assert getattr(ada, method)(ticked(path, others), {"reason": "No"}).status_code == 403
+    for path, doing in ((CANCEL, "cancel runs"), (AGAIN, "run runs again")):
+        asked = ada.get(ticked(path, others))
+        assert (asked.status_code, ada.post(ticked(path, others), {"reason": "No"}).status_code) == (403, 403)
+        assert f"You may not {doing}." in asked.content.decode()
 
 
 def test_all_that_the_filters_leave_is_taken_at_most_a_hundred_at_a_time(mara: Client) -> None:
@@ -80,6 +82,22 @@ def test_all_that_the_filters_leave_is_taken_at_most_a_hundred_at_a_time(mara: C
     assert confirmed(mara, path, typed="100").status_code == 200
     assert mara.get(path).context["title"] == "Cancel 2 runs"
     assert Execution.objects.get(pk=other.pk).status is None
+
+
+def test_a_verb_that_leaves_runs_where_they_are_says_how_to_get_to_the_others(mara: Client) -> None:
+    many = scene.agent("many", queue_depth=200)
+    runs = [scene.ended(scene.asked(many, f"Part {number}"), S.FAILED, why="It broke.") for number in range(102)]
+    path = f"{AGAIN}?all=1&agent=many&state=wrong"
+    said = "These are the newest 100; for the others, narrow the filter by From and Until."
+    assert said in mara.get(path).content.decode()
+    newest = runs[-1]
+    Execution.objects.filter(pk__in=[run.pk for run in runs[:2]]).update(
+        created_at=newest.created_at - timedelta(days=2)
+    )
+    until = newest.created_at - timedelta(days=1)
+    rest = mara.get(f"{path}&until={until:%Y-%m-%dT%H:%M}")
+    assert sorted(rest.context["names"]) == ["many #1", "many #2"]
+    assert said not in rest.content.decode()
 
 
 def test_runs_are_asked_for_again_with_what_they_were_given_by_who_presses(ship: Agent, signed_in: SignedIn) -> None:

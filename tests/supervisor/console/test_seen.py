@@ -79,9 +79,43 @@ def test_a_look_never_goes_back_nor_beyond_now(ship: Agent, mara: Client) -> Non
     assert LastLook.objects.get().at == first
 
 
-@pytest.mark.parametrize("until", ["", "yesterday", "2026-13-01T00:00:00Z", "2026-11-18T00:00:00"])
-def test_no_moment_is_no_look(mara: Client, until: str) -> None:
-    assert mara.post(f"{RUNS}seen/", query_params={"until": until}).status_code == 404
+HIDING = (
+    "agent=ship",
+    "by=mara",
+    "trigger=manual",
+    "category=AgentError",
+    "span=1h",
+    "until=2099-01-01T00:00",
+    "q=ship",
+)
+
+
+@pytest.mark.parametrize("more", HIDING)
+def test_what_a_list_hides_cannot_be_marked_from_it(ship: Agent, mara: Client, more: str) -> None:
+    failed(ship)
+    failed(scene.agent("other"))
+    there = button(mara)
+    page = mara.get(f"{RUNS}?state=wrong&seen=no&{more}")
+    assert page.context["rows"]
+    assert not page.context["controls"]
+    answer = mara.post(f"{there}&{more}")
+    assert answer.status_code == 409
+    assert "clear its other filters" in answer.content.decode()
+    assert not LastLook.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "query", ["state=wrong&seen=no", "state=wrong&span=7d", "state=wrong&span=24h&sort=-created_at"]
+)
+def test_a_list_of_all_that_is_counted_can_be_marked(ship: Agent, mara: Client, query: str) -> None:
+    failed(ship)
+    mara.post(button(mara, f"{RUNS}?{query}"))
+    assert counted(mara) == 0
+
+
+@pytest.mark.parametrize("moment", ["", "yesterday", "2026-13-01T00:00:00Z", "2026-11-18T00:00:00"])
+def test_no_moment_is_no_look(mara: Client, moment: str) -> None:
+    assert mara.post(f"{RUNS}seen/", query_params={"moment": moment}).status_code == 404
     assert not LastLook.objects.exists()
 
 
@@ -89,7 +123,7 @@ def test_who_only_reads_has_nothing_to_mark(ship: Agent, signed_in: SignedIn) ->
     failed(ship)
     ada = signed_in("ada")
     assert "Mark all as seen" not in main_of(text(ada, UNSEEN))
-    assert ada.post(f"{RUNS}seen/", query_params={"until": timezone.now().isoformat()}).status_code == 403
+    assert ada.post(f"{RUNS}seen/", query_params={"moment": timezone.now().isoformat()}).status_code == 403
 
 
 def test_the_button_stands_on_lists_of_failures_alone(ship: Agent, mara: Client) -> None:

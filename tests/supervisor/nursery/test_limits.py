@@ -67,6 +67,20 @@ def take():
 threading.Thread(target=take).start()
 ctypes.CDLL(None).syscall(60, 0)
 """
+#: Its children are in nobody's books once they have ended.
+DISOWNS = """
+import os, signal, time
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+for _ in range(int(os.environ["CHILDREN"])):
+    if os.fork() == 0:
+        while time.process_time() < 0.3:
+            pass
+        os._exit(0)
+    try:
+        os.wait()
+    except ChildProcessError:
+        pass
+"""
 SPINS = "import os\nos.fork() or os.setsid()\nwhile True: pass"
 
 
@@ -162,6 +176,60 @@ def test_a_run_that_uses_too_much_of_the_processor_is_ended() -> None:
     in_nursery(test)
 
 
+def disowns(children: int, *, most: int | None) -> Command:
+    return python(DISOWNS, environment={"CHILDREN": str(children)}, limits=Limits(cpu=most))
+
+
+def test_children_that_nobody_waits_for_are_counted_too() -> None:
+    async def test(nursery: Nursery) -> None:
+        ending, heard = await outcome(nursery, disowns(60, most=1))
+        assert (ending.exceeded, ending.signal) == ("cpu", signal.SIGKILL)
+        assert 1 < ending.used < 3
+        assert ending.cpu >= ending.used
+        used = [usage.cpu for usage in heard.usages]
+        assert used == sorted(used)
+
+    in_nursery(test)
+
+
+def test_a_run_that_may_use_all_it_wants_is_told_what_such_children_used() -> None:
+    async def test(nursery: Nursery) -> None:
+        ending, _ = await outcome(nursery, disowns(5, most=None))
+        assert (ending.exceeded, ending.exit_code) == ("", 0)
+        assert ending.cpu > 0.5
+
+    in_nursery(test)
+
+
+def test_a_tally_counts_each_process_once_and_remembers_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    from supervisor.nursery import measuring
+
+    books: dict[int, tuple[int, int]] = {}
+
+    def stat(pid: int) -> list[bytes]:
+        start, ticks = books.get(pid, (0, 0))
+        return [b"%d" % {11: ticks, 12: ticks, 19: start}.get(field, 0) for field in range(22)] if start else []
+
+    monkeypatch.setattr(tree, "stat", stat)
+    tally = measuring.Tally()
+
+    def look(*pids: int) -> float:
+        tally.look(pids)
+        return tally.seconds * measuring.TICKS
+
+    books.update({1: (7, 10), 2: (7, 30)})
+    assert look(1, 2) == 80
+    assert look(1) == 80, "what has ended stays"
+    assert look(1, 2) == 80, "what was overlooked once is no other"
+    books.update({1: (7, 11), 2: (8, 1)})
+    assert look(1, 2) == 84, "a number that was given again is another process"
+    books.update(dict.fromkeys(range(10, 2000), (9, 1)))
+    for pid in range(10, 2000):
+        tally.look([1, pid])
+    assert look(1) == 84 + 2 * 1990
+    assert len(tally._seen) <= measuring.KNOWN + 2
+
+
 def test_the_kernel_ends_what_a_keeper_does_not_get_to() -> None:
     """One that is stopped looks at nothing."""
 
@@ -179,17 +247,17 @@ def test_the_kernel_ends_what_a_keeper_does_not_get_to() -> None:
 
 def test_a_fair_count_is_not_made_at_every_look(monkeypatch: pytest.MonkeyPatch) -> None:
     """It walks through every page, and its keeper has others beside it on the same processor."""
-    from supervisor.nursery import measuring, watching
+    from supervisor.nursery import limits, measuring
 
     counted: list[int] = []
     monkeypatch.setattr(measuring, "resident", lambda _: 300)
     monkeypatch.setattr(measuring, "share", lambda pid: counted.append(pid) or 50)
     now = [10.0]
-    monkeypatch.setattr(watching.time, "monotonic", lambda: now.__setitem__(0, now[0] + 0.01) or now[0])
-    watch = watching.Watch(processes=9, memory=100, cpu=None)
+    monkeypatch.setattr(limits.time, "monotonic", lambda: now.__setitem__(0, now[0] + 0.01) or now[0])
+    watch = limits.LimitWatch(processes=9, memory=100, cpu=None)
     for _ in range(5):
         watch.look([1])
     assert counted == [1]
-    now[0] += watching.LONGEST_REST
+    now[0] += limits.LONGEST_REST
     watch.look([1])
     assert (counted, watch.exceeded, watch.peak) == ([1, 1], "", 300)

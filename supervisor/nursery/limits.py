@@ -11,7 +11,7 @@ from supervisor.nursery import measuring
 REST, LONGEST_REST = 20, 1.0
 
 
-class Watch:
+class LimitWatch:
     """Of all its processes together. `exceeded` names the limit that was passed, and `used` says by what."""
 
     def __init__(self, processes: int, memory: int | None, cpu: float | None) -> None:

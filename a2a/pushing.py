@@ -18,6 +18,8 @@ from nhi.inputs import Problems
 from nhi.record import events
 
 MOST = 20
+#: 0.3 knows one receiver of a task that nobody named, and its clients ask for it by this.
+OLD, UNNAMED = "0.3", "default"
 #: Its owner's secrets apart, this is all of it.
 TOLD = ("url", "token", "authentication")
 SHOWN_TO_RECEIVER = "X-A2A-Notification-Token"
@@ -29,7 +31,8 @@ def make(*, actor: Actor, task: Task, asked: Mapping[str, Any], wire_version: st
     callback_urls.check(problems, asked["url"], field="url")
     problems.line("id", asked.get("id", ""), most=200)
     problems.settle()
-    row = PushConfig(task=task, config_id=asked.get("id") or str(uuid7()), wire_version=wire_version)
+    unnamed = UNNAMED if wire_version == OLD else str(uuid7())
+    row = PushConfig(task=task, config_id=asked.get("id") or unnamed, wire_version=wire_version)
     row.url, row.created_at = redact_text(asked["url"]), clock.database_now()
     row.sealed = crypto.seal(json.dumps({name: asked[name] for name in TOLD if name in asked}), place=_place(row))
     with transaction.atomic():

@@ -111,6 +111,22 @@ def test_receivers_are_kept_in_its_shape(agent: Agent, receiver: Receiver) -> No
     in_loop(whole())
 
 
+def test_a_receiver_without_a_name_is_the_default_one_and_the_next_takes_its_place(
+    agent: Agent, receiver: Receiver,  # noqa: F811 - a fixture
+) -> None:  # fmt: skip
+    async def whole() -> None:
+        task_id = (await old(agent, "message/send", SEND))["id"]
+        for place in ("/a", "/b"):
+            config = {"taskId": task_id, "pushNotificationConfig": {"url": receiver.url(place)}}
+            await old(agent, "tasks/pushNotificationConfig/set", config)
+        asked = {"id": task_id, "pushNotificationConfigId": "default"}
+        made = await old(agent, "tasks/pushNotificationConfig/get", asked)
+        assert made["pushNotificationConfig"]["url"] == receiver.url("/b")
+        assert await old(agent, "tasks/pushNotificationConfig/list", {"id": task_id}) == [made]
+
+    in_loop(whole())
+
+
 def test_every_problem_is_told_in_the_words_of_0_3(agent: Agent) -> None:
     async def whole() -> None:
         told = await (await agent.rpc("message/send", {"message": {"role": "boss"}}, version="")).json()

@@ -70,7 +70,8 @@ class OneDelivery(OfDelivery):
     def get(self) -> Delivery:
         """Read a delivery
 
-        With every attempt at it."""
+        With every attempt at it, but not what its receiver said: else whoever names a URL could read what stands
+        there. The console shows that to who may see all deliveries."""
         return self.delivery
 
 

@@ -115,6 +115,24 @@ def test_every_page_opens_for_every_role_and_who_only_reads_sees_no_control(
     assert row.state == D.DEAD
 
 
+def test_what_a_receiver_said_is_shown_to_who_sees_all_deliveries_and_to_no_other(
+    writer: Identity, signed_in: SignedIn
+) -> None:
+    """Else who names a URL could read what stands there; over the API nobody reads it."""
+    pat = User.objects.create(username="pat", is_staff=True)
+    bot = identities.create(actor=SYSTEM, kind=Kind.AGENT, name="pats-bot", owner=pat)
+    row = scene.given_up(writer)
+    Delivery.objects.filter(pk=row.pk).update(owner_id=bot.pk, owner_name=bot.name)
+    said, kept = "until the queue is empty again", "What it said is kept"
+    for name in ("admin", "mara", "olga", "tom", "ada"):
+        page = main_of(text(signed_in(name), page_of(row)))
+        assert (said in page, kept in page) == (True, False), name
+    page = main_of(text(signed_in("pat"), page_of(row)))
+    assert said not in page
+    assert page.count(kept) == row.attempts
+    assert "shown to who may see all deliveries" in page
+
+
 @pytest.mark.both_databases
 def test_many_are_listed_in_as_many_queries_as_few_and_a_page_of_one_asks_little(
     each: dict[str, Delivery], writer: Identity, mara: Client

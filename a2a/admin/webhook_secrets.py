@@ -15,12 +15,13 @@ from a2a import webhooks
 from a2a.admin.deliveries_filters import list_url
 from a2a.models import WebhookSecret
 from a2a.webhooks import Shown
+from common.admin import times
 from common.admin.dialogs import Call, Effect
 from common.admin.forms import ConsoleForm
 from common.admin.lists import Bulk, Column, text_filter
 from common.admin.pages import Control, Tab, link, render, render_once
 from common.errors import Invalid, NotAllowed, NotFound
-from common.templatetags.console import icon, outside, when
+from common.templatetags.console import icon, outside
 from nhi.admin import columns, names
 from nhi.admin.acting import actor_of
 from nhi.admin.base import ActingDialog, GovernedAdmin
@@ -45,7 +46,7 @@ def _overlap(row: Any) -> SafeString:
     until = row.previous_valid_until
     if until is None or until <= timezone.now():
         return SafeString('<span class="gh-subtle">no</span>')
-    return format_html("until {}", when(until, "absolute"))
+    return format_html("until {}", times.absolute(until, timezone.now()))
 
 
 def _overlap_text(row: Any) -> str:
@@ -213,7 +214,7 @@ class MakePreview(Make):
 
 
 def _both_sign(before: WebhookSecret) -> SafeString:
-    until = timezone.now() + webhooks.OVERLAP
+    now = timezone.now()
     which = (
         format_html("the secret for {}", outside(before.url_prefix, 120))
         if before.url_prefix
@@ -221,7 +222,7 @@ def _both_sign(before: WebhookSecret) -> SafeString:
     )
     return format_html(
         "Callbacks to these URLs are also signed by {} until {}, so receivers can change over in that time",
-        which, when(until, "absolute"),
+        which, times.absolute(now + webhooks.OVERLAP, now),
     )  # fmt: skip
 
 

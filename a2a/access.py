@@ -78,10 +78,12 @@ def source_of(caller: Caller, named: UUID | None) -> Identity | None:
 
 def may_send(actor: Actor, target: Identity | None = None) -> bool:
     """Whether this person may send tasks to this agent, or to any at all; not whether it can take them now."""
+    if actor.only_reads:
+        return False
     if actor.may(SEND):
         return True
     usable = Identity.objects.used_by(actor).of_kind(Kind.AGENT)
-    return not actor.only_reads and (usable if target is None else usable.filter(pk=target.pk)).exists()
+    return (usable if target is None else usable.filter(pk=target.pk)).exists()
 
 
 def require(

@@ -63,7 +63,8 @@ class Parcel:
     @property
     def confided(self) -> frozenset[str]:
         """What its receiver knows of it and must not be kept with its answer."""
-        shown = {value.rpartition(" ")[2] for value in self.headers.values()}
+        # A token may have several words, and a scheme is one before it.
+        shown = {part for value in self.headers.values() for part in (value, value.partition(" ")[2])}
         return taken(self.url) | shown | {*self.secrets}
 
 
@@ -87,11 +88,10 @@ def claim(most: int, *, busy: Mapping[str, int]) -> list[Parcel]:
 
 def settle(delivery: Delivery, mark: UUID, outcome: Outcome, *, confided: Collection[str] = ()) -> None:
     """Write what came of an attempt; of one whose lease has ended, into the log alone."""
-    answer = answers.kept(outcome.said, confided) if outcome.said else ""
+    answer, cut = answers.kept(outcome.said, confided)
     with transaction.atomic():
         DeliveryAttempt.objects.filter(delivery=delivery, number=delivery.attempts).update(
-            status=outcome.status, reason=outcome.trouble or "", took_ms=outcome.took_ms, answer=answer,
-            answer_cut=len(outcome.said) > answers.MOST,
+            status=outcome.status, reason=outcome.trouble or "", took_ms=outcome.took_ms, answer=answer, answer_cut=cut,
         )  # fmt: skip
         now = clock.database_now()
         told = _told(delivery, outcome, now)

@@ -3,11 +3,12 @@
 import asyncio
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import aiohttp
 
 from a2a import answers, retrying
+from a2a.answers import NOTHING, Heard
 from a2a.choices import Trouble
 from common import egress
 
@@ -28,8 +29,8 @@ class Outcome:
     #: Seconds for which the receiver wants to be left alone.
     retry_after: float = 0.0
     took_ms: int = 0
-    #: How the text of the answer begins, as it came.
-    said: bytes = field(default=b"", repr=False)
+    #: How the text of the answer begins.
+    said: Heard = NOTHING
 
 
 async def post(url: str, *, headers: Mapping[str, str], body: bytes) -> Outcome:

@@ -2,17 +2,19 @@
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from a2a import signatures
-from a2a.models import Task, WebhookSecret
+from a2a.models import Delivery, Task, WebhookSecret
 from common import clock, crypto
 from common.errors import Conflict, Duplicate, NotAllowed
+from common.redaction import MASK
 from nhi.actors import SYSTEM, Actor
 from nhi.choices import Kind
 from nhi.inputs import Problems
@@ -55,7 +57,8 @@ def owner_of(task: Task) -> Owner:
 
 
 def make(*, actor: Actor, url_prefix: str, holder: Identity | None = None) -> Shown:
-    """Make a secret of the actor's own, or of an identity that they speak for."""
+    """Make a secret of the actor's own, or of an identity that they speak for. What signed these URLs before, by a
+    shorter prefix, signs beside it for a day, retries included."""
     owner = _owner(actor, holder)
     problems = Problems()
     problems.line("url_prefix", url_prefix, most=LONGEST_PREFIX)
@@ -96,18 +99,18 @@ def rotate(*, actor: Actor, secret: WebhookSecret) -> Shown:
         raise NotAllowed("You may not rotate the webhook secret of somebody else.")
     text = signatures.new_secret()
     with transaction.atomic():
-        row = WebhookSecret.objects.select_for_update(of=("self",)).get(pk=secret.pk)
+        row = _locked(secret)
         now = clock.database_now()
-        still = _previous(row, now)
-        if len(still) >= MOST_PREVIOUS:
-            raise RotatedOften(f"It was rotated {MOST_PREVIOUS} times within a day, and all of these still sign.")
-        still.append((crypto.unseal(row.sealed, place=_place(row)), now + OVERLAP))
-        row.sealed_previous = crypto.seal(json.dumps([[one, f"{until}"] for one, until in still]), place=_place(row))
-        row.previous_valid_until = now + OVERLAP
+        _follow(row, row, now)
         row.sealed, row.rotated_at = crypto.seal(text, place=_place(row)), now
         row.save(update_fields=["sealed", "sealed_previous", "previous_valid_until", "rotated_at"])
         events.write("webhook_secret.rotated", actor=actor, subject=row)
     return Shown(row, text)
+
+
+def taken_over(*, actor: Actor, url_prefix: str, holder: Identity | None = None) -> WebhookSecret | None:
+    """What the actor's next secret would take callbacks over from; for a day both would sign them."""
+    return _before(_owner(actor, holder), url_prefix)
 
 
 def may_rotate(actor: Actor, secret: WebhookSecret) -> bool:
@@ -164,14 +167,47 @@ def forget_previous(now: datetime) -> int:
 
 
 def _make(owner: Owner, url_prefix: str, actor: Actor) -> Shown:
-    text = signatures.new_secret()
-    row = WebhookSecret(
-        owner_id=owner.id, owner_name=owner.name, url_prefix=url_prefix, created_at=clock.database_now()
-    )  # fmt: skip
+    text, before = signatures.new_secret(), _before(owner, url_prefix)
+    before, now = _locked(before) if before else None, clock.database_now()
+    row = WebhookSecret(owner_id=owner.id, owner_name=owner.name, url_prefix=url_prefix, created_at=now)
     row.sealed = crypto.seal(text, place=_place(row))
+    if before is not None:
+        # What cannot be read signs nothing that a receiver would miss.
+        with suppress(crypto.Unreadable):
+            _follow(row, before, now)
     row.save(force_insert=True)
     events.write("webhook_secret.made", actor=actor, subject=row)
     return Shown(row, text)
+
+
+def _locked(secret: WebhookSecret) -> WebhookSecret:
+    return WebhookSecret.objects.select_for_update(of=("self",)).get(pk=secret.pk)
+
+
+def _follow(row: WebhookSecret, before: WebhookSecret, now: datetime) -> None:
+    """What has signed until now signs beside it for a day, and what that had followed for as long as was promised."""
+    still = _previous(before, now)
+    if len(still) >= MOST_PREVIOUS:
+        said = f"{MOST_PREVIOUS} sign beside {before} already, which is as many as may be. Each does for a day."
+        raise RotatedOften(said)
+    still.append((crypto.unseal(before.sealed, place=_place(before)), now + OVERLAP))
+    row.sealed_previous = crypto.seal(json.dumps([[one, f"{until}"] for one, until in still]), place=_place(row))
+    row.previous_valid_until = now + OVERLAP
+
+
+def _before(owner: Owner, url_prefix: str) -> WebhookSecret | None:
+    """What signs callbacks to these URLs that were sent or asked for already, where another one does."""
+    found = _longest(owner, url_prefix)
+    takes_over = found is not None and found.url_prefix != url_prefix and _are_called(owner, url_prefix)
+    return found if takes_over else None
+
+
+def _are_called(owner: Owner, url_prefix: str) -> bool:
+    """Of a URL of which not all may be shown it is not known, so it counts."""
+    sent = Delivery.objects.filter(Q(url__startswith=url_prefix) | Q(url__contains=MASK), owner_id=owner.id)
+    theirs = Q(source_id=owner.id) | Q(source_id=None, created_by_id=owner.id)
+    meant = Q(callback_url__startswith=url_prefix) | Q(callback_url__contains=MASK)
+    return sent.exists() or Task.objects.open().filter(theirs, meant).exclude(callback_url="").exists()
 
 
 def _longest(owner: Owner, url: str) -> WebhookSecret | None:

@@ -11,6 +11,7 @@ from a2a.models import WebhookSecret
 from common.admin.pages import link
 from nhi.admin import sentences
 
+SEES_ALL = "a2a.view_delivery"
 #: Characters of the body that a page shows; attempts that it lists.
 SHOWN, ATTEMPTS = 20_000, 100
 VERIFY = """import base64, hashlib, hmac, time
@@ -30,8 +31,14 @@ class Attempts(Hub):
     template = "admin/a2a/deliveries/attempts.html"
 
     def context(self) -> dict[str, Any]:
-        log = self.delivery.log.order_by("-number")[:ATTEMPTS]
-        return {**super().context(), "log": list(log), "most_shown": ATTEMPTS, "seconds": posting.SECONDS}
+        return {
+            **super().context(),
+            "log": list(self.delivery.log.order_by("-number")[:ATTEMPTS]),
+            # Else who names a URL could read what stands there, as over the API.
+            "reads_answers": self.actor.may(SEES_ALL),
+            "most_shown": ATTEMPTS,
+            "seconds": posting.SECONDS,
+        }
 
 
 class Sent(Hub):

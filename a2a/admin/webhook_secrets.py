@@ -15,12 +15,13 @@ from a2a import webhooks
 from a2a.admin.deliveries_filters import list_url
 from a2a.models import WebhookSecret
 from a2a.webhooks import Shown
+from common.admin import times
 from common.admin.dialogs import Call, Effect
 from common.admin.forms import ConsoleForm
 from common.admin.lists import Bulk, Column, text_filter
-from common.admin.pages import Control, Tab, link, render_once
+from common.admin.pages import Control, Tab, link, render, render_once
 from common.errors import Invalid, NotAllowed, NotFound
-from common.templatetags.console import icon, outside, when
+from common.templatetags.console import icon, outside
 from nhi.admin import columns, names
 from nhi.admin.acting import actor_of
 from nhi.admin.base import ActingDialog, GovernedAdmin
@@ -45,7 +46,7 @@ def _overlap(row: Any) -> SafeString:
     until = row.previous_valid_until
     if until is None or until <= timezone.now():
         return SafeString('<span class="gh-subtle">no</span>')
-    return format_html("until {}", when(until, "absolute"))
+    return format_html("until {}", times.absolute(until, timezone.now()))
 
 
 def _overlap_text(row: Any) -> str:
@@ -120,6 +121,7 @@ class WebhookSecretAdmin(GovernedAdmin):
     def pages(self) -> list[URLPattern]:
         return [
             path("make/", Make.as_view(), name="a2a_webhooksecret_make"),
+            path("make/preview/", MakePreview.as_view(), name="a2a_webhooksecret_make_preview"),
             path("<uuid:pk>/rotate/", Rotate.as_view(), name="a2a_webhooksecret_rotate"),
         ]
 
@@ -150,6 +152,7 @@ class ShownOnce(ActingDialog):
 
 
 class Make(ShownOnce):
+    template = "admin/a2a/deliveries/secret_make.html"
     title = "Make a webhook secret"
     button = "Make secret"
     form_class = MakeForm
@@ -158,6 +161,25 @@ class Make(ShownOnce):
     def check(self) -> None:
         if self.actor.only_reads:
             raise NotAllowed("You may not make webhook secrets.")
+
+    def context(self) -> dict[str, Any]:
+        return {"preview_url": link("a2a_webhooksecret_make_preview")}
+
+    def effects(self) -> list[Effect]:
+        """What it takes URLs over from is known once somebody has said which."""
+        given = self._given() if self.request.method == "POST" else {}
+        if not {"owner", "url_prefix"} <= given.keys():
+            return []
+        try:
+            found = webhooks.taken_over(actor=self.actor, url_prefix=given["url_prefix"], holder=given["owner"])
+        except NotAllowed:
+            return []
+        return [Effect("both", 1, _both_sign(found))] if found else []
+
+    def _given(self) -> dict[str, Any]:
+        form = self.form(self.request.POST)
+        form.is_valid()
+        return form.cleaned_data
 
     def initial(self) -> dict[str, Any]:
         return {"owner": names.known("caller", self.actor, self.request.GET.get("owner", ""))}
@@ -171,11 +193,37 @@ class Make(ShownOnce):
     def act(self, form: ConsoleForm) -> HttpResponse:
         given = form.cleaned_data
         try:
-            shown = webhooks.make(actor=self.actor, url_prefix=given["url_prefix"].strip(), holder=given["owner"])
+            shown = webhooks.make(actor=self.actor, url_prefix=given["url_prefix"], holder=given["owner"])
         except NotAllowed as error:
             # Whom one sees is not always whom one may do this for: the field that named them says so.
             raise Invalid.field("owner", error.message) from error
         return self.shown_once(shown)
+
+
+class MakePreview(Make):
+    """The line under the fields, worked out while one types. It reads and changes nothing."""
+
+    http_method_names = ["post"]
+
+    def post(self, request: HttpRequest, **_kwargs: Any) -> HttpResponse:
+        effects = self.effects()
+        seen = ",".join(f"{effect.name}:{effect.count}" for effect in effects)
+        return render(
+            request, "admin/a2a/deliveries/secret_make_preview.html", title="Preview", effects=effects, seen=seen
+        )
+
+
+def _both_sign(before: WebhookSecret) -> SafeString:
+    now = timezone.now()
+    which = (
+        format_html("the secret for {}", outside(before.url_prefix, 120))
+        if before.url_prefix
+        else "the one for any URL"
+    )
+    return format_html(
+        "Callbacks to these URLs are also signed by {} until {}, so receivers can change over in that time",
+        which, times.absolute(now + webhooks.OVERLAP, now),
+    )  # fmt: skip
 
 
 class Rotate(ShownOnce):
@@ -206,7 +254,7 @@ class Rotate(ShownOnce):
         two = until is not None and until > timezone.now()
         return [
             Effect("both", 1, f"For {HOURS} hours both sign each callback, so receivers can change over in that time"),
-            Effect("before", int(two), "The one before the present one stops signing now"),
+            Effect("before", int(two), "What signs beside the present one now does so for as long as was promised"),
         ]
 
     def by_api(self) -> Call:

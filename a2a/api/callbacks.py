@@ -26,8 +26,9 @@ class WebhookSecrets(TasksView):
         """Make a webhook secret
 
         It signs the callbacks of the tasks that you send, or that an identity which you manage sends, to URLs that
-        begin with `url_prefix`. The secret is in this answer and nowhere else. 409 where there is one for this prefix:
-        rotate that."""
+        begin with `url_prefix`. The secret is in this answer and nowhere else. Where callbacks to these URLs were
+        signed by a shorter prefix's, that signs them too until `previous_valid_until`. 409 where there is one for this
+        prefix: rotate that; and where three such sign there already."""
         owner = given.get("owner_id")
         holder = self.visible(Identity.objects.all(), owner) if owner and owner != self.actor.id else None
         return webhooks.make(actor=self.actor, url_prefix=given["url_prefix"], holder=holder)
@@ -70,7 +71,8 @@ class OneDelivery(OfDelivery):
     def get(self) -> Delivery:
         """Read a delivery
 
-        With every attempt at it."""
+        With every attempt at it, but not what its receiver said: else whoever names a URL could read what stands
+        there. The console shows that to who may see all deliveries."""
         return self.delivery
 
 

@@ -51,7 +51,7 @@ class Chips(forms.RadioSelect):
 
 
 class ReasonField(forms.CharField):
-    """Why, kept on record. Presets fill the line; the first one stands there from the start."""
+    """Why, kept on record as it was typed. Presets fill the line; the first one stands there from the start."""
 
     def __init__(self, *presets: str, required: bool = True) -> None:
         self.presets = presets
@@ -65,15 +65,6 @@ class ReasonField(forms.CharField):
         self.widget.attrs["autocomplete"] = "off"
         if presets:
             self.widget.attrs["data-preset"] = presets[0]
-
-    def to_python(self, value: Any) -> Any:
-        """Own words typed right behind a preset are parted from it."""
-        said = super().to_python(value) or ""
-        for preset in self.presets:
-            own = said.removeprefix(preset)
-            if own != said and own[:1].isalnum():
-                return f"{preset}: {own}"
-        return said
 
 
 class WordsField(forms.CharField):

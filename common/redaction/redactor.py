@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from common.redaction import contexts, keys, personal, tokens, values
+from common.redaction.cuts import safe_end
 from common.redaction.masks import MASK, UNREADABLE, Find, merged, replaced
 from common.redaction.names import LONGEST_KEPT, MOST_KEPT, judged
 
@@ -81,6 +82,13 @@ class Redactor:
         try:
             return redacted(self._does, text)
         except Exception:  # whatever it is, the text was not looked at and goes nowhere
+            return UNREADABLE
+
+    def beginning(self, text: str) -> str:
+        """The same of a text that breaks off: what may be the beginning of a secret at its end goes too."""
+        try:
+            return redacted(self._does, text[: safe_end(text, self._does.forms, self._does.finds(text))])
+        except Exception:  # the same
             return UNREADABLE
 
     def value(self, value: Any) -> Any:

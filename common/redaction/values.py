@@ -3,7 +3,7 @@
 import base64
 import html
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import quote, quote_plus
@@ -47,6 +47,20 @@ def _of(form: Form, text: str) -> Iterator[Find]:
         # One that repeats itself may stand there again before its end; the last of these covers the others.
         again = text.rfind(form.text, at + 1, at + 2 * len(form.text) - 1)
         at = again if again >= 0 else text.find(form.text, at + len(form.text))
+
+
+def open_at(text: str, forms: Iterable[Form]) -> int:
+    """Where at its end one of them begins, as far as the text goes; its end where none does."""
+    return min((_begun(text, form) for form in forms), default=len(text))
+
+
+def _begun(text: str, form: Form) -> int:
+    at = text.find(form.text[0], max(0, len(text) - len(form.text)))
+    while at >= 0 and not form.text.startswith(text[at:]):
+        at = text.find(form.text[0], at + 1)
+    if at < 0:
+        return len(text)
+    return max(0, at - form.before) if text[max(0, at - 1) : at] in ALPHABET else at
 
 
 def _dresses(value: str) -> Iterator[Form]:

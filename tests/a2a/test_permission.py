@@ -1,13 +1,15 @@
 """Who may send what to whom, how often, and at the end of which chain."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.db.models import F
 
+from a2a import access
 from a2a.models import Task
-from nhi import grants, lifecycle
+from nhi import actors, grants, lifecycle
 from nhi.actors import SYSTEM
 from tests.a2a.conftest import Stage
 from tests.api.callers import ABSENT, Caller, calling
@@ -71,6 +73,35 @@ def test_people_send_to_what_they_own_or_were_given(stage: Stage) -> None:
     assert stage.sends(calling(pat)).status == 201
     assert stage.sends(calling(cast.user("olga"))).status == 201
     assert stage.sends(calling(cast.user("ada", "auditor"))).is_refused(403, "Unauthorized", "only_reads")
+
+
+@pytest.mark.parametrize(
+    ("roles", "given", "to_it", "to_any"),
+    [
+        ((), False, False, False),
+        ((), True, True, True),
+        (("approver",), False, False, False),
+        (("approver",), True, True, True),
+        (("operator",), False, True, True),
+        (("security-admin",), False, True, True),
+        (("auditor",), True, False, False),
+        (("auditor", "operator"), True, False, False),
+        (("auditor", "security-admin"), True, False, False),
+    ],
+)
+def test_which_people_may_send(stage: Stage, roles: tuple[str, ...], given: bool, to_it: bool, to_any: bool) -> None:
+    person = cast.user("pat", *roles)
+    if given:
+        cast.user_grant(stage.writer, person)
+    actor = actors.person(person)
+    assert (access.may_send(actor, stage.writer), access.may_send(actor)) == (to_it, to_any)
+    assert (stage.sends(calling(person)).status == 201) == to_it
+
+
+def test_who_only_reads_sends_nothing_whatever_rights_stand_beside_that(stage: Stage) -> None:
+    ada = replace(cast.acting("ada", "auditor"), rights=frozenset({actors.READ_ONLY, access.SEND}))
+    assert not access.may_send(ada)
+    assert not access.may_send(ada, stage.writer)
 
 
 class TestChains:

@@ -61,8 +61,18 @@ class SecretMadeShape(Shape):
     secret = Text(help_text="`whsec_` and the key in base64. Shown here and never again.")
     url_prefix = Text(source="row.url_prefix")
     created_at = Moment(source="row.created_at")
+    previous_valid_until = Moment(
+        source="row.previous_valid_until", allow_null=True,
+        help_text="Until then what signed these URLs before, by a shorter prefix, signs too; null where nothing did.",
+    )  # fmt: skip
 
-    example = {"id": SECRET, "secret": TEXT, "url_prefix": "https://hooks.example.com/", "created_at": story.NOW}
+    example = {
+        "id": SECRET,
+        "secret": TEXT,
+        "url_prefix": "https://hooks.example.com/",
+        "created_at": story.NOW,
+        "previous_valid_until": None,
+    }
 
 
 class SecretRotatedShape(SecretMadeShape):

@@ -58,29 +58,67 @@ def test_what_shows_a_receiver_that_it_is_us_is_confided_too(open_stage: Stage, 
 
 
 @pytest.mark.parametrize("between", [" ", ""], ids=["words", "one long word"])
-def test_no_more_than_the_beginning_is_kept_and_no_half_of_a_secret_at_its_end(
-    open_stage: Stage, receiver: Receiver, between: str
-) -> None:
-    secret = webhooks.make(actor=actors.identity(open_stage.planner), url_prefix="").secret
-    receiver.statuses, filling = [200], ("word" + between) * 300
-    receiver.answer = (filling[: answers.MOST - 10] + secret).encode() + b"." * 3_000_000
+def test_no_more_than_the_beginning_is_kept(open_stage: Stage, receiver: Receiver, between: str) -> None:
+    receiver.statuses, receiver.answer = [200], ("word" + between).encode() * 1_000_000
     attempt = kept(ended(open_stage, receiver.url()))
+    assert (attempt.answer, attempt.answer_cut) == (receiver.answer.decode()[: answers.MOST], True)
+
+
+@pytest.mark.parametrize("more", [b"", b" word" * 1_000_000], ids=["ends", "goes on"])
+@pytest.mark.parametrize(
+    "secret",
+    [None, f"{KEY[:8]}_" * 150, f"eyJ{'a' * 700}.eyJ{'b' * 700}.{'c' * 400}"],
+    ids=["our secret", "a long token of theirs", "a JWT that nothing names"],
+)
+def test_no_half_of_a_secret_stands_where_the_beginning_ends(
+    open_stage: Stage, receiver: Receiver, secret: str | None, more: bytes
+) -> None:
+    filling = "word " * ((answers.MOST - 10) // 5)
+    told = secret or webhooks.make(actor=actors.identity(open_stage.planner), url_prefix="").secret
+    receiver.statuses, receiver.answer = [200], f"{filling}{told}".encode() + more
+    attempt = kept(ended(open_stage, receiver.url(f"/done?token={KEY if secret is None else secret}")))
+    said = attempt.answer.removeprefix(filling)
     assert attempt.answer_cut
-    assert answers.MOST - answers.LONGEST_PART - 10 <= len(attempt.answer) <= answers.MOST
-    assert filling.startswith(attempt.answer)
+    assert "[REDACTED:SECRET]".startswith(said)
+
+
+def pushed(stage: Stage, url: str, token: str) -> None:
+    """To a receiver that knows us by a token: each event of a task that ends."""
+    task_id = stage.sent()
+    task = Task.objects.get(pk=task_id)
+    asked = {"url": url, "token": token}
+    pushing.make(actor=actors.identity(stage.planner), task=task, asked=asked, wire_version="1.0")
+    lease = stage.claimed(task_id)
+    stage.tells(task_id, "complete", lease_token=lease, result={"summary": "Done."})
+
+
+@pytest.mark.parametrize("silent", [True, False], ids=["falls silent", "hangs up"])
+def test_no_half_of_a_secret_stands_where_an_answer_breaks_off(
+    open_stage: Stage, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, silent: bool
+) -> None:
+    monkeypatch.setattr(answers, "PATIENCE", 0.2 if silent else 10)
+    if not silent:
+        receiver.over.set()
+    token = "Kq7vX2mT 9sLw4nRb"
+    receiver.statuses, receiver.answer, receiver.promised = [200], f"you sent {token[:-3]}".encode(), 300
+    pushed(open_stage, receiver.url(), token)
+    delivering.deliver_due()
+    said = DeliveryAttempt.objects.values_list("answer", "answer_cut", "reason")
+    assert {*said} == {("you sent ", True, "")}
 
 
 def test_who_answers_and_then_says_nothing_was_heard_and_holds_up_nobody(
     open_stage: Stage, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The word it broke off in is not kept: nobody knows what it was the beginning of."""
     monkeypatch.setattr(answers, "PATIENCE", 0.2)
-    receiver.statuses, receiver.answer, receiver.promised = [200], b"So far", 100
+    receiver.statuses, receiver.answer, receiver.promised = [200], "So far, so gö".encode()[:-1], 100
     delivery = ended(open_stage, receiver.url())
     began = time.monotonic()
     attempt = kept(delivery)
     assert time.monotonic() - began < 10
     assert now_of(delivery).state == "delivered"
-    assert (attempt.answer, attempt.answer_cut, attempt.reason) == ("So far", False, "")
+    assert (attempt.answer, attempt.answer_cut, attempt.reason) == ("So far, so ", True, "")
 
 
 def test_what_is_packed_is_left_alone(open_stage: Stage, receiver: Receiver) -> None:

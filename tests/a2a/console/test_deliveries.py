@@ -4,6 +4,7 @@ import json
 from datetime import timedelta
 
 import pytest
+from django.http import HttpResponse
 from django.test import Client
 from django.utils import timezone
 
@@ -42,6 +43,10 @@ def confirmed(client: Client, path: str, **more: str) -> int:
     """Of a dialog that was looked at first."""
     seen = client.get(path).context["seen"]
     return client.post(path, {"reason": "Handled by hand", "seen": seen, **more}).status_code
+
+
+def words(answer: HttpResponse) -> str:
+    return answer.content.decode()
 
 
 @pytest.fixture
@@ -113,6 +118,24 @@ def test_every_page_opens_for_every_role_and_who_only_reads_sees_no_control(
                 assert answer.status_code == 403, (name, verb)
     row.refresh_from_db()
     assert row.state == D.DEAD
+
+
+def test_what_a_receiver_said_is_shown_to_who_sees_all_deliveries_and_to_no_other(
+    writer: Identity, signed_in: SignedIn
+) -> None:
+    """Else who names a URL could read what stands there; over the API nobody reads it."""
+    pat = User.objects.create(username="pat", is_staff=True)
+    bot = identities.create(actor=SYSTEM, kind=Kind.AGENT, name="pats-bot", owner=pat)
+    row = scene.given_up(writer)
+    Delivery.objects.filter(pk=row.pk).update(owner_id=bot.pk, owner_name=bot.name)
+    said, kept = "until the queue is empty again", "What it said is kept"
+    for name in ("admin", "mara", "olga", "tom", "ada"):
+        page = main_of(text(signed_in(name), page_of(row)))
+        assert (said in page, kept in page) == (True, False), name
+    page = main_of(text(signed_in("pat"), page_of(row)))
+    assert said not in page
+    assert page.count(kept) == row.attempts
+    assert "shown to who may see all deliveries" in page
 
 
 @pytest.mark.both_databases
@@ -450,3 +473,31 @@ def test_a_secret_is_made_for_oneself_or_an_identity_that_one_speaks_for_and_sho
         assert tom.post(make, {"owner": owner, "url_prefix": ""}).status_code == 200, owner
     made = WebhookSecret.objects.values_list("owner_name", flat=True)
     assert sorted(made) == ["tom", "triage-bot", "writer"]
+
+
+def test_who_makes_a_secret_sees_first_what_else_signs_these_urls_and_until_when(
+    writer: Identity, signed_in: SignedIn
+) -> None:
+    make, mara, said = f"{SECRETS}make/", signed_in("mara"), "are also signed by the one for any URL until"
+    before = webhooks.make(actor=actors.person(User.objects.get(username="mara")), url_prefix="", holder=writer).secret
+    Delivery.objects.filter(pk=scene.told(writer).pk).update(owner_id=writer.pk)
+    asked = {"owner": "writer", "url_prefix": URL}
+    for form, told in (
+        (asked, True),
+        ({**asked, "url_prefix": "https://elsewhere.example.com/"}, False),
+        ({**asked, "url_prefix": "x" * 501}, False),
+        ({**asked, "owner": ""}, False),
+        ({**asked, "owner": "nobody-here"}, False),
+    ):
+        assert (said in words(mara.post(f"{make}preview/", form))) == told, form
+    # tom sees writer and may not make one for it.
+    assert said not in words(signed_in("tom").post(f"{make}preview/", asked))
+    assert signed_in("ada").post(f"{make}preview/", asked).status_code == 403
+    assert mara.get(f"{make}preview/").status_code == 405
+    # Without scripts it is seen at the first press.
+    unseen = mara.post(make, asked)
+    assert (unseen.status_code, said in words(unseen)) == (409, True)
+    answer = mara.post(make, {**asked, "seen": unseen.context["seen"]})
+    assert answer.status_code == 200
+    assert "The one before signs too until" in words(answer)
+    assert webhooks.signing(webhooks.Owner(writer.pk, "writer"), URL) == [answer.context["shown"].secret, before]

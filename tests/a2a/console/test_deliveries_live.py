@@ -4,8 +4,11 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import expect
 
+from a2a import webhooks
 from a2a.choices import DeliveryState
 from a2a.models import Delivery, WebhookSecret
+from nhi import actors
+from nhi.models import User
 from tests.a2a.console import scene
 from tests.a2a.console.test_deliveries import LIST, SECRETS, TABS, VERBS, page_of
 from tests.a2a.console.test_tasks_many import CHARTS
@@ -39,6 +42,22 @@ def test_redeliver_dead_letters_in_four_steps_and_rotate_what_signs_them(visit: 
     assert mara.page.locator("#gh-token").inner_text().startswith("whsec_")
     assert not violations(mara.page)
     assert not olga.complaints + mara.complaints
+
+
+def test_who_types_a_prefix_reads_what_else_signs_its_urls(visit: Visit) -> None:
+    mara, writer = visit(), identity("writer")
+    webhooks.make(actor=actors.person(User.objects.get(username="mara")), url_prefix="", holder=writer)
+    Delivery.objects.filter(pk=scene.told(writer).pk).update(owner_id=writer.pk)
+    mara.open(SECRETS)
+    mara.page.get_by_role("link", name="Make a secret").click()
+    dialog = mara.page.get_by_role("dialog")
+    dialog.get_by_label("Whose").fill("writer")
+    dialog.get_by_label("Signs for URLs").fill(scene.URL)
+    dialog.get_by_role("status").get_by_text("are also signed by the one for any URL until").wait_for()
+    assert not violations(mara.page)
+    dialog.get_by_role("button", name="Make secret").click()
+    mara.page.get_by_text("The one before signs too until").wait_for()
+    assert not mara.complaints
 
 
 def test_an_open_page_shows_an_attempt_as_it_is_made(visit: Visit) -> None:

@@ -16,7 +16,7 @@ from nhi.choices import State
 from nhi.inputs import Problems
 from nhi.models import Identity
 from nhi.record import events
-from nhi.registry import StopStep
+from nhi.registry import Ended, StopStep
 from supervisor import lifecycle, waking
 from supervisor.choices import ExecutionState
 from supervisor.models import Execution
@@ -97,7 +97,11 @@ def count(identities: Sequence[Identity]) -> int:
     return _of(identities).count()
 
 
-def stop(identity: Identity) -> int:
+def unstarted(identities: Sequence[Identity]) -> int:
+    return _of(identities).filter(state=ExecutionState.QUEUED).count()
+
+
+def stop(identity: Identity) -> Ended:
     """The supervisor's part of the kill switch: whatever waits or runs as this identity."""
     why = stopped(identity)
     asked = set(_of([identity]).exclude(cancel_requested_at=None).values_list("pk", flat=True))
@@ -105,11 +109,12 @@ def stop(identity: Identity) -> int:
     found = _request(_of([identity]), identity.state_by, why, SHORT_GRACE)
     marked = _of([identity]).exclude(cancel_requested_at=None).only("agent_name", "number")
     _record([run for run in marked if run.pk not in asked], identity, why)
-    for waiting in Execution.objects.queued().filter(identity_id=identity.pk):
-        lifecycle.walk(waiting, lifecycle.to_the_end(ExecutionState.CANCELLED, f"{identity.state_by}: {why}"))
+    waiting = list(Execution.objects.queued().filter(identity_id=identity.pk))
+    for run in waiting:
+        lifecycle.walk(run, lifecycle.to_the_end(ExecutionState.CANCELLED, f"{identity.state_by}: {why}"))
     for left in _of([identity]):
         waking.wake(left.pk)
-    return found
+    return Ended(found, unstarted=min(found, len(waiting)))
 
 
 def stopped(identity: Identity) -> str:
@@ -137,4 +142,4 @@ def _request(rows: QuerySet[Execution], who: str, reason: str, grace: float) -> 
     )
 
 
-STEP = StopStep("executions", stop, count)
+STEP = StopStep("executions", stop, count, unstarted=unstarted)

@@ -134,6 +134,16 @@ def remains(identity: Identity) -> dict[str, int]:
     return {step.name: step.remains(identity) for step in registry.stop_steps.values()}
 
 
+def why_not(identity: Identity) -> str:
+    """Why it may not act, for the record: `deploy-bot was suspended by mara: leaked token`."""
+    state = State(identity.state)
+    if state == State.ACTIVE:
+        return f"{identity.name} has expired."
+    if not identity.state_reason:
+        return f"{identity.name} is {state.label.lower()}."
+    return f"{identity.name} was {VERBS[state]} by {identity.state_by}: {identity.state_reason}"
+
+
 def finish_stops() -> int:
     """The sweeper's part: run again what a stop could not finish at once. Returns how many are finished now."""
     waiting = Identity.objects.exclude(stop_pending=[])

@@ -108,7 +108,7 @@ def stop(identity: Identity) -> Ended:
     # First, and of all: what a worker is claiming just now is held back by this until it is claimed, and marked then.
     found = _request(_of([identity]), identity.state_by, why, SHORT_GRACE)
     marked = _of([identity]).exclude(cancel_requested_at=None).only("agent_name", "number")
-    _record([run for run in marked if run.pk not in asked], identity, why)
+    _record([run for run in marked if run.pk not in asked], identity)
     waiting = list(Execution.objects.queued().filter(identity_id=identity.pk))
     for run in waiting:
         lifecycle.walk(run, lifecycle.to_the_end(ExecutionState.CANCELLED, f"{identity.state_by}: {why}"))
@@ -123,8 +123,9 @@ def stopped(identity: Identity) -> str:
     return f"{said}: {identity.state_reason}"[:LONGEST_REASON] if identity.state_reason else f"{said}."
 
 
-def _record(runs: Sequence[Execution], identity: Identity, why: str) -> None:
+def _record(runs: Sequence[Execution], identity: Identity) -> None:
     """One event each, as people's own stops have. Who stopped the identity has the event of that, and is named."""
+    why = identities.why_not(identity)
     for run in runs:
         details = {"identity": str(identity.pk), "stopped_by": identity.state_by}
         events.write("run.cancelled", actor=SYSTEM, subject=run, reason=why, details=details)

@@ -17,7 +17,17 @@ from nhi.admin import columns
 from supervisor.admin import executions_cells
 
 #: Columns of a task that its line does not show, some of them long.
-NOT_SHOWN = ("input", "result", "metadata", "status_message", "allowed_by", "chain", "error_message", "lease_mark")
+NOT_SHOWN = (
+    "input",
+    "result",
+    "metadata",
+    "status_message",
+    "allowed_by",
+    "chain",
+    "error_message",
+    "cancel_reason",
+    "lease_mark",
+)
 NOTHING = SafeString('<span class="gh-subtle">\u2013</span>')
 
 

@@ -5,6 +5,7 @@ from django.db.models.functions import Now
 
 from a2a import inbox, sweeping
 from a2a.models import Task, TaskEvent
+from nhi.models import AuditEvent
 from tests.a2a.conftest import ASKED, Stage
 from tests.nhi import cast
 
@@ -172,6 +173,10 @@ def test_the_kill_switch_cancels_what_an_identity_works_on_and_asked_for(open_st
     assert stopped.body["stopped"]["tasks"] == 1
     read = stage.admin.get(f"a2a/tasks/{task_id}").body
     assert (read["state"], read["error_code"]) == ("cancelled", "stopped")
+    # Who stopped it and why is for the record; who sent it is told neither.
+    assert read["error_message"] == "Cancelled, since planner was stopped."
+    recorded = AuditEvent.objects.get(event="task.cancelled", subject_id=task_id)
+    assert recorded.reason == "planner was suspended by mara: Leaked"
 
 
 def test_pieces_are_handed_over_as_they_are_made(stage: Stage) -> None:

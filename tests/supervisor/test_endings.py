@@ -91,7 +91,10 @@ def test_the_kill_switch_ends_what_runs_and_what_waits(
     for run in (ended, waiting):
         said = f"{agent.identity.name} was suspended: Leaked"
         assert (run.cancelled_by_name, run.cancel_reason) == ("mara", said)
-        assert AuditEvent.objects.get(event="run.cancelled", subject_id=run.pk).reason == said
+        assert (
+            AuditEvent.objects.get(event="run.cancelled", subject_id=run.pk).reason
+            == f"{agent.identity.name} was suspended by mara: Leaked"
+        )
     assert cancelling.stop(stopped.identity).count == 0
     assert AuditEvent.objects.filter(event="run.cancelled").count() == 2
     assert not with_command("986.325")

@@ -69,7 +69,9 @@ def short_id(task: Task) -> SafeString:
 
 
 def took(task: Task) -> str:
-    return executions_cells.span((task.completed_at or timezone.now()) - task.created_at)
+    """Since it was sent; of an open one, so far."""
+    lasted = executions_cells.span((task.completed_at or timezone.now()) - task.created_at)
+    return f"{lasted} so far" if task.is_open else lasted
 
 
 COLUMNS = (

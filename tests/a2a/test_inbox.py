@@ -87,6 +87,8 @@ def test_a_lease_that_ended_is_offered_again_and_the_first_is_fenced_off(stage: 
     end_lease(task_id)
     assert waiting(stage) == [task_id]
     new = stage.claimed(task_id)
+    said = stage.tells(task_id, "heartbeat", lease_token="not-the-one").body["message"]
+    assert said.startswith("This lease token is not the one of the claim that holds the task")
     for verb, more in (("heartbeat", {}), ("progress", {}), ("complete", {"result": {}})):
         assert stage.tells(task_id, verb, lease_token=old, **more).is_refused(409, "Conflict", "stale_lease")
     assert stage.tells(task_id, "complete", lease_token=new, result={"by": "new"}).status == 200

@@ -12,6 +12,7 @@ from a2a.choices import TaskState
 from a2a.models import Task
 from a2a.writer import TaskEnded
 from common.errors import NotAllowed
+from nhi import lifecycle
 from nhi.actors import SYSTEM, Actor
 from nhi.inputs import Problems
 from nhi.models import Identity
@@ -20,6 +21,7 @@ from nhi.registry import StopStep
 
 RIGHT = "a2a.cancel_task"
 STOPPED, WITH_PARENT = "stopped", "parent_cancelled"
+LONGEST_REASON = 500
 
 
 def cancel(*, actor: Actor, task: Task, reason: str = "") -> Task:
@@ -30,9 +32,10 @@ def cancel(*, actor: Actor, task: Task, reason: str = "") -> Task:
     problems.reason(reason, required=False)
     problems.settle()
     with transaction.atomic():
-        done = writer.apply_event(task.pk, Status(TaskState.CANCELED), cancelled_by_name=actor.name)
+        cancelled = Status(TaskState.CANCELED)
+        done = writer.apply_event(task.pk, cancelled, cancelled_by_name=actor.name, cancel_reason=reason)
         events.write("task.cancelled", actor=actor, subject=done, reason=reason)
-    cancel_within(done, f"the {done} was cancelled")
+    cancel_within(done, f"the {done} was cancelled", why=why_within(done))
     return done
 
 
@@ -51,7 +54,8 @@ def count(identities: Sequence[Identity]) -> int:
 
 def stop(identity: Identity) -> int:
     """The part of tasks in the kill switch: those that it works on, and those that it asked for."""
-    return sum(end(task, STOPPED, f"{identity.name} was stopped") for task in _of([identity]).only("pk"))
+    said, why = f"{identity.name} was stopped", lifecycle.why_not(identity)
+    return sum(end(task, STOPPED, said, why=why) for task in _of([identity]).only("pk"))
 
 
 def _of(identities: Sequence[Identity]) -> QuerySet[Task]:
@@ -59,9 +63,9 @@ def _of(identities: Sequence[Identity]) -> QuerySet[Task]:
     return Task.objects.open().filter(Q(agent_id__in=keys) | Q(source_id__in=keys))
 
 
-def cancel_within(task: Task, said: str) -> None:
+def cancel_within(task: Task, said: str, *, why: str = "") -> None:
     for child in Task.objects.open().filter(parent=task).only("pk"):
-        end(child, WITH_PARENT, said)
+        end(child, WITH_PARENT, said, why=why)
 
 
 def within(keys: Iterable[UUID]) -> set[UUID]:
@@ -75,17 +79,27 @@ def within(keys: Iterable[UUID]) -> set[UUID]:
     return found
 
 
-def end(task: Task, code: str, said: str) -> int:
-    """How many this ended: none where another was quicker."""
+def end(task: Task, code: str, said: str, *, why: str = "") -> int:
+    """How many this ended: none where another was quicker. `why` is for the record, with who it was and their reason;
+    whoever sent the task is told `said`, which names nobody."""
+    reason = (why or f"{said[:1].upper()}{said[1:]}.")[:LONGEST_REASON]
     status = Status(TaskState.CANCELED, error_code=code, error_message=f"Cancelled, since {said}.")
     try:
         with transaction.atomic():
-            done = writer.apply_event(task.pk, status, cancelled_by_name=SYSTEM.name)
-            events.write("task.cancelled", actor=SYSTEM, subject=done, reason=f"{said[:1].upper()}{said[1:]}.")
+            done = writer.apply_event(task.pk, status, cancelled_by_name=SYSTEM.name, cancel_reason=reason)
+            events.write("task.cancelled", actor=SYSTEM, subject=done, reason=reason)
     except TaskEnded:
         return 0
-    cancel_within(done, f"the {done} was cancelled")
+    cancel_within(done, f"the {done} was cancelled", why=why or why_within(done))
     return 1
+
+
+def why_within(task: Task) -> str:
+    """Of what is ended with a task that is over; nothing where nobody cancelled that."""
+    if not task.cancelled_by_name:
+        return ""
+    reason = f": {task.cancel_reason}" if task.cancel_reason else "."
+    return f"The {task} was cancelled by {task.cancelled_by_name}{reason}"
 
 
 STEP = StopStep("tasks", stop, count)

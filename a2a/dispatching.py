@@ -20,6 +20,7 @@ from a2a.models.tasks import TaskQuerySet
 from a2a.runtimes import Behind
 from common import clock
 from common.errors import Conflict, GatehouseError, Invalid, InvalidTransition
+from nhi import lifecycle
 from nhi.actors import SYSTEM
 from nhi.models import Identity
 from supervisor import submitting
@@ -110,7 +111,8 @@ def _begin(task: Task) -> int:
         if held.state != TaskState.SUBMITTED or held.execution_id is not None:
             return 0
         if not Identity.objects.usable().filter(pk=agent.identity_id).exists():
-            cancelling.end(held, cancelling.STOPPED, f"{agent.identity.name} may not act")
+            why = lifecycle.why_not(agent.identity)
+            cancelling.end(held, cancelling.STOPPED, f"{agent.identity.name} may not act", why=why)
             return 0
         submitting.require_on(agent)
         submitting.check(agent, wish)

@@ -204,8 +204,11 @@ def _check(lease_token: str) -> Callable[[Task], None]:
     def check(task: Task) -> None:
         if not task.is_open:
             raise writer.ended(task)
-        if task.lease_mark is None or not crypto.same(bytes(task.lease_mark), mark):
-            raise StaleLease(f"The {task} is not with you any more: another claim was made. Nothing was changed.")
+        if task.lease_mark is None:
+            raise StaleLease(f"No claim holds the {task} now. Nothing was changed.")
+        if not crypto.same(bytes(task.lease_mark), mark):
+            said = f"This lease token is not the one of the claim that holds the {task}. Nothing was changed."
+            raise StaleLease(said)
 
     return check
 

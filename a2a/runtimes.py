@@ -53,6 +53,17 @@ def of(identity: Identity) -> Behind:
     return Behind(KINDS[Kind(runs.kind)], runs)
 
 
+def foreseen(agent: Agent, *, on: bool) -> Behind:
+    """What does the next task of its identity once this agent is switched on or off."""
+    now = of(agent.identity)
+    if now.chosen is not None:
+        return now
+    others = _runs_tasks().filter(identity=agent.identity).exclude(pk=agent.pk)
+    left = others | Agent.objects.filter(pk=agent.pk, mode=Mode.TASK) if on else others
+    first = left.order_by("created_at", "pk").first()
+    return Behind(KINDS[Kind(first.kind)], first) if first is not None else Behind(RuntimeKind.INBOX)
+
+
 def choose(
     *, actor: Actor, identity: Identity, kind: str, agent: Agent | None = None, credential: str | None = None,
     **remote: Any,

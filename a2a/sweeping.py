@@ -15,6 +15,7 @@ from a2a.models import Task
 from a2a.writer import TaskEnded
 from common import clock
 from common.errors import InvalidTransition
+from nhi import lifecycle
 from nhi.choices import State
 from nhi.models import Identity
 
@@ -78,16 +79,19 @@ STEPS: tuple[Callable[[], object], ...] = (
 
 def _briefly(rows: QuerySet[Task]) -> QuerySet[Task]:
     """As much of each as its name takes: who changes one reads it whole, and anew."""
-    return rows.only("pk", "agent_name", "source", "parent")[:MOST_AT_ONCE]
+    return rows.only("pk", "agent", "source", "parent")[:MOST_AT_ONCE]
 
 
 def _stop(task: Task, *, who: str) -> int:
-    name = task.agent_name if who == "agent" or task.source is None else task.source.name
-    return cancelling.end(task, cancelling.STOPPED, f"{name} may not act")
+    identity = task.agent if who == "agent" or task.source is None else task.source
+    said = f"{identity.name} may not act"
+    return cancelling.end(task, cancelling.STOPPED, said, why=lifecycle.why_not(identity))
 
 
 def _end_part(task: Task) -> int:
-    return cancelling.end(task, cancelling.WITH_PARENT, f"the {task.parent} is over")
+    assert task.parent is not None  # it was found by that
+    why = cancelling.why_within(task.parent)
+    return cancelling.end(task, cancelling.WITH_PARENT, f"the {task.parent} is over", why=why)
 
 
 def _each_fails(tasks: Iterable[Task], code: str, said: str) -> int:

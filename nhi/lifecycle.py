@@ -41,6 +41,8 @@ class Stopped:
 
     identity: Identity
     stopped: dict[str, int] = field(default_factory=dict)
+    #: Of these, by step, what had not begun.
+    unstarted: dict[str, int] = field(default_factory=dict)
     pending: list[str] = field(default_factory=list)
 
 
@@ -122,9 +124,24 @@ def consequences_of(identities: Sequence[Identity]) -> dict[str, int]:
     return counts | {step.name: step.count(identities) for step in registry.stop_steps.values()}
 
 
+def unstarted_of(identities: Sequence[Identity]) -> dict[str, int]:
+    """Of these consequences, what only leaves a queue."""
+    return {step.name: step.unstarted(identities) for step in registry.stop_steps.values()}
+
+
 def remains(identity: Identity) -> dict[str, int]:
     """What a stop ended and activating does not begin again."""
     return {step.name: step.remains(identity) for step in registry.stop_steps.values()}
+
+
+def why_not(identity: Identity) -> str:
+    """Why it may not act, for the record: `deploy-bot was suspended by mara: leaked token`."""
+    state = State(identity.state)
+    if state == State.ACTIVE:
+        return f"{identity.name} has expired."
+    if not identity.state_reason:
+        return f"{identity.name} is {state.label.lower()}."
+    return f"{identity.name} was {VERBS[state]} by {identity.state_by}: {identity.state_reason}"
 
 
 def finish_stops() -> int:
@@ -183,7 +200,12 @@ def _stop(identity: Identity, *, tokens: int | None = None) -> Stopped:
     counts["tokens"] = Credential.objects.live().filter(identity=identity).count() if tokens is None else tokens
     names = list(identity.stop_pending)
     ended = _run_steps(identity, names)
-    return Stopped(identity, counts | ended, [name for name in names if name not in ended])
+    return Stopped(
+        identity,
+        counts | {name: one.count for name, one in ended.items()},
+        {name: one.unstarted for name, one in ended.items()},
+        [name for name in names if name not in ended],
+    )
 
 
 def _finish(identity: Identity) -> bool:
@@ -200,7 +222,7 @@ def _finish(identity: Identity) -> bool:
     return finished
 
 
-def _run_steps(identity: Identity, names: list[str]) -> dict[str, int]:
+def _run_steps(identity: Identity, names: list[str]) -> dict[str, registry.Ended]:
     """Side by side, each in its own transaction: how many things each ended, for those that did so in time."""
     if not names:
         return {}
@@ -213,12 +235,12 @@ def _run_steps(identity: Identity, names: list[str]) -> dict[str, int]:
     return {running[job]: job.result() for job in finished if job.exception() is None}
 
 
-def _run_step(step: registry.StopStep, identity: Identity) -> int:
+def _run_step(step: registry.StopStep, identity: Identity) -> registry.Ended:
     try:
         with transaction.atomic():
             ended = step.run(identity)
             _strike(identity, step.name)
-            return ended
+            return ended if isinstance(ended, registry.Ended) else registry.Ended(ended)
     finally:
         connection.close()
 
@@ -231,7 +253,9 @@ def _strike(identity: Identity, name: str) -> None:
         Identity.objects.filter(pk=identity.pk).update(stop_pending=left)
 
 
-def _report_failures(finished: set[Future[int]], running: dict[Future[int], str], identity: Identity) -> None:
+def _report_failures(
+    finished: set[Future[registry.Ended]], running: dict[Future[registry.Ended], str], identity: Identity
+) -> None:
     for job in finished:
         if job.exception() is not None:
             log.error(

@@ -19,16 +19,30 @@ def nothing(_identity: Identity) -> int:
     return 0
 
 
+def nothing_of(_identities: Sequence[Identity]) -> int:
+    return 0
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How many things a stop step ended, and how many of them had not begun."""
+
+    count: int
+    unstarted: int = 0
+
+
 @dataclass(frozen=True)
 class StopStep:
     """One thing that ends when an identity is stopped. `run` is idempotent and returns how many it ended."""
 
     name: str
-    run: Callable[[Identity], int]
+    run: Callable[[Identity], int | Ended]
     #: What `run` would end now of all of these, for the dialog that states its consequences.
     count: Callable[[Sequence[Identity]], int]
     #: What stays stopped when the identity is active again, for the dialog that activates it.
     remains: Callable[[Identity], int] = nothing
+    #: Of what `count` counts, what only leaves a queue: nothing of it runs.
+    unstarted: Callable[[Sequence[Identity]], int] = nothing_of
 
 
 #: Stop steps by the name they have in the reply to a suspend.

@@ -116,7 +116,7 @@ def _require_usable(actor: Actor, agent: Agent) -> None:
     if _USABLE.first(identity=agent.identity_id) is None:
         identity = Identity.objects.get(pk=agent.identity_id)
         now = "expired" if identity.state == State.ACTIVE else State(identity.state).label.lower()
-        _refuse(actor, agent, "target_unusable", f"{identity.name}, whose agent {agent} is, is {now}.")
+        _refuse(actor, agent, "target_unusable", f"{agent} cannot run: its identity {identity.name} is {now}.")
 
 
 def _refuse(actor: Actor, agent: Agent, reason: str, message: str, decision: Decision | None = None) -> None:

@@ -106,11 +106,17 @@ def check(agent: Agent, room: Room, strain: str) -> None:
     """Refuse where there is no such room, or the hosts are under this strain."""
     if room.waiting >= may_wait(agent, room.running):
         raise QueueFull(
-            f"{room.waiting} runs of {agent} wait already, which is as many as may.",
+            _full(agent, room.waiting),
             details={"waiting": room.waiting, "retry_after": RETRY_SECONDS},
         )
     if strain:
         raise Overloaded(f"No new run is taken just now: {strain}", details={"retry_after": RETRY_SECONDS})
+
+
+def _full(agent: Agent, waiting: int) -> str:
+    if not waiting:
+        return f"All slots of {agent} are taken, and it has no queue."
+    return f"The queue of {agent} is full: {waiting} {'run waits' if waiting == 1 else 'runs wait'} already."
 
 
 def overload() -> str:

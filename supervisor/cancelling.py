@@ -16,7 +16,7 @@ from nhi.choices import State
 from nhi.inputs import Problems
 from nhi.models import Identity
 from nhi.record import events
-from nhi.registry import StopStep
+from nhi.registry import Ended, StopStep
 from supervisor import lifecycle, waking
 from supervisor.choices import ExecutionState
 from supervisor.models import Execution
@@ -97,19 +97,24 @@ def count(identities: Sequence[Identity]) -> int:
     return _of(identities).count()
 
 
-def stop(identity: Identity) -> int:
+def unstarted(identities: Sequence[Identity]) -> int:
+    return _of(identities).filter(state=ExecutionState.QUEUED).count()
+
+
+def stop(identity: Identity) -> Ended:
     """The supervisor's part of the kill switch: whatever waits or runs as this identity."""
     why = stopped(identity)
     asked = set(_of([identity]).exclude(cancel_requested_at=None).values_list("pk", flat=True))
     # First, and of all: what a worker is claiming just now is held back by this until it is claimed, and marked then.
     found = _request(_of([identity]), identity.state_by, why, SHORT_GRACE)
     marked = _of([identity]).exclude(cancel_requested_at=None).only("agent_name", "number")
-    _record([run for run in marked if run.pk not in asked], identity, why)
-    for waiting in Execution.objects.queued().filter(identity_id=identity.pk):
-        lifecycle.walk(waiting, lifecycle.to_the_end(ExecutionState.CANCELLED, f"{identity.state_by}: {why}"))
+    _record([run for run in marked if run.pk not in asked], identity)
+    waiting = list(Execution.objects.queued().filter(identity_id=identity.pk))
+    for run in waiting:
+        lifecycle.walk(run, lifecycle.to_the_end(ExecutionState.CANCELLED, f"{identity.state_by}: {why}"))
     for left in _of([identity]):
         waking.wake(left.pk)
-    return found
+    return Ended(found, unstarted=min(found, len(waiting)))
 
 
 def stopped(identity: Identity) -> str:
@@ -118,8 +123,9 @@ def stopped(identity: Identity) -> str:
     return f"{said}: {identity.state_reason}"[:LONGEST_REASON] if identity.state_reason else f"{said}."
 
 
-def _record(runs: Sequence[Execution], identity: Identity, why: str) -> None:
+def _record(runs: Sequence[Execution], identity: Identity) -> None:
     """One event each, as people's own stops have. Who stopped the identity has the event of that, and is named."""
+    why = identities.why_not(identity)
     for run in runs:
         details = {"identity": str(identity.pk), "stopped_by": identity.state_by}
         events.write("run.cancelled", actor=SYSTEM, subject=run, reason=why, details=details)
@@ -137,4 +143,4 @@ def _request(rows: QuerySet[Execution], who: str, reason: str, grace: float) -> 
     )
 
 
-STEP = StopStep("executions", stop, count)
+STEP = StopStep("executions", stop, count, unstarted=unstarted)

@@ -118,9 +118,9 @@ class MisfirePolicy(TextChoices):
 class OverlapPolicy(TextChoices):
     """What becomes of a due time while the run before is not done."""
 
-    SKIP = "skip", "Skip it"
-    QUEUE = "queue", "Wait for it"
-    ALLOW = "allow", "Run beside it"
+    SKIP = "skip", "Skip the due time"
+    QUEUE = "queue", "Wait for the one before"
+    ALLOW = "allow", "Run beside the one before"
 
 
 class ScheduleState(TextChoices):

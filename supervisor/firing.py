@@ -29,7 +29,7 @@ BATCH = 25
 BUDGET = 5.0
 SKIPPED = "The run before it was not done."
 WAITS = "It waits for the run before it."
-TOO_MANY = f"{MOST_OWED} of its runs wait already, which is as many as may."
+TOO_MANY = f"{MOST_OWED} of its runs wait already, and no more may."
 MISSED = "Nobody was there in time."
 Handle = Callable[[list[Schedule]], None]
 

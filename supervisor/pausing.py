@@ -7,6 +7,7 @@ from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from common.errors import Conflict
+from nhi import lifecycle as identities
 from nhi.actors import SYSTEM, Actor
 from nhi.inputs import Problems
 from nhi.models import Identity
@@ -22,7 +23,7 @@ def pause(*, actor: Actor, schedule: Schedule, reason: str = "") -> Schedule:
     schedule_rights.require_operate(actor, schedule)
     _check_reason(reason)
     with transaction.atomic():
-        if not _pause(Schedule.objects.kept().filter(pk=schedule.pk), reason):
+        if not _pause(Schedule.objects.kept().filter(pk=schedule.pk), actor.name, reason):
             raise Conflict(f"{schedule} is paused already. Nothing was changed.")
         events.write("schedule.paused", actor=actor, subject=schedule, reason=reason)
     return read(schedule)
@@ -38,7 +39,7 @@ def resume(*, actor: Actor, schedule: Schedule, reason: str = "") -> Schedule:
             raise Conflict(f"{schedule} is not paused. Nothing was changed.")
         if said := schedule_facts.problem(current):
             raise Conflict(f"{schedule} cannot fire: {said}")
-        current.paused_at, current.pause_reason = None, ""
+        current.paused_at, current.paused_by_name, current.pause_reason = None, "", ""
         current.next_execution = schedule_facts.next_due(current)
         current.save()
         events.write("schedule.resumed", actor=actor, subject=schedule, reason=reason)
@@ -67,14 +68,14 @@ def forgive(schedules: QuerySet[Schedule], reason: str) -> None:
 
 def stop(identity: Identity) -> int:
     """Pause what would run its agents. Runs that are being asked for just now end with its other runs."""
-    said = cancelling.stopped(identity)
     with transaction.atomic():
         # In one order, so that two who stop the same do not wait for each other.
         rows = _of([identity]).select_for_update(of=("self",)).order_by("pk")
         paused = list(rows)
-        _pause(Schedule.objects.filter(pk__in=[schedule.pk for schedule in paused]), said)
+        found = Schedule.objects.filter(pk__in=[schedule.pk for schedule in paused])
+        _pause(found, identity.state_by, cancelling.stopped(identity))
         for schedule in paused:
-            events.write("schedule.paused", actor=SYSTEM, subject=schedule, reason=said)
+            events.write("schedule.paused", actor=SYSTEM, subject=schedule, reason=identities.why_not(identity))
     return len(paused)
 
 
@@ -86,10 +87,10 @@ def _of(identities: Sequence[Identity]) -> QuerySet[Schedule]:
     return Schedule.objects.active().filter(agent__identity__in=[identity.pk for identity in identities])
 
 
-def _pause(rows: QuerySet[Schedule], reason: str) -> int:
+def _pause(rows: QuerySet[Schedule], who: str, reason: str) -> int:
     ids = list(rows.filter(paused_at=None).values_list("pk", flat=True))
     found = Schedule.objects.filter(pk__in=ids, paused_at=None).update(
-        paused_at=schedule_clock.now(), pause_reason=reason, next_execution=None, updated_at=Now()
+        paused_at=schedule_clock.now(), paused_by_name=who, pause_reason=reason, next_execution=None, updated_at=Now()
     )
     forgive(Schedule.objects.filter(pk__in=ids), "The schedule was paused.")
     return found

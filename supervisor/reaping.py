@@ -12,8 +12,11 @@ from django.db.models.functions import Now
 
 from common import clock
 from common.errors import InvalidTransition
+from nhi import lifecycle as identities
 from nhi import processes, run_tokens
+from nhi.actors import SYSTEM
 from nhi.models import Identity
+from nhi.record import events
 from supervisor import lifecycle
 from supervisor.choices import ErrorCategory, ExecutionState
 from supervisor.models import Execution, Runner
@@ -74,7 +77,10 @@ def give_up_unusable() -> None:
     """End what waits for an identity that may not act; a stop that missed it was in the middle of its submission."""
     usable = Identity.objects.usable().values("pk")
     for run in Execution.objects.queued().exclude(identity_id__in=usable)[:MOST_AT_ONCE]:
-        _end(run, S.CANCELLED, f"{run.identity_name} may not act.")
+        why = identities.why_not(Identity.objects.get(pk=run.identity_id))
+        with transaction.atomic():
+            if _end(run, S.CANCELLED, why):
+                events.write("run.cancelled", actor=SYSTEM, subject=run, reason=why)
 
 
 def is_alive(runner: Runner) -> bool:
@@ -85,9 +91,12 @@ def is_alive(runner: Runner) -> bool:
         return False
 
 
-def _end(run: Execution, outcome: ExecutionState, said: str, **facts: Any) -> None:
+def _end(run: Execution, outcome: ExecutionState, said: str, **facts: Any) -> bool:
+    """Whether this ended it."""
     with suppress(InvalidTransition):  # a worker was quicker
         lifecycle.walk(run, lifecycle.to_the_end(outcome, said), **facts)
+        return True
+    return False
 
 
 def _steps(run: Execution) -> list[lifecycle.Step]:

@@ -97,4 +97,4 @@ class Batch:
 def _unusable(agent: Agent) -> str:
     state = agent.identity.state
     now = "expired" if state == State.ACTIVE else State(state).label.lower()
-    return f"{agent.identity.name}, whose agent {agent} is, is {now}."
+    return f"{agent} cannot run: its identity {agent.identity.name} is {now}."

@@ -15,6 +15,7 @@ from a2a.admin import (
     runtimes,
     tasks,
     tasks_found,
+    tasks_left,
     tasks_within,
     webhook_secrets,
 )
@@ -34,6 +35,7 @@ __all__ = [
     "runtimes",
     "tasks",
     "tasks_found",
+    "tasks_left",
     "tasks_within",
     "webhook_secrets",
 ]

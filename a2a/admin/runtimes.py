@@ -7,7 +7,7 @@ from django.contrib import messages
 
 from a2a import carriers, runtimes
 from a2a.choices import Binding, RuntimeKind, WireVersion
-from a2a.models import Runtime
+from a2a.models import Runtime, Task
 from a2a.runtimes import Behind
 from common.admin import site_pages
 from common.admin.dialogs import Call
@@ -21,6 +21,7 @@ from nhi.choices import Kind
 from nhi.models import Identity
 from supervisor.admin import agents_hub
 from supervisor.choices import Kind as RunsKind
+from supervisor.models import Agent
 
 OPEN, RUNS = "open", "runs:"
 REMOTE_ONLY = f"to={RuntimeKind.REMOTE}"
@@ -55,7 +56,21 @@ def goes_to(identity: Identity) -> str:
         return ""
     behind = runtimes.of(identity)
     by = f", as {behind.chosen.created_by_name} chose" if behind.chosen is not None else ""
-    return f"Tasks of {identity.name} go to {words(behind)}{by}."
+    return f"Tasks of {identity.name} go to {words(behind)}{by}.{_left_in_inbox(identity)}"
+
+
+def _left_in_inbox(identity: Identity) -> str:
+    """Another choice is for new tasks."""
+    count = Task.objects.open().filter(agent=identity, runtime_kind=RuntimeKind.INBOX).count()
+    return f" {count} open {'task stays' if count == 1 else 'tasks stay'} in its inbox." if count else ""
+
+
+def will_go_to(agent: Agent, on: bool) -> str:
+    """Said before it is switched; nothing where tasks stay where they are."""
+    now, then = runtimes.of(agent.identity), runtimes.foreseen(agent, on=on)
+    if agent.identity.kind != Kind.AGENT or (now.kind, now.agent) == (then.kind, then.agent):
+        return ""
+    return f"New tasks of {agent.identity.name} go to {words(then)}.{_left_in_inbox(agent.identity) if on else ''}"
 
 
 class ChoiceForm(ConsoleForm):
@@ -167,4 +182,5 @@ def initial(behind: Behind) -> dict[str, Any]:
 
 
 agents_hub.add_consequence(goes_to)
+agents_hub.add_foresight(will_go_to)
 site_pages.add("nhi/identity/<uuid:pk>/runtime/", Change.as_view(), "a2a_runtime_change")

@@ -17,7 +17,17 @@ from nhi.admin import columns
 from supervisor.admin import executions_cells
 
 #: Columns of a task that its line does not show, some of them long.
-NOT_SHOWN = ("input", "result", "metadata", "status_message", "allowed_by", "chain", "error_message", "lease_mark")
+NOT_SHOWN = (
+    "input",
+    "result",
+    "metadata",
+    "status_message",
+    "allowed_by",
+    "chain",
+    "error_message",
+    "cancel_reason",
+    "lease_mark",
+)
 NOTHING = SafeString('<span class="gh-subtle">\u2013</span>')
 
 
@@ -59,7 +69,9 @@ def short_id(task: Task) -> SafeString:
 
 
 def took(task: Task) -> str:
-    return executions_cells.span((task.completed_at or timezone.now()) - task.created_at)
+    """Since it was sent; of an open one, so far."""
+    lasted = executions_cells.span((task.completed_at or timezone.now()) - task.created_at)
+    return f"{lasted} so far" if task.is_open else lasted
 
 
 COLUMNS = (

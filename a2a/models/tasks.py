@@ -153,6 +153,8 @@ class Task(Kept):
     lease_seconds = models.PositiveIntegerField(default=0)
     claims = models.PositiveIntegerField(default=0)
     cancelled_by_name = models.CharField(max_length=192, blank=True)
+    #: For the console: who sent it is told `error_message` alone.
+    cancel_reason = models.CharField(max_length=500, blank=True, editable=False)
 
     #: Whom to tell of its end, as it may be shown; and as it was given, where that is another.
     callback_url = models.CharField(max_length=4000, blank=True)

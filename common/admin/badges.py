@@ -190,9 +190,9 @@ TABLE: dict[str, dict[str, Badge]] = {
         "all": Badge("Run once for each", _still, "repeat"),
     },
     "supervisor.OverlapPolicy": {
-        "skip": Badge("Skip it", _still, "skip_next"),
-        "queue": Badge("Wait for it", _still, "hourglass_empty"),
-        "allow": Badge("Run beside it", _still, "splitscreen"),
+        "skip": Badge("Skip the due time", _still, "skip_next"),
+        "queue": Badge("Wait for the one before", _still, "hourglass_empty"),
+        "allow": Badge("Run beside the one before", _still, "splitscreen"),
     },
     "supervisor.ScheduleState": {
         "created": Badge("Not in use", _still),

@@ -34,6 +34,8 @@ class Effect:
     name: str
     count: int
     words: str
+    #: Where those are that it counts.
+    url: str = ""
 
 
 def counted(name: str, count: int, one: str, many: str) -> Effect:

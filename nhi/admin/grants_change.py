@@ -11,7 +11,7 @@ from common.admin.forms import ConsoleForm, EndsForm, ReasonField
 from common.admin.pages import link
 from common.errors import NotAllowed
 from nhi import explain, grants, roles
-from nhi.admin import names
+from nhi.admin import grants_left, names
 from nhi.admin.base import ActingDialog
 from nhi.admin.grants_limits import NhiLimits, ToolLimits
 from nhi.admin.grants_page import API, OfGrant, came_from
@@ -269,7 +269,8 @@ def ended_by(grant: Any, actor: Any) -> list[Effect]:
     if name == "userpermission":
         return [Effect("people", 1, f"{grant.user} loses “{grant.level}” on {grant.nhi}, unless they own it")]
     caller, target = (grant.agent, grant.tool) if name == "toolpermission" else (grant.source, grant.target)
-    return _of_a_call(caller, target, _others(caller, target, grant, actor))
+    ends = _of_a_call(caller, target, _others(caller, target, grant, actor))
+    return [*ends, *(grants_left.between(caller, target) if name == "nhipermission" else ())]
 
 
 def _of_a_call(caller: Identity, target: Identity, others: list[Match]) -> list[Effect]:

@@ -10,7 +10,7 @@ from common.admin.dialogs import Effect, counted
 from common.admin.forms import ConsoleForm, WordsField
 from nhi import identities, lifecycle
 from nhi.admin.fields import PersonField, among_people
-from nhi.admin.identities_moves import STOPS, StopForm
+from nhi.admin.identities_moves import StopForm, stop_effects
 from nhi.admin.several import Several
 from nhi.choices import State
 from nhi.models import Identity
@@ -36,9 +36,8 @@ class Suspend(Bulk):
         return "" if one.state == State.ACTIVE else f"is {State(one.state).label.lower()}"
 
     def effects(self) -> list[Effect]:
-        totals = lifecycle.consequences_of(self.fitting)
         number = counted("identities", len(self.fitting), "Suspends {} identity", "Suspends {} identities")
-        return [number, *(counted(name, count, *STOPS[name]) for name, count in totals.items() if name in STOPS)]
+        return [number, *stop_effects(self.fitting)]
 
     def each(self, form: ConsoleForm) -> Callable[[Identity], Identity]:
         reason = form.cleaned_data["reason"]

@@ -1,5 +1,6 @@
 """Dialogs that move one identity from state to state, the kill switch first of all."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import messages
@@ -23,8 +24,10 @@ STOPS = {
     "calls": ("Ends {} call", "Ends {} calls"),
     "tasks": ("Cancels {} task", "Cancels {} tasks"),
     "schedules": ("Pauses {} schedule", "Pauses {} schedules"),
-    "executions": ("Kills {} process", "Kills {} processes"),
+    "executions": ("Ends {} run", "Ends {} runs"),
 }
+#: What only leaves a queue.
+LEAVES = {"executions": ("Takes {} run from the queue", "Takes {} runs from the queue")}
 STAYS = {
     "schedules": (
         "{} schedule stays paused until somebody resumes it",
@@ -36,8 +39,9 @@ ENDED = {
     "calls": ("call ended", "calls ended"),
     "tasks": ("task cancelled", "tasks cancelled"),
     "schedules": ("schedule paused", "schedules paused"),
-    "executions": ("process killed", "processes killed"),
+    "executions": ("run asked to end", "runs asked to end"),
 }
+LEFT = {"executions": ("run taken from the queue", "runs taken from the queue")}
 
 
 #: The last part of each move's address over REST.
@@ -91,8 +95,7 @@ class Move(OfIdentity, ActingDialog):
         return Call(self.api(API[self.to]), {"reason": "…"})
 
     def stops(self) -> list[Effect]:
-        counts = lifecycle.consequences(self.identity)
-        return [counted(name, count, *STOPS[name]) for name, count in counts.items() if name in STOPS]
+        return stop_effects([self.identity])
 
     def _said(self, sentence: str) -> str:
         messages.success(self.request, sentence)
@@ -126,11 +129,6 @@ class Stop(Move):
     def act(self, form: ConsoleForm) -> str | HttpResponse:
         started = timezone.now()
         done = lifecycle.suspend(actor=self.actor, identity=self.identity, reason=form.cleaned_data["reason"])
-        ended = [
-            {"words": f"{count} {ENDED[name][count != 1]}", "pending": name in done.pending}
-            for name, count in done.stopped.items()
-            if count or name in done.pending
-        ]
         return render(
             self.request,
             "nhi/identity/stopped.html",
@@ -138,7 +136,7 @@ class Stop(Move):
             identity=done.identity,
             started=started,
             finished=timezone.now(),
-            ended=ended,
+            ended=_ended(done),
             pending=done.pending,
             back=self.url("hub"),
         )
@@ -222,6 +220,28 @@ class Archive(Move):
     def act(self, form: ConsoleForm) -> str:
         lifecycle.archive(actor=self.actor, identity=self.identity, reason=form.cleaned_data["reason"])
         return self._said(f"{self.identity.name} is archived.")
+
+
+def stop_effects(some: Sequence[Identity]) -> list[Effect]:
+    """What a stop of all these ends now; what runs and what only waits to run apart."""
+    counts, waiting = lifecycle.consequences_of(some), lifecycle.unstarted_of(some)
+    begun = {name: max(0, count - waiting.get(name, 0)) for name, count in counts.items()}
+    return [
+        *(counted(name, begun[name], *words) for name, words in STOPS.items() if name in begun),
+        *(counted(f"{name}_waiting", waiting[name], *words) for name, words in LEAVES.items() if name in waiting),
+    ]
+
+
+def _ended(done: lifecycle.Stopped) -> list[dict[str, Any]]:
+    """For the result: what a step did not finish is told too, with what it has done so far."""
+    begun = {name: count - done.unstarted.get(name, 0) for name, count in done.stopped.items()}
+    told = [
+        {"words": f"{count} {ENDED[name][count != 1]}", "pending": name in done.pending}
+        for name, count in begun.items()
+        if count or name in done.pending
+    ]
+    left = {name: count for name, count in done.unstarted.items() if count}
+    return [*told, *({"words": f"{count} {LEFT[name][count != 1]}", "pending": False} for name, count in left.items())]
 
 
 def held_by(one: Identity) -> list[Effect]:

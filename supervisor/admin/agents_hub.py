@@ -28,6 +28,18 @@ def add_consequence(read: Callable[[Identity], str]) -> None:
     _follows.append(read)
 
 
+#: The same of one that is about to be switched off or on: what changes then.
+_foresees: list[Callable[[Agent, bool], str]] = []
+
+
+def add_foresight(read: Callable[[Agent, bool], str]) -> None:
+    _foresees.append(read)
+
+
+def foreseen(agent: Agent, *, on: bool) -> str:
+    return " ".join(said for read in _foresees if (said := read(agent, on)))
+
+
 def follows(identity: Identity) -> str:
     return " ".join(said for read in _follows if (said := read(identity)))
 

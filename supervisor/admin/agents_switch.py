@@ -9,7 +9,7 @@ from common.admin.dialogs import Call, Effect, counted
 from common.admin.forms import ConsoleForm, ReasonField
 from nhi.admin.base import ActingDialog
 from supervisor import agents
-from supervisor.admin.agents_hub import OfAgent, follows
+from supervisor.admin.agents_hub import OfAgent, follows, foreseen
 from supervisor.models import Execution, Schedule
 
 
@@ -24,6 +24,7 @@ class OnForm(ConsoleForm):
 class Switch(OfAgent, ActingDialog):
     on = True
     verb = ""
+    says = ""
 
     def check(self) -> None:
         super().check()
@@ -32,6 +33,10 @@ class Switch(OfAgent, ActingDialog):
     @property
     def button(self) -> str:  # type: ignore[override]  # the name is known once there is an agent
         return f"Switch {self.agent} {self.verb}"
+
+    @property
+    def lead(self) -> str:  # type: ignore[override]  # what follows is known once there is an agent
+        return f"{self.says} {foreseen(self.agent, on=self.on)}".strip()
 
     def context(self) -> dict[str, Any]:
         impossible = f"{self.agent} is {self.verb} already." if self.agent.enabled == self.on else ""
@@ -49,7 +54,7 @@ class Switch(OfAgent, ActingDialog):
 
 class Off(Switch):
     on, verb, danger, form_class = False, "off", True, OffForm
-    lead = "Nothing of it is started from then on: what is asked for is refused."
+    says = "Nothing of it is started from then on: what is asked for is refused."
 
     def effects(self) -> list[Effect]:
         open_ones = Execution.objects.filter(agent=self.agent, status=None)
@@ -65,7 +70,7 @@ class Off(Switch):
 
 class On(Switch):
     on, verb, form_class = True, "on", OnForm
-    lead = "What waits in its queue is started at once, as far as there are slots."
+    says = "What waits in its queue is started at once, as far as there are slots."
 
 
 URLS = [

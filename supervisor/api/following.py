@@ -41,7 +41,7 @@ class TooManyStreams(Limited):
     code = "too_many_streams"
 
     def __init__(self) -> None:
-        said = f"You follow {MOST_STREAMS} runs at once, which is as many as may. End one, or wait for it."
+        said = f"You follow {MOST_STREAMS} runs at once, and no more may be. End one, or wait for it."
         super().__init__(said, retry_after=round(ALIVE_EVERY))
 
 

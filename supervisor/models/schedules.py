@@ -48,6 +48,7 @@ class Schedule(Kept):
     misfire_policy = models.CharField(max_length=4, choices=MisfirePolicy, default=MisfirePolicy.SKIP)
     overlap_policy = models.CharField(max_length=5, choices=OverlapPolicy, default=OverlapPolicy.SKIP)
     paused_at = models.DateTimeField(null=True, editable=False)
+    paused_by_name = models.CharField(max_length=192, blank=True, editable=False)
     pause_reason = models.CharField(max_length=500, blank=True, editable=False)
     #: The next due time that has no row of its own yet.
     next_execution = models.DateTimeField(null=True, editable=False)

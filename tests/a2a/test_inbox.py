@@ -7,6 +7,7 @@ from a2a import inbox, parts, sending, sweeping
 from a2a.choices import Role
 from a2a.models import Task, TaskEvent, TaskMessage
 from nhi import actors
+from nhi.models import AuditEvent
 from supervisor.access import Caller
 from tests.a2a.conftest import ASKED, Stage
 from tests.nhi import cast
@@ -109,6 +110,8 @@ def test_a_lease_that_ended_is_offered_again_and_the_first_is_fenced_off(stage: 
     end_lease(task_id)
     assert waiting(stage) == [task_id]
     new = stage.claimed(task_id)
+    said = stage.tells(task_id, "heartbeat", lease_token="not-the-one").body["message"]
+    assert said.startswith("This lease token is not the one of the claim that holds the task")
     for verb, more in (("heartbeat", {}), ("progress", {}), ("complete", {"result": {}})):
         assert stage.tells(task_id, verb, lease_token=old, **more).is_refused(409, "Conflict", "stale_lease")
     assert stage.tells(task_id, "complete", lease_token=new, result={"by": "new"}).status == 200
@@ -195,6 +198,10 @@ def test_the_kill_switch_cancels_what_an_identity_works_on_and_asked_for(open_st
     assert stopped.body["stopped"]["tasks"] == 1
     read = stage.admin.get(f"a2a/tasks/{task_id}").body
     assert (read["state"], read["error_code"]) == ("cancelled", "stopped")
+    # Who stopped it and why is for the record; who sent it is told neither.
+    assert read["error_message"] == "Cancelled, since planner was stopped."
+    recorded = AuditEvent.objects.get(event="task.cancelled", subject_id=task_id)
+    assert recorded.reason == "planner was suspended by mara: Leaked"
 
 
 def test_pieces_are_handed_over_as_they_are_made(stage: Stage) -> None:

@@ -81,7 +81,7 @@ def test_a_part_that_a_cancel_missed_is_found(stage: Stage, monkeypatch: pytest.
     stage.claimed(parent)
     part = part_of(stage, parent)
     # As if the process had ended between the two.
-    monkeypatch.setattr(cancelling, "cancel_within", lambda *_: None)
+    monkeypatch.setattr(cancelling, "cancel_within", lambda *_, **__: None)
     cancelling.cancel(actor=SYSTEM, task=row(parent))
     monkeypatch.undo()
     assert row(part).state == TaskState.SUBMITTED
@@ -91,11 +91,13 @@ def test_a_part_that_a_cancel_missed_is_found(stage: Stage, monkeypatch: pytest.
 
 def test_what_a_stopped_agent_asked_for_is_found(stage: Stage) -> None:
     task_id = stage.sent()
-    Identity.objects.filter(pk=stage.planner.pk).update(state="suspended")
+    suspended = {"state": "suspended", "state_by": "mara", "state_reason": "Leaked"}
+    Identity.objects.filter(pk=stage.planner.pk).update(**suspended)
     sweeping.sweep()
     ended = row(task_id)
     assert (ended.state, ended.error_code) == (TaskState.CANCELED, cancelling.STOPPED)
-    assert "planner may not act" in ended.error_message
+    assert ended.error_message == "Cancelled, since planner may not act."
+    assert ended.cancel_reason == "planner was suspended by mara: Leaked"
 
 
 def test_what_an_agent_asked_for_whose_time_is_over_goes_on(stage: Stage) -> None:

@@ -83,7 +83,7 @@ def test_the_kill_switch_ends_what_runs_and_what_waits(
     until(lambda: with_command("986.325"), "it began")
     asked = time.monotonic()
     stopped = lifecycle.suspend(actor=cast.admin(), identity=agent.identity, reason="Leaked")
-    assert stopped.stopped["executions"] == 2
+    assert (stopped.stopped["executions"], stopped.unstarted["executions"]) == (2, 1)
     waiting.refresh_from_db()
     assert (waiting.state, waiting.status) == ("idle", "cancelled")
     ended = until_over(running)
@@ -91,8 +91,11 @@ def test_the_kill_switch_ends_what_runs_and_what_waits(
     for run in (ended, waiting):
         said = f"{agent.identity.name} was suspended: Leaked"
         assert (run.cancelled_by_name, run.cancel_reason) == ("mara", said)
-        assert AuditEvent.objects.get(event="run.cancelled", subject_id=run.pk).reason == said
-    assert cancelling.stop(stopped.identity) == 0
+        assert (
+            AuditEvent.objects.get(event="run.cancelled", subject_id=run.pk).reason
+            == f"{agent.identity.name} was suspended by mara: Leaked"
+        )
+    assert cancelling.stop(stopped.identity).count == 0
     assert AuditEvent.objects.filter(event="run.cancelled").count() == 2
     assert not with_command("986.325")
     assert time.monotonic() - asked < 5

@@ -34,7 +34,7 @@ def test_a_read_write_agent_runs_one_at_a_time_and_its_queue_has_an_end(
     assert (claimed.pk, claimed.slot, claimed.state) == (first.pk, 1, "starting")
     waiting = [submit(agent), submit(agent)]
     assert slots.claim(runner_id=uuid7(), room=8) == []
-    with pytest.raises(admission.QueueFull, match="2 runs of echo wait already"):
+    with pytest.raises(admission.QueueFull, match="The queue of echo is full: 2 runs wait already"):
         submit(agent)
     assert Execution.objects.queued().count() == len(waiting)
 

@@ -50,6 +50,7 @@ class ScheduleShape(Shape):
     state = Word(choices=ScheduleState.choices)
     misfire_policy = Word(choices=MisfirePolicy.choices, help_text=MISSED)
     overlap_policy = Word(choices=OverlapPolicy.choices, help_text=OVERLAP)
+    paused_by = Text(source="paused_by_name", help_text="Empty while it is not paused.")
     pause_reason = Text()
     last_execution = Moment(allow_null=True, help_text="When a run of it was asked for last.")
     next_execution = Moment(allow_null=True, help_text="Null while it does not fire.")
@@ -73,6 +74,7 @@ class ScheduleShape(Shape):
         "state": "active",
         "misfire_policy": "once",
         "overlap_policy": "skip",
+        "paused_by": "",
         "pause_reason": "",
         "last_execution": None,
         "next_execution": DUE[0],

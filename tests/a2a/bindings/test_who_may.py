@@ -141,6 +141,20 @@ def test_what_each_may(scene: Scene, kind: type[Way]) -> None:
 
 
 @each
+def test_a_sender_keeps_its_task_after_its_grant_was_revoked(scene: Scene, kind: type[Way]) -> None:
+    grants.revoke(actor=SYSTEM, grant=scene.stage.grant, reason="Not needed any more")
+
+    async def walk() -> dict[str, str]:
+        async with way(kind, scene.stage) as over:
+            asked = [(name, scene.asking("its sender", name)) for name in ORDER if over.can(name)]
+            return {name: (await over.ask(one)).outcome for name, one in asked}
+
+    wanted = alike(OK, **dict.fromkeys(SENDS, REFUSED))
+    found = in_loop(walk())
+    assert found == {name: wanted[name] for name in found}
+
+
+@each
 def test_what_is_not_theirs_is_told_as_what_is_not(scene: Scene, kind: type[Way]) -> None:
     """In equal words: an agent that is hidden as one that never was, another's task as none."""
 

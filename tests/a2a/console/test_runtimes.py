@@ -112,15 +112,21 @@ def test_what_runs_as_an_agent_moves_its_tasks_and_says_so_where_it_is_decided(b
     form = {**DESCRIBED, "name": "sorts", "identity": "triage-bot"}
     page = main_of(text(mara, f"{AGENTS}add/?identity={bot.pk}"))
     assert "Now: Tasks of triage-bot go to its inbox, for its own workers." in page
+    rows.sent(bot)
+    assert "1 open task stays in its inbox." in main_of(text(mara, f"{AGENTS}add/?identity={bot.pk}"))
     made = mara.post(f"{AGENTS}add/", form, follow=True)
-    assert "sorts was added. Tasks of triage-bot go to sorts (program)." in made.content.decode()
+    said = "sorts was added. Tasks of triage-bot go to sorts (program). 1 open task stays in its inbox."
+    assert said in made.content.decode()
     agent = Agent.objects.get(name="sorts")
     assert "Tasks of triage-bot go to sorts (program)." in text(mara, f"{AGENTS}{agent.pk}/change/")
+    dialog = text(mara, f"{AGENTS}{agent.pk}/off/")
+    assert "New tasks of triage-bot go to its inbox, for its own workers." in dialog
     # What moves nothing says where they go, and is on no record of the identity's.
     mara.post(f"{AGENTS}{agent.pk}/change/", {**form, "timeout": "70"})
     off = mara.post(f"{AGENTS}{agent.pk}/off/", {"reason": "Maintenance", "seen": ""}, follow=True)
     assert "sorts is switched off. Tasks of triage-bot go to its inbox" in off.content.decode()
     assert followed(bot) == [("inbox", "sorts"), ("sorts", "inbox")]
+    assert "New tasks of triage-bot go to sorts (program)." in text(mara, f"{AGENTS}{agent.pk}/on/")
     changes = main_of(text(mara, hub("triage-bot", "changes/")))
     assert "changed what runs as" in changes and "and its tasks follow that" in changes
 

@@ -161,7 +161,7 @@ def test_the_form_says_what_would_become_of_a_run_before_it_is_asked_for(ship: A
     assert "It would wait at place 1: 1 of 1 slots are in use, and nothing else waits before it." in text(mara, form)
     for _ in range(3):
         scene.asked(ship)
-    full = "3 runs of ship wait already, which is as many as may. Try again in 30 s."
+    full = "The queue of ship is full: 3 runs wait already. Try again in 30 s."
     assert full in text(mara, form)
     assert "3, full" in text(mara, AGENTS)
     refused = mara.post(form, {"input": "Ship it."})
@@ -180,7 +180,7 @@ def test_the_form_and_the_list_count_free_slots_beside_the_queue_as_the_rule_doe
     )
     assert "6 of 7" in text(mara, AGENTS)
     assert mara.post(hub(agent, "run/"), {"input": "Ship it."}).status_code == 302
-    assert "7 runs of tidy wait already" in text(mara, hub(agent, "run/"))
+    assert "The queue of tidy is full: 7 runs wait already." in text(mara, hub(agent, "run/"))
     assert "7, full" in text(mara, AGENTS)
     assert mara.post(hub(agent, "run/"), {"input": "Ship it."}).status_code == 503
 

@@ -151,12 +151,12 @@ def test_what_a_full_queue_or_a_stopped_identity_refuses_says_so_and_holds_up_no
     told = results(confirmed(mara, path))
     refused = [said for result, said in told.values() if result == "refused"]
     assert len(refused) == 2
-    assert all("which is as many as may. Try again in 30 s." in said for said in refused)
+    assert all("wait already. Try again in 30 s." in said for said in refused)
     ship.identity.state = "suspended"
     ship.identity.save()
     Execution.objects.queued().update(state=S.IDLE, status="cancelled")
     for result, said in results(confirmed(mara, path)).values():
-        assert (result, said) == ("refused", "deploy-bot, whose agent ship is, is suspended.")
+        assert (result, said) == ("refused", "ship cannot run: its identity deploy-bot is suspended.")
 
 
 def test_the_same_asked_for_a_moment_ago_is_that_run(mara: Client) -> None:

@@ -42,7 +42,7 @@ def test_a_schedule_from_its_first_day_to_its_last(mara: Caller, agent: Agent, a
     wanted = {
         **given(agent, **more), "agent_name": "report", "enabled": True, "active": True, "state": "active",
         "overlap_policy": "skip", "last_execution": None, "next_execution": "2027-06-16T07:30:00.000000Z",
-        "words": "at 09:30 on Monday to Friday", "pause_reason": "", "created_by": "mara",
+        "words": "at 09:30 on Monday to Friday", "paused_by": "", "pause_reason": "", "created_by": "mara",
     }  # fmt: skip
     assert {name: made.body[name] for name in wanted} == wanted
     assert made.body["next_five"] == [f"2027-06-{day}T07:30:00.000000Z" for day in (16, 17, 18, 21, 22)]

@@ -125,7 +125,8 @@ def test_dialogs_run_pause_resume_and_remove(person: Person, mara: Client, repor
     ran = otto.post(hub(report, "run/"), seen)
     assert (ran.status_code, str(runs(report)[1].pk) in ran["Location"]) == (302, True)
     assert otto.post(hub(report, "pause/"), {"seen": "running:2", "reason": "Maintenance"}).status_code == 302
-    assert "It has been paused since" in words(page(otto, hub(report)))
+    paused = words(page(otto, hub(report)))
+    assert re.search(r"It has been paused since .* by otto: Maintenance", paused)
     assert "is paused already" in words(page(otto, hub(report, "pause/")))
     assert otto.post(hub(report, "resume/"), {"reason": "Back"}).status_code == 302
     assert Schedule.objects.get(pk=report.pk).active

@@ -137,8 +137,8 @@ def test_what_stands_in_the_way_is_kept_beside_the_due_time(
     said = {name: (row.state, row.reason) for name, schedule in by_name.items() for row in schedule.fires.all()}
     assert said == {
         "off": ("skipped", "off is switched off. Ask an operator to switch it on."),
-        "stopped": ("skipped", "gone, whose agent stopped is, is suspended."),
-        "full": ("failed", "1 runs of full wait already, which is as many as may."),
+        "stopped": ("skipped", "stopped cannot run: its identity gone is suspended."),
+        "full": ("failed", "The queue of full is full: 1 run waits already."),
         "changed": ("failed", "changed is interactive now and runs no tasks."),
     }
     assert not Execution.objects.filter(trigger="schedule").exists()

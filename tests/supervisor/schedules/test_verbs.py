@@ -10,6 +10,7 @@ import pytest
 from common.errors import Conflict, Duplicate, Invalid, NotAllowed
 from nhi import actors, lifecycle
 from nhi.actors import SYSTEM
+from nhi.models import AuditEvent
 from supervisor import agents, firing, pausing, schedule_facts, schedules
 from supervisor.access import Caller
 from supervisor.models import Agent, Schedule
@@ -220,6 +221,9 @@ def test_the_kill_switch_pauses_the_schedules_of_an_identitys_agents(
     for schedule in (first, second):
         now = fresh(schedule)
         assert (now.active, now.next_execution, now.pause_reason) == (False, None, "bot was suspended: Leak")
+        assert now.paused_by_name == "Gatehouse"
+        paused = AuditEvent.objects.get(event="schedule.paused", subject_id=schedule.pk)
+        assert paused.reason == "bot was suspended by Gatehouse: Leak"
         assert cast.events(schedule) == ["schedule.added", "schedule.paused"]
     at(NOON + timedelta(minutes=1))
     firing.sweep()

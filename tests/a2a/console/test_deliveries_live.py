@@ -48,11 +48,18 @@ def test_an_open_page_shows_an_attempt_as_it_is_made(visit: Visit) -> None:
     row = scene.retried(identity("writer"))
     mara.open(page_of(row))
     mara.page.get_by_text("Retry 3 of 10").wait_for()
+    of_task = visit()
+    of_task.open(f"/admin/a2a/task/{row.task_id}/deliveries/")
+    listed = of_task.page.locator('[data-fresh="deliveries"]')
+    listed.get_by_text("Retry 3 of 10").first.wait_for()
     heard = {"state": DeliveryState.DELIVERED, "reason": "", "next_at": None, "delivered_at": timezone.now()}
     Delivery.objects.filter(pk=row.pk).update(attempts=3, last_status=204, **heard)
     expect(mara.page.locator('[data-fresh="strip"]').get_by_text("Delivered").first).to_be_visible(timeout=10_000)
+    expect(mara.page.locator('[data-fresh="tabs"]').get_by_role("link", name="Attempts")).to_contain_text("3")
+    # The task has ended; what is told of it has not.
+    expect(listed.get_by_text("Delivered").first).to_be_visible(timeout=10_000)
     expect(mara.page.get_by_text("Retry 3 of 10")).to_have_count(0)
-    assert not mara.complaints
+    assert not mara.complaints + of_task.complaints
 
 
 def test_what_stands_under_more_stays_on_a_narrow_page(visit: Visit) -> None:

@@ -82,6 +82,18 @@ def test_what_stands_under_more_stays_on_a_narrow_page(visit: Visit) -> None:
         assert mara.page.evaluate("document.documentElement.scrollWidth") == 360, path
 
 
+def test_a_box_to_tick_stands_beside_what_it_ticks_on_a_narrow_page(visit: Visit) -> None:
+    runs.asked(runs.agent("ship"))
+    mara = visit(viewport=NARROW)
+    mara.open(runs.RUNS)
+    tick, name = (mara.page.locator(f"[data-row] {one}").first.bounding_box() for one in ("[data-tick]", ".gh-rowlink"))
+    assert tick
+    assert name
+    assert tick["x"] + tick["width"] <= name["x"]
+    assert tick["y"] < name["y"] + name["height"]
+    assert name["y"] < tick["y"] + tick["height"]
+
+
 @pytest.mark.parametrize(
     "options", [{}, {"viewport": NARROW, "color_scheme": "dark"}], ids=["light at 1280", "dark at 360"]
 )

@@ -38,9 +38,7 @@ def free(row: Any) -> str:
     count = max(0, (row.max_concurrent_executions or 0) - row.used)
     if not count:
         return ""
-    return (
-        "1 free slot takes 1 run more at once." if count == 1 else f"{count} free slots take {count} runs more at once."
-    )
+    return "A free slot takes one beside it." if count == 1 else f"{count} free slots take as many beside it."
 
 
 def _identity(row: Any) -> SafeString:

@@ -181,7 +181,7 @@ def test_the_list_tells_the_queue_that_was_set_and_counts_free_slots_beside_it(m
     assert "6, queue of 2" in text(mara, AGENTS)
     overview = text(mara, hub(agent))
     assert "6, queue of 2" in overview
-    assert "5 free slots take 5 runs more at once." in overview
+    assert "5 free slots take as many beside it." in overview
     assert mara.post(hub(agent, "run/"), {"input": "Ship it."}).status_code == 302
     assert "7 runs of tidy wait already" in text(mara, hub(agent, "run/"))
     assert "7, full" in text(mara, AGENTS)

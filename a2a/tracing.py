@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
+from django.db.models import F, Q, QuerySet
 
 from a2a.chains import DEEPEST
 from a2a.models import Task
@@ -37,7 +37,8 @@ class Trace:
 
 def of_task(actor: Actor, task: Task) -> Trace:
     whole = Q(root_id=task.root_id) if task.root_id is not None else Q(pk=task.pk)
-    tree = Task.objects.visible_to(actor).filter(whole).select_related("source")
+    seen = Task.objects.visible_to(actor).filter(whole).select_related("source")
+    tree = seen.annotate(parent_execution_id=F("parent__execution_id"))
     found = list(tree.defer(*OF_TASKS).order_by("created_at", "id")[: MOST_TASKS + 1])
     tasks = found[:MOST_TASKS]
     if all(one.pk != task.pk for one in tasks):
@@ -123,12 +124,18 @@ def steps(trace: Trace) -> list[Step]:
         return next((step.below for step in found if step is not None), tops)
 
     for run in trace.executions:
-        below(run.parent_id, run.task_id).append(runs[run.pk])
+        below(run.task_id, run.parent_id).append(runs[run.pk])
     for call in trace.calls:
         _put_call(below(call.run_id, _uuid(call.task_id)), call)
     for task in trace.tasks:
-        below(task.parent_id).append(tasks[task.pk])
+        below(_sent_by(task), task.parent_id).append(tasks[task.pk])
     return list(_walked(tops, 0))
+
+
+def _sent_by(task: Task) -> UUID | None:
+    """The run of the task that this one is a part of, where that is done by runs."""
+    found: UUID | None = getattr(task, "parent_execution_id", None)
+    return found
 
 
 def began(row: Task | Execution | InvocationLog) -> datetime:

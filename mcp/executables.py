@@ -48,6 +48,8 @@ INTERPRETER = re.compile(
     r"(?:python|pypy|perl|ruby|node|nodejs|deno|bun|php|lua|tclsh|java|dotnet|bash|dash|zsh|ksh|fish|sh|env|busybox|"
     r"npx|uvx|uv|pipx)[0-9.]*"
 )
+#: Every kind of program that a kernel runs has a zero in so many bytes.
+LOOKED_AT = 1024
 INSTEAD = "If the server needs it, list a small program that sets it and then starts the server."
 
 
@@ -140,7 +142,22 @@ def _program(command: str) -> str:
         raise NotExecutable(f"{command} is {what}: give the path of a program.")
     if not os.access(program, os.X_OK):
         raise NotExecutable(f"{command} may not be executed: make it executable (chmod +x), or give another program.")
+    if _names_nothing(program):
+        raise NotExecutable(
+            f"{command} is a text without a #! line, so nothing would run it: let its first line name its interpreter, "
+            "like #!/usr/bin/env python3."
+        )
     return program
+
+
+def _names_nothing(program: str) -> bool:
+    """Whether it is a text that does not say what runs it. Nothing is said of what may be executed but not read."""
+    try:
+        with Path(program).open("rb") as file:
+            begins = file.read(LOOKED_AT)
+    except OSError:
+        return False
+    return not begins.startswith(b"#!") and b"\0" not in begins
 
 
 def _example(program: str, arguments: Sequence[str]) -> list[str]:

@@ -12,6 +12,7 @@ from a2a.choices import DeliveryState, Trouble
 from a2a.models import Delivery, Task
 from a2a.retrying import ATTEMPTS
 from common.admin.pages import PART, Control, Crumb, Tab, link, wants_part
+from common.egress import urls
 from common.errors import NotFound
 from nhi.admin.base import Acting, ActingPage
 from nhi.models import Identity
@@ -92,10 +93,7 @@ class Hub(OfDelivery, ActingPage):
             made = row.attempts - row.attempts_before
             return f"Nobody took it in {made} {'attempt' if made == 1 else 'attempts'}. {_last(row)}."
         if row.state == DeliveryState.BLOCKED:
-            return (
-                f"Gatehouse does not call this address. An operator can allow it by naming {row.place} in EGRESS_ALLOW "
-                "and starting again; then redeliver it."
-            )
+            return f"Gatehouse does not call this address. {urls.way_on('it', row.place)} Then redeliver it."
         if row.state == DeliveryState.DISABLED:
             return _over(row)
         return f"{_last(row)}." if row.reason else ""

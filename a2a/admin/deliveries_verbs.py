@@ -98,7 +98,7 @@ class Redeliver(Verb):
 
     def act(self, form: ConsoleForm) -> str:
         deliveries.redeliver(actor=self.actor, delivery=self.delivery)
-        messages.success(self.request, f"{self.what()} is being delivered again.")
+        messages.success(self.request, f"Another attempt at {self.what()} was asked for.")
         return self.url("hub")
 
 

@@ -4,6 +4,8 @@ from typing import Any
 
 from django.conf import settings
 
+from a2a import runtimes
+from a2a.choices import RuntimeKind
 from nhi.actors import Actor
 from nhi.admin import identities_hub
 from nhi.admin.identities_hub import Part
@@ -21,9 +23,15 @@ def reached(_actor: Actor, identity: Identity) -> dict[str, Any]:
         "base": base,
         "card": f"{base}.well-known/agent-card.json",
         "rest": f"{settings.PUBLIC_URL}/api/nhi/a2a/tasks",
-        "inbox": f"{settings.PUBLIC_URL}/api/nhi/a2a/inbox",
+        "inbox": _inbox(identity) if is_agent else "",
         "target": identity.pk if is_agent else "…",
     }
+
+
+def _inbox(identity: Identity) -> str:
+    """Where its own workers take its tasks; empty where something else does them."""
+    by_workers = runtimes.of(identity).kind == RuntimeKind.INBOX
+    return f"{settings.PUBLIC_URL}/api/nhi/a2a/inbox" if by_workers else ""
 
 
 identities_hub.add_part(Part("connect", "admin/a2a/connect.html", reached))

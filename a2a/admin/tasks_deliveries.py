@@ -2,7 +2,9 @@
 
 from typing import Any
 
+from django.db.models import Count, Sum
 from django.urls import path
+from django.utils.functional import cached_property
 
 from a2a import deliveries
 from a2a.admin import deliveries_cells, tasks_receivers
@@ -19,6 +21,16 @@ LOST = (DeliveryState.DEAD, DeliveryState.BLOCKED, DeliveryState.DISABLED)
 class Deliveries(Hub):
     tab = "deliveries"
     template = "admin/a2a/tasks/deliveries.html"
+
+    #: They begin when the task has ended, and may be redelivered whenever somebody wants to.
+    goes_on = True
+
+    @cached_property
+    def seen(self) -> str:
+        """With each state and attempt of what it shows."""
+        rows = Delivery.objects.visible_to(self.actor).filter(task_id=self.task.pk).order_by()
+        counted = rows.values_list("state").annotate(Count("pk"), Sum("attempts")).order_by("state")
+        return "-".join([super().seen, *(f"{state}{count}.{made}" for state, count, made in counted)])
 
     def context(self) -> dict[str, Any]:
         seen = Delivery.objects.visible_to(self.actor).filter(task_id=self.task.pk)

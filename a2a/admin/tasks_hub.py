@@ -64,6 +64,11 @@ class Hub(OfTask, ActingPage):
         return HttpResponse(status=204, headers={PART: "1"}) if unchanged else self.page()
 
     @property
+    def goes_on(self) -> bool:
+        """Whether what the tab shows may yet change."""
+        return self.task.is_open
+
+    @property
     def seen(self) -> str:
         """One word for the task as it stands now: a lease is moved on without an event."""
         lease = self.task.lease_until
@@ -87,7 +92,7 @@ class Hub(OfTask, ActingPage):
             "most_claims": inbox.MOST_CLAIMS,
             "seen": self.seen,
             # Each answer to an auditor is on record, so theirs stays as it was drawn.
-            "fresh_url": self.url(self.tab) if task.is_open and not self.actor.only_reads else "",
+            "fresh_url": self.url(self.tab) if self.goes_on and not self.actor.only_reads else "",
             "crumb": Crumb("Tasks", link("a2a_task_changelist")),
             "controls": self._controls(),
             "more": tasks_more.controls(self.actor, task, told=self.told),

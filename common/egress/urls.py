@@ -48,7 +48,7 @@ def place_problem(url: URL) -> str:
 
 
 def is_allowed(host: str, port: int) -> bool:
-    """Whether the operator named exactly this place."""
+    """Whether whoever runs Gatehouse named exactly this place."""
     return _entry(host, port) in settings.EGRESS_ALLOW
 
 
@@ -57,9 +57,12 @@ def is_address(host: str) -> bool:
 
 
 def not_public(what: str, host: str, port: int) -> str:
-    return (
-        f"{what} private, local or reserved. An operator can allow it by naming {_entry(host, port)} in EGRESS_ALLOW."
-    )
+    return f"{what} private, local or reserved. {way_on('it', _entry(host, port))}"
+
+
+def way_on(what: str, entry: str) -> str:
+    """No role of the console can: it is a setting of the machine."""
+    return f"Whoever runs Gatehouse can allow {what}: add {entry} to the setting EGRESS_ALLOW and restart."
 
 
 @lru_cache(maxsize=1024)
@@ -104,7 +107,7 @@ def _place(scheme: str, host: str, port: int, allowed: frozenset[str]) -> str:
     if entry in allowed:
         return ""
     if scheme == "http":
-        return f"Only https is called. An operator can allow http by naming {entry} in EGRESS_ALLOW."
+        return f"Only https is called. {way_on('http', entry)}"
     if host == "localhost" or host.endswith(".localhost") or (is_address(host) and not is_public(host)):
         return not_public(f"{host} is", host, port)
     return ""

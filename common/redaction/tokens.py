@@ -16,6 +16,9 @@ Match = re.Match[str]
 ESCAPES = re.compile(r"(?:\\[nrtbf]|%[0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4})\Z")
 LONGEST_BEGINNING = 12
 DIGIT, LOWER, UPPER = re.compile(r"[0-9]"), re.compile(r"[a-z]"), re.compile(r"[A-Z]")
+LETTER, PIECES = re.compile(r"[A-Za-z]"), re.compile(r"[_-]")
+#: What stands between the hyphens of a slug is shorter.
+SHORTEST_PIECE = 20
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,13 @@ def _sk(match: Match) -> bool:
         return False
     if glued(match.string, match.start()):
         return bool(match["kind"]) and mixed(match[0])
-    return bool(match["kind"]) or mixed(match[0])
+    return bool(match["kind"]) or mixed(match[0]) or _unbroken(match)
+
+
+def _unbroken(match: Match) -> bool:
+    """Whether a long piece of it is of letters and digits, as keys in one case are."""
+    pieces = (piece for piece in PIECES.split(match[0]) if len(piece) >= SHORTEST_PIECE)
+    return any(DIGIT.search(piece) and LETTER.search(piece) for piece in pieces)
 
 
 def _always(_match: Match) -> bool:

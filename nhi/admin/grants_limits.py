@@ -8,6 +8,10 @@ from common.admin.forms import EndsForm, JSONLinesField
 
 #: Also the most that a budget takes.
 MOST_CALLS = 2_000_000_000
+TASKS_PER_HOUR = (
+    "Those of the last 60 minutes, exactly. Empty: no limit. Runs that are asked for without a task are refused by a "
+    "grant with this limit."
+)
 
 
 class ToolLimits(forms.Form):
@@ -62,8 +66,7 @@ class NhiLimits(forms.Form):
         required=False,
         min_value=1,
         max_value=MOST_CALLS,
-        help_text="Those of the last 60 minutes, exactly. Empty: no limit. Runs that are asked for without a task are "
-        "refused by a grant with this limit.",
+        help_text=TASKS_PER_HOUR,
     )
 
     @property

@@ -15,7 +15,7 @@ from common.errors import Conflict, Invalid, NotAllowed
 from nhi import access, bulk, grants
 from nhi.admin import names
 from nhi.admin.base import ActingDialog
-from nhi.admin.grants_limits import LimitedForm, ToolLimits
+from nhi.admin.grants_limits import MOST_CALLS, TASKS_PER_HOUR, LimitedForm, ToolLimits
 from nhi.admin.identities_hub import OfIdentity
 from nhi.choices import Kind, PermissionType
 from nhi.models import Identity, NhiPermission
@@ -24,7 +24,7 @@ from nhi.models.identities import IdentityQuerySet
 OFFERED = 100
 WHAT = (("pattern", "A pattern"), ("server", "A whole server"), ("tools", "Single tools"))
 OTHER = ("agent", "Another agent")
-OF_TOOLS = "what=pattern|server|tools"
+OF_TOOLS, OF_AGENTS = "what=pattern|server|tools", f"what={OTHER[0]}"
 
 
 class ToolsField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]  # Django's stubs do not bind the model of a subclass
@@ -36,7 +36,7 @@ class ToolsField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]  # D
 class GiveForm(ToolLimits, LimitedForm):
     aliases = {
         **LimitedForm.aliases, **ToolLimits.limit_aliases, "tool_ids": "tools", "target_id": "agent",
-        "permission_type": "may",
+        "permission_type": "may", "allowed_actions": "actions",
     }  # fmt: skip
 
     what = forms.ChoiceField(choices=WHAT, initial="pattern", widget=Chips, label="Access to")
@@ -52,6 +52,16 @@ class GiveForm(ToolLimits, LimitedForm):
         choices=PermissionType.choices, initial=PermissionType.CALL, widget=Chips, required=False,
         help_text="Call: the other acts with its own rights. Delegate: it acts on the caller's behalf.",
     )  # fmt: skip
+    actions = forms.CharField(
+        label="Task types",
+        required=False,
+        help_text="Names or globs, one a line, like release.*. Empty: all.",
+        widget=forms.Textarea(attrs={"rows": 3, "autocomplete": "off", "spellcheck": "false"}),
+    )
+    tasks_per_hour = forms.IntegerField(
+        label="Tasks per hour", required=False, min_value=1, max_value=MOST_CALLS, help_text=TASKS_PER_HOUR
+    )
+    limits = (*ToolLimits.limits, "actions", "tasks_per_hour")
     reason = ReasonField("Needed for its work", "Requested by the owner", "Trial")
 
     field_order = ("what", "pattern", "server", "tools", "agent", "may", "ends", "ends_on")
@@ -68,7 +78,8 @@ class GiveForm(ToolLimits, LimitedForm):
         self.capabilities = sorted(known_capabilities | {f"{name}.*" for name in servers})[:300]
         self.fields["pattern"].help_text = _examples(self.capabilities)
         shown = {name: f"what={name}" for name in ("pattern", "server", "tools", "agent")}
-        for name, when in {**shown, "may": "what=agent", "parameters": OF_TOOLS, "approval": OF_TOOLS}.items():
+        shown |= dict.fromkeys(("may", "actions", "tasks_per_hour"), OF_AGENTS)
+        for name, when in (shown | dict.fromkeys(ToolLimits.limits, OF_TOOLS)).items():
             self.fields[name].shown_for = when  # type: ignore[attr-defined]  # read by the field's template
 
     def clean(self) -> dict[str, Any]:
@@ -146,7 +157,7 @@ class Give(OfIdentity, ActingDialog):
         grant = grants.give_nhi(
             actor=self.actor, source=self.identity, target=given["agent"],
             permission_type=given["may"] or PermissionType.CALL, reason=given["reason"], expires_at=form.expires_at,
-            max_calls_per_hour=given["per_hour"],
+            allowed_actions=given["actions"].split() or None, max_calls_per_hour=given["tasks_per_hour"],
         )  # fmt: skip
         messages.success(self.request, f"Given: {grant}.")
         return self.url("access")

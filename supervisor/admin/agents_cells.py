@@ -27,11 +27,18 @@ def slots(row: Any) -> str:
 
 
 def queue(row: Any) -> str:
-    """Of as many as may now: more wait where slots are free, and after its limits were lowered."""
-    most = admission.may_wait(row, row.used)
-    if row.waiting >= most:
+    """Beside the queue that people set; it is full when the free slots have no room for another either."""
+    if row.waiting >= admission.may_wait(row, row.used):
         return f"{row.waiting}, full"
-    return f"{row.waiting} of {most}" if row.max_concurrent_executions else str(row.waiting)
+    return f"{row.waiting}, queue of {row.queue_depth}"
+
+
+def free(row: Any) -> str:
+    """That more may wait than its queue says, as long as there are slots for them."""
+    count = max(0, (row.max_concurrent_executions or 0) - row.used)
+    if not count:
+        return ""
+    return "A free slot takes one beside it." if count == 1 else f"{count} free slots take as many beside it."
 
 
 def _identity(row: Any) -> SafeString:

@@ -54,9 +54,10 @@ class Overview(Hub):
         agent: Any = self.agent
         agent.used = sum(slot is not None for slot, _ in held)
         agent.waiting = sum(state == ExecutionState.QUEUED for _, state in held)
-        return {"slots": agents_cells.slots(agent), "queue": agents_cells.queue(agent)}
+        return {name: cell(agent) for name, cell in NOW.items()}
 
 
+NOW = {"slots": agents_cells.slots, "queue": agents_cells.queue, "free": agents_cells.free}
 NEWEST = ("-created_at", "-id")
 TIMES = ("timeout", "queue_wait", "session_timeout", "idle_timeout")
 

@@ -33,6 +33,8 @@ class Command:
     #: As `common.leash` reads them.
     rules: str = ""
     limits: Limits = Limits()
+    #: What it is called by those who asked for it, where that is another path.
+    name: str = ""
 
     def request(self) -> dict[str, Any]:
         return {**dataclasses.asdict(self), "environment": dict(self.environment), "directory": str(self.directory)}

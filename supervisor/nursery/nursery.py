@@ -14,12 +14,13 @@ from supervisor.nursery.wire import Word
 
 #: By the step that failed, with what of the command it was about.
 SENTENCES = {
-    "program": "{argv[0]} could not be started",
+    "program": "{name} could not be started",
     "directory": "The directory {directory} could not be entered",
     "account": "The account {uid} could not be taken",
     "limits": "The limits {rules} could not be set",
 }
-OTHERWISE = "No process could be made for {argv[0]}"
+OTHERWISE = "No process could be made for {name}"
+HINTS = {errno.ENOEXEC: " A script names its interpreter in its first line, which begins with #!."}
 #: How often a keeper is asked for, and how many seconds a program that does not answer has to be seen dead.
 ATTEMPTS, MOURNING = 2, 0.2
 
@@ -96,5 +97,6 @@ async def _through(doorway: Doorway, undo: ExitStack) -> Ends:
 def _not_started(command: Command, word: Word) -> NotStarted:
     """No answer at all is what a program that may open no more descriptors gives."""
     number = word.get("failed", errno.EAGAIN)
-    what = SENTENCES.get(word.get("what", ""), OTHERWISE).format(**command.request())
-    return NotStarted(number, f"{what}: {os.strerror(number)}.")
+    about = {**command.request(), "name": command.name or command.argv[0]}
+    what = SENTENCES.get(word.get("what", ""), OTHERWISE).format(**about)
+    return NotStarted(number, f"{what}: {os.strerror(number)}.{HINTS.get(number, '')}")

@@ -52,6 +52,7 @@ def prepare(run: Execution, token: str) -> Order:
         places.write(files["input_file"], data)
     reads = agent.input_pattern in {InputPattern.STDIN, InputPattern.JSON_RPC}
     return Order(
+        program=agent.executable_path,
         argv=argv,
         environment=surroundings.environment(
             run_id=str(run.pk), token=token, home=place, declared=agents.declared(agent), given=given["env_vars"]

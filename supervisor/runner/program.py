@@ -143,6 +143,7 @@ def command(order: Order) -> Command:
         gid=order.group,
         rules=account.rules(order.limits.cpu),
         limits=order.limits,
+        name=order.program,
     )
 
 

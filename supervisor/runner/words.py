@@ -14,6 +14,8 @@ from supervisor.nursery import Limits
 class Order:
     """All that starting a run needs, read once: nothing of a row is looked at while it runs."""
 
+    #: Its agent's program, which is not the first of `argv` where that is a copy lent to the run.
+    program: str
     argv: tuple[str, ...]
     environment: Mapping[str, str] = field(repr=False)
     #: The run's own directory, and where it is started: the same unless another was allowed.

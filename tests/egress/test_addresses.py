@@ -108,8 +108,8 @@ def test_public_places_are_fine(url: str) -> None:
         ("https://[fe80::1%25eth0]/", "Leave out the %"),
         ("https://-/", "neither a name nor an address"),
         ("https://0x7f.1/", "four plain numbers"),
-        ("http://tools.example/", "can allow http by naming tools.example:80 in EGRESS_ALLOW."),
-        ("https://[::1]:9000/", "can allow it by naming [::1]:9000 in EGRESS_ALLOW."),
+        ("http://tools.example/", "can allow http: add tools.example:80 to the setting EGRESS_ALLOW and restart."),
+        ("https://[::1]:9000/", "can allow it: add [::1]:9000 to the setting EGRESS_ALLOW and restart."),
         ("ftp://tools.example/", "Only https is called."),
     ],
 )  # fmt: skip

@@ -36,6 +36,18 @@ def allowed(tmp_path: Path, program: Path, settings: Settings) -> Path:
     return path
 
 
+@pytest.mark.parametrize("begins", [b"print('hello')\n", b"", "\ufeff#!/bin/sh\n".encode()])
+def test_a_text_that_names_no_interpreter_is_refused(allowed: Path, program: Path, begins: bytes) -> None:
+    program.write_bytes(begins)
+    said = executables.problem(str(program))
+    assert said.startswith(f"{program} is a text without a #! line")
+
+
+def test_a_program_of_the_machine_needs_no_such_line(allowed: Path, program: Path) -> None:
+    program.write_bytes(Path("/bin/true").read_bytes()[:2000])
+    assert executables.problem(str(program)) == ""
+
+
 def test_without_a_list_an_example_may_run() -> None:
     assert executables.problem(PYTHON, [TODO, "--store", "x"]) == ""
     assert executables.resolve(PYTHON, [TODO]) == [os.path.realpath(PYTHON), TODO]

@@ -19,6 +19,7 @@ CALL = "01932f0a-7c11-7d2e-9a51-0c6f1f2b3b32"
 class TracedTask(Shape):
     id = Identifier()
     parent_task_id = Identifier(source="parent_id", allow_null=True)
+    parent_execution_id = Identifier(allow_null=True, help_text="The run of that task, which sent this one.")
     source_agent_id = Identifier(source="source_id", allow_null=True, help_text="Who asked; null for people.")
     source_name = Text(source="asked_by")
     target_agent_id = Identifier(source="agent_id")
@@ -35,6 +36,7 @@ class TracedTask(Shape):
     example = {
         "id": TASK,
         "parent_task_id": None,
+        "parent_execution_id": None,
         "source_agent_id": story.DEPLOY_BOT,
         "source_name": "deploy-bot",
         "target_agent_id": story.WRITER,

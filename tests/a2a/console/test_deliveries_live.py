@@ -5,15 +5,17 @@ from django.utils import timezone
 from playwright.sync_api import expect
 
 from a2a import webhooks
-from a2a.choices import DeliveryState
+from a2a.choices import DeliveryState, TaskState
 from a2a.models import Delivery, WebhookSecret
 from nhi import actors
 from nhi.models import User
+from tests.a2a import rows
 from tests.a2a.console import scene
 from tests.a2a.console.test_deliveries import LIST, SECRETS, TABS, VERBS, page_of
 from tests.a2a.console.test_tasks_many import CHARTS
 from tests.console.axe import violations
 from tests.console.conftest import NARROW, Visit, hub, identity
+from tests.supervisor.console import scene as runs
 
 pytestmark = [pytest.mark.browser, pytest.mark.capability("A2A-06", "CON-02", "CON-05", "CON-06")]
 LONG = f"{scene.URL}/{'a-very-long-path-of-a-receiver/' * 4}"
@@ -65,11 +67,50 @@ def test_an_open_page_shows_an_attempt_as_it_is_made(visit: Visit) -> None:
     row = scene.retried(identity("writer"))
     mara.open(page_of(row))
     mara.page.get_by_text("Retry 3 of 10").wait_for()
+    of_task = visit()
+    of_task.open(f"/admin/a2a/task/{row.task_id}/deliveries/")
+    listed = of_task.page.locator('[data-fresh="deliveries"]')
+    listed.get_by_text("Retry 3 of 10").first.wait_for()
     heard = {"state": DeliveryState.DELIVERED, "reason": "", "next_at": None, "delivered_at": timezone.now()}
     Delivery.objects.filter(pk=row.pk).update(attempts=3, last_status=204, **heard)
     expect(mara.page.locator('[data-fresh="strip"]').get_by_text("Delivered").first).to_be_visible(timeout=10_000)
+    expect(mara.page.locator('[data-fresh="tabs"]').get_by_role("link", name="Attempts")).to_contain_text("3")
+    # The task has ended; what is told of it has not.
+    expect(listed.get_by_text("Delivered").first).to_be_visible(timeout=10_000)
     expect(mara.page.get_by_text("Retry 3 of 10")).to_have_count(0)
-    assert not mara.complaints
+    assert not mara.complaints + of_task.complaints
+
+
+def test_what_stands_under_more_stays_on_a_narrow_page(visit: Visit) -> None:
+    writer = identity("writer")
+    waits = rows.moved(rows.moved(rows.sent(writer), TaskState.WORKING), TaskState.INPUT_REQUIRED)
+    run = runs.asked(runs.agent("ship"))
+    mara = visit(viewport=NARROW)
+    for path in (
+        f"/admin/a2a/task/{waits.pk}/",
+        page_of(scene.given_up(writer)),
+        f"/admin/supervisor/execution/{run.pk}/",
+        hub(),
+    ):
+        mara.open(path)
+        mara.page.locator("#gh-more > summary").click()
+        box = mara.page.locator("#gh-more > ul").bounding_box()
+        assert box, path
+        assert box["x"] >= 0, path
+        assert box["x"] + box["width"] <= 360, path
+        assert mara.page.evaluate("document.documentElement.scrollWidth") == 360, path
+
+
+def test_a_box_to_tick_stands_beside_what_it_ticks_on_a_narrow_page(visit: Visit) -> None:
+    runs.asked(runs.agent("ship"))
+    mara = visit(viewport=NARROW)
+    mara.open(runs.RUNS)
+    tick, name = (mara.page.locator(f"[data-row] {one}").first.bounding_box() for one in ("[data-tick]", ".gh-rowlink"))
+    assert tick
+    assert name
+    assert tick["x"] + tick["width"] <= name["x"]
+    assert tick["y"] < name["y"] + name["height"]
+    assert name["y"] < tick["y"] + tick["height"]
 
 
 @pytest.mark.parametrize(

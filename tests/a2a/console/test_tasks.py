@@ -1,5 +1,6 @@
 """Tasks at the console: the list, one task with its tabs, cancelling it, and who finds what."""
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -284,6 +285,11 @@ def test_inboxes_say_what_waits_for_which_agent_and_what_its_workers_hold(
     assert counts == [["writer", 2, 1, 0, 2], ["planner", 0, 0, 1, 1]]
     assert listed(mara, shown["rows"][0]["offered_url"].partition("?")[2]) == [str(lost), str(draft)]
     assert shown["leased"] == [plan]
+    # What has no column on a narrow page stands under the agent's name there.
+    folded = re.sub("<[^>]+>", "", text(mara, INBOXES))
+    assert "0 with workers, 1 not brought back, 2 not done yet" in folded
+    assert "1 with workers, the next lease ends in" in folded
+    assert "claim 1 of 5, sent" in folded
 
 
 def test_the_page_of_an_identity_tells_both_sides_of_its_tasks(draft: Task, plan: Task, mara: Client) -> None:

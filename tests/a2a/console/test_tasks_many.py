@@ -16,6 +16,7 @@ from tests.a2a.console import scene
 from tests.a2a.console.test_deliveries import LIST, confirmed
 from tests.a2a.console.test_tasks import TASKS, S, listed
 from tests.console.conftest import SignedIn, hub, identity
+from tests.supervisor.console import scene as runs
 from tests.supervisor.console.scene import main_of, queries, text
 
 pytestmark = [pytest.mark.capability("A2A-02", "CON-02", "CON-05"), pytest.mark.django_db]
@@ -216,7 +217,14 @@ def test_the_tab_of_an_agent_says_how_it_is_reached_over_a2a(seeded: None, mara:
     page = main_of(text(mara, hub("writer", "connect/")))
     for words in (
         "/agents/writer/", "/agents/writer/.well-known/agent-card.json", "SendMessage",
-        str(identity("writer").pk), "/api/nhi/a2a/tasks", "/api/nhi/a2a/inbox",
+        str(identity("writer").pk), "/api/nhi/a2a/tasks", "/api/nhi/a2a/inbox/claim", '"wait": 20',
     ):  # fmt: skip
         assert words in page, words
     assert "/agents/AGENT/" in main_of(text(mara, hub("ci", "connect/")))
+
+
+def test_no_inbox_is_named_where_a_program_does_its_tasks(seeded: None, mara: Client) -> None:
+    runs.agent("draft", of="writer")
+    page = main_of(text(mara, hub("writer", "connect/")))
+    assert "SendMessage" in page
+    assert "a2a/inbox" not in page

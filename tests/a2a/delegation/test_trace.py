@@ -8,10 +8,11 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from a2a import tracing
+from a2a import dispatching, tracing
 from a2a.models import Task
 from a2a.tracing import Step
-from nhi import actors
+from nhi import actors, credentials
+from nhi.actors import SYSTEM
 from nhi.models import InvocationLog
 from supervisor import submitting
 from supervisor.access import Caller as Asking
@@ -22,6 +23,7 @@ from tests.api.callers import ABSENT, Caller, calling
 from tests.mcp.peer import Peer
 from tests.mcp.scene import scene
 from tests.nhi import cast
+from tests.supervisor import rows as supervised
 
 pytestmark = [pytest.mark.capability("A2A-12"), pytest.mark.django_db(transaction=True)]
 
@@ -73,6 +75,30 @@ def test_it_is_one_tree_of_tasks_runs_and_calls(whole: Whole) -> None:
     ])  # fmt: skip
     assert steps[0].row == whole.tasks[0]
     assert len({step.row.pk for step in steps}) == len(steps)
+
+
+def test_what_a_run_sent_stands_below_it_with_its_own_run(client: Client) -> None:
+    """`a` asks `b`, which is run; its run asks `c`, which is run too."""
+    a, b, c = (cast.agent(name) for name in "abc")
+    for one, other in ((a, b), (b, c), (a, c)):
+        cast.nhi_grant(one, other)
+    for one in (b, c):
+        supervised._agent(one, f"cli-{one.name}")
+    first = town.send(credentials.issue(actor=SYSTEM, holder=a).token, a, b)
+    dispatching.dispatch_due()
+    asking = Execution.objects.get(task_id=first.pk)
+    part = town.send(token_of(asking), b, c, parent=first)
+    dispatching.dispatch_due()
+    asked = Execution.objects.get(task_id=part.pk)
+    mara = cast.acting("mara", "security-admin")
+    for trace in (tracing.of_task(mara, first), tracing.of_task(mara, part), tracing.of_run(mara, asked)):
+        line = [(step.depth, step.row.pk) for step in tracing.steps(trace)]
+        assert line == [(0, first.pk), (1, asking.pk), (2, part.pk), (3, asked.pk)]
+    body = calling(cast.user("mara")).get(f"a2a/tasks/{part.pk}/trace").body
+    above = {one["id"]: (one["parent_task_id"], one["parent_execution_id"]) for one in body["tasks"]}
+    assert above == {str(first.pk): (None, None), str(part.pk): (str(first.pk), str(asking.pk))}
+    runs = {one["id"]: (one["task_id"], one["parent_id"]) for one in body["executions"]}
+    assert runs[str(asked.pk)] == (str(part.pk), str(asking.pk))
 
 
 def paths(whole: Whole) -> list[str]:

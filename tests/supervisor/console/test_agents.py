@@ -49,7 +49,7 @@ def test_the_list_says_what_is_in_use_what_waits_and_how_the_last_run_went(ship:
     scene.asked(ship)
     page = text(mara, AGENTS)
     assert "1 of 1" in page
-    assert "1 of 3" in page
+    assert "1, queue of 3" in page
     assert "Queued" in page
     assert f'href="{hub(ship, "run/")}"' in page
 
@@ -170,7 +170,7 @@ def test_the_form_says_what_would_become_of_a_run_before_it_is_asked_for(ship: A
     assert Execution.objects.count() == 4
 
 
-def test_the_form_and_the_list_count_free_slots_beside_the_queue_as_the_rule_does(mara: Client) -> None:
+def test_the_list_tells_the_queue_that_was_set_and_counts_free_slots_beside_it(mara: Client) -> None:
     """Five slots that no worker has given out yet take five runs, and two more wait behind them."""
     agent = scene.agent("tidy", max_concurrent_executions=5, queue_depth=2)
     for _ in range(6):
@@ -178,7 +178,10 @@ def test_the_form_and_the_list_count_free_slots_beside_the_queue_as_the_rule_doe
     assert "It would wait at place 7: 0 of 5 slots are in use, and 6 runs wait before it." in text(
         mara, hub(agent, "run/")
     )
-    assert "6 of 7" in text(mara, AGENTS)
+    assert "6, queue of 2" in text(mara, AGENTS)
+    overview = text(mara, hub(agent))
+    assert "6, queue of 2" in overview
+    assert "5 free slots take as many beside it." in overview
     assert mara.post(hub(agent, "run/"), {"input": "Ship it."}).status_code == 302
     assert "The queue of tidy is full: 7 runs wait already." in text(mara, hub(agent, "run/"))
     assert "7, full" in text(mara, AGENTS)

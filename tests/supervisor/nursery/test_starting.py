@@ -77,7 +77,12 @@ def test_what_cannot_be_started_is_said_in_a_sentence(tmp_path: Path) -> None:
     cases = [
         (sh("", argv=("/nowhere/program",)), errno.ENOENT, "/nowhere/program could not be started: No such file"),
         (sh("", argv=(str(plain),)), errno.EACCES, f"{plain} could not be started: Permission denied."),
-        (sh("", argv=(str(script),)), errno.ENOEXEC, f"{script} could not be started: Exec format error."),
+        (
+            sh("", argv=(str(script),)),
+            errno.ENOEXEC,
+            f"{script} could not be started: Exec format error. A script names ",
+        ),
+        (sh("", argv=(str(script),), name="/srv/mine"), errno.ENOEXEC, "/srv/mine could not be started: Exec format "),
         (sh("true", directory=tmp_path / "no"), errno.ENOENT, f"The directory {tmp_path}/no could not be entered: No "),
         (sh("true\0"), errno.EINVAL, "/bin/sh could not be started: Invalid argument."),
         (sh("true", rules="NONSENSE=1"), errno.EINVAL, "The limits NONSENSE=1 could not be set: Invalid argument."),

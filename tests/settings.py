@@ -30,6 +30,9 @@ from config.settings import DATA, DATABASES  # noqa: E402 - the environment come
 DATA.mkdir(mode=0o700, parents=True, exist_ok=True)
 # The hasher's slowness is Django's promise, not ours; a test that needs it asks for it.
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+# Every test client loads the middleware anew, which would list and read the head of each static file each time. Houses
+# under test have the product's settings, and serve what they listed.
+WHITENOISE_AUTOREFRESH = True
 if "pool" in DATABASES["default"].get("OPTIONS", {}):
     # One process stands for many here, and a thread that a test cuts off in the middle keeps its connection.
     DATABASES["default"]["OPTIONS"]["pool"]["max_size"] = 30

@@ -8,7 +8,7 @@ from allauth.account.internal.flows.login import record_authentication
 from django.core.cache import cache
 from django.http import HttpRequest
 from django.test import Client
-from playwright.sync_api import Browser, BrowserContext, Page
+from playwright.sync_api import Browser, BrowserContext, Page, Request
 from pytest_django.live_server_helper import LiveServer
 
 from nhi import demo, lifecycle
@@ -68,6 +68,15 @@ def hub(name: str = "deploy-bot", tab: str = "") -> str:
     return f"/admin/nhi/identity/{identity(name).pk}/{tab}"
 
 
+#: Two frames after the letters are there, and whatever moves has come to rest.
+DRAWN = """async () => {
+  await document.fonts.ready;
+  for (const frame of [1, 2]) await new Promise(requestAnimationFrame);
+  const moving = document.getAnimations().filter((one) => Number.isFinite(one.effect.getComputedTiming().endTime));
+  await Promise.allSettled(moving.map((one) => one.finished));
+}"""
+
+
 class Visitor:
     """A person at a browser; counts the steps they take, and keeps what the browser complained about."""
 
@@ -75,16 +84,42 @@ class Visitor:
         self.page, self.base, self.steps = page, base, 0
         self.complaints: list[str] = []
         self.requests: list[str] = []
+        self.under_way: set[Request] = set()
         page.on("console", lambda told: self._note(told.type, told.text))
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        page.on("request", lambda request: self.requests.append(request.url))
+        page.on("request", self._asked)
+        for end in ("requestfinished", "requestfailed"):
+            page.on(end, self._ended)
 
     def _note(self, kind: str, text: str) -> None:
         if kind in {"error", "warning"} and "status of 4" not in text:
             self.complaints.append(text)
 
+    def _asked(self, request: Request) -> None:
+        self.requests.append(request.url)
+        self.under_way.add(request)
+
+    def _ended(self, request: Request) -> None:
+        self.under_way.discard(request)
+
     def open(self, path: str) -> None:
         self.page.goto(self.base + path)
+
+    def settled(self, path: str) -> Page:
+        """The page with what its scripts ask for as it opens."""
+        self.open(path)
+        self.settle()
+        return self.page
+
+    def settle(self) -> None:
+        """Where scripts run: nothing is under way any more, and what came of it is drawn.
+
+        Playwright's "networkidle" says no more than that, after half a second without a request.
+        """
+        self.page.evaluate(DRAWN)
+        while self.under_way:
+            self.page.evaluate(DRAWN)
+        self.page.evaluate(DRAWN)
 
     def step(self, what: Any) -> None:
         """A click or a committed choice; typing and scrolling are free."""

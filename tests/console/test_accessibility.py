@@ -21,12 +21,6 @@ def addresses(visitor: Visitor) -> list[str]:
     return [*dict.fromkeys(shown), *hubs]
 
 
-def settled(visitor: Visitor, path: str) -> Page:
-    visitor.open(path)
-    visitor.page.wait_for_load_state("networkidle")
-    return visitor.page
-
-
 @pytest.mark.parametrize(
     "options",
     [{}, {"viewport": NARROW, "color_scheme": "dark"}],
@@ -34,7 +28,7 @@ def settled(visitor: Visitor, path: str) -> Page:
 )
 def test_axe_finds_nothing_on_any_page(visit: Visit, options: dict[str, object]) -> None:
     mara = visit("mara", **options)
-    found = [line for path in addresses(mara) for line in violations(settled(mara, path))]
+    found = [line for path in addresses(mara) for line in violations(mara.settled(path))]
     assert not found, "\n".join(found)
     assert not mara.complaints
 
@@ -69,7 +63,7 @@ def open_keys(page: Page) -> None:
 @pytest.mark.parametrize("reach", [open_dialog, open_wrong_dialog, open_menu, open_palette, open_keys])
 def test_axe_finds_nothing_in_what_opens(visit: Visit, reach: Callable[[Page], None], scheme: str) -> None:
     mara = visit("mara", color_scheme=scheme)
-    page = settled(mara, hub())
+    page = mara.settled(hub())
     reach(page)
     assert not violations(page)
 
@@ -77,21 +71,21 @@ def test_axe_finds_nothing_in_what_opens(visit: Visit, reach: Callable[[Page], N
 @pytest.mark.parametrize("dialog", DIALOGS)
 def test_a_dialog_is_a_page_of_its_own_too(visit: Visit, dialog: str) -> None:
     mara = visit("mara", java_script_enabled=True, viewport=NARROW)
-    assert not violations(settled(mara, hub(tab=dialog)))
+    assert not violations(mara.settled(hub(tab=dialog)))
 
 
 @pytest.mark.parametrize("username", ROLES)
 def test_axe_finds_nothing_for_any_role(visit: Visit, username: str) -> None:
     somebody = visit(username)
     for path in ("/admin/", "/admin/nhi/identity/", "/admin/nhi/identity/?state=archived", hub()):
-        assert not violations(settled(somebody, path))
+        assert not violations(somebody.settled(path))
 
 
 def test_nothing_scrolls_sideways_at_360_and_every_page_has_one_heading_and_a_title_of_its_own(visit: Visit) -> None:
     mara = visit("mara", viewport=NARROW)
     titles: dict[str, str] = {}
     for path in addresses(mara):
-        page = settled(mara, path)
+        page = mara.settled(path)
         assert page.evaluate("document.documentElement.scrollWidth") == 360, path
         assert page.locator("h1").count() == 1, path
         titles.setdefault(page.title(), path)
@@ -106,7 +100,7 @@ sheet.cssRules.length);"""
 def test_a_zoom_of_400_percent_and_wide_spacing_lose_nothing(visit: Visit) -> None:
     mara = visit("mara", viewport={"width": 320, "height": 640})
     for path in ("/admin/", "/admin/nhi/identity/", hub(), hub(tab="access/"), hub(tab="give/")):
-        page = settled(mara, path)
+        page = mara.settled(path)
         assert page.evaluate("document.documentElement.scrollWidth") == 320, path
         page.evaluate(SPACED)
         assert page.evaluate("document.documentElement.scrollWidth") == 320, path
@@ -118,7 +112,7 @@ def test_a_zoom_of_400_percent_and_wide_spacing_lose_nothing(visit: Visit) -> No
 
 def test_targets_are_large_enough(visit: Visit) -> None:
     mara = visit("mara")
-    page = settled(mara, hub())
+    page = mara.settled(hub())
     small = page.locator("button:visible, summary:visible, .gh-btn:visible").evaluate_all(
         "all => all.map(one => [one.getBoundingClientRect(), one.outerHTML])"
         ".filter(([box]) => box.height < 24 || box.width < 24).map(([, html]) => html)"
@@ -132,7 +126,7 @@ def test_targets_are_large_enough(visit: Visit) -> None:
 
 def test_a_dialog_takes_the_focus_keeps_it_and_gives_it_back(visit: Visit) -> None:
     mara = visit("mara")
-    page = settled(mara, hub())
+    page = mara.settled(hub())
     page.get_by_role("link", name="Stop now").focus()
     page.keyboard.press("Enter")
     page.get_by_role("dialog").get_by_role("textbox", name="Reason").wait_for()
@@ -146,7 +140,7 @@ def test_a_dialog_takes_the_focus_keeps_it_and_gives_it_back(visit: Visit) -> No
 
 def test_everything_clickable_can_be_reached_and_shows_where_one_is(visit: Visit) -> None:
     mara = visit("mara")
-    page = settled(mara, "/admin/nhi/identity/")
+    page = mara.settled("/admin/nhi/identity/")
     for _ in range(40):
         page.keyboard.press("Tab")
         name, ring = page.evaluate(
@@ -163,7 +157,7 @@ def test_everything_clickable_can_be_reached_and_shows_where_one_is(visit: Visit
 
 def test_forced_colours_and_reduced_motion_lose_nothing(visit: Visit) -> None:
     mara = visit("mara", forced_colors="active", reduced_motion="reduce")
-    page = settled(mara, hub())
+    page = mara.settled(hub())
     assert not violations(page)
     badge = page.locator(".gh-badge").first
     assert badge.evaluate("one => getComputedStyle(one).borderTopWidth") == "1px"

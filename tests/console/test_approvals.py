@@ -186,8 +186,7 @@ def test_approvals_are_accessible_and_fit(visit: Visit, options: dict[str, Any])
     registered()
     approval = asked(arguments={"body": "word " * 200})
     for path in (LIST, f"{LIST}{approval.pk}/", f"{LIST}{approval.pk}/approve/"):
-        tom.open(path)
-        tom.page.wait_for_load_state("networkidle")
+        tom.settled(path)
         assert not violations(tom.page), path
         assert tom.page.evaluate("document.documentElement.scrollWidth === innerWidth"), path
     assert not tom.complaints

@@ -14,8 +14,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.capability("CON-06")]
 def test_no_request_leaves_the_host_and_nothing_breaks_the_policy(visit: Visit) -> None:
     mara = visit()
     for path in ("/admin/", "/admin/nhi/identity/", hub(), hub(tab="credentials/"), hub(tab="connect/")):
-        mara.open(path)
-        mara.page.wait_for_load_state("networkidle")
+        mara.settled(path)
     assert [url for url in mara.requests if not url.startswith((mara.base, "data:"))] == []
     assert mara.complaints == []
 
@@ -165,7 +164,7 @@ def test_what_was_refused_is_forgotten_once_another_way_is_chosen(visit: Visit) 
     page.get_by_role("button", name="Give access").click()
     said = page.get_by_text("No tool matches this.").filter(visible=True)
     page.locator(".gh-field--wrong input:focus").wait_for()
-    page.wait_for_load_state("networkidle")
+    mara.settle()
     assert said.count() == 1
     page.get_by_text("Single tools").click()
     page.get_by_text("A pattern", exact=True).click()

@@ -336,8 +336,7 @@ def test_log_and_call_are_accessible_and_fit(visit: Visit, options: dict[str, An
     call(end={"duration": 40.0, "details": {"decide_ms": 1.0, "upstream_ms": 30.0}})
     flight()
     for path in (LIST, f"{LIST}{row.pk}/", EXPORT, hub(tab="activity/"), hub(tab="connect/")):
-        mara.open(path)
-        mara.page.wait_for_load_state("networkidle")
+        mara.settled(path)
         assert not violations(mara.page), path
         assert mara.page.evaluate("document.documentElement.scrollWidth === innerWidth"), path
     assert not mara.complaints

@@ -36,12 +36,6 @@ def part_of(row: Any) -> str:
     return f"{LIST}{row.pk}/part/"
 
 
-def settled(visitor: Visitor, path: str = LIST) -> Page:
-    visitor.open(path)
-    visitor.page.wait_for_load_state("networkidle")
-    return visitor.page
-
-
 def link_of(page: Page, row: Any) -> Any:
     return page.locator(f'[data-open][href="{LIST}{row.pk}/"]')
 
@@ -94,7 +88,7 @@ def test_the_panel_asks_less_than_the_page(mara: Client) -> None:
 def test_a_row_opens_beside_the_list_and_escape_gives_the_focus_back(visit: Visit) -> None:
     mara = visit("mara")
     row, newer = denied(ago=30), call(ago=10)
-    page = settled(mara)
+    page = mara.settled(LIST)
     link_of(page, row).click()
     heading = panel_of(page).get_by_role("heading", name="create_issue on github by deploy-bot")
     expect(heading).to_be_focused()
@@ -117,7 +111,7 @@ def test_a_row_opens_beside_the_list_and_escape_gives_the_focus_back(visit: Visi
 def test_enter_opens_the_panel_and_enter_again_the_page(visit: Visit) -> None:
     mara = visit("mara")
     row = denied()
-    page = settled(mara)
+    page = mara.settled(LIST)
     page.get_by_role("region", name="Calls", exact=True).focus()
     page.keyboard.press("j")
     expect(link_of(page, row)).to_be_focused()
@@ -138,9 +132,9 @@ def test_enter_opens_the_panel_and_enter_again_the_page(visit: Visit) -> None:
 def test_without_room_or_script_a_row_leads_to_its_page(visit: Visit, options: dict[str, Any]) -> None:
     mara = visit("mara", **options)
     row = denied()
-    page = settled(mara)
-    link_of(page, row).click()
-    page.wait_for_url(f"**{LIST}{row.pk}/")
+    mara.open(LIST)
+    link_of(mara.page, row).click()
+    mara.page.wait_for_url(f"**{LIST}{row.pk}/")
 
 
 @pytest.mark.browser
@@ -149,7 +143,7 @@ def test_the_open_panel_is_accessible_and_fits(visit: Visit, scheme: str) -> Non
     mara = visit("mara", color_scheme=scheme)
     row = denied()
     call(end={"duration": 40.0, "details": {"decide_ms": 1.0, "upstream_ms": 30.0}})
-    page = settled(mara)
+    page = mara.settled(LIST)
     link_of(page, row).click()
     expect(panel_of(page)).to_be_visible()
     assert not violations(page)
@@ -321,7 +315,7 @@ def test_the_strip_narrows_the_list_by_keys_and_by_its_bars(visit: Visit) -> Non
     mara = visit("mara")
     summed(7, hours=5)
     row = denied(ago=1)
-    page = settled(mara)
+    page = mara.settled(LIST)
     bars = page.locator("[data-strip] svg a")
     bars.last.focus()
     page.keyboard.press("ArrowLeft")
@@ -351,7 +345,7 @@ def test_several_bars_are_chosen_by_a_drag_or_with_shift(visit: Visit) -> None:
     mara = visit("mara")
     summed(7, hours=5)
     denied(ago=1)
-    page = settled(mara, f"{LIST}?agent=deploy-bot")
+    page = mara.settled(f"{LIST}?agent=deploy-bot")
     bars = page.locator("[data-strip] svg a")
     last = bars.count() - 1
     begin, end = (bars.nth(at).bounding_box() for at in (last - 2, last - 8))
@@ -365,7 +359,7 @@ def test_several_bars_are_chosen_by_a_drag_or_with_shift(visit: Visit) -> None:
     page.wait_for_url(re.compile("since="))
     assert "agent=deploy-bot" in page.url
     assert _span(page) == 7
-    page = settled(mara)
+    page = mara.settled(LIST)
     bars.last.focus()
     for key in ("ArrowLeft", "Shift+ArrowLeft", "Shift+ArrowLeft"):
         page.keyboard.press(key)
@@ -382,7 +376,7 @@ def test_the_strip_is_accessible_and_fits(visit: Visit, options: dict[str, Any])
     summed(7, hours=5)
     denied(ago=1)
     for path in (LIST, f"{LIST}?span=1h"):
-        page = settled(mara, path)
+        page = mara.settled(path)
         page.get_by_text("The numbers").click()
         assert not violations(page)
         assert page.evaluate("document.documentElement.scrollWidth === innerWidth"), path
@@ -450,7 +444,7 @@ def test_an_auditors_tail_is_on_record_when_it_shows_something(signed_in: Signed
 
 
 def live(visitor: Visitor, path: str = LIST) -> Page:
-    page = settled(visitor, path)
+    page = visitor.settled(path)
     with page.expect_response(lambda answer: "/tail/" in answer.url):
         page.get_by_role("button", name="Live tail: off").click()
     return page

@@ -5,13 +5,13 @@ import sys
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from mcp.choices import DefinitionState
 from mcp.models import Server, Tool
 from tests.console import gateway
 from tests.console.axe import violations
-from tests.console.conftest import NARROW, Visit, Visitor
+from tests.console.conftest import NARROW, Visit
 from tests.console.gateway import upstreams as upstreams
 from tests.console.test_servers import TODO
 from tests.mcp.peer import Peer
@@ -22,12 +22,6 @@ SERVER_TABS = ("", "tools/", "health/", "limits/", "secrets/", "calls/", "change
 TOOL_TABS = ("", "change/", "versions/", "access/", "calls/", "budget/", "changes/")
 DIALOGS = ("disable/", "reset-breaker/", "test/")
 TOOL_DIALOGS = ("approve/", "owner/", "each-call/", "deprecation/")
-
-
-def settled(visitor: Visitor, path: str) -> Page:
-    visitor.open(path)
-    visitor.page.wait_for_load_state("networkidle")
-    return visitor.page
 
 
 def test_approve_a_changed_definition_in_four_steps(visit: Visit) -> None:
@@ -55,7 +49,7 @@ def test_approve_a_changed_definition_in_four_steps(visit: Visit) -> None:
 def test_a_flag_that_was_not_ticked_keeps_the_dialog_open(visit: Visit) -> None:
     tom = visit("tom")
     tool = gateway.quarantined()
-    page = settled(tom, f"{TOOLS}{tool.pk}/change/")
+    page = tom.settled(f"{TOOLS}{tool.pk}/change/")
     page.get_by_role("link", name="Approve v2").click()
     dialog = page.get_by_role("dialog")
     dialog.get_by_role("button", name="Approve walked__echo").click()
@@ -67,7 +61,7 @@ def test_a_flag_that_was_not_ticked_keeps_the_dialog_open(visit: Visit) -> None:
 def test_the_form_follows_the_transport_and_shows_what_would_run(visit: Visit, settings: Any) -> None:
     settings.EXECUTABLE_ALLOWLIST = None
     mara = visit("mara")
-    page = settled(mara, f"{SERVERS}add/")
+    page = mara.settled(f"{SERVERS}add/")
     assert page.get_by_label("Address").is_visible()
     assert not page.get_by_label("Command").is_visible()
     page.get_by_text("Process (stdio)").click()
@@ -86,7 +80,7 @@ def test_the_form_follows_the_transport_and_shows_what_would_run(visit: Visit, s
 def test_a_test_is_one_press_and_its_answer_stands_on_the_page(visit: Visit, upstreams: Peer) -> None:
     olga = visit("olga")
     server = gateway.add(upstreams)
-    page = settled(olga, f"{SERVERS}{server.pk}/")
+    page = olga.settled(f"{SERVERS}{server.pk}/")
     page.get_by_role("button", name="Test now").click()
     said = page.get_by_text(re.compile(r"todo (answered|did not answer)")).inner_text()
     # How long it took is the machine's to say.
@@ -108,7 +102,7 @@ def test_axe_finds_nothing_and_nothing_scrolls_sideways(visit: Visit, options: d
     width = tom.page.viewport_size["width"]  # type: ignore[index]  # the fixture sets one
     found = []
     for path in paths:
-        page = settled(tom, path)
+        page = tom.settled(path)
         found += violations(page)
         if page.evaluate("document.documentElement.scrollWidth") != width:
             found.append(f"{path} scrolls sideways")
@@ -119,7 +113,7 @@ def test_axe_finds_nothing_and_nothing_scrolls_sideways(visit: Visit, options: d
 def test_a_cell_of_health_is_a_link_with_words(visit: Visit) -> None:
     olga = visit("olga")
     tool = gateway.quarantined()
-    page = settled(olga, f"{SERVERS}{tool.server_id}/")
+    page = olga.settled(f"{SERVERS}{tool.server_id}/")
     page.get_by_role("link", name=re.compile("Unhealthy")).click()
     page.locator(".gh-chosen").wait_for()
     assert page.get_by_role("heading", level=1).inner_text().endswith("walked")

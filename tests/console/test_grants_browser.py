@@ -10,7 +10,7 @@ from nhi import roles
 from nhi.actors import SYSTEM
 from nhi.models import Role, RoleCapability, ToolPermission
 from tests.console.axe import violations
-from tests.console.conftest import NARROW, Visit, Visitor, identity
+from tests.console.conftest import NARROW, Visit, identity
 from tests.console.test_grants import at, tool_grant
 
 pytestmark = [pytest.mark.browser, pytest.mark.capability("CON-05", "CON-06")]
@@ -40,12 +40,6 @@ def addresses() -> list[str]:
     ]
 
 
-def settled(visitor: Visitor, path: str) -> Page:
-    visitor.open(path)
-    visitor.page.wait_for_load_state("networkidle")
-    return visitor.page
-
-
 @pytest.mark.parametrize(
     "options", [{}, {"viewport": NARROW, "color_scheme": "dark"}], ids=["light at 1280", "dark at 360"]
 )
@@ -54,7 +48,7 @@ def test_axe_finds_nothing_and_nothing_scrolls_sideways(visit: Visit, options: d
     mara = visit("mara", **options)
     found = []
     for path in addresses():
-        page = settled(mara, path)
+        page = mara.settled(path)
         found += violations(page)
         width = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
         assert width == 0, path
@@ -86,14 +80,14 @@ def test_axe_finds_nothing_in_what_opens(
     visit: Visit, reach: Callable[[Page], None], options: dict[str, object]
 ) -> None:
     mara = visit("mara", **options)
-    page = settled(mara, at("toolpermission"))
+    page = mara.settled(at("toolpermission"))
     reach(page)
     assert not violations(page)
 
 
 def test_names_are_offered_while_one_types_and_the_grant_is_given(visit: Visit) -> None:
     mara = visit()
-    page = settled(mara, at("toolpermission"))
+    page = mara.settled(at("toolpermission"))
     mara.step(page.get_by_role("link", name="Give access"))
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("Agent").fill("wri")
@@ -108,7 +102,7 @@ def test_names_are_offered_while_one_types_and_the_grant_is_given(visit: Visit) 
 
 def test_revoke_one_grant_from_the_list_in_three_steps(visit: Visit) -> None:
     mara = visit()
-    page = settled(mara, at("toolpermission"))
+    page = mara.settled(at("toolpermission"))
     mara.step(page.get_by_role("link", name=re.compile("deploy-bot.*github__create_issue")))
     mara.step(page.get_by_role("link", name="Revoke"))
     dialog = page.get_by_role("dialog")
@@ -121,7 +115,7 @@ def test_revoke_one_grant_from_the_list_in_three_steps(visit: Visit) -> None:
 
 def test_the_effect_of_new_patterns_stands_there_while_one_types(visit: Visit) -> None:
     mara = visit()
-    page = settled(mara, at("role", f"{Role.objects.get(name='reader').pk}/"))
+    page = mara.settled(at("role", f"{Role.objects.get(name='reader').pk}/"))
     mara.step(page.get_by_role("link", name="Change patterns"))
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("Patterns").fill("github.*")
@@ -135,7 +129,7 @@ def test_the_effect_of_new_patterns_stands_there_while_one_types(visit: Visit) -
 
 def test_many_grants_in_a_preview_and_a_yes(visit: Visit) -> None:
     mara = visit()
-    page = settled(mara, at("toolpermission"))
+    page = mara.settled(at("toolpermission"))
     mara.step(page.get_by_role("link", name="Give many"))
     page.get_by_label("Agents", exact=True).fill("writer")
     adding = page.get_by_label("Add to agents")
@@ -156,7 +150,7 @@ def test_many_grants_in_a_preview_and_a_yes(visit: Visit) -> None:
 def test_from_a_grant_to_why_and_what_to_do(visit: Visit) -> None:
     """An answer with its way on, two steps from the grant."""
     mara = visit()
-    page = settled(mara, at("toolpermission", f"{tool_grant('old-scraper', 'jira__search').pk}/"))
+    page = mara.settled(at("toolpermission", f"{tool_grant('old-scraper', 'jira__search').pk}/"))
     mara.step(page.get_by_role("link", name="Why may or may not this call pass now?"))
     page.get_by_role("heading", name="Why may old-scraper not call jira__search?").wait_for()
     mara.step(page.get_by_role("link", name="Open old-scraper"))

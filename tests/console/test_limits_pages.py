@@ -236,8 +236,7 @@ def test_budgets_and_breakers_are_accessible_and_fit(visit: Visit, options: dict
     stuck = breaker()
     paths = (BUDGETS, f"{BUDGETS}add/", f"{BUDGETS}{one.pk}/change/", BREAKERS, f"{BREAKERS}{stuck.pk}/reset/", CHECKS)
     for path in paths:
-        mara.open(path)
-        mara.page.wait_for_load_state("networkidle")
+        mara.settled(path)
         assert not violations(mara.page), path
         assert mara.page.evaluate("document.documentElement.scrollWidth === innerWidth"), path
     assert not mara.complaints

@@ -37,11 +37,14 @@ class Answer:
         return {name.decode().lower(): value.decode() for name, value in self.start["headers"]}
 
     async def pieces(self) -> AsyncIterator[str]:
+        """All there are; the server is done with the request after the last, and has closed what it held."""
         more = True
         while more:
             message = await asyncio.wait_for(self.sent.get(), LONGEST)
             more = message.get("more_body", False)
             yield message.get("body", b"").decode()
+        assert self.task is not None
+        await asyncio.wait_for(self.task, LONGEST)
 
     async def text(self) -> str:
         return "".join([piece async for piece in self.pieces()])

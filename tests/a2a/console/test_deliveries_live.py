@@ -135,8 +135,7 @@ def test_axe_finds_nothing_on_any_of_their_pages(visit: Visit, options: dict[str
     ]
     pages += [page_of(row, tab) for tab in (*TABS, *VERBS)] + [hub("writer", "connect/"), "/admin/a2a/task/"]
     for path in pages:
-        mara.open(path)
-        mara.page.wait_for_load_state("networkidle")
+        mara.settled(path)
         for answer in mara.page.locator(".gh-answer summary").all():
             answer.click()
         found += violations(mara.page)

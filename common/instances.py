@@ -56,8 +56,8 @@ def _making(compiler: SQLCompiler) -> Callable[[Any], Any]:
         instance = model.from_db(DEFAULT_DB_ALIAS, names, row[first:after])
         for one in related:
             one.populate(row, instance)
-        for name, at in annotated:
-            setattr(instance, name, row[at])
+        # Of what is annotated no column has the name, so nothing of the model is set by it.
+        vars(instance).update((name, row[at]) for name, at in annotated)
         return instance
 
     return made

@@ -6,7 +6,7 @@ written by statements that name every column.
 """
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -22,8 +22,8 @@ from common.instances import Reader, reader
 _FIELDS: "dict[type, models.Field[Any, Any]]" = {
     UUID: models.UUIDField(), str: models.TextField(), int: models.IntegerField(),
 }  # fmt: skip
-#: Rows that are written sooner one by one than by a statement that is put together for as many.
-FEW = 8
+#: Rows of one model that one statement writes, where there are so many.
+TOGETHER = 8
 #: Values that no query has of its own, and that every column takes.
 _STAND_INS: dict[type, Callable[[], Any]] = {
     UUID: uuid4, str: lambda: uuid4().hex, int: lambda: 1_000_000_000 + secrets.randbelow(1_000_000_000),
@@ -101,16 +101,12 @@ def _as_param(kind: type, value: Any, held: Any) -> Any:
 def insert(*rows: models.Model) -> None:
     """Write new rows as `save(force_insert=True)` does, for models to whose signals nobody listens.
 
-    In their order; many are parted by model, each model's in the place of its first.
+    Parted by model, each model's in the place of its first, and in their order.
     """
-    if len(rows) > FEW:
-        by_model: dict[type[models.Model], list[models.Model]] = {}
-        for row in rows:
-            by_model.setdefault(type(row), []).append(row)
-        for model, each in by_model.items():
-            model._default_manager.bulk_create(each)
-        return
-    statements.touched(*map(_inserting, rows))
+    by_model: dict[type[models.Model], list[models.Model]] = {}
+    for row in rows:
+        by_model.setdefault(type(row), []).append(row)
+    statements.touched(*(_inserting(some) for each in by_model.values() for some in _parted(each)))
     for row in rows:
         row._state.adding, row._state.db = False, statements.wrapper().alias
 
@@ -132,17 +128,24 @@ def change(model: type[models.Model], pk: Any, values: Mapping[str, Any], *, whe
     return statements.touched((sql, params)) == [1]
 
 
-def _inserting(row: models.Model) -> statements.Statement:
-    held, fields = statements.wrapper(), row._meta.concrete_fields
-    params = [field.get_db_prep_save(field.pre_save(row, add=True), held) for field in fields]
-    return _insertion(type(row), held.vendor), params
+def _parted(rows: list[models.Model]) -> Iterator[list[models.Model]]:
+    """So many at a time, and the rest one by one: of each number of rows a statement is kept."""
+    whole = len(rows) - len(rows) % TOGETHER
+    yield from (rows[at : at + TOGETHER] for at in range(0, whole, TOGETHER))
+    yield from ([row] for row in rows[whole:])
+
+
+def _inserting(rows: list[models.Model]) -> statements.Statement:
+    held, fields = statements.wrapper(), rows[0]._meta.concrete_fields
+    params = [field.get_db_prep_save(field.pre_save(row, add=True), held) for row in rows for field in fields]
+    return _insertion(type(rows[0]), len(rows), held.vendor), params
 
 
 @cache
-def _insertion(model: type[models.Model], _vendor: str) -> str:
+def _insertion(model: type[models.Model], many: int, _vendor: str) -> str:
     columns = ", ".join(_column(field) for field in model._meta.concrete_fields)
-    places = ", ".join(["%s"] * len(model._meta.concrete_fields))
-    return f"INSERT INTO {_quoted(model._meta.db_table)} ({columns}) VALUES ({places})"  # noqa: S608 - names of models
+    places = f"({', '.join(['%s'] * len(model._meta.concrete_fields))})"
+    return f"INSERT INTO {_quoted(model._meta.db_table)} ({columns}) VALUES {', '.join([places] * many)}"  # noqa: S608 - names of models
 
 
 @cache

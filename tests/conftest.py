@@ -73,7 +73,7 @@ def broker() -> Iterator[str]:
 @pytest.fixture(scope="session")
 def running_house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     """`manage.py up` with the demo, on embedded defaults, ready; it is stopped at the end and must leave nothing."""
-    with embedded(Path(tmp_path_factory.mktemp("house"))) as house:
+    with embedded(Path(tmp_path_factory.mktemp("house")), first=True) as house:
         house.wait_until_ready()
         yield house
         assert house.stop() == 0

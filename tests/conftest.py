@@ -11,7 +11,7 @@ import pytest
 from django.conf import settings
 from django.core.management.commands import flush
 
-from nhi import usage
+from nhi import lifecycle, usage
 from tests.services import cleaning, guards, valkey
 from tests.services.house import House, embedded
 
@@ -58,6 +58,18 @@ def _last_uses_stay_in_memory() -> Iterator[None]:
     usage.ledger._thread = threading.current_thread()
     yield
     usage.ledger.restart()
+
+
+@pytest.fixture(autouse=True)
+def _no_stop_waits_for_what_it_cannot_see(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The steps of a stop have connections of their own, which see nothing of a test that commits nothing.
+
+    On SQLite they would wait for who writes, which is the test itself, and the stop for them.
+    """
+    marked = request.node.get_closest_marker("django_db")
+    committing = {"transactional_db", "live_server"} & set(request.fixturenames)
+    if not committing and not (marked and marked.kwargs.get("transaction")):
+        monkeypatch.setattr(lifecycle, "STEP_SECONDS", 0.05)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -11,7 +11,7 @@ import pytest
 from django.conf import settings
 from django.core.management.commands import flush
 
-from nhi import usage
+from nhi import lifecycle, usage
 from tests.services import cleaning, guards, valkey
 from tests.services.house import House, embedded
 
@@ -60,6 +60,18 @@ def _last_uses_stay_in_memory() -> Iterator[None]:
     usage.ledger.restart()
 
 
+@pytest.fixture(autouse=True)
+def _no_stop_waits_for_what_it_cannot_see(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The steps of a stop have connections of their own, which see nothing of a test that commits nothing.
+
+    On SQLite they would wait for who writes, which is the test itself, and the stop for them.
+    """
+    marked = request.node.get_closest_marker("django_db")
+    committing = {"transactional_db", "live_server"} & set(request.fixturenames)
+    if not committing and not (marked and marked.kwargs.get("transaction")):
+        monkeypatch.setattr(lifecycle, "STEP_SECONDS", 0.05)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def broker() -> Iterator[str]:
     """The broker's URL: the one of the environment, else a Valkey of this test process."""
@@ -73,7 +85,7 @@ def broker() -> Iterator[str]:
 @pytest.fixture(scope="session")
 def running_house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     """`manage.py up` with the demo, on embedded defaults, ready; it is stopped at the end and must leave nothing."""
-    with embedded(Path(tmp_path_factory.mktemp("house"))) as house:
+    with embedded(Path(tmp_path_factory.mktemp("house")), first=True) as house:
         house.wait_until_ready()
         yield house
         assert house.stop() == 0

@@ -23,8 +23,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def slowness(item: pytest.Item) -> int:
-    """Of an id's tests, those that start processes and browsers run late, and those that start a house last."""
-    return 2 if item.get_closest_marker("xdist_group") else int(bool(SLOW & set(item.path.parts)))
+    """Of an id's tests, those that start processes run late, then those with a browser, and with a house last."""
+    late = (item.get_closest_marker("xdist_group"), item.get_closest_marker("browser"), SLOW & set(item.path.parts))
+    return next((len(late) - place for place, is_so in enumerate(late) if is_so), 0)
 
 
 def ids(item: pytest.Item) -> set[str]:

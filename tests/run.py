@@ -17,6 +17,8 @@ from xml.etree import ElementTree
 from tests.services import postgresql
 
 OK, SOME_FAILED, NO_TESTS = 0, 1, 5
+#: What a run has of its own. Compiled files are kept whatever the caller says: a hundred processes of it read the same.
+OWN = {"DATABASE_URL", "GATEHOUSE_DATA", "PYTHONDONTWRITEBYTECODE"}
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def run(database: str, marks: str, arguments: list[str], **environ: str) -> Outcome:
-    kept = {name: value for name, value in os.environ.items() if name not in {"DATABASE_URL", "GATEHOUSE_DATA"}}
+    kept = {name: value for name, value in os.environ.items() if name not in OWN}
     with tempfile.TemporaryDirectory(prefix="gatehouse-report-") as place:
         report = Path(place) / "report.xml"
         # A house is one machine's worth of processes: its tests share a worker, so that only one stands at a time.

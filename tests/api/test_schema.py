@@ -121,6 +121,8 @@ def known(stage: Stage) -> Iterator[dict[str, list[str]]]:
         signal.connect(close_old_connections)
 
 
+# Threads that make connections draw from Python's random at any time; Hypothesis takes the one that generates for it.
+@pytest.mark.filterwarnings("ignore:Do not use the `random` module inside strategies")
 @described.parametrize()
 @settings(
     max_examples=12,

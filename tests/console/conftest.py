@@ -11,7 +11,7 @@ from django.test import Client
 from playwright.sync_api import Browser, BrowserContext, Page, Request
 from pytest_django.live_server_helper import LiveServer
 
-from nhi import demo, lifecycle
+from nhi import demo
 from nhi.models import Identity, User
 
 BACKEND = "django.contrib.auth.backends.ModelBackend"
@@ -39,10 +39,7 @@ def _no_kept_counts() -> None:
 
 @pytest.fixture
 def seeded(db: None) -> None:
-    """Within the test's transaction, which the steps of the demo's suspension cannot see: nobody waits for them."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lifecycle, "STEP_SECONDS", 0.05)
-        demo.seed()
+    demo.seed()
 
 
 @pytest.fixture

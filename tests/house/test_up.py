@@ -122,7 +122,7 @@ def test_a_launcher_killed_while_it_starts_leaves_nothing(tmp_path: Path) -> Non
 def test_a_long_path_to_the_data_is_no_obstacle(tmp_path: Path) -> None:
     place = tmp_path / ("a rather long name with spaces # and a sign " * 3)
     place.mkdir()
-    with embedded(place, "--no-demo") as house:
+    with embedded(place, "--no-demo", first=True) as house:
         house.wait_until_ready()
         assert house.readiness()["checks"]["broker"]["ok"] is True
         assert not (house.data / "valkey.sock").exists()

@@ -16,10 +16,11 @@ from typing import Any, TypeVar
 
 import psutil
 
+from tests.services import migrated
+from tests.services.migrated import ROOT
 from tests.services.postgresql import free_port
 
 Found = TypeVar("Found")
-ROOT = Path(__file__).resolve().parent.parent.parent
 #: Of the caller's environment, what a fresh machine has too, and how a test breaks the product on purpose.
 PLAIN = ("PATH", "HOME", "LANG", "TMPDIR", "PYTHONPATH", "GATEHOUSE_MUTATION")
 #: How to tell each process by its command line, and how the row of its heartbeat calls it.
@@ -137,12 +138,14 @@ def command_line(process: psutil.Process) -> str:
 
 
 @contextmanager
-def embedded(place: Path, *arguments: str, **environ: str) -> Iterator[House]:
-    """A started house; whatever happens, none of it outlives the block."""
+def embedded(place: Path, *arguments: str, first: bool = False, **environ: str) -> Iterator[House]:
+    """A started house; whatever happens, none of it outlives the block. `first` if it is to make its own database."""
     data, port, grpc_port = place / "data", free_port(), free_port()
     plain = {name: os.environ[name] for name in PLAIN if name in os.environ}
     own = {"GATEHOUSE_DATA": str(data), "PORT": str(port), "GRPC_PORT": str(grpc_port)}
     house = House(data=data, port=port, environ={**plain, **own, **environ}, arguments=arguments)
+    if not first and "DATABASE_URL" not in environ:
+        migrated.copy_to(data)
     house.start()
     try:
         yield house

@@ -44,12 +44,12 @@ class Cut:
 @pytest.fixture(scope="module")
 def cut(tmp_path_factory: pytest.TempPathFactory, broker: str) -> Iterator[Cut]:
     port = free_port()
-    with database() as told:
+    place = Path(tmp_path_factory.mktemp("away"))
+    with database(place, broker) as told:
         known = urlsplit(told["DATABASE_URL"])
         assert known.port is not None
         with wire.to(known.port) as way:
             url = told["DATABASE_URL"].replace(f":{known.port}/", f":{way.port}/")
-            place = Path(tmp_path_factory.mktemp("away"))
             with (
                 peer.serving("echo", port=port) as server,
                 running(place, broker, EGRESS_ALLOW=f"127.0.0.1:{port}", DATABASE_URL=url) as webs,

@@ -1,21 +1,21 @@
 """Several web processes over one database, as in production, and an admin who talks to them over HTTP."""
 
+import atexit
+import functools
 import http.client
 import json
 import os
-import secrets
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import psycopg
-
 from config.launcher.plan import UVICORN
+from tests.services import migrated
 from tests.services.house import PLAIN, ROOT
 from tests.services.postgresql import free_port
 
@@ -78,33 +78,68 @@ def answers(port: int) -> bool:
     return False
 
 
-@contextmanager
-def database() -> Iterator[dict[str, str]]:
-    """An empty database of the kind that this run is about, as the processes are told of it."""
+@dataclass(frozen=True)
+class Origin:
+    """What each of them begins with a copy of: a migrated database, with an admin in it."""
+
+    data: Path
+    #: Of the database, if a server has it.
+    name: str
+    #: The admin's.
+    token: str
+
+
+@functools.cache
+def origin(broker: str) -> Origin:
+    data, url = migrated.directory(), server_url()
+    name = migrated.create_database(url) if url else ""
+    if name:
+        atexit.register(migrated.drop_database, url, name)
+    webs = Webs([], environ_of(data, broker) | named(name))
+    webs.manage("migrate", "--verbosity", "0")
+    webs.manage("create_person", "mara", "--role", "security-admin", "--json")
+    return Origin(data, name, webs.manage("issue_user_token", "mara", "--json")["token"])
+
+
+def environ_of(data: Path, broker: str) -> dict[str, str]:
+    plain = {name: os.environ[name] for name in PLAIN if name in os.environ}
+    own = {"GATEHOUSE_DATA": str(data), "BROKER_URL": broker, "DJANGO_SETTINGS_MODULE": "config.settings"}
+    return {**plain, **KEYS, **own}
+
+
+def server_url() -> str:
+    """Of the database server that this run is about, if it is about one."""
     url = os.environ.get("DATABASE_URL", "")
-    if not url.startswith("postgres"):
+    return url if url.startswith("postgres") else ""
+
+
+def named(name: str) -> dict[str, str]:
+    """How the processes are told of a database of that server."""
+    return {"DATABASE_URL": f"{server_url().rpartition('/')[0]}/{name}"} if name else {}
+
+
+@contextmanager
+def database(place: Path, broker: str) -> Iterator[dict[str, str]]:
+    """A copy of the origin, as the processes are told of it: by its URL, or in the data directory of this place."""
+    first = origin(broker)
+    if not first.name:
+        migrated.copy(first.data, place / "data")
         yield {}
         return
-    name = f"webs_{secrets.token_hex(4)}"
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute(f'CREATE DATABASE "{name}"')
+    name = migrated.create_database(server_url(), first.name)
     try:
-        yield {"DATABASE_URL": f"{url.rpartition('/')[0]}/{name}"}
+        yield named(name)
     finally:
-        with psycopg.connect(url, autocommit=True) as connection:
-            connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+        migrated.drop_database(server_url(), name)
 
 
 @contextmanager
 def running(place: Path, broker: str, count: int = 4, **environ: str) -> Iterator[Webs]:
-    with database() as told:
-        plain = {name: os.environ[name] for name in PLAIN if name in os.environ}
-        own = {"GATEHOUSE_DATA": str(place / "data"), "BROKER_URL": broker, "DJANGO_SETTINGS_MODULE": "config.settings"}
-        webs = Webs([free_port() for _ in range(count)], {**plain, **KEYS, **own, **told, **environ})
-        (place / "data").mkdir(mode=0o700)
-        webs.manage("migrate", "--verbosity", "0")
-        webs.manage("create_person", "mara", "--role", "security-admin", "--json")
-        webs.token = webs.manage("issue_user_token", "mara", "--json")["token"]
+    (place / "data").mkdir(mode=0o700)
+    with ExitStack() as stack:
+        told = environ if "DATABASE_URL" in environ else stack.enter_context(database(place, broker))
+        own = environ_of(place / "data", broker)
+        webs = Webs([free_port() for _ in range(count)], {**own, **told, **environ}, origin(broker).token)
         try:
             webs.start(place / "log")
             yield webs

@@ -8,11 +8,12 @@ keeps statements by their text already.
 import re
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Any
 
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.postgresql.base import ServerBindingCursor
-from psycopg._queries import PostgresQuery
+from psycopg import ClientCursor
 from psycopg.errors import FeatureNotSupported
 from psycopg.pq import TransactionStatus
 
@@ -34,9 +35,20 @@ class _Kept(ServerBindingCursor):
             # Not kept this once: the server is told to forget behind the next statement.
             done = super().execute(query, params, prepare=False, **how)  # type: ignore[misc]  # as above
         # Where queries are logged, Django asks the cursor which it was; psycopg forgets those that were kept.
-        self._query = PostgresQuery(self._tx)  # type: ignore[attr-defined]  # psycopg's own
-        self._query.query = query.encode()
+        self._query = _Asked(self.connection, query, params)  # type: ignore[attr-defined]  # psycopg's own
         return done
+
+
+@dataclass(frozen=True)
+class _Asked:
+    connection: Any
+    sql: str
+    params: Any
+
+    @property
+    def query(self) -> bytes:
+        """With its values in it, as all others are logged."""
+        return ClientCursor(self.connection).mogrify(self.sql, self.params).encode()
 
 
 def wrapper() -> Any:

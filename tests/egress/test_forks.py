@@ -37,6 +37,8 @@ async def asks_name_servers() -> bool:
 
 def in_a_child(work: Callable[[], bool]) -> int:
     """Do `work` in a fork of this process; its exit code is 0 when that is true."""
+    # What earlier tests left, gRPC's servers among it, waits in a child for threads that it has not.
+    gc.collect()
     with warnings.catch_warnings():
         # As in a process that is no test and lives on: what is let go of goes, and no warning about it keeps it.
         warnings.simplefilter("ignore")

@@ -120,7 +120,8 @@ def test_the_printed_task_is_done_and_so_is_the_demos_within_another(fresh_house
     sent = subprocess.run([*shlex.split(found[1]), "-s"], capture_output=True, text=True, check=True, timeout=20)
     asked = json.loads(sent.stdout)["task_id"]
     token = shlex.split(found[1])[2].removeprefix("Authorization: ")
-    wait_for(lambda: _tasks(fresh_house, token, "running") + _tasks(fresh_house, token, "pending") == [], 30, "done")
+    # In this order: what goes from one to the other between the two is found by the second.
+    wait_for(lambda: _tasks(fresh_house, token, "pending") + _tasks(fresh_house, token, "running") == [], 30, "done")
     done = {task["id"]: task for task in _tasks(fresh_house, token, "completed")}
     assert "It begins: It rained." in done[asked]["result"]["text"]
     [brief] = [task for task in done.values() if task["task_type"] == "brief"]

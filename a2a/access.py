@@ -83,7 +83,8 @@ def may_send(actor: Actor, target: Identity | None = None) -> bool:
     if actor.may(SEND):
         return True
     usable = Identity.objects.used_by(actor).of_kind(Kind.AGENT)
-    return (usable if target is None else usable.filter(pk=target.pk)).exists()
+    # What is archived takes none ever again; of a known one that is told to whom it is sent.
+    return (usable.exclude(state=State.ARCHIVED) if target is None else usable.filter(pk=target.pk)).exists()
 
 
 def require(

@@ -18,6 +18,7 @@ class A2AConfig(AppConfig):
             endings,
             following,
             hours,
+            relaying,
             rights,
             runtimes,
             waiting,
@@ -31,6 +32,7 @@ class A2AConfig(AppConfig):
         registry.add_stop_step(cancelling.STEP)
         carriers.add(RuntimeKind.REMOTE, errands.CARRIER)
         moves.on_moved(following.follow)
+        moves.on_written(relaying.heard)
         endings.on_end(following.let_go)
         registry.count_hours(hours.left)
         registry.know_tasks(chains.known)

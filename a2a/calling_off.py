@@ -6,6 +6,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import QuerySet
 
+from a2a import queueing
 from a2a.choices import DeliveryState, Trouble
 from a2a.models import Delivery, DisabledUrl, Task
 from common import clock
@@ -40,6 +41,7 @@ def stop(*, actor: Actor, delivery: Delivery, reason: str) -> Delivery:
     with transaction.atomic():
         if not _call_off(Delivery.objects.filter(pk=delivery.pk)):
             raise Settled("This is not tried any more. Nothing was changed.")
+        queueing.settled(delivery, None, clock.database_now())
         events.write("delivery.stopped", actor=actor, subject=delivery, reason=reason)
     return Delivery.objects.select_related("task").get(pk=delivery.pk)
 

@@ -66,7 +66,7 @@ def of(caller: Link, *, holder_id: UUID, parent_task_id: UUID | None, shown: Par
     if isinstance(behind, Condition):
         if behind.reason == "task_ended":
             raise ended()
-        raise NotFound
+        raise NotFound(f"{behind.message} Name an open one that you work on as parent_task_id, or none.")
     return Chain(behind or chains.Chain(), caller, parent)
 
 

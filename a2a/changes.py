@@ -30,10 +30,27 @@ class Made:
     artifact: Mapping[str, Any]
     append: bool = False
     last: bool = True
+    #: What is added is kept beside what is there.
+    in_pieces = True
 
     @cached_property
     def shown(self) -> Any:
         return covering.shown(dict(self.artifact))
+
+    def joined(self, before: Mapping[str, Any]) -> dict[str, Any]:
+        """The artifact with this added, which need not name it again."""
+        return {**before, **self.shown, "parts": [*before["parts"], *self.shown["parts"]]}
+
+
+@dataclass(frozen=True)
+class Printed(Made):
+    """More of an artifact that is one text, and stays one."""
+
+    append: bool = True
+    in_pieces = False
+
+    def joined(self, before: Mapping[str, Any]) -> dict[str, Any]:
+        return {**before, **self.shown, "parts": [parts.text(parts.said_in(before) + parts.said_in(self.shown))]}
 
 
 @dataclass(frozen=True)

@@ -63,6 +63,7 @@ class Binding(TextChoices):
     AUTO = "auto", "As its card says"
     JSONRPC = "JSONRPC", "JSON-RPC"
     HTTP_JSON = "HTTP+JSON", "HTTP and JSON"
+    GRPC = "GRPC", "gRPC"
 
 
 class DeliveryState(TextChoices):

@@ -1,7 +1,6 @@
 """The rows of callbacks: taken by one worker at a time, settled by the one that took them, begun anew on demand."""
 
 import logging
-from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -11,10 +10,11 @@ from uuid import UUID, uuid4
 from django.db import transaction
 from django.db.models import F, Q
 
-from a2a import answers, callback_urls, pushing, retrying, waking, webhooks
+from a2a import answers, callback_urls, pushing, queueing, retrying, waking, webhooks
 from a2a.choices import DeliveryState, Trouble
 from a2a.models import Delivery, DeliveryAttempt, DisabledUrl, PushConfig
 from a2a.posting import Outcome
+from a2a.turns import Turns
 from a2a.webhooks import Owner
 from common import clock
 from common.crypto import Unreadable
@@ -27,9 +27,6 @@ log = logging.getLogger(__name__)
 RIGHT = "a2a.redeliver_delivery"
 #: Longer than an attempt may take; what a worker that died was about is sent again after that.
 LEASE = timedelta(seconds=30)
-#: At one place at a time, so that a receiver that hangs holds up nobody but itself.
-MOST_TO_ONE_PLACE = 8
-WINDOW = 500
 GONE = "Its receiver was removed, so there is nowhere to send it."
 ENDS: dict[Trouble, DeliveryState] = {
     Trouble.GONE: DeliveryState.DISABLED,
@@ -68,9 +65,9 @@ class Parcel:
         return taken(self.url) | shown | {*self.secrets}
 
 
-def claim(most: int, *, busy: Mapping[str, int]) -> list[Parcel]:
-    """Take due deliveries, so that nobody else does until the lease ends. `busy` counts what is under way by place."""
-    wanted, mark = _due(most, busy), uuid4()
+def claim(most: int, *, turns: Turns) -> list[Parcel]:
+    """Take due deliveries, so that nobody else does until the lease ends."""
+    wanted, mark = turns.next(most), uuid4()
     if not wanted:
         return []
     with transaction.atomic():
@@ -98,6 +95,7 @@ def settle(delivery: Delivery, mark: UUID, outcome: Outcome, *, confided: Collec
         mine = Delivery.objects.pending().filter(pk=delivery.pk, lease_mark=mark)
         if not mine.update(**told, last_status=outcome.status, lease_mark=None, lease_until=None):
             return
+        queueing.settled(delivery, told["next_at"], now)
         if told["reason"] == Trouble.GONE:
             _disable(delivery, now)
         if told["state"] not in (DeliveryState.PENDING, DeliveryState.DELIVERED):
@@ -146,18 +144,6 @@ def may_redeliver(actor: Actor, delivery: Delivery) -> bool:
     if actor.only_reads:
         return False
     return actor.may(RIGHT) or Delivery.objects.held_by(actor).filter(pk=delivery.pk).exists()
-
-
-def _due(most: int, busy: Mapping[str, int]) -> list[UUID]:
-    """The longest due first, and of each place only as many as may go there."""
-    full = [place for place, count in busy.items() if count >= MOST_TO_ONE_PLACE]
-    rows = Delivery.objects.due().exclude(place__in=full).order_by("next_at", "id")
-    counts, wanted = Counter(busy), list[UUID]()
-    for pk, place in rows.values_list("pk", "place")[:WINDOW]:
-        if len(wanted) < most and counts[place] < MOST_TO_ONE_PLACE:
-            counts[place] += 1
-            wanted.append(pk)
-    return wanted
 
 
 def _parcel(row: Delivery, mark: UUID) -> Parcel | None:

@@ -12,6 +12,7 @@ from a2a import deliveries, posting, signatures
 from a2a.deliveries import Parcel
 from a2a.models import Delivery
 from a2a.office import Office, Round
+from a2a.turns import Lane, Turns
 
 log = logging.getLogger(__name__)
 MOST_AT_ONCE = 64
@@ -27,17 +28,22 @@ def begin() -> None:
 
 def deliver_due() -> None:
     """Attempt everything that is due or comes due meanwhile, and return when nothing is under way."""
-    asyncio.run(_Round("callbacks", look_every=LOOK_EVERY).run())
+    asyncio.run(_Round().run())
 
 
-class _Round(Round[str]):
-    """By the place that each is delivered to."""
+class _Round(Round[Lane]):
+    """By whose each is, and the place that it is delivered to."""
+
+    def __init__(self) -> None:
+        super().__init__("callbacks", look_every=LOOK_EVERY)
+        self._turns = Turns()
 
     async def _take(self) -> None:
-        room, busy = MOST_AT_ONCE - len(self._under_way), Counter(self._under_way.values())
+        room = MOST_AT_ONCE - len(self._under_way)
+        self._turns.busy = Counter(self._under_way.values())
         if room > 0:
-            for parcel in await self._ask(lambda: deliveries.claim(room, busy=busy)):
-                self._begin(self._carry(parcel), parcel.delivery.place)
+            for parcel in await self._ask(lambda: deliveries.claim(room, turns=self._turns)):
+                self._begin(self._carry(parcel), Lane(parcel.delivery.owner_id, parcel.delivery.place))
 
     async def _carry(self, parcel: Parcel) -> None:
         delivery, body = parcel.delivery, parcel.delivery.body.encode()

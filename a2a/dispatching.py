@@ -6,7 +6,7 @@ written together.
 """
 
 import logging
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -37,6 +37,8 @@ HOUSE = Caller(SYSTEM)
 MOST_AT_ONCE = 100
 #: Of a task whose input does not fit what runs.
 UNFIT = "invalid_parameters"
+#: New, or answered after a run that asked.
+WAITS = frozenset({TaskState.SUBMITTED, TaskState.WORKING})
 #: How long a task waits for a place in the queue; and after a fault of ours.
 PATIENCE, PAUSE = timedelta(hours=1), timedelta(seconds=5)
 
@@ -60,6 +62,8 @@ def anew(task: Task) -> dict[str, Any]:
     """What becomes of the leases of a task whose caller has answered: whoever does it takes it up from there."""
     if task.runtime_kind == RuntimeKind.REMOTE:
         return {"dispatch_at": clock.database_now()}
+    if task.runtime_kind in RUN_HERE:
+        return {"dispatch_at": clock.database_now(), "execution_id": None, "relayed": 0}
     # It was brought back, with a question: that counts as no worker that was never heard of again.
     return {"lease_mark": None, "lease_until": None, "claims": 0}
 
@@ -86,7 +90,7 @@ def dispatch(agent_id: UUID) -> int:
         try:
             begun += _begin(task)
         except NoRoom as full:
-            if clock.database_now() - task.created_at < PATIENCE:
+            if clock.database_now() - _waits_since(task) < PATIENCE:
                 break
             _refuse(task, full)
         except GatehouseError as error:
@@ -98,8 +102,12 @@ def dispatch(agent_id: UUID) -> int:
 
 
 def _waiting() -> TaskQuerySet:
-    here = Task.objects.due().filter(state=TaskState.SUBMITTED, runtime_kind__in=RUN_HERE, execution_id=None)
+    here = Task.objects.due().filter(state__in=WAITS, runtime_kind__in=RUN_HERE, execution_id=None)
     return here.order_by("created_at", "id")
+
+
+def _waits_since(task: Task) -> datetime:
+    return task.created_at if task.state == TaskState.SUBMITTED else task.state_at
 
 
 def _begin(task: Task) -> int:
@@ -108,7 +116,7 @@ def _begin(task: Task) -> int:
     with transaction.atomic():
         agent = _locked_agent(task)
         held = writer.locked(task.pk)
-        if held.state != TaskState.SUBMITTED or held.execution_id is not None:
+        if held.state not in WAITS or held.execution_id is not None:
             return 0
         if not Identity.objects.usable().filter(pk=agent.identity_id).exists():
             why = lifecycle.why_not(agent.identity)
@@ -133,8 +141,13 @@ def _locked_agent(task: Task) -> Agent:
 
 
 def _wish(task: Task) -> Wish:
-    said = given.for_run(given.message(task)["parts"])
-    return Wish(input=said.input, parameters=said.parameters, trigger=Trigger.TASK, task_id=task.pk)
+    wished: dict[str, Any] = {"trigger": Trigger.TASK, "task_id": task.pk}
+    if task.state == TaskState.SUBMITTED:
+        said = given.for_run(given.message(task)["parts"])
+    else:
+        wished["conversation"] = given.conversation(task)
+        said = given.to_go_on(wished["conversation"])
+    return Wish(input=said.input, parameters=said.parameters, **wished)
 
 
 def _by(task: Task) -> dict[str, Any]:

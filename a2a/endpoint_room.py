@@ -60,9 +60,19 @@ def _of(identity: Identity) -> Endpoint | None:
 
 def require_output(most: int | None, made: Any) -> None:
     """Of one artifact, by its JSON; `most` is None for an agent whose endpoint nobody has set."""
+    require_size(most, len(canonical.encode(made)))
+
+
+def require_size(most: int | None, size: int) -> None:
     most = USUAL if most is None else most
-    if len(canonical.encode(made)) > most:
+    if size > most:
         raise OutputTooLarge(most)
+
+
+def require_said(identity: Identity, said: Any) -> None:
+    """Of what an agent says in place of making something."""
+    row = _of(identity)
+    require_output(row.max_output_size if row else None, said)
 
 
 def _require_room(row: Endpoint, identity: Identity) -> None:

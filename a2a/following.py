@@ -10,16 +10,18 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
 
-from a2a import cancelling, each, parts, waking, writer
+from a2a import cancelling, each, endpoint_room, parts, relaying, waking, writer
 from a2a.changes import Change, Made, Status
-from a2a.choices import TERMINAL, TaskState
+from a2a.choices import TERMINAL, Role, TaskState
 from a2a.models import Task
+from a2a.models.tasks import TaskQuerySet
 from common import strict_json
 from common.errors import Conflict, InvalidTransition, TooLarge
 from nhi.actors import SYSTEM
 from nhi.models import Identity
 from nhi.registry import StopStep
 from supervisor import cancelling as stopping
+from supervisor.categories import ASKS
 from supervisor.choices import ErrorCategory, ExecutionState, ExecutionStatus, OutputPattern
 from supervisor.models import Execution, ExecutionResult
 
@@ -67,8 +69,13 @@ def catch_up() -> None:
 
 
 def _done() -> QuerySet[Execution]:
-    waiting = Task.objects.open().filter(execution_id__isnull=False)
+    waiting = _followed().filter(execution_id__isnull=False)
     return Execution.objects.done().filter(pk__in=waiting.values("execution_id"))
+
+
+def _followed() -> TaskQuerySet:
+    """One whose run asked its caller has been where that went."""
+    return Task.objects.open().exclude(state=TaskState.INPUT_REQUIRED)
 
 
 def _running() -> QuerySet[Execution]:
@@ -82,10 +89,18 @@ def _outlived() -> QuerySet[Task]:
     return Task.objects.filter(pk__in=mine.filter(Exists(ended)).values("task_id"))
 
 
+class _ToldMeanwhile(Exception):
+    """More of what it printed, or all that there was: what to write is another thing by now."""
+
+
 def _follow(run: Execution) -> None:
-    task = Task.objects.open().filter(execution_id=run.pk).first()
-    if task is None:
-        return
+    while (task := _followed().filter(execution_id=run.pk).first()) is not None:
+        with suppress(_ToldMeanwhile):
+            _bring(task, run)
+            return
+
+
+def _bring(task: Task, run: Execution) -> None:
     if run.status == ExecutionStatus.CANCELLED:
         _cancelled(task, run)
     elif run.status is not None:
@@ -116,7 +131,11 @@ def _ended(task: Task, run: Execution) -> None:
         return
     code = TIMEOUT if run.status == ExecutionStatus.TIMEOUT else CODES.get(run.error_category, CODES["SystemError"])
     why = _why(run)
-    _write(task, run, Status(TaskState.FAILED, parts.message_of_agent(why), code, why))
+    rest, failed = relaying.broken_off(task, run), Status(TaskState.FAILED, parts.message_of_agent(why), code, why)
+    try:
+        _write(task, run, *rest, failed)
+    except TooLarge:
+        _write(task, run, failed)
     cancelling.cancel_within(task, f"the {task} failed")
 
 
@@ -128,13 +147,24 @@ def _why(run: Execution) -> str:
 
 
 def _succeeded(task: Task, run: Execution) -> None:
-    made = _made(run)
     try:
-        _write(task, run, *([made] if made else []), Status(TaskState.COMPLETED))
-    except TooLarge as refused:
+        _write(task, run, *(_asked(task, run) if run.exit_code == ASKS else _done_by(task, run)))
+    except (TooLarge, writer.TaskFull) as refused:
         # What the run came to stands on its own page; its task must not stay open for it.
         _write(task, run, Status(TaskState.FAILED, None, refused.code, refused.message))
         cancelling.cancel_within(task, f"the {task} failed")
+
+
+def _done_by(task: Task, run: Execution) -> list[Change]:
+    return [*relaying.closing(task, _made(run)), Status(TaskState.COMPLETED)]
+
+
+def _asked(task: Task, run: Execution) -> list[Change]:
+    """What it answered is a question; once that is answered, another run goes on."""
+    made = _made(run)
+    question = Status(TaskState.INPUT_REQUIRED, parts.message(Role.AGENT, made.artifact["parts"]) if made else None)
+    endpoint_room.require_said(task.agent, question.shown)
+    return [*relaying.broken_off(task, run), question]
 
 
 def _write(task: Task, run: Execution, *changes: Change) -> None:
@@ -142,8 +172,9 @@ def _write(task: Task, run: Execution, *changes: Change) -> None:
     writer.prepare(*changes)
     with transaction.atomic():
         held = writer.locked(task.pk)
-        begins = held.state == TaskState.SUBMITTED and run.start_time is not None
-        told: list[Change] = [Status(TaskState.WORKING)] if begins else []
+        if held.is_open and not relaying.is_still(held, task):
+            raise _ToldMeanwhile
+        told = relaying.begun(held, run)
         if told or changes:
             writer.write(held, *told, *changes)
 

@@ -9,7 +9,7 @@ from uuid import UUID
 from a2a import covering
 from a2a.choices import Role
 from a2a.models import Task, TaskMessage
-from a2a.parts import Part
+from a2a.parts import Part, role_of
 from common.prepared import Prepared
 
 _LAST = Prepared(
@@ -50,6 +50,12 @@ def for_run(parts: Sequence[Part]) -> ForRun:
         return ForRun(_written({"parts": list(parts)}))
     value = parts[0]["data"]
     return _named(value) if _names_them(value) else ForRun(_written(value))
+
+
+def to_go_on(said: Sequence[Mapping[str, Any]]) -> ForRun:
+    """The same of a whole conversation: what its caller said last, with parameters that were given before it."""
+    each = [for_run(message["parts"]) for message in said if message["role"] == role_of(Role.USER)]
+    return ForRun(each[-1].input, {name: value for one in each for name, value in one.parameters.items()})
 
 
 def _names_them(value: Any) -> bool:

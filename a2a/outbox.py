@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from a2a import callback_urls, pushing, showing, waking, webhooks
+from a2a import callback_urls, pushing, queueing, showing, waking, webhooks
 from a2a.choices import DeliveryState, EventKind, TaskState, Trouble
 from a2a.models import Delivery, DisabledUrl, PushConfig, Task, TaskEvent
 from a2a.wire.v03.json import write_task
@@ -31,16 +31,25 @@ def put(task: Task, *, event_id: UUID) -> None:
 
 
 def push(task: Task, told: Sequence[TaskEvent]) -> None:
-    """A delivery of each event, to everybody who asked for them."""
+    """A delivery of each event, to everybody who asked for them.
+
+    0.3 tells the whole task each time, and so not of a piece that another follows."""
     events = [event for event in told if event.kind != EventKind.MESSAGE]
     rows = []
-    for config in PushConfig.objects.filter(task=task):
-        for event in events:
+    for config in PushConfig.objects.filter(task=task) if events else ():
+        wanted = [event for event in events if config.wire_version != OLD or not _goes_on(event)]
+        waits_until = queueing.waits_until(config.pk) if wanted else None
+        for event in wanted:
             row = _row(task, partial(_url_of, config), shown=config.url, at=event.at)
             row.webhook_id, row.push_id, row.event_seq = uuid7(), config.pk, event.seq
+            row.next_at = row.next_at and max(row.next_at, waits_until or row.next_at)
             row.body = pushed(task, event, config.wire_version)
             rows.append(row)
     _save(rows)
+
+
+def _goes_on(event: TaskEvent) -> bool:
+    return event.kind == EventKind.ARTIFACT and not event.body["artifactUpdate"]["lastChunk"]
 
 
 def pushed(task: Task, event: TaskEvent, wire_version: str) -> str:

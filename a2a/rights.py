@@ -17,7 +17,7 @@ OWN: dict[str, tuple[str, str]] = {
     "cancel_task": ("task", "Cancel tasks"),
     "redeliver_delivery": ("delivery", "Deliver callbacks again"),
     "disable_delivery": ("delivery", "Call off callbacks"),
-    "rotate_webhooksecret": ("webhooksecret", "Make and rotate webhook secrets of identities"),
+    "rotate_webhooksecret": ("webhooksecret", "Make, rotate and remove webhook secrets of identities"),
 }
 ROLES: dict[str, frozenset[str]] = {
     "security-admin": READS | RUNS | {"send_task_for_another", "rotate_webhooksecret", "change_runtime"},

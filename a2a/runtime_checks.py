@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from a2a import carriers
 from a2a.choices import RUN_HERE, Binding, RuntimeKind, WireVersion
 from a2a.models import Runtime
+from a2a.wire import metadata
 from common import egress
 from common.errors import Invalid
 from common.redaction import redact_text
@@ -74,6 +75,10 @@ def _check_remote(problems: Problems, draft: Runtime, credential: str | None) ->
     problems.unless(draft.binding in Binding.values, "binding", _choose(Binding))
     fine = not draft.header or (HEADER.fullmatch(draft.header) and not headers.is_own(draft.header))
     problems.unless(fine, "header", "Use the name of a header that Gatehouse does not set itself.")
+    fine = draft.binding != Binding.GRPC or not draft.header or metadata.is_key(draft.header)
+    problems.unless(
+        fine, "header", "Over gRPC use letters, digits and - _ . alone, without grpc- before or -bin behind."
+    )
     problems.unless(SCHEME.fullmatch(draft.scheme), "scheme", "Use a word like Bearer, or leave it empty.")
     problems.unless(1 <= draft.timeout <= LONGEST_TIMEOUT, "timeout", f"Use 1 to {LONGEST_TIMEOUT} seconds.")
     fine = not credential or (len(credential) <= LONGEST_CREDENTIAL and credential.isascii() and is_plain(credential))

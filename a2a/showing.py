@@ -1,17 +1,26 @@
 """Tasks in the protocol's words, as their callers are told of them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
+
+from django.db.models import Case, F, JSONField, Q, QuerySet, When
 
 from a2a import parts
 from a2a.choices import TaskState
 from a2a.models import Artifact, Task, TaskMessage
 from common.prepared import Prepared
 
-_MADE = Prepared(
-    lambda task: Artifact.objects.filter(task=task).order_by("position").values_list("body", flat=True), task=UUID
-)  # fmt: skip
+
+def in_pieces(rows: "QuerySet[Artifact]") -> "QuerySet[Artifact, Any]":
+    """A row of each artifact, or of each of its pieces, of which the first brings along what is said of all of them."""
+    is_first = Q(pieces__number=None) | Q(pieces__number=1)
+    said = Case(When(is_first, then=F("body")), output_field=JSONField())
+    in_order = rows.annotate(said=said).order_by("task_id", "position", "pieces__number")
+    return in_order.values_list("task_id", "pk", "said", "pieces__parts")
+
+
+_MADE = Prepared(lambda task: in_pieces(Artifact.objects.filter(task=task)), task=UUID)
 _SAID = Prepared(
     lambda task: TaskMessage.objects.filter(task=task).order_by("position").values_list("body", flat=True), task=UUID
 )  # fmt: skip
@@ -32,13 +41,13 @@ def new(row: Task, *, history: int | None = None) -> dict[str, Any]:
 
 def made(task_id: UUID) -> list[dict[str, Any]]:
     """What it made, in order."""
-    return _MADE.all(task=task_id)
+    return _whole(_MADE.all(task=task_id)).get(task_id, [])
 
 
 def tasks(rows: Sequence[Task], *, history: int | None = None, artifacts: bool = True) -> list[dict[str, Any]]:
     """The same for several, with one query each for what they made and for what was said."""
     keys = [row.pk for row in rows]
-    bodies = _by_task(Artifact.objects.filter(task_id__in=keys).order_by("task_id", "position")) if artifacts else {}
+    bodies = _made_in(keys) if artifacts else {}
     said = (
         _by_task(TaskMessage.objects.filter(task_id__in=keys).order_by("task_id", "position")) if history != 0 else {}
     )
@@ -68,6 +77,19 @@ def _metadata(row: Task) -> dict[str, Any]:
     own = {"task_type": row.task_type, "error_code": row.error_code, "error_message": row.error_message}
     said = {name: value for name, value in row.metadata.items() if name not in own}
     return {**said, **{name: value for name, value in own.items() if value}}
+
+
+def _made_in(task_ids: Sequence[UUID]) -> dict[UUID, list[dict[str, Any]]]:
+    return _whole(in_pieces(Artifact.objects.filter(task_id__in=task_ids)))
+
+
+def _whole(rows: Iterable[tuple[UUID, UUID, Any, Any]]) -> dict[UUID, list[dict[str, Any]]]:
+    """What each task made."""
+    found: dict[UUID, dict[UUID, dict[str, Any]]] = {}
+    for task_id, key, said, more in rows:
+        made = found.setdefault(task_id, {}).setdefault(key, said)
+        made["parts"].extend(more or [])
+    return {task_id: list(each.values()) for task_id, each in found.items()}
 
 
 def _by_task(rows: Any) -> dict[Any, list[dict[str, Any]]]:

@@ -1,4 +1,5 @@
-"""What the clock finds: tasks past their deadline, tasks that no worker brought back, and keys that are a day old."""
+"""What the clock finds: tasks past their deadline, tasks that no worker brought back, keys that are a day old, and what
+has ended and is in no tally yet."""
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -8,7 +9,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.db.models.functions import Now
 
-from a2a import cancelling, dispatching, each, following, inbox, runtimes, sending, waiting, webhooks, writer
+from a2a import cancelling, dispatching, each, following, inbox, runtimes, sending, tallies, waiting, webhooks, writer
 from a2a.changes import Status
 from a2a.choices import TaskState
 from a2a.models import Task
@@ -73,7 +74,7 @@ def forget() -> None:
 
 STEPS: tuple[Callable[[], object], ...] = (
     end_late, give_up_lost, stop_unusable, end_parts, dispatching.dispatch_due, following.catch_up, waiting.settle_all,
-    forget,
+    forget, tallies.add_up,
 )  # fmt: skip
 
 

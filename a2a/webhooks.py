@@ -8,13 +8,12 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 
 from a2a import signatures
-from a2a.models import Delivery, Task, WebhookSecret
+from a2a.models import Task, WebhookSecret
 from common import clock, crypto
-from common.errors import Conflict, Duplicate, NotAllowed
-from common.redaction import MASK
+from common.errors import Conflict, Duplicate, NotAllowed, NotFound
 from nhi.actors import SYSTEM, Actor
 from nhi.choices import Kind
 from nhi.inputs import Problems
@@ -35,6 +34,10 @@ class Owner:
 
     id: UUID
     name: str
+
+
+#: In the record of a secret's making: the prefix of the one that it took URLs over from.
+TAKEN_OVER = "took_over_from"
 
 
 @dataclass(frozen=True)
@@ -99,7 +102,7 @@ def rotate(*, actor: Actor, secret: WebhookSecret) -> Shown:
         raise NotAllowed("You may not rotate the webhook secret of somebody else.")
     text = signatures.new_secret()
     with transaction.atomic():
-        row = _locked(secret)
+        row = locked(secret)
         now = clock.database_now()
         _follow(row, row, now)
         row.sealed, row.rotated_at = crypto.seal(text, place=_place(row)), now
@@ -131,7 +134,7 @@ def rotatable(actor: Actor, keys: Sequence[UUID]) -> set[UUID]:
 
 def ensure(owner: Owner, url: str, *, actor: Actor) -> WebhookSecret:
     """The secret for this URL; where there is none yet, one for all URLs that nobody has seen."""
-    found = _longest(owner, url)
+    found = longest(owner.id, url)
     if found is not None:
         return found
     try:
@@ -168,7 +171,7 @@ def forget_previous(now: datetime) -> int:
 
 def _make(owner: Owner, url_prefix: str, actor: Actor) -> Shown:
     text, before = signatures.new_secret(), _before(owner, url_prefix)
-    before, now = _locked(before) if before else None, clock.database_now()
+    before, now = locked(before) if before else None, clock.database_now()
     row = WebhookSecret(owner_id=owner.id, owner_name=owner.name, url_prefix=url_prefix, created_at=now)
     row.sealed = crypto.seal(text, place=_place(row))
     if before is not None:
@@ -176,12 +179,17 @@ def _make(owner: Owner, url_prefix: str, actor: Actor) -> Shown:
         with suppress(crypto.Unreadable):
             _follow(row, before, now)
     row.save(force_insert=True)
-    events.write("webhook_secret.made", actor=actor, subject=row)
+    details = {TAKEN_OVER: before.url_prefix} if before is not None and row.sealed_previous else {}
+    events.write("webhook_secret.made", actor=actor, subject=row, details=details)
     return Shown(row, text)
 
 
-def _locked(secret: WebhookSecret) -> WebhookSecret:
-    return WebhookSecret.objects.select_for_update(of=("self",)).get(pk=secret.pk)
+def locked(secret: WebhookSecret) -> WebhookSecret:
+    found = WebhookSecret.objects.select_for_update(of=("self",)).filter(pk=secret.pk).first()
+    if found is None:
+        # Somebody beside us removed it.
+        raise NotFound
+    return found
 
 
 def _follow(row: WebhookSecret, before: WebhookSecret, now: datetime) -> None:
@@ -196,22 +204,17 @@ def _follow(row: WebhookSecret, before: WebhookSecret, now: datetime) -> None:
 
 
 def _before(owner: Owner, url_prefix: str) -> WebhookSecret | None:
-    """What signs callbacks to these URLs that were sent or asked for already, where another one does."""
-    found = _longest(owner, url_prefix)
-    takes_over = found is not None and found.url_prefix != url_prefix and _are_called(owner, url_prefix)
-    return found if takes_over else None
+    """What signs for these URLs where another one does. Whether a callback went there yet tells nothing: its receiver
+    may know it and wait for the first."""
+    found = longest(owner.id, url_prefix)
+    return found if found is not None and found.url_prefix != url_prefix else None
 
 
-def _are_called(owner: Owner, url_prefix: str) -> bool:
-    """Of a URL of which not all may be shown it is not known, so it counts."""
-    sent = Delivery.objects.filter(Q(url__startswith=url_prefix) | Q(url__contains=MASK), owner_id=owner.id)
-    theirs = Q(source_id=owner.id) | Q(source_id=None, created_by_id=owner.id)
-    meant = Q(callback_url__startswith=url_prefix) | Q(callback_url__contains=MASK)
-    return sent.exists() or Task.objects.open().filter(theirs, meant).exclude(callback_url="").exists()
-
-
-def _longest(owner: Owner, url: str) -> WebhookSecret | None:
-    fitting = [row for row in WebhookSecret.objects.filter(owner_id=owner.id) if fits(url, row.url_prefix)]
+def longest(owner_id: UUID, url: str, *, but: WebhookSecret | None = None) -> WebhookSecret | None:
+    """Of an owner's secrets the one that signs for this URL; `but` one of them."""
+    fitting = [
+        row for row in WebhookSecret.objects.filter(owner_id=owner_id) if row != but and fits(url, row.url_prefix)
+    ]
     return max(fitting, key=lambda row: len(row.url_prefix), default=None)
 
 

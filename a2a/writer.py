@@ -11,10 +11,10 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import BooleanField, Case, ExpressionWrapper, F, JSONField, SmallIntegerField, When
+from django.db.models import BooleanField, ExpressionWrapper, F
 from django.db.models.functions import Now
 
-from a2a import covering, endings, endpoint_room, news, outbox, parts, showing
+from a2a import covering, endings, endpoint_room, making, news, outbox, parts, showing
 from a2a.changes import Change, Made, Status
 from a2a.choices import RUN_HERE, TERMINAL, TRANSITIONS, EventKind, Role, TaskState
 from a2a.models import Artifact, Task, TaskEvent, TaskMessage
@@ -39,16 +39,6 @@ def lockable(*, skip_locked: bool = False) -> Any:
 
 
 _LOCKED = Prepared(lambda task: lockable().filter(pk=task).order_by(), task=UUID)
-#: What was made under this name, whole, else the last that was made, of which only the place is asked.
-_MADE = Prepared(
-    lambda task, name: Artifact.objects.filter(task=task).defer("body")
-    .annotate(
-        is_it=Case(When(artifact_id=name, then=1), default=0, output_field=SmallIntegerField()),
-        whole=Case(When(artifact_id=name, then=F("body")), output_field=JSONField()),
-    )
-    .order_by("-is_it", "-position")[:1],
-    task=UUID, name=str,
-)  # fmt: skip
 
 
 class TaskFull(Conflict):
@@ -76,7 +66,9 @@ def begin(task: Task, message: parts.Message, *, shown: parts.Message) -> Task:
         task.pk, context_id=task.context_id, status=status, history=[first.body], metadata=task.metadata
     )  # fmt: skip
     task.size = _weight(told)
-    event = TaskEvent(task=task, seq=1, kind=EventKind.TASK, body={"task": told}, at=task.created_at)
+    event = TaskEvent(
+        task=task, seq=1, kind=EventKind.TASK, body={"task": told}, size=task.size, at=task.created_at
+    )  # fmt: skip
     prepared.insert(task, first, event)
     task.first_message = first.body
     return task
@@ -142,7 +134,7 @@ class _Draft:
 
     def keep(self, facts: dict[str, Any]) -> None:
         task = self.task
-        task.size += sum(_weight(event.body) for event in self.events)
+        task.size += sum(event.size or 0 for event in self.events)
         self.changed |= {"last_seq": task.last_seq, "size": task.size, **facts}
         if task.state in TERMINAL:
             self._end()
@@ -186,29 +178,32 @@ class _Draft:
         made = change.shown
         last = self._last_made(made["artifactId"])
         found = last if last is not None and last.artifact_id == made["artifactId"] else None
-        body = _joined(found.body, made) if found and change.append else made
-        endpoint_room.require_output(self.task.most_output, body)  # type: ignore[attr-defined]  # annotated by `locked`
-        if found is None:
-            before = 0 if last is None else last.position
-            self.artifacts.append(
-                Artifact(task=self.task, artifact_id=made["artifactId"], position=before + 1, body=made)
-            )
+        most = self.task.most_output  # type: ignore[attr-defined]  # annotated by `locked`
+        if found is not None and change.append and change.in_pieces and not found._state.adding:
+            making.append(found, made, most=most)
         else:
-            found.body = body
-            if not found._state.adding:
-                found.save(update_fields=["body"])
+            body = change.joined(found.body) if found is not None and change.append else made
+            endpoint_room.require_output(most, body)
+            self._whole(found, body, last)
         told = {**self._ids(), "artifact": made, "append": change.append, "lastChunk": change.last}
         self._event(EventKind.ARTIFACT, {"artifactUpdate": told})
+
+    def _whole(self, found: Artifact | None, body: parts.Message, last: Artifact | None) -> None:
+        if found is not None:
+            making.replace(found, body)
+            return
+        position = 1 if last is None else last.position + 1
+        new = Artifact(task=self.task, artifact_id=body["artifactId"], position=position, body=body)
+        self.artifacts.append(new)
 
     def _last_made(self, name: str) -> Artifact | None:
         """What was made under this name, else the last that was made."""
         for new in reversed(self.artifacts):
             if new.artifact_id == name:
                 return new
-        kept = _MADE.first(task=self.task.pk, name=name)
+        kept = making.last(self.task.pk, name)
         if kept is not None and kept.artifact_id == name:
-            kept.body = kept.whole
-            return kept  # type: ignore[no-any-return]  # an artifact
+            return kept
         return self.artifacts[-1] if self.artifacts else kept
 
     def _keep_status_message(self) -> None:
@@ -244,18 +239,17 @@ class _Draft:
 
     def _event(self, kind: EventKind, body: dict[str, Any]) -> None:
         self.task.last_seq += 1
-        self.events.append(TaskEvent(task=self.task, seq=self.task.last_seq, kind=kind, body=body, at=self.at))
+        self.events.append(
+            TaskEvent(
+                task=self.task, seq=self.task.last_seq, kind=kind, body=body, size=_weight(body), at=self.at
+            )
+        )  # fmt: skip
 
     def _ids(self) -> dict[str, Any]:
         return {"taskId": str(self.task.pk), "contextId": self.task.context_id}
 
     def _placed(self, message: parts.Message) -> dict[str, Any]:
         return parts.placed(message, task_id=self.task.pk, context_id=self.task.context_id)
-
-
-def _joined(before: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
-    """What is added to an artifact need not name it again."""
-    return {**before, **more, "parts": [*before["parts"], *more["parts"]]}
 
 
 def ended(task: Task) -> TaskEnded:

@@ -18,3 +18,8 @@ def parse_uuid(text: str) -> UUID | None:
         return UUID(text)
     except ValueError:
         return None
+
+
+def short_task(task: UUID) -> str:
+    """Enough of a task's id for people: its end, which is random."""
+    return f"T-{task.hex[-6:]}"

@@ -7,6 +7,7 @@ import sys
 from typing import Any
 
 import django
+from django.conf import settings
 
 from common.asgi import bounded
 
@@ -19,6 +20,7 @@ from a2a.api.waiting import Waiting  # noqa: E402 - the same
 from a2a.operations.desk import desk as operations  # noqa: E402 - the same
 from common.handler import ThreadedHandler  # noqa: E402 - the same
 from config import metrics  # noqa: E402 - see the line before
+from config.processor import Processor  # noqa: E402 - the same
 from config.pulse import Pulse  # noqa: E402 - the same
 from mcp import asgi, gateway  # noqa: E402 - the same
 from mcp.api.urls import CALL  # noqa: E402 - the same
@@ -48,16 +50,20 @@ async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:
 
 async def live(receive: Any, send: Any) -> None:
     """Beat from start-up to shutdown: in the process that serves, never in one that forks it."""
-    pulse = Pulse()
+    pulse, background = Pulse(), set[asyncio.Task[None]]()
     while True:
         message = await receive()
         if message["type"] == "lifespan.startup":
             pulse.start()
+            if settings.WEB_ONE_PROCESSOR:
+                background.add(asyncio.create_task(Processor().keep()))
             # What is loaded by now stays: the collector need not walk it again and again, while calls wait.
             gc.collect()
             gc.freeze()
             await send({"type": "lifespan.startup.complete"})
         else:
+            for task in background:
+                task.cancel()
             try:
                 await asgi.close()
                 await asyncio.to_thread(operations.close)

@@ -8,7 +8,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from common import keys, logs
 from config import environment as env
-from config import oidc
+from config import oidc, openapi
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 VERSION = "0.1.0"
@@ -22,6 +22,7 @@ DATA = env.directory("GATEHOUSE_DATA", BASE_DIR / ".data")
 DEBUG = env.flag("DEBUG")
 PORT = env.number("PORT", 8000, low=1, high=65535)
 WEB_WORKERS = env.number("WEB_WORKERS", 2, low=1, high=64)
+WEB_ONE_PROCESSOR = env.flag("WEB_ONE_PROCESSOR", default=True)
 #: The next port, which cards name too; before the last one, as there is none after it.
 GRPC_PORT = env.number("GRPC_PORT", PORT + 1 if PORT < 65535 else PORT - 1, low=1, high=65535)
 if GRPC_PORT == PORT:
@@ -253,52 +254,4 @@ REST_FRAMEWORK = {
     "UNAUTHENTICATED_USER": None,
     "DATETIME_FORMAT": "%Y-%m-%dT%H:%M:%S.%fZ",
 }
-SPECTACULAR_SETTINGS = {
-    "TITLE": "Gatehouse",
-    "DESCRIPTION": "Who may call what: identities, grants, roles and decisions; servers, their tools and calls.",
-    "VERSION": VERSION,
-    "OAS_VERSION": "3.1.0",
-    "COMPONENT_SPLIT_REQUEST": True,
-    "PATH_CONVERTER_OVERRIDES": {"id": {"type": "string", "format": "uuid"}, "name": {"type": "string"}},
-    "POSTPROCESSING_HOOKS": ["drf_spectacular.hooks.postprocess_schema_enums", "common.api.schema.whole"],
-    "ENUM_NAME_OVERRIDES": {
-        "IdentityKind": "nhi.choices.Kind",
-        "IdentityState": "nhi.choices.State",
-        "GrantState": "nhi.choices.GrantState",
-        "CallStatus": "nhi.choices.CallStatus",
-        "Transport": "mcp.choices.Transport",
-        "ServerStatus": "mcp.choices.Connection",
-        "HealthStatus": "mcp.choices.HealthStatus",
-        "DefinitionState": "mcp.choices.DefinitionState",
-        "ApprovalState": "mcp.choices.ApprovalState",
-        "BreakerState": "mcp.choices.BreakerState",
-        "BudgetScope": "mcp.choices.BudgetScope",
-        "ToolStatus": "mcp.api.shapes.tools.STATUSES",
-        "CallState": "mcp.api.shapes.calls.STATUSES",
-        "AgentMode": "supervisor.choices.Mode",
-        "AgentKind": "supervisor.choices.Kind",
-        "InputPattern": "supervisor.choices.InputPattern",
-        "OutputPattern": "supervisor.choices.OutputPattern",
-        "AccessType": "supervisor.choices.AccessType",
-        "ExecutionState": "supervisor.choices.ExecutionState",
-        "ExecutionStatus": "supervisor.choices.ExecutionStatus",
-        "ErrorCategory": "supervisor.choices.ErrorCategory",
-        "RunTrigger": "supervisor.choices.Trigger",
-        "SessionState": "supervisor.choices.SessionState",
-        "MessageDirection": "supervisor.choices.Direction",
-        "MisfirePolicy": "supervisor.choices.MisfirePolicy",
-        "OverlapPolicy": "supervisor.choices.OverlapPolicy",
-        "FireState": "supervisor.choices.FireState",
-        "ScheduleState": "supervisor.choices.ScheduleState",
-        "TaskWord": "a2a.choices.Word",
-        "TaskState": "a2a.choices.TaskState",
-        "DeliveryState": "a2a.choices.DeliveryState",
-        "RuntimeKind": "a2a.choices.RuntimeKind",
-        "TaskTransport": "a2a.choices.Transport",
-        "EndpointAuthentication": "a2a.choices.Authentication",
-        "CardForm": "a2a.choices.CardForm",
-        "TypeEnum": [("tool", "tool")],
-        "WireVersion": "a2a.choices.WireVersion",
-        "A2ABinding": "a2a.choices.Binding",
-    },
-}
+SPECTACULAR_SETTINGS = openapi.settings(version=VERSION)

@@ -71,7 +71,8 @@ def change(
             catalogue.pin_again(current)
         after = facts(current)
         changed = [name for name in after if before[name] != after[name]]
-        if changed or values:
+        # A secret that was set is on record by itself.
+        if changed:
             events.write(
                 "server.changed",
                 actor=actor,

@@ -91,6 +91,8 @@ def set_console_roles(*, actor: Actor, identity: Identity, roles: list[str]) -> 
     with transaction.atomic():
         Identity.objects.select_for_update(of=("self",)).get(pk=identity.pk)
         before = sorted(identity.console_roles.values_list("name", flat=True))
+        if before == sorted(set(roles)):
+            return
         identity.console_roles.set(groups)
         credentials.revoke_all(actor=actor, holder=identity, reason="Its console roles changed")
         events.write(

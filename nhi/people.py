@@ -93,6 +93,8 @@ def set_roles(*, actor: Actor, user: User, roles: Iterable[str], reason: str = "
     _require_over(actor, user)
     with transaction.atomic():
         before = sorted(user.groups.values_list("name", flat=True))
+        if before == wanted:
+            return user
         _require_to_give(actor, set(wanted) - set(before))
         user.groups.set(Group.objects.filter(name__in=wanted))
         user.is_staff = user.is_superuser or bool(wanted)

@@ -11,7 +11,8 @@ class SupervisorConfig(AppConfig):
 
     def ready(self) -> None:
         from nhi import registry  # noqa: PLC0415 - models exist only from here on
-        from supervisor import cancelling, pausing, rights  # noqa: PLC0415 - the same
+        from supervisor import cancelling, rights  # noqa: PLC0415 - the same
+        from supervisor.schedules import pausing  # noqa: PLC0415 - the same
 
         post_migrate.connect(rights.after_migrate, sender=self, dispatch_uid="supervisor.rights")
         registry.add_stop_step(pausing.STEP)

@@ -11,6 +11,8 @@ from supervisor.choices import ErrorCategory
 
 #: sysexits.h: "temporary failure, the user is invited to retry".
 EX_TEMPFAIL = 75
+#: What a run for a task ends with whose answer is a question: the first code that sysexits.h leaves free.
+ASKS = 79
 #: What a shell, or a program that starts others, says when it could not start one.
 NOT_STARTABLE = frozenset({126, 127})
 PASSING_ERRORS = frozenset({errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ETXTBSY, errno.EINTR})

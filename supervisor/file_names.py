@@ -7,7 +7,7 @@ from datetime import datetime
 VARIABLES = ("execution_id", "agent_id", "timestamp")
 PLACEHOLDER = re.compile(r"\{\{\s*([^{}]*?)\s*\}\}")
 LONGEST = 200
-INPUT, OUTPUT, PARAMETERS = "input.txt", "output.txt", "parameters.json"
+INPUT, OUTPUT, PARAMETERS, CONVERSATION = "input.txt", "output.txt", "parameters.json", "conversation.json"
 
 
 def problem(template: str) -> str:

@@ -28,7 +28,7 @@ _LOCKED = Prepared(
     lambda agent: Agent.objects.select_for_update(of=("self",)).select_related("identity").filter(pk=agent).order_by(),
     agent=UUID,
 )
-LONGEST_INPUT = 1024 * 1024
+LONGEST_INPUT, LONGEST_CONVERSATION = 1024 * 1024, 4 * 1024 * 1024
 SAME_WITHIN = timedelta(seconds=60)
 
 
@@ -49,7 +49,15 @@ class Wish:
     trigger: Trigger = Trigger.API
     schedule_id: UUID | None = None
     task_id: UUID | None = None
+    #: What was said in its task, for a run that goes on with one; messages of the protocol.
+    conversation: Sequence[Mapping[str, Any]] = ()
     context: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """What is sealed for the run."""
+        given = {"input": self.input, "parameters": dict(self.parameters), "env_vars": dict(self.env_vars)}
+        return {**given, "conversation": list(self.conversation)} if self.conversation else given
 
 
 @dataclass(frozen=True)
@@ -100,6 +108,8 @@ def check(agent: Agent, wish: Wish) -> None:
     size = len(wish.input.encode(errors="surrogatepass"))
     problems.unless(size <= LONGEST_INPUT, "input", "Use at most 1 MiB.")
     problems.unless(encodes(wish.input), "input", "This holds half of a character; send whole ones.")
+    size = len(json.dumps(list(wish.conversation)))
+    problems.unless(size <= LONGEST_CONVERSATION, "conversation", "More than 4 MiB was said in it.")
     if agent.kind == Kind.PROCESS:
         command_lines.check_parameters(problems, agent.cli_args, wish.parameters)
         command_lines.check_input(problems, agent.input_pattern, wish.input)
@@ -165,7 +175,7 @@ def encodes(text: str) -> bool:
 
 
 def _row(caller: Caller, agent: Agent, wish: Wish, by: Mapping[str, Any], now: datetime) -> Execution:
-    given = {"input": wish.input, "parameters": dict(wish.parameters), "env_vars": dict(wish.env_vars)}
+    given = wish.given
     redactor, known = Redactor(known=agents.secret_values(agent, given)), context.known()
     execution = Execution(
         agent=agent,
@@ -224,12 +234,7 @@ def _same(agent: Agent, wish: Wish, actor: Actor) -> Execution | None:
 
 def _mark(wish: Wish) -> str:
     """A keyed hash, so that nobody finds a short input by trying."""
-    said = {
-        "input": wish.input,
-        "parameters": wish.parameters,
-        "env_vars": wish.env_vars,
-        "working_directory": wish.working_directory,
-    }
+    said = {**wish.given, "working_directory": wish.working_directory}
     return hashlib.sha256(crypto.fingerprint(json.dumps(said, sort_keys=True))).hexdigest()
 
 

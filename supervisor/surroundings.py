@@ -13,10 +13,11 @@ from nhi.inputs import Problems
 #: What every run is told besides what was declared for it.
 PATH = "/usr/local/bin:/usr/bin:/bin"
 LANG = "C.UTF-8"
-OURS = ("GATEHOUSE_RUN_ID", "GATEHOUSE_URL", "GATEHOUSE_TOKEN")
+#: For a run that goes on with a task: where the file is of what was said in it.
+CONVERSATION = "GATEHOUSE_CONVERSATION"
 #: Settings of this installation that steer nothing of a program; an agent is not told them all the same.
 GRPC = ("GRPC_PORT", "GRPC_TLS_CERTIFICATE", "GRPC_TLS_KEY", "USUAL_AGENT", "GRPC_PROBE")
-SETTINGS = frozenset({"PORT", "WEB_WORKERS", "PUBLIC_URL", *GRPC})
+SETTINGS = frozenset({"PORT", "WEB_WORKERS", "WEB_ONE_PROCESSOR", "PUBLIC_URL", *GRPC})
 MOST_VARIABLES, LONGEST_VALUE = 100, 32 * 1024
 NUL = re.compile("\0")
 

@@ -4,8 +4,9 @@ from typing import Any
 
 from celery import shared_task, signals
 
-from supervisor import firing, reaping
+from supervisor import reaping
 from supervisor.runner import service
+from supervisor.schedules import firing
 
 
 @shared_task(name="supervisor.wake")

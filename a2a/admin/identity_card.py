@@ -121,4 +121,4 @@ PAGES = (("card", Skills), ("card_preview", Preview), ("card_checks", Checks), (
 for _name, _page in PAGES:
     _path = _name.replace("_", "/")
     site_pages.add(f"nhi/identity/<uuid:pk>/{_path}/", _page.as_view(), f"nhi_identity_{_name}")
-identities_hub.add_tab(Added("card", "Card", frozenset({Kind.AGENT})))
+identities_hub.add_tab(Added("card", "Card", frozenset({Kind.AGENT}), place=1))

@@ -60,12 +60,12 @@ def dead_letters(actor: Actor) -> QuerySet[Any]:
 navigation.add(
     Item("Tasks", "Tasks", "task", "a2a_task_changelist", _reads, badge="tasks_waiting", counted=NEEDED),
     Item("Tasks", "Inboxes", "inbox", "a2a_inboxes", _reads),
+    Item("Tasks", "Cards and endpoints", "badge", "a2a_agentcard_changelist", _reads_cards),
     Item(
         "Tasks", "Deliveries", "outgoing_mail", "a2a_delivery_changelist",
         lambda request: may(request, "a2a.view_delivery"), badge="dead_letters", counted=DEAD_QUERY,
         also=("a2a_webhooksecret_changelist",),
     ),
-    Item("Tasks", "Cards and endpoints", "badge", "a2a_agentcard_changelist", _reads_cards),
 )  # fmt: skip
 counts.add(
     Need(

@@ -13,7 +13,7 @@ RIGHTS += [
     _line("Send tasks to any agent, cancel any task", "send_task", "cancel_task"),
     _line("See what callbacks of tasks were delivered", "view_delivery", "view_webhooksecret", changes=False),
     _line("Have callbacks delivered again, or called off", "redeliver_delivery", "disable_delivery"),
-    _line("Make and rotate webhook secrets of identities", "rotate_webhooksecret"),
+    _line("Make, rotate and remove webhook secrets of identities", "rotate_webhooksecret"),
     _line("See how every agent is told of and reached", "view_agentcard", "view_endpoint", changes=False),
     _line("Change cards and endpoints of agents", "change_agentcard", "change_endpoint"),
     _line("See what does the tasks of every agent", "view_runtime", changes=False),

@@ -92,7 +92,7 @@ class ChoiceForm(ConsoleForm):
     )  # fmt: skip
     scheme = forms.CharField(
         label="Word before the credential", required=False, max_length=40, widget=forms.TextInput(attrs=PLAIN),
-        help_text="Like Bearer.",
+        help_text="Like Bearer. Empty: the credential goes alone.",
     )  # fmt: skip
     credential = forms.CharField(
         label="Credential", required=False, strip=False, max_length=8000,

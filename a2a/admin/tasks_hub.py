@@ -9,7 +9,7 @@ from django.utils.functional import cached_property
 
 from a2a import cancelling, inbox, sending, waiting
 from a2a.admin import tasks_cells, tasks_more
-from a2a.choices import RuntimeKind, TaskState
+from a2a.choices import RUN_HERE, RuntimeKind, TaskState
 from a2a.models import Delivery, Task
 from common.admin import times
 from common.admin.pages import PART, Control, Crumb, Tab, link, wants_part
@@ -132,6 +132,9 @@ class Hub(OfTask, ActingPage):
             return f"No worker of {self.task.agent_name} has taken it yet."
         if self.task.runtime_kind == RuntimeKind.REMOTE:
             return f"The server of {self.task.agent_name} has not said yet that it works on it."
+        return self._in_queue()
+
+    def _in_queue(self) -> str:
         return "Its run waits for a place." if self.task.execution_id else "It waits for a place in the queue of runs."
 
     @cached_property
@@ -145,6 +148,8 @@ class Hub(OfTask, ActingPage):
         return link("mcp_callapproval_page", self.awaited.pk)
 
     def _at_work(self) -> str:
+        if self.task.runtime_kind in RUN_HERE and self.task.execution_id is None:
+            return f"It was answered. {self._in_queue()}"
         until: datetime | None = self.task.lease_until
         if until is None:
             inbox_of = self.task.agent_name if self.task.runtime_kind == RuntimeKind.INBOX else ""

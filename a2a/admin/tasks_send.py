@@ -24,7 +24,7 @@ from nhi.models import Identity
 from nhi.reasons import REASONS
 from supervisor.access import Caller
 
-EXAMPLE = '{"text": "Hello."}'
+EXAMPLE = '{"input": "Hello."}'
 PLAIN = {"autocomplete": "off", "spellcheck": "false"}
 
 
@@ -38,8 +38,8 @@ class SendForm(ConsoleForm):
     )  # fmt: skip
     input = forms.CharField(
         label="Input", widget=forms.Textarea(attrs={"rows": 8, "spellcheck": "false"}),
-        help_text=f"A JSON object, like {EXAMPLE}. The agent is given it as it is; what looks like a secret is masked "
-        "for everybody else.",
+        help_text=f"A JSON object, like {EXAMPLE}. A program or a model is given the text under input, any other agent "
+        "the object as it is; what looks like a secret is masked for everybody else.",
     )  # fmt: skip
     deadline = MomentField(required=False, help_text="It fails when it is not done by then. Empty: none.")
     callback_url = forms.CharField(
@@ -83,7 +83,7 @@ class Send(FormPage[SendForm]):
             "buttons": [("send", "Send task")],
             "lead": f"It is sent in your own name, {self.actor.name}, and what you may do decides.",
             "takes": self._takes(),
-            "body": {"target_agent_id": "…", "task_type": "summarise", "input": {"text": "Hello."}},
+            "body": {"target_agent_id": "…", "task_type": "summarise", "input": {"input": "Hello."}},
         }
 
     @cached_property

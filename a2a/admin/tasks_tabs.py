@@ -5,21 +5,31 @@ from datetime import datetime
 from typing import Any
 
 from django.urls import path
+from django.utils import timezone
 
-from a2a import tracing
-from a2a.admin import tasks_axis, tasks_deliveries, tasks_timeline
+from a2a import showing, tracing
+from a2a.admin import tasks_axis, tasks_deliveries, tasks_speakers, tasks_timeline
 from a2a.admin.tasks_content import Piece, pieces
 from a2a.admin.tasks_filters import list_url
 from a2a.admin.tasks_hub import Hub
-from a2a.choices import Role
-from common.admin import badges
+from a2a.choices import Role, RuntimeKind
+from a2a.models import Task, TaskEvent
+from common.admin import badges, times
 from common.admin.badges import Badge
 from common.admin.pages import link
+from nhi.actors import Actor
 from nhi.admin import sentences
 from nhi.models import NhiPermission
 
 #: Events of a page, messages.
 EVENTS, MESSAGES = 50, 50
+
+
+def grant_of(actor: Actor, task: Task) -> NhiPermission | None:
+    """What it was sent by, for who may see that."""
+    if task.grant_id is None:
+        return None
+    return NhiPermission.objects.visible_to(actor).filter(pk=task.grant_id).first()
 
 
 class Timeline(Hub):
@@ -33,11 +43,33 @@ class Timeline(Hub):
         context = super().context()
         return {
             **context,
-            "lines": tasks_timeline.lines(events, sent_by=self.task.created_by_name),
+            "lines": tasks_timeline.lines(
+                events,
+                sent_by=tasks_speakers.of_task(self.task),
+                answered_by=tasks_speakers.of_events(self.task, events),
+                through=self._through(events),
+                taken_by=self._taken_by(),
+            ),
             "earlier": events[0].seq if events and events[0].seq > 1 else 0,
             "is_end": not before,
             "fresh_url": "" if before else context["fresh_url"],
         }
+
+    def _through(self, events: list[TaskEvent]) -> str:
+        """The grant that it was sent by, where its first event is shown."""
+        grant = grant_of(self.actor, self.task) if events and events[0].seq == 1 else None
+        if grant is None:
+            return ""
+        now = timezone.now()
+        if grant.expires_at is None:
+            return f"grant {grant.permission_type}"
+        word = "ended" if grant.expires_at <= now else "ends"
+        return f"grant {grant.permission_type}, {word} {times.relative(grant.expires_at, now)}"
+
+    def _taken_by(self) -> str:
+        if self.task.runtime_kind == RuntimeKind.INBOX:
+            return f"claimed by {self.task.agent_name} (inbox)"
+        return "" if self.task.runtime_kind == RuntimeKind.REMOTE else "its run began"
 
     def _before(self) -> int:
         """The event that the page ends before; 0 for one that ends with the last there is."""
@@ -52,6 +84,8 @@ class Said:
     by: Badge
     at: datetime
     pieces: list[Piece]
+    #: Of the caller's side, where that is on record.
+    name: str = ""
 
 
 class Content(Hub):
@@ -59,10 +93,10 @@ class Content(Hub):
     template = "admin/a2a/tasks/content.html"
 
     def context(self) -> dict[str, Any]:
-        made = self.task.artifacts.order_by("position")
+        made = showing.made(self.task.pk)
         return {
             **super().context(),
-            "artifacts": [{"name": _name(one.body), "pieces": pieces(one.body["parts"])} for one in made],
+            "artifacts": [{"name": _name(one), "pieces": pieces(one["parts"])} for one in made],
             "said": self._said(),
             "most_messages": MESSAGES,
             "allowed_by": self._allowed_by(),
@@ -71,8 +105,13 @@ class Content(Hub):
 
     def _said(self) -> list[Said]:
         """The last messages, and after them what its agent says now: that becomes a message when it says more."""
-        rows = self.task.messages.order_by("-position").only("task_id", "role", "body", "at")[:MESSAGES]
-        said = [Said(badges.of(Role(one.role)), one.at, pieces(one.body["parts"])) for one in reversed(rows)]
+        rows = self.task.messages.order_by("-position").only("task_id", "position", "role", "body", "at")[:MESSAGES]
+        messages = list(reversed(rows))
+        named = tasks_speakers.of_messages(self.task, messages)
+        said = [
+            Said(badges.of(Role(one.role)), one.at, pieces(one.body["parts"]), named.get(one.position, ""))
+            for one in messages
+        ]
         now = self.task.status_message
         return said if now is None else [*said, Said(badges.of(Role.AGENT), self.task.state_at, pieces(now["parts"]))]
 
@@ -82,7 +121,7 @@ class Content(Hub):
             right = self.task.allowed_by.get("right", "")
             words = "a role that may send tasks to any agent" if right == "a2a.send_task" else right
             return {"words": words}
-        grant = NhiPermission.objects.visible_to(self.actor).filter(pk=self.task.grant_id).first()
+        grant = grant_of(self.actor, self.task)
         url = link("nhi_nhipermission_page", grant.pk) if grant else ""
         return {"words": "a grant between the two", "url": url, "grant": grant}
 

@@ -8,11 +8,14 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path
 from django.utils import timezone
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from a2a import webhooks
+from a2a.admin import webhook_secrets_beside
 from a2a.admin.deliveries_filters import list_url
+from a2a.admin.webhook_secret_ends import URLS, OfSecret
+from a2a.admin.webhook_secrets_beside import signs_alone
 from a2a.models import WebhookSecret
 from a2a.webhooks import Shown
 from common.admin import times
@@ -20,7 +23,7 @@ from common.admin.dialogs import Call, Effect
 from common.admin.forms import ConsoleForm
 from common.admin.lists import Bulk, Column, text_filter
 from common.admin.pages import Control, Tab, link, render, render_once
-from common.errors import Invalid, NotAllowed, NotFound
+from common.errors import Invalid, NotAllowed
 from common.templatetags.console import icon, outside
 from nhi.admin import columns, names
 from nhi.admin.acting import actor_of
@@ -41,26 +44,18 @@ def _prefix(row: Any) -> SafeString:
     return SafeString('<span class="gh-subtle">any URL without a secret of its own</span>')
 
 
-def _overlap(row: Any) -> SafeString:
-    """Until when the one before signs too."""
-    until = row.previous_valid_until
-    if until is None or until <= timezone.now():
-        return SafeString('<span class="gh-subtle">no</span>')
-    return format_html("until {}", times.absolute(until, timezone.now()))
-
-
-def _overlap_text(row: Any) -> str:
-    until = row.previous_valid_until
-    return "" if until is None or until <= timezone.now() else until.isoformat()
-
-
 def _do(row: Any) -> SafeString:
-    if not row.rotate_url:
+    if not row.is_ours:
         return SafeString("")
-    return format_html(
-        '<a class="gh-btn gh-btn--small" data-dialog href="{}">{}Rotate<span class="gh-hidden"> {}</span></a>',
-        row.rotate_url, icon("autorenew"), row,
-    )  # fmt: skip
+    verbs = [("rotate", "autorenew", "Rotate"), ("remove", "delete", "Remove")]
+    if not signs_alone(row):
+        verbs.insert(1, ("revoke_previous", "key_off", webhook_secrets_beside.revoking(row)))
+    buttons = format_html_join(
+        "",
+        '<a class="gh-btn gh-btn--small" data-dialog href="{}">{}{}<span class="gh-hidden"> {}</span></a>',
+        ((link(f"a2a_webhooksecret_{verb}", row.pk), icon(drawn), said, row) for verb, drawn, said in verbs),
+    )
+    return format_html('<span class="gh-actions">{}</span>', buttons)
 
 
 @admin.register(WebhookSecret)
@@ -77,7 +72,7 @@ class WebhookSecretAdmin(GovernedAdmin):
         Column("Signs for URLs that begin with", _prefix, lambda row: row.url_prefix, "url_prefix", narrow=True),
         columns.moment("Made", lambda row: row.created_at, sort="created_at"),
         columns.moment("Rotated", lambda row: row.rotated_at, sort="rotated_at"),
-        Column("The one before signs too", _overlap, _overlap_text),
+        webhook_secrets_beside.COLUMN,
         Column("Do", _do, lambda _row: "", narrow=True),
     )
     filters = (text_filter("owner", "Whose", "owner_name"),)
@@ -109,10 +104,11 @@ class WebhookSecretAdmin(GovernedAdmin):
         return [Control("Make a secret", link("a2a_webhooksecret_make"), "add")]
 
     def prepare(self, request: HttpRequest, rows: list[Any]) -> None:
-        """What this person may do with each row of the page, by one query whatever their number."""
+        """What this person may do with each row of the page and what signs too, however many they are."""
+        webhook_secrets_beside.note(rows)
         may = webhooks.rotatable(actor_of(request), [row.pk for row in rows])
         for row in rows:
-            row.rotate_url = link("a2a_webhooksecret_rotate", row.pk) if row.pk in may else ""
+            row.is_ours = row.pk in may
 
     def row_url(self, row: Any) -> str:
         """The callbacks that it signs are among those of its owner."""
@@ -123,6 +119,7 @@ class WebhookSecretAdmin(GovernedAdmin):
             path("make/", Make.as_view(), name="a2a_webhooksecret_make"),
             path("make/preview/", MakePreview.as_view(), name="a2a_webhooksecret_make_preview"),
             path("<uuid:pk>/rotate/", Rotate.as_view(), name="a2a_webhooksecret_rotate"),
+            *URLS,
         ]
 
 
@@ -147,8 +144,13 @@ class ShownOnce(ActingDialog):
     def shown_once(self, shown: Shown) -> HttpResponse:
         return render_once(
             self.request, "admin/a2a/deliveries/secret.html",
-            title=f"The new secret of {shown.row.owner_name}", shown=shown, back=self.back(),
+            title=f"The new secret of {shown.row.owner_name}", shown=shown, beside=_beside(shown.row), back=self.back(),
         )  # fmt: skip
+
+
+def _beside(row: WebhookSecret) -> SafeString:
+    webhook_secrets_beside.note([row])
+    return webhook_secrets_beside.which(row)
 
 
 class Make(ShownOnce):
@@ -226,20 +228,10 @@ def _both_sign(before: WebhookSecret) -> SafeString:
     )  # fmt: skip
 
 
-class Rotate(ShownOnce):
+class Rotate(OfSecret, ShownOnce):
     button = "Rotate"
     leave = "Keep it"
-    kwargs: dict[str, Any]
-    secret: WebhookSecret
-
-    def check(self) -> None:
-        seen = WebhookSecret.objects.visible_to(self.actor).filter(pk=self.kwargs["pk"])
-        found = seen.defer("sealed", "sealed_previous").first()
-        if found is None:
-            raise NotFound
-        self.secret = found
-        if not webhooks.may_rotate(self.actor, found):
-            raise NotAllowed("You may not rotate the webhook secret of somebody else.")
+    refusal = "You may not rotate the webhook secret of somebody else."
 
     @property
     def lead(self) -> str:  # type: ignore[override]  # whose it is known once there is a secret
@@ -250,15 +242,14 @@ class Rotate(ShownOnce):
         return {"title": f"Rotate {self.secret}"}
 
     def effects(self) -> list[Effect]:
-        until = self.secret.previous_valid_until
-        two = until is not None and until > timezone.now()
+        two = not signs_alone(self.secret)
         return [
             Effect("both", 1, f"For {HOURS} hours both sign each callback, so receivers can change over in that time"),
             Effect("before", int(two), "What signs beside the present one now does so for as long as was promised"),
         ]
 
     def by_api(self) -> Call:
-        return Call(f"/api/nhi/a2a/webhook-secrets/{self.secret.pk}/rotate")
+        return Call(f"{self.api}/rotate")
 
     def act(self, form: ConsoleForm) -> HttpResponse:
         return self.shown_once(webhooks.rotate(actor=self.actor, secret=self.secret))

@@ -3,7 +3,7 @@
 from typing import Any
 from uuid import UUID
 
-from a2a import calling_off, deliveries, webhooks
+from a2a import calling_off, deliveries, webhook_ends, webhooks
 from a2a.api.base import TasksView
 from a2a.api.shapes import callbacks as shapes
 from a2a.models import Delivery, WebhookSecret
@@ -34,12 +34,35 @@ class WebhookSecrets(TasksView):
         return webhooks.make(actor=self.actor, url_prefix=given["url_prefix"], holder=holder)
 
 
-class RotateSecret(TasksView):
+class OfSecret(TasksView):
     secret: WebhookSecret
 
     def find(self, **path: UUID) -> None:
         self.secret = self.visible(WebhookSecret.objects.all(), path["secret_id"])
 
+
+class OneSecret(OfSecret):
+    @operation(filters=shapes.WhySecretRemoved, gives=shapes.WebhookSecretShape, refusals=(400,))
+    def delete(self, asked: dict[str, Any]) -> WebhookSecret:
+        """Remove a webhook secret
+
+        It signs nothing more, and neither does what signed beside it. Callbacks to its URLs are signed by the secret of
+        the next shorter prefix; where there is none, by one for any URL that is made anew and that only rotating shows.
+        The answer is the secret as it was last. For whoever may rotate it."""
+        return webhook_ends.remove(actor=self.actor, secret=self.secret, reason=asked["reason"])
+
+
+class RevokePrevious(OfSecret):
+    @operation(takes=shapes.WhyRevoked, gives=shapes.WebhookSecretShape, refusals=(409,))
+    def post(self, given: dict[str, Any]) -> WebhookSecret:
+        """Revoke what signs beside a webhook secret
+
+        From here on it signs alone, as is wanted after a leak; an attempt that is under way may carry both still. 409
+        where it signs alone already. For whoever may rotate it."""
+        return webhook_ends.revoke_previous(actor=self.actor, secret=self.secret, reason=given["reason"])
+
+
+class RotateSecret(OfSecret):
     @operation(takes=shapes.NoBody, gives=shapes.SecretRotatedShape, refusals=(409,))
     def post(self, _given: dict[str, Any]) -> Shown:
         """Rotate a webhook secret

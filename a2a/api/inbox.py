@@ -12,10 +12,14 @@ from a2a.models import Task
 from common.api.operations import listing, operation
 from common.errors import NotFound
 from common.prepared import Prepared
+from nhi.asking import OnlyIdentitiesAsk
 
 _MINE = Prepared(
     lambda task, agent: Task.objects.filter(pk=task, agent_id=agent).only("pk").order_by(), task=UUID, agent=UUID
 )
+
+
+NOT_PEOPLE = "Only an agent has an inbox: its workers show a credential of the agent."
 
 
 class Inbox(TasksView):
@@ -39,6 +43,8 @@ class ClaimNext(TasksView):
         For agents: the oldest that nobody works on, as many as `limit` says, none of which any other worker is given;
         an empty list when there are none. With `wait`, that is answered as soon as a task comes, or after so many
         seconds. What was taken by a worker that never heard of it is offered again when its lease has ended."""
+        if self.actor.is_person:
+            raise OnlyIdentitiesAsk(NOT_PEOPLE)
         seconds = given.pop("wait")
         taken = inbox.claim_next(actor=self.actor, **given)
         if not taken and (offer := offer_of(self.request)):

@@ -4,12 +4,14 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from a2a import callback_urls, cancelling, sending
+from a2a import callback_urls, cancelling, sending, tallies
 from a2a.api.base import TasksView
 from a2a.api.shapes import tasks as shapes
 from a2a.models import Task
+from a2a.models.whose import WhoseQuerySet
 from a2a.sending import Wish
 from common.api.operations import listing, operation
+from common.api.pages import Counted
 from common.prepared import Prepared
 from nhi import oauth
 from nhi.models import Identity
@@ -29,8 +31,13 @@ class Tasks(TasksView):
         Newest first: those you sent, those for you, and those of identities that you manage; all of them for console
         roles."""
         word = asked.pop("state", None)
-        rows = Task.objects.visible_to(self.actor).filter(**asked)
-        return (rows.said_to_be(word) if word else rows).defer("input", "metadata", "allowed_by", "chain")
+
+        def narrowed(tasks: WhoseQuerySet[Any]) -> WhoseQuerySet[Any]:
+            seen = tasks.visible_to(self.actor).filter(**asked)
+            return seen.said_to_be(word) if word else seen
+
+        rows = narrowed(Task.objects.all()).defer("input", "metadata", "allowed_by", "chain")
+        return Counted(rows, partial(tallies.total, narrowed))
 
     @operation(takes=shapes.NewTask, gives=shapes.CreatedShape, status=201, refusals=(404, 409, 429))
     def post(self, given: dict[str, Any]) -> Task:

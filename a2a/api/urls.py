@@ -6,6 +6,7 @@ from a2a import card_keys
 from a2a.api import callbacks, cards, endpoints, envelopes, inbox, published, runtimes, tasks, traces
 from common.api import paths  # noqa: F401 - its converter registers itself
 
+SECRET = "a2a/webhook-secrets/<id:secret_id>"  # noqa: S105 - an address
 DELIVERY = "a2a/deliveries/<id:delivery_id>"
 CARD = "a2a/cards/<id:identity_id>"
 WELL_KNOWN = "agents/<str:name>/.well-known"
@@ -33,7 +34,9 @@ urlpatterns = [
     path(f"{OFFERED}/fail", inbox.Fail.as_view()),
     path("a2a/runtimes/<id:identity_id>", runtimes.OneRuntime.as_view()),
     path("a2a/webhook-secrets", callbacks.WebhookSecrets.as_view()),
-    path("a2a/webhook-secrets/<id:secret_id>/rotate", callbacks.RotateSecret.as_view()),
+    path(SECRET, callbacks.OneSecret.as_view()),
+    path(f"{SECRET}/rotate", callbacks.RotateSecret.as_view()),
+    path(f"{SECRET}/revoke-previous", callbacks.RevokePrevious.as_view()),
     path("a2a/deliveries", callbacks.Deliveries.as_view()),
     path(DELIVERY, callbacks.OneDelivery.as_view()),
     path(f"{DELIVERY}/redeliver", callbacks.Redeliver.as_view()),

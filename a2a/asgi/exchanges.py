@@ -13,6 +13,7 @@ from a2a.asgi.versions import OLD
 from a2a.operations import asking, faults
 from a2a.operations.asking import Asked
 from a2a.operations.desk import desk
+from a2a.operations.following import Item
 from a2a.operations.table import OPERATIONS
 from a2a.operations.visits import Shown
 from a2a.wire.faults import Fault, Kind
@@ -137,9 +138,14 @@ class Exchange:
                 if item is None:
                     await self._reply.keep_alive()
                 else:
-                    body = call.wrapping.result(call.dialect.item(call.operation, item.body))
-                    await self._reply.event(body, seq=item.seq)
+                    await self._tell_item(call, item)
+                # Until the next one comes, nobody needs it.
+                del item
         await self._reply.end()
+
+    async def _tell_item(self, call: Call, item: Item) -> None:
+        body = call.wrapping.result(call.dialect.item(call.operation, item.body))
+        await self._reply.event(body, seq=item.seq)
 
     def _seen(self) -> int | None:
         """The last event that a client who comes back has seen."""

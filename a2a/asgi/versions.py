@@ -46,10 +46,9 @@ def require(said: str, version: str) -> None:
     """Nobody who says nothing speaks 1.0: so the specification has it."""
     asked = said.strip() or OLD
     if asked != version:
-        known = " and ".join(RPC)
+        known, meant = " and ".join(RPC), f"speaks {asked}" if said.strip() else f"names no version, which means {OLD}"
         raise Fault(
             Kind.VERSION,
-            f"This asks for A2A {version} and says that it speaks {asked}: send A2A-Version: {version}. "
-            f"This server speaks {known}.",
+            f"This asks for A2A {version} and {meant}: send A2A-Version: {version}. This server speaks {known}.",
             details={"supportedVersions": known},
         )

@@ -95,6 +95,8 @@ class Door(grpc.GenericRpcHandler):  # type: ignore[type-arg]  # generic in its 
             async for item in told:
                 if item is not None:
                     await context.write(rpc.write_item(item.body).SerializeToString())
+                # Until the next one comes, nobody needs it.
+                del item
 
     async def _params(self, rpc: Rpc, head: Head, message: bytes) -> dict[str, Any]:
         """Looking into much is for those whose token holds, and is done beside the loop."""

@@ -7,9 +7,9 @@ from google.rpc.error_details_pb2 import BadRequest, ErrorInfo, RetryInfo
 from google.rpc.status_pb2 import Status
 
 from a2a.wire.faults import DOMAIN, Fault
+from a2a.wire.metadata import DETAILS
 from a2a.wire.v03 import errors
 
-DETAILS = "grpc-status-details-bin"
 #: Clients take 8 KiB of trailers, in which a message stands twice and what is not ASCII three times as long.
 LONGEST_MESSAGE, LONGEST_DETAILS = 500, 3000
 

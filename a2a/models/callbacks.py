@@ -24,7 +24,7 @@ def _own(actor: "Actor") -> Q:
     return mine | Q(owner_id__in=Identity.objects.managed_by(actor).values("pk")) if actor.is_person else mine
 
 
-class WebhookSecretQuerySet(KeptQuerySet["WebhookSecret"]):
+class WebhookSecretQuerySet(models.QuerySet["WebhookSecret"]):
     def visible_to(self, actor: "Actor") -> "WebhookSecretQuerySet":
         return self if actor.may("a2a.view_webhooksecret") else self.held_by(actor)
 
@@ -32,8 +32,11 @@ class WebhookSecretQuerySet(KeptQuerySet["WebhookSecret"]):
         return self.filter(_own(actor))
 
 
-class WebhookSecret(Kept):
-    """Signs the callbacks of one owner to the URLs that begin with its prefix and with no longer one's."""
+class WebhookSecret(models.Model):
+    """Signs the callbacks of one owner to the URLs that begin with its prefix and with no longer one's.
+
+    One that is removed is gone, what it was sealed with too; that it was stays on record.
+    """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     #: An identity or a person.
@@ -80,7 +83,9 @@ class DeliveryQuerySet(KeptQuerySet["Delivery"]):
     def due(self) -> "DeliveryQuerySet":
         """Those whose time has come and that nobody is about, or not any more."""
         free = Q(lease_until=None) | Q(lease_until__lt=Now())
-        return self.pending().filter(free, next_at__lte=Now()).exclude(Exists(_before()))
+        # Asked of each by itself: joined, by one who does not know yet how many there are, it is asked of each pair.
+        first = Q(push_id=None) | ~Exists(_before())
+        return self.pending().filter(free, first, next_at__lte=Now())
 
 
 def _before() -> "DeliveryQuerySet":
@@ -150,6 +155,11 @@ class Delivery(Kept):
             models.Index(fields=["owner_id", "-created_at", "-id"], name="a2a_delivery_by_owner"),
             models.Index(fields=["state", "-created_at", "-id"], name="a2a_delivery_by_state"),
             models.Index(fields=["next_at"], condition=Q(state=DeliveryState.PENDING), name="a2a_delivery_due"),
+            models.Index(
+                fields=["owner_id", "place", "next_at"],
+                condition=Q(next_at__isnull=False),
+                name="a2a_delivery_lanes",
+            ),
             models.Index(
                 fields=["push_id", "event_seq"], condition=Q(state=DeliveryState.PENDING), name="a2a_delivery_in_order"
             ),

@@ -16,6 +16,8 @@ class TaskEvent(Kept):
     seq = models.PositiveIntegerField()
     kind = models.CharField(max_length=8, choices=EventKind)
     body = models.JSONField()
+    #: Bytes of that; null in what was written before they were counted.
+    size = models.IntegerField(null=True, editable=False)
     at = models.DateTimeField()
 
     class Meta:
@@ -58,7 +60,7 @@ class Artifact(Kept):
     task = models.ForeignKey(Task, on_delete=models.PROTECT, related_name="artifacts")
     artifact_id = models.CharField(max_length=200)
     position = models.PositiveIntegerField()
-    #: An artifact of the protocol.
+    #: An artifact of the protocol; without its parts where it has pieces.
     body = models.JSONField()
 
     class Meta:
@@ -69,6 +71,27 @@ class Artifact(Kept):
 
     def __str__(self) -> str:
         return f"{self.task_id}/{self.artifact_id}"
+
+
+class ArtifactPiece(models.Model):
+    """Parts of an artifact that was made in pieces, numbered from what it was begun with. Another one under the same
+    name takes its place, and theirs."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    artifact = models.ForeignKey(Artifact, on_delete=models.PROTECT, related_name="pieces")
+    number = models.PositiveIntegerField()
+    parts = models.JSONField()
+    #: Of the parts in this one and all before it.
+    bytes = models.PositiveIntegerField()
+
+    class Meta:
+        db_table = "a2a_artifact_piece"
+        ordering = ["artifact", "number"]
+        default_permissions = ()
+        constraints = [models.UniqueConstraint("artifact", "number", name="a2a_artifact_piece_once")]
+
+    def __str__(self) -> str:
+        return f"{self.artifact_id}/{self.number}"
 
 
 class AwaitedCall(models.Model):

@@ -3,17 +3,17 @@
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
-from uuid import UUID
 
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from a2a.choices import OPEN, TERMINAL, WORDS, RuntimeKind, TaskState, Word, states_of
+from a2a.choices import OPEN, TERMINAL, WORDS, RuntimeKind, TaskState, Word
 from a2a.models.runtimes import Runtime
-from common.ids import uuid7
-from common.querysets import Kept, KeptQuerySet
+from a2a.models.whose import WhoseQuerySet
+from common.ids import short_task, uuid7
+from common.querysets import Kept
 from nhi.choices import PermissionType
 from nhi.models import Identity
 
@@ -29,24 +29,7 @@ FOR_ANOTHER = "a2a.send_task_for_another"
 WAITS = (TaskState.INPUT_REQUIRED, TaskState.AUTH_REQUIRED)
 
 
-class TaskQuerySet(KeptQuerySet["Task"]):
-    def visible_to(self, actor: "Actor") -> "TaskQuerySet":
-        """All for who reads them; else those one asked for, those one is asked, and those of identities one handles."""
-        if actor.may("a2a.view_task"):
-            return self
-        if not actor.is_person:
-            return self.about(actor.id)
-        handled = Identity.objects.managed_by(actor).values("pk")
-        return self.filter(Q(created_by_id=actor.id) | Q(source_id__in=handled) | Q(agent_id__in=handled))
-
-    def about(self, identity_id: UUID | None) -> "TaskQuerySet":
-        """Those that an identity asked for, and those that it is asked."""
-        return self.filter(Q(created_by_id=identity_id) | Q(source_id=identity_id) | Q(agent_id=identity_id))
-
-    def held_by(self, actor: "Actor") -> "TaskQuerySet":
-        """Those that the actor asked for: its to follow up and to cancel."""
-        return self.filter(Q(source_id=actor.id) | Q(source_id=None, created_by_id=actor.id))
-
+class TaskQuerySet(WhoseQuerySet["Task"]):
     def answerable_by(self, actor: "Actor") -> "TaskQuerySet":
         """Those in which the actor may say more: its own, and in an identity's name who manages it or may send for
         others. Whether they wait for anything is another matter."""
@@ -65,9 +48,6 @@ class TaskQuerySet(KeptQuerySet["Task"]):
     def open(self) -> "TaskQuerySet":
         # As the indexes of open tasks say it: a database that is told of states by parameters could not use them.
         return self.filter(completed_at=None)
-
-    def said_to_be(self, word: str) -> "TaskQuerySet":
-        return self.filter(state__in=states_of(word))
 
     def offered(self) -> "TaskQuerySet":
         """Those of inboxes that nobody works on: new, answered by their caller, or with a worker that was not heard of
@@ -106,6 +86,8 @@ class Task(Kept):
     started_at = models.DateTimeField(null=True)
     completed_at = models.DateTimeField(null=True)
     deadline = models.DateTimeField(null=True)
+    #: Since when its tally holds it; null for what is counted as it stands.
+    tallied_at = models.DateTimeField(null=True, editable=False)
 
     #: Whether something that its caller said is kept as it was sent, too, for its agent.
     is_sealed = models.BooleanField(default=False, editable=False)
@@ -140,6 +122,8 @@ class Task(Kept):
     #: The supervised agent that runs it, and its run.
     runs_agent_id = models.UUIDField(null=True, editable=False)
     execution_id = models.UUIDField(null=True, editable=False)
+    #: The number of the last piece of that run's output that its events tell of.
+    relayed = models.IntegerField(default=0, editable=False)
     #: When a dispatcher is to look at it; null once there is nothing left for one to do.
     dispatch_at = models.DateTimeField(null=True, editable=False)
     #: Which process carries it to its remote server, until when nobody else does, and how often that broke down.
@@ -201,6 +185,12 @@ class Task(Kept):
             models.Index(
                 fields=["deadline"], condition=Q(completed_at=None, deadline__isnull=False), name="a2a_task_due"
             ),
+            # What is counted one by one, read from here alone; what has ended stands together, for who adds it up.
+            models.Index(
+                fields=["completed_at", "agent", "source", "created_by_id", "state", "tallied_at"],
+                condition=Q(tallied_at=None),
+                name="a2a_task_untallied",
+            ),
             models.Index(fields=["dispatch_at"], condition=Q(dispatch_at__isnull=False), name="a2a_task_dispatch"),
             models.Index(
                 fields=["execution_id"],
@@ -214,8 +204,7 @@ class Task(Kept):
 
     @property
     def short_id(self) -> str:
-        """Enough of the id for people: its end, which is random."""
-        return f"T-{self.pk.hex[-6:]}"
+        return short_task(self.pk)
 
     @property
     def word(self) -> Word:

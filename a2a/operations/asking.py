@@ -90,6 +90,8 @@ async def stream(asked: Asked, *, after: int | None = None) -> AsyncGenerator[It
                     await _done(asked, partial(_judge, asked, began.task.pk))
                     judged = time.monotonic()
                 yield item
+                # Until the next one comes, nobody needs it.
+                del item
     except Exception as error:
         raise faults.of(error) from error
     finally:

@@ -17,6 +17,8 @@ from uuid import UUID
 from weakref import WeakKeyDictionary
 
 from django.db import connection, transaction
+from django.db.models import BigIntegerField, RowRange, Sum, Window
+from django.db.models.functions import Coalesce
 
 from a2a import showing
 from a2a.choices import OPEN, TaskState
@@ -31,16 +33,25 @@ from common.prepared import Prepared
 log = logging.getLogger(__name__)
 ASKED = frozenset({"TASK_STATE_INPUT_REQUIRED"})
 ENDED = frozenset(f"TASK_STATE_{state.upper()}" for state in TaskState if state not in OPEN)
-#: Events that are kept for those who come a little behind.
-KEPT = 256
-#: Events that are read at a time.
-PAGE = 200
+#: Events that are kept for those who come a little behind, and bytes of them; the last one is, however large.
+KEPT, KEPT_BYTES = 256, 1024 * 1024
+#: Events that are read at a time; and what their bytes together are less than but for the last, so that whoever is slow
+#: holds no more of them.
+PAGE, PAGE_BYTES = 200, 1024 * 1024
+#: What an event of unknown size counts for.
+UNKNOWN = 64 * 1024
 
 
+_BEFORE = Window(
+    Sum(Coalesce("size", UNKNOWN)), order_by="seq", frame=RowRange(start=None, end=-1), output_field=BigIntegerField()
+)
+#: They are numbered without gaps.
 _EVENTS = Prepared(
-    lambda task, after: TaskEvent.objects.filter(task_id=task, seq__gt=after).order_by("seq")
-    .values_list("seq", "body")[:PAGE],
-    task=UUID, after=int,
+    lambda task, after, until: TaskEvent.objects.filter(task_id=task, seq__gt=after, seq__lte=until)
+    .annotate(weight=Coalesce("size", UNKNOWN), before=Coalesce(_BEFORE, 0, output_field=BigIntegerField()))
+    .filter(before__lt=PAGE_BYTES).order_by("seq")
+    .values_list("seq", "body", "weight"),
+    task=UUID, after=int, until=int,
 )  # fmt: skip
 
 
@@ -60,6 +71,7 @@ class Item:
 
     seq: int | None
     body: dict[str, Any]
+    size: int = 0
 
     @property
     def state(self) -> str:
@@ -96,9 +108,11 @@ async def follow(began: Began, *, after: int | None, quiet: float) -> AsyncGener
         cursor = 0 if began.from_start else after
         if cursor is None:
             first = await desk.do(partial(snapshot, began))
-            cursor = first.seq or 0
+            cursor, ends = first.seq or 0, _is_last(first, began)
             yield first
-            if _is_last(first, began):
+            # It may be as large as all that follows.
+            del first
+            if ends:
                 return
         elif cursor >= began.task.last_seq:
             refuse_ended(began.task)
@@ -139,7 +153,7 @@ def refuse_ended(task: Task) -> None:
 
 def read(task_id: UUID, after: int) -> list[Item]:
     """The next of them: whoever is far behind reads on."""
-    return [Item(seq, body) for seq, body in _EVENTS.all(task=task_id, after=after)]
+    return [Item(*one) for one in _EVENTS.all(task=task_id, after=after, until=after + PAGE)]
 
 
 def _is_last(item: Item, began: Began) -> bool:
@@ -155,7 +169,8 @@ class Feed:
 
     def __init__(self, task_id: UUID) -> None:
         self._task_id = task_id
-        self._items: deque[Item] = deque(maxlen=KEPT)
+        self._items: deque[Item] = deque()
+        self._bytes = 0
         #: Every event from behind `_base` to `seq` is in `_items`.
         self._base = self.seq = 0
         self._ready, self._grown = asyncio.Event(), asyncio.Event()
@@ -168,13 +183,23 @@ class Feed:
         self._ready.set()
 
     async def grow(self) -> None:
-        for item in await desk.do(partial(read, self._task_id, self.seq)):
-            if len(self._items) == KEPT:
-                self._base = self._items[0].seq or self._base
-            self._items.append(item)
-            self.seq = item.seq or self.seq
+        is_cut = True
+        while is_cut:
+            found = await desk.do(partial(read, self._task_id, self.seq))
+            is_cut = len(found) == PAGE or sum(item.size for item in found) >= PAGE_BYTES
+            self._keep(found)
         self._grown.set()
         self._grown = asyncio.Event()
+
+    def _keep(self, found: list[Item]) -> None:
+        for item in found:
+            self._items.append(item)
+            self._bytes += item.size
+            self.seq = item.seq or self.seq
+            while len(self._items) > KEPT or (self._bytes > KEPT_BYTES and len(self._items) > 1):
+                oldest = self._items.popleft()
+                self._bytes -= oldest.size
+                self._base = oldest.seq or self._base
 
     async def behind(self, cursor: int, *, patience: float) -> list[Item]:
         """What follows the cursor, as soon as there is something; nothing once patience has an end."""

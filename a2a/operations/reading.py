@@ -11,8 +11,9 @@ from uuid import UUID
 
 from django.db.models import Q
 
-from a2a import cards, showing
+from a2a import cards, showing, tallies
 from a2a.models import Task
+from a2a.models.whose import WhoseQuerySet
 from a2a.operations import visits
 from a2a.operations.answers import Began
 from a2a.operations.visits import Visit
@@ -23,7 +24,8 @@ from mcp.front.cursors import Cursors
 PAGE = 50
 #: Of a page with what was said and made.
 MOST_BYTES = 16 * 1024 * 1024
-#: Counting goes no further: a number that nobody reads to the end is not worth a walk over a million rows.
+#: What no tally tells apart is counted, and no further: a number that nobody reads to the end is not worth a walk over
+#: a million rows.
 MOST_COUNTED = 10_000
 sign = partial(crypto.sign, "a2a-cursor")
 
@@ -39,7 +41,7 @@ def extended_card(visit: Visit, params: Mapping[str, Any]) -> dict[str, Any]:  #
 
 def listing(visit: Visit, params: Mapping[str, Any]) -> dict[str, Any]:
     """The caller's own, the latest change first."""
-    rows, size = _wanted(visit, params), params.get("pageSize", PAGE)
+    rows, size = _among(_narrowed(visit, params, Task.objects.all()), params), params.get("pageSize", PAGE)
     page = list(_behind(visit, rows, params).order_by("-state_at", "-id")[: size + 1])
     history, artifacts = params.get("historyLength", 0), params.get("includeArtifacts", False)
     kept = _within(page[:size], MOST_BYTES) if history != 0 or artifacts else page[:size]
@@ -48,7 +50,7 @@ def listing(visit: Visit, params: Mapping[str, Any]) -> dict[str, Any]:
         "tasks": showing.tasks(page, history=history, artifacts=artifacts),
         "nextPageToken": _token(visit, page[-1]) if more else "",
         "pageSize": size,
-        "totalSize": rows[:MOST_COUNTED].count(),
+        "totalSize": _number(visit, params, rows),
     }
 
 
@@ -63,15 +65,27 @@ def subscribe(visit: Visit, params: Mapping[str, Any]) -> Began:
     return Began(found, visit.caller_id)
 
 
-def _wanted(visit: Visit, params: Mapping[str, Any]) -> Any:
-    rows = Task.objects.filter(agent=visit.agent).held_by(visit.actor)
-    if "contextId" in params:
-        rows = rows.filter(context_id=params["contextId"])
+def _narrowed(visit: Visit, params: Mapping[str, Any], tasks: WhoseQuerySet[Any]) -> WhoseQuerySet[Any]:
+    """By what tallies know too."""
+    rows = tasks.filter(agent_id=visit.agent.pk).held_by(visit.actor)
     if "status" in params:
         rows = rows.filter(state=params["status"].removeprefix("TASK_STATE_").lower())
+    return rows
+
+
+def _among(rows: WhoseQuerySet[Any], params: Mapping[str, Any]) -> WhoseQuerySet[Any]:
+    """By what only tasks themselves know."""
+    if "contextId" in params:
+        rows = rows.filter(context_id=params["contextId"])
     if "statusTimestampAfter" in params:
         rows = rows.filter(state_at__gte=datetime.fromisoformat(params["statusTimestampAfter"]))
     return rows
+
+
+def _number(visit: Visit, params: Mapping[str, Any], rows: WhoseQuerySet[Any]) -> int:
+    if params.keys() & {"contextId", "statusTimestampAfter"}:
+        return rows[:MOST_COUNTED].count()
+    return tallies.total(partial(_narrowed, visit, params))
 
 
 def _behind(visit: Visit, rows: Any, params: Mapping[str, Any]) -> Any:

@@ -6,6 +6,7 @@ from typing import Any, Literal
 from urllib.parse import quote
 
 from a2a.remote.target import Interface
+from a2a.wire.v03 import words
 from common.ids import uuid7
 
 Verb = Literal["send", "stream", "get", "cancel", "subscribe"]
@@ -33,7 +34,7 @@ STREAMED: frozenset[Verb] = frozenset({"stream", "subscribe"})
 
 @dataclass(frozen=True)
 class Call:
-    """One request. `id` is JSON-RPC's, empty over REST."""
+    """One request. `id` is JSON-RPC's, and empty over the others."""
 
     verb: Verb
     http: Literal["GET", "POST"]
@@ -61,14 +62,21 @@ def of_task(interface: Interface, verb: Verb, task_id: str) -> Call:
 
 
 def _call(interface: Interface, verb: Verb, params: dict[str, Any]) -> Call:
+    tenant = {"tenant": interface.tenant} if interface.tenant else {}
+    if interface.binding == "GRPC":
+        return Call(verb, "POST", interface.url, {**tenant, **_named(interface, params)})
     if interface.binding == "JSONRPC":
-        tenant = {"tenant": interface.tenant} if interface.tenant else {}
         call_id = str(uuid7())
         body = {"jsonrpc": "2.0", "id": call_id, "method": METHODS[interface.version, verb]}
         return Call(verb, "POST", interface.url, {**body, "params": {**tenant, **params}}, call_id)
     path = PATHS[verb].format(id=quote(params.pop("id", ""), safe=""))
     url = f"{_base(interface)}{path}"
     return Call(verb, "GET", url, None) if verb == "get" else Call(verb, "POST", url, params)
+
+
+def _named(interface: Interface, params: dict[str, Any]) -> dict[str, Any]:
+    """0.3's protocol buffers call a task by the path that it has over REST."""
+    return {"name": f"tasks/{params['id']}"} if interface.version == "0.3" and "id" in params else params
 
 
 def _base(interface: Interface) -> str:
@@ -109,7 +117,7 @@ def _untagged_part(part: Mapping[str, Any]) -> dict[str, Any]:
     if "data" in part:
         told = _old_data(part)
         return {**told, "data": {"data": told["data"]}}
-    file = {"fileWithBytes": part["raw"]} if "raw" in part else {"fileWithUri": part.get("url", "")}
+    file = {"fileWithBytes": words.wrapped(part["raw"])} if "raw" in part else {"fileWithUri": part.get("url", "")}
     return {"file": {**file, **_renamed(part, filename="name", mediaType="mimeType")}, **rest}
 
 

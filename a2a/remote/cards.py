@@ -11,9 +11,9 @@ LONGEST_TENANT = 200
 
 
 def choose(card: Mapping[str, Any], *, target: Target, base: str) -> Interface | None:
-    """The first that the card prefers among those of the newest version that both sides speak."""
+    """The first that the card prefers among those of the newest version that both sides speak; gRPC comes last."""
     known = [one for one in _interfaces(card, base) if _fits(one, target)]
-    return min(known, key=lambda one: VERSIONS.index(one.version), default=None)
+    return min(known, key=lambda one: (one.binding == "GRPC", VERSIONS.index(one.version)), default=None)
 
 
 def _fits(one: Interface, target: Target) -> bool:
@@ -23,7 +23,7 @@ def _fits(one: Interface, target: Target) -> bool:
 def _interfaces(card: Mapping[str, Any], base: str) -> Iterator[Interface]:
     streaming = _streaming(card)
     for url, version, binding, tenant in (*_new(card), *_old(card)):
-        if (spoken := _version(version)) and (way := _binding(binding)) and (place := _absolute(base, url)):
+        if (spoken := _version(version)) and (way := _binding(binding)) and (place := _place(base, url, way)):
             yield Interface(place, spoken, way, _text(tenant)[:LONGEST_TENANT], streaming)
 
 
@@ -56,11 +56,20 @@ def _binding(said: Any) -> Binding | None:
     return next((one for one in BINDINGS if one == _text(said).upper()), None)
 
 
-def _absolute(base: str, url: Any) -> str:
+def _place(base: str, url: Any, binding: Binding) -> str:
+    """Empty where it is nowhere that is reached by HTTP, of either version."""
+    said = _text(url)
+    if said and binding == "GRPC":
+        # Most cards tell of it as `host:port`, some as its library writes that: with TLS where the card had it.
+        said = said.removeprefix("dns:///")
+        said = said if "://" in said else f"//{said}"
     try:
-        return str(URL(base).join(URL(_text(url)))) if _text(url) else ""
+        named = URL(said)
+        whole = URL(base).join(named)
     except ValueError:
         return ""
+    is_one = whole.scheme in ("http", "https") and (named.raw_host if binding == "GRPC" else said)
+    return str(whole) if is_one else ""
 
 
 def _list(card: Mapping[str, Any], *names: str) -> list[Mapping[str, Any]]:

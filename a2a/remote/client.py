@@ -1,19 +1,20 @@
-"""HTTP with a remote agent: one request, and its answer or its stream. Nothing of a caller's own request goes along."""
+"""A remote agent is asked: one request, and its answer or its stream. Nothing of a caller's own request goes along."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
 import aiohttp
 from yarl import URL
 
 from a2a import retrying
-from a2a.remote import reading, troubles
+from a2a.remote import limits, reading, troubles
 from a2a.remote.asking import Call
 from a2a.remote.reading import Item, Unreadable
 from a2a.remote.target import Interface, Target
 from a2a.remote.troubles import Code, Trouble
+from a2a.wire import metadata
 from common import egress, strict_json
 from common.errors import TooLarge
 from mcp.upstream.bodies import Body, Sent
@@ -21,8 +22,6 @@ from mcp.upstream.failing import kind_of, translated
 from mcp.upstream.sending import next_chunk, read
 from mcp.wire import jsonrpc, sse
 
-ANSWER_LIMIT = EVENT_LIMIT = 10 << 20
-STREAM_LIMIT = 64 << 20
 REFUSAL_LIMIT, REFUSAL_SECONDS = 64 << 10, 2.0
 #: Without a byte, keep-alives among them: then nobody may be there any more, and the task is asked for.
 IDLE_SECONDS = 90.0
@@ -43,12 +42,17 @@ class Client:
     async def ask(self, interface: Interface, call: Call) -> Item:
         """What was asked for, read."""
         sent = Sent()
-        async with troubles.within(self._target.timeout, sent), self._answered(interface, call, sent) as response:
-            return _items(interface, call, await _json(response, sent))[0]
+        async with troubles.within(self._target.timeout, sent):
+            return _items(interface, call, await self._said(interface, call, sent))[0]
 
     async def stream(self, interface: Interface, call: Call) -> AsyncGenerator[list[Item], None]:
         """What comes, as it comes: all that one piece of the network brought is one step."""
         sent = Sent()
+        if interface.binding == "GRPC":
+            async with aclosing(self._stream_rpc(interface, call, sent)) as told:
+                async for said in told:
+                    yield _items(interface, call, said)
+            return
         async with self._answered(interface, call, sent) as response:
             if kind_of(response) in JSON_KINDS:
                 # An error, or an answer at once by who does not stream after all.
@@ -56,7 +60,7 @@ class Client:
                 return
             if kind_of(response) != STREAM:
                 raise _no_answer(response)
-            parser = sse.Parser(EVENT_LIMIT)
+            parser = sse.Parser(limits.EVENT)
             async for chunk in self._chunks(response, sent):
                 items, trouble = _read_events(interface, call, parser, chunk)
                 if items:
@@ -85,11 +89,24 @@ class Client:
             raise Trouble(Code.INVALID_ANSWER, "The remote agent's card is no JSON object.")
         return said
 
+    async def _said(self, interface: Interface, call: Call, sent: Sent) -> Any:
+        if interface.binding == "GRPC":
+            from a2a.remote import over_grpc  # noqa: PLC0415 - a large library, which few agents are reached with
+
+            return await over_grpc.ask(interface, call, self._metadata(interface), sent)
+        async with self._answered(interface, call, sent) as response:
+            return await _json(response, sent)
+
+    def _stream_rpc(self, interface: Interface, call: Call, sent: Sent) -> AsyncGenerator[Any, None]:
+        from a2a.remote import over_grpc  # noqa: PLC0415 - the same
+
+        return over_grpc.stream(interface, call, self._metadata(interface), sent, lambda: self.idle)
+
     async def _chunks(self, response: aiohttp.ClientResponse, sent: Sent) -> AsyncIterator[bytes]:
         size = 0
         while chunk := await _chunk(response, sent, self.idle):
             size += len(chunk)
-            if size > STREAM_LIMIT:
+            if size > limits.STREAM:
                 raise Trouble(Code.TOO_LARGE, "The remote agent's event stream is too long.", sent=True)
             yield chunk
 
@@ -114,17 +131,29 @@ class Client:
             )  # fmt: skip
 
     def _headers(self, url: str, version: str, accept: str) -> dict[str, str]:
-        """Ours alone; the credential to no other place than the one that was set."""
-        own = {
+        """Ours alone."""
+        return {
             "Accept": accept if accept == JSON else f"{accept}, {JSON};q=0.9",
             "Accept-Encoding": "identity",
             # Who is asked for a card without it shows the ways of every version.
             **({"A2A-Version": version} if version else {}),
             "X-Request-ID": self._request_id,
             "Connection": "close",
+            **self._credential(trusted=self._target.trusts(url)),
         }
+
+    def _metadata(self, interface: Interface) -> list[tuple[str, str]]:
+        own = {"A2A-Version": interface.version, "X-Request-ID": self._request_id}
+        shown = self._credential(trusted=self._target.trusts_host(interface.url))
+        if not all(map(metadata.is_key, shown)):
+            raise Trouble(Code.REFUSED, f"Our credential's header cannot be sent over gRPC: {', '.join(shown)}.")
+        said = {**own, **shown}
+        return [(name.lower(), value) for name, value in said.items()]
+
+    def _credential(self, *, trusted: bool) -> dict[str, str]:
+        """To no other place than the one that was set."""
         known = self._target.credential
-        return {**own, known.header: known.value} if known and self._target.trusts(url) else own
+        return {known.header: known.value} if known and trusted else {}
 
 
 async def _require_success(response: aiohttp.ClientResponse) -> None:
@@ -146,7 +175,7 @@ async def _json(response: aiohttp.ClientResponse, sent: Sent) -> Any:
     if kind_of(response) not in JSON_KINDS:
         raise _no_answer(response)
     with troubles.told():
-        raw = await read(response, ANSWER_LIMIT, sent)
+        raw = await read(response, limits.ANSWER, sent)
     return _loads(raw)
 
 

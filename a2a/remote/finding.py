@@ -12,6 +12,7 @@ from a2a.remote.target import Interface, Target
 from a2a.remote.troubles import Code, Trouble
 
 PLACES = ("/.well-known/agent-card.json", "/.well-known/agent.json")
+NO_CARD = frozenset({Code.REFUSED, Code.INVALID_ANSWER})
 FRESH_SECONDS = 300.0
 MOST_KEPT = 256
 
@@ -70,9 +71,14 @@ async def _card(client: Client, target: Target, place: str) -> dict[str, Any] | 
         return await client.card(place)
     except Trouble as trouble:
         # Beside an interface that was named, whatever is no card is none.
-        if "auto" in (target.version, target.binding) or trouble.code not in (Code.REFUSED, Code.INVALID_ANSWER):
+        if "auto" in (target.version, target.binding) or not (trouble.code in NO_CARD or _hung_up(trouble, target)):
             raise
         return None
+
+
+def _hung_up(trouble: Trouble, target: Target) -> bool:
+    """As a server of gRPC's does that is spoken to in HTTP of another version. One that says `later` has a card."""
+    return target.binding == "GRPC" and trouble.code == Code.UNREACHABLE and trouble.kind is None
 
 
 def places(url: str) -> list[str]:
@@ -87,7 +93,7 @@ def _chosen(card: dict[str, Any], target: Target, place: str) -> Interface:
     found = cards.choose(card, target=target, base=place)
     if found is None:
         wanted = f"A2A {'1.0 or 0.3' if target.version == 'auto' else target.version}"
-        way = "JSONRPC or HTTP+JSON" if target.binding == "auto" else target.binding
+        way = "JSONRPC, HTTP+JSON or GRPC" if target.binding == "auto" else target.binding
         said = f"The agent card at {_shown(place)} names no interface for {wanted} over {way}."
         raise Trouble(Code.NO_INTERFACE, said)
     return found

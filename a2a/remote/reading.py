@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from a2a.choices import TERMINAL, TaskState
+from a2a.wire.v03 import words
 
 LONGEST_ID, LONGEST_ARTIFACT_ID, LONGEST_NAME = 500, 200, 500
 MOST_PARTS = 10_000
@@ -142,9 +143,12 @@ def _file(value: Mapping[str, Any]) -> Item:
         for to, said in {"filename": ("name",), "mediaType": ("mimeType", "mediaType")}.items()
         if (found := _first(value, said))
     }
-    for to, names in {"raw": ("bytes", "fileWithBytes"), "url": ("uri", "fileWithUri")}.items():
-        if (found := _first(value, names)) is not None:
-            return {to: found, **rest}
+    if (raw := _first(value, ("bytes",))) is not None:
+        return {"raw": raw, **rest}
+    if (raw := _first(value, ("fileWithBytes",))) is not None:
+        return {"raw": words.unwrapped(raw), **rest}
+    if (url := _first(value, ("uri", "fileWithUri"))) is not None:
+        return {"url": url, **rest}
     raise Unreadable("a file has neither bytes nor a URI")
 
 

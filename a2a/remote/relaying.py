@@ -13,12 +13,12 @@ from uuid import UUID
 
 from django.db import transaction
 
-from a2a import cancelling, writer
+from a2a import cancelling, showing, writer
 from a2a.carriers import Check
 from a2a.changes import Change, Made, Status
 from a2a.choices import TERMINAL, TRANSITIONS, TaskState
 from a2a.endpoint_room import OutputTooLarge
-from a2a.models import Artifact, RemoteTask, Task
+from a2a.models import RemoteTask, Task
 from a2a.remote import changing, reading
 from a2a.remote.changing import Rest, Told
 from a2a.remote.reading import Item
@@ -163,7 +163,7 @@ class _Draft:
 
     def _snapshot(self, task: Mapping[str, Any], told: Told) -> None:
         self._is_ours(task["id"], task["contextId"])
-        known = {one.artifact_id: one.body for one in Artifact.objects.filter(task=self.task)}
+        known = {one["artifactId"]: one for one in showing.made(self.task.pk)}
         # What this very draft makes is not among them: a snapshot is the first thing that is said.
         for made in told.made:
             self._made(made, known.get(made.artifact["artifactId"]))

@@ -6,10 +6,10 @@ from typing import Literal
 from yarl import URL
 
 Version = Literal["1.0", "0.3"]
-Binding = Literal["JSONRPC", "HTTP+JSON"]
+Binding = Literal["JSONRPC", "HTTP+JSON", "GRPC"]
 #: Ours, the best first.
 VERSIONS: tuple[Version, ...] = ("1.0", "0.3")
-BINDINGS: tuple[Binding, ...] = ("JSONRPC", "HTTP+JSON")
+BINDINGS: tuple[Binding, ...] = ("JSONRPC", "HTTP+JSON", "GRPC")
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,10 @@ class Target:
         """Whether `url` leads to the place that was set, so that our credential may go there."""
         return URL(url).origin() == URL(self.url).origin()
 
+    def trusts_host(self, url: str) -> bool:
+        """The same over gRPC, whose servers have a port of their own."""
+        return self.trusts(str(URL(url).with_port(URL(self.url).port)))
+
     @property
     def place(self) -> str:
         read = URL(self.url)
@@ -60,5 +64,5 @@ class Interface:
 
     @property
     def untagged_old(self) -> bool:
-        """0.3 over REST is ProtoJSON, which says by names and not by `kind` what a thing is."""
-        return self.version == "0.3" and self.binding == "HTTP+JSON"
+        """0.3 over REST and gRPC is ProtoJSON, which says by names and not by `kind` what a thing is."""
+        return self.version == "0.3" and self.binding != "JSONRPC"

@@ -109,7 +109,7 @@ def of_error(error: Any, *, retry_after: float = 0.0) -> Trouble:
     code = error.get("code") if isinstance(error, Mapping) else None
     if not isinstance(code, int):
         return Trouble(Code.INVALID_ANSWER, "The remote agent's answer is an error without a code.", sent=True)
-    return of_kind(BY_CODE.get(code), f"{code}", _words(error), retry_after=retry_after)
+    return of_kind(BY_CODE.get(code), f"{code}", error, retry_after=retry_after)
 
 
 def of_status(status: int, body: Any, *, retry_after: float) -> Trouble:
@@ -118,8 +118,14 @@ def of_status(status: int, body: Any, *, retry_after: float) -> Trouble:
         said = f"The remote agent answered with a redirect ({status}), and redirects are not followed."
         return Trouble(Code.REFUSED, said)
     if status in (401, 403):
-        return Trouble(Code.REFUSED, f"The remote agent refused our credentials ({status}).{_after(_words(body))}")
-    return of_kind(_kind(status, body), f"status {status}", _words(body), retry_after=retry_after, status=status)
+        return of_credentials(f"{status}", body, known=status == 403)
+    return of_kind(_kind(status, body), f"status {status}", body, retry_after=retry_after, status=status)
+
+
+def of_credentials(label: str, body: Any, *, known: bool) -> Trouble:
+    """Who is known may be refused for what it asks, too."""
+    what = "our credentials, or the call by them" if known else "our credentials"
+    return Trouble(Code.REFUSED, f"The remote agent refused {what} ({label}).{_words(body)}")
 
 
 def of_error_body(said: Any) -> Trouble:
@@ -130,16 +136,16 @@ def of_error_body(said: Any) -> Trouble:
     return of_status(status if known else 500, said, retry_after=0)  # type: ignore[arg-type]  # narrowed by `known`
 
 
-def of_kind(kind: Kind | None, label: str, words: str, *, retry_after: float, status: int = 0) -> Trouble:
+def of_kind(kind: Kind | None, label: str, body: Any, *, retry_after: float, status: int = 0) -> Trouble:
     if kind in BUSY:
-        said = f"The remote agent takes nothing now ({label}).{_after(words)}"
+        said = f"The remote agent takes nothing now ({label}).{_words(body)}"
         return Trouble(Code.UNREACHABLE, said, passing=True, retry_after=retry_after, kind=kind)
     if kind in BROKEN or status >= 500:
-        said = f"The remote agent failed at it ({label}).{_after(words)}"
+        said = f"The remote agent failed at it ({label}).{_words(body)}"
         return Trouble(Code.ERROR, said, sent=True, passing=True, kind=kind)
     if kind == Kind.TASK_NOT_FOUND:
-        return Trouble(Code.LOST, f"The remote agent does not know the task ({label}).{_after(words)}", kind=kind)
-    return Trouble(Code.REFUSED, f"The remote agent refused it ({label}).{_after(words)}", kind=kind)
+        return Trouble(Code.LOST, f"The remote agent does not know the task ({label}).{_words(body)}", kind=kind)
+    return Trouble(Code.REFUSED, f"The remote agent refused it ({label}).{_words(body)}", kind=kind)
 
 
 def _kind(status: int, body: Any) -> Kind | None:
@@ -155,14 +161,11 @@ def _kind(status: int, body: Any) -> Kind | None:
 
 
 def _words(said: Any) -> str:
-    """Data of another machine's: on one line, without what could pass for ours."""
+    """What it said to it. Data of another machine's: on one line, without what could pass for ours."""
     held = said.get("error") if isinstance(said, Mapping) and isinstance(said.get("error"), Mapping) else said
     words = held.get("message") if isinstance(held, Mapping) else None
-    return lines.line(words, LONGEST_SAID) if isinstance(words, str) else ""
-
-
-def _after(words: str) -> str:
-    return f" It said: {words}" if words else ""
+    line = lines.line(words, LONGEST_SAID) if isinstance(words, str) else ""
+    return f" It said: {line}" if line else ""
 
 
 def late(seconds: float, sent: Sent) -> Trouble:

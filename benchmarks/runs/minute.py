@@ -6,8 +6,9 @@ from django.conf import settings
 
 from benchmarks.runs import rows, waiting
 from benchmarks.runs.programs import INSTANT, Programs
-from supervisor import schedule_clock, schedules
+from supervisor import schedules
 from supervisor.models import Execution, Schedule, ScheduleFire
+from supervisor.schedules import clock as schedule_clock
 
 #: They share so many agents, each with its own places.
 AGENTS = 10

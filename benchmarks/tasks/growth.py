@@ -12,7 +12,7 @@ from benchmarks.calls.database import Database, Databases
 from benchmarks.calls.filling import AGENTS, Filler
 from benchmarks.calls.load import MARK
 from benchmarks.calls.processes import Cell, Load, Request, Target
-from benchmarks.tasks import words
+from benchmarks.tasks import tallying, words
 from benchmarks.tasks.house import House, house
 from benchmarks.tasks.making import CALLER, PARKED
 
@@ -85,6 +85,7 @@ def grown(gate: House, count: int, each: int) -> dict[str, Target]:
     """What is asked of an installation with so many tasks, so many of each caller."""
     task = one(gate)
     fill(gate.database, gate.made[CALLER]["id"], task, count, each)
+    gate.run(tallying.__name__)
     pids = gate.web_pids()
     return {name: Target(name, gate.ports, pids, request) for name, request in requests(gate, task).items()}
 
@@ -148,7 +149,8 @@ def copy_tasks(filler: Filler, task_id: str, count: int, each: int) -> None:
     before: Callable[[str], str] = filler.seconds_before
     moments = {name: before(f"src.{name}") for name in ("created_at", "state_at", "completed_at")}
     asked = {name: of_caller(name) for name in ("source_id", "created_by_id")}
-    changes = {"id": own, "root_id": own, "context_id": "src.context_id || n.i", **moments, **asked}
+    named = {"id": own, "root_id": own, "context_id": "src.context_id || n.i"}
+    changes = {**named, "tallied_at": "NULL", **moments, **asked}
     filler.copy("a2a_task", "id", task_id, count, changes)
     for table, space, number in (("a2a_task_event", EVENTS, "seq"), ("a2a_task_message", MESSAGES, "position")):
         key = filler.id(space, f"n.i * {MOST_EVENTS} + src.{number}")

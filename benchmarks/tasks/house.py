@@ -55,6 +55,10 @@ class House:
     def ask(self, query: str) -> int:
         return ask(self.database, query)
 
+    def run(self, module: str) -> str:
+        """What a program of ours with this house's settings says."""
+        return ran(self.webs, module)
+
     @property
     def bare(self) -> dict[str, str]:
         """For who knows the broker and nothing of the product."""
@@ -116,9 +120,12 @@ def house(database: Database, workers: int = 1) -> Iterator[House]:
 
 
 def _made(webs: Webs) -> dict[str, dict[str, str]]:
-    command = [sys.executable, "-m", making.__name__]
-    done = subprocess.run(command, cwd=ROOT, env=webs.environ, stdout=subprocess.PIPE, text=True, check=True)
-    return dict(json.loads(done.stdout.splitlines()[-1]))
+    return dict(json.loads(ran(webs, making.__name__).splitlines()[-1]))
+
+
+def ran(webs: Webs, module: str) -> str:
+    command = [sys.executable, "-m", module]
+    return subprocess.run(command, cwd=ROOT, env=webs.environ, stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
 @dataclass(frozen=True)

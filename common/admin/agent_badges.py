@@ -20,6 +20,7 @@ TABLE: dict[str, dict[str, Badge]] = {
         "auto": Badge("As its card says", _still, "badge"),
         "JSONRPC": Badge("JSON-RPC", _still, "data_object"),
         "HTTP+JSON": Badge("HTTP and JSON", _still, "http"),
+        "GRPC": Badge("gRPC", _still, "bolt"),
     },
     "a2a.Transport": {
         "json_rpc": Badge("JSON-RPC", _still, "data_object"),

@@ -52,7 +52,7 @@ class Dialog(Page):
     button = ""
     danger = False
     #: What leaves all as it is.
-    leave = "Cancel"
+    leave = "Back"
     lead = ""
     wide = False
     #: What must be typed first, for what cannot be undone.
@@ -66,7 +66,7 @@ class Dialog(Page):
         raise NotImplementedError
 
     def back(self) -> str:
-        """Where Cancel goes."""
+        """Where Back goes."""
         return "/admin/"
 
     def by_api(self) -> Call | None:

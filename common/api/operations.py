@@ -110,7 +110,8 @@ def listing(
     key: str = "",
     name: str = "",
 ) -> Callable[[Handler], Handler]:
-    """A GET whose method returns a queryset; it is given what the query's filters said. A cursor goes by `at`.
+    """A GET whose method returns a queryset, or `Counted`; it is given what the query's filters said. A cursor goes by
+    `at`.
 
     The rows stand under `key`, or under the path's last segment."""
     turn = pages.by_offset if paged == "offset" else partial(pages.by_cursor, column=at)

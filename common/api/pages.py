@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -41,15 +42,24 @@ class Place:
     id: UUID
 
 
+@dataclass(frozen=True)
+class Counted:
+    """Rows, and how to tell their number without counting them."""
+
+    rows: QuerySet[Any]
+    count: Callable[[], int]
+
+
 def key_of(path: str) -> str:
     return path.rstrip("/").rsplit("/", 1)[-1].replace("-", "_")
 
 
-def by_offset(rows: QuerySet[Any], query: Any, shape: Any, key: str) -> dict[str, Any]:
+def by_offset(rows: QuerySet[Any] | Counted, query: Any, shape: Any, key: str) -> dict[str, Any]:
     asked = _read(Page, query)
     limit, offset = min(asked["limit"], MOST), min(asked["offset"], FURTHEST)
-    page = rows[offset : offset + limit]
-    return {key: shape(page, many=True).data, "total": rows.count(), "limit": limit, "offset": offset}
+    found = rows if isinstance(rows, Counted) else Counted(rows, rows.count)
+    page = found.rows[offset : offset + limit]
+    return {key: shape(page, many=True).data, "total": found.count(), "limit": limit, "offset": offset}
 
 
 def by_cursor(rows: QuerySet[Any], query: Any, shape: Any, key: str, column: str = "at") -> dict[str, Any]:

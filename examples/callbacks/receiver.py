@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A receiver of Gatehouse's callbacks, which believes only what is signed with its secret.
+"""A receiver of callbacks and of A2A's push notifications, which believes only what is signed with its secret.
 
     WEBHOOK_SECRET=whsec_… python3 examples/callbacks/receiver.py 8099
 
@@ -15,7 +15,7 @@ import sys
 import time
 from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from typing import ClassVar
+from typing import Any, ClassVar
 
 
 def is_genuine(headers: Mapping[str, str], body: bytes, secret: str) -> bool:
@@ -30,8 +30,22 @@ def is_genuine(headers: Mapping[str, str], body: bytes, secret: str) -> bool:
     return any(hmac.compare_digest(expected, one) for one in given)
 
 
+def read(told: Mapping[str, Any]) -> tuple[str, str, Any]:
+    """Which task it is about, how that stands, and what was made or said."""
+    if "task_id" in told:  # a callback
+        return told["task_id"], told["state"], told.get("result")
+    if "artifactUpdate" in told:
+        made = told["artifactUpdate"]
+        return made["taskId"], "artifact", made["artifact"]["parts"]
+    if "statusUpdate" in told:
+        status = told["statusUpdate"]["status"]
+        return told["statusUpdate"]["taskId"], status["state"], status.get("message")
+    task = told.get("task", told)  # A2A 0.3 tells the task alone
+    return task["id"], task["status"]["state"], task.get("artifacts")
+
+
 class Receiver(BaseHTTPRequestHandler):
-    #: A callback may come more than once, always with the same id.
+    #: What is told may come more than once, always with the same id.
     seen: ClassVar[set[str]] = set()
 
     def do_POST(self) -> None:
@@ -40,9 +54,9 @@ class Receiver(BaseHTTPRequestHandler):
             self._answer(401)
             return
         if self.headers["webhook-id"] not in self.seen:
+            print(*read(json.loads(body)), flush=True)
+            # Only now: what could not be handled is told again.
             self.seen.add(self.headers["webhook-id"])
-            told = json.loads(body)
-            print(told["task_id"], told["state"], told.get("result"), flush=True)
         self._answer(204)
 
     def _answer(self, status: int) -> None:

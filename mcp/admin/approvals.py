@@ -3,7 +3,7 @@
 from typing import Any
 
 from django.contrib import admin
-from django.db.models import Case, Q, QuerySet, Value, When
+from django.db.models import Case, Exists, OuterRef, Q, QuerySet, Value, When
 from django.db.models.functions import Now
 from django.http import HttpRequest
 from django.urls import URLPattern, path
@@ -31,6 +31,8 @@ from nhi.models import Identity
 
 Rows = QuerySet[Any]
 IS_WAITING = {"state": ApprovalState.PENDING, "expires_at__gt": Now()}
+#: What the sidebar and Home count: the list of them holds as many.
+MINE, MINE_WORDS = "decide=me", "For me to decide"
 STATES = {
     "pending": "Waiting",
     "approved": "Approved, not used yet",
@@ -82,6 +84,27 @@ def _button(row: Any, verb: str, label: str, tone: str) -> SafeString:
     )  # fmt: skip
 
 
+def _in_hand(actor: Actor) -> QuerySet[Identity]:
+    """Whose calls somebody else decides about: one query for many, as `approvals.behind` asks for one."""
+    mine = Q(owner_id=actor.id) | Q(backup_owner_id=actor.id)
+    return Identity.objects.filter(mine | Q(credentials__created_by_id=actor.id)).order_by()
+
+
+def to_decide(actor: Actor) -> Rows:
+    """Those about which this person may decide."""
+    waiting: Rows = CallApproval.objects.waiting()
+    if actor.only_reads or not actor.may("mcp.decide_approval"):
+        return waiting.none()
+    if actor.is_superuser:
+        return waiting
+    return waiting.exclude(owner_id=actor.id).exclude(agent_id__in=_in_hand(actor).values("pk"))
+
+
+def by_mine(rows: Rows, _value: str) -> Rows:
+    """Of rows that know whose they are to decide about."""
+    return rows.filter(is_mine=True)
+
+
 @admin.register(CallApproval)
 class CallApprovalAdmin(GovernedAdmin):
     title = "Approvals"
@@ -98,6 +121,7 @@ class CallApprovalAdmin(GovernedAdmin):
     )
     filters = (
         Filter("state", "State", by_state, lambda _request: list(STATES.items())),
+        Filter("decide", "Who decides", by_mine, lambda _request: [("me", "Me")]),
         text_filter("agent", "Agent", "agent_name"),
         text_filter("tool", "Tool", "tool_name"),
     )
@@ -110,6 +134,16 @@ class CallApprovalAdmin(GovernedAdmin):
     empty_words = "A grant or a tool that needs approval sends each of its calls here first."
     empty_icon = "front_hand"
     api_path = "/api/nhi/approvals"
+
+    def visible(self, request: HttpRequest) -> Rows:
+        mine = to_decide(actor_of(request)).filter(pk=OuterRef("pk"))
+        rows: Rows = super().visible(request).alias(is_mine=Exists(mine))
+        return rows
+
+    def saved_views(self, request: HttpRequest) -> list[tuple[str, str]]:
+        actor = actor_of(request)
+        mine = [(MINE_WORDS, MINE)] if actor.may("mcp.decide_approval") and not actor.only_reads else []
+        return [*mine, *super().saved_views(request)]
 
     def related(self, rows: Rows) -> Rows:
         """What waits comes first."""
@@ -134,35 +168,19 @@ class CallApprovalAdmin(GovernedAdmin):
         ]
 
 
-def _in_hand(actor: Actor) -> QuerySet[Identity]:
-    """Whose calls somebody else decides about: one query for many, as `approvals.behind` asks for one."""
-    mine = Q(owner_id=actor.id) | Q(backup_owner_id=actor.id)
-    return Identity.objects.filter(mine | Q(credentials__created_by_id=actor.id)).order_by()
-
-
 def _own(actor: Actor, rows: list[Any]) -> set[Any]:
     """The rows of a page that may be this person's own; each of them is asked about by itself."""
     held = set(_in_hand(actor).filter(pk__in={row.agent_id for row in rows}).values_list("pk", flat=True))
     return {row.pk for row in rows if row.agent_id in held or row.owner_id == actor.id}
 
 
-def to_decide(actor: Actor) -> Rows:
-    """Those about which this person may decide."""
-    waiting: Rows = CallApproval.objects.waiting()
-    if actor.only_reads or not actor.may("mcp.decide_approval"):
-        return waiting.none()
-    if actor.is_superuser:
-        return waiting
-    return waiting.exclude(owner_id=actor.id).exclude(agent_id__in=_in_hand(actor).values("pk"))
-
-
 class Waiting(Need):
     """Says how long the oldest has waited, too: callers wait for minutes, not for days."""
 
-    def said(self, count: int) -> str:
-        asked = CallApproval.objects.waiting().order_by("asked_at").values_list("asked_at", flat=True).first()
+    def said(self, count: int, actor: Actor) -> str:
+        asked = to_decide(actor).order_by("asked_at").values_list("asked_at", flat=True).first()
         oldest = f" · oldest {times.lasts(timezone.now() - asked)}" if asked else ""
-        return super().said(count) + oldest
+        return super().said(count, actor) + oldest
 
 
 counts.add(
@@ -173,7 +191,7 @@ counts.add(
         "{} calls wait for approval",
         "front_hand",
         "mcp_callapproval_changelist",
-        "state=pending",
+        MINE,
     )
 )
 navigation.add(
@@ -184,5 +202,6 @@ navigation.add(
         "mcp_callapproval_changelist",
         lambda request: may(request, "mcp.view_callapproval"),
         badge="approvals_waiting",
+        counted=MINE,
     )
 )

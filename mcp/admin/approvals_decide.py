@@ -10,6 +10,7 @@ from common.errors import NotAllowed
 from common.templatetags.console import spelled
 from mcp import approvals
 from mcp.admin.approvals_page import OfApproval
+from nhi.admin import counts
 from nhi.admin.base import ActingDialog
 
 APPROVED = ("Arguments checked, expected", "Asked for by its owner", "Planned work")
@@ -50,6 +51,7 @@ class Decision(OfApproval, ActingDialog):
 
     def act(self, form: ConsoleForm) -> str:
         self.decide(form.cleaned_data["reason"])
+        counts.forget(self.actor)
         messages.success(self.request, spelled(f"{self.approval}: {self.done}"))
         return self.back()
 

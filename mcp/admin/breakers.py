@@ -157,9 +157,9 @@ def tripped(actor: Actor) -> Rows:
 class Open(Need):
     """Names the first ones: which service is away matters more than how many."""
 
-    def said(self, count: int) -> str:
-        names = list(Breaker.objects.exclude(state=BreakerState.CLOSED).values_list("service_name", flat=True)[:3])
-        return f"{super().said(count)}: {', '.join(names)}{' …' if count > len(names) else ''}"
+    def said(self, count: int, actor: Actor) -> str:
+        names = list(tripped(actor).values_list("service_name", flat=True)[:3])
+        return f"{super().said(count, actor)}: {', '.join(names)}{' …' if count > len(names) else ''}"
 
 
 counts.add(

@@ -18,6 +18,9 @@ from nhi.admin import counts, sentences
 from nhi.admin.acting import may
 from nhi.admin.counts import Need
 
+#: What is counted, as the list of tools is narrowed to it.
+QUARANTINED, PENDING = "state=quarantined&approve=me", "state=pending&approve=me"
+
 
 def _who(right: str) -> Callable[[HttpRequest], bool]:
     return lambda request: may(request, right)
@@ -54,7 +57,15 @@ navigation.add(
     Item(
         "Gateway", "Servers", "dns", "mcp_server_changelist", _who("mcp.view_server"), badge="servers_offline", key="s"
     ),
-    Item("Gateway", "Tools", "build", "mcp_tool_changelist", _who("mcp.view_tool"), badge="tools_quarantined"),
+    Item(
+        "Gateway",
+        "Tools",
+        "build",
+        "mcp_tool_changelist",
+        _who("mcp.view_tool"),
+        badge="tools_quarantined",
+        counted=QUARANTINED,
+    ),
     Item("Gateway", "Budgets", "speed", "mcp_budget_changelist", _who("mcp.view_budget")),
     Item(
         "Gateway",
@@ -74,7 +85,7 @@ counts.add(
         "{} tools quarantined",
         "gpp_bad",
         "mcp_tool_changelist",
-        "state=quarantined",
+        QUARANTINED,
     ),
     Need(
         "tools_pending",
@@ -83,7 +94,7 @@ counts.add(
         "{} new tools need approval",
         "rule",
         "mcp_tool_changelist",
-        "state=pending",
+        PENDING,
     ),
     Need(
         "servers_offline",

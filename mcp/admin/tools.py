@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 from django.contrib import admin
-from django.db.models import QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.http import HttpRequest
 from django.urls import URLPattern
 from django.utils.html import format_html
@@ -13,6 +13,7 @@ from common.admin import badges
 from common.admin.lists import Bulk, Column, Filter, Preset, choice_filter
 from common.admin.pages import Control, link
 from mcp.admin import tools_bulk, tools_change, tools_reach, tools_tabs, tools_verbs
+from mcp.admin.navigation import pending, quarantined
 from mcp.admin.servers_numbers import Numbers, of_tools
 from mcp.admin.tools_hub import WAITING
 from mcp.choices import DefinitionState
@@ -37,6 +38,11 @@ def _on_server(rows: QuerySet[Any], value: str) -> QuerySet[Any]:
 
 def _flagged(rows: QuerySet[Any], _value: str) -> QuerySet[Any]:
     return rows.exclude(current__flags=[]).exclude(current=None)
+
+
+def _mine(rows: QuerySet[Any], _value: str) -> QuerySet[Any]:
+    """Of rows that know whose they are to approve."""
+    return rows.filter(Q(is_new_for_me=True) | Q(is_changed_for_me=True))
 
 
 def _state_text(row: Tool) -> str:
@@ -67,6 +73,7 @@ class ToolAdmin(GovernedAdmin):
     filters = (
         Filter("server", "Server", _on_server, _servers),
         choice_filter("state", "Definition", "state", DefinitionState.choices),
+        Filter("approve", "Who approves", _mine, lambda _request: (("me", "Me"),)),
         Filter("flagged", "Flags", _flagged, lambda _request: (("yes", "Flagged"),)),
         choice_filter("deprecated", "Deprecated", "deprecated", (("True", "Deprecated"), ("False", "In use"))),
         choice_filter(
@@ -88,6 +95,19 @@ class ToolAdmin(GovernedAdmin):
     empty_command = "curl …/api/nhi/mcp/tools"
     empty_icon = "build"
     api_path = "/api/nhi/mcp/tools"
+
+    def visible(self, request: HttpRequest) -> QuerySet[Any]:
+        """With what the filter "approve" asks for: a filter does not know who asks."""
+        actor, this = actor_of(request), OuterRef("pk")
+        rows: QuerySet[Any] = (
+            super()
+            .visible(request)
+            .alias(
+                is_new_for_me=Exists(pending(actor).filter(pk=this)),
+                is_changed_for_me=Exists(quarantined(actor).filter(pk=this)),
+            )
+        )
+        return rows
 
     def controls(self, request: HttpRequest) -> list[Control]:
         """Tools come with servers: only a list without any leads there."""

@@ -1,13 +1,11 @@
 """The owner from its start to its end: alone on this host, heard of, and leaving nothing."""
 
 import asyncio
-import fcntl
 import logging
-import os
 import signal
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -32,29 +30,9 @@ from nhi.models.processes import ProcessKind
 
 log = logging.getLogger(__name__)
 BEAT_EVERY = 5.0
+#: Held in the data directory by the one owner of it.
+LOCK = "stdio.lock"
 Answer = TypeVar("Answer")
-
-
-class AlreadyRunning(Exception):
-    """Another owner holds this data directory."""
-
-
-@contextmanager
-def alone(data: Path) -> Iterator[None]:
-    """Hold the directory for as long as this process lives: the kernel lets go of it, whatever ends us."""
-    data.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with (data / "stdio.lock").open("a+") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            file.seek(0)
-            raise AlreadyRunning(
-                f"The stdio owner of {data} already runs (process {file.read().strip() or 'unknown'})."
-            ) from None
-        file.truncate(0)
-        file.write(str(os.getpid()))
-        file.flush()
-        yield
 
 
 @dataclass

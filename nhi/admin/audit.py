@@ -71,6 +71,7 @@ class AuditEventAdmin(GovernedAdmin):
         return rows.defer("before", "after", "details", "row_mac")
 
     def prepare(self, _request: HttpRequest, rows: list[Any]) -> None:
+        sentences.read_changes(rows)
         subjects = {row.subject_id for row in rows if row.subject_kind == "identity" and row.subject_id}
         archived = (
             Identity.objects.filter(pk__in=subjects, state=State.ARCHIVED) if subjects else Identity.objects.none()

@@ -42,7 +42,7 @@ class Need:
     def url(self) -> str:
         return f"{link(self.page)}?{self.query}" if self.query else link(self.page)
 
-    def said(self, count: int) -> str:
+    def said(self, count: int, _actor: Actor) -> str:
         number = "99+" if count >= BOUND else str(count)
         return (self.one if count == 1 else self.many).format(number)
 

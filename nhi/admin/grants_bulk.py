@@ -8,10 +8,11 @@ from django.db.models import QuerySet
 from common.admin.dialogs import Effect, counted
 from common.admin.forms import ConsoleForm
 from nhi import grants, roles
+from nhi.admin import grants_left
 from nhi.admin.grants_change import RenewForm, RevokeForm
 from nhi.admin.grants_page import seen
 from nhi.admin.several import Several
-from nhi.models import ToolPermission
+from nhi.models import Identity, ToolPermission
 from nhi.models.grants import Grant
 
 NOUNS = {
@@ -63,7 +64,11 @@ class Revoke(Bulk):
         return [
             counted("grants", len(self.fitting), "Ends {} grant", "Ends {} grants"),
             counted("holders", self._holders(), "Takes access from {} holder", "Takes access from {} holders"),
+            *(grants_left.between(self._pairs()) if self.kind == "nhipermission" else ()),
         ]
+
+    def _pairs(self) -> list[tuple[Identity, Identity]]:
+        return [(grant.source, grant.target) for grant in self.fitting]
 
     def _holders(self) -> int:
         column = {"nhipermission": "source_id", "userpermission": "user_id", "roleassignment": "identity_id"}

@@ -270,7 +270,7 @@ def ended_by(grant: Any, actor: Any) -> list[Effect]:
         return [Effect("people", 1, f"{grant.user} loses “{grant.level}” on {grant.nhi}, unless they own it")]
     caller, target = (grant.agent, grant.tool) if name == "toolpermission" else (grant.source, grant.target)
     ends = _of_a_call(caller, target, _others(caller, target, grant, actor))
-    return [*ends, *(grants_left.between(caller, target) if name == "nhipermission" else ())]
+    return [*ends, *(grants_left.between([(caller, target)]) if name == "nhipermission" else ())]
 
 
 def _of_a_call(caller: Identity, target: Identity, others: list[Match]) -> list[Effect]:

@@ -1,12 +1,13 @@
-"""What goes on between two identities after the grant between them has ended: higher apps know it, and say it here."""
+"""What goes on between identities after the grants between them have ended: higher apps know it, and say it here."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from common.admin.dialogs import Effect
 from nhi.models import Identity
 
-#: Of a caller and its target.
-Left = Callable[[Identity, Identity], list[Effect]]
+#: Each is of a caller and its target.
+Pairs = Sequence[tuple[Identity, Identity]]
+Left = Callable[[Pairs], list[Effect]]
 _lefts: list[Left] = []
 
 
@@ -14,5 +15,5 @@ def add(read: Left) -> None:
     _lefts.append(read)
 
 
-def between(caller: Identity, target: Identity) -> list[Effect]:
-    return [effect for read in _lefts for effect in read(caller, target)]
+def between(pairs: Pairs) -> list[Effect]:
+    return [effect for read in _lefts for effect in read(pairs)] if pairs else []

@@ -116,7 +116,7 @@ class Home(ActingPage):
         steps = self._first_steps()
         return {
             "cards": [
-                {"need": need, "words": need.said(waiting[need.key])}
+                {"need": need, "words": need.said(waiting[need.key], self.actor)}
                 for need in counts.needs()
                 if waiting.get(need.key)
             ],

@@ -49,6 +49,8 @@ class Added:
     label: str
     #: Of which identities it tells something.
     kinds: frozenset[Kind] = frozenset(Kind)
+    #: What has a higher one stands behind the others.
+    place: int = 0
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,7 @@ def add_part(part: Part) -> None:
 def _tabs() -> dict[str, str]:
     """Every tab's label, in their order."""
     *ours, changes = TABS
-    return dict([*ours, *((added.name, added.label) for added in _added), changes])
+    return dict([*ours, *((added.name, added.label) for added in sorted(_added, key=lambda one: one.place)), changes])
 
 
 class OfIdentity(Acting):

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from django.db.models import TextField
+from django.db.models.functions import Cast, Length
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
@@ -22,8 +24,13 @@ HUBS = {"identity": "nhi_identity_hub", "role": "nhi_role_hub", "user": "nhi_use
 #: Whose fields are few and ours, so that their names tell what changed.
 DESCRIPTIONS = frozenset({
     "identity.changed", "card.changed", "endpoint.changed", "agent.changed", "schedule.changed", "person.changed",
+    "server.changed", "tool.changed", "role.changed", "grant.changed", "budget.set",
 })  # fmt: skip
+#: Whose roles are few enough to be said.
+OF_ROLES = frozenset({"person.roles_changed", "identity.console_roles_changed"})
 MOST_NAMED = 4
+#: Characters of a change that a list of many reads to say what changed.
+MOST_READ = 8000
 #: What strangers may read of an agent is a field of its identity.
 SHOWN = "{actor} let anyone read the card of {subject}"
 HIDDEN = "{actor} hid the card of {subject} from strangers"
@@ -62,6 +69,8 @@ def _template(event: AuditEvent) -> str:
 
 def _fields(event: AuditEvent) -> str:
     """Of a description what is another now: "changed" alone tells nobody anything."""
+    if event.event in OF_ROLES:
+        return _roles(event)
     names = _changed(event)
     if event.event not in DESCRIPTIONS or not names or _template(event) in (SHOWN, HIDDEN):
         return ""
@@ -69,9 +78,28 @@ def _fields(event: AuditEvent) -> str:
     return f": {', '.join(name.replace('_', ' ') for name in names[:MOST_NAMED])}{more}"
 
 
+def _roles(event: AuditEvent) -> str:
+    held = None if _is_unread(event) else (event.after or {}).get("roles")
+    return f": now {', '.join(held) or 'none'}" if isinstance(held, list) else ""
+
+
+def read_changes(events: Iterable[AuditEvent]) -> None:
+    """Of a list of many, which does not read what each of them holds: what changed where a sentence says so."""
+    found = {event.pk: event for event in events if event.event in DESCRIPTIONS | OF_ROLES and _is_unread(event)}
+    if not found:
+        return
+    size = Length(Cast("before", TextField())) + Length(Cast("after", TextField()))
+    small = AuditEvent.objects.filter(pk__in=found).alias(size=size).filter(size__lte=MOST_READ)
+    for pk, before, after in small.values_list("pk", "before", "after"):
+        found[pk].before, found[pk].after = before, after
+
+
+def _is_unread(event: AuditEvent) -> bool:
+    return bool({"before", "after"} & event.get_deferred_fields())
+
+
 def _changed(event: AuditEvent) -> list[str]:
-    if {"before", "after"} & event.get_deferred_fields():
-        # A list of many does not read what each of them holds.
+    if _is_unread(event):
         return []
     before, after = event.before or {}, event.after or {}
     return [name for name in after if name in before and before[name] != after[name]]

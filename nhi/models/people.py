@@ -91,6 +91,25 @@ class LastLook(models.Model):
         return f"{self.page} until {self.at}"
 
 
+class Seen(models.Model):
+    """One thing of a list that a person has seen, of those that end too late to be told by a moment."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="seen")
+    page = models.CharField(max_length=64)
+    #: What it is of belongs to another app, so its key stands here alone.
+    subject_id = models.UUIDField()
+    at = models.DateTimeField()
+
+    class Meta:
+        db_table = "nhi_seen"
+        default_permissions = ()
+        constraints = [models.UniqueConstraint("user", "page", "subject_id", name="nhi_seen_once")]
+
+    def __str__(self) -> str:
+        return f"{self.subject_id} of {self.page}"
+
+
 class SignInGuard(models.Model):
     """Tries to sign in under one name from one address, or all of a name's or an address's, counted before any hash."""
 

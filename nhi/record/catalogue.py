@@ -85,6 +85,8 @@ EVENTS: dict[str, str] = {
     "endpoint.changed": "{actor} changed the endpoint of {subject}",
     "webhook_secret.made": "{actor} made {subject}",
     "webhook_secret.rotated": "{actor} rotated {subject}",
+    "webhook_secret.previous_revoked": "{actor} revoked what signed beside {subject}",
+    "webhook_secret.removed": "{actor} removed {subject}",
     "delivery.dead": "{actor} gave up {subject}",
     "delivery.disabled": "The receiver wants no more callbacks at the URL of {subject}",
     "delivery.blocked": "{actor} may not call the URL of {subject}",

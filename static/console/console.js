@@ -1,4 +1,4 @@
-// The console's own behaviour. Every page works without it; it adds dialogs over the page, keys, ticks and live times.
+// Dialogs over the page, and the forms in them. Every page works without: a dialog is then a page of its own.
 (function () {
   "use strict";
   const PART = "X-Console-Part";
@@ -82,7 +82,7 @@
   }
 
   document.addEventListener("click", (event) => {
-    const link = event.target.closest("a, button, summary, time");
+    const link = event.target.closest("a, button, summary");
     if (!link) return;
     if (link.matches("[data-dialog]") && !event.ctrlKey && !event.metaKey && !event.shiftKey) {
       event.preventDefault();
@@ -99,20 +99,6 @@
       copy(link, source.dataset.text || source.textContent.trim());
     } else if (link.matches("[data-copy-from]")) {
       copyFrom(link);
-    } else if (link.matches("[data-nav]")) {
-      const open = one("#gh-nav").classList.toggle("gh-nav--open");
-      link.setAttribute("aria-expanded", String(open));
-      if (open) one("#gh-nav a").focus();
-    } else if (link.matches("[data-theme]")) {
-      chooseTheme(link.dataset.theme);
-      link.closest("details").open = false;
-    } else if (link.matches("[data-keysheet]")) {
-      one("#gh-keys").showModal();
-    } else if (link.matches("time[title]")) {
-      const shown = link.textContent;
-      link.textContent = link.title;
-      link.title = shown;
-      delete link.dataset.when;
     }
   });
 
@@ -129,111 +115,6 @@
     if (answer?.ok) await copy(button, (await answer.json())[button.dataset.copyPart]);
     else say("Gatehouse did not answer, so nothing was copied.");
   }
-
-  // ── Theme: light, dark, or what the system has ────────────────────────────────────────────────────────────────
-  const system = matchMedia("(prefers-color-scheme: dark)");
-
-  function chooseTheme(name) {
-    localStorage.setItem("theme", name);
-    document.documentElement.classList.toggle("dark", name === "dark" || (name === "auto" && system.matches));
-    say(name === "auto" ? "Theme as the system" : `Theme: ${name}`);
-  }
-
-  system.addEventListener("change", () => {
-    if ((localStorage.getItem("theme") || "auto") === "auto") chooseTheme("auto");
-  });
-  document.addEventListener("keydown", (event) => {
-    if ((event.ctrlKey || event.metaKey) && event.key === "e") {
-      event.preventDefault();
-      chooseTheme(document.documentElement.classList.contains("dark") ? "light" : "dark");
-    }
-  });
-
-  // ── Menus: one at a time, Esc closes and gives the focus back ─────────────────────────────────────────────────
-  document.addEventListener("click", (event) => {
-    all("details.gh-menu[open]").forEach((menu) => { if (!menu.contains(event.target)) menu.open = false; });
-    const nav = one("#gh-nav.gh-nav--open");
-    if (nav && !nav.contains(event.target) && !event.target.closest("[data-nav]")) closeNav();
-  });
-
-  function closeNav() {
-    one("#gh-nav").classList.remove("gh-nav--open");
-    const burger = one("[data-nav]");
-    burger.setAttribute("aria-expanded", "false");
-    burger.focus();
-  }
-
-  document.addEventListener("keydown", (event) => {
-    if (event.key !== "Escape") return;
-    const menu = event.target.closest?.("details.gh-menu[open]");
-    if (menu) {
-      menu.open = false;
-      one("summary", menu).focus();
-    } else if (one("#gh-nav.gh-nav--open")) {
-      closeNav();
-    }
-  });
-
-  // ── Keys of a list, only while it has the focus ───────────────────────────────────────────────────────────────
-  let going = false;
-  document.addEventListener("keydown", (event) => {
-    const list = event.target.closest?.("[data-list]");
-    const typing = event.target.matches?.("input:not([type=checkbox]), select, textarea");
-    if (!list || typing || event.ctrlKey || event.metaKey || event.altKey || document.body.dataset.keys === "off") return;
-    const rows = all("[data-row]", list);
-    const at = rows.indexOf(event.target.closest("[data-row]"));
-    const focus = (index) => {
-      const row = rows[Math.max(0, Math.min(rows.length - 1, index))];
-      (one("[data-open]", row) || one("a, input", row))?.focus();
-    };
-    if (going) {
-      going = false;
-      const target = one(`[data-go="${CSS.escape(event.key)}"]`);
-      if (target) location.assign(target.href);
-    } else if (event.key === "j") focus(at + 1);
-    else if (event.key === "k") focus(at - 1);
-    else if (event.key === "x" && at >= 0) one("[data-tick]", rows[at])?.click();
-    else if (event.key === "g") going = true;
-    else if (event.key === "?") one("#gh-keys").showModal();
-    else if (event.key === "/" && one("#gh-q")) { event.preventDefault(); one("#gh-q").focus(); }
-  });
-
-  // ── Ticks and bulk verbs ──────────────────────────────────────────────────────────────────────────────────────
-  function ticked(list) {
-    const count = all("[data-tick]:checked", list).length;
-    const bar = one("[data-bulk-bar]", list);
-    const every = one("[data-tick-filter]", bar)?.checked;
-    bar.classList.toggle("gh-bulk--on", count > 0);
-    const said = every ? "All ticked, on every page" : `${count} ticked`;
-    one("[data-bulk-count]", bar).textContent = count ? said : "Tick rows to act on several";
-  }
-
-  all("[data-bulk]").forEach((list) => {
-    list.addEventListener("change", (event) => {
-      if (event.target.matches("[data-tick-all], [data-tick-filter]")) {
-        all("[data-tick], [data-tick-all]", list).forEach((box) => { box.checked = event.target.checked; });
-      }
-      // One row less is not all of them any more.
-      const every = one("[data-tick-filter]", list);
-      if (every && !event.target.matches("[data-tick-filter]")) every.checked = false;
-      ticked(list);
-    });
-    list.addEventListener("submit", (event) => {
-      event.preventDefault();
-      const ids = new URLSearchParams(new FormData(list));
-      openDialog(`${event.submitter.formAction}?${ids}`);
-    });
-    ticked(list);
-  });
-
-  // ── Filters: choosing applies ─────────────────────────────────────────────────────────────────────────────────
-  all("[data-filters]").forEach((form) => {
-    const box = one("details", form);
-    if (box && matchMedia("(max-width: 639px)").matches) box.open = false;
-    form.addEventListener("submit", () => {
-      all("input, select", form).forEach((field) => { if (!field.value) field.disabled = true; });
-    });
-  });
 
   // A reason that stands there from the start is nobody's words yet: what is typed takes its place.
   for (const kind of ["focusin", "click"]) {
@@ -301,21 +182,8 @@
     if (part) forget(part);
   });
 
-  // ── Times: the relative words move on, outside live regions ───────────────────────────────────────────────────
-  function relative(moment) {
-    const seconds = Math.round((moment - Date.now()) / 1000);
-    const size = Math.abs(seconds);
-    if (size < 5) return "now";
-    const [unit, each] = size < 60 ? ["s", 1] : size < 3600 ? ["min", 60] : size < 86400 ? ["h", 3600] : ["d", 86400];
-    const amount = `${Math.floor(size / each)} ${unit}`;
-    return seconds > 0 ? `in ${amount}` : `${amount} ago`;
-  }
-
-  setInterval(() => {
-    all("time[data-when]").forEach((time) => {
-      if (!time.closest("[aria-live]")) time.textContent = relative(Date.parse(time.dateTime)) + time.dataset.when;
-    });
-  }, 30000);
+  // Bulk verbs open theirs so, with the ids of what is ticked.
+  document.addEventListener("gh-dialog", (event) => openDialog(event.detail));
 
   // A page may be asked to open with a dialog over it: the palette's verbs lead there.
   const after = one("[data-dialog-now]");

@@ -1,84 +1,16 @@
-// A run as it goes on: its state and what it writes, by one stream that ends with it and is taken up where it broke.
+// What a run writes, as it writes it: by one stream that ends with it and is taken up where it broke.
 (function () {
   "use strict";
-  const PART = "X-Console-Part";
   const MOST_LINES = 5000;
   const LONGEST_LINE = 4000;
   const QUIET = 5000; // Between two sentences of the status line.
   const SLOWEST = 30000;
-  const REDRAWN = 10000; // Its calls and what it uses, while it runs.
   const ANSI = /\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-Z\\^_]/g;
   const UNSEEN = /[\p{Cc}\p{Cf}\p{Cn}\p{Co}\p{Cs}\p{Zl}\p{Zp}\u115f\u1160\u2800\u3164\uffa0]/gu;
   const one = (query, root = document) => root.querySelector(query);
   const strip = () => one('[data-fresh="strip"]');
   const output = one("[data-output]");
   if (!strip()) return;
-
-  // ── The frame: drawn anew by the server whenever its state has changed ────────────────────────────────────────
-  let drawnAt = 0;
-  let drawing = false;
-  let again = false;
-
-  // One at a time: of two that are under way the older might come last.
-  async function redraw() {
-    again = true;
-    if (drawing) return;
-    drawing = true;
-    while (again) {
-      again = false;
-      await drawOnce();
-    }
-    drawing = false;
-  }
-
-  async function drawOnce() {
-    drawnAt = Date.now();
-    let answer = null;
-    try {
-      answer = await fetch(location.href, { headers: { [PART]: "1", "X-Console-Poll": "1" }, credentials: "same-origin" });
-    } catch {
-      return; // The stream says that the connection is gone.
-    }
-    if (!answer.ok || !answer.headers.has(PART)) return;
-    const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
-    fresh.querySelectorAll("[data-fresh]").forEach((part) => replace(part));
-    begin();
-  }
-
-  function replace(fresh) {
-    const old = one(`[data-fresh="${fresh.dataset.fresh}"]`);
-    if (!old || one("details[open]", old)) return;
-    const named = (control) => control.getAttribute("href") || control.textContent.trim();
-    const at = old.contains(document.activeElement) ? named(document.activeElement) : "";
-    old.replaceWith(document.adoptNode(fresh));
-    fresh.dispatchEvent(new CustomEvent("gh-fresh", { bubbles: true }));
-    if (!at) return;
-    const controls = [...fresh.querySelectorAll("a, button, summary")];
-    (controls.find((each) => named(each) === at) || controls[0])?.focus();
-  }
-
-  // ── The clocks of a run ───────────────────────────────────────────────────────────────────────────────────────
-  const began = new WeakMap();
-  const timers = () => document.querySelectorAll("[data-timer]");
-
-  function begin() {
-    timers().forEach((timer) => {
-      if (!began.has(timer)) began.set(timer, performance.now() - 1000 * Number(timer.dataset.timer));
-    });
-  }
-
-  function clock(seconds) {
-    const two = (number) => String(number).padStart(2, "0");
-    if (seconds < 60) return `${seconds} s`;
-    const [hours, minutes] = [Math.floor(seconds / 3600), Math.floor((seconds % 3600) / 60)];
-    return hours ? `${hours}:${two(minutes)}:${two(seconds % 60)}` : `${two(minutes)}:${two(seconds % 60)}`;
-  }
-
-  setInterval(() => {
-    timers().forEach((timer) => { timer.textContent = clock(Math.floor((performance.now() - began.get(timer)) / 1000)); });
-    const due = "redrawn" in strip().dataset && Date.now() - drawnAt > REDRAWN;
-    if (!ended && due && !document.hidden && one('[data-fresh="beside"]')) redraw();
-  }, 1000);
 
   // ── Lines ─────────────────────────────────────────────────────────────────────────────────────────────────────
   const box = output && one("[data-lines]", output);
@@ -204,13 +136,18 @@
     const data = JSON.parse(fields.data);
     if (fields.id) last = Number(fields.id);
     if (fields.event === "state" || fields.event === "end") moved(data);
-    if (fields.event === "end") ended = true;
+    if (fields.event === "end") end();
     else if (fields.event === "output" && paused) waiting.push(data);
     else if (fields.event === "output" && output) write(data.stream, data);
   }
 
+  function end() {
+    ended = true;
+    document.dispatchEvent(new Event("gh-ended"));
+  }
+
   function moved(data) {
-    if (strip().dataset.state !== data.state) redraw();
+    if (strip().dataset.state !== data.state) document.dispatchEvent(new Event("gh-moved"));
   }
 
   async function read() {
@@ -336,6 +273,5 @@
       settle();
     });
   }
-  begin();
   follow();
 })();

@@ -22,7 +22,7 @@ from supervisor.models import Agent, Execution
 @admin.register(Agent)
 class AgentAdmin(GovernedAdmin):
     title = "Agents"
-    lead = "What runs here as a process of ours or asks a model: each acts as an identity, within its slots and limits."
+    lead = "The programs and models that run here. Each acts as an identity of kind agent, within its slots and limits."
     template = "admin/supervisor/agents/list.html"
     view_right = "supervisor.view_agent"
     columns = agents_cells.COLUMNS
@@ -67,8 +67,8 @@ class AgentAdmin(GovernedAdmin):
         for row in rows:
             row.used, row.waiting = numbers.get(row.pk, (0, 0))
             row.last_run = last.get(row.pk)
-            row.not_run = "off" if not row.enabled else ""
-            row.run_url = agents_cells.way_to_run(row) if row.identity_id in allowed and row.enabled else ""
+            row.not_run = agents_cells.not_run(row)
+            row.run_url = agents_cells.way_to_run(row) if row.identity_id in allowed and not row.not_run else ""
 
     def row_url(self, row: Any) -> str:
         return link("supervisor_agent_hub", row.pk)

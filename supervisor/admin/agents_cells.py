@@ -10,7 +10,9 @@ from common.admin.badges import Badge
 from common.admin.lists import Column
 from common.admin.pages import link, link_if_any
 from common.templatetags.console import badge, when
+from nhi import badges as standing
 from nhi.admin import columns
+from nhi.choices import State
 from supervisor import admission
 from supervisor.admin import executions_cells
 from supervisor.choices import Mode
@@ -68,6 +70,22 @@ def _run(row: Any) -> SafeString:
         word,
         row.name,
     )
+
+
+def unable(agent: Agent, whose: str = "It", its: str = "Its") -> str:
+    """Why nothing of it is started now, said of "it", or of the agent of a run."""
+    if not agent.enabled:
+        return f"{whose} is switched off."
+    state = standing.identity(agent.identity)
+    return "" if state == badges.of(State.ACTIVE) else f"{its} identity is {state.label.lower()}."
+
+
+def not_run(agent: Agent) -> str:
+    """The same in a word, for a cell."""
+    if not agent.enabled:
+        return "off"
+    state = standing.identity(agent.identity)
+    return "" if state == badges.of(State.ACTIVE) else state.label.lower()
 
 
 def way_to_run(agent: Agent) -> str:

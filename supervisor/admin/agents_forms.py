@@ -32,7 +32,7 @@ class Form(FormPage[AgentForm]):
 
 
 class Add(Form):
-    title = "Add an agent that runs here"
+    title = "Add program or model"
 
     def check(self) -> None:
         self.actor.require("supervisor.add_agent", "add agents that run here")
@@ -44,7 +44,7 @@ class Add(Form):
             "lead": f"{TAKES_OVER} {self._now()}".strip(),
             "crumb": Crumb("Agents", link("supervisor_agent_changelist")),
             "back": link("supervisor_agent_changelist"),
-            "button": "Add agent",
+            "button": "Add it",
             "api": ("POST", "/api/nhi/supervisor/agents"),
         }
 

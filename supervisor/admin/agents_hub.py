@@ -3,14 +3,11 @@
 from collections.abc import Callable
 from typing import Any
 
-from common.admin import badges
 from common.admin.dialogs import Call
 from common.admin.pages import Control, Crumb, Tab, link
 from common.errors import NotFound
 from mcp import executables
-from nhi import badges as standing
 from nhi.admin.base import Acting, ActingPage
-from nhi.choices import State
 from nhi.models import Identity
 from supervisor import access, command_lines
 from supervisor.admin import agents_cells
@@ -83,10 +80,7 @@ class OfAgent(Acting):
     @property
     def unable(self) -> str:
         """Why nothing of it is started now."""
-        if not self.agent.enabled:
-            return "It is switched off."
-        state = standing.identity(self.agent.identity)
-        return "" if state == badges.of(State.ACTIVE) else f"Its identity is {state.label.lower()}."
+        return agents_cells.unable(self.agent)
 
     @property
     def trouble(self) -> str:

@@ -19,6 +19,7 @@ from common.errors import Conflict
 from nhi.access import ItemResult
 from supervisor import access, admission, submitting
 from supervisor.access import Caller
+from supervisor.admin import agents_cells
 from supervisor.admin.executions_bulk import Bulk
 from supervisor.choices import Mode
 from supervisor.models import Agent, Execution
@@ -55,6 +56,8 @@ class Again(Bulk):
             return "is of an agent that you may not run"
         if not one.agent.enabled:
             return "is of an agent that is switched off"
+        if why := agents_cells.not_run(one.agent):
+            return f"is of an agent whose identity is {why}"
         return "" if one.pk in self._kept else NO_MORE_KEPT
 
     @cached_property

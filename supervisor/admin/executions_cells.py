@@ -14,7 +14,8 @@ from common.admin.badges import Badge
 from common.admin.lists import Column
 from common.templatetags.console import badge, spelled
 from nhi.admin import columns
-from supervisor.choices import ErrorCategory, Trigger
+from supervisor.admin import executions_starters
+from supervisor.choices import ErrorCategory
 from supervisor.models import Attempt, Execution
 
 #: Columns of a run that its line does not show, some of them long.
@@ -22,9 +23,10 @@ NOT_SHOWN = ("input", "parameters", "sealed_input", "context", "working_director
 
 
 def with_first_start(rows: QuerySet[Execution]) -> QuerySet[Any]:
-    """When its first attempt began: a later one moves its own start on."""
+    """When its first attempt began, for a later one moves its own start on; and who is behind it."""
     first = Attempt.objects.filter(execution=OuterRef("pk"), attempt=1).values("start_time")[:1]
-    return rows.defer(*NOT_SHOWN).annotate(first_start=Coalesce(Subquery(first), "start_time"))
+    begun = rows.defer(*NOT_SHOWN).annotate(first_start=Coalesce(Subquery(first), "start_time"))
+    return executions_starters.known(begun)
 
 
 def standing(run: Execution) -> Badge:
@@ -85,20 +87,6 @@ def took(run: Any) -> str:
     return span((run.end_time or timezone.now()) - began) if began else ""
 
 
-def started_by(run: Execution) -> SafeString:
-    return format_html('{} <span class="gh-subtle">{}</span>', run.started_by_name, Trigger(run.trigger).label)
-
-
-#: As the end of "started by mara".
-HOW = {
-    Trigger.MANUAL: "by hand",
-    Trigger.API: "by API",
-    Trigger.SCHEDULE: "by a schedule",
-    Trigger.SESSION: "in a session",
-    Trigger.TASK: "for a task",
-}
-
-
 def attempts(run: Execution) -> str:
     """Of how many there may be, where there may be another or there was one."""
     more = run.retry_count or (run.status is None and run.max_retries)
@@ -114,9 +102,7 @@ COLUMNS = (
     Column("Run", str, str, narrow=True),
     Column("State", state, state_text, narrow=True),
     Column("Why", _why, why),
-    Column(
-        "Started by", started_by, lambda run: f"{run.started_by_name}, {Trigger(run.trigger).label}",
-    ),
+    Column("Started by", executions_starters.cell, executions_starters.text),
     columns.moment("Asked for", lambda run: run.created_at, narrow=True),
     columns.plain("Waited", waited),
     columns.plain("Took", took),

@@ -3,12 +3,13 @@
 from typing import Any
 from urllib.parse import urlencode
 
-from django.db.models import F, QuerySet
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from common.admin.lists import Filter, choice_filter
 from common.admin.pages import link
 from common.ids import parse_uuid
+from nhi import looks
 from nhi.admin.audit_filters import SPANS, limit
 from supervisor.choices import ErrorCategory, ExecutionState, ExecutionStatus, Trigger
 
@@ -50,8 +51,7 @@ def by_starter(rows: Rows, value: str) -> Rows:
 
 
 def by_seen(rows: Rows, _value: str) -> Rows:
-    """Of rows that know when the person looked last."""
-    return rows.filter(end_time__gt=F("looked_at"))
+    return looks.unseen(rows, time="end_time")
 
 
 FILTERS = (

@@ -19,8 +19,8 @@ from nhi.admin.base import Acting, ActingPage
 from nhi.choices import State
 from nhi.models import InvocationLog
 from supervisor import access, cancelling
-from supervisor.admin import executions_cells, executions_place, queue
-from supervisor.choices import ExecutionState, Mode, Trigger
+from supervisor.admin import agents_cells, executions_cells, executions_place, executions_starters, queue
+from supervisor.choices import ExecutionState, Mode
 from supervisor.models import Execution, ExecutionTransition, Session
 
 TABS = (
@@ -79,10 +79,10 @@ class Hub(OfExecution, ActingPage):
     tab = "hub"
 
     def rows(self) -> QuerySet[Any]:
-        """With how many calls of tools it made, in the same question."""
+        """With how many calls of tools it made and who is behind it, in the same question."""
         calls = InvocationLog.objects.visible_to(self.actor).filter(run_id=OuterRef("pk")).order_by()
         counted = calls.values("run_id").annotate(calls=Count("pk")).values("calls")
-        return super().rows().annotate(calls=Coalesce(Subquery(counted), 0))
+        return executions_starters.known(super().rows().annotate(calls=Coalesce(Subquery(counted), 0)))
 
     def context(self) -> dict[str, Any]:
         return {
@@ -100,7 +100,8 @@ class Hub(OfExecution, ActingPage):
             "run": run,
             "standing": executions_cells.standing(run),
             "category": executions_cells.said_category(run),
-            "how": executions_cells.HOW[Trigger(run.trigger)],
+            "started_by": executions_starters.who(run),
+            "how": executions_starters.how(run),
             "place": queue.place_of(run) if run.state == ExecutionState.QUEUED else None,
             "queue_url": link("supervisor_queue") if self.actor.may(queue.Queue.actor_may) else "",
             "session_url": self.session_url,
@@ -174,7 +175,7 @@ class Hub(OfExecution, ActingPage):
     def _again(self) -> list[Control]:
         if self.run.mode != Mode.TASK or not access.may_run(self.actor, self.run.agent):
             return []
-        blocked = "" if self.run.agent.enabled else "Its agent is switched off."
+        blocked = agents_cells.unable(self.run.agent, "Its agent", "Its agent's")
         url = f"{link('supervisor_agent_run', self.run.agent_id)}?like={self.run.pk}"
         return [Control("Run again", url, "replay", dialog=False, blocked=blocked)]
 

@@ -1,7 +1,9 @@
 """Failures that a person has not seen yet: what the sidebar counts, until they say that they have."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
+from hashlib import sha256
 from typing import Any
+from uuid import UUID
 
 from django.contrib import messages
 from django.db.models import QuerySet
@@ -20,10 +22,10 @@ from nhi.admin import counts
 from nhi.admin.acting import actor_of
 from nhi.admin.audit_filters import SPANS
 from nhi.admin.base import ActingDialog
-from supervisor.admin.executions_filters import FILTERS, WRONG, by_seen, list_url
+from supervisor.admin.executions_filters import FILTERS, WENT_WRONG, WRONG, by_seen, list_url
 from supervisor.models import Execution
 
-PAGE, DAY = "supervisor_execution_changelist", timedelta(hours=24)
+PAGE, DAY, WEEK = "supervisor_execution_changelist", timedelta(hours=24), timedelta(days=7)
 #: What the count in the sidebar leaves out anyway: a list narrowed by no more than these hides nothing that is marked.
 HIDES_NOTHING = {
     ("state", WRONG),
@@ -34,7 +36,7 @@ HIDES_NOTHING = {
 
 def with_look(actor: Actor, rows: QuerySet[Execution]) -> QuerySet[Any]:
     """For the filter `seen`, which knows nobody; where it is not used it costs nothing."""
-    return rows.alias(looked_at=looks.last(actor, PAGE))
+    return looks.with_look(actor, PAGE, rows)
 
 
 def unseen(actor: Actor, rows: QuerySet[Execution]) -> QuerySet[Any]:
@@ -42,13 +44,20 @@ def unseen(actor: Actor, rows: QuerySet[Execution]) -> QuerySet[Any]:
 
 
 def note_rows(request: HttpRequest, rows: list[Execution]) -> None:
-    """Until when somebody has seen all who looks at these.
-
-    One that ended before the last of these and was committed after they were read would be marked unseen by anybody: a
-    gap as short as the transaction that ends a run.
-    """
+    """When the last of them ended: until then somebody has seen all who looks at these."""
     ended = [run.end_time for run in rows if run.end_time is not None]
     request._seen_until = max(ended, default=None)  # type: ignore[attr-defined]  # kept on the request for the button
+
+
+def _late(actor: Actor, until: datetime) -> list[UUID]:
+    """Those that ended so shortly before that others, which ended sooner, may not be there yet."""
+    rows = Execution.objects.visible_to(actor).filter(status__in=WENT_WRONG, created_at__gt=until - WEEK)
+    late = rows.filter(end_time__gt=looks.edge(until), end_time__lte=until)
+    return sorted(late.values_list("pk", flat=True))
+
+
+def _mark(late: list[UUID]) -> str:
+    return sha256(b"".join(pk.bytes for pk in late)).hexdigest()[:16]
 
 
 def _narrowing(request: HttpRequest) -> list[tuple[str, str]]:
@@ -64,7 +73,8 @@ def controls(request: HttpRequest) -> list[Control]:
         return []
     if ("seen", "no") not in narrowing and not counts.for_request(request).get("runs_failed"):
         return []
-    url = f"{link('supervisor_execution_seen')}?{urlencode([*narrowing, ('moment', until.isoformat())])}"
+    seen = [("moment", until.isoformat()), ("mark", _mark(_late(actor_of(request), until)))]
+    url = f"{link('supervisor_execution_seen')}?{urlencode([*narrowing, *seen])}"
     return [Control("Mark all as seen", url, "done_all", posts=True)]
 
 
@@ -86,18 +96,21 @@ class Seen(ActingDialog):
             raise Conflict(
                 "The list hides failures that would be marked too: clear its other filters. Nothing was marked."
             )
-        looks.note(actor=actor_of(self.request), page=PAGE, until=until)
+        late = _late(self.actor, until)
+        if self.request.GET.get("mark") != _mark(late):
+            raise Conflict("More has failed that you have not seen yet. Nothing was marked: look at the list again.")
+        looks.note(actor=self.actor, page=PAGE, until=until, late=late)
         counts.forget(self.actor)
         messages.success(self.request, "What went wrong until then is marked as seen by you.")
         return self.back()
 
 
-def _moment(said: str) -> Any:
+def _moment(said: str) -> datetime:
     try:
         found = parse_datetime(said)
     except ValueError:
         found = None
-    if found is None or found.tzinfo is None:
+    if found is None or found.tzinfo is None or found < looks.EVER + WEEK:
         raise NotFound
     return found
 

@@ -42,7 +42,7 @@ class Runs(Hub):
         if not may_change(self.request, "supervisor.add_agent"):
             return None
         url = f"{link('supervisor_agent_add')}?identity={self.identity.pk}"
-        return Control("Add an agent that runs as it", url, "add", dialog=False)
+        return Control("Add program or model", url, "add", dialog=False)
 
 
 site_pages.add("nhi/identity/<uuid:pk>/runs/", Runs.as_view(), "nhi_identity_runs")

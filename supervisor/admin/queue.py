@@ -18,7 +18,7 @@ from nhi import badges as standing
 from nhi.admin.base import ActingPage
 from nhi.choices import State
 from supervisor import access, admission, cancelling
-from supervisor.admin import agents, executions_cells
+from supervisor.admin import agents, executions_cells, executions_starters
 from supervisor.models import Agent, Execution, Runner
 
 MOST = 100
@@ -78,6 +78,7 @@ class Queue(ActingPage):
     def _queues(self, waiting: QuerySet[Execution], runners: list[Runner]) -> list[Waiting]:
         """The first of each queue before the second of any, so that a long one hides no other."""
         rows = waiting.select_related("agent__identity").defer(*executions_cells.NOT_SHOWN).annotate(place=PLACE)
+        rows = executions_starters.known(rows)
         shown = list(rows.order_by("place", *OLDEST)[:MOST])
         by_agent: dict[UUID, list[Execution]] = {}
         for run in sorted(shown, key=attrgetter(*OLDEST)):
@@ -104,6 +105,7 @@ def _rows(runs: list[Execution], reason: str, stoppable: set[UUID]) -> list[dict
         {
             "place": place,
             "run": run,
+            "by": executions_starters.who(run),
             "reason": reason if place == 1 else BEHIND,
             "until": run.wait_until,
             "stop": Control("Stop", link("supervisor_execution_stop", run.pk)) if run.pk in stoppable else None,

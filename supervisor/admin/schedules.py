@@ -12,10 +12,10 @@ from common.admin.pages import Control, link
 from common.templatetags.console import as_curl
 from nhi.admin.acting import actor_of
 from nhi.admin.base import GovernedAdmin
-from supervisor import schedule_facts
 from supervisor.admin import schedules_cells, schedules_forms, schedules_tabs, schedules_verbs
 from supervisor.admin.schedules_filters import FILTERS
 from supervisor.models import Schedule, ScheduleFire
+from supervisor.schedules import facts as schedule_facts
 
 Rows = QuerySet[Any]
 
@@ -24,6 +24,7 @@ Rows = QuerySet[Any]
 class ScheduleAdmin(GovernedAdmin):
     title = "Schedules"
     lead = "Runs by the clock: each due time fires once, or says why it did not."
+    template = "admin/supervisor/schedules/list.html"
     view_right = "supervisor.view_schedule"
     columns = schedules_cells.COLUMNS
     filters = FILTERS

@@ -14,10 +14,11 @@ from common.admin.lists import Column
 from common.admin.pages import link
 from common.templatetags.console import badge, when
 from nhi.admin import columns
-from supervisor import cron, schedule_facts
 from supervisor.choices import MisfirePolicy, OverlapPolicy
-from supervisor.due_times import MOST_OWED
 from supervisor.models import Schedule
+from supervisor.schedules import cron
+from supervisor.schedules import facts as schedule_facts
+from supervisor.schedules.due_times import MOST_OWED
 
 MISFIRE = {
     MisfirePolicy.SKIP: "It is recorded, and not made up for.",

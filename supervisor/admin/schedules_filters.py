@@ -6,9 +6,9 @@ from typing import Any
 from django.db.models import QuerySet
 
 from common.admin.lists import Filter, choice_filter, text_filter
-from supervisor import schedule_clock
 from supervisor.choices import FireState, MisfirePolicy, OverlapPolicy
 from supervisor.models import Schedule, ScheduleFire
+from supervisor.schedules import clock as schedule_clock
 
 LATELY = timedelta(hours=24)
 Rows = QuerySet[Any]

@@ -10,9 +10,10 @@ from common.admin.forms import Chips, ConsoleForm, JSONLinesField
 from common.errors import GatehouseError, Invalid
 from nhi.admin import names
 from nhi.admin.names import Named, NameField
-from supervisor import schedule_facts, schedules
+from supervisor import schedules
 from supervisor.choices import MisfirePolicy, OverlapPolicy
 from supervisor.models import Agent, Schedule
+from supervisor.schedules import facts as schedule_facts
 
 names.NAMED.setdefault("runs_here", Named("agent that runs here", Agent.objects.visible_to))
 PLAIN = {"autocomplete": "off", "spellcheck": "false"}

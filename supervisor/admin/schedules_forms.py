@@ -12,19 +12,23 @@ from nhi.actors import Actor
 from nhi.admin import names
 from nhi.admin.base import ActingPage
 from nhi.admin.form_page import FormPage
+from nhi.choices import State
 from nhi.models import Identity
-from supervisor import cron, due_times, schedule_checks, schedule_rights, schedules
+from supervisor import schedules
 from supervisor.admin import schedules_cells
 from supervisor.admin.schedules_form import ScheduleForm, initial
 from supervisor.admin.schedules_hub import OfSchedule
 from supervisor.models import Agent
+from supervisor.schedules import checks as schedule_checks
+from supervisor.schedules import cron, due_times
+from supervisor.schedules import rights as schedule_rights
 
 
 def may_add(actor: Actor) -> bool:
-    """By console role, or for handling the identity of some agent."""
+    """By console role, or for handling the identity of some agent that is not archived."""
     if actor.only_reads:
         return False
-    mine = Identity.objects.managed_by(actor).values("pk")
+    mine = Identity.objects.managed_by(actor).exclude(state=State.ARCHIVED).values("pk")
     return actor.may(schedule_rights.ADD) or Agent.objects.filter(identity__in=mine).exists()
 
 

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from common.admin.pages import link
 from common.admin.palette import Group, Hit
 from nhi.actors import Actor
-from supervisor import schedule_rights
 from supervisor.models import Schedule
+from supervisor.schedules import rights as schedule_rights
 
 #: Words that begin a verb, with the page that it is.
 VERBS = {"pause": "pause", "resume": "resume"}

@@ -7,9 +7,10 @@ from django.utils.functional import cached_property
 from common.admin.pages import Control, Crumb, Tab, link
 from common.errors import NotFound
 from nhi.admin.base import Acting, ActingPage
-from supervisor import schedule_facts, schedule_rights
-from supervisor.admin import schedules_cells
+from supervisor.admin import agents_cells, schedules_cells
 from supervisor.models import Schedule
+from supervisor.schedules import facts as schedule_facts
+from supervisor.schedules import rights as schedule_rights
 
 TABS = (("hub", "Overview"), ("fires", "Due times"), ("runs", "Runs"), ("changes", "Changes"))
 
@@ -72,11 +73,11 @@ class Hub(OfSchedule, ActingPage):
     def _controls(self) -> list[Control]:
         if not self._operates:
             return []
-        off = "" if self.schedule.agent.enabled else "Its agent is switched off."
+        unable = agents_cells.unable(self.schedule.agent, "Its agent", "Its agent's")
         paused = self.schedule.paused_at is not None
         turn = ("Resume", "resume", "play_circle") if paused else ("Pause", "pause", "pause_circle")
         return [
-            Control("Run now", self.url("run"), "play_arrow", blocked=off),
+            Control("Run now", self.url("run"), "play_arrow", blocked=unable),
             Control(turn[0], self.url(turn[1]), turn[2]),
         ]
 

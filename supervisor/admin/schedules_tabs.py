@@ -11,11 +11,11 @@ from common.admin.pages import link
 from common.ids import parse_uuid
 from common.templatetags.console import spelled
 from nhi.admin import sentences
-from supervisor import schedule_facts
 from supervisor.admin import executions_cells, schedules_cells
 from supervisor.admin.schedules_hub import Hub
 from supervisor.choices import MisfirePolicy, OverlapPolicy
 from supervisor.models import Execution, ScheduleFire
+from supervisor.schedules import facts as schedule_facts
 
 CELLS = 60
 

@@ -10,10 +10,13 @@ from common.admin.forms import ConsoleForm, ReasonField
 from common.admin.pages import link
 from common.errors import Conflict
 from nhi.admin.base import ActingDialog
-from supervisor import admission, pausing, schedule_rights, schedules
+from supervisor import admission, schedules
 from supervisor.access import Caller
+from supervisor.admin import agents_cells
 from supervisor.admin.schedules_hub import OfSchedule
 from supervisor.models import Execution, ScheduleFire
+from supervisor.schedules import pausing
+from supervisor.schedules import rights as schedule_rights
 
 
 class PauseForm(ConsoleForm):
@@ -61,8 +64,7 @@ class RunNow(Verb):
     lead = "A run out of turn, with the schedule's input. The next due time stays as it is."
 
     def impossible(self) -> str:
-        agent = self.schedule.agent
-        return "" if agent.enabled else f"Its agent {agent} is switched off."
+        return agents_cells.unable(self.schedule.agent, f"Its agent {self.schedule.agent}", "Its agent's")
 
     def by_api(self) -> Call:
         return Call(self.api("run"))

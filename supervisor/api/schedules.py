@@ -5,10 +5,12 @@ from uuid import UUID
 
 from common.api.operations import listing, operation
 from nhi.api.views import ApiView
-from supervisor import pausing, schedule_checks, schedules
+from supervisor import schedules
 from supervisor.api.agents import caller_of
 from supervisor.api.shapes import schedules as shapes
 from supervisor.models import Agent, Schedule
+from supervisor.schedules import checks as schedule_checks
+from supervisor.schedules import pausing
 
 ROWS = Schedule.objects.select_related("agent", "agent__identity")
 

@@ -186,6 +186,8 @@ class Attempt(Kept):
     exit_code = models.IntegerField(null=True)
     error_category = models.CharField(max_length=12, choices=ErrorCategory)
     error_message = models.CharField(max_length=1000, blank=True)
+    #: The number of the last piece of output by then: what comes after it is of the next.
+    last_piece = models.IntegerField(default=0, editable=False)
 
     class Meta:
         db_table = "supervisor_attempt"

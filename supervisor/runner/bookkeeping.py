@@ -101,13 +101,14 @@ def keep_usage(run: Execution, used: Measured, seconds: float) -> None:
     ResourceUsage.objects.bulk_create([row], update_conflicts=True, unique_fields=["execution"], update_fields=[*facts])
 
 
-def note_attempt(run: Execution, ended: Ended, wait: float) -> None:
+def note_attempt(run: Execution, ended: Ended, wait: float, written: int) -> None:
     """A try failed for a passing reason: it is on record, and another follows."""
     at = clock.database_now()
     with transaction.atomic():
         Attempt.objects.create(
             execution=run, attempt=run.retry_count + 1, start_time=run.start_time, end_time=at,
             exit_code=ended.exit_code, error_category=ended.category or "", error_message=ended.message[:1000],
+            last_piece=written,
         )  # fmt: skip
         reason = f"{ended.message} Another try follows in {wait:g} s."
         lifecycle.walk(run, [(S.FAILED, reason)], at=at, exit_code=ended.exit_code, **_error(ended))

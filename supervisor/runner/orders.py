@@ -50,13 +50,14 @@ def prepare(run: Execution, token: str) -> Order:
             places.write(place / file_names.PARAMETERS, json.dumps(given["parameters"]).encode())
     if agent.input_pattern == InputPattern.FILE:
         places.write(files["input_file"], data)
+    environment = surroundings.environment(
+        run_id=str(run.pk), token=token, home=place, declared=agents.declared(agent), given=given["env_vars"]
+    )
     reads = agent.input_pattern in {InputPattern.STDIN, InputPattern.JSON_RPC}
     return Order(
         program=agent.executable_path,
         argv=argv,
-        environment=surroundings.environment(
-            run_id=str(run.pk), token=token, home=place, declared=agents.declared(agent), given=given["env_vars"]
-        ),
+        environment={**environment, **_conversation(given, place)},
         place=place,
         directory=_directory(run, place),
         input=data if reads else b"",
@@ -65,6 +66,15 @@ def prepare(run: Execution, token: str) -> Order:
         group=account.group(run.pk),
         secrets=agents.secret_values(agent, given) | {token},
     )
+
+
+def _conversation(given: Mapping[str, Any], place: Path) -> dict[str, str]:
+    """What was said before, in a file, for a run that goes on with a task; and where that is."""
+    if not given.get("conversation"):
+        return {}
+    path = place / file_names.CONVERSATION
+    places.write(path, json.dumps(given["conversation"], ensure_ascii=False).encode())
+    return {surroundings.CONVERSATION: str(path)}
 
 
 def open_token(run: Execution) -> str:

@@ -19,15 +19,29 @@ from supervisor.runner.usage import Meter
 from supervisor.runner.words import Ended, Order
 
 S, C = ExecutionState, ErrorCategory
+ASKED = "It asks its caller for more."
+NOBODY_ANSWERS = f"It asked something (exit code {categories.ASKS}), and nobody can answer: this run is for no task."
+NO_QUESTION = f"Exit code {categories.ASKS} says that it asks its caller for more, and it asked nothing."
 
 
 class Program:
-    def __init__(self, nursery: Nursery, order: Order, *, pattern: str, timeout: float, capture: Capture) -> None:
+    def __init__(
+        self,
+        nursery: Nursery,
+        order: Order,
+        *,
+        pattern: str,
+        timeout: float,
+        capture: Capture,
+        may_ask: bool | None = None,
+    ) -> None:
         self._nursery = nursery
         self._order = order
         self._pattern = pattern
         self._timeout = timeout
         self._capture = capture
+        #: Whether somebody is there who could answer a question; None where an exit code asks none.
+        self._may_ask = may_ask
         self._child: Child | None = None
         self._flag: Flag | None = None
         self._doomed = False
@@ -105,7 +119,11 @@ class Program:
             return Ended(S.CANCELLED, f"{self._flag.who}: {self._flag.reason}", exit_code=ending.exit_code)
         if late:
             return Ended(S.TIMEOUT, self._too_long, C.AGENT_ERROR, ending.exit_code)
-        return gone_wrong(ending, self._order, self._capture) or self._answered(ending)
+        asks = ending.exit_code == categories.ASKS and not (ending.exceeded or ending.lost)
+        if asks and self._may_ask:
+            return self._asks(ending)
+        said = NOBODY_ANSWERS if asks and self._may_ask is False else ""
+        return gone_wrong(ending, self._order, self._capture, said=said) or self._answered(ending)
 
     @property
     def _too_long(self) -> str:
@@ -116,11 +134,20 @@ class Program:
             answer = answers.of(self._order, self._pattern, bytes(self._capture.answer))
         except answers.NoAnswer as problem:
             return Ended(S.FAILED, self._capture.redacted(str(problem)), C.AGENT_ERROR, ending.exit_code)
-        return Ended(S.COMPLETED, exit_code=0, answer=answer.text, answer_bytes=answer.size, answer_cut=answer.cut)
+        return Ended(
+            S.COMPLETED, exit_code=ending.exit_code, answer=answer.text, answer_bytes=answer.size, answer_cut=answer.cut
+        )
+
+    def _asks(self, ending: Ending) -> Ended:
+        asked = self._answered(ending)
+        said = self._capture.text("out") if asked.answer is None else asked.answer
+        if asked.state == S.COMPLETED and not said.strip():
+            return Ended(S.FAILED, NO_QUESTION, C.AGENT_ERROR, ending.exit_code)
+        return replace(asked, message=ASKED) if asked.state == S.COMPLETED else asked
 
 
-def gone_wrong(ending: Ending, order: Order, capture: Capture) -> Ended | None:
-    """What an end by itself says of a run that nobody stopped; None for a good one."""
+def gone_wrong(ending: Ending, order: Order, capture: Capture, *, said: str = "") -> Ended | None:
+    """What an end by itself says of a run that nobody stopped; None for a good one. `said` tells its exit code."""
     if ending.exceeded:
         return Ended(S.FAILED, too_much(ending, order.limits), C.AGENT_ERROR)
     if ending.lost:
@@ -129,7 +156,8 @@ def gone_wrong(ending: Ending, order: Order, capture: Capture) -> Ended | None:
         return None
     errors = capture.text("err")
     category = categories.of_exit(ending.exit_code, errors)
-    said = f"Exit code {ending.exit_code}." if ending.signal is None else ended_by(ending.signal)
+    if not said:
+        said = f"Exit code {ending.exit_code}." if ending.signal is None else ended_by(ending.signal)
     last = next((line.strip() for line in reversed(errors.splitlines()) if line.strip()), "")
     return Ended(S.FAILED, f"{said} {last}".strip()[:1000], category, ending.exit_code)
 

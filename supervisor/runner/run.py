@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import TypeVar
 
 from common.errors import InvalidTransition
+from supervisor import moves
 from supervisor.choices import ErrorCategory, ExecutionState, Kind, Mode
 from supervisor.models import Execution
 from supervisor.nursery import Nursery
@@ -47,6 +48,8 @@ class Run:
         self._unwritten: list[Piece] = []
         #: How many pieces of its output are written.
         self._written = 0
+        #: Up to which others were told that there is more.
+        self._heard_of = 0
         self._begun = time.monotonic()
         #: Why it ends with its worker, once it does.
         self._orphaned = ""
@@ -109,7 +112,7 @@ class Run:
         """Whether there is to be another try: nobody asked for the end meanwhile."""
         wait = max(WAITS[min(self.execution.retry_count, len(WAITS) - 1)], ended.wait)
         await self._insist(self._flush)
-        await self._insist(lambda: bookkeeping.note_attempt(self.execution, ended, wait))
+        await self._insist(lambda: bookkeeping.note_attempt(self.execution, ended, wait, self._written))
         with suppress(TimeoutError):
             async with asyncio.timeout(wait):
                 await self._flagged.wait()
@@ -154,7 +157,10 @@ class Run:
             return Thinking(order, timeout=run.timeout, capture=capture)
         if run.mode == Mode.INTERACTIVE:
             return Conversation(self._nursery, order, run=run, capture=capture, desk=self._desk)
-        return Program(self._nursery, order, pattern=self._pattern, timeout=run.timeout, capture=capture)
+        may_ask = run.task_id is not None
+        return Program(
+            self._nursery, order, pattern=self._pattern, timeout=run.timeout, capture=capture, may_ask=may_ask
+        )
 
     def _pass_on(self, program: Program | Thinking) -> None:
         """What was asked for while the run was prepared."""
@@ -187,6 +193,9 @@ class Run:
         self._unwritten += self._capture.pieces()
         bookkeeping.keep_output(self.execution, self._unwritten, self._written)
         self._note_written()
+        if self._written > self._heard_of:
+            self._heard_of = self._written
+            moves.wrote(self.execution)
         if self._meter is not None and self._meter.fresh:
             bookkeeping.keep_usage(self.execution, self._meter.measured(), time.monotonic() - self._begun)
 

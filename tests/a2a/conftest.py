@@ -10,10 +10,11 @@ import pytest
 from a2a import sending
 from a2a.models import Task
 from a2a.sending import Wish
-from nhi import actors, usage
+from nhi import actors
 from nhi.models import Identity, NhiPermission, User
 from supervisor.access import Caller as Asking
 from tests.api.callers import Caller, Reply, calling
+from tests.api.conftest import _last_uses_are_written_when_asked as _last_uses_are_written_when_asked
 from tests.nhi import cast
 
 ASKED = {"document": "minutes.md"}
@@ -54,12 +55,6 @@ class Stage:
 
     def reads(self, task_id: str) -> Any:
         return self.sender.get(f"a2a/tasks/{task_id}").body
-
-
-@pytest.fixture(autouse=True)
-def _last_uses_are_written_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Their thread has a connection of its own, which cannot see what a test has not committed."""
-    monkeypatch.setattr(usage, "FLUSH_SECONDS", 3600.0)
 
 
 @pytest.fixture

@@ -15,11 +15,18 @@ from supervisor.access import Caller
 ASKED = {"document": "minutes.md"}
 
 
+def caller(name: str) -> Caller:
+    return Caller(actors.person(User.objects.get(username=name)))
+
+
+def said(text: str) -> parts.Message:
+    return parts.message(Role.USER, [parts.text(text)])
+
+
 def sent(to: Identity, *, by: str = "mara", given: dict[str, Any] | None = None, **wished: Any) -> Task:
     """By a person who may, in the name of an identity where `source_agent_id` says so."""
-    caller = Caller(actors.person(User.objects.get(username=by)))
     wish = Wish(sending.of_input(given or ASKED), **{"task_type": "summarise", **wished})
-    return sending.send(caller=caller, target=to, wish=wish)
+    return sending.send(caller=caller(by), target=to, wish=wish)
 
 
 def claimed(task: Task, seconds: int = 60) -> str:

@@ -245,3 +245,8 @@ def test_an_answer_and_a_refusal_end_a_task(stage: Stage) -> None:
     assert stage.tells(declined, "reject", lease_token=token, message="That is a picture.").status == 200
     read = stage.reads(declined)
     assert (read["state"], read["a2a_state"], read["error_code"]) == ("failed", "rejected", "rejected")
+
+
+def test_people_have_no_inbox(stage: Stage) -> None:
+    """Who works for an agent and shows a token of their own is told so, and does not wait for ever."""
+    assert stage.admin.post("a2a/inbox/claim", {}).is_refused(403, "Unauthorized", "identities_only")

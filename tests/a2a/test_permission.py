@@ -147,8 +147,10 @@ class TestChains:
         checker = cast.agent("checker")
         cast.nhi_grant(stage.writer, checker)
         cast.nhi_grant(stage.planner, checker)
-        assert self.asks(stage, checker, ABSENT).is_refused(404, "NotFound")
-        assert self.asks(stage, checker, parent, stage.sender).is_refused(404, "NotFound")
+        for named, caller in ((ABSENT, None), (parent, stage.sender)):
+            refused = self.asks(stage, checker, named, caller)
+            assert refused.is_refused(404, "NotFound")
+            assert refused.body["message"].startswith(f"You work on no task {named}.")
         stage.sender.post(f"a2a/tasks/{parent}/cancel")
         assert self.asks(stage, checker, parent).is_refused(409, "Conflict", "parent_ended")
 

@@ -6,10 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from django.db import connection, transaction
 
-from a2a import cancelling, inbox, parts, writer
+from a2a import cancelling, inbox, parts, showing, writer
 from a2a.changes import Made, Said, Status
 from a2a.choices import TERMINAL, TRANSITIONS, WORDS, Role, TaskState
-from a2a.models import Artifact, Task, TaskEvent
+from a2a.models import Task, TaskEvent
 from a2a.writer import TaskEnded
 from common.errors import Conflict, InvalidTransition
 from nhi.actors import SYSTEM
@@ -64,7 +64,7 @@ def test_what_is_made_in_pieces_is_one(task: Task) -> None:
     other = {"artifactId": "b", "name": "data", "parts": [parts.data([1])]}
     writer.apply_event(task.pk, Status(TaskState.WORKING), Made(piece, last=False))
     writer.apply_event(task.pk, Made(rest, append=True), Made(other), Status(TaskState.COMPLETED))
-    assert [len(one.body["parts"]) for one in Artifact.objects.filter(task=task)] == [2, 1]
+    assert [len(one["parts"]) for one in showing.made(task.pk)] == [2, 1]
     result = Task.objects.get(pk=task.pk).result
     assert [one["name"] for one in result["artifacts"]] == ["story", "data"]
     updates = [event.body["artifactUpdate"] for event in TaskEvent.objects.filter(task=task, kind="artifact")]

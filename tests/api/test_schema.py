@@ -24,7 +24,7 @@ from schemathesis.checks import (
 
 from common.api import documentation
 from tests.api.conftest import Stage
-from tests.api.test_visibility import ids_of
+from tests.api.ids import ids_of
 
 pytestmark = pytest.mark.capability("OPS-04")
 ROOT = Path(__file__).resolve().parents[2]

@@ -19,7 +19,7 @@ from benchmarks.runs.driver import BY_HAND, CELERY, SUPERVISOR, WAYS
 from benchmarks.runs.house import Driver, House, house
 from benchmarks.runs.programs import AT_ONCE, INSTANT, PATIENT, SHORT
 from benchmarks.runs.table import Cell, Comparison, Held, Lateness
-from supervisor import firing
+from supervisor.schedules import firing
 from tests.settings import KEYS_FOR_TESTS
 from tests.supervisor.workers import database_url
 

@@ -13,6 +13,9 @@ from pytest_django.live_server_helper import LiveServer
 
 from nhi import demo
 from nhi.models import Identity, User
+from tests.console.gateway import changed as changed
+from tests.console.gateway import todo as todo
+from tests.console.gateway import upstreams as upstreams
 
 BACKEND = "django.contrib.auth.backends.ModelBackend"
 #: The demo's people by their role.

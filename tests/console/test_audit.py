@@ -22,18 +22,13 @@ from nhi.models import AuditEvent, Identity, RefusedAuthentication
 from nhi.record import events, refusals, seal
 from tests.console.axe import violations
 from tests.console.conftest import NARROW, SignedIn, Visit, identity
+from tests.console.reading import text
 
 pytestmark = pytest.mark.capability("AUD-01", "CON-05")
 
 LIST, EXPORT = "/admin/nhi/auditevent/", "/admin/nhi/auditevent/export/"
 REFUSED = "/admin/nhi/refusedauthentication/"
 Most = Callable[..., Any]
-
-
-def text(client: Client, path: str, **query: str) -> str:
-    answer = client.get(path, query)
-    assert answer.status_code == 200, answer.status_code
-    return answer.content.decode()
 
 
 def rows(client: Client, **query: str) -> list[AuditEvent]:

@@ -13,7 +13,7 @@ from nhi.actors import SYSTEM
 from nhi.choices import Kind
 from nhi.models import AuditEvent, Identity, ToolPermission, User
 from tests.console.conftest import SignedIn, identity
-from tests.console.test_grants import text
+from tests.console.reading import plain
 
 pytestmark = [pytest.mark.django_db, pytest.mark.capability("NHI-12", "CON-05")]
 
@@ -43,11 +43,11 @@ def test_what_is_foreseen_is_what_comes(mara: Client) -> None:
     assert lines["deploy-bot", "github__delete_repo"] == "created"
     assert lines["triage-bot", "github__create_issue"] == "exists"
     assert lines["old-scraper", "github__delete_repo"] == "refused"
-    assert "4 of 9 would be added" in text(foreseen)
-    assert "old-scraper is suspended." in text(foreseen)
+    assert "4 of 9 would be added" in plain(foreseen)
+    assert "old-scraper is suspended." in plain(foreseen)
     answer = give(mara, foreseen)
     assert verdicts(answer, "results") == lines
-    assert "4 grants were given, 5 not" in text(answer)
+    assert "4 grants were given, 5 not" in plain(answer)
     assert ToolPermission.objects.count() == before + 4
     assert AuditEvent.objects.filter(event="grant.given", reason="Needed for its work").count() == 4
 
@@ -82,7 +82,7 @@ def test_other_than_what_was_foreseen_is_shown_first(mara: Client) -> None:
     for changed in ({"pattern": "jira.*"}, {"agents": "writer"}):
         answer = give(mara, foreseen, **changed)
         assert answer.status_code == 409
-        assert "This is not what you were shown" in text(answer)
+        assert "This is not what you were shown" in plain(answer)
     grants.give_tool(
         actor=SYSTEM, agent=identity("deploy-bot"), tool=identity("github__delete_repo"), reason="Meanwhile"
     )
@@ -115,7 +115,7 @@ def test_what_cannot_be_foreseen_is_said_beside_its_field(
 ) -> None:
     answer = preview(mara, **fields)
     assert answer.status_code == status
-    assert said in text(answer)
+    assert said in plain(answer)
 
 
 def crowd(size: int) -> list[Identity]:
@@ -130,7 +130,7 @@ def test_at_most_a_hundred_at_a_time(mara: Client) -> None:
     agents = "\n".join(one.name for one in crowd(34))
     answer = preview(mara, agents=agents)
     assert answer.status_code == 422
-    assert f"That makes 102 grants. Give at most {bulk.MOST} at a time." in text(answer)
+    assert f"That makes 102 grants. Give at most {bulk.MOST} at a time." in plain(answer)
 
 
 def test_a_preview_costs_the_same_for_one_agent_and_for_thirty(mara: Client) -> None:

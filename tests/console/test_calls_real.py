@@ -12,23 +12,17 @@ from nhi import credentials, demo, grants
 from nhi.actors import SYSTEM
 from nhi.models import InvocationLog
 from tests.console.conftest import enter, identity
-from tests.console.gateway import add, approve, person, tool_of, upstreams
+from tests.console.gateway import add, approve, person, tool_of
+from tests.console.reading import text
 from tests.mcp.peer import Peer
 
 pytestmark = [pytest.mark.capability("AUD-02", "NHI-14", "MCP-08"), pytest.mark.django_db(transaction=True)]
-__all__ = ["upstreams"]
 
 
 def browser(name: str) -> Client:
     client = Client()
     enter(client, name)
     return client
-
-
-def text(client: Client, path: str) -> str:
-    answer = client.get(path)
-    assert answer.status_code == 200, answer.status_code
-    return answer.content.decode()
 
 
 def test_what_the_gateway_writes_reads_on_the_pages(upstreams: Peer) -> None:

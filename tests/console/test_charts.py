@@ -20,7 +20,7 @@ from nhi.models import CallRollup, Identity, User
 from tests.console.axe import violations
 from tests.console.calling import call, denied, registered
 from tests.console.conftest import NARROW, SignedIn, Visit, identity
-from tests.console.test_limits_pages import budget, spend
+from tests.console.limits import budget, spend
 
 pytestmark = pytest.mark.capability("AUD-02", "CON-02", "CON-05")
 

@@ -12,8 +12,7 @@ from mcp.models import Server, Tool
 from tests.console import gateway
 from tests.console.axe import violations
 from tests.console.conftest import NARROW, Visit
-from tests.console.gateway import upstreams as upstreams
-from tests.console.test_servers import TODO
+from tests.console.gateway import TODO
 from tests.mcp.peer import Peer
 
 pytestmark = [pytest.mark.browser, pytest.mark.capability("CON-05", "CON-06", "MCP-05")]

@@ -14,7 +14,8 @@ from nhi.actors import SYSTEM
 from nhi.decisions import CHECKS
 from nhi.models import AuditEvent, Identity, Role, ToolPermission, User
 from tests.console.conftest import SignedIn, identity
-from tests.console.test_grants import text, tool_grant
+from tests.console.grants import tool_grant
+from tests.console.reading import plain
 from tests.console.walk import changed, snapshot
 
 pytestmark = [pytest.mark.django_db, pytest.mark.capability("NHI-10", "CON-05")]
@@ -34,7 +35,7 @@ def decider(answer: Any) -> str:
 def test_every_check_stands_in_the_order_of_a_decision(mara: Client) -> None:
     answer = ask(mara, "deploy-bot", "github__create_issue")
     assert [line.check.name for line in answer.context["lines"]] == [name for name, _ in CHECKS]
-    page = text(answer)
+    page = plain(answer)
     for words in ("Why may deploy-bot call github__create_issue?", "Allowed", "granted", "grant by mara", "decides"):
         assert words in page
     assert decider(answer) == "access"
@@ -76,7 +77,7 @@ def test_a_denial_says_which_check_why_and_what_to_do(
 ) -> None:
     first()
     answer = ask(mara, "triage-bot", "jira__search")
-    page = text(answer)
+    page = plain(answer)
     assert decider(answer) == check
     for words in ("Denied", reason, "What would make it pass", button):
         assert words in page
@@ -85,32 +86,32 @@ def test_a_denial_says_which_check_why_and_what_to_do(
 def test_what_stands_behind_the_decider_is_said_too(mara: Client) -> None:
     answer = ask(mara, "writer", "jira__edit")
     assert decider(answer) == "access"
-    assert "writer has no grant for jira__edit and no role that covers it." in text(answer)
-    assert "Target is active and has not expired check Would pass" in text(answer)
+    assert "writer has no grant for jira__edit and no role that covers it." in plain(answer)
+    assert "Target is active and has not expired check Would pass" in plain(answer)
 
 
 def test_what_else_covers_the_call_is_linked(mara: Client) -> None:
     held = roles.assign(actor=SYSTEM, role=Role.objects.get(name="reader"), identity=identity("triage-bot"))
     page = ask(mara, "triage-bot", "jira__search")
-    assert "Also covered by role reader" in text(page)
+    assert "Also covered by role reader" in plain(page)
     assert f"/admin/nhi/roleassignment/{held.pk}/" in page.content.decode()
 
 
 @pytest.mark.capability("NHI-07")
 def test_it_explains_one_identity_calling_another(mara: Client) -> None:
-    assert "Allowed" in text(ask(mara, "planner", "writer"))
+    assert "Allowed" in plain(ask(mara, "planner", "writer"))
     unnamed = ask(mara, "planner", "deploy-bot")
     assert decider(unnamed) == "action"
-    assert "Allowed" in text(ask(mara, "planner", "deploy-bot", action="release.cut"))
-    assert "action_not_allowed" in text(ask(mara, "planner", "deploy-bot", action="other"))
+    assert "Allowed" in plain(ask(mara, "planner", "deploy-bot", action="release.cut"))
+    assert "action_not_allowed" in plain(ask(mara, "planner", "deploy-bot", action="other"))
 
 
 def test_it_explains_a_time_to_come_and_no_time_gone(mara: Client) -> None:
     later = (timezone.now() + timedelta(days=10)).strftime("%Y-%m-%dT%H:%M:%SZ")
-    assert "grant_expired" in text(ask(mara, "triage-bot", "jira__search", at=later))
+    assert "grant_expired" in plain(ask(mara, "triage-bot", "jira__search", at=later))
     gone = ask(mara, "triage-bot", "jira__search", at="2020-01-01T00:00")
     assert gone.status_code == 400
-    assert "Choose now or a time to come" in text(gone)
+    assert "Choose now or a time to come" in plain(gone)
 
 
 def test_the_link_to_copy_holds_ids_and_utc(mara: Client) -> None:
@@ -138,9 +139,9 @@ def test_arguments_come_by_post_and_are_kept_nowhere(mara: Client) -> None:
     before = snapshot()
     denied = with_arguments(mara, '{"repo": "acme/payroll-7319"}')
     assert decider(denied) == "arguments"
-    assert "parameters_not_allowed" in text(denied)
+    assert "parameters_not_allowed" in plain(denied)
     assert "payroll-7319" not in denied.context["address"]
-    assert "Allowed" in text(with_arguments(mara, '{"repo": "acme/site"}'))
+    assert "Allowed" in plain(with_arguments(mara, '{"repo": "acme/site"}'))
     assert not changed(before)
 
 
@@ -158,13 +159,13 @@ def test_arguments_in_an_address_are_not_read(mara: Client) -> None:
     ],
 )
 def test_arguments_that_break_the_limits_are_said_by_their_name(mara: Client, arguments: str, words: str) -> None:
-    assert words in text(with_arguments(mara, arguments))
+    assert words in plain(with_arguments(mara, arguments))
 
 
 def test_arguments_that_are_no_json_are_refused_beside_their_field(mara: Client) -> None:
     answer = with_arguments(mara, "{")
     assert answer.status_code == 422
-    assert "This is not JSON: line 1, column 2," in text(answer)
+    assert "This is not JSON: line 1, column 2," in plain(answer)
 
 
 # ── Who may ask ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -201,15 +202,15 @@ def test_both_must_be_visible_and_what_is_hidden_is_as_what_is_not_there() -> No
 def test_an_auditor_asks_by_address_and_sends_nothing(signed_in: SignedIn) -> None:
     ada = signed_in("ada")
     page = ask(ada, "writer", "jira__edit")
-    assert "Denied" in text(page)
-    assert "Give access" not in text(page)
-    assert "With arguments" not in text(page)
+    assert "Denied" in plain(page)
+    assert "Give access" not in plain(page)
+    assert "With arguments" not in plain(page)
     assert with_arguments(ada, '{"repo": "acme/site"}').status_code == 403
 
 
 @pytest.mark.parametrize("username", ["olga", "tom"])
 def test_who_may_not_give_sees_what_would_help_and_no_button(signed_in: SignedIn, username: str) -> None:
-    page = text(ask(signed_in(username), "writer", "jira__edit"))
+    page = plain(ask(signed_in(username), "writer", "jira__edit"))
     assert "What would make it pass" in page
     assert "Give access" not in page.replace("Give writer access", "")
 

@@ -11,7 +11,7 @@ from nhi.actors import SYSTEM
 from nhi.models import Role, RoleCapability, ToolPermission
 from tests.console.axe import violations
 from tests.console.conftest import NARROW, Visit, identity
-from tests.console.test_grants import at, tool_grant
+from tests.console.grants import at, tool_grant
 
 pytestmark = [pytest.mark.browser, pytest.mark.capability("CON-05", "CON-06")]
 

@@ -15,7 +15,8 @@ from nhi.actors import SYSTEM
 from nhi.choices import Kind
 from nhi.models import Identity, NhiPermission, Role, RoleAssignment, ToolPermission, User, UserPermission
 from tests.console.conftest import identity
-from tests.console.test_grants import at, rows, text, tool_grant
+from tests.console.grants import at, rows, tool_grant
+from tests.console.reading import plain
 
 pytestmark = [pytest.mark.django_db, pytest.mark.capability("CON-05", "NHI-06", "NHI-07", "NHI-08", "NHI-09")]
 
@@ -35,11 +36,11 @@ def test_revoke_several_says_the_count_skips_what_ended_and_answers_for_each(mar
     ticked = live()
     grants.revoke(actor=SYSTEM, grant=ticked[0], reason="Before")
     where = f"{at('toolpermission', 'bulk/revoke/')}?{ids(*ticked)}"
-    page = text(mara.get(where))
+    page = plain(mara.get(where))
     for words in ("Revoke 3 grants to tools", "Ends 3 grants", "1 skipped", "closed before", str(ticked[1])):
         assert words in page
     answer = mara.post(where, {"reason": "Access review", "seen": "grants:3,holders:3"})
-    assert "Revoke: 3 of 4 done" in text(answer)
+    assert "Revoke: 3 of 4 done" in plain(answer)
     assert [item.result for item in answer.context["results"]] == ["done", "done", "done", "skipped"]
     assert not live()
     assert ToolPermission.objects.filter(revoke_reason="Access review").count() == 3
@@ -77,7 +78,7 @@ def test_more_than_twenty_need_the_number_typed(mara: Client) -> None:
 
 def test_nothing_ticked_has_nothing_to_do(mara: Client) -> None:
     page = mara.get(at("toolpermission", "bulk/revoke/"))
-    assert "Nothing to do" in text(page)
+    assert "Nothing to do" in plain(page)
     assert 'type="submit"' not in page.content.decode().split("data-dialog-form")[1].split("</form>")[0]
 
 

@@ -57,7 +57,7 @@ def test_everything_is_counted_in_one_statement_and_up_to_a_bound(db: None) -> N
         found = counts.count(acting("mara"))
     assert found["suspended"] == 3
     assert len(queries) - 2 <= 1 + 2  # the person and their rights come before it
-    assert counts.needs()[0].said(100).startswith("99+")
+    assert counts.needs()[0].said(100, SYSTEM).startswith("99+")
 
 
 def test_counts_are_kept_for_a_few_seconds_a_person(mara: Client) -> None:

@@ -2,7 +2,6 @@
 
 from datetime import timedelta
 from typing import Any
-from uuid import uuid4
 
 import pytest
 from django.core.cache import cache
@@ -11,45 +10,19 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from mcp import budgets
 from mcp.choices import BreakerState
-from mcp.clerk.allotting import minute_of
-from mcp.models import Breaker, Budget, BudgetWindow, CallSlot, HealthReport, Server
-from nhi.actors import SYSTEM
+from mcp.models import Budget, HealthReport
 from nhi.models import AuditEvent, ToolPermission
 from tests.console.axe import violations
 from tests.console.calling import call, registered
 from tests.console.conftest import NARROW, SignedIn, Visit, identity
+from tests.console.limits import breaker, budget, spend
+from tests.console.reading import text
 
 pytestmark = [pytest.mark.capability("MCP-08", "CON-05")]
 breaking = pytest.mark.capability("MCP-09", "CON-05")
-
 BUDGETS, BREAKERS = "/admin/mcp/budget/", "/admin/mcp/breaker/"
 CHECKS = "/admin/mcp/healthreport/"
-
-
-def budget(scope: str = "agent", target: Any = None, **limits: Any) -> Budget:
-    return budgets.create(actor=SYSTEM, scope=scope, target_id=(target or identity()).pk, **limits)
-
-
-def spend(of: Budget, *, hour: int = 0, day: int = 0, slots: int = 0) -> None:
-    now = timezone.now()
-    BudgetWindow.objects.create(budget=of, minute=minute_of(now), used=hour)
-    Budget.objects.filter(pk=of.pk).update(day=now.date(), day_used=day)
-    later = now + timedelta(seconds=30)
-    CallSlot.objects.bulk_create(CallSlot(budget_id=of.pk, call_id=uuid4(), deadline=later) for _ in range(slots))
-
-
-def breaker(name: str = "github", **columns: Any) -> Breaker:
-    server = Server.objects.filter(name=name).first()
-    given = {"state": BreakerState.OPEN, "failure_count": 5, "last_failure_time": timezone.now(), **columns}
-    return Breaker.objects.create(service_name=name, server=server, **given)
-
-
-def text(client: Client, path: str) -> str:
-    answer = client.get(path)
-    assert answer.status_code == 200, answer.status_code
-    return answer.content.decode()
 
 
 def test_what_is_used_now_stands_as_a_bar_and_as_text(mara: Client) -> None:

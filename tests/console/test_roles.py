@@ -14,7 +14,8 @@ from nhi.admin.roles_coverage import Coverage
 from nhi.choices import Kind
 from nhi.models import AuditEvent, Identity, Role, RoleAssignment, RoleCapability, User
 from tests.console.conftest import SignedIn
-from tests.console.test_grants import rows, text, told
+from tests.console.grants import rows, told
+from tests.console.reading import plain
 
 pytestmark = [pytest.mark.django_db, pytest.mark.capability("NHI-09", "CON-05")]
 
@@ -41,7 +42,7 @@ def second_admin(name: str = "sid") -> Client:
 
 # ── The list ────────────────────────────────────────────────────────────────────────────────────────────────────
 def test_the_list_says_what_each_matches_who_holds_it_and_what_waits(mara: Client) -> None:
-    page = text(mara.get(LIST))
+    page = plain(mara.get(LIST))
     for words in ("reader", "github.commits.* jira.search", "2 of 5 tools", "break-glass", "0 of 5 tools", "*.* waits"):
         assert words in page
 
@@ -78,25 +79,25 @@ def test_coverage_agrees_with_the_rule_of_patterns(seeded: None) -> None:
 
 # ── The page ────────────────────────────────────────────────────────────────────────────────────────────────────
 def test_a_pattern_opens_to_its_tools(mara: Client) -> None:
-    closed = text(mara.get(at(role())))
+    closed = plain(mara.get(at(role())))
     assert "github__commits/list" not in closed
-    opened = text(mara.get(f"{at(role())}?open=github.commits.*"))
+    opened = plain(mara.get(f"{at(role())}?open=github.commits.*"))
     assert "github__commits/list" in opened
     assert "High risk: takes in tools to come." in opened
 
 
 def test_holders_stand_with_their_ends_and_can_be_unassigned(mara: Client) -> None:
     page = mara.get(at(role()))
-    assert "planner" in text(page)
+    assert "planner" in plain(page)
     held = RoleAssignment.objects.get(identity__name="planner")
     where = f"/admin/nhi/roleassignment/{held.pk}/revoke/?back=role"
     assert where in page.content.decode()
-    assert "planner loses 2 tools of this role" in text(mara.get(where))
+    assert "planner loses 2 tools of this role" in plain(mara.get(where))
     answer = mara.post(where, {"reason": "No longer needed", "seen": "tools:2"})
     assert answer.headers["Location"] == at(role())
     held.refresh_from_db()
     assert held.state == "revoked"
-    holders = text(mara.get(at(role()))).partition("Given by, why")[2].partition("Last changes")[0]
+    holders = plain(mara.get(at(role()))).partition("Given by, why")[2].partition("Last changes")[0]
     assert "nightly-report" in holders
     assert "planner" not in holders
 
@@ -141,7 +142,7 @@ def test_add_a_role(mara: Client) -> None:
 def test_a_role_that_cannot_be_added_says_why(mara: Client, fields: dict[str, str], said: str, status: int) -> None:
     answer = mara.post(f"{LIST}add/", {"patterns": "", "description": "", **fields})
     assert answer.status_code == status
-    assert said in text(answer)
+    assert said in plain(answer)
 
 
 def change(client: Client, patterns: str, *, seen: str = "", one: Role | None = None) -> Any:
@@ -157,8 +158,8 @@ def test_a_change_says_its_effect_before_it_is_done(mara: Client) -> None:
     had = patterns_of(role())
     first = change(mara, "github.*")
     assert first.status_code == 409
-    assert "Adds 2 tools for 2 identities" in text(first)
-    assert "Removes 1 tool for 2 identities" in text(first)
+    assert "Adds 2 tools for 2 identities" in plain(first)
+    assert "Removes 1 tool for 2 identities" in plain(first)
     assert patterns_of(role()) == had
     assert change(mara, "github.*", seen=first.context["seen"]).headers["Location"] == at(role())
     assert patterns_of(role()) == ["github.*"]
@@ -169,7 +170,7 @@ def test_a_change_says_its_effect_before_it_is_done(mara: Client) -> None:
 def test_the_line_under_the_patterns_foresees_the_same_and_changes_nothing(mara: Client) -> None:
     fields = {"patterns": "github.* github", "description": ""}
     answer = mara.post(at(role(), "change/preview/"), fields, headers={"X-Console-Part": "1"})
-    assert "Adds 2 tools for 2 identities" in text(answer)
+    assert "Adds 2 tools for 2 identities" in plain(answer)
     assert 'name="seen" value="added:2,removed:1,waits:0"' in answer.content.decode()
     assert patterns_of(role()) == ["github.commits.*", "jira.search"]
     assert mara.get(at(role(), "change/preview/")).status_code == 405
@@ -199,28 +200,28 @@ def test_what_a_page_says_of_the_api_is_there(mara: Client) -> None:
 # ── The wildcard ────────────────────────────────────────────────────────────────────────────────────────────────
 def test_who_asked_for_a_wildcard_is_told_who_can_approve_it(mara: Client) -> None:
     one = role("break-glass")
-    page = text(mara.get(at(one)))
+    page = plain(mara.get(at(one)))
     assert "You asked for this, so someone else must approve. 1 person can: admin." in page
     assert "Copy link for them" in page
     assert "Approve *.*" not in page
     answer = mara.post(at(one, f"approve/{waiting().pk}/"), {"reason": "I want it", "seen": "added:9,identities:9"})
     assert answer.status_code == 403
-    assert "someone else must approve" in text(answer)
+    assert "someone else must approve" in plain(answer)
     assert waiting().approved_at is None
 
 
 def test_a_second_admin_approves_it_knowing_what_it_covers(mara: Client) -> None:
     one = role("break-glass")
     sid = second_admin()
-    assert "2 people can: admin, sid." in text(mara.get(at(one)))
-    assert "Approve *.*" in text(sid.get(at(one)))
-    dialog = text(sid.get(at(one, f"approve/{waiting().pk}/")))
+    assert "2 people can: admin, sid." in plain(mara.get(at(one)))
+    assert "Approve *.*" in plain(sid.get(at(one)))
+    dialog = plain(sid.get(at(one, f"approve/{waiting().pk}/")))
     assert "mara asked for it" in dialog
     assert "Adds 5 tools" in dialog
     fields = {"reason": "Reviewed with the owner", "seen": "added:5,identities:0"}
     assert sid.post(at(one, f"approve/{waiting().pk}/"), fields).headers["Location"] == at(one)
     assert waiting().approved_by_name == "sid"
-    assert "5 of 5 tools" in text(sid.get(LIST))
+    assert "5 of 5 tools" in plain(sid.get(LIST))
     again = sid.post(at(one, f"approve/{waiting().pk}/"), fields)
     assert again.status_code == 409
 
@@ -235,7 +236,7 @@ def test_those_who_can_approve_are_admins_who_did_not_ask(seeded: None) -> None:
 
 def test_a_wildcard_that_is_new_says_that_it_waits(mara: Client) -> None:
     first = change(mara, "github.commits.* jira.search *.*")
-    assert "*.* lets nothing pass until a second admin has approved it" in text(first)
+    assert "*.* lets nothing pass until a second admin has approved it" in plain(first)
     change(mara, "github.commits.* jira.search *.*", seen=first.context["seen"])
     assert role().capabilities.get(pattern="*.*").approved_at is None
 
@@ -261,7 +262,7 @@ def test_without_a_role_one_sees_the_roles_of_ones_own() -> None:
     client = Client()
     client.force_login(User.objects.get(pk=user.pk))
     assert rows(client.get(LIST)) == ["reader"]
-    held = text(client.get(at(role())))
+    held = plain(client.get(at(role())))
     assert "planner" in held
     assert "nightly-report" not in held
     assert client.get(at(role("break-glass"))).status_code == 404

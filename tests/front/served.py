@@ -1,8 +1,7 @@
 """The application behind the real server, on a free port of the loopback."""
 
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -11,6 +10,7 @@ import uvicorn
 from common.asgi import Application
 from mcp import asgi
 from mcp.asgi.exchanges import Gateway
+from tests.services.waiting import wait_for
 
 DEADLINE = 10.0
 
@@ -25,7 +25,7 @@ def served(gateway: Gateway) -> Iterator[str]:
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     try:
-        wait_for(lambda: server.started, "serving")
+        wait_for(lambda: server.started, DEADLINE, "serving")
         yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}/mcp"
     finally:
         server.should_exit = True
@@ -47,10 +47,3 @@ def ending(application: Application) -> Application:
         await send({"type": "lifespan.shutdown.complete"})
 
     return whole
-
-
-def wait_for(fact: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + DEADLINE
-    while not fact():
-        assert time.monotonic() < deadline, f"not {what} after {DEADLINE} s"
-        time.sleep(0.01)

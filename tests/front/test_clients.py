@@ -12,8 +12,9 @@ from mcp.gateway import Ask, Outcome
 from mcp.listing import Listing
 from tests.front.asking import META, body, headers, message
 from tests.front.door import CALL, CALLER, DONE, TOKEN, Gateway
-from tests.front.served import DEADLINE, served, wait_for
+from tests.front.served import DEADLINE, served
 from tests.services.peers import sdk_client
+from tests.services.waiting import wait_for
 
 pytestmark = pytest.mark.capability("MCP-06")
 
@@ -52,7 +53,7 @@ def test_a_call_that_the_official_client_gives_up_is_cancelled() -> None:
     gateway = Gateway(endless)
     with served(gateway) as url:
         said = sdk_client(url, TOKEN, "--cancel-after", "0.3", "--call", "slow", "{}")
-        wait_for(lambda: gateway.cancelled, "cancelled")
+        wait_for(lambda: gateway.cancelled, DEADLINE, "cancelled")
     assert said["calls"][0]["cancelled"] is True
 
 
@@ -101,7 +102,7 @@ def test_a_line_that_is_cut_cancels_the_call(progress: bool) -> None:
     with served(gateway) as url:
         with closing(link(url)) as wire:
             wire.sendall(raw(url, progress=progress))
-            wait_for(lambda: bool(gateway.asked), "begun")
+            wait_for(lambda: bool(gateway.asked), DEADLINE, "begun")
             if progress:
                 assert wire.recv(65536).startswith(b"HTTP/1.1 200 OK")
-        wait_for(lambda: gateway.cancelled, "cancelled")
+        wait_for(lambda: gateway.cancelled, DEADLINE, "cancelled")

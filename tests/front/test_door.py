@@ -10,14 +10,11 @@ from django.db import OperationalError
 from mcp_types import methods
 
 from common.errors import Conflict, Limited, RecordUnavailable
-from mcp import asgi
-from mcp.front import endpoints
-from mcp.front.modern import LARGEST
 from mcp.gateway import Outcome
 from mcp.listing import Listing
 from nhi.authentication import Unauthenticated
-from tests.front.asking import META, VERSION, body, headers, message
-from tests.front.door import CALL, CALLER, TOKEN, WAIT, Client, Gateway, ask
+from tests.front.asking import META, VERSION, body, message
+from tests.front.door import CALL, CALLER, TOKEN, Client, Gateway, ask
 
 pytestmark = pytest.mark.capability("MCP-06")
 REQUEST = "0193c9a4-0000-7000-8000-000000000001"
@@ -46,21 +43,6 @@ def test_the_gateway_is_told_who_asks_for_what_and_from_where() -> None:
     assert asked.on_progress is None
     [bound] = gateway.contexts
     assert (bound.request_id, bound.source) == (UUID(REQUEST), "127.0.0.1")
-
-
-@pytest.mark.parametrize("given", [None, "", "not a uuid", "x" * 36])
-def test_a_request_without_a_uuid_gets_one(given: str | None) -> None:
-    found = ask(Gateway(), x_request_id=given)
-    assert UUID(found.header("x-request-id")).version == 7
-
-
-def test_the_source_is_what_the_trusted_proxy_saw(settings: Any) -> None:
-    settings.TRUSTED_PROXIES = 1
-    gateway = Gateway()
-    ask(gateway, x_forwarded_for="203.0.113.9, 198.51.100.7")
-    settings.TRUSTED_PROXIES = 0
-    ask(gateway, x_forwarded_for="203.0.113.9, 198.51.100.7")
-    assert [asked.source for asked in gateway.asked] == ["198.51.100.7", "127.0.0.1"]
 
 
 def test_a_tool_that_was_never_held_is_unknown_in_the_same_words() -> None:
@@ -173,60 +155,6 @@ def test_what_fails_here_fails_closed(method: str, error: Exception, status: int
     assert b"10.0.0.5" not in found.body
 
 
-NO_ENTRY: dict[str, tuple[dict[str, str | None], int]] = {
-    "no token": ({"authorization": None}, 401),
-    "a token that was never ours": ({"authorization": "Bearer nhi_agt_x"}, 401),
-    "a changed token": ({"authorization": f"Bearer {TOKEN[:-1]}"}, 401),
-    "another host": ({"host": "evil.example"}, 421),
-    "another origin": ({"origin": "http://evil.example"}, 403),
-    "a form": ({"content_type": "text/plain"}, 415),
-    "a page": ({"accept": "text/html"}, 406),
-}
-
-
-@pytest.mark.parametrize(("changed", "status"), NO_ENTRY.values(), ids=NO_ENTRY)
-def test_who_may_not_come_in_is_refused_before_the_body_is_read(changed: dict[str, str | None], status: int) -> None:
-    gateway = Gateway()
-    found = ask(gateway, **changed)
-    assert found.status == status
-    assert found.received == 0
-    assert not gateway.asked
-    assert found.header("x-request-id")
-
-
-@pytest.mark.parametrize("method", ["GET", "DELETE", "PUT", "HEAD", "OPTIONS"])
-@pytest.mark.parametrize("path", ["/mcp", "/mcp/", "/mcp/todo"])
-def test_only_post_is_taken(method: str, path: str) -> None:
-    found = Client(Gateway(), path, method)
-    asyncio.run(found.send(headers(message()), []))
-    assert (found.status, found.header("allow")) == (405, "POST")
-
-
-def test_no_answer_is_kept_or_guessed_at(settings: Any) -> None:
-    for found in (ask(Gateway()), ask(Gateway(), authorization=None)):
-        assert found.header("cache-control") == "no-store, private"
-        assert found.header("x-content-type-options") == "nosniff"
-        assert found.header("access-control-allow-origin") is None
-        assert found.header("strict-transport-security") is None
-    settings.SECURE_HSTS_SECONDS, settings.SECURE_HSTS_INCLUDE_SUBDOMAINS = 60, True
-    assert ask(Gateway()).header("strict-transport-security") == "max-age=60; includeSubDomains"
-
-
-ORIGINS = {
-    "https://Gate.Example.org": "https://gate.example.org",
-    "https://gate.example.org:443": "https://gate.example.org",
-    "https://gate.example.org:8443": "https://gate.example.org:8443",
-    "http://[::1]:8000": "http://[::1]:8000",
-    "https://gate.example.org/below": "https://gate.example.org",
-}
-
-
-@pytest.mark.parametrize(("url", "origin"), ORIGINS.items())
-def test_the_origin_is_that_of_the_public_url(settings: Any, url: str, origin: str) -> None:
-    settings.PUBLIC_URL = url
-    assert asgi.house().origin == origin
-
-
 def test_a_handshake_is_told_what_is_spoken() -> None:
     sent = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": "2025-06-18"}}
     found = ask(Gateway(), sent, mcp_protocol_version=None, mcp_method=None)
@@ -281,78 +209,3 @@ def test_a_cursor_is_refused_to_another_caller_and_at_another_endpoint() -> None
     ):
         assert (found.status, found.answer["error"]["code"]) == (400, -32602)
     assert ask(mine, message("tools/list", cursor=cursor)).status == 200
-
-
-ENDPOINTS = {
-    "/mcp": "",
-    "/mcp/": "",
-    "/mcp/todo": "todo",
-    "/mcp/tools": None,
-    "/mcp/servers": None,
-    "/mcp/calls": None,
-    "/mcp/tools/todo__create/call": None,
-    "/mcp/todo/x": None,
-    "/mcpx": None,
-    "/": None,
-    "/api/nhi/mcp": None,
-}
-
-
-@pytest.mark.parametrize(("path", "server"), ENDPOINTS.items())
-def test_paths_of_the_rest_api_stay_its_own(path: str, server: str | None) -> None:
-    assert endpoints.server_of(path) == server
-
-
-def test_a_body_in_many_parts_is_one_body() -> None:
-    async def once() -> Client:
-        raw = body(message())
-        return await Client(gateway).post(parts=[raw[at : at + 7] for at in range(0, len(raw), 7)])
-
-    gateway = Gateway()
-    assert asyncio.run(once()).answer["result"]["content"]
-    assert len(gateway.asked) == 1
-
-
-@pytest.mark.parametrize("parts", [[b" " * (LARGEST + 1)], [b" " * 1024 * 1024] * 5, [b" " * 1024 * 1024] * 40])
-def test_a_body_past_the_limit_is_refused_and_not_kept(parts: list[bytes]) -> None:
-    async def once() -> Client:
-        return await Client(gateway).post(parts=parts)
-
-    gateway = Gateway()
-    found = asyncio.run(once())
-    assert found.status == 413
-    assert found.received <= 18, "whoever sends without end is cut off"
-    assert not gateway.asked
-
-
-def test_a_body_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def once() -> Client:
-        client = Client(Gateway())
-
-        async def receive() -> dict[str, Any]:
-            await asyncio.Event().wait()
-            raise AssertionError
-
-        async def send(told: dict[str, Any]) -> None:
-            client.sent.append(told)
-
-        given = headers(message(), authorization=f"Bearer {TOKEN}")
-        scope = {"type": "http", "method": "POST", "path": "/mcp", "headers": given, "client": None}
-        async with asyncio.timeout(WAIT):
-            await asgi.make_application(client.gateway)(scope, receive, send)
-        return client
-
-    monkeypatch.setattr("mcp.asgi.bodies.SECONDS", 0.02)
-    found = asyncio.run(once())
-    assert (found.status, found.header("connection")) == (408, "close")
-
-
-def test_a_client_that_leaves_while_it_sends_is_not_answered() -> None:
-    async def once() -> Client:
-        client = Client(Gateway())
-        client.gone.set()
-        return await client.post()
-
-    found = asyncio.run(once())
-    assert not found.sent
-    assert not found.gateway.asked

@@ -18,9 +18,10 @@ from nhi import credentials, grants, lifecycle, oauth
 from nhi.actors import SYSTEM
 from nhi.models import Identity
 from nhi.models.record import InvocationLog
-from tests.front.served import served, wait_for
+from tests.front.served import DEADLINE, served
 from tests.nhi import cast
 from tests.services.peers import PeerServer, sdk_client, sdk_server
+from tests.services.waiting import wait_for
 
 pytestmark = [
     pytest.mark.capability("MCP-06"),
@@ -141,7 +142,9 @@ def test_a_call_that_is_given_up_is_cancelled_at_the_server_and_recorded(
     assert said["calls"][0]["cancelled"] is True
     peer.wait_for_note("cancelled")
     wait_for(
-        lambda: InvocationLog.objects.filter(agent_id=bot.pk, reason="cancelled").exists(), "recorded as cancelled"
+        lambda: InvocationLog.objects.filter(agent_id=bot.pk, reason="cancelled").exists(),
+        DEADLINE,
+        "recorded as cancelled",
     )
     assert not Call.objects.exists()
 

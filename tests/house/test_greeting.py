@@ -20,7 +20,7 @@ from supervisor import waking
 from supervisor.models import Agent
 from tests.services.house import House, embedded
 from tests.services.peers import sdk_client
-from tests.supervisor.workers import wait_for
+from tests.services.waiting import wait_for
 
 pytestmark = [pytest.mark.capability("OPS-01"), pytest.mark.xdist_group("house")]
 

@@ -4,24 +4,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from common import egress
-from mcp import threads, upstream
-from mcp.clerk.desk import desk
 from tests.mcp import peer
 from tests.mcp.peer import Peer
+from tests.mcp.scene import Scene, scene
+from tests.services import gateway
 
 
 @pytest.fixture(autouse=True)
 def _no_thread_outlives_a_test() -> Iterator[None]:
     yield
-    desk.stop()
-    desk.restart()
-    threads.loop.stop(_let_go)
-
-
-async def _let_go() -> None:
-    await upstream.close_all()
-    await egress.close()
+    gateway.end()
 
 
 @pytest.fixture
@@ -30,3 +22,8 @@ def server(settings: object) -> Iterator[Peer]:
     with peer.serving("echo") as one:
         settings.EGRESS_ALLOW = frozenset({f"127.0.0.1:{one.port}"})  # type: ignore[attr-defined]
         yield one
+
+
+@pytest.fixture
+def made(server: Peer) -> Scene:
+    return scene(server.url)

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from uuid import UUID
 
+from django.db import connection
+
 from common import egress
 from common.ids import uuid7
 from mcp import gateway, upstream
@@ -86,3 +88,9 @@ async def until(fact: Any, what: str, seconds: float = 10) -> None:
     while not await asyncio.to_thread(fact):
         assert asyncio.get_running_loop().time() < deadline, f"not {what}"
         await asyncio.sleep(0.02)
+
+
+def do(statements: tuple[str, ...]) -> None:
+    with connection.cursor() as cursor:
+        for statement in statements:
+            cursor.execute(statement)

@@ -23,10 +23,9 @@ from nhi import tokens
 from nhi.models import InvocationLog, RefusedAuthentication
 from tests.mcp import peer
 from tests.mcp.peer import Peer
-from tests.mcp.scene import Scene, run, scene
-from tests.mcp.test_leases import wait_for
-from tests.mcp.test_outcomes import forged
-from tests.mcp.test_record_away import do
+from tests.mcp.scene import Scene, do, run, scene
+from tests.nhi.tokens import forged
+from tests.services.waiting import wait_for
 
 pytestmark = [
     pytest.mark.capability("AUD-02", "NHI-10", "NHI-14", "MCP-09"),
@@ -128,7 +127,7 @@ def test_one_row_that_is_refused_for_itself_stops_nobody_for_long(made: Scene, f
         before = set(InvocationLog.objects.values_list("pk", flat=True))
         with pytest.raises(RecordUnavailable):
             made.call("poison")
-        wait_for(lambda: calls_again(made), "called again")
+        wait_for(lambda: calls_again(made), 5, "called again")
         [lease] = Call.objects.all()
         Call.objects.update(deadline=clock.database_now() - timedelta(seconds=1))
         assert recording.reap() == 1

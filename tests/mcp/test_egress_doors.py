@@ -12,7 +12,7 @@ from mcp.models import HealthReport, Server
 from nhi.models import InvocationLog
 from tests.egress.far_side import Listener
 from tests.mcp.peer import Peer
-from tests.mcp.scene import Scene, scene
+from tests.mcp.scene import Scene
 from tests.nhi import cast
 
 pytestmark = [
@@ -57,11 +57,6 @@ def listener() -> Iterator[Listener]:
     found = Listener()
     yield found
     found.close()
-
-
-@pytest.fixture
-def made(server: Peer) -> Scene:
-    return scene(server.url)
 
 
 def test_there_are_enough_of_them() -> None:

@@ -1,11 +1,9 @@
-"""From the lease to the row: whoever leaves, is given up, or comes late, each call has one row and no lease stays."""
+"""From the lease to the row: whatever is given up or comes late, each call has one row and no lease stays."""
 
-import asyncio
-import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -16,7 +14,7 @@ from django.db import connection
 
 from common import clock
 from mcp import arguments, gateway
-from mcp.clerk import leasing, recording, renewing, reserving
+from mcp.clerk import leasing, recording, renewing
 from mcp.clerk.desk import desk
 from mcp.clerk.words import Ticket
 from mcp.gateway import Outcome
@@ -24,141 +22,18 @@ from mcp.models import Budget, BudgetWindow, Call, CallSlot
 from nhi import lifecycle, tokens
 from nhi.models import AuditEvent, Identity, InvocationLog
 from nhi.record import seal
+from tests.mcp.leases import made as made
+from tests.mcp.leases import nothing_is_left, rows, warm_up
 from tests.mcp.peer import Peer
-from tests.mcp.scene import Scene, run, scene, until
+from tests.mcp.scene import Scene, scene
 from tests.nhi import cast
+from tests.services.waiting import wait_for
 
 pytestmark = [
     pytest.mark.capability("AUD-03", "AUD-02", "MCP-08", "NHI-03"),
     pytest.mark.both_databases,
     pytest.mark.django_db(transaction=True),
 ]
-LIMITS = [["agent", "bot", {"concurrency_limit": 5, "daily_quota": 100}]]
-
-
-@pytest.fixture
-def made(server: Peer) -> Scene:
-    return scene(server.url, budgets=LIMITS)
-
-
-def rows() -> list[tuple[str, str]]:
-    return list(InvocationLog.objects.order_by("timestamp", "id").values_list("status", "reason"))
-
-
-def count_of_rows() -> int:
-    try:
-        return InvocationLog.objects.count()
-    finally:
-        connection.close()
-
-
-def nothing_is_left() -> bool:
-    try:
-        return not (Call.objects.exists() or CallSlot.objects.exists() or desk.flights)
-    finally:
-        connection.close()
-
-
-def test_who_leaves_before_the_desk_has_answered_leaves_no_lease(made: Scene, server: Peer, monkeypatch: Any) -> None:
-    reached, go_on, reserve = threading.Event(), threading.Event(), reserving.reserve
-
-    def slowly(wishes: Any) -> Any:
-        reached.set()
-        assert go_on.wait(10)
-        return reserve(wishes)
-
-    warm_up(made)
-    monkeypatch.setattr(reserving, "reserve", slowly)
-
-    async def leave() -> None:
-        task = asyncio.create_task(gateway.call_tool(made.ask()))
-        await until(reached.is_set, "at the desk")
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
-        go_on.set()
-        await until(lambda: count_of_rows() == 2, "recorded")
-        await until(nothing_is_left, "free again")
-
-    run(leave())
-    assert rows() == [("success", ""), ("error", "cancelled")]
-    assert len(server.calls) == 1, "nothing was sent for it"
-
-
-def test_who_leaves_while_waiting_in_line_is_not_decided_about(made: Scene, server: Peer, monkeypatch: Any) -> None:
-    reached, go_on, reserve, asked = threading.Event(), threading.Event(), reserving.reserve, []
-
-    def slowly(wishes: Any) -> Any:
-        asked.append(len(wishes))
-        reached.set()
-        assert go_on.wait(10)
-        return reserve(wishes)
-
-    warm_up(made)
-    monkeypatch.setattr(reserving, "reserve", slowly)
-
-    async def leave() -> None:
-        first = asyncio.create_task(gateway.call_tool(made.ask()))
-        await until(reached.is_set, "at the desk")
-        others = [asyncio.create_task(gateway.call_tool(made.ask())) for _ in range(3)]
-        await asyncio.sleep(0)
-        for task in others:
-            task.cancel()
-        await asyncio.gather(*others, return_exceptions=True)
-        go_on.set()
-        assert (await first).status == "success"
-
-    run(leave())
-    assert asked == [1]
-    assert rows() == [("success", "")] * 2
-
-
-def warm_up(made: Scene) -> None:
-    """So that no question about schemas comes in between."""
-    assert made.call().status == "success"
-
-
-def test_who_leaves_during_the_call_ends_it_at_the_server(made: Scene, server: Peer) -> None:
-    server.hold()
-
-    async def leave() -> None:
-        task = asyncio.create_task(gateway.call_tool(made.ask()))
-        await until(lambda: len(server.calls) == 1, "called")
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        await until(lambda: server.cancelled == 1, "cancelled")
-
-    run(leave())
-    assert rows() == [("error", "cancelled")]
-    assert nothing_is_left()
-
-
-def test_who_leaves_twice_still_leaves_one_row(made: Scene, server: Peer, monkeypatch: Any) -> None:
-    """Once during the call, once while its row is written."""
-    server.hold()
-    writing, go_on, record = threading.Event(), threading.Event(), recording.record
-
-    def slowly(outcomes: Any) -> Any:
-        writing.set()
-        assert go_on.wait(10)
-        return record(outcomes)
-
-    monkeypatch.setattr(recording, "record", slowly)
-
-    async def leave() -> None:
-        task = asyncio.create_task(gateway.call_tool(made.ask()))
-        await until(lambda: len(server.calls) == 1, "called")
-        task.cancel()
-        await until(writing.is_set, "being written")
-        task.cancel()
-        await asyncio.wait([task])
-        go_on.set()
-        await until(lambda: count_of_rows() == 1, "recorded")
-        await until(nothing_is_left, "free again")
-
-    run(leave())
-    assert rows() == [("error", "cancelled")]
 
 
 @contextmanager
@@ -168,7 +43,7 @@ def under_way(made: Scene, server: Peer) -> Iterator[tuple[UUID, Callable[[], Ou
     server.hold()
     with ThreadPoolExecutor(1) as aside:
         asking = aside.submit(made.call)
-        wait_for(lambda: bool(server.calls), "called")
+        wait_for(lambda: bool(server.calls), 5, "called")
 
         def end() -> Outcome:
             server.let_go()
@@ -272,7 +147,7 @@ def test_a_lease_is_renewed_and_never_past_its_calls_end(made: Scene, server: Pe
         assert Call.objects.get().deadline <= clock.database_now() + timedelta(seconds=5.5)
         flight.began = time.monotonic() - flight.ticket.timeout - 11
         last = Call.objects.get().deadline
-        wait_for(lambda mark=flight.renewed: flight.renewed > mark, "looked at again")
+        wait_for(lambda mark=flight.renewed: flight.renewed > mark, 5, "looked at again")
         assert Call.objects.get().deadline == last, "nobody's slot is held for ever"
         assert end().status == "success"
 
@@ -282,14 +157,7 @@ def moved(call_id: UUID, before: datetime, *, earlier: bool = False) -> None:
         now = Call.objects.get(pk=call_id).deadline
         return now < before if earlier else now > before
 
-    wait_for(has_moved, "renewed")
-
-
-def wait_for(fact: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + 5
-    while not fact():
-        assert time.monotonic() < deadline, f"not {what}"
-        time.sleep(0.02)
+    wait_for(has_moved, 5, "renewed")
 
 
 def test_access_that_changes_in_between_is_decided_anew_and_charged_once(
@@ -360,6 +228,6 @@ def suspend() -> None:
 def test_a_stop_that_another_process_says_ends_the_call_within_a_turn(made: Scene, server: Peer) -> None:
     with under_way(made, server) as (call_id, end):
         Call.objects.filter(pk=call_id).update(stop_reason="revoked_in_flight")
-        wait_for(lambda: server.cancelled == 1, "cancelled")
+        wait_for(lambda: server.cancelled == 1, 5, "cancelled")
         assert end().reason == "revoked_in_flight"
     assert rows()[-1] == ("error", "revoked_in_flight")

@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -18,7 +17,8 @@ from mcp.models import Call
 from nhi.models import InvocationLog
 from nhi.record import seal
 from tests.mcp.peer import Peer
-from tests.mcp.scene import Scene, run, scene, until
+from tests.mcp.scene import Scene, do, run, scene, until
+from tests.services.waiting import wait_for
 
 pytestmark = [
     pytest.mark.capability("AUD-02", "AUD-03"),
@@ -47,12 +47,6 @@ MENDED = {
     "postgresql": ("DROP TRIGGER refuse_for_a_test ON nhi_invocation_log", "DROP FUNCTION refuse_for_a_test()"),
     "sqlite": ("DROP TRIGGER refuse_for_a_test",),
 }
-
-
-def do(statements: tuple[str, ...]) -> None:
-    with connection.cursor() as cursor:
-        for statement in statements:
-            cursor.execute(statement)
 
 
 @contextmanager
@@ -96,7 +90,7 @@ def test_after_one_row_that_could_not_be_written_nothing_is_sent(made: Scene, se
         assert InvocationLog.objects.count() == 1
         assert Call.objects.count() == 1, "its lease is kept"
         mend()
-        wait_for(lambda: InvocationLog.objects.count() == 2)
+        wait_for(lambda: InvocationLog.objects.count() == 2, 5, "recorded")
     assert made.call().status == "success"
     [row] = InvocationLog.objects.filter(pk__in=server.call_ids).exclude(
         pk=InvocationLog.objects.latest("timestamp", "id").pk
@@ -133,7 +127,7 @@ def test_all_calls_in_flight_get_their_rows_when_it_works_again(made: Scene, ser
         assert Call.objects.count() == 10
     finally:
         do(MENDED[connection.vendor])
-    wait_for(lambda: InvocationLog.objects.filter(pk__in=server.call_ids).count() == 10)
+    wait_for(lambda: InvocationLog.objects.filter(pk__in=server.call_ids).count() == 10, 5, "recorded")
     assert set(InvocationLog.objects.values_list("status", flat=True)) == {"success"}
     assert not Call.objects.exists()
     server.mode = "echo"
@@ -185,10 +179,3 @@ def break_it() -> None:
         do(BROKEN[connection.vendor])
     finally:
         connection.close()
-
-
-def wait_for(fact: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 5
-    while not fact():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)

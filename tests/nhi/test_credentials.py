@@ -1,7 +1,6 @@
 """Credentials: their form, how many live at a time, rotation, revocation, networks, an end by the database's clock."""
 
 import re
-import zlib
 from datetime import timedelta
 
 import pytest
@@ -9,39 +8,20 @@ import time_machine
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from common import clock, context
+from common import clock
 from common.errors import Invalid, NotAllowed
-from common.ids import uuid7
 from nhi import authentication, credentials, identities, lifecycle, people, tokens
 from nhi.actors import SYSTEM
 from nhi.choices import GrantState
 from nhi.models import Credential, Identity, RefusedAuthentication
 from tests.nhi import cast
+from tests.nhi.tokens import crc, shown
 
 pytestmark = [pytest.mark.capability("NHI-04"), pytest.mark.django_db, pytest.mark.both_databases]
-DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-
-
-def shown(token: str, source: str = "203.0.113.9") -> str:
-    """The reason for which the token is refused now, or an empty text."""
-    try:
-        with context.bound(context.Context(uuid7(), source)):
-            authentication.authenticate(token)
-    except authentication.Unauthenticated as refused:
-        return refused.reason
-    return ""
 
 
 def end(credential: Credential, **ago: float) -> None:
     Credential.objects.filter(pk=credential.pk).update(expires_at=cast.past(**ago))
-
-
-def crc(body: str) -> str:
-    value, text = zlib.crc32(body.encode()), ""
-    while value:
-        value, digit = divmod(value, 62)
-        text = DIGITS[digit] + text
-    return text.rjust(6, "0")
 
 
 @pytest.mark.parametrize("prefix", ["agt", "svc", "usr"])

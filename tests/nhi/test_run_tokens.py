@@ -14,7 +14,7 @@ from nhi.actors import SYSTEM
 from nhi.admin import counts
 from nhi.models import Credential, Identity, RefusedAuthentication
 from tests.nhi import cast
-from tests.nhi.test_credentials import crc, shown
+from tests.nhi.tokens import crc, shown
 
 pytestmark = [pytest.mark.capability("SUP-11"), pytest.mark.django_db, pytest.mark.both_databases]
 

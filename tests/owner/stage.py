@@ -8,22 +8,22 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 from uuid import UUID
 
 import psutil
 
+from common import locks
 from common.ids import uuid7
 from mcp.upstream.stdio import StdioTransport
 from mcp.upstream.target import Target
 from tests.services.house import PLAIN, ROOT
+from tests.services.waiting import wait_for
 
-Found = TypeVar("Found")
 PUPPET = Path(__file__).with_name("puppet.py")
 #: What must never reach a server.
 CANARIES = {
@@ -152,14 +152,6 @@ def scene(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
     return play
 
 
-def wait_for(fact: Callable[[], Found], seconds: float, what: str) -> Found:
-    deadline = time.monotonic() + seconds
-    while not (found := fact()):
-        assert time.monotonic() < deadline, f"Not {what} after {seconds} s"
-        time.sleep(0.02)
-    return found
-
-
 def gone(pid: int) -> bool:
     try:
         return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
@@ -208,7 +200,7 @@ def main(data: Path) -> None:
             file.write(f"{server_id}\n")
 
     house = House(read, revisions, lambda one: next(t for t in watched() if t.server_id == one), refresh)
-    with run.alone(data):
+    with locks.held(data / run.LOCK):
         asyncio.run(run.run(data=data, socket=data / "stdio.sock", house=house))
 
 

@@ -10,8 +10,9 @@ import pytest
 from common.ids import uuid7
 from mcp.upstream.target import Target
 from tests.owner.announcers import Announcer, Legacy, Modern, Sse, serving
-from tests.owner.stage import Owner, owner, scene, wait_for
+from tests.owner.stage import Owner, owner, scene
 from tests.services.postgresql import free_port
+from tests.services.waiting import wait_for
 
 pytestmark = pytest.mark.capability("MCP-04")
 ERAS = {"modern": (Modern, "http"), "legacy": (Legacy, "http"), "sse": (Sse, "sse")}

@@ -15,8 +15,9 @@ import pytest
 
 from tests.mcp.world import Wanted
 from tests.owner.announcers import Announcer, Legacy, Modern, serving
-from tests.owner.stage import PUPPET, wait_for
+from tests.owner.stage import PUPPET
 from tests.services.house import ROOT, House, embedded
+from tests.services.waiting import wait_for
 
 pytestmark = [pytest.mark.capability("MCP-04", "MCP-05"), pytest.mark.xdist_group("house")]
 

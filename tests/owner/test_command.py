@@ -17,10 +17,11 @@ import pytest
 from mcp.faults import UpstreamFault
 from mcp.upstream.stdio import StdioTransport
 from mcp.upstream.target import Target
-from tests.owner.stage import gone, wait_for
+from tests.owner.stage import gone
 from tests.services import migrated
 from tests.services.house import House
 from tests.services.postgresql import free_port
+from tests.services.waiting import wait_for
 
 pytestmark = pytest.mark.capability("MCP-03", "MCP-15")
 

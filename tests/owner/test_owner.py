@@ -17,7 +17,8 @@ import pytest
 from mcp.faults import UpstreamFault
 from mcp.owner import groups
 from mcp.upstream.target import Target
-from tests.owner.stage import ROOT, Owner, gone, owner, scene, wait_for
+from tests.owner.stage import ROOT, Owner, gone, owner, scene
+from tests.services.waiting import wait_for
 
 pytestmark = pytest.mark.capability("MCP-03")
 

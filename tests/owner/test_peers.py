@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.owner.stage import Owner, gone, owner, scene, wait_for
+from tests.owner.stage import Owner, gone, owner, scene
 from tests.services.peers import sdk_server
+from tests.services.waiting import wait_for
 
 pytestmark = pytest.mark.capability("MCP-03")
 

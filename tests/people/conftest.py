@@ -1,5 +1,6 @@
 """People who sign in, and the browser's side of it."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -9,6 +10,7 @@ from django.test import Client
 from nhi import people
 from nhi.actors import SYSTEM
 from nhi.models import User
+from tests.people import totp
 
 PASSWORD = "quiet-lamp-under-2-stairs"
 
@@ -45,3 +47,18 @@ def make(db: None) -> Make:
 @pytest.fixture
 def mara(make: Make) -> Somebody:
     return make("mara")
+
+
+def set_up_app(person: Somebody) -> str:
+    """Sign in, scan the secret, type the code. Returns the secret."""
+    person.sign_in()
+    page = person.client.get("/admin/sign-in/totp/activate/")
+    assert page.status_code == 200, page.content
+    secret = re.search(r'class="secret">([A-Z2-7]+)<', page.content.decode())[1]
+    answer = person.client.post("/admin/sign-in/totp/activate/", {"code": totp.code(secret)})
+    assert answer["Location"] == "/admin/sign-in/recovery-codes/"
+    return secret
+
+
+def sign_out(person: Somebody) -> None:
+    assert person.client.post("/admin/logout/")["Location"] == "/admin/login/"

@@ -16,8 +16,7 @@ from django.utils import timezone
 
 from nhi import tasks
 from nhi.models import AuditEvent, SignInGuard
-from tests.people.conftest import PASSWORD, Somebody
-from tests.people.test_second_factor import set_up_app
+from tests.people.conftest import PASSWORD, Somebody, set_up_app
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.capability("OPS-05", "CON-01")

@@ -15,26 +15,10 @@ from nhi import actors, credentials, factors, people
 from nhi.actors import SYSTEM
 from nhi.models import AuditEvent, SignInGuard
 from tests.people import totp
-from tests.people.conftest import PASSWORD, Make, Somebody
+from tests.people.conftest import PASSWORD, Make, Somebody, set_up_app, sign_out
 
 pytestmark = pytest.mark.capability("CON-01")
-
 PROVE = "/admin/sign-in/authenticate/"
-
-
-def set_up_app(person: Somebody) -> str:
-    """Sign in, scan the secret, type the code, sign out. Returns the secret."""
-    person.sign_in()
-    page = person.client.get("/admin/sign-in/totp/activate/")
-    assert page.status_code == 200, page.content
-    secret = re.search(r'class="secret">([A-Z2-7]+)<', page.content.decode())[1]
-    answer = person.client.post("/admin/sign-in/totp/activate/", {"code": totp.code(secret)})
-    assert answer["Location"] == "/admin/sign-in/recovery-codes/"
-    return secret
-
-
-def sign_out(person: Somebody) -> None:
-    assert person.client.post("/admin/logout/")["Location"] == "/admin/login/"
 
 
 @pytest.fixture

@@ -18,9 +18,8 @@ from config.oidc import Oidc
 from nhi import actors, people
 from nhi.models import AuditEvent, RefusedAuthentication, User
 from tests.people import provider, totp
-from tests.people.conftest import PASSWORD, Make, Somebody
+from tests.people.conftest import PASSWORD, Make, Somebody, set_up_app, sign_out
 from tests.people.provider import Provider
-from tests.people.test_second_factor import set_up_app, sign_out
 
 pytestmark = pytest.mark.capability("CON-01")
 ROOT = Path(__file__).resolve().parent.parent.parent

@@ -123,6 +123,8 @@ class PeerAgent:
 
     place: Path
     url: str
+    #: Where it speaks gRPC.
+    rpc: str
 
     def notes(self, event: str) -> list[dict[str, Any]]:
         return [note for note in _lines(self.place / "notes") if note["event"] == event]
@@ -147,8 +149,10 @@ def sdk_agent(place: Path, *options: str, port: int = 0) -> Iterator[PeerAgent]:
     place.mkdir(exist_ok=True)
     files = ["--notes", str(place / "notes"), "--requests", str(place / "requests")]
     command = [python(NEW), str(PEERS / "servers" / "agent.py"), "--database", str(place / "tasks.sqlite3"), *files]
-    with started([*command, "--port", str(port or _free_port()), *options], place / "log") as process:
-        yield PeerAgent(place, url_of(process, place / "log"))
+    rpc = _free_port()
+    command += ["--port", str(port or _free_port()), "--rpc-port", str(rpc)]
+    with started([*command, *options], place / "log") as process:
+        yield PeerAgent(place, url_of(process, place / "log"), f"127.0.0.1:{rpc}")
 
 
 def _free_port() -> int:

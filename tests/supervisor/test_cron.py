@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from supervisor.cron import BadCron, BadZone, Cron, is_unusual, zone
+from supervisor.schedules.cron import BadCron, BadZone, Cron, is_unusual, zone
 
 pytestmark = pytest.mark.capability("SUP-09")
 MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)

@@ -29,7 +29,7 @@ def run(name: str, *arguments: str, said: str = "", cwd: Path, **environment: st
 
 def test_each_can_be_started_by_its_path() -> None:
     agents = sorted(AGENTS.glob("*.py"))
-    assert len(agents) == 8
+    assert len(agents) == 9
     assert all(os.access(agent, os.X_OK) for agent in agents)
     assert {agent.read_text(encoding="utf-8").splitlines()[0] for agent in agents} == {"#!/usr/bin/env python3"}
 
@@ -38,6 +38,18 @@ def test_summarise_reads_its_input_and_says_how_it_begins(tmp_path: Path) -> Non
     code, out, _ = run("summarise.py", said="Plants need\nwater. So do people.\n", cwd=tmp_path)
     assert (code, out) == (0, "Lines: 2\nWords: 6\nIt begins: Plants need water.\n")
     assert run("summarise.py", cwd=tmp_path) == (1, "", "There is no text to summarise.\n")
+
+
+def test_ask_back_asks_until_it_knows_enough(tmp_path: Path) -> None:
+    assert run("ask_back.py", said="Oslo\n", cwd=tmp_path) == (79, "For how many days do you go to Oslo?\n", "")
+    file = tmp_path / "conversation.json"
+    said = [("USER", "Oslo"), ("AGENT", "For how many days do you go to Oslo?"), ("USER", "two"), ("USER", "2 days")]
+    messages = [{"role": f"ROLE_{role}", "parts": [{"text": text}]} for role, text in said]
+    for count, code, answer in ((3, 79, "I need a number of days"), (4, 0, "For Oslo: 3 shirts, 3 pairs of socks")):
+        file.write_text(json.dumps(messages[:count]), encoding="utf-8")
+        done = run("ask_back.py", cwd=tmp_path, GATEHOUSE_CONVERSATION=str(file))
+        assert (done[0], done[1].startswith(answer)) == (code, True)
+    assert run("ask_back.py", cwd=tmp_path) == (1, "", "There is no place to travel to.\n")
 
 
 def test_report_reads_a_file_and_writes_a_file(tmp_path: Path) -> None:

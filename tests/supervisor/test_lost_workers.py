@@ -14,7 +14,8 @@ from django.utils import timezone
 from supervisor import reaping
 from supervisor.models import Agent, Execution, Runner
 from supervisor.tasks import wake
-from tests.supervisor.workers import Worker, running, wait_for, with_command
+from tests.services.waiting import wait_for
+from tests.supervisor.workers import Worker, running, with_command
 
 pytestmark = [
     pytest.mark.capability("SUP-04", "SUP-05"),

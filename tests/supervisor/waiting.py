@@ -1,19 +1,16 @@
 """Waiting for runs that another thread or process carries on."""
 
-import time
 from collections.abc import Callable
 
 from supervisor.choices import ExecutionState
 from supervisor.models import Execution
+from tests.services.waiting import wait_for
 
 LONGEST = 20.0
 
 
 def until(fact: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + LONGEST
-    while not fact():
-        assert time.monotonic() < deadline, f"It did not come to pass that {what}."
-        time.sleep(0.02)
+    wait_for(fact, LONGEST, f"so that {what}")
 
 
 def until_over(execution: Execution) -> Execution:

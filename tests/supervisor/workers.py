@@ -3,11 +3,9 @@
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
 
 import psutil
 from django.conf import settings
@@ -16,9 +14,8 @@ from django.db import connection
 from config.launcher.plan import WORKER
 from supervisor.models import Runner
 from tests.services.house import PLAIN, ROOT
+from tests.services.waiting import wait_for
 from tests.settings import KEYS_FOR_TESTS
-
-Found = TypeVar("Found")
 
 
 class Worker:
@@ -72,14 +69,6 @@ def running(place: Path, broker: str, *, count: int = 1, **environ: str) -> Iter
     finally:
         for worker in workers:
             worker.kill()
-
-
-def wait_for(fact: Callable[[], Found], seconds: float, what: str) -> Found:
-    deadline = time.monotonic() + seconds
-    while not (found := fact()):
-        assert time.monotonic() < deadline, f"Not {what} after {seconds} s."
-        time.sleep(0.02)
-    return found
 
 
 def with_command(part: str) -> list[psutil.Process]:

@@ -1,10 +1,8 @@
 """Secrets of webhooks, and what became of callbacks."""
 
-from rest_framework import serializers
-
 from a2a.api.shapes import tasks
 from a2a.choices import DeliveryState, Trouble
-from common.api.fields import Identifier, Moment, Text, Whole
+from common.api.fields import Identifier, Moment, Text, Whole, Word
 from common.api.fields import Word as OneOf
 from common.api.shapes import Filters, Input, Shape
 from nhi.api.shapes import examples as story
@@ -54,6 +52,16 @@ class WhyCalledOff(Input):
     reason = Text(help_text="Why, in at most 500 characters; it is kept on record.")
 
     example = {"reason": "Its receiver was taken down"}
+
+
+class WhyRevoked(Input):
+    reason = Text(help_text="Why, in at most 500 characters; it is kept on record.")
+
+    example = {"reason": "It leaked"}
+
+
+class WhySecretRemoved(Filters):
+    reason = Text(help_text="Why, in at most 500 characters; it is kept on record.")
 
 
 class SecretMadeShape(Shape):
@@ -126,5 +134,5 @@ class DeliveryShape(DeliveryItem):
 
 
 class DeliveryFilters(Filters):
-    state = serializers.ChoiceField(choices=DeliveryState.choices, required=False)
+    state = Word(choices=DeliveryState.choices, required=False)
     task_id = Identifier(required=False)

@@ -81,7 +81,7 @@ class TaskShape(TaskItem):
 
 
 class TaskFilters(Filters):
-    state = serializers.ChoiceField(choices=Word.choices, required=False)
+    state = OneOf(choices=Word.choices, required=False)
     target_agent_id = Identifier(source="agent_id", required=False)
 
 

@@ -1,6 +1,5 @@
 """0.3 in the JSON of its protocol buffers, as its REST has it, and as they themselves are made from."""
 
-import base64
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -72,10 +71,9 @@ def write_part(part: Body) -> dict[str, Any]:
 
 
 def _file(part: Body) -> dict[str, Any]:
-    """The bytes of a file are base64 twice over: official clients of 0.3 read them so, and fail at any other byte."""
     names = {"url": "fileWithUri", "mediaType": "mimeType", "filename": "name"}
     said = {called: part[name] for name, called in names.items() if name in part}
-    return {**said, "fileWithBytes": base64.b64encode(part["raw"].encode()).decode()} if "raw" in part else said
+    return {**said, "fileWithBytes": words.wrapped(part["raw"])} if "raw" in part else said
 
 
 def write_push_config(config: Body) -> dict[str, Any]:

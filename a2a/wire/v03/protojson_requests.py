@@ -1,7 +1,5 @@
 """Requests of 0.3 in the JSON of its protocol buffers, which its REST has, read into those of 1.0."""
 
-import base64
-import binascii
 import re
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -141,14 +139,7 @@ def file(reader: Reader, place: str, value: Any) -> dict[str, Any]:
 
 
 def file_bytes(reader: Reader, place: str, value: Any) -> str:
-    """The official SDKs put base64 into these bytes, as in 0.3's JSON; the .proto says that they are the file's own."""
-    read = requests.raw(reader, place, value)
-    inside = base64.b64decode(read)
-    try:
-        base64.b64decode(inside, validate=True)
-    except binascii.Error:
-        return read
-    return inside.decode()
+    return words.unwrapped(requests.raw(reader, place, value))
 
 
 def data(reader: Reader, place: str, value: Any) -> dict[str, Any]:

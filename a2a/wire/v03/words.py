@@ -1,5 +1,7 @@
 """What 0.3 calls the states and the sides of a conversation, in its JSON and in its protocol buffers."""
 
+import base64
+import binascii
 from collections.abc import Mapping
 from typing import Any
 
@@ -40,6 +42,22 @@ def unboxed(data: Mapping[str, Any], metadata: Mapping[str, Any]) -> tuple[Any, 
     if metadata.get(BOXED) is True and set(data) == {VALUE}:
         return data[VALUE], {name: value for name, value in metadata.items() if name != BOXED}
     return data, dict(metadata)
+
+
+def wrapped(raw: str) -> str:
+    """A file's base64 as 0.3's protocol buffers have it: official software reads and writes the base64 of it there,
+    though the .proto says that the bytes are the file's own."""
+    return base64.b64encode(raw.encode()).decode()
+
+
+def unwrapped(raw: str) -> str:
+    """From either of both."""
+    try:
+        inside = base64.b64decode(raw)
+        base64.b64decode(inside, validate=True)
+    except (binascii.Error, ValueError):
+        return raw
+    return inside.decode()
 
 
 def kept(body: Mapping[str, Any], *names: str) -> dict[str, Any]:

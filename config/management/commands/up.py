@@ -14,7 +14,8 @@ from django.conf import settings
 from django.core.management import BaseCommand, CommandError, call_command, get_commands
 from django.db import connection
 
-from config.launcher import launch, lock, private
+from common import locks
+from config.launcher import launch, private
 
 
 class Command(BaseCommand):
@@ -34,11 +35,16 @@ class Command(BaseCommand):
             os.environ["PORT"] = port
             os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606 - ourselves
         try:
-            with lock.held(settings.DATA):
+            with locks.held(settings.DATA / "up.lock"):
                 self.prepare(demo=not no_demo)
                 tck = self.tck() if settings.TCK_AGENT else ""
                 launch.run(address=bind, say=self.say, greet=lambda: self.greet(demo=not no_demo), tck=tck)
-        except (lock.AlreadyRunning, launch.PortTaken) as problem:
+        except locks.Held as other:
+            raise CommandError(
+                f"Gatehouse already runs on {settings.DATA} (process {other.holder}). Stop that one first, or give "
+                "this one a directory of its own with GATEHOUSE_DATA."
+            ) from None
+        except launch.PortTaken as problem:
             raise CommandError(str(problem)) from None
 
     def prepare(self, *, demo: bool) -> None:

@@ -3,7 +3,6 @@
 from typing import Any
 
 from django.utils import timezone
-from rest_framework import serializers
 
 from common.api.fields import Identifier, Mapping, Moment, Text, Whole, Word
 from common.api.shapes import Filters, Shape
@@ -62,7 +61,7 @@ class ApprovalShape(Shape):
 
 
 class ApprovalFilters(Filters):
-    state = serializers.ChoiceField(choices=ApprovalState.choices, required=False)
+    state = Word(choices=ApprovalState.choices, required=False)
     agent_id = Identifier(required=False)
     tool_id = Identifier(required=False)
 

@@ -75,7 +75,7 @@ class InvocationFilters(Filters):
     agent_id = Identifier(required=False)
     tool_name = serializers.CharField(required=False, help_text="A server's name.")
     method = serializers.CharField(required=False, help_text="A tool, as its server calls it.")
-    status = serializers.ChoiceField(choices=CallStatus.choices, required=False)
+    status = Word(choices=CallStatus.choices, required=False)
     reason = serializers.CharField(required=False)
     request_id = Identifier(required=False)
     run_id = Identifier(required=False)

@@ -95,7 +95,7 @@ class NewBudget(Limits):
 
 
 class BudgetFilters(Filters):
-    scope = serializers.ChoiceField(choices=BudgetScope.choices, required=False)
+    scope = Word(choices=BudgetScope.choices, required=False)
     target_id = Identifier(required=False)
 
 
@@ -120,4 +120,4 @@ class BreakerShape(Shape):
 
 
 class BreakerFilters(Filters):
-    state = serializers.ChoiceField(choices=BreakerState.choices, required=False)
+    state = Word(choices=BreakerState.choices, required=False)

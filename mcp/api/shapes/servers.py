@@ -171,8 +171,8 @@ class ServerChange(Reached):
 
 class ServerFilters(Filters):
     name = serializers.CharField(required=False, help_text="The whole name.")
-    transport = serializers.ChoiceField(choices=Transport.choices, required=False)
-    status = serializers.ChoiceField(choices=Connection.choices, required=False)
+    transport = Word(choices=Transport.choices, required=False)
+    status = Word(choices=Connection.choices, required=False)
     enabled = serializers.BooleanField(required=False)
 
 
@@ -210,7 +210,7 @@ class HealthReportShape(TestedShape):
 
 class HealthReportFilters(Filters):
     server_id = Identifier(required=False)
-    status = serializers.ChoiceField(choices=HealthStatus.choices, required=False)
+    status = Word(choices=HealthStatus.choices, required=False)
 
 
 class RefusedTool(Shape):

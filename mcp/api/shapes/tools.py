@@ -114,7 +114,7 @@ class ToolDetailShape(ToolShape):
 
 class ToolFilters(Filters):
     server = serializers.CharField(required=False, help_text="A server's name.")
-    definition = serializers.ChoiceField(choices=DefinitionState.choices, required=False)
+    definition = Word(choices=DefinitionState.choices, required=False)
     tool = serializers.CharField(required=False, help_text="A tool's whole name, as its server calls it.")
 
 

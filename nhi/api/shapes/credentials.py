@@ -1,7 +1,5 @@
 """Credentials: what is known of them later, and the token that is shown once."""
 
-from rest_framework import serializers
-
 from common.api.fields import Identifier, Moment, Text, Texts, Whole, Word
 from common.api.shapes import Filters, Input, Shape
 from nhi.api.shapes import examples
@@ -80,7 +78,7 @@ class Rotation(Input):
 
 
 class StateFilter(Filters):
-    state = serializers.ChoiceField(choices=GrantState.choices, required=False)
+    state = Word(choices=GrantState.choices, required=False)
 
 
 class RevokedShape(Shape):

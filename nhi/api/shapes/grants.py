@@ -1,7 +1,5 @@
 """The three kinds of grant."""
 
-from rest_framework import serializers
-
 from common.api.fields import Flag, Identifier, Identifiers, Mapping, Moment, Text, Texts, Whole, Word
 from common.api.shapes import Filters, Input, Shape
 from nhi.api.shapes import examples
@@ -138,7 +136,7 @@ class NewUserGrant(NewGrant):
 
 
 class GrantFilters(Filters):
-    state = serializers.ChoiceField(choices=GrantState.choices, required=False)
+    state = Word(choices=GrantState.choices, required=False)
 
 
 class ToolGrantFilters(GrantFilters):
@@ -149,10 +147,10 @@ class ToolGrantFilters(GrantFilters):
 class NhiGrantFilters(GrantFilters):
     source_id = Identifier(required=False)
     target_id = Identifier(required=False)
-    permission_type = serializers.ChoiceField(choices=PermissionType.choices, required=False)
+    permission_type = Word(choices=PermissionType.choices, required=False)
 
 
 class UserGrantFilters(GrantFilters):
     nhi_id = Identifier(required=False)
     user_id = Identifier(required=False)
-    level = serializers.ChoiceField(choices=Level.choices, required=False)
+    level = Word(choices=Level.choices, required=False)

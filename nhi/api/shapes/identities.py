@@ -135,8 +135,8 @@ class NewIdentity(Description):
 
 
 class IdentityFilters(Filters):
-    kind = serializers.ChoiceField(choices=Kind.choices, required=False)
-    state = serializers.ChoiceField(choices=State.choices, required=False)
+    kind = Word(choices=Kind.choices, required=False)
+    state = Word(choices=State.choices, required=False)
     name = serializers.CharField(required=False, help_text="The whole name.")
     environment = serializers.CharField(required=False)
     team = serializers.CharField(required=False)

@@ -2,9 +2,7 @@
 
 from typing import Any
 
-from rest_framework import serializers
-
-from common.api.fields import Identifier, Moment, Text, Texts
+from common.api.fields import Identifier, Moment, Text, Texts, Word
 from common.api.shapes import Filters, Input, Shape
 from nhi.api.shapes import examples
 from nhi.api.shapes.grants import GrantShape
@@ -112,4 +110,4 @@ class NewAssignment(Input):
 class AssignmentFilters(Filters):
     role_id = Identifier(required=False)
     identity_id = Identifier(required=False)
-    state = serializers.ChoiceField(choices=GrantState.choices, required=False)
+    state = Word(choices=GrantState.choices, required=False)

@@ -184,9 +184,9 @@ class AgentChange(Described):
 class AgentFilters(Filters):
     name = serializers.CharField(required=False, help_text="The whole name.")
     identity_id = Identifier(required=False)
-    kind = serializers.ChoiceField(choices=Kind.choices, required=False)
-    mode = serializers.ChoiceField(choices=Mode.choices, required=False)
-    access_type = serializers.ChoiceField(choices=AccessType.choices, required=False)
+    kind = Word(choices=Kind.choices, required=False)
+    mode = Word(choices=Mode.choices, required=False)
+    access_type = Word(choices=AccessType.choices, required=False)
     enabled = serializers.BooleanField(required=False)
 
 

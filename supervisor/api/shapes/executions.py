@@ -225,13 +225,11 @@ class ExecutionShape(ExecutionItem):
 class ExecutionFilters(Filters):
     agent_id = Identifier(required=False)
     identity_id = Identifier(required=False)
-    state = serializers.ChoiceField(
-        choices=ExecutionState.choices, required=False, help_text="`completed` and the like mean the outcome."
-    )
-    status = serializers.ChoiceField(choices=ExecutionStatus.choices, required=False)
+    state = Word(choices=ExecutionState.choices, required=False, help_text="`completed` and the like mean the outcome.")
+    status = Word(choices=ExecutionStatus.choices, required=False)
     active = serializers.BooleanField(required=False, help_text="Whether a process of it is starting or running.")
-    trigger = serializers.ChoiceField(choices=Trigger.choices, required=False)
-    error_category = serializers.ChoiceField(choices=ErrorCategory.choices, required=False)
+    trigger = Word(choices=Trigger.choices, required=False)
+    error_category = Word(choices=ErrorCategory.choices, required=False)
     schedule_id = Identifier(required=False)
     task_id = Identifier(required=False)
 
@@ -241,8 +239,8 @@ class Waiting(Filters):
 
 
 class Following(Filters):
-    format = serializers.ChoiceField(choices=["sse", "text"], default="sse", help_text="`text`: what there is by now.")
-    stream = serializers.ChoiceField(
+    format = Word(choices=["sse", "text"], default="sse", help_text="`text`: what there is by now.")
+    stream = Word(
         choices=["out", "err", "all"], default="out", help_text="Of the text; events are of both and say which."
     )
     after = serializers.IntegerField(

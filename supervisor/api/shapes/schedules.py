@@ -10,10 +10,10 @@ from rest_framework import serializers
 from common.api.fields import Flag, Identifier, Mapping, Moment, Text, Whole, Word
 from common.api.shapes import Filters, Input, Shape
 from nhi.api.shapes import examples as story
-from supervisor import schedule_facts
 from supervisor.api.shapes import examples
 from supervisor.choices import FireState, MisfirePolicy, OverlapPolicy, ScheduleState
 from supervisor.models import Schedule
+from supervisor.schedules import facts as schedule_facts
 
 WEEKDAYS = "30 9 * * MON-FRI"
 RULE = "Minute, hour, day of month, month, day of week; or @hourly, @daily, @weekly, @monthly, @yearly."
@@ -191,7 +191,7 @@ class FireShape(Shape):
 
 
 class FireFilters(Filters):
-    state = serializers.ChoiceField(choices=FireState.choices, required=False)
+    state = Word(choices=FireState.choices, required=False)
 
 
 class Rule(Input):

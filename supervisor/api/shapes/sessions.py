@@ -67,7 +67,7 @@ class Standing:
 
 class SessionFilters(Filters):
     agent_id = Identifier(required=False)
-    state = serializers.ChoiceField(choices=SessionState.choices, required=False)
+    state = Word(choices=SessionState.choices, required=False)
 
 
 class NewSession(Input):

@@ -9,7 +9,7 @@ import pytest
 from a2a.choices import TaskState
 from a2a.models import SentOnce, Task
 from tests.a2a.bindings.conftest import AT_ONCE, Agent, heard, in_loop, in_thread, says
-from tests.a2a.bindings.test_old import PROTO, SEND
+from tests.a2a.bindings.ways import PROTO, SEND
 
 pytestmark = [pytest.mark.capability("A2A-11", "A2A-03"), pytest.mark.both_databases]
 Told = tuple[int, Any]

@@ -8,15 +8,12 @@ import pytest
 
 from a2a.choices import TaskState
 from tests.a2a.bindings.conftest import AT_ONCE, Agent, in_loop, in_thread, says
+from tests.a2a.bindings.ways import HELLO, PROTO, SEND
 from tests.a2a.callbacks.conftest import make_receiver, receiver  # noqa: F401 - fixtures
 from tests.a2a.callbacks.receiver import Receiver
 from tests.services.asgi import Answer
 
 pytestmark = [pytest.mark.capability("A2A-03"), pytest.mark.both_databases]
-
-HELLO = {"kind": "message", "messageId": "m", "role": "user", "parts": [{"kind": "text", "text": "Hello"}]}
-SEND = {"message": HELLO, "configuration": {"blocking": False}}
-PROTO = {"message": {"messageId": "m", "role": "ROLE_USER", "content": [{"text": "Hello"}]}, "configuration": {}}
 WORDS: dict[str, Any] = {"a2a_version": ""}
 
 

@@ -220,3 +220,8 @@ async def first_of(answer: Answer) -> Any:
     first = await anext(answer.events())
     await answer.leave()
     return first.data
+
+
+HELLO = {"kind": "message", "messageId": "m", "role": "user", "parts": [{"kind": "text", "text": "Hello"}]}
+SEND = {"message": HELLO, "configuration": {"blocking": False}}
+PROTO = {"message": {"messageId": "m", "role": "ROLE_USER", "content": [{"text": "Hello"}]}, "configuration": {}}

@@ -8,6 +8,7 @@ from a2a import calling_off, deliveries
 from a2a.choices import DeliveryState, Trouble
 from a2a.models import Delivery
 from a2a.posting import Outcome
+from a2a.turns import Turns
 from common.errors import Conflict
 from nhi.actors import SYSTEM
 from tests.a2a.callbacks.conftest import ended, now_of
@@ -56,7 +57,7 @@ def test_a_dead_letter_can_be_let_be(stage: Stage) -> None:
 
 def test_what_was_delivered_stays_so(stage: Stage) -> None:
     delivery = ended(stage, URL)
-    [parcel] = deliveries.claim(1, busy={})
+    [parcel] = deliveries.claim(1, turns=Turns())
     deliveries.settle(parcel.delivery, parcel.mark, Outcome(status=204))
     assert stage.sender.post(path(delivery, "stop"), WHY).is_refused(409, "Conflict", "delivery_settled")
     assert now_of(delivery).state == D.DELIVERED
@@ -64,7 +65,7 @@ def test_what_was_delivered_stays_so(stage: Stage) -> None:
 
 def test_an_attempt_under_way_ends_in_the_log_alone(stage: Stage) -> None:
     delivery = ended(stage, URL)
-    [parcel] = deliveries.claim(1, busy={})
+    [parcel] = deliveries.claim(1, turns=Turns())
     calling_off.stop(actor=SYSTEM, delivery=delivery, reason="It hangs")
     deliveries.settle(parcel.delivery, parcel.mark, Outcome(Trouble.HTTP_ERROR, status=500))
     now = now_of(delivery)

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from a2a import deliveries, delivering, posting, retrying, tasks, webhooks
+from a2a import deliveries, delivering, posting, retrying, tasks, turns, webhooks
 from a2a.choices import Trouble
 from a2a.models import Delivery, DeliveryAttempt, WebhookSecret
 from a2a.posting import Outcome
+from a2a.turns import Turns
 from common import clock, crypto
 from nhi import actors
 from nhi.actors import SYSTEM
@@ -108,9 +109,9 @@ def test_a_receiver_that_hangs_holds_up_nobody_else(
     stuck.free.clear()
     hanging = [ended(open_stage, stuck.url()) for _ in range(3)]
     fine = ended(open_stage, quick.url())
-    monkeypatch.setattr(deliveries, "MOST_TO_ONE_PLACE", 2)
+    monkeypatch.setattr(turns, "MOST_TO_ONE_PLACE", 2)
     # The last one is not even looked at first.
-    monkeypatch.setattr(deliveries, "WINDOW", len(hanging))
+    monkeypatch.setattr(turns, "WINDOW", len(hanging))
     worker = threading.Thread(target=delivering.deliver_due)
     worker.start()
     try:
@@ -203,7 +204,7 @@ def test_our_own_waits_are_scaled(settings: Any) -> None:
 
 def test_what_a_dead_worker_was_about_is_sent_again_under_the_same_id(open_stage: Stage, receiver: Receiver) -> None:
     delivery = ended(open_stage, receiver.url())
-    [dead] = deliveries.claim(10, busy={})
+    [dead] = deliveries.claim(10, turns=Turns())
     delivering.deliver_due()
     assert receiver.hits == []
     Delivery.objects.update(lease_until=cast.past(seconds=1))
@@ -289,6 +290,8 @@ def test_a_prefix_is_for_its_own_host_alone(stage: Stage, prefix: str, url: str,
 def test_the_longest_prefix_signs(open_stage: Stage, receiver: Receiver) -> None:
     host = secret_of(open_stage, receiver.url("/"))
     team, other = secret_of(open_stage, receiver.url("/team/")), secret_of(open_stage, receiver.url("/other/"))
+    # The day is over in which the one before signs too.
+    WebhookSecret.objects.update(previous_valid_until=cast.past(seconds=1))
     for path in ("/team/done", "/else"):
         ended(open_stage, receiver.url(path))
         delivering.deliver_due()

@@ -1,16 +1,24 @@
 """The example receiver believes what Gatehouse signs, and nothing else."""
 
 import base64
+import json
 import os
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from http.client import RemoteDisconnected
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from a2a import delivering, webhooks
+from a2a import delivering, pushing, signatures, webhooks
+from a2a.models import Delivery, Task
 from nhi import actors
 from tests.a2a.callbacks.conftest import ended, now_of
 from tests.a2a.conftest import Stage
@@ -19,21 +27,79 @@ pytestmark = pytest.mark.capability("A2A-06")
 RECEIVER = Path(__file__).resolve().parents[3] / "examples/callbacks/receiver.py"
 
 
-def test_it_takes_what_is_signed_and_refuses_the_rest(open_stage: Stage, settings: object) -> None:
+@dataclass(frozen=True)
+class Running:
+    url: str
+    secret: str
+    process: "subprocess.Popen[str]"
+
+    def heard(self) -> list[list[str]]:
+        """What it has said by its end, which this is: of which task, how that stands, and the rest."""
+        self.process.terminate()
+        return [line.split(" ", 2) for line in self.process.communicate(timeout=30)[0].splitlines()]
+
+
+@pytest.fixture
+def example(open_stage: Stage, settings: Any) -> Iterator[Running]:
     secret = webhooks.make(actor=actors.identity(open_stage.planner), url_prefix="").secret
-    env = {**os.environ, "WEBHOOK_SECRET": secret}
-    with subprocess.Popen([sys.executable, str(RECEIVER), "0"], env=env, stdout=subprocess.PIPE, text=True) as running:
+    env, command = {**os.environ, "WEBHOOK_SECRET": secret}, [sys.executable, str(RECEIVER), "0"]
+    with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
         try:
-            assert running.stdout is not None
             url = running.stdout.readline().split()[-1]
-            settings.EGRESS_ALLOW = frozenset({url.removeprefix("http://").rstrip("/")})  # type: ignore[attr-defined]  # pytest-django's
-            delivery = ended(open_stage, url)
-            delivering.deliver_due()
-            assert now_of(delivery).last_status == 204
-            assert running.stdout.readline().split()[:2] == [str(delivery.task_id), "completed"]
-            assert forged(url) == 401
+            settings.EGRESS_ALLOW = frozenset({url.removeprefix("http://").rstrip("/")})
+            yield Running(url, secret, running)
         finally:
             running.terminate()
+
+
+def test_it_takes_what_is_signed_and_refuses_the_rest(open_stage: Stage, example: Running) -> None:
+    delivery = ended(open_stage, example.url)
+    delivering.deliver_due()
+    assert now_of(delivery).last_status == 204
+    assert forged(example.url) == 401
+    assert [one[:2] for one in example.heard()] == [[str(delivery.task_id), "completed"]]
+
+
+@pytest.mark.parametrize(
+    ("version", "told"),
+    [
+        ("1.0", ["TASK_STATE_WORKING", "artifact", "artifact", "TASK_STATE_COMPLETED"]),
+        ("0.3", ["working", "working", "completed", "completed"]),
+    ],
+)
+def test_it_reads_push_notifications_of_both_versions(
+    version: str, told: list[str], open_stage: Stage, example: Running
+) -> None:
+    task_id = open_stage.sent()
+    asked = {"url": example.url}
+    task = Task.objects.get(pk=task_id)
+    pushing.make(actor=actors.identity(open_stage.planner), task=task, asked=asked, wire_version=version)
+    token = open_stage.claimed(task_id)
+    made = {"artifactId": "draft", "parts": [{"text": "All agreed."}]}
+    assert open_stage.tells(task_id, "artifacts", lease_token=token, artifact=made, last=True).status == 200
+    open_stage.tells(task_id, "complete", lease_token=token, result={"summary": "Done."})
+    for _ in told:
+        delivering.deliver_due()
+    assert set(Delivery.objects.values_list("state", "last_status")) == {("delivered", 204)}
+    heard = example.heard()
+    assert [one[0] for one in heard] == [task_id] * len(heard)
+    assert [one[1] for one in heard] == told
+    assert any("All agreed." in one[2] for one in heard)
+
+
+def test_what_it_could_not_handle_it_handles_when_it_is_told_again(example: Running) -> None:
+    done = {"task_id": "T-1", "state": "completed"}
+    with suppress(RemoteDisconnected):
+        assert signed(example, {"odd": True}) >= 500
+    assert [signed(example, done), signed(example, done)] == [204, 204]
+    assert example.heard() == [["T-1", "completed", "None"]]
+
+
+def signed(example: Running, told: Any) -> int:
+    body, now = json.dumps(told).encode(), int(time.time())
+    headers = signatures.headers([example.secret], webhook_id="1", timestamp=now, body=body)
+    return answered(example.url, body, headers)
 
 
 def forged(url: str) -> int:
@@ -43,8 +109,12 @@ def forged(url: str) -> int:
         "webhook-timestamp": "1",
         "webhook-signature": f"v1,{base64.b64encode(b'x').decode()}",
     }
+    return answered(url, b"{}", headers)
+
+
+def answered(url: str, body: bytes, headers: dict[str, str]) -> int:
     try:
-        return int(urllib.request.urlopen(urllib.request.Request(url, b"{}", headers)).status)
+        return int(urllib.request.urlopen(urllib.request.Request(url, body, headers)).status)
     except urllib.error.HTTPError as refused:
         with refused:
             return refused.code

@@ -42,27 +42,27 @@ def test_a_retry_is_signed_by_both_and_a_day_later_by_the_new_one_alone(open_sta
     assert webhooks.forget_previous(clock.database_now()) == 1
 
 
-@pytest.mark.parametrize("ends", [True, False], ids=["told", "asked for"])
-@pytest.mark.parametrize(
-    ("path", "rest"), [("/done", "ne"), ("/done?token=Kq7vX2mT9sLw4nRb", "7vX2mT9sLw4nRb")], ids=["shown", "masked"]
-)
-def test_so_is_every_callback_to_these_urls(
-    open_stage: Stage, receiver: Receiver, path: str, rest: str, ends: bool
-) -> None:
-    broad, url = made(open_stage, ""), receiver.url(path)
-    ended(open_stage, url) if ends else open_stage.sent(callback_url=url)
-    narrow = made(open_stage, url.removesuffix(rest))
-    assert signed_by(open_stage, url) == [narrow, broad]
+def test_so_is_every_callback_to_these_urls_also_where_none_went_yet(open_stage: Stage, receiver: Receiver) -> None:
+    broad, narrow = made(open_stage, ""), made(open_stage, receiver.url("/team/"))
+    assert signed_by(open_stage, receiver.url("/team/done")) == [narrow, broad]
     assert signed_by(open_stage, receiver.url("/else")) == [broad]
-
-
-def test_where_no_callback_went_nothing_is_taken_over(open_stage: Stage, receiver: Receiver) -> None:
-    made(open_stage, "")
-    ended(open_stage, receiver.url("/other/"))
-    narrow = made(open_stage, receiver.url("/team/"))
-    assert signed_by(open_stage, receiver.url("/team/done")) == [narrow]
     somebody = calling(cast.user("olga", "operator"))
-    assert somebody.post(SECRETS, {"url_prefix": receiver.url("/other/")}).body["previous_valid_until"] is None
+    assert somebody.post(SECRETS, {"url_prefix": receiver.url("/team/")}).body["previous_valid_until"] is None
+
+
+def test_a_receiver_that_hears_nothing_while_both_sign_is_given_no_more_time(
+    open_stage: Stage, receiver: Receiver
+) -> None:
+    """The day is one by the clock: it begins and ends without a delivery."""
+    old = made(open_stage, "")
+    secret = WebhookSecret.objects.get()
+    new = webhooks.rotate(actor=actors.identity(open_stage.planner), secret=secret).secret
+    assert signed_by(open_stage, receiver.url()) == [new, old]
+    assert webhooks.forget_previous(clock.database_now() + OVERLAP) == 1
+    assert signed_by(open_stage, receiver.url()) == [new]
+    ended(open_stage, receiver.url())
+    delivering.deliver_due()
+    assert [[hit.is_signed_by(one) for one in (old, new)] for hit in receiver.hits] == [[False, True]]
 
 
 def test_what_was_promised_to_sign_does_though_another_takes_over(open_stage: Stage, receiver: Receiver) -> None:

@@ -15,7 +15,7 @@ from nhi.choices import Kind
 from nhi.models import AuditEvent, Identity, User
 from tests.console.axe import violations
 from tests.console.conftest import NARROW, SignedIn, Visit, hub, identity
-from tests.supervisor.console.scene import main_of, queries, text
+from tests.console.reading import main_of, queries, text
 
 pytestmark = [pytest.mark.capability("A2A-04", "A2A-09", "CON-05"), pytest.mark.django_db]
 LIST = "/admin/a2a/agentcard/"

@@ -11,8 +11,8 @@ from nhi import actors
 from nhi.models import User
 from tests.a2a import rows
 from tests.a2a.console import scene
-from tests.a2a.console.test_deliveries import LIST, SECRETS, TABS, VERBS, page_of
-from tests.a2a.console.test_tasks_many import CHARTS
+from tests.a2a.console.deliveries import LIST, SECRETS, TABS, VERBS, page_of
+from tests.a2a.console.tasks import CHARTS
 from tests.console.axe import violations
 from tests.console.conftest import NARROW, Visit, hub, identity
 from tests.supervisor.console import scene as runs
@@ -58,7 +58,25 @@ def test_who_types_a_prefix_reads_what_else_signs_its_urls(visit: Visit) -> None
     dialog.get_by_role("status").get_by_text("are also signed by the one for any URL until").wait_for()
     assert not violations(mara.page)
     dialog.get_by_role("button", name="Make secret").click()
-    mara.page.get_by_text("The one before signs too until").wait_for()
+    mara.page.get_by_text("the one for any URL, until").wait_for()
+    assert not mara.complaints
+
+
+def test_after_a_leak_the_one_before_is_revoked_and_then_the_secret_removed(visit: Visit) -> None:
+    mara, row = visit(), scene.told(identity("writer"))
+    webhooks.rotate(actor=actors.person(User.objects.get(username="mara")), secret=WebhookSecret.objects.get())
+    mara.open(SECRETS)
+    for verb, effect in (
+        ("Revoke the one before", "1 delivery that waits is signed by the present one alone"),
+        ("Remove", "1 delivery that waits is signed by a new one for any URL"),
+    ):
+        mara.page.get_by_role("link", name=f"{verb} the webhook secret").click()
+        dialog = mara.page.get_by_role("dialog")
+        dialog.get_by_text(effect).wait_for()
+        dialog.get_by_role("button", name=verb).click()
+        mara.page.get_by_role("status").get_by_text("the webhook secret of mara for any URL").wait_for()
+        expect(mara.page.get_by_role("link", name=f"{verb} the webhook secret")).to_have_count(0)
+    assert not WebhookSecret.objects.filter(owner_id=row.owner_id).exists()
     assert not mara.complaints
 
 
@@ -121,12 +139,15 @@ def test_axe_finds_nothing_on_any_of_their_pages(visit: Visit, options: dict[str
     writer = identity("writer")
     scene.of_each(writer)
     row = scene.given_up(writer, url=LONG)
+    webhooks.rotate(actor=actors.person(User.objects.get(username="mara")), secret=WebhookSecret.objects.get())
     secret = WebhookSecret.objects.get()
     bulk = [f"{LIST}bulk/{verb}/?all=1" for verb in ("redeliver", "stop")]
     pages = [
         LIST,
         SECRETS,
         f"{SECRETS}{secret.pk}/rotate/",
+        f"{SECRETS}{secret.pk}/revoke-previous/",
+        f"{SECRETS}{secret.pk}/remove/",
         f"{SECRETS}make/",
         CHARTS,
         *bulk,

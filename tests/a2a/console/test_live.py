@@ -4,7 +4,7 @@ import pytest
 
 from a2a.choices import TaskState
 from tests.a2a import rows
-from tests.a2a.console.test_tasks import INBOXES, TABS, TASKS, page_of
+from tests.a2a.console.tasks import INBOXES, TABS, TASKS, page_of
 from tests.console.axe import violations
 from tests.console.conftest import NARROW, Visit, hub, identity
 

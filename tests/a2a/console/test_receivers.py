@@ -9,9 +9,8 @@ from a2a.models import Delivery, PushConfig, Task
 from nhi import actors
 from nhi.models import AuditEvent
 from tests.a2a import rows
-from tests.a2a.console.test_deliveries import confirmed
 from tests.console.conftest import SignedIn, identity
-from tests.supervisor.console.scene import main_of, text
+from tests.console.reading import confirmed, main_of, text
 
 pytestmark = [pytest.mark.capability("A2A-06", "CON-02"), pytest.mark.django_db]
 URL = "https://hooks.example.com/events"

@@ -6,17 +6,11 @@ from django.test import Client
 from a2a.models import Task
 from nhi.models import AuditEvent, Identity
 from tests.a2a import rows
-from tests.a2a.console.test_deliveries import confirmed
-from tests.a2a.console.test_tasks import S, page_of
+from tests.a2a.console.tasks import S, page_of
 from tests.console.conftest import SignedIn, identity
-from tests.supervisor.console.scene import main_of, text
+from tests.console.reading import confirmed, main_of, text
 
 pytestmark = [pytest.mark.capability("A2A-02", "A2A-08", "CON-02"), pytest.mark.django_db]
-
-
-@pytest.fixture
-def planner(seeded: None) -> Identity:
-    return identity("planner")
 
 
 @pytest.fixture

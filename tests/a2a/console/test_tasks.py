@@ -7,53 +7,18 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from a2a import demo
+from a2a import demo, sending
 from a2a.admin import tasks_filters
-from a2a.choices import TaskState
 from a2a.models import Task
 from common.ids import uuid7
 from nhi.models import Identity, NhiPermission, User
 from tests.a2a import rows
+from tests.a2a.console.tasks import INBOXES, TABS, TASKS, S, listed, page_of
 from tests.console.conftest import SignedIn, hub, identity
-from tests.supervisor.console.scene import main_of, queries, text
+from tests.console.reading import main_of, queries, text
 
 pytestmark = [pytest.mark.capability("A2A-02", "CON-05"), pytest.mark.django_db]
-TASKS, INBOXES = "/admin/a2a/task/", "/admin/tasks/inboxes/"
-TABS = ("", "content/", "trace/", "changes/")
 PART = {"X-Console-Part": "1"}
-S = TaskState
-
-
-def page_of(task: Task, tab: str = "") -> str:
-    return f"{TASKS}{task.pk}/{tab}"
-
-
-def listed(client: Client, query: str) -> list[str]:
-    return [row["name"] for row in client.get(f"{TASKS}?{query}").context["rows"]]
-
-
-@pytest.fixture
-def writer(seeded: None) -> Identity:
-    return identity("writer")
-
-
-@pytest.fixture
-def planner(seeded: None) -> Identity:
-    return identity("planner")
-
-
-@pytest.fixture
-def plan(planner: Identity) -> Task:
-    """What mara asked of the planner, whose worker has it."""
-    task = rows.sent(planner, task_type="plan")
-    rows.claimed(task)
-    return task
-
-
-@pytest.fixture
-def draft(plan: Task, planner: Identity, writer: Identity) -> Task:
-    """A part of it that nobody has taken."""
-    return rows.sent(writer, task_type="draft", source_agent_id=planner.pk, parent_task_id=plan.pk)
 
 
 def test_every_page_opens_for_every_role_and_who_only_reads_sees_no_control(draft: Task, signed_in: SignedIn) -> None:
@@ -170,14 +135,15 @@ def test_the_timeline_numbers_what_happened_in_its_order(draft: Task, mara: Clie
     rows.claimed(draft)
     rows.made(draft, {"notes": "All agreed."})
     rows.moved(draft, S.INPUT_REQUIRED, "Who is it for?")
-    rows.answered(draft, "Customers")
+    sending.say(caller=rows.caller("mara"), task=draft, message=rows.said("Customers"))
     lines = mara.get(page_of(draft)).context["lines"]
     assert [(line.seq, line.badge.label, line.words) for line in lines] == [
-        (1, "Submitted", "sent by mara"),
-        (2, "Working", ""),
+        (1, "Submitted", "sent by mara, in the name of planner, grant call"),
+        (2, "Working", "claimed by writer (inbox)"),
         (3, "Artifact", "draft"),
         (4, "Needs input", ""),
-        (5, "Message", "by mara"),
+        (5, "Message", "by mara, in the name of planner"),
+        (6, "Working", ""),
     ]
     assert [piece.body for line in lines for piece in line.pieces] == [
         {"notes": "All agreed."}, "Who is it for?", "Customers"

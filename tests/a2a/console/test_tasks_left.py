@@ -11,7 +11,7 @@ from nhi.grants import give_nhi
 from nhi.models import Identity, NhiPermission
 from tests.a2a import rows
 from tests.console.conftest import identity
-from tests.supervisor.console.scene import main_of, text
+from tests.console.reading import main_of, text
 
 pytestmark = [pytest.mark.capability("A2A-08", "CON-05"), pytest.mark.django_db]
 

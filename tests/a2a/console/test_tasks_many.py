@@ -13,31 +13,13 @@ from mcp.admin.charts_data import RANGES
 from nhi.models import AuditEvent, Identity
 from tests.a2a import rows
 from tests.a2a.console import scene
-from tests.a2a.console.test_deliveries import LIST, confirmed
-from tests.a2a.console.test_tasks import TASKS, S, listed
+from tests.a2a.console.deliveries import LIST
+from tests.a2a.console.tasks import CHARTS, TASKS, S, listed
 from tests.console.conftest import SignedIn, hub, identity
+from tests.console.reading import confirmed, main_of, queries, text
 from tests.supervisor.console import scene as runs
-from tests.supervisor.console.scene import main_of, queries, text
 
 pytestmark = [pytest.mark.capability("A2A-02", "CON-02", "CON-05"), pytest.mark.django_db]
-CHARTS = "/admin/tasks/charts/"
-
-
-@pytest.fixture
-def planner(seeded: None) -> Identity:
-    return identity("planner")
-
-
-@pytest.fixture
-def plan(planner: Identity) -> Task:
-    task = rows.sent(planner, task_type="plan")
-    rows.claimed(task)
-    return task
-
-
-@pytest.fixture
-def draft(plan: Task, planner: Identity) -> Task:
-    return rows.sent(identity("writer"), task_type="draft", source_agent_id=planner.pk, parent_task_id=plan.pk)
 
 
 def aged(task: Task, **ago: float) -> Task:

@@ -13,18 +13,12 @@ from a2a.models import Delivery, Task
 from nhi.models import Identity, User
 from tests.a2a import rows
 from tests.a2a.console import scene
-from tests.a2a.console.test_deliveries import confirmed
-from tests.a2a.console.test_tasks import S, page_of
+from tests.a2a.console.tasks import S, page_of
 from tests.console.conftest import SignedIn, identity
+from tests.console.reading import confirmed, main_of, queries, text
 from tests.supervisor.console import scene as runs
-from tests.supervisor.console.scene import main_of, queries, text
 
 pytestmark = [pytest.mark.capability("A2A-02", "A2A-06", "CON-05"), pytest.mark.django_db]
-
-
-@pytest.fixture
-def writer(seeded: None) -> Identity:
-    return identity("writer")
 
 
 def more(client: Client, task: Task) -> dict[str, str]:

@@ -1,5 +1,6 @@
 """Sending a task from the console: in one's own name, by the verb of every door; a refusal says why and what to do."""
 
+import json
 from datetime import timedelta
 from typing import Any
 
@@ -7,22 +8,19 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from a2a import sending
+from a2a.given import ForRun, for_run
 from a2a.models import Task
 from nhi import identities, lifecycle
 from nhi.actors import SYSTEM
 from nhi.choices import Kind
 from nhi.models import AuditEvent, Identity, User
-from tests.a2a.console.test_tasks import TASKS
-from tests.console.conftest import SignedIn, hub, identity
-from tests.supervisor.console.scene import main_of, queries, text
+from tests.a2a.console.tasks import TASKS
+from tests.console.conftest import SignedIn, hub
+from tests.console.reading import main_of, queries, text
 
 pytestmark = [pytest.mark.capability("A2A-02", "CON-05"), pytest.mark.django_db]
 SEND = f"{TASKS}send/"
-
-
-@pytest.fixture
-def writer(seeded: None) -> Identity:
-    return identity("writer")
 
 
 def filled(client: Client, **more: str) -> dict[str, str]:
@@ -54,6 +52,13 @@ def test_a_task_is_sent_as_the_person_and_its_page_opened(writer: Identity, mara
     assert mara.post(SEND, body)["Location"] == answer["Location"]
     assert mara.post(SEND, {**body, "task_type": "draft"}).status_code == 409
     assert Task.objects.count() == 1
+
+
+def test_what_stands_there_at_first_is_what_a_program_is_given_as_its_input(mara: Client) -> None:
+    filled_in = mara.get(SEND).context["form"]["input"]
+    given = for_run(sending.of_input(json.loads(filled_in.value()))["parts"])
+    assert given == ForRun("Hello.")
+    assert filled_in.value() in filled_in.help_text
 
 
 def test_it_is_opened_from_an_agents_page_and_says_where_its_tasks_go(writer: Identity, mara: Client) -> None:

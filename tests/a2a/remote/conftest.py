@@ -125,7 +125,7 @@ def plain_agent(_plain_agent: PeerAgent, settings: Any) -> PeerAgent:
 def _fresh(agent: PeerAgent, settings: Any) -> PeerAgent:
     for name in ("notes", "requests", "go"):
         (agent.place / name).unlink(missing_ok=True)
-    settings.EGRESS_ALLOW = settings.EGRESS_ALLOW | {agent.url.removeprefix("http://")}
+    settings.EGRESS_ALLOW = settings.EGRESS_ALLOW | {agent.url.removeprefix("http://"), agent.rpc}
     return agent
 
 

@@ -159,6 +159,16 @@ def stream(*values: Any, then: Answer | None = None) -> Answer:
     return answer
 
 
+def once(release: asyncio.Event, answer: Answer) -> Answer:
+    """As soon as that is set."""
+
+    async def later(request: Request, writer: asyncio.StreamWriter) -> None:
+        await release.wait()
+        await answer(request, writer)
+
+    return later
+
+
 async def hang(request: Request, _writer: asyncio.StreamWriter) -> None:
     """Until the other side hangs up."""
     await request.reader.read()

@@ -7,7 +7,7 @@ import pytest
 
 from a2a.choices import TaskState
 from a2a.models import RemoteTask
-from a2a.remote import Carried, Credential, Target, client, pausing
+from a2a.remote import Carried, Credential, Target, limits, pausing
 from a2a.remote import carrying as carrying_module
 from mcp.choices import BreakerState
 from mcp.models import Breaker
@@ -49,7 +49,7 @@ def failed(carrying: Carrying, far: FarSide, *answers: Answer, **target: Any) ->
 NO_ANSWERS: list[tuple[Answer, str, str]] = [
     (status(302, "Location: http://127.0.0.1:1/"), "remote_refused", "redirect (302)"),
     (status(401), "remote_refused", "refused our credentials (401)"),
-    (status(403), "remote_refused", "refused our credentials (403)"),
+    (status(403), "remote_refused", "refused our credentials, or the call by them (403)"),
     (status(400, body={"error": {"message": "Too \x1b[31m\nloud"}}), "remote_refused", "It said: Too \\u001b[31m"),
     (status(500), "remote_error", "failed at it (status 500)"),
     (error(-32602, "No such skill."), "remote_refused", "-32602). It said: No such skill."),
@@ -84,7 +84,7 @@ def test_an_answer_that_is_none_fails_the_task_and_is_never_asked_for_twice(carr
 def test_an_answer_that_is_too_large_is_not_read(
     carrying: Carrying, far: FarSide, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(client, "ANSWER_LIMIT", 10_000)
+    monkeypatch.setattr(limits, "ANSWER", 10_000)
     code, _ = failed(carrying, far, result({"task": {**DONE, "metadata": {"long": "x" * 20_000}}}))
     assert code == "remote_too_large"
 
@@ -238,7 +238,7 @@ def test_news_of_another_task_is_refused(carrying: Carrying, far: FarSide) -> No
 
 
 def test_an_event_that_is_too_large_ends_it(carrying: Carrying, far: FarSide, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "EVENT_LIMIT", 10_000)
+    monkeypatch.setattr(limits, "EVENT", 10_000)
     far.streaming = True
     far.on["SendStreamingMessage"] = [stream({"task": task("working")}, made("report", "x" * 20_000))]
     far.on["CancelTask"] = [result(task("canceled"))]

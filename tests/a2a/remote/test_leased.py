@@ -10,14 +10,14 @@ import pytest
 from django.db import connection
 
 from a2a import carrying as worker
-from a2a import covering, writer
+from a2a import covering, showing, writer
 from a2a.choices import TaskState
 from a2a.models import Endpoint, Runtime, Task
 from common import clock
 from tests.a2a.conftest import Stage
 from tests.a2a.remote.conftest import Carrying, now_of, told
 from tests.a2a.remote.far_side import TASK_ID, Answer, FarSide, artifact, made, result, stream, task, update
-from tests.a2a.remote.test_going_on import in_thread
+from tests.a2a.remote.interrupting import in_thread
 from tests.nhi import cast
 
 pytestmark = [pytest.mark.capability("A2A-07"), pytest.mark.both_databases]
@@ -146,7 +146,7 @@ def test_nothing_is_looked_through_while_the_task_is_locked(
     worker.carry_due()
     assert len(within) >= 5
     assert not any(within)
-    kept = [part["text"] for part in sent.artifacts.get().body["parts"]]
+    kept = [part["text"] for part in showing.made(sent.pk)[0]["parts"]]
     assert (kept[0], kept[1], kept[3]) == (first, second, "Four.")
     assert "hunter2" not in kept[2]
     assert told(now_of(sent))[-1] == ("completed", "Done.")

@@ -4,17 +4,17 @@ from typing import Any
 
 import pytest
 
-from a2a import parts
+from a2a import parts, showing
 from a2a.changes import Said
 from a2a.choices import Role, TaskState
-from a2a.models import Artifact, RemoteTask, Task
+from a2a.models import RemoteTask, Task
 from a2a.remote import Carried, Credential, Target
 from a2a.writer import apply_event
 from tests.a2a.remote.conftest import Carrying, now_of, told
 from tests.services.peers import PeerAgent
 
 pytestmark = pytest.mark.capability("A2A-07")
-WAYS = [("1.0", "JSONRPC"), ("1.0", "HTTP+JSON"), ("0.3", "JSONRPC"), ("0.3", "HTTP+JSON")]
+WAYS = [(version, binding) for version in ("1.0", "0.3") for binding in ("JSONRPC", "HTTP+JSON", "GRPC")]
 REPORT = [
     "task",
     ("working", "Reading the minutes."),
@@ -41,7 +41,7 @@ def streaming(streaming_agent: PeerAgent, way: dict[str, Any]) -> Target:
 
 
 def artifacts(task: Task) -> dict[str, Any]:
-    return {made.artifact_id: made.body["parts"] for made in Artifact.objects.filter(task=task)}
+    return {made["artifactId"]: made["parts"] for made in showing.made(task.pk)}
 
 
 def test_a_stream_is_relayed_event_by_event_under_our_ids(carrying: Carrying, streaming: Target) -> None:
@@ -115,12 +115,15 @@ def test_what_is_sent_arrives_as_it_was_written(
 ) -> None:
     """Also what may not be shown, and what a version has no word for."""
     secret = "ghp_" + "a" * 36
-    task = carrying.sent(parts.data({"do": "report", "token": secret}), parts.text("Please."), {"data": [1, "two"]})
+    file = {"raw": "AAE=", "mediaType": "image/png", "filename": "a.png"}
+    said = parts.data({"do": "report", "token": secret}), parts.text("Please."), {"data": [1, "two"]}, file
+    task = carrying.sent(*said)
     assert secret not in str(task.input)
     carrying.carry(task, streaming)
     (began,) = streaming_agent.notes("began")
     assert began["said"][0]["data"] == {"do": "report", "token": secret}
-    assert [part.get("text", part.get("data")) for part in began["said"][1:]] == ["Please.", [1, "two"]]
+    assert [part.get("text", part.get("data")) for part in began["said"][1:3]] == ["Please.", [1, "two"]]
+    assert began["said"][3] == file
     first = task.messages.get(position=1)
     assert began["messageId"] == first.body["messageId"]
 
@@ -130,7 +133,7 @@ def test_what_an_agent_makes_is_kept_as_it_is(carrying: Carrying, streaming: Tar
     carrying.carry(task, streaming)
     pages, numbers, picture = artifacts(now_of(task))["files"]
     assert (pages["data"], numbers["data"]) == ({"pages": 3}, [1, 2])
-    assert (picture["mediaType"], picture["filename"]) == ("image/png", "a.png")
+    assert (picture["mediaType"], picture["filename"], picture["raw"]) == ("image/png", "a.png", "AAE=")
 
 
 def test_the_next_task_of_a_context_goes_on_with_the_agents_own(

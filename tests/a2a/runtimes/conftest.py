@@ -1,11 +1,12 @@
 """Agents whose tasks become runs, with real programs and a runner in this process."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from a2a import dispatching
+from a2a import dispatching, relaying
 from a2a.models import Task
 from supervisor.models import Agent, Execution
 from tests.a2a import rows
@@ -14,6 +15,42 @@ from tests.supervisor.conftest import make_agent, open_directory, program, runne
 from tests.supervisor.waiting import until
 
 __all__ = ["make_agent", "open_directory", "program", "runner", "shared_directory"]
+
+
+#: Says something, and goes on once the test has put down a file of this name.
+HEAD = """#!/usr/bin/env python3
+import os, sys, time
+def say(text, end="\\n"):
+    print(text, end=end, flush=True)
+def hold(name):
+    while not os.path.exists(os.path.join({place!r}, name)):
+        time.sleep(0.02)
+"""
+
+
+class Play:
+    """A program of a few lines that the test leads from one to the next."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+
+    def script(self, *lines: str) -> str:
+        return HEAD.format(place=str(self.place)) + "\n".join(lines) + "\n"
+
+    def release(self, name: str) -> None:
+        (self.place / name).touch()
+
+
+@pytest.fixture
+def play(shared_directory: Path) -> Play:
+    return Play(shared_directory)
+
+
+@pytest.fixture(autouse=True)
+def _desk_is_left() -> Iterator[None]:
+    """Its thread is over before the next test."""
+    yield
+    until(lambda: relaying.office._thread is None, "nothing was left to tell")
 
 
 @pytest.fixture
@@ -47,3 +84,13 @@ def states(task: Task) -> list[str]:
     """Of its events that tell of a state, in order."""
     told = [event.body["statusUpdate"]["status"]["state"] for event in task.events.filter(kind="status")]
     return [state.removeprefix("TASK_STATE_").lower() for state in told]
+
+
+def told(task: Task) -> list[tuple[str, bool, bool]]:
+    """The text of each piece, whether it is added to those before, and whether it is the last."""
+    pieces = [event.body["artifactUpdate"] for event in task.events.filter(kind="artifact").order_by("seq")]
+    return [(one["artifact"]["parts"][0]["text"], one["append"], one["lastChunk"]) for one in pieces]
+
+
+def until_told(task: Task, *texts: str) -> None:
+    until(lambda: [text for text, _, _ in told(task)] == [*texts], f"the pieces were {texts}")

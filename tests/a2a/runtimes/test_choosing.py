@@ -212,9 +212,17 @@ def test_a_name_that_leads_inside_is_refused(stage: Stage, monkeypatch: pytest.M
 def test_a_choice_that_is_none_is_told_which_there_are(stage: Stage) -> None:
     with pytest.raises(Invalid) as refused:
         runtimes.choose(
-            actor=SYSTEM, identity=stage.writer, kind="remote", url=SERVER, wire_version="2.0", binding="GRPC"
+            actor=SYSTEM, identity=stage.writer, kind="remote", url=SERVER, wire_version="2.0", binding="SOAP"
         )
     assert {problem.field: problem.message for problem in refused.value.fields} == {
         "wire_version": "Choose auto, 1.0 or 0.3.",
-        "binding": "Choose auto, JSONRPC or HTTP+JSON.",
+        "binding": "Choose auto, JSONRPC, HTTP+JSON or GRPC.",
     }
+
+
+def test_a_header_that_grpc_cannot_carry_is_refused_for_it(stage: Stage) -> None:
+    remote = {"kind": "remote", "url": SERVER, "wire_version": "1.0", "header": "X!Key"}
+    with pytest.raises(Invalid) as refused:
+        runtimes.choose(actor=SYSTEM, identity=stage.writer, binding="GRPC", **remote)
+    assert [problem.field for problem in refused.value.fields] == ["header"]
+    runtimes.choose(actor=SYSTEM, identity=stage.writer, binding="JSONRPC", **remote)

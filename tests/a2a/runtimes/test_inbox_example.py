@@ -1,5 +1,6 @@
 """The example worker over a real web process: it takes what waits, says how it goes, and brings it back."""
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -51,6 +52,25 @@ def test_it_does_what_waits_and_ends(open_stage: Stage, tmp_path: Path, broker: 
     assert states(good) == ["working", "working", "completed"]
     assert (odd.state, odd.error_code, gone.state) == ("failed", "no_text", "canceled")
     assert not Task.objects.open().exists()
+
+
+def test_ctrl_c_ends_it_without_a_traceback(open_stage: Stage, tmp_path: Path, broker: str) -> None:
+    task = rows.sent(open_stage.writer, given={"input": "Water the plants"})
+    token = credentials.issue(actor=SYSTEM, holder=open_stage.writer).token
+    with webs.serving(tmp_path, broker, token) as web:
+        given = {"GATEHOUSE_URL": f"http://127.0.0.1:{web.port}", "GATEHOUSE_TOKEN": token}
+        # Else the worker would ignore it wherever whoever runs the tests does.
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        command = [sys.executable, "-I", str(EXAMPLE)]
+        with subprocess.Popen(
+            command, env=given, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as running:  # fmt: skip
+            signal.signal(signal.SIGINT, before)
+            assert running.stdout is not None
+            assert running.stdout.readline() == f"{task.pk}: 3 words\n"
+            running.send_signal(signal.SIGINT)
+            said = running.communicate(timeout=30)
+    assert (running.returncode, said) == (130, ("", ""))
 
 
 def test_it_needs_a_house() -> None:

@@ -19,9 +19,10 @@ from supervisor.models import Agent, Execution
 from tests.a2a.conftest import Stage
 from tests.a2a.runtimes.conftest import sent, states, until_ended
 from tests.nhi import cast
+from tests.services.waiting import wait_for
 from tests.supervisor.sessions import webs
 from tests.supervisor.waiting import until, until_over
-from tests.supervisor.workers import running, wait_for, with_command
+from tests.supervisor.workers import running, with_command
 
 pytestmark = [
     pytest.mark.capability("A2A-07"),

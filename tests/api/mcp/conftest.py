@@ -7,9 +7,11 @@ import pytest
 
 from mcp.clerk.desk import desk
 from mcp.models import Tool
+from nhi.models import InvocationLog
 from tests.api.callers import Reply
 from tests.api.conftest import Stage
 from tests.mcp.peer import Peer, serving
+from tests.nhi import cast
 
 Body = dict[str, Any]
 
@@ -52,3 +54,16 @@ def approved(stage: Stage, name: str = "echo") -> Tool:
 def call(caller: Any, name: str = "peer__echo", parameters: Any = None, **rest: Any) -> Reply:
     reply: Reply = caller.post(f"mcp/tools/{name}/call", {"parameters": parameters or {}, **rest})
     return reply
+
+
+@pytest.fixture
+def held(open_stage: Stage, peer: Peer) -> Stage:
+    """The bot holds echo, approved; other is nobody's."""
+    added(open_stage, peer)
+    approved(open_stage)
+    cast.tool_grant(open_stage.bot, tool_of().identity)
+    return open_stage
+
+
+def row(answer: Reply) -> InvocationLog:
+    return InvocationLog.objects.get(pk=answer.headers["X-Call-ID"])

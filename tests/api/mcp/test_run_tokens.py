@@ -15,7 +15,7 @@ from nhi.models import Credential, InvocationLog
 from tests.api.callers import Caller
 from tests.api.conftest import Stage
 from tests.api.mcp.conftest import added, approved, tool_of
-from tests.api.mcp.test_both_ways import Asked, Doors
+from tests.api.mcp.doors import Asked, Doors
 from tests.front.asking import message
 from tests.front.door import Client
 from tests.mcp.peer import Peer

@@ -21,6 +21,7 @@ from tests.mcp.load.conftest import Place, Town
 from tests.mcp.load.wire import Wire
 from tests.nhi.load.webs import database, running
 from tests.services.postgresql import free_port
+from tests.services.waiting import wait_for
 
 pytestmark = [
     pytest.mark.capability("AUD-02", "AUD-03", "MCP-07", "NHI-10"),
@@ -98,13 +99,13 @@ def test_every_answer_is_503_in_time_and_no_call_is_without_its_row(cut: Cut, ho
     town = cut.place.town()
     hammer = Hammer(town)
     hammer.start()
-    wait_for(lambda: hammer.good_since(0) >= 100, 30)
+    wait_for(lambda: hammer.good_since(0) >= 100, 30, "under way")
     getattr(cut.wire, how)()
     gone = time.monotonic()
     time.sleep(AWAY)  # the outage itself
     cut.wire.mend()
     back = time.monotonic()
-    wait_for(lambda: hammer.good_since(back) >= 50, 10)
+    wait_for(lambda: hammer.good_since(back) >= 50, 10, "back")
     hammer.stop()
     answers = Counter(f"{reply.status} {reply.reason}".strip() for reply, _ in hammer.replies)
     assert set(answers) <= {"200", "503 database_unavailable", "503 record_unavailable"}, answers
@@ -119,7 +120,7 @@ def test_every_answer_is_503_in_time_and_no_call_is_without_its_row(cut: Cut, ho
     )
     assert set(town.peer.call_ids.values()) == {1}
     assert answered <= upstream
-    wait_for(lambda: upstream <= logged(cut, town), 60)
+    wait_for(lambda: upstream <= logged(cut, town), 60, "all in the log")
     assert logged(cut, town, status="success") >= answered
 
 
@@ -129,10 +130,3 @@ def logged(cut: Cut, town: Town, status: str = "") -> set[str]:
             "SELECT id, status FROM nhi_invocation_log WHERE tool_name = %s", [town.made["name"]]
         ).fetchall()
     return {str(row[0]) for row in found if not status or row[1] == status}
-
-
-def wait_for(fact: object, seconds: float) -> None:
-    deadline = time.monotonic() + seconds
-    while not fact():  # type: ignore[operator]
-        assert time.monotonic() < deadline
-        time.sleep(0.05)

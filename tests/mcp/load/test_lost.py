@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -24,6 +24,7 @@ from tests.mcp.peer import Peer
 from tests.mcp.world import Wanted
 from tests.services.house import ROOT, House, embedded
 from tests.services.postgresql import free_port
+from tests.services.waiting import wait_for
 
 pytestmark = [pytest.mark.capability("AUD-03", "MCP-08", "AUD-02"), pytest.mark.xdist_group("house")]
 #: Of a server whose calls may take two seconds: slots are back after that and ten more, rows within a minute.
@@ -50,7 +51,7 @@ def test_a_killed_process_leaves_a_row_and_no_slot(house: House, server: Peer) -
     server.hold()
     hanging = threading.Thread(target=call_and_lose, args=(house.port, token), daemon=True)
     hanging.start()
-    wait_for(lambda: len(server.calls) == 1, 20)
+    wait_for(lambda: len(server.calls) == 1, 20, "called")
     [call_id] = server.call_ids
     assert in_flight(house) == [call_id]
     kill_whoever_calls(house, server)
@@ -107,10 +108,3 @@ def in_flight(house: House) -> list[str]:
 def ask(house: House, query: str, *values: str) -> list[Any]:
     with closing(sqlite3.connect(f"file:{house.data / 'gatehouse.sqlite3'}?mode=ro", uri=True)) as database:
         return database.execute(query, values).fetchall()
-
-
-def wait_for(fact: Callable[[], bool], seconds: float) -> None:
-    deadline = time.monotonic() + seconds
-    while not fact():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)

@@ -13,6 +13,7 @@ import pytest
 from tests.mcp.load import callers
 from tests.mcp.load.callers import Reply
 from tests.mcp.load.conftest import Place, Town
+from tests.services.waiting import wait_for
 
 pytestmark = [
     pytest.mark.capability("NHI-03", "NHI-04", "NHI-06", "NHI-09", "MCP-07"),
@@ -58,11 +59,11 @@ def test_no_call_passes_that_was_sent_after_the_reply(place: Place, way: str) ->
     town = place.town(**wanted)
     hammer = Hammer(town)
     hammer.start()
-    wait_for(lambda: len(town.peer.calls) >= BEFORE)
+    wait_for(lambda: len(town.peer.calls) >= BEFORE, 60, "called often enough")
     path, body = cut(town)
     town.webs.ask("POST", path, body, web=2)
     cut_at = time.monotonic()
-    wait_for(lambda: len(hammer.sent_after(cut_at)) >= AFTER)
+    wait_for(lambda: len(hammer.sent_after(cut_at)) >= AFTER, 60, "asked often enough since")
     replies = hammer.stop()
     late = hammer.sent_after(cut_at)
     assert len(late) >= AFTER
@@ -104,10 +105,3 @@ class Hammer:
         with closing(HTTPConnection("127.0.0.1", port, timeout=60)) as link:
             while not self._ended.is_set():
                 self.replies.append(callers.call(port, token, name, {}, link=link))
-
-
-def wait_for(fact: Callable[[], bool], seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not fact():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)

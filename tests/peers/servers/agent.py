@@ -1,9 +1,9 @@
 """An agent served by the official A2A SDK, with its database store, run by the Python of `make peers`.
 
-    python agent.py --database FILE [--requests FILE] [--notes FILE] [--plain] [--token TOKEN]
+    python agent.py --database FILE --port N --rpc-port N [--requests FILE] [--notes FILE] [--plain] [--token TOKEN]
 
-JSON-RPC at /rpc and REST at /rest, both of 1.0 and 0.3, and a card that names all four. What it is to do is the first
-part of the message: `{"do": "report"}`, or the text "report". It prints one line when it is ready.
+JSON-RPC at /rpc, REST at /rest, gRPC at a port of its own, each of 1.0 and 0.3, and a card that names all six. What it
+is to do is the first part of the message: {"do": "report"}, or the text "report". It prints a line when it is ready.
 """
 
 import argparse
@@ -12,12 +12,17 @@ import json
 from pathlib import Path
 from typing import Any
 
+import grpc
+from a2a.compat.v0_3 import a2a_v0_3_pb2_grpc
+from a2a.compat.v0_3.grpc_handler import CompatGrpcHandler
 from a2a.helpers.proto_helpers import new_data_part, new_raw_part, new_task_from_user_message, new_text_part
 from a2a.server.agent_execution import AgentExecutor, RequestContext
 from a2a.server.events import EventQueue
 from a2a.server.request_handlers import DefaultRequestHandler
+from a2a.server.request_handlers.grpc_handler import GrpcHandler
 from a2a.server.routes import create_agent_card_routes, create_jsonrpc_routes, create_rest_routes
 from a2a.server.tasks import DatabaseTaskStore, TaskUpdater
+from a2a.types import a2a_pb2_grpc
 from a2a.types.a2a_pb2 import AgentCapabilities, AgentCard, AgentInterface, AgentSkill, Message, Role
 from google.protobuf.json_format import MessageToDict
 from listening import serve
@@ -102,12 +107,18 @@ def wish(message: Message) -> str:
     return str(first["data"]["do"] if "data" in first else first["text"])
 
 
-def card(base: str, streaming: bool) -> AgentCard:
+def card(base: str, place: str, streaming: bool) -> AgentCard:
     return AgentCard(
         name="Minutes", description="Reads minutes.", version="1.0",
         supported_interfaces=[
-            AgentInterface(url=base + path, protocol_binding=binding, protocol_version=version)
-            for path, binding, version in INTERFACES
+            *(
+                AgentInterface(url=base + path, protocol_binding=binding, protocol_version=version)
+                for path, binding, version in INTERFACES
+            ),
+            *(
+                AgentInterface(url=place, protocol_binding="GRPC", protocol_version=version)
+                for version in ("1.0", "0.3")
+            ),
         ],
         capabilities=AgentCapabilities(streaming=streaming),
         default_input_modes=["text/plain", "application/json"], default_output_modes=["text/plain"],
@@ -126,25 +137,58 @@ def guarded(application: Any, token: str) -> Any:
     return outer
 
 
-def main() -> None:
-    options = parser().parse_args()
+class Guard(grpc.aio.ServerInterceptor):
+    """Writes down what is asked, and refuses those who do not show the token."""
+
+    def __init__(self, token: str, requests: Path | None) -> None:
+        self.token, self.requests = token, requests
+
+    async def intercept_service(self, continuation: Any, handler_call_details: Any) -> Any:
+        said = dict(handler_call_details.invocation_metadata)
+        if self.requests:
+            headers = [[name, value] for name, value in said.items() if isinstance(value, str)]
+            with self.requests.open("a") as file:
+                asked = {"method": "GRPC", "path": handler_call_details.method, "headers": headers}
+                file.write(json.dumps(asked) + "\n")
+        if not self.token or said.get("authorization") == f"Bearer {self.token}":
+            return await continuation(handler_call_details)
+
+        async def refuse(_request: Any, context: Any) -> None:
+            await context.abort(grpc.StatusCode.UNAUTHENTICATED, "Who are you?")
+
+        return grpc.unary_unary_rpc_method_handler(refuse)
+
+
+async def serve_all(options: argparse.Namespace) -> None:
     engine = create_async_engine(f"sqlite+aiosqlite:///{options.database}")
-    # The card names the port that it is told; whoever starts this chooses it.
-    shown = card(f"http://127.0.0.1:{options.port}", not options.plain)
+    server = grpc.aio.server(interceptors=[Guard(options.token, options.requests)])
+    place = f"127.0.0.1:{options.rpc_port}"
+    server.add_insecure_port(place)
+    # The card names the ports that it is told; whoever starts this chooses them.
+    shown = card(f"http://127.0.0.1:{options.port}", place, not options.plain)
     handler = DefaultRequestHandler(Agent(options.notes), DatabaseTaskStore(engine), shown)
     routes = [
         *create_agent_card_routes(shown),
         *create_jsonrpc_routes(handler, "/rpc", enable_v0_3_compat=True),
         *create_rest_routes(handler, enable_v0_3_compat=True, path_prefix="/rest"),
     ]
+    a2a_pb2_grpc.add_A2AServiceServicer_to_server(GrpcHandler(handler), server)
+    a2a_v0_3_pb2_grpc.add_A2AServiceServicer_to_server(CompatGrpcHandler(handler), server)
+    await server.start()
     application = guarded(Starlette(routes=routes), options.token)
-    asyncio.run(serve(application, "", options.port, options.requests))
+    await serve(application, "", options.port, options.requests)
+    await server.stop(None)
+
+
+def main() -> None:
+    asyncio.run(serve_all(parser().parse_args()))
 
 
 def parser() -> argparse.ArgumentParser:
     known = argparse.ArgumentParser()
     known.add_argument("--database", type=Path, required=True)
     known.add_argument("--port", type=int, required=True)
+    known.add_argument("--rpc-port", type=int, required=True)
     known.add_argument("--requests", type=Path)
     known.add_argument("--notes", type=Path)
     known.add_argument("--plain", action="store_true")

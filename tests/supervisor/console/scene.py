@@ -3,27 +3,28 @@
 from datetime import timedelta
 from typing import Any
 
-from django.core.cache import cache
-from django.db import connection
-from django.test import Client
-from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from common import clock
 from nhi import actors
 from nhi.actors import SYSTEM
-from nhi.models import User
+from nhi.models import InvocationLog, User
 from supervisor import agents, lifecycle, submitting
 from supervisor.access import Caller
 from supervisor.choices import ErrorCategory, ExecutionState, Trigger
-from supervisor.models import Agent, Execution, ExecutionResult, OutputChunk, ResourceUsage
+from supervisor.models import Agent, Execution, ExecutionResult, OutputChunk, ResourceUsage, Runner
 from supervisor.submitting import Wish
+from tests.console import calling
 from tests.console.conftest import identity
+from tests.console.reading import main_of as main_of
+from tests.console.reading import queries as queries
+from tests.console.reading import text as text
 from tests.supervisor.rows import EXAMPLE
 
 S = ExecutionState
 AGENTS, RUNS, QUEUE = "/admin/supervisor/agent/", "/admin/supervisor/execution/", "/admin/runs/queue/"
 AGENT_TABS = ("", "runs/", "changes/")
+PART = {"X-Console-Part": "1"}
 RUN_TABS = ("", "input/", "calls/", "resources/", "attempts/", "transitions/")
 
 
@@ -82,19 +83,14 @@ def many(of: Agent, count: int) -> None:
     Agent.objects.filter(pk=of.pk).update(runs=of.runs + count)
 
 
-def text(client: Client, path: str, status: int = 200) -> str:
-    answer = client.get(path)
-    assert answer.status_code == status, path
-    return str(answer.content.decode())
+def page_of(run: Execution, tab: str = "") -> str:
+    return f"{RUNS}{run.pk}/{tab}"
 
 
-def main_of(page: str) -> str:
-    return page[page.index("<main") : page.index("</main>")]
+def call_in(run: Execution) -> InvocationLog:
+    return calling.call(run.agent.identity.name, run_id=run.pk)
 
 
-def queries(client: Client, path: str) -> int:
-    client.get(path)  # the session's own write
-    cache.clear()
-    with CaptureQueriesContext(connection) as seen:
-        assert client.get(path).status_code == 200
-    return len(seen)
+def runner(**facts: object) -> Runner:
+    known = {"host": "one", "pid": 7, "process_start": 0.0, "boot": "b", "capacity": 8, "disk_free_mb": 90_000.0}
+    return Runner.objects.create(**{**known, **facts})

@@ -1,4 +1,4 @@
-"""Runs at the console: the list and its live states, a run's tabs, stopping it, and what waits."""
+"""One run at the console: its tabs, stopping it, and what it says and used."""
 
 import re
 from datetime import timedelta
@@ -7,29 +7,17 @@ import pytest
 from django.core.cache import cache
 from django.test import Client
 from django.utils import timezone
-from django.utils.html import escape
 
 from common.ids import uuid7
-from nhi.models import InvocationLog, User
 from supervisor import cancelling
-from supervisor.admin import queue
 from supervisor.choices import ErrorCategory
 from supervisor.models import Agent, Attempt, Execution, ExecutionResult, Runner
 from tests.console import calling
 from tests.console.conftest import SignedIn, identity
 from tests.supervisor.console import scene
-from tests.supervisor.console.scene import QUEUE, RUN_TABS, RUNS, S, queries, text
+from tests.supervisor.console.scene import PART, QUEUE, RUN_TABS, RUNS, S, call_in, page_of, queries, runner, text
 
 pytestmark = [pytest.mark.capability("SUP-10", "CON-05"), pytest.mark.django_db]
-PART = {"X-Console-Part": "1"}
-
-
-def page_of(run: Execution, tab: str = "") -> str:
-    return f"{RUNS}{run.pk}/{tab}"
-
-
-def call_in(run: Execution) -> InvocationLog:
-    return calling.call(run.agent.identity.name, run_id=run.pk)
 
 
 def test_every_tab_opens_for_every_role_and_an_auditor_sees_no_control(ship: Agent, signed_in: SignedIn) -> None:
@@ -39,78 +27,6 @@ def test_every_tab_opens_for_every_role_and_an_auditor_sees_no_control(ship: Age
         for path in (RUNS, QUEUE, *(page_of(run, tab) for tab in RUN_TABS)):
             page = scene.main_of(text(client, path))
             assert ("data-dialog" in page) == (name not in ("tom", "ada") and path not in (RUNS, QUEUE)), (name, path)
-
-
-@pytest.mark.both_databases
-def test_many_runs_are_listed_in_as_many_queries_as_few_and_a_page_of_one_asks_little(
-    ship: Agent, mara: Client
-) -> None:
-    run = scene.ended(scene.asked(ship))
-    call_in(run)
-    few = queries(mara, RUNS)
-    scene.many(ship, 2000)
-    assert queries(mara, RUNS) <= few <= 15
-    # Seven of its own, on top of the session, the person, their rights and what needs them.
-    for tab in RUN_TABS:
-        assert queries(mara, page_of(run, tab)) <= 12, tab
-
-
-@pytest.mark.capability("CON-02")
-def test_runs_that_went_wrong_are_counted_for_who_runs_agents_and_lead_to_their_list(
-    ship: Agent, signed_in: SignedIn
-) -> None:
-    scene.ended(scene.asked(ship), S.FAILED, why="It broke.")
-    scene.ended(scene.asked(ship), S.TIMEOUT, why="It ran out of time.")
-    scene.ended(scene.asked(ship))
-    old = scene.ended(scene.asked(ship), S.FAILED, why="It broke.")
-    Execution.objects.filter(pk=old.pk).update(created_at=timezone.now() - timedelta(days=2))
-    cards = {card["words"]: card["need"].url for card in signed_in("olga").get("/admin/").context["cards"]}
-    url = cards["2 runs failed in the last 24 h, unseen by you"]
-    listed = signed_in("olga").get(url)
-    assert [row["name"] for row in listed.context["rows"]] == ["ship #2", "ship #1"]
-    assert [tab.label for tab in listed.context["views"] if tab.current] == ["Failed or timed out"]
-    page = listed.content.decode()
-    assert f'<a href="{escape(url)}"><span class="gh-count gh-count--look">2' in page
-    assert 'title="It ran out of time."' in page
-    assert not any("failed in" in card["words"] for card in signed_in("tom").get("/admin/").context["cards"])
-
-
-@pytest.mark.parametrize(
-    ("query", "numbers"),
-    [
-        ("state=failed", [1]),
-        ("state=completed", [2]),
-        ("state=open", [4, 3]),
-        ("state=running", [3]),
-        ("category=AgentError", [1]),
-        ("trigger=schedule", []),
-        ("by=MARA&span=1h", [4, 3, 2, 1]),
-        ("agent=ship", [4, 3, 2, 1]),
-        ("agent=another", []),
-    ],
-)
-def test_each_filter(ship: Agent, mara: Client, query: str, numbers: list[int]) -> None:
-    scene.ended(scene.asked(ship), S.FAILED, why="It broke.")
-    scene.ended(scene.asked(ship))
-    scene.started(scene.asked(ship))
-    scene.asked(ship)
-    rows = mara.get(f"{RUNS}?{query}").context["rows"]
-    assert [row["name"] for row in rows] == [f"ship #{number}" for number in numbers]
-
-
-def test_an_open_list_asks_for_states_by_id_and_is_told_only_what_changed(ship: Agent, signed_in: SignedIn) -> None:
-    run = scene.asked(ship)
-    mara = signed_in("mara")
-    assert f'data-run-state="{run.pk}"' in text(mara, RUNS)
-    first = mara.get(f"{RUNS}states/?id={run.pk}", headers=PART)
-    assert "Queued" in first.content.decode()
-    seen = first.context["seen"]
-    assert mara.get(f"{RUNS}states/?id={run.pk}&seen={seen}", headers=PART).status_code == 204
-    scene.ended(run)
-    last = mara.get(f"{RUNS}states/?id={run.pk}&seen={seen}", headers=PART).content.decode()
-    assert "Completed" in last
-    assert "data-run-state" not in last
-    assert mara.get(f"{RUNS}states/?id={uuid7()}", headers=PART).status_code == 204
 
 
 def test_stopping_states_its_consequences_and_the_page_shows_both_moments(ship: Agent, mara: Client) -> None:
@@ -171,32 +87,6 @@ def test_input_is_copied_from_under_more_and_run_again_stands_there_while_it_run
     (copy,) = mara.get(page_of(done)).context["more"]
     assert (copy.label, copy.url) == ("Copy input (secrets are masked)", page_of(done, "input/"))
     assert f'data-copy-from="/api/nhi/supervisor/executions/{done.pk}"' in text(mara, page_of(done, "input/"))
-
-
-def test_a_run_that_waits_says_where_it_stands_why_and_until_when(ship: Agent, signed_in: SignedIn) -> None:
-    scene.started(scene.asked(ship))
-    first, second = scene.asked(ship), scene.asked(ship)
-    olga = signed_in("olga")
-    page = text(olga, page_of(second))
-    assert f'<a href="{QUEUE}">Place 2</a>. It waits for those before it.' in page
-    assert "Waits at most until" in page
-    assert "Place 1</a>. All slots of its agent are in use." in text(olga, page_of(first))
-    assert queries(olga, page_of(first)) <= 15
-    dialog = text(olga, page_of(second, "stop/"))
-    assert "Leave it</a>" in dialog and ">Cancel<" not in dialog
-    assert "Place" not in text(olga, page_of(Execution.objects.get(number=1)))
-
-
-def test_a_run_that_waits_leaves_the_queue_at_once_and_only_by_who_may(ship: Agent, signed_in: SignedIn) -> None:
-    run = scene.asked(ship)
-    for name in ("tom", "ada"):
-        assert signed_in(name).post(page_of(run, "stop/"), {"reason": "No"}).status_code == 403
-    olga = signed_in("olga")
-    dialog = olga.get(page_of(run, "stop/"))
-    assert "It leaves the queue and is never started." in dialog.content.decode()
-    olga.post(page_of(run, "stop/"), {"reason": "Wrong input", "seen": dialog.context["seen"]})
-    assert Execution.objects.get(pk=run.pk).status == "cancelled"
-    assert "ship #1 is cancelled already." in text(olga, page_of(run, "stop/"))
 
 
 def test_what_a_run_says_is_text_and_never_markup(mara: Client) -> None:
@@ -275,102 +165,12 @@ def test_tries_moves_and_what_was_used_each_have_their_tab(ship: Agent, mara: Cl
     ]  # fmt: skip
 
 
-@pytest.mark.capability("CON-02")
-def test_charts_count_what_came_of_runs_and_lead_to_them(ship: Agent, mara: Client) -> None:
-    scene.ended(scene.asked(ship), S.FAILED, why="It broke.")
-    scene.ended(scene.asked(ship))
-    assert "/admin/runs/charts/" in text(mara, "/admin/")
-    for path, count in (("/admin/runs/charts/", 1), (f"{scene.AGENTS}{ship.pk}/", 2)):
-        charts = mara.get(path).context["charts"]
-        assert len(charts) == count
-        assert charts[0].summary == "2 runs, 1 failed or timed out (50 %)."
-        url = charts[0].rows[-1]["url"]
-        assert [row["name"] for row in mara.get(f"{url}&state=failed").context["rows"]] == ["ship #1"]
-
-
-def runner(**facts: object) -> Runner:
-    known = {"host": "one", "pid": 7, "process_start": 0.0, "boot": "b", "capacity": 8, "disk_free_mb": 90_000.0}
-    return Runner.objects.create(**{**known, **facts})
-
-
-def test_the_queue_says_who_waits_for_what_and_how_the_workers_do(ship: Agent, signed_in: SignedIn) -> None:
-    scene.started(scene.asked(ship))
-    waiting = [scene.asked(ship) for _ in range(2)]
-    runner(used=1, memory_percent=13.0)
-    runner(pid=8, memory_percent=99.0, seen_at=timezone.now() - timedelta(seconds=18))
-    olga = signed_in("olga")
-    page = text(olga, QUEUE)
-    assert page.index("ship #2") < page.index("ship #3")
-    assert "All slots of its agent are in use." in page
-    assert "It waits for those before it." in page
-    assert "1 of 8" in page
-    assert "memory over" in page
-    assert "Late" in page
-    assert all(f'href="{page_of(run, "stop/")}"' in page for run in waiting)
-    assert "/stop/" not in text(signed_in("ada"), QUEUE)
-    assert queries(olga, QUEUE) <= 15
-
-
 def test_an_attempt_is_called_so_everywhere(ship: Agent, mara: Client) -> None:
     run, agent = scene.ended(scene.asked(ship)), f"{scene.AGENTS}{ship.pk}/"
     for path in (RUNS, agent, f"{agent}change/", *(page_of(run, tab) for tab in RUN_TABS)):
         page = scene.main_of(text(mara, path))
         assert not re.search(r"\b(try|tries)\b", page, re.IGNORECASE), path
         assert "attempt" in page.lower(), path
-
-
-def test_queues_of_many_agents_are_shown_in_as_many_queries_as_one(ship: Agent, signed_in: SignedIn) -> None:
-    """Also to who may stop those of their own identities alone."""
-    scene.asked(ship)
-    theirs = scene.asked(scene.agent("triage", of="triage-bot"))
-    tom, mara = signed_in("tom"), signed_in("mara")
-    few = {client: queries(client, QUEUE) for client in (tom, mara)}
-    assert f'href="{page_of(theirs, "stop/")}"' in text(tom, QUEUE)
-    for number in range(12):
-        scene.asked(scene.agent(f"agent-{number}"))
-    for client, count in few.items():
-        assert queries(client, QUEUE) <= count <= 15
-
-
-def test_a_long_queue_hides_no_other(ship: Agent, mara: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queue, "MOST", 2)
-    long, short = [scene.asked(ship) for _ in range(3)], scene.asked(scene.agent("tidy"))
-    page = mara.get(QUEUE)
-    found = [([row["run"] for row in one.rows], one.unshown) for one in page.context["queues"]]
-    assert found == [([long[0]], 2), ([short], 0)]
-    assert page.context["waiting"] == 4
-
-
-@pytest.mark.parametrize("path", [RUNS, "/admin/supervisor/session/"])
-def test_ones_own_are_found_by_any_name(ship: Agent, signed_in: SignedIn, path: str) -> None:
-    User.objects.filter(username="mara").update(username="mara+q")
-    assert 'href="?by=mara%2Bq"' in text(signed_in("mara+q"), path)
-
-
-@pytest.mark.parametrize(
-    ("full", "runners", "room", "said"),
-    [
-        (True, True, True, "All slots of its agent are in use."),
-        (False, False, False, "No worker that runs agents was heard of."),
-        (False, True, False, "All workers are full."),
-        (False, True, True, "A worker takes it in a moment."),
-    ],
-)
-def test_why_the_first_of_a_queue_waits(ship: Agent, full: bool, runners: bool, room: bool, said: str) -> None:
-    assert queue.why(ship, full=full, runners=runners, room=room) == said
-    ship.enabled = False
-    assert queue.why(ship, full=full, runners=runners, room=room) == "Its agent is switched off."
-
-
-def test_an_empty_house_teaches_what_would_be_here(mara: Client) -> None:
-    assert "No agent runs here yet" in text(mara, scene.AGENTS)
-    page = text(mara, RUNS)
-    assert "Nothing has run yet" in page
-    assert f'href="{scene.AGENTS}"' in page[page.index("gh-empty") :]
-    page = text(mara, QUEUE)
-    assert "Nothing waits" in page
-    assert "No worker was heard of" in page
-    assert "/admin/runs/charts/" not in text(mara, "/admin/")
 
 
 def test_what_was_decided_when_a_run_was_asked_for_stands_with_its_input(ship: Agent, mara: Client) -> None:

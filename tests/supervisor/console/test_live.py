@@ -61,6 +61,16 @@ def test_a_page_that_is_left_open_goes_on_where_it_was_and_shows_each_piece_once
     assert lines.all_text_contents() == ["first", "second", "third"]
 
 
+def test_an_open_list_shows_by_itself_how_a_run_ended(visit: Visit) -> None:
+    mara, ship = visit(), scene.agent("ship")
+    run = scene.asked(ship)
+    row = mara.settled(RUNS).locator("tr", has_text="ship #1")
+    row.get_by_text("Queued").wait_for()
+    scene.ended(run)
+    row.get_by_text("Completed").wait_for()
+    assert not mara.complaints
+
+
 def test_ticked_runs_are_cancelled_in_a_dialog_over_their_list(visit: Visit) -> None:
     mara, ship = visit(), scene.agent("ship")
     for _ in range(3):

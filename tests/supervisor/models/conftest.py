@@ -5,9 +5,6 @@ from typing import Any
 
 import pytest
 
-from common import egress
-from mcp import threads, upstream
-from mcp.clerk.desk import desk
 from mcp.models import Tool
 from nhi import grants
 from nhi.actors import SYSTEM
@@ -18,6 +15,7 @@ from tests.mcp import peer
 from tests.mcp.peer import Peer
 from tests.mcp.scene import Scene, scene
 from tests.nhi import cast
+from tests.services import gateway
 from tests.supervisor.models import endpoint
 from tests.supervisor.models.endpoint import Model
 
@@ -28,14 +26,7 @@ KEY = "sk-canary-4f9a1c77e2b84d0d9a6e"
 @pytest.fixture(autouse=True)
 def _no_thread_outlives_a_test() -> Iterator[None]:
     yield
-    desk.stop()
-    desk.restart()
-    threads.loop.stop(_let_go)
-
-
-async def _let_go() -> None:
-    await upstream.close_all()
-    await egress.close()
+    gateway.end()
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from nhi.models import AuditEvent
-from supervisor import firing
 from supervisor.models import Agent, Schedule
+from supervisor.schedules import firing
 from tests.api.callers import ABSENT, Caller, calling
 from tests.nhi import cast
 from tests.supervisor.schedules.conftest import NOON, finish, runs

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from supervisor.models import Execution, Schedule, ScheduleFire
+from tests.services.waiting import wait_for
 from tests.supervisor.schedules.conftest import runs
 from tests.supervisor.schedules.processes import beats_and_a_worker
-from tests.supervisor.workers import running, wait_for
+from tests.supervisor.workers import running
 
 pytestmark = [
     pytest.mark.capability("SUP-09"),

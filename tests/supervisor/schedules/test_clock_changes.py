@@ -7,8 +7,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from supervisor import due_times, firing
 from supervisor.models import Schedule, ScheduleFire
+from supervisor.schedules import due_times, firing
 from tests.supervisor.schedules.conftest import runs
 
 pytestmark = [pytest.mark.capability("SUP-09"), pytest.mark.both_databases, pytest.mark.django_db]

@@ -14,8 +14,9 @@ from django.test.utils import CaptureQueriesContext
 from nhi import lifecycle
 from nhi.actors import SYSTEM
 from nhi.models import AuditEvent
-from supervisor import firing, pausing, schedule_facts
 from supervisor.models import Agent, Schedule, ScheduleFire
+from supervisor.schedules import facts as schedule_facts
+from supervisor.schedules import firing, pausing
 from tests.console.conftest import enter
 from tests.nhi import cast
 from tests.supervisor.schedules.conftest import NOON, fires, runs

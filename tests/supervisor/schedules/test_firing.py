@@ -11,8 +11,9 @@ from django.test.utils import CaptureQueriesContext
 
 from nhi import lifecycle
 from nhi.actors import SYSTEM
-from supervisor import agents, firing, pausing, schedules
+from supervisor import agents, schedules
 from supervisor.models import Agent, Execution, Schedule, ScheduleFire
+from supervisor.schedules import firing, pausing
 from tests.nhi import cast
 from tests.supervisor.schedules.conftest import NOON, finish, fires, runs
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from supervisor import firing, pausing
 from supervisor.models import Execution, Schedule, ScheduleFire
+from supervisor.schedules import firing, pausing
 from tests.nhi import cast
 from tests.nhi.races.crowd import at_once
 from tests.services.house import ROOT
@@ -20,7 +20,7 @@ from tests.supervisor.schedules.processes import environ
 pytestmark = [pytest.mark.capability("SUP-09"), pytest.mark.both_databases, pytest.mark.django_db(transaction=True)]
 COUNT = 40
 SWEEP = "import django, sys; django.setup(); print('ready', flush=True); sys.stdin.readline(); {}"
-CALL = "from supervisor import firing; [firing.sweep() for _ in range(3)]"
+CALL = "from supervisor.schedules import firing; [firing.sweep() for _ in range(3)]"
 Make = Callable[..., Any]
 
 

@@ -11,9 +11,11 @@ from common.errors import Conflict, Duplicate, Invalid, NotAllowed
 from nhi import actors, lifecycle
 from nhi.actors import SYSTEM
 from nhi.models import AuditEvent
-from supervisor import agents, firing, pausing, schedule_facts, schedules
+from supervisor import agents, schedules
 from supervisor.access import Caller
 from supervisor.models import Agent, Schedule
+from supervisor.schedules import facts as schedule_facts
+from supervisor.schedules import firing, pausing
 from tests.nhi import cast
 from tests.supervisor.schedules.conftest import NOON, finish, fires, runs
 

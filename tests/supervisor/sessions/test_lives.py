@@ -11,9 +11,10 @@ from nhi.actors import SYSTEM
 from supervisor import reaping
 from supervisor.models import Agent, Session
 from tests.nhi import cast
+from tests.services.waiting import wait_for
 from tests.supervisor.sessions import webs
 from tests.supervisor.waiting import until
-from tests.supervisor.workers import running, wait_for, with_command
+from tests.supervisor.workers import running, with_command
 
 pytestmark = [
     pytest.mark.capability("SUP-08"),

@@ -1,0 +1,104 @@
+"""Channels of gRPC, held to the same: names are resolved here, and connected to are only addresses that were judged.
+
+Not imported by the package: the library is large, and few processes need it.
+"""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import cache
+from pathlib import Path
+
+import grpc
+from django.conf import settings
+from yarl import URL
+
+from common.egress import names, urls
+from common.egress.urls import EgressBlocked
+
+SECONDS_TO_CONNECT = 10
+LARGEST_METADATA = 64 << 10
+#: No proxy of the environment's, no configuration that a name server gives, and nothing sent twice.
+PLAIN: list[tuple[str, int | str]] = [
+    ("grpc.enable_http_proxy", 0),
+    ("grpc.service_config_disable_resolution", 1),
+    ("grpc.enable_retries", 0),
+    ("grpc.max_metadata_size", LARGEST_METADATA),
+]
+
+
+@asynccontextmanager
+async def channel(url: str, *, largest: int) -> AsyncIterator[grpc.aio.Channel]:
+    """Connected to the host and port of `url`, by TLS if it says `https`.
+
+    No message that comes has more than `largest` bytes.
+
+    Raises EgressBlocked, TimeoutError, or OSError where there is no connection.
+    """
+    if said := urls.problem(url):
+        raise EgressBlocked(said)
+    read = URL(url)
+    host, port = read.raw_host or "", read.port or 0
+    async with asyncio.timeout(SECONDS_TO_CONNECT):
+        places = _places(await names.resolve(host, port), port)
+        ours: tuple[str, int | str] = ("grpc.primary_user_agent", f"Gatehouse/{settings.VERSION}")
+        options = [*PLAIN, ours, ("grpc.max_receive_message_length", largest), *_named(host, port)]
+        opened = await _first(places, options, secure=read.scheme == "https")
+    try:
+        yield opened
+    finally:
+        await opened.close(None)
+
+
+async def _first(places: list[str], options: list[tuple[str, int | str]], *, secure: bool) -> grpc.aio.Channel:
+    """To the first of them that answers."""
+    for place in places:
+        opened = _open(place, options, secure=secure)
+        try:
+            await _connect(opened)
+        except BaseException as error:
+            await opened.close(None)
+            if not isinstance(error, ConnectionError) or place == places[-1]:
+                raise
+        else:
+            return opened
+    raise ConnectionRefusedError("The name has no address.")
+
+
+def _open(place: str, options: list[tuple[str, int | str]], *, secure: bool) -> grpc.aio.Channel:
+    if not secure:
+        return grpc.aio.insecure_channel(place, options=options)
+    return grpc.aio.secure_channel(place, grpc.ssl_channel_credentials(_roots()), options=options)
+
+
+def _named(host: str, port: int) -> list[tuple[str, int | str]]:
+    """Who is meant, and whose certificate it has to be: the address alone does not say."""
+    bracketed = f"[{host}]" if ":" in host else host
+    return [("grpc.default_authority", f"{bracketed}:{port}"), ("grpc.ssl_target_name_override", host)]
+
+
+def _places(addresses: list[str], port: int) -> list[str]:
+    """A channel takes addresses of one family."""
+    old = [f"{address}:{port}" for address in addresses if ":" not in address]
+    new = [f"[{address}]:{port}" for address in addresses if ":" in address]
+    return [f"{family}:{','.join(found)}" for family, found in (("ipv4", old), ("ipv6", new)) if found]
+
+
+async def _connect(opened: grpc.aio.Channel) -> None:
+    """The first failure is the last: who calls knows whether to try again."""
+    state = opened.get_state(try_to_connect=True)
+    while state != grpc.ChannelConnectivity.READY:
+        if state == grpc.ChannelConnectivity.TRANSIENT_FAILURE:
+            raise ConnectionRefusedError("Nothing answers, or not by a certificate that is trusted.")
+        await opened.wait_for_state_change(state)
+        state = opened.get_state(try_to_connect=True)
+
+
+@cache
+def _roots() -> bytes | None:
+    """Those that the rest of Gatehouse trusts, where the system has a file of them; else those of the library."""
+    known = ssl.get_default_verify_paths()
+    files = [known.cafile, known.capath and f"{known.capath}/ca-certificates.crt"]
+    found = next((Path(file) for file in files if file and Path(file).is_file()), None)
+    return found.read_bytes() if found else None

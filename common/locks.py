@@ -1,0 +1,30 @@
+"""A file that one process holds for as long as it lives: the kernel lets go of it, whatever ends its holder."""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+class Held(Exception):
+    """Another process holds it: `holder` is its number, or the word `unknown`."""
+
+    def __init__(self, path: Path, holder: str) -> None:
+        super().__init__(f"Process {holder} holds {path}.")
+        self.holder = holder
+
+
+@contextmanager
+def held(path: Path) -> Iterator[None]:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with path.open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            raise Held(path, file.read().strip() or "unknown") from None
+        file.truncate(0)
+        file.write(str(os.getpid()))
+        file.flush()
+        yield

@@ -1,0 +1,35 @@
+"""Tokens as those who have none would make them, and why one that is shown is refused."""
+
+import zlib
+
+from common import context
+from common.ids import uuid7
+from nhi import authentication, tokens
+
+DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+
+def shown(token: str, source: str = "203.0.113.9") -> str:
+    """The reason for which the token is refused now, or an empty text."""
+    try:
+        with context.bound(context.Context(uuid7(), source)):
+            authentication.authenticate(token)
+    except authentication.Unauthenticated as refused:
+        return refused.reason
+    return ""
+
+
+def crc(body: str) -> str:
+    value, text = zlib.crc32(body.encode()), ""
+    while value:
+        value, digit = divmod(value, 62)
+        text = DIGITS[digit] + text
+    return text.rjust(6, "0")
+
+
+def forged(token: str) -> str:
+    """Well formed, and nobody's."""
+    prefix, kind, public, secret = token.split("_")
+    body = f"{prefix}_{kind}_{'z' * len(public)}_{secret[:-6]}"
+    assert tokens.parse(body + crc(body)) is not None
+    return body + crc(body)

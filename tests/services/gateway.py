@@ -1,0 +1,16 @@
+"""What this process keeps of servers, ended before its database is emptied."""
+
+from common import egress
+from mcp import threads, upstream
+from mcp.clerk.desk import desk
+
+
+def end() -> None:
+    desk.stop()
+    desk.restart()
+    threads.loop.stop(_let_go)
+
+
+async def _let_go() -> None:
+    await upstream.close_all()
+    await egress.close()

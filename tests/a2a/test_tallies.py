@@ -43,12 +43,15 @@ def put(agent: Identity, source: Identity | None, by: Any, state: str) -> Task:
     )  # fmt: skip
 
 
-def ended(stage: Stage, count: int) -> None:
+def ended(stage: Stage, count: int, *, marked: bool = False) -> None:
     pairs = [(stage.writer, stage.planner), (stage.planner, stage.writer), (stage.writer, None)]
-    Task.objects.bulk_create(
+    rows = [
         put(agent, source, source.pk if source else stage.mara.pk, ENDED[number % len(ENDED)])
         for number, (agent, source) in zip(range(count), pairs * count, strict=False)
-    )
+    ]
+    for row in rows:
+        row.tallied_at = row.completed_at if marked else None
+    Task.objects.bulk_create(rows)
 
 
 def all_of_them() -> int:
@@ -197,9 +200,8 @@ def test_after_an_upgrade_the_number_is_exact_before_and_after_what_was_there_is
 
 
 def test_a_number_costs_no_look_at_what_is_tallied(open_stage: Stage) -> None:
-    ended(open_stage, 2000)
-    while tallies.add_up():
-        pass
+    # From the start: what marking leaves dead in the index is removed only once nobody anywhere may still see it.
+    ended(open_stage, 2000, marked=True)
     Task.objects.bulk_create(put(open_stage.writer, None, None, state) for state in sorted(OPEN))
     with connection.cursor() as cursor:
         cursor.execute("VACUUM ANALYZE a2a_task" if connection.vendor == "postgresql" else "ANALYZE")

@@ -126,7 +126,7 @@ def _begin(task: Task) -> int:
         submitting.check(agent, wish)
         run = submitting.insert(caller=HOUSE, agent=agent, wish=wish, by=_by(task)).execution
         Task.objects.filter(pk=held.pk).update(execution_id=run.pk, dispatch_at=None)
-    supervisor_waking.wake(run.pk)
+    supervisor_waking.wake()
     return 1
 
 

@@ -6,7 +6,7 @@ written by statements that name every column.
 """
 
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -111,21 +111,39 @@ def insert(*rows: models.Model) -> None:
         row._state.adding, row._state.db = False, statements.wrapper().alias
 
 
+@dataclass(frozen=True)
+class Change:
+    """Of a row by its key, as long as other columns of it are so."""
+
+    model: type[models.Model]
+    pk: Any
+    values: Mapping[str, Any]
+    where: Mapping[str, Any]
+
+    @property
+    def statement(self) -> statements.Statement:
+        held, model = statements.wrapper(), self.model
+        asked = {name: value for name, value in self.where.items() if value is not None}
+        params = [
+            field.get_db_prep_save(value, held)
+            for field, value in (
+                *((_field(model, name), value) for name, value in self.values.items()),
+                (model._meta.pk, self.pk),
+                *((_field(model, name), value) for name, value in asked.items()),
+            )
+        ]
+        nulls = tuple(name for name in self.where if name not in asked)
+        return _change(model, tuple(self.values), nulls, tuple(asked), held.vendor), params
+
+
 def change(model: type[models.Model], pk: Any, values: Mapping[str, Any], *, where: Mapping[str, Any]) -> bool:
-    """Change a row by its key as long as other columns of it are so; False where they are not any more."""
-    held = statements.wrapper()
-    asked = {name: value for name, value in where.items() if value is not None}
-    params = [
-        field.get_db_prep_save(value, held)
-        for field, value in (
-            *((_field(model, name), value) for name, value in values.items()),
-            (model._meta.pk, pk),
-            *((_field(model, name), value) for name, value in asked.items()),
-        )
-    ]
-    nulls = tuple(name for name in where if name not in asked)
-    sql = _change(model, tuple(values), nulls, tuple(asked), held.vendor)
-    return statements.touched((sql, params)) == [1]
+    """False where the row is not so any more."""
+    return change_each([Change(model, pk, values, where)]) == [True]
+
+
+def change_each(changes: Sequence[Change]) -> list[bool]:
+    """The same for several, asked together; each for itself."""
+    return [rows == 1 for rows in statements.touched(*(one.statement for one in changes))]
 
 
 def _parted(rows: list[models.Model]) -> Iterator[list[models.Model]]:

@@ -19,8 +19,8 @@ from a2a import asgi as tasks  # noqa: E402 - the same
 from a2a.api.waiting import Waiting  # noqa: E402 - the same
 from a2a.operations.desk import desk as operations  # noqa: E402 - the same
 from common.handler import ThreadedHandler  # noqa: E402 - the same
+from common.processor import Processor  # noqa: E402 - the same
 from config import metrics  # noqa: E402 - see the line before
-from config.processor import Processor  # noqa: E402 - the same
 from config.pulse import Pulse  # noqa: E402 - the same
 from mcp import asgi, gateway  # noqa: E402 - the same
 from mcp.api.urls import CALL  # noqa: E402 - the same
@@ -55,7 +55,7 @@ async def live(receive: Any, send: Any) -> None:
         message = await receive()
         if message["type"] == "lifespan.startup":
             pulse.start()
-            if settings.WEB_ONE_PROCESSOR:
+            if settings.ONE_PROCESSOR:
                 background.add(asyncio.create_task(Processor().keep()))
             # What is loaded by now stays: the collector need not walk it again and again, while calls wait.
             gc.collect()

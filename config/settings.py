@@ -22,7 +22,7 @@ DATA = env.directory("GATEHOUSE_DATA", BASE_DIR / ".data")
 DEBUG = env.flag("DEBUG")
 PORT = env.number("PORT", 8000, low=1, high=65535)
 WEB_WORKERS = env.number("WEB_WORKERS", 2, low=1, high=64)
-WEB_ONE_PROCESSOR = env.flag("WEB_ONE_PROCESSOR", default=True)
+ONE_PROCESSOR = env.flag("ONE_PROCESSOR", default=True)
 #: The next port, which cards name too; before the last one, as there is none after it.
 GRPC_PORT = env.number("GRPC_PORT", PORT + 1 if PORT < 65535 else PORT - 1, low=1, high=65535)
 if GRPC_PORT == PORT:

@@ -5,7 +5,8 @@ as behind every token: closing that row is what ends the token at every door.
 """
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -26,33 +27,67 @@ FORGET_AFTER = timedelta(days=1)
 MOST_FORGOTTEN = 1000
 
 
+@dataclass(frozen=True)
+class Opening:
+    """A run that is to have a token, good for so many seconds at most."""
+
+    identity: Identity
+    execution_id: UUID
+    seconds: float
+    chain: Chain | None = None
+
+
 def open(  # noqa: A001 - read as run_tokens.open
     *, identity: Identity, execution_id: UUID, seconds: float, actor: Actor, chain: Chain | None = None
 ) -> str:
-    """The token of a run, good for so many seconds at most; its row comes and goes with the caller's transaction."""
+    return open_each([Opening(identity, execution_id, seconds, chain)], actor=actor)[execution_id]
+
+
+def open_each(openings: Sequence[Opening], *, actor: Actor) -> dict[UUID, str]:
+    """The tokens of runs, by their ids; the rows behind them come and go with the caller's transaction."""
     now = clock.database_now()
-    ends = now + timedelta(seconds=seconds)
-    row = Credential(
-        identity=identity,
-        execution_id=execution_id,
-        public_id=tokens.make(credentials.PREFIXES[Kind(identity.kind)]).public_id,
+    rows = [_row(opening, actor, now) for opening in openings]
+    prepared.insert(*rows)
+    return _shown(rows)
+
+
+def shown_again(*, execution_ids: Sequence[UUID]) -> dict[UUID, str]:
+    """Those that are open of these runs' tokens, for whoever was to have them and did not hear of them."""
+    return _shown(Credential.runs.filter(execution_id__in=execution_ids, revoked_at=None))
+
+
+def _row(opening: Opening, actor: Actor, now: datetime) -> Credential:
+    return Credential(
+        identity=opening.identity,
+        execution_id=opening.execution_id,
+        public_id=tokens.make(credentials.PREFIXES[Kind(opening.identity.kind)]).public_id,
         # No token has this fingerprint: the row alone lets nobody in.
         digest=secrets.token_bytes(DIGEST_LENGTH),
         created_at=now,
-        expires_at=ends,
+        expires_at=now + timedelta(seconds=opening.seconds),
         created_by_id=actor.id,
         created_by_name=actor.name,
-        chain=chain.as_json() if chain is not None else None,
+        chain=opening.chain.as_json() if opening.chain is not None else None,
     )
-    prepared.insert(row)
-    claims = tokens.ParsedToken(
-        identity_id=identity.pk,
-        credential_id=row.pk,
-        issued=_milliseconds(now),
-        expires=_milliseconds(ends),
-        execution_id=execution_id,
-    )
-    return tokens.mint(claims)
+
+
+def _shown(rows: Iterable[Credential]) -> dict[UUID, str]:
+    """The same row makes the same token, whenever."""
+    made = {}
+    for row in rows:
+        # As all of a run have.
+        assert row.identity_id is not None
+        assert row.execution_id is not None
+        assert row.expires_at is not None
+        claims = tokens.ParsedToken(
+            identity_id=row.identity_id,
+            credential_id=row.pk,
+            issued=_milliseconds(row.created_at),
+            expires=_milliseconds(row.expires_at),
+            execution_id=row.execution_id,
+        )
+        made[row.execution_id] = tokens.mint(claims)
+    return made
 
 
 def chain_behind(shown: tokens.Parsed | None) -> Chain | None:

@@ -43,7 +43,7 @@ def cancel(*, actor: Actor, execution: Execution, reason: str) -> Execution:
             raise Conflict(f"{current} is being stopped already, as {current.cancelled_by_name} asked.")
         _end(current, actor, reason)
         events.write("run.cancelled", actor=actor, subject=current, reason=reason)
-    waking.wake(current.pk)
+    waking.wake()
     return current
 
 
@@ -112,8 +112,8 @@ def stop(identity: Identity) -> Ended:
     waiting = list(Execution.objects.queued().filter(identity_id=identity.pk))
     for run in waiting:
         lifecycle.walk(run, lifecycle.to_the_end(ExecutionState.CANCELLED, f"{identity.state_by}: {why}"))
-    for left in _of([identity]):
-        waking.wake(left.pk)
+    if _of([identity]).exists():
+        waking.wake()
     return Ended(found, unstarted=min(found, len(waiting)))
 
 

@@ -15,6 +15,8 @@ from supervisor.models import Execution, ExecutionTransition, Session, SessionMe
 LONGEST_REASON, LONGEST_CLOSE_REASON = 1000, 500
 #: A move and why it was made.
 Step = tuple[ExecutionState, str]
+#: A run, its moves, and the facts to keep with them.
+Plan = tuple[Execution, Sequence[Step], dict[str, Any]]
 
 
 def begin(execution: Execution, *, reason: str) -> ExecutionTransition:
@@ -35,7 +37,7 @@ def walk(execution: Execution, steps: Sequence[Step], *, at: datetime | None = N
     """
     changes, rows = _planned(execution, steps, at or clock.database_now(), facts)
     with transaction.atomic():
-        if not _swapped(execution, changes):
+        if prepared.change_each([_swap(execution, changes)]) != [True]:
             raise overtaken(execution)
         prepared.insert(*rows)
         _end_conversation(execution, rows)
@@ -44,18 +46,25 @@ def walk(execution: Execution, steps: Sequence[Step], *, at: datetime | None = N
     return execution
 
 
-def walk_each(plans: Sequence[tuple[Execution, Sequence[Step], dict[str, Any]]], *, at: datetime) -> None:
+def walk_each(plans: Sequence[Plan], *, at: datetime) -> None:
     """The same for several whose rows the caller has locked, in one transaction of its own."""
-    rows: list[ExecutionTransition] = []
-    for execution, steps, facts in plans:
-        changes, history = _planned(execution, steps, at, facts)
-        if not _swapped(execution, changes):
+    moved = {execution.pk for execution in walk_those_left(plans, at=at)}
+    for execution, _, _ in plans:
+        if execution.pk not in moved:
             raise overtaken(execution)
-        _end_conversation(execution, history)
+
+
+def walk_those_left(plans: Sequence[Plan], *, at: datetime) -> list[Execution]:
+    """The same for those of several that are still as they were read, in a transaction of the caller's."""
+    planned = [(execution, *_planned(execution, steps, at, facts)) for execution, steps, facts in plans]
+    swapped = prepared.change_each([_swap(execution, changes) for execution, changes, _ in planned])
+    left = [plan for plan, is_ours in zip(planned, swapped, strict=True) if is_ours]
+    prepared.insert(*(row for _, _, rows in left for row in rows))
+    for execution, changes, rows in left:
+        _end_conversation(execution, rows)
         _bring_up_to_date(execution, changes)
         moves.tell(execution)
-        rows += history
-    prepared.insert(*rows)
+    return [execution for execution, _, _ in left]
 
 
 def to_the_end(outcome: ExecutionState, reason: str) -> list[Step]:
@@ -71,10 +80,10 @@ def overtaken(execution: Execution) -> InvalidTransition:
     )
 
 
-def _swapped(execution: Execution, changes: dict[str, Any]) -> bool:
-    """False where it is not any more as it was read."""
+def _swap(execution: Execution, changes: dict[str, Any]) -> prepared.Change:
+    """Of nothing where it is not any more as it was read."""
     read = {"state": execution.state, "moves": execution.moves}
-    return prepared.change(Execution, execution.pk, changes, where=read)
+    return prepared.Change(Execution, execution.pk, changes, read)
 
 
 def _planned(

@@ -47,7 +47,7 @@ def open(*, caller: Caller, agent: Agent) -> Session:  # noqa: A001 - read as se
         )  # fmt: skip
         details = {"session": str(session.pk), "run": str(execution.pk)}
         events.write("session.opened", actor=caller.actor, subject=locked, details=details)
-    waking.wake(execution.pk)
+    waking.wake()
     return session
 
 

@@ -81,7 +81,7 @@ def submit(*, caller: Caller, agent: Agent, wish: Wish) -> Submitted:
         if locked.deduplicate and (same := _same(locked, wish, caller.actor)) is not None:
             return Submitted(same, _position(same), again=True)
         submitted = insert(caller=caller, agent=locked, wish=wish, by=by)
-    waking.wake(submitted.execution.pk)
+    waking.wake()
     return submitted
 
 

@@ -17,7 +17,7 @@ LANG = "C.UTF-8"
 CONVERSATION = "GATEHOUSE_CONVERSATION"
 #: Settings of this installation that steer nothing of a program; an agent is not told them all the same.
 GRPC = ("GRPC_PORT", "GRPC_TLS_CERTIFICATE", "GRPC_TLS_KEY", "USUAL_AGENT", "GRPC_PROBE")
-SETTINGS = frozenset({"PORT", "WEB_WORKERS", "WEB_ONE_PROCESSOR", "PUBLIC_URL", *GRPC})
+SETTINGS = frozenset({"PORT", "WEB_WORKERS", "ONE_PROCESSOR", "PUBLIC_URL", *GRPC})
 MOST_VARIABLES, LONGEST_VALUE = 100, 32 * 1024
 NUL = re.compile("\0")
 

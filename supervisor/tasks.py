@@ -10,8 +10,11 @@ from supervisor.schedules import firing
 
 
 @shared_task(name="supervisor.wake")
-def wake(_execution_id: str) -> None:
-    """A row waits: the runner of this process looks at once, and claims it if another has not."""
+def wake(*_named: str) -> None:
+    """Rows wait: the runner of this process looks at once, and claims what others have not.
+
+    Processes of a former version name one of them.
+    """
     service.poke()
 
 

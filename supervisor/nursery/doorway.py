@@ -5,7 +5,7 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 PROGRAM = Path(__file__).with_name("program.py")
@@ -14,12 +14,12 @@ PATIENCE = 5.0
 
 
 class Doorway:
-    def __init__(self) -> None:
+    def __init__(self, processors: Collection[int]) -> None:
         """Raises OSError when there is no room for it."""
         self._loop = asyncio.get_running_loop()
         self._door, inside = socket.socketpair()
         try:
-            self._process = self._start(inside.fileno())
+            self._process = self._start(inside.fileno(), processors)
             self._end = os.pidfd_open(self._process.pid)
         except OSError:
             self._door.close()  # and it ends, if it was started
@@ -31,10 +31,10 @@ class Doorway:
         self.over = asyncio.Event()
         self._loop.add_reader(self._end, self._bury)
 
-    def _start(self, inside: int) -> "subprocess.Popen[bytes]":
+    def _start(self, inside: int, processors: Collection[int]) -> "subprocess.Popen[bytes]":
         # Its environment can be read by whatever runs under the same account: there is nothing in it.
         return subprocess.Popen(  # noqa: S603 - this Python with a file beside this one
-            [sys.executable, "-I", "-S", str(PROGRAM), str(inside)],
+            [sys.executable, "-I", "-S", str(PROGRAM), str(inside), *map(str, processors)],
             env={},
             cwd="/",
             stdin=subprocess.DEVNULL,

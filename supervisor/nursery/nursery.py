@@ -4,6 +4,7 @@ import asyncio
 import errno
 import os
 import sys
+from collections.abc import Collection
 from contextlib import ExitStack, suppress
 
 from supervisor.nursery.child import Child, OnOutput, OnUsage
@@ -28,7 +29,9 @@ ATTEMPTS, MOURNING = 2, 0.2
 class Nursery:
     """Belongs to one event loop. Its program starts with the first agent, and again should it have died."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, processors: Collection[int] = ()) -> None:
+        """`processors`: those that agents may use, whatever this process keeps to; none: those that it may use then."""
+        self._processors = processors
         self._doorway: Doorway | None = None
         self._children: set[Child] = set()
 
@@ -79,7 +82,7 @@ class Nursery:
 
     def _open_doorway(self) -> Doorway:
         if self._doorway is None or self._doorway.over.is_set():
-            self._doorway = Doorway()
+            self._doorway = Doorway(self._processors)
         return self._doorway
 
 

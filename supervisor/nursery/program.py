@@ -1,10 +1,11 @@
 """The nursery program: forks a keeper for each run, and lets nothing survive that a keeper has lost.
 
-    python -I -S program.py FD
+    python -I -S program.py FD [PROCESSOR ...]
 
 Over the socket FD come messages of one byte and four descriptors: what is to be the agent's standard input, output and
 errors, and a control socket of the run's own, over which the keeper hears what to start. So what one run is given never
-enters the memory that the keepers of others are forked from. When the socket closes, everything ends.
+enters the memory that the keepers of others are forked from. When the socket closes, everything ends. It and all below
+it may use the processors of these numbers, whatever the runner keeps to.
 """
 
 import gc
@@ -33,6 +34,13 @@ def forget_signals() -> None:
     for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP, signal.SIGPIPE}:
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
+
+
+def spread(processors: list[int]) -> None:
+    try:
+        os.sched_setaffinity(0, processors)
+    except OSError:
+        return  # there are none, or none that may be used any more: it stays where it was put
 
 
 class Program:
@@ -103,6 +111,7 @@ if __name__ == "__main__":
     without_the_client()
     from supervisor.nursery import agent, keeper, tree, wire
 
+    spread([int(number) for number in sys.argv[2:]])
     forget_signals()
     keeper.adopt_orphans()
     # A collector that runs in a keeper would copy every page that is shared with the others.

@@ -4,32 +4,17 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from uuid import UUID
-
-from django.db import transaction
 
 from common import clock
 from common.errors import Invalid
-from common.prepared import Prepared
 from mcp import executables
 from mcp.executables import NotExecutable
-from nhi import actors, run_tokens
-from nhi.models import Identity
-from supervisor import account, agents, chains, command_lines, file_names, lifecycle, submitting, surroundings
-from supervisor.choices import ErrorCategory, ExecutionState, InputPattern, OutputPattern
+from supervisor import account, agents, command_lines, file_names, submitting, surroundings
+from supervisor.choices import ErrorCategory, InputPattern, OutputPattern
 from supervisor.models import Agent, Execution
 from supervisor.nursery import MEGABYTE, Limits
 from supervisor.runner import answers, places
 from supervisor.runner.words import CannotStart, Order
-
-_OURS = Prepared(
-    lambda run, runner: Execution.objects.select_for_update(of=("self",))
-    .filter(pk=run, runner_id=runner, state=ExecutionState.STARTING).order_by().only("pk"),
-    run=UUID, runner=UUID,
-)  # fmt: skip
-_USABLE = Prepared(lambda identity: Identity.objects.usable().filter(pk=identity).order_by(), identity=UUID)
-#: Between two tries, at most, with what starting one takes; and behind the last moment that a run may have.
-BETWEEN, MARGIN = 40.0, 120.0
 
 
 def prepare(run: Execution, token: str) -> Order:
@@ -75,28 +60,6 @@ def _conversation(given: Mapping[str, Any], place: Path) -> dict[str, str]:
     path = place / file_names.CONVERSATION
     places.write(path, json.dumps(given["conversation"], ensure_ascii=False).encode())
     return {surroundings.CONVERSATION: str(path)}
-
-
-def open_token(run: Execution) -> str:
-    """What the run proves itself with at the gateway, for as long as it may run at all.
-
-    Under the lock of its row: for a run that others have given up meanwhile, nobody would close it again.
-    """
-    assert run.runner_id is not None  # it was claimed
-    with transaction.atomic():
-        if _OURS.first(run=run.pk, runner=run.runner_id) is None:
-            raise lifecycle.overtaken(run)
-        return _open_token(run)
-
-
-def _open_token(run: Execution) -> str:
-    identity: Identity | None = _USABLE.first(identity=run.identity_id)
-    if identity is None:
-        raise CannotStart(ErrorCategory.PERMANENT, f"{run.identity_name} may not act now.")
-    seconds = (run.timeout + BETWEEN) * (run.max_retries + 1) + MARGIN
-    return run_tokens.open(
-        identity=identity, execution_id=run.pk, seconds=seconds, actor=actors.SYSTEM, chain=chains.behind(run)
-    )
 
 
 def _files(run: Execution, place: Path) -> dict[str, Path]:

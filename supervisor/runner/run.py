@@ -10,11 +10,11 @@ from typing import TypeVar
 from common.errors import InvalidTransition
 from supervisor import moves
 from supervisor.choices import ErrorCategory, ExecutionState, Kind, Mode
-from supervisor.models import Execution
 from supervisor.nursery import Nursery
 from supervisor.runner import bookkeeping, orders, places, questions
 from supervisor.runner.bookkeeping import Flag
 from supervisor.runner.capture import Capture
+from supervisor.runner.claiming import Claimed
 from supervisor.runner.conversation import Conversation
 from supervisor.runner.desk import Desk
 from supervisor.runner.program import Program
@@ -33,9 +33,9 @@ STOPPED = "The worker was stopped, and what it ran with it."
 
 
 class Run:
-    def __init__(self, execution: Execution, nursery: Nursery, desk: Desk) -> None:
-        self.execution = execution
-        self._pattern = execution.agent.output_pattern
+    def __init__(self, claimed: Claimed, nursery: Nursery, desk: Desk) -> None:
+        self.execution, self._token = claimed.run, claimed.token
+        self._pattern = self.execution.agent.output_pattern
         self._nursery = nursery
         self._desk = desk
         self._program: Program | Thinking | None = None
@@ -44,7 +44,6 @@ class Run:
         self._meter: Meter | None = None
         self._flag: Flag | None = None
         self._flagged = asyncio.Event()
-        self._token = ""
         self._unwritten: list[Piece] = []
         #: How many pieces of its output are written.
         self._written = 0
@@ -170,7 +169,8 @@ class Run:
             program.stop(self._flag)
 
     def _prepare(self) -> Order | Question:
-        self._token = self._token or orders.open_token(self.execution)
+        if not self._token:
+            raise CannotStart(ErrorCategory.SYSTEM_ERROR, FAULT)
         if self.execution.agent.kind != Kind.MODEL:
             return orders.prepare(self.execution, self._token)
         # Kept: another try goes on where the one before broke off.

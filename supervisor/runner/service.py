@@ -7,6 +7,7 @@ others may call it lost.
 
 import asyncio
 import logging
+import os
 import threading
 import time
 from contextlib import suppress
@@ -16,11 +17,13 @@ from uuid import UUID
 from django.conf import settings
 
 from common import egress
+from common.processor import Processor
 from mcp import upstream
-from supervisor import reaping, slots
-from supervisor.models import Execution
+from supervisor import reaping, waking
 from supervisor.nursery import Nursery
-from supervisor.runner import bookkeeping, places
+from supervisor.runner import bookkeeping, claiming, places
+from supervisor.runner.bookkeeping import Flag
+from supervisor.runner.claiming import Claimed
 from supervisor.runner.desk import AWAY, Desk
 from supervisor.runner.run import STOPPED, Run
 
@@ -36,28 +39,35 @@ GIVEN_UP = "Its worker could not reach the database for too long."
 
 
 class Service:
-    def __init__(self, capacity: int) -> None:
-        self._capacity = capacity
+    def __init__(self, capacity: int, *, on_one_processor: bool = False) -> None:
+        self._capacity, self._on_one_processor = capacity, on_one_processor
         self._runs: dict[UUID, tuple[Run, asyncio.Task[None]]] = {}
         self._thread = threading.Thread(target=self._begin, name="runner", daemon=True)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._look = asyncio.Event()
         self._stopping = False
-        self._nursery = Nursery()
+        # Its agents run wherever there is one free, though this process may keep to one.
+        self._nursery = Nursery(processors=os.sched_getaffinity(0))
         self._pulse = Desk("runner-pulse")
         # What is written of one run is written in order, by one of these.
         self._pens = [Desk(f"runner-pen-{number}") for number in range(PENS)]
         self._id: UUID | None = None
         self._heard = 0.0
+        #: Nobody knows whether the last claim was committed.
+        self._unsure = False
 
     def start(self) -> None:
         self._thread.start()
 
     def poke(self) -> None:
-        """There is something to start, or to end: look now."""
+        """There is something to start, or to end: look now, and again for what comes together with it."""
         if self._loop is not None:
             with suppress(RuntimeError):  # it has ended
-                self._loop.call_soon_threadsafe(self._look.set)
+                self._loop.call_soon_threadsafe(self._hear)
+
+    def _hear(self) -> None:
+        self._look.set()
+        asyncio.get_running_loop().call_later(waking.AGAIN, self._look.set)
 
     def stop(self) -> None:
         """End everything that runs here, and return when it is gone and on record, or too late for that."""
@@ -74,7 +84,9 @@ class Service:
             desk.close()
 
     async def _live(self) -> None:
-        fence = asyncio.create_task(self._fence())
+        beside = [asyncio.create_task(self._fence())]
+        if self._on_one_processor:
+            beside.append(asyncio.create_task(Processor().keep()))
         while not self._stopping:
             try:
                 await self._turn()
@@ -83,7 +95,8 @@ class Service:
             except Exception:
                 log.exception("The runner failed, and goes on.")
             await self._rest()
-        fence.cancel()
+        for task in beside:
+            task.cancel()
         await self._end()
 
     async def _fence(self) -> None:
@@ -127,22 +140,43 @@ class Service:
         runner = self._id
         if not self._runs or runner is None:
             return
-        for flag in await self._pulse.do(lambda: bookkeeping.flags(runner)):
+        self._pass_on(await self._pulse.do(lambda: bookkeeping.flags(runner)))
+
+    def _pass_on(self, flags: list[Flag]) -> None:
+        for flag in flags:
             if (held := self._runs.get(flag.execution_id)) is not None:
                 held[0].stop(flag)
 
     async def _claim(self) -> None:
-        runner, room = self._id, self._capacity - len(self._runs)
+        runner = self._id
         if runner is None or self._stopping:
             return
-        for execution in await self._pulse.do(lambda: slots.claim(runner_id=runner, room=room)):
-            self._begin_run(execution)
+        if self._unsure:
+            await self._take_unheard(runner)
+        room, self._unsure = self._capacity - len(self._runs), True
+        claimed = await self._pulse.do(lambda: claiming.claim(runner_id=runner, room=room))
+        self._unsure = False
+        for one in claimed:
+            self._begin_run(one)
+        if claimed and len(claimed) == room:
+            # The word came here alone, and there may be more than there is room for.
+            asyncio.get_running_loop().run_in_executor(None, waking.say)
 
-    def _begin_run(self, execution: Execution) -> None:
-        run = Run(execution, self._nursery, self._pens[execution.pk.int % PENS])
+    async def _take_unheard(self, runner: UUID) -> None:
+        """The flags of these are heard before any of them starts: meanwhile some may have been called off."""
+        known = set(self._runs)
+        found = await self._pulse.do(lambda: claiming.unheard(runner_id=runner, known=known))
+        flags = await self._pulse.do(lambda: bookkeeping.flags(runner)) if found else []
+        for one in found:
+            self._begin_run(one)
+        self._pass_on(flags)
+
+    def _begin_run(self, claimed: Claimed) -> None:
+        key = claimed.run.pk
+        run = Run(claimed, self._nursery, self._pens[key.int % PENS])
         task = asyncio.create_task(run.live())
-        self._runs[execution.pk] = run, task
-        task.add_done_callback(lambda _: self._forget(execution.pk))
+        self._runs[key] = run, task
+        task.add_done_callback(lambda _: self._forget(key))
 
     def _forget(self, execution_id: UUID) -> None:
         del self._runs[execution_id]
@@ -170,7 +204,8 @@ class Service:
         await upstream.close_all()
         await egress.close()
         runner = self._id
-        if runner is not None and not self._runs:
+        # What may be its own without its knowing is for others to find.
+        if runner is not None and not self._runs and not self._unsure:
             with suppress(*AWAY):
                 await self._pulse.do(lambda: bookkeeping.leave(runner))
 
@@ -185,7 +220,7 @@ _here: list[Service] = []
 
 def begin() -> None:
     """Run agents in this process from now on."""
-    _here.append(Service(settings.RUNNER_CAPACITY))
+    _here.append(Service(settings.RUNNER_CAPACITY, on_one_processor=settings.ONE_PROCESSOR))
     _here[-1].start()
 
 

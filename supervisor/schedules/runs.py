@@ -93,7 +93,7 @@ class Batch:
         if self.begun:
             submitting.keep(CLOCK, self.begun)
             # Whoever hears it takes all that wait.
-            waking.wake(self.begun[0].pk)
+            waking.wake()
 
 
 def _unusable(agent: Agent) -> str:

@@ -30,7 +30,7 @@ ODD = [
     ("GRPC_PORT", {"GRPC_PORT": "65536"}),
     ("WEB_WORKERS", {"WEB_WORKERS": "0"}),
     ("WEB_WORKERS", {"WEB_WORKERS": "many"}),
-    ("WEB_ONE_PROCESSOR", {"WEB_ONE_PROCESSOR": "2"}),
+    ("ONE_PROCESSOR", {"ONE_PROCESSOR": "2"}),
     ("GRPC_PORT", {"GRPC_PORT": "0"}),
     ("GRPC_PORT", {"PORT": "8000", "GRPC_PORT": "8000"}),
     ("GRPC_TLS_KEY", {"GRPC_TLS_CERTIFICATE": __file__}),

@@ -78,7 +78,7 @@ def test_what_the_list_of_programs_leaves_out_is_not_offered(
 ) -> None:
     """Also where the demo was seeded before there was a list."""
     nhi.demo.seed()
-    monkeypatch.setattr(waking, "wake", lambda _: None)
+    monkeypatch.setattr(waking, "wake", lambda: None)
     assert supervisor.demo.seed() == Agent.objects.get(name="summarise")
     settings.EXECUTABLE_ALLOWLIST = tmp_path / "allowed"
     settings.EXECUTABLE_ALLOWLIST.touch(0o600)

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from config import processor
-from config.processor import Processor, current, put
+from common import processor
+from common.processor import Processor, current, put
 from tests.nhi.load.webs import running
 
 ALLOWED = os.sched_getaffinity(0)
@@ -51,7 +51,7 @@ def test_a_web_process_stays_on_one(tmp_path: Path, broker: str) -> None:
 
 
 def test_a_web_process_stays_nowhere_when_told_so(tmp_path: Path, broker: str) -> None:
-    with running(tmp_path, broker, 1, WEB_ONE_PROCESSOR="0") as webs:
+    with running(tmp_path, broker, 1, ONE_PROCESSOR="0") as webs:
         for _ in range(10):
             assert all(place == ALLOWED for place in places(webs.processes[0].pid))
             time.sleep(0.05)

@@ -1,4 +1,4 @@
-"""A web process keeps to one processor, whichever it is at the moment.
+"""A process with one interpreter keeps to one processor, whichever it is at the moment.
 
 Its threads take turns at one interpreter. On two processors each turn ends in waking a thread that sleeps on the other,
 which costs as much as what most turns are for. The kernel knows which processor has time, but spreads threads: so they

@@ -1,0 +1,63 @@
+"""Taking runs: state, slot and token of all of them in one transaction, which is committed before anything is started.
+
+Whose answer was lost, with the database, may have been committed all the same: then the runs are this runner's, and
+found as such.
+"""
+
+import logging
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from django.db import transaction
+
+from nhi import actors, run_tokens
+from nhi.run_tokens import Opening
+from supervisor import chains, slots
+from supervisor.choices import ExecutionState
+from supervisor.models import Execution
+
+log = logging.getLogger(__name__)
+#: Between two tries, at most, with what starting one takes; and behind the last moment that a run may have.
+BETWEEN, MARGIN = 40.0, 120.0
+#: What is kept of a chain is not as it was written.
+UNREADABLE = (AttributeError, KeyError, TypeError, ValueError)
+
+
+@dataclass(frozen=True)
+class Claimed:
+    run: Execution
+    #: What it proves itself with at the gateway, for as long as it may run at all; none where that could not be made.
+    token: str = field(repr=False)
+
+
+def claim(*, runner_id: UUID, room: int) -> list[Claimed]:
+    if room < 1 or not slots.anyone_waits():
+        return []
+    with transaction.atomic():
+        taken = slots.claim(runner_id=runner_id, room=room)
+        openings = [opening for run in taken for opening in _opening(run)]
+        tokens = run_tokens.open_each(openings, actor=actors.SYSTEM)
+    return _with_tokens(taken, tokens)
+
+
+def unheard(*, runner_id: UUID, known: Collection[UUID]) -> list[Claimed]:
+    """What was claimed for this runner without its hearing of it."""
+    mine = Execution.objects.filter(runner_id=runner_id, state=ExecutionState.STARTING).exclude(pk__in=known)
+    runs = list(mine.select_related("agent__identity"))
+    return _with_tokens(runs, run_tokens.shown_again(execution_ids=[run.pk for run in runs]))
+
+
+def _opening(run: Execution) -> list[Opening]:
+    """None for a run of which nobody can tell what stands behind it: it must not hold up the others."""
+    try:
+        chain = chains.behind(run)
+    except UNREADABLE:
+        log.exception("What stands behind a run cannot be read.", extra={"execution": str(run.pk)})
+        return []
+    seconds = (run.timeout + BETWEEN) * (run.max_retries + 1) + MARGIN
+    return [Opening(run.agent.identity, run.pk, seconds, chain)]
+
+
+def _with_tokens(runs: Sequence[Execution], tokens: dict[UUID, str]) -> list[Claimed]:
+    return [Claimed(run, tokens.get(run.pk, "")) for run in runs]

@@ -6,6 +6,7 @@ from uuid import UUID
 from a2a import runtimes
 from a2a.api.base import TasksView
 from a2a.api.shapes import runtimes as shapes
+from a2a.api.shapes.callbacks import NoBody
 from a2a.choices import RuntimeKind
 from a2a.remote import testing
 from a2a.remote.probing import Report
@@ -60,7 +61,7 @@ class OneRuntime(OfAgent):
 
 
 class Test(OfAgent):
-    @operation(takes=shapes.NoInput, gives=shapes.TestedShape, needs=runtimes.RIGHT, refusals=(409,))
+    @operation(takes=NoBody, gives=shapes.RemoteTestShape, needs=runtimes.RIGHT, refusals=(409,))
     def post(self, _given: dict[str, Any]) -> dict[str, Any]:
         """Test the A2A server behind an agent
 

@@ -67,11 +67,7 @@ class Choice(Input):
     example = {"kind": "cli", "agent_id": examples.AGENT}
 
 
-class NoInput(Input):
-    """No key at all."""
-
-
-class InterfaceShape(Shape):
+class RemoteInterfaceShape(Shape):
     """Where tasks would be sent, and how."""
 
     url = Text(help_text="Without its query.")
@@ -79,13 +75,13 @@ class InterfaceShape(Shape):
     binding = Text()
 
 
-class StepShape(Shape):
+class RemoteStepShape(Shape):
     step = Word(choices=TestStep.choices)
     passed = Flag()
     message = Text()
 
 
-class TestedShape(Shape):
+class RemoteTestShape(Shape):
     """What a test of another server found."""
 
     identity_id = Identifier()
@@ -95,8 +91,8 @@ class TestedShape(Shape):
     advice = Text(help_text="What to do about it; empty where there is nothing to do.")
     credential = Word(choices=Shown.choices, help_text="What the server thinks of it.")
     agent_name = Text(help_text="By its card; empty without one.")
-    interface = InterfaceShape(allow_null=True, help_text="`null` where none was found.")
-    steps = StepShape(many=True, help_text="Those that were taken: the last is the one that failed, if one did.")
+    interface = RemoteInterfaceShape(allow_null=True, help_text="`null` where none was found.")
+    steps = RemoteStepShape(many=True, help_text="Those that were taken: the last is the one that failed, if one did.")
 
     example = {
         "identity_id": story.WRITER,

@@ -5,6 +5,7 @@ import json
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from tests.a2a.remote.far_rpc import FarRpc
 from tests.a2a.remote.far_side import Answer, FarSide, Request, error, far_side, hang, plain, raw, result, said, status
 from tests.a2a.remote.far_side import task as told
 from tests.api.callers import Caller, Reply, calling
+from tests.egress.tls import self_signed
 from tests.nhi import cast
 from tests.services import gateway
 from tests.services.peers import PeerAgent
@@ -196,8 +198,16 @@ def test_a_place_that_is_not_there_is_said(tested: Bench, settings: Any, binding
     assert tested.finds("https://nobody.invalid/", **way)["outcome"] == "unknown_host"
 
 
-def test_a_server_without_tls_is_told_from_one_that_is_not_there(tested: Bench, far: FarSide, settings: Any) -> None:
-    assert tested.finds(f"https://{far.place}/")["outcome"] == "certificate"
+@pytest.mark.parametrize(("binding", "outcome"), [("JSONRPC", "certificate"), ("GRPC", "unreachable")])
+def test_a_certificate_that_is_not_trusted_is_said(
+    tested: Bench, settings: Any, tmp_path: Path, binding: str, outcome: str
+) -> None:
+    with far_side(self_signed(tmp_path, "127.0.0.1").server()) as far:
+        settings.EGRESS_ALLOW = settings.EGRESS_ALLOW | {far.place}
+        card = f"https://{far.place}/card.json" if binding == "JSONRPC" else f"https://{far.place}"
+        found = tested.finds(card, wire_version="1.0", binding=binding)
+    assert (found["outcome"], "certificate" in found["message"]) == (outcome, True), found
+    assert far.requests == []
 
 
 async def drip(_request: Request, writer: asyncio.StreamWriter) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from a2a.models import Runtime
 from a2a.remote import limits, testing
 from nhi.models import AuditEvent
 from tests.a2a.conftest import Stage
@@ -322,3 +323,46 @@ def test_a_server_is_tested_by_one_at_a_time(tested: Bench, far: FarSide) -> Non
     assert far.requests == []
     far.on["GetTask"] = [UNKNOWN]
     assert tested.asks().body["works"] is True
+
+
+@pytest.mark.parametrize(
+    ("body", "outcome"),
+    [(None, "unproven"), ({"error": "NotFound"}, "unproven"), ({"error": "TaskNotFoundError"}, "works")],
+)
+def test_a_plain_404_is_told_from_a_task_that_is_not_there(
+    tested: Bench, far: FarSide, body: Any, outcome: str
+) -> None:
+    """Over REST, where both have the same status: 0.3 has but a name for it."""
+    far.on["card"] = [status(404), status(404), status(404, body=body)]
+    found = tested.finds(far.url, wire_version="0.3", binding="HTTP+JSON")
+    assert found["outcome"] == outcome, found
+    assert far.requests[-1].path.startswith("/v1/tasks/")
+
+
+def test_a_process_tests_few_servers_at_once(tested: Bench, far: FarSide, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(testing, "MOST_AT_ONCE", 1)
+    tested.set(far.url)
+    with testing._under_way.only(tested.stage.planner):
+        refused = tested.asks()
+    assert (refused.status, "Other servers" in refused.body["message"]) == (409, True)
+
+
+def test_a_credential_that_cannot_be_decrypted_is_said(tested: Bench, far: FarSide) -> None:
+    tested.set(far.url)
+    Runtime.objects.update(sealed_credential="v1:lost:AAAA")
+    refused = tested.asks()
+    assert (refused.status, "Set it again" in refused.body["message"]) == (409, True)
+    assert far.requests == []
+
+
+def test_a_loop_that_does_not_come_to_it_is_an_answer_too(
+    tested: Bench, far: FarSide, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Stuck:
+        def run(self, work: Any, **_: object) -> None:
+            work.close()
+            raise TimeoutError
+
+    monkeypatch.setattr(testing, "loop", Stuck())
+    found = tested.finds(far.url)
+    assert (found["outcome"], steps(found)) == ("timeout", [("card", False)])

@@ -1,67 +1,22 @@
 """A server behind an agent is tested before a task is sent there: what is found is said, and nothing is worked on."""
 
-import asyncio
-import json
-import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from a2a.models import Runtime
-from a2a.remote import limits, testing
-from nhi.models import AuditEvent
-from tests.a2a.conftest import Stage
+from a2a.remote import testing
 from tests.a2a.remote import far_rpc
+from tests.a2a.remote.bench import SECRET, UNKNOWN, Bench, steps
 from tests.a2a.remote.far_rpc import FarRpc
-from tests.a2a.remote.far_side import Answer, FarSide, Request, error, far_side, hang, plain, raw, result, said, status
+from tests.a2a.remote.far_side import Answer, FarSide, error, far_side, plain, raw, result, said, status
 from tests.a2a.remote.far_side import task as told
-from tests.api.callers import Caller, Reply, calling
 from tests.egress.tls import self_signed
-from tests.nhi import cast
-from tests.services import gateway
 from tests.services.peers import PeerAgent
 
 pytestmark = [pytest.mark.capability("A2A-07"), pytest.mark.django_db, pytest.mark.both_databases]
-SECRET = "s3cret-value-of-ours"
 WAYS = [(version, binding) for version in ("1.0", "0.3") for binding in ("JSONRPC", "HTTP+JSON", "GRPC")]
-UNKNOWN = error(-32001, "Task not found")
-
-
-@dataclass
-class Bench:
-    stage: Stage
-
-    def path(self) -> str:
-        return f"a2a/runtimes/{self.stage.writer.pk}"
-
-    def set(self, url: str, **more: Any) -> None:
-        body = {"kind": "remote", "url": url, "scheme": "Bearer", "credential": SECRET, **more}
-        chosen = self.stage.admin.send("PUT", self.path(), json.dumps(body))
-        assert chosen.status == 200, chosen.body
-
-    def asks(self, caller: Caller | None = None) -> Reply:
-        return (caller or self.stage.admin).post(f"{self.path()}/test", {})
-
-    def finds(self, url: str, **more: Any) -> Any:
-        self.set(url, **more)
-        found = self.asks()
-        assert found.status == 200, found.body
-        assert SECRET not in json.dumps(found.body)
-        return found.body
-
-
-@pytest.fixture
-def tested(stage: Stage) -> Bench:
-    return Bench(stage)
-
-
-@pytest.fixture(autouse=True)
-def _loop_ended() -> Iterator[None]:
-    yield
-    gateway.end()
 
 
 @pytest.fixture
@@ -69,10 +24,6 @@ def rpc(settings: Any) -> Iterator[FarRpc]:
     with far_rpc.far_rpc() as made:
         settings.EGRESS_ALLOW = settings.EGRESS_ALLOW | {made.place}
         yield made
-
-
-def steps(body: Any) -> list[tuple[str, bool]]:
-    return [(step["step"], step["passed"]) for step in body["steps"]]
 
 
 @pytest.mark.parametrize(("version", "binding"), WAYS)
@@ -211,47 +162,6 @@ def test_a_certificate_that_is_not_trusted_is_said(
     assert far.requests == []
 
 
-async def drip(_request: Request, writer: asyncio.StreamWriter) -> None:
-    writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n")
-    while True:
-        writer.write(b" ")
-        await writer.drain()
-        await asyncio.sleep(0.02)
-
-
-async def flood(_request: Request, writer: asyncio.StreamWriter) -> None:
-    writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n")
-    while True:
-        writer.write(b" " * 65536)
-        await writer.drain()
-
-
-@pytest.mark.parametrize("step", ["card", "GetTask"])
-@pytest.mark.parametrize("answer", [hang, drip, flood], ids=["hangs", "drips", "floods"])
-def test_whatever_the_server_does_an_answer_comes_in_time(
-    tested: Bench, far: FarSide, step: str, answer: Answer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(testing, "SECONDS", 0.5)
-    monkeypatch.setattr(limits, "ANSWER", 1 << 20)
-    far.on[step] = [answer]
-    began = time.monotonic()
-    found = tested.finds(far.url)
-    assert time.monotonic() - began < 3
-    assert found["outcome"] == ("no_protocol" if answer is flood else "timeout")
-
-
-def test_both_questions_together_take_no_longer(tested: Bench, far: FarSide, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(testing, "SECONDS", 0.6)
-
-    async def slow_card(request: Request, writer: asyncio.StreamWriter) -> None:
-        await asyncio.sleep(0.4)
-        await plain(far.card())(request, writer)
-
-    far.on = {"card": [slow_card], "GetTask": [hang]}
-    found = tested.finds(far.url)
-    assert (found["outcome"], found["message"]) == ("timeout", "The remote agent did not answer within 0.6 s.")
-
-
 GRPC: list[tuple[far_rpc.Answer, str, str]] = [
     (far_rpc.status("NOT_FOUND"), "works", "accepted"),
     (far_rpc.status("NOT_FOUND", "TaskNotFoundError: none"), "works", "accepted"),
@@ -276,55 +186,6 @@ def test_a_server_of_grpc_alone_is_tested_too(
     assert {one.rpc.operation for one in rpc.asked} == {"GetTask"}
 
 
-def test_what_goes_wrong_here_is_an_answer_too(
-    tested: Bench, far: FarSide, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    async def broken(*_: object) -> None:
-        raise RuntimeError(SECRET)
-
-    monkeypatch.setattr("a2a.remote.finding.card", broken)
-    found = tested.finds(far.url)
-    assert (found["outcome"], found["message"]) == ("failed", "Something went wrong here: RuntimeError.")
-    assert SECRET not in caplog.text
-
-
-def test_who_may_not_choose_may_not_test(tested: Bench, far: FarSide) -> None:
-    tested.set(far.url)
-    assert tested.asks(calling(cast.user("otto", "operator"))).is_refused(403, "Unauthorized")
-    assert tested.asks(calling(cast.user("ada", "auditor"))).is_refused(403, "Unauthorized")
-    assert tested.asks(tested.stage.worker).is_refused(403, "Unauthorized")
-    assert tested.asks(tested.stage.stranger).is_refused(404, "NotFound")
-    assert far.requests == []
-    assert not AuditEvent.objects.filter(event="runtime.tested").exists()
-
-
-def test_an_agent_whose_tasks_go_to_no_server_has_none_to_test(tested: Bench) -> None:
-    refused = tested.asks()
-    assert refused.status == 409
-    assert "go to no other A2A server" in refused.body["message"]
-
-
-def test_a_test_is_on_record_with_what_it_found_and_without_the_credential(tested: Bench, far: FarSide) -> None:
-    far.on["GetTask"] = [UNKNOWN, status(401)]
-    tested.finds(far.url)
-    tested.asks()
-    fine, refused = AuditEvent.objects.filter(event="runtime.tested").order_by("at", "writer_seq")
-    assert (fine.actor_name, fine.subject_id) == ("mara", tested.stage.writer.pk)
-    assert fine.details == {"outcome": "works", "url": far.url, "version": "1.0", "binding": "JSONRPC"}
-    assert refused.details["outcome"] == "credential_refused"
-    assert all(SECRET not in str(vars(event)) for event in AuditEvent.objects.all())
-
-
-def test_a_server_is_tested_by_one_at_a_time(tested: Bench, far: FarSide) -> None:
-    tested.set(far.url)
-    with testing._under_way.only(tested.stage.writer):
-        refused = tested.asks()
-    assert refused.status == 409
-    assert far.requests == []
-    far.on["GetTask"] = [UNKNOWN]
-    assert tested.asks().body["works"] is True
-
-
 @pytest.mark.parametrize(
     ("body", "outcome"),
     [(None, "unproven"), ({"error": "NotFound"}, "unproven"), ({"error": "TaskNotFoundError"}, "works")],
@@ -337,32 +198,3 @@ def test_a_plain_404_is_told_from_a_task_that_is_not_there(
     found = tested.finds(far.url, wire_version="0.3", binding="HTTP+JSON")
     assert found["outcome"] == outcome, found
     assert far.requests[-1].path.startswith("/v1/tasks/")
-
-
-def test_a_process_tests_few_servers_at_once(tested: Bench, far: FarSide, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(testing, "MOST_AT_ONCE", 1)
-    tested.set(far.url)
-    with testing._under_way.only(tested.stage.planner):
-        refused = tested.asks()
-    assert (refused.status, "Other servers" in refused.body["message"]) == (409, True)
-
-
-def test_a_credential_that_cannot_be_decrypted_is_said(tested: Bench, far: FarSide) -> None:
-    tested.set(far.url)
-    Runtime.objects.update(sealed_credential="v1:lost:AAAA")
-    refused = tested.asks()
-    assert (refused.status, "Set it again" in refused.body["message"]) == (409, True)
-    assert far.requests == []
-
-
-def test_a_loop_that_does_not_come_to_it_is_an_answer_too(
-    tested: Bench, far: FarSide, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Stuck:
-        def run(self, work: Any, **_: object) -> None:
-            work.close()
-            raise TimeoutError
-
-    monkeypatch.setattr(testing, "loop", Stuck())
-    found = tested.finds(far.url)
-    assert (found["outcome"], steps(found)) == ("timeout", [("card", False)])

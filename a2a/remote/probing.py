@@ -25,6 +25,7 @@ log = logging.getLogger(__name__)
 
 LONGEST_NAME = 200
 NOT_KNOWN = "Whether it works is not known."
+ASKED = frozenset({Tested.WORKS, Tested.UNPROVEN})
 TAKEN = {
     Shown.ACCEPTED: "It takes our credential.",
     Shown.NONE: "It was asked without a credential, since none is set.",
@@ -134,7 +135,9 @@ class Probe:
     def _outcome(self, trouble: Trouble | None) -> Tested:
         if trouble is None:
             return Tested.UNPROVEN
-        return judging.outcome(trouble, over_grpc=self.interface is not None and self.interface.binding == "GRPC")
+        found = judging.outcome(trouble, over_grpc=self.interface is not None and self.interface.binding == "GRPC")
+        # Of a card that is refused, whatever the words: there is no way that could be asked.
+        return Tested.NO_INTERFACE if self.interface is None and found in ASKED else found
 
     def _step(self) -> TestStep:
         """The one that this ended with."""
@@ -159,6 +162,6 @@ class Probe:
             return f"It answers {self._way}. {TAKEN[shown]}"
         if trouble is None:
             return f"It answers {self._way}, but with a task that there cannot be. {NOT_KNOWN}"
-        if trouble.kind == Kind.NOT_FOUND:
+        if trouble.kind == Kind.NOT_FOUND and self.interface is not None:
             return f"Something answers at {self._url}, but perhaps no agent. {trouble.said} {NOT_KNOWN}"
         return f"{trouble.said} {NOT_KNOWN}" if outcome == Tested.UNPROVEN else trouble.said

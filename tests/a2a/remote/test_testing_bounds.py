@@ -46,6 +46,45 @@ def test_whatever_the_server_does_an_answer_comes_in_time(
     assert found["outcome"] == ("no_protocol" if answer is flood else "timeout")
 
 
+#: Places that a card may name, and words that it may have.
+ODD_URLS = [
+    "http:///x", "http://:80/", "http://[::1", "http://a:99999999/", "http://a b/", "http://u:p@a/", "//", "http:a",
+    "http://\ud800/", "http://a/\x00", "http://127.1/", "https://" + "a" * 5000, "", 7, None, {}, "grpc://a",
+]  # fmt: skip
+ODD_CARDS: list[Answer] = [
+    status(400, body={"error": {"code": -32001, "message": "Task not found"}}),
+    status(400, body={"error": {"code": -32010, "message": "Nothing"}}),
+    status(400, body={"error": {"code": True, "details": [{"reason": {}}], "message": 7}}),
+    status(400, body={"error": "TaskNotFoundError"}),
+    status(204),
+    status(600),
+    status(100),
+    plain({"name": {"a": 1}, "supportedInterfaces": {}}),
+    plain({"name": "\ud800\x00", "supportedInterfaces": [None, 1, {}]}),
+]
+
+
+@pytest.mark.parametrize("binding", ["JSONRPC", "HTTP+JSON", "GRPC"])
+def test_an_odd_place_on_a_card_is_an_answer_too(tested: Bench, far: FarSide, binding: str) -> None:
+    tested.set(far.url)
+    for url in ODD_URLS:
+        way = {"url": url, "protocolBinding": binding, "protocolVersion": "1.0"}
+        far.on["card"] = [plain(far.card(supportedInterfaces=[way]))]
+        found = tested.asks()
+        assert (found.status, found.body["works"]) == (200, False), (url, found.body)
+        assert found.body["advice"] or found.body["outcome"] == "blocked", (url, found.body)
+
+
+def test_an_odd_card_is_an_answer_too(tested: Bench, far: FarSide, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(testing, "SECONDS", 1.0)
+    tested.set(far.url)
+    for number, answer in enumerate(ODD_CARDS):
+        far.on["card"] = [answer]
+        found = tested.asks()
+        assert (found.status, found.body["works"], found.body["interface"]) == (200, False, None), (number, found.body)
+        assert found.body["outcome"] != "unproven", (number, found.body)
+
+
 def test_both_questions_together_take_no_longer(tested: Bench, far: FarSide, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(testing, "SECONDS", 0.6)
 

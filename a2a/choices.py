@@ -66,6 +66,39 @@ class Binding(TextChoices):
     GRPC = "GRPC", "gRPC"
 
 
+class Tested(TextChoices):
+    """What a test of a remote server found."""
+
+    WORKS = "works", "Works"
+    UNPROVEN = "unproven", "Not known to work"
+    CREDENTIAL_REFUSED = "credential_refused", "Refuses the credential"
+    BLOCKED = "blocked", "Not called from here"
+    UNKNOWN_HOST = "unknown_host", "Host name not known"
+    UNREACHABLE = "unreachable", "No connection"
+    CERTIFICATE = "certificate", "Certificate refused"
+    TIMEOUT = "timeout", "No answer in time"
+    NO_PROTOCOL = "no_protocol", "Does not speak A2A"
+    NO_INTERFACE = "no_interface", "No interface to use"
+    BUSY = "busy", "Takes nothing now"
+    FAILED = "failed", "Fails"
+
+
+class Shown(TextChoices):
+    """What a remote server thinks of our credential, as far as a test can tell."""
+
+    ACCEPTED = "accepted", "Accepted"
+    REFUSED = "refused", "Refused"
+    UNKNOWN = "unknown", "Not known"
+    WITHHELD = "withheld", "Not sent: another place than the one that was set"
+    NONE = "none", "None is set"
+
+
+class TestStep(TextChoices):
+    CARD = "card", "Card"
+    INTERFACE = "interface", "Interface"
+    TASK = "task", "Task"
+
+
 class DeliveryState(TextChoices):
     """What became of telling a callback's receiver."""
 

@@ -8,12 +8,13 @@ from django.contrib import messages
 from a2a import carriers, runtimes
 from a2a.choices import Binding, RuntimeKind, WireVersion
 from a2a.models import Runtime, Task
+from a2a.remote import testing
 from a2a.runtimes import Behind
 from common.admin import site_pages
 from common.admin.dialogs import Call
 from common.admin.forms import Chips, ConsoleForm
 from common.admin.pages import Control, link
-from common.errors import NotFound
+from common.errors import NotAllowed, NotFound
 from nhi.actors import Actor
 from nhi.admin.base import ActingDialog
 from nhi.admin.identities_hub import OfIdentity
@@ -31,13 +32,16 @@ PLAIN = {"autocomplete": "off", "spellcheck": "false"}
 def panel(actor: Actor, identity: Identity) -> dict[str, Any]:
     """For the tab: where its next task goes, and the control that changes that."""
     behind = runtimes.of(identity)
+    may = actor.may(runtimes.RIGHT) and not actor.only_reads
     change = Control("Change", link("a2a_runtime_change", identity.pk), "edit")
+    test = Control("Test now", link("a2a_runtime_test", identity.pk), "network_check", posts=True)
     return {
         "words": words(behind),
         "runs": behind.agent,
         "derived": behind.chosen is None,
         "chosen": behind.chosen,
-        "control": change if actor.may(runtimes.RIGHT) and not actor.only_reads else None,
+        "test": test if may and behind.kind == RuntimeKind.REMOTE else None,
+        "control": change if may else None,
     }
 
 
@@ -173,6 +177,38 @@ class Change(OfIdentity, ActingDialog):
         return self.back()
 
 
+class Test(OfIdentity, ActingDialog):
+    lead = "Reads its card and asks it for a task that it cannot know. Nothing is sent that it would work on."
+
+    def check(self) -> None:
+        super().check()
+        if self.identity.kind != Kind.AGENT:
+            raise NotFound
+        if self.actor.only_reads:
+            raise NotAllowed(f"You may not {testing.DOING}.")
+        self.actor.require(runtimes.RIGHT, testing.DOING)
+
+    @property
+    def button(self) -> str:  # type: ignore[override]  # the name is known once there is an identity
+        return f"Test the A2A server behind {self.identity.name}"
+
+    def context(self) -> dict[str, Any]:
+        return {"title": self.button, "impossible": testing.impossible(self.identity)}
+
+    def by_api(self) -> Call:
+        return Call(f"/api/nhi/a2a/runtimes/{self.identity.pk}/test")
+
+    def back(self) -> str:
+        return self.url("tasks")
+
+    def act(self, form: ConsoleForm) -> str:
+        report = testing.test(actor=self.actor, identity=self.identity)
+        named = f"“{report.agent_name}”" if report.agent_name else f"The A2A server behind {self.identity.name}"
+        sentence = f"{named} was tested. {report.said} {report.advice}".strip()
+        (messages.success if report.works else messages.warning)(self.request, sentence)
+        return self.back()
+
+
 def initial(behind: Behind) -> dict[str, Any]:
     chosen: Runtime | None = behind.chosen
     if chosen is None:
@@ -184,3 +220,4 @@ def initial(behind: Behind) -> dict[str, Any]:
 agents_hub.add_consequence(goes_to)
 agents_hub.add_foresight(will_go_to)
 site_pages.add("nhi/identity/<uuid:pk>/runtime/", Change.as_view(), "a2a_runtime_change")
+site_pages.add("nhi/identity/<uuid:pk>/runtime/test/", Test.as_view(), "a2a_runtime_test")

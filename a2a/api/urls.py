@@ -33,6 +33,7 @@ urlpatterns = [
     path(f"{OFFERED}/complete", inbox.Complete.as_view()),
     path(f"{OFFERED}/fail", inbox.Fail.as_view()),
     path("a2a/runtimes/<id:identity_id>", runtimes.OneRuntime.as_view()),
+    path("a2a/runtimes/<id:identity_id>/test", runtimes.Test.as_view()),
     path("a2a/webhook-secrets", callbacks.WebhookSecrets.as_view()),
     path(SECRET, callbacks.OneSecret.as_view()),
     path(f"{SECRET}/rotate", callbacks.RotateSecret.as_view()),

@@ -7,6 +7,7 @@ cards, asking, reading, changing    the protocol's words, both versions and bind
 finding, client, troubles, pausing, guarding    the network
 keeping, relaying, watching    the rows
 errands      all of it, as a dispatcher asks for it
+testing, probing, judging    whether it could be sent a task: on demand, on record, without sending one
 """
 
 from a2a.remote.carrying import Carried, carry

@@ -27,8 +27,11 @@ async def forward_cancel(task: Task) -> None:
 
 def target_of(task: Task) -> Target:
     """As it was set when the task was sent."""
-    runtime = task.runtime
-    assert runtime is not None  # nobody hands a task to a server without saying which
+    assert task.runtime is not None  # nobody hands a task to a server without saying which
+    return target_behind(task.runtime)
+
+
+def target_behind(runtime: Runtime) -> Target:
     found = Target(
         url=runtime.url,
         version=cast("Version", runtime.wire_version),

@@ -1,7 +1,8 @@
 """From an agent's place to one of its interfaces, by way of its card, which is read again now and then."""
 
 import time
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from yarl import URL
@@ -15,6 +16,12 @@ PLACES = ("/.well-known/agent-card.json", "/.well-known/agent.json")
 NO_CARD = frozenset({Code.REFUSED, Code.INVALID_ANSWER})
 FRESH_SECONDS = 300.0
 MOST_KEPT = 256
+
+
+@dataclass(frozen=True)
+class Card:
+    place: str
+    says: Mapping[str, Any]
 
 
 class Known:
@@ -42,25 +49,33 @@ known = Known()
 async def find(client: Client, target: Target) -> Interface:
     found = known.get(target)
     if found is None:
-        found = await _ask(client, target)
+        found = interface(target, await card(client, target))
         known.put(target, found)
     return found
 
 
-def without_streams(target: Target, interface: Interface) -> Interface:
+def without_streams(target: Target, found: Interface) -> Interface:
     """As it turned out."""
-    plain = replace(interface, streaming=False)
+    plain = replace(found, streaming=False)
     known.put(target, plain)
     return plain
 
 
-async def _ask(client: Client, target: Target) -> Interface:
+async def card(client: Client, target: Target) -> Card | None:
+    """As it is now; None where there is none."""
     for place in places(target.url):
-        card = await _card(client, target, place)
-        if card is not None:
-            return _chosen(card, target, place)
+        says = await _card(client, target, place)
+        if says is not None:
+            return Card(place, says)
+    return None
+
+
+def interface(target: Target, read: Card | None) -> Interface:
+    """The one that is used."""
+    if read is not None:
+        return _chosen(read, target)
     if target.version == "auto" or target.binding == "auto":
-        said = f"There is no agent card at {_shown(target.url)}; name its version and binding to do without one."
+        said = f"There is no agent card at {shown(target.url)}; name its version and binding to do without one."
         raise Trouble(Code.NO_INTERFACE, said)
     # Whether it streams is found out.
     return Interface(target.url, target.version, target.binding, streaming=True)
@@ -89,16 +104,16 @@ def places(url: str) -> list[str]:
     return [f"{base}{place}" for place in PLACES]
 
 
-def _chosen(card: dict[str, Any], target: Target, place: str) -> Interface:
-    found = cards.choose(card, target=target, base=place)
+def _chosen(read: Card, target: Target) -> Interface:
+    found = cards.choose(read.says, target=target, base=read.place)
     if found is None:
         wanted = f"A2A {'1.0 or 0.3' if target.version == 'auto' else target.version}"
         way = "JSONRPC, HTTP+JSON or GRPC" if target.binding == "auto" else target.binding
-        said = f"The agent card at {_shown(place)} names no interface for {wanted} over {way}."
+        said = f"The agent card at {shown(read.place)} names no interface for {wanted} over {way}."
         raise Trouble(Code.NO_INTERFACE, said)
     return found
 
 
-def _shown(url: str) -> str:
+def shown(url: str) -> str:
     """A query may hold secrets."""
     return str(URL(url).with_query(None).with_fragment(None))[:300]

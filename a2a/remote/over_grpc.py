@@ -18,7 +18,6 @@ from a2a.wire import protobuf
 from a2a.wire.faults import Fault, Kind
 from a2a.wire.metadata import DETAILS
 from a2a.wire.protobuf import Rpc
-from a2a.wire.v03 import errors
 from a2a.wire.v03 import protobuf as old
 from a2a.wire.v1 import protobuf as new
 from common.egress import EgressBlocked, rpc
@@ -26,7 +25,6 @@ from mcp.upstream.bodies import Sent
 
 Metadata = Sequence[tuple[str, str]]
 RPCS = {(one.version, one.operation): one for one in (*new.RPCS, *old.RPCS)}
-BY_NAME = {errors.name(kind): kind for kind in Kind}
 #: What a status means where nothing else is said.
 BY_STATUS = {
     grpc.StatusCode.NOT_FOUND: Kind.NOT_FOUND,
@@ -129,7 +127,7 @@ def _trouble(error: grpc.aio.AioRpcError) -> Trouble:
     label = f"status {status.name}"
     if status == grpc.StatusCode.RESOURCE_EXHAUSTED and TOO_LARGE in words:
         return Trouble(Code.TOO_LARGE, f"A message to or from the remote agent is too large ({label}).", sent=True)
-    kind = _reason(trailers.get(DETAILS)) or BY_NAME.get(words.partition(":")[0]) or BY_STATUS.get(status)
+    kind = _reason(trailers.get(DETAILS)) or troubles.BY_NAME.get(words.partition(":")[0]) or BY_STATUS.get(status)
     if status in CREDENTIALS:
         return troubles.of_credentials(label, {"message": words}, known=status == grpc.StatusCode.PERMISSION_DENIED)
     if status == grpc.StatusCode.DEADLINE_EXCEEDED:

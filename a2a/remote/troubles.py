@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from a2a.wire.faults import Kind
+from a2a.wire.v03 import errors
 from common.egress import EgressBlocked
 from mcp.faults import FaultCode, UpstreamFault
 from mcp.upstream.bodies import Sent
@@ -50,6 +51,8 @@ PASSING: frozenset[FaultCode] = frozenset({"unreachable", "closed", "timeout"})
 #: Kinds by JSON-RPC's code and by the reason in REST's details. -32003 and up differ in no version.
 BY_CODE = {kind.value.jsonrpc: kind for kind in Kind}
 BY_REASON = {kind.value.reason: kind for kind in Kind}
+#: And by what 0.3 calls it over REST and gRPC.
+BY_NAME = {errors.name(kind): kind for kind in Kind}
 BUSY = frozenset({Kind.LIMITED, Kind.UNAVAILABLE})
 BROKEN = frozenset({Kind.INTERNAL, Kind.INVALID_RESPONSE})
 #: What a server says that knows no streams, or no such path.
@@ -68,6 +71,7 @@ class Trouble(Exception):
         passing: bool = False,
         retry_after: float = 0.0,
         kind: Kind | None = None,
+        redirects: bool = False,
     ) -> None:
         super().__init__(f"{code}: {said}")
         self.code = code
@@ -78,6 +82,7 @@ class Trouble(Exception):
         self.passing = passing
         self.retry_after = retry_after
         self.kind = kind
+        self.redirects = redirects
 
     @property
     def not_offered(self) -> bool:
@@ -116,7 +121,7 @@ def of_status(status: int, body: Any, *, retry_after: float) -> Trouble:
     """A status that is no success, with what its body says."""
     if 300 <= status < 400:
         said = f"The remote agent answered with a redirect ({status}), and redirects are not followed."
-        return Trouble(Code.REFUSED, said)
+        return Trouble(Code.REFUSED, said, redirects=True)
     if status in (401, 403):
         return of_credentials(f"{status}", body, known=status == 403)
     return of_kind(_kind(status, body), f"status {status}", body, retry_after=retry_after, status=status)
@@ -125,7 +130,8 @@ def of_status(status: int, body: Any, *, retry_after: float) -> Trouble:
 def of_credentials(label: str, body: Any, *, known: bool) -> Trouble:
     """Who is known may be refused for what it asks, too."""
     what = "our credentials, or the call by them" if known else "our credentials"
-    return Trouble(Code.REFUSED, f"The remote agent refused {what} ({label}).{_words(body)}")
+    kind = Kind.FORBIDDEN if known else Kind.UNAUTHENTICATED
+    return Trouble(Code.REFUSED, f"The remote agent refused {what} ({label}).{_words(body)}", kind=kind)
 
 
 def of_error_body(said: Any) -> Trouble:
@@ -155,6 +161,8 @@ def _kind(status: int, body: Any) -> Kind | None:
         if isinstance(detail, Mapping) and (kind := BY_REASON.get(str(detail.get("reason")))):
             return kind
     if isinstance(error, Mapping) and isinstance(error.get("code"), int) and (kind := BY_CODE.get(error["code"])):
+        return kind
+    if isinstance(error, str) and (kind := BY_NAME.get(error)):
         return kind
     by_status = {404: Kind.NOT_FOUND, 405: Kind.METHOD_NOT_FOUND, 501: Kind.METHOD_NOT_FOUND}
     return {**by_status, 429: Kind.LIMITED, 503: Kind.UNAVAILABLE}.get(status)

@@ -77,6 +77,7 @@ EVENTS: dict[str, str] = {
     "push_config.removed": "{actor} asked to be told no more of {subject}",
     "runtime.changed": "{actor} chose what does the tasks of {subject}",
     "runtime.followed": "{actor} changed what runs as {subject}, and its tasks follow that",
+    "runtime.tested": "{actor} tested the A2A server behind {subject}",
     "task.carried": "{actor} sent {subject} on to another A2A server",
     "task.cancel_forwarded": "{actor} told the remote agent that {subject} has ended",
     "task.cancel_not_forwarded": "{actor} could not tell the remote agent that {subject} has ended",

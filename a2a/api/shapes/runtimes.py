@@ -2,7 +2,7 @@
 
 from rest_framework import serializers
 
-from a2a.choices import Binding, RuntimeKind, WireVersion
+from a2a.choices import Binding, RuntimeKind, Shown, Tested, TestStep, WireVersion
 from common.api.fields import Flag, Identifier, Moment, Text, Word
 from common.api.shapes import Input, Shape
 from mcp.api.shapes.fields import Seconds
@@ -65,3 +65,55 @@ class Choice(Input):
     timeout = WholeSecondsGiven(required=False, help_text="Of one answer.")
 
     example = {"kind": "cli", "agent_id": examples.AGENT}
+
+
+class RemoteInterfaceShape(Shape):
+    """Where tasks would be sent, and how."""
+
+    url = Text(help_text="Without its query.")
+    wire_version = Text()
+    binding = Text()
+
+
+class RemoteStepShape(Shape):
+    step = Word(choices=TestStep.choices)
+    passed = Flag()
+    message = Text()
+
+
+class RemoteTestShape(Shape):
+    """What a test of another server found."""
+
+    identity_id = Identifier()
+    works = Flag(help_text="Only if `outcome` is `works`.")
+    outcome = Word(choices=Tested.choices)
+    message = Text(help_text="What was found, in sentences.")
+    advice = Text(help_text="What to do about it; empty where there is nothing to do.")
+    credential = Word(choices=Shown.choices, help_text="What the server thinks of it.")
+    agent_name = Text(help_text="By its card; empty without one.")
+    interface = RemoteInterfaceShape(allow_null=True, help_text="`null` where none was found.")
+    steps = RemoteStepShape(many=True, help_text="Those that were taken: the last is the one that failed, if one did.")
+
+    example = {
+        "identity_id": story.WRITER,
+        "works": True,
+        "outcome": "works",
+        "message": "It answers in A2A 1.0 over JSON-RPC at https://agents.example.com/rpc. It takes our credential.",
+        "advice": "",
+        "credential": "accepted",
+        "agent_name": "Minutes",
+        "interface": {"url": "https://agents.example.com/rpc", "wire_version": "1.0", "binding": "JSONRPC"},
+        "steps": [
+            {
+                "step": "card",
+                "passed": True,
+                "message": "There is a card of “Minutes” at https://agents.example.com/.well-known/agent-card.json.",
+            },
+            {
+                "step": "interface",
+                "passed": True,
+                "message": "It is spoken to in A2A 1.0 over JSON-RPC at https://agents.example.com/rpc.",
+            },
+            {"step": "task", "passed": True, "message": "It knows no task that nobody has. It takes our credential."},
+        ],
+    }

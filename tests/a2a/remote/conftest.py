@@ -17,7 +17,9 @@ from common import egress
 from nhi import actors
 from supervisor.access import Caller
 from tests.a2a.conftest import Stage
+from tests.a2a.remote.bench import Bench
 from tests.a2a.remote.far_side import FarSide, far_side
+from tests.services import gateway
 from tests.services.peers import PeerAgent, sdk_agent
 
 T = TypeVar("T")
@@ -134,3 +136,9 @@ def far(settings: Any) -> Iterator[FarSide]:
     with far_side() as made:
         settings.EGRESS_ALLOW = settings.EGRESS_ALLOW | {made.place}
         yield made
+
+
+@pytest.fixture
+def tested(stage: Stage) -> Iterator[Bench]:
+    yield Bench(stage)
+    gateway.end()

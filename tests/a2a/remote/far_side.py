@@ -7,6 +7,7 @@ The last answer of a list stays. Each answer is a function of the request and th
 
 import asyncio
 import json
+import ssl
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -80,11 +81,11 @@ async def _read(reader: asyncio.StreamReader) -> Request:
 
 
 @contextmanager
-def far_side() -> Iterator[FarSide]:
+def far_side(tls: ssl.SSLContext | None = None) -> Iterator[FarSide]:
     far, ready, over = FarSide(), threading.Event(), asyncio.Event()
 
     async def live() -> None:
-        server = await asyncio.start_server(far.serve, "127.0.0.1", 0)
+        server = await asyncio.start_server(far.serve, "127.0.0.1", 0, ssl=tls)
         far.port, far.loop = server.sockets[0].getsockname()[1], asyncio.get_running_loop()
         ready.set()
         await over.wait()

@@ -89,6 +89,8 @@ class Todos:
         except (ValueError, KeyError, TypeError):
             # Whatever it is, it is not ours to write over.
             sys.exit(f"{store} holds no to-do list.")
+        except OSError as error:
+            sys.exit(f"{store} cannot be read: {error.strerror}.")
 
     def _find(self, todo_id: int) -> Todo:
         if todo_id not in self._todos:
@@ -100,8 +102,11 @@ class Todos:
         if self._store:
             kept = {"last_id": last_id, "todos": [asdict(todo) for todo in todos.values()]}
             beside = self._store.with_name(f"{self._store.name}.new")
-            beside.write_text(json.dumps(kept, ensure_ascii=False, indent=1), encoding="utf-8")
-            beside.replace(self._store)
+            try:
+                beside.write_text(json.dumps(kept, ensure_ascii=False, indent=1), encoding="utf-8")
+                beside.replace(self._store)
+            except OSError as error:
+                raise Problem(f"The list cannot be kept, and stays as it was: {error.strerror}.") from None
         self._todos, self._last_id = todos, last_id
 
 
@@ -663,7 +668,11 @@ class Server(ThreadingHTTPServer):
 
 def serve_http(todos: Todos, port: int) -> None:
     handler = type("TodoEndpoint", (Endpoint,), {"todos": todos})
-    with Server(("127.0.0.1", port), handler) as server:
+    try:
+        server = Server(("127.0.0.1", port), handler)
+    except (OSError, OverflowError) as error:
+        sys.exit(f"Port {port} cannot be used: {error}")
+    with server:
         print(f"Listening on http://127.0.0.1:{server.server_port}/mcp", file=sys.stderr, flush=True)
         server.serve_forever()
 

@@ -12,6 +12,8 @@ class Promise:
     sentence: str
     #: `package.module:attribute = what`.
     mutation: str
+    #: Which of its files notices that soonest, where no name tells.
+    noticed_in: str = ""
 
 
 CAPABILITIES: dict[str, Promise] = {
@@ -80,10 +82,12 @@ CAPABILITIES: dict[str, Promise] = {
     "AUD-02": Promise(
         "Every call of a tool leaves one row that nobody can change, whatever became of it.",
         "mcp.clerk.recording:_row = raise",
+        "tests/mcp/test_outcomes.py",
     ),
     "AUD-03": Promise(
         "A call in flight is a lease; what a dead process leaves becomes a row that says lost.",
         "mcp.clerk.recording:reap = return 0",
+        "tests/mcp/test_leases.py",
     ),
     "AUD-07": Promise(
         "Secrets are taken out before anything is stored, shown or returned, and the record says so.",
@@ -100,6 +104,7 @@ CAPABILITIES: dict[str, Promise] = {
     "MCP-04": Promise(
         "Every tool a server lists is registered; one that vanishes is marked and kept.",
         "mcp.catalogue:_withdraw = return None",
+        "tests/mcp/test_pinning.py",
     ),
     "MCP-05": Promise(
         "A tool is called by the definition that a person approved; a changed one is refused until another approves.",
@@ -108,6 +113,7 @@ CAPABILITIES: dict[str, Promise] = {
     "MCP-06": Promise(
         "The gateway is an MCP server of protocol 2026-07-28 itself, for what its caller was granted.",
         "mcp.front.modern:read = raise",
+        "tests/front/test_door.py",
     ),
     "MCP-07": Promise(
         "Tools are listed and called over REST with stable errors; what is not there and what is not yours look alike.",
@@ -136,6 +142,7 @@ CAPABILITIES: dict[str, Promise] = {
     "MCP-15": Promise(
         "The bundled to-do server runs over stdio and HTTP, and the demo uses it.",
         "mcp.executables:_example = raise",
+        "tests/owner/test_executables.py",
     ),
     "SUP-01": Promise(
         "An agent that runs here is described whole: program, patterns, limits, access; programs come from a list that "
@@ -146,6 +153,7 @@ CAPABILITIES: dict[str, Promise] = {
         "Every input and output pattern runs a real process: a list of words, no shell, an environment of its own, a "
         "private directory, capped output.",
         "supervisor.runner.orders:_argv = return ('/bin/true',)",
+        "tests/supervisor/test_patterns.py",
     ),
     "SUP-03": Promise(
         "A run moves through its states by compare-and-swap, each move on record.",
@@ -195,6 +203,7 @@ CAPABILITIES: dict[str, Promise] = {
         "A model is an agent too: it calls what its identity was granted through the gateway, its endpoint has a "
         "breaker, and its run is recorded like any other.",
         "supervisor.chat.faults:ChatFault.is_the_services = return False",
+        "tests/supervisor/models/test_failing.py",
     ),
     "CON-01": Promise(
         "Sign-in with lockout and a second factor; four roles; auditors change nothing anywhere, and what "
@@ -205,6 +214,7 @@ CAPABILITIES: dict[str, Promise] = {
         "Home says what needs this person, each card leading to exactly that, then charts of calls, runs and tasks "
         "over time: outcomes, latency, who drives it, budgets that burn, health, what piles up, who was told.",
         "nhi.admin.counts:needs = return []",
+        "tests/console/test_home.py",
     ),
     "CON-05": Promise(
         "Every list searches, filters, saves views, acts in bulk after a page that states count and effect, "
@@ -219,10 +229,12 @@ CAPABILITIES: dict[str, Promise] = {
     "OPS-01": Promise(
         "One command from a fresh machine to a running house, and one that stops everything it started.",
         "config.launcher.launch:run = raise",
+        "tests/house/test_up.py",
     ),
     "OPS-02": Promise(
         "Settings come from the environment; unsafe or odd values stop the start.",
         "common.keys:ring = return None",
+        "tests/house/test_environment.py",
     ),
     "OPS-03": Promise(
         "Liveness, readiness that names what is down, metrics, and JSON logs with request ids.",
@@ -239,6 +251,7 @@ CAPABILITIES: dict[str, Promise] = {
     "A2A-01": Promise(
         "Tasks are sent, listed, read and cancelled by the REST contract; who sends follows from the credential.",
         "a2a.access:source_of = return None",
+        "tests/a2a/test_contract.py",
     ),
     "A2A-02": Promise(
         "One task in eight states, every change a numbered event; what has ended stays as it ended.",
@@ -252,24 +265,29 @@ CAPABILITIES: dict[str, Promise] = {
         "Cards tell the truth in the form of each version, signed; strangers read those of discoverable agents and no "
         "others.",
         "a2a.cards:_knows = return True",
+        "tests/a2a/cards/test_serving.py",
     ),
     "A2A-05": Promise(
         "Who follows a task hears each event once and in order, whichever process writes it, also after a break.",
         "a2a.operations.following:read = return []",
+        "tests/a2a/bindings/test_reading_on.py",
     ),
     "A2A-06": Promise(
         "The end of a task is told to its callback: one signed event by outbox, tried for three days, delivered or "
         "accounted for.",
         "a2a.signatures:_signature = return 'v1,'",
+        "tests/a2a/callbacks/test_delivering.py",
     ),
     "A2A-07": Promise(
         "Tasks reach what is behind an agent, each once, and are followed to the end: a run of a program or a model, "
         "another A2A server, or its own workers, lent to one at a time and offered again when the lease ends.",
         "a2a.dispatching:_begin = return 0",
+        "tests/a2a/runtimes/test_runs.py",
     ),
     "A2A-08": Promise(
         "Every send is decided: caller, grant, actions, hourly limit, chain; unknown and forbidden look alike.",
         "a2a.access:_budget = raise",
+        "tests/a2a/test_permission.py",
     ),
     "A2A-09": Promise(
         "How each agent is reached and how much it takes is set by people, enforced exactly and told in its card.",
@@ -287,5 +305,6 @@ CAPABILITIES: dict[str, Promise] = {
         "Deadlines end tasks, a part has no more time than the whole and is cancelled with it, and so is its run; a "
         "whole chain is shown at once, with its runs and calls.",
         "a2a.cancelling:cancel_within = return None",
+        "tests/a2a/test_permission.py",
     ),
 }

@@ -14,6 +14,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from http.client import HTTPException
 from typing import Any
 
 SECONDS = 60
@@ -24,24 +25,36 @@ PAUSE = 2.0
 class Refused(Exception):
     """No result, and a sentence that says why."""
 
+    exit_code = 1
+
+
+class Away(Refused):
+    """No answer, which may pass: by this code Gatehouse knows that the run can be tried again."""
+
+    exit_code = 75
+
 
 def ask(method: str, path: str, body: Any = None, **headers: str) -> dict[str, Any]:
     house, token = os.environ.get("GATEHOUSE_URL"), os.environ.get("GATEHOUSE_TOKEN")
     if not house or not token:
         raise Refused("GATEHOUSE_URL and GATEHOUSE_TOKEN are not set: let Gatehouse start this agent.")
-    request = urllib.request.Request(  # noqa: S310 -- the house's own address, which it put there itself
-        f"{house.rstrip('/')}/api/nhi/{path}",
-        data=None if body is None else json.dumps(body).encode(),
-        headers={"Authorization": f"Bearer {token}", "Content-Type": "application/json", **headers},
-        method=method,
-    )
+    if not house.startswith(("http://", "https://")):
+        raise Refused("GATEHOUSE_URL has to begin with http:// or https://.")
     try:
+        request = urllib.request.Request(  # noqa: S310 -- the house's own address, which it put there itself
+            f"{house.rstrip('/')}/api/nhi/{path}",
+            data=None if body is None else json.dumps(body).encode(),
+            headers={"Authorization": f"Bearer {token}", "Content-Type": "application/json", **headers},
+            method=method,
+        )
         with urllib.request.urlopen(request, timeout=SECONDS) as reply:  # noqa: S310 -- the same
             return dict(json.load(reply))
     except urllib.error.HTTPError as error:
         raise Refused(sentence(error)) from None
-    except (OSError, ValueError) as error:
-        raise Refused(f"Gatehouse gave no answer: {error}") from None
+    except OSError as error:
+        raise Away(f"Gatehouse gave no answer: {error}") from None
+    except (ValueError, HTTPException) as error:
+        raise Refused(f"GATEHOUSE_URL leads to no Gatehouse: {error}") from None
 
 
 def sentence(error: urllib.error.HTTPError) -> str:
@@ -89,10 +102,16 @@ def main() -> None:
     try:
         result = result_of(send(find(given.to), given.type, sys.stdin.read()))
     except Refused as refused:
-        sys.exit(str(refused))
+        print(refused, file=sys.stderr)
+        sys.exit(refused.exit_code)
     print(f"{given.to} says:")
     print(result["text"].rstrip() if isinstance(result, dict) and set(result) == {"text"} else json.dumps(result))
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit(130)  # as shells say it
+    except UnicodeDecodeError:
+        sys.exit("What came in is no text in UTF-8.")

@@ -20,8 +20,11 @@ def said_by_caller() -> list[str]:
     given = sys.stdin.read().strip()
     if "GATEHOUSE_CONVERSATION" not in os.environ:
         return [given]
-    messages = json.loads(Path(os.environ["GATEHOUSE_CONVERSATION"]).read_text(encoding="utf-8"))
-    return [text_of(message).strip() for message in messages if message["role"] == "ROLE_USER"]
+    try:
+        messages = json.loads(Path(os.environ["GATEHOUSE_CONVERSATION"]).read_text(encoding="utf-8"))
+        return [text_of(message).strip() for message in messages if message["role"] == "ROLE_USER"]
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        sys.exit(f"GATEHOUSE_CONVERSATION names no conversation that can be read: {error}")
 
 
 def text_of(message: dict[str, list[dict[str, object]]]) -> str:
@@ -37,7 +40,7 @@ def ask(question: str) -> None:
 
 
 def main() -> None:
-    place, *answers = said_by_caller()
+    place, *answers = said_by_caller() or [""]
     if not place:
         sys.exit("There is no place to travel to.")
     if not answers:
@@ -49,4 +52,9 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit(130)  # as shells say it
+    except UnicodeDecodeError:
+        sys.exit("What came in is no text in UTF-8.")

@@ -61,7 +61,7 @@ def execute(params: Any) -> Any:
     return found
 
 
-def answer(line: str) -> dict[str, Any] | None:
+def answer(line: bytes) -> dict[str, Any] | None:
     """The reply to one message, or None for one that wants no reply."""
     asked: Any = None
     try:
@@ -73,7 +73,7 @@ def answer(line: str) -> dict[str, Any] | None:
                 raise Refused(-32601, "There is one method: execute.")
             case _:
                 raise Refused(-32600, "This is no JSON-RPC request.")
-    except (json.JSONDecodeError, RecursionError):
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError):
         reply = {"error": {"code": -32700, "message": "This is no JSON."}}
     except Refused as refused:
         code, message = refused.args
@@ -84,11 +84,14 @@ def answer(line: str) -> dict[str, Any] | None:
 
 
 def main() -> None:
-    for line in filter(str.strip, sys.stdin):
+    for line in filter(bytes.strip, sys.stdin.buffer):
         reply = answer(line)
         if reply is not None:
             print(json.dumps(reply), flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit(130)  # as shells say it

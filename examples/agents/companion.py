@@ -37,4 +37,9 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit(130)  # as shells say it
+    except UnicodeDecodeError:
+        sys.exit("What came in is no text in UTF-8.")

@@ -18,6 +18,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.client import HTTPException
 from typing import Any
 
 LEASE = 30
@@ -27,8 +28,16 @@ PAUSE = 2.0
 SECONDS = 30
 
 
+#: The exit code for what may pass.
+TRY_AGAIN = 75
+
+
 class Refused(Exception):
-    """What Gatehouse does not let this worker do: the status, and a sentence."""
+    """What Gatehouse does not let this worker do, as a sentence."""
+
+
+class Away(Exception):
+    """Gatehouse gave no answer, or none now: the next time it may."""
 
 
 class Lost(Exception):
@@ -36,20 +45,32 @@ class Lost(Exception):
 
 
 def ask(method: str, path: str, body: Any = None) -> dict[str, Any]:
-    request = urllib.request.Request(  # noqa: S310 -- the address that who starts this has given
-        f"{os.environ['GATEHOUSE_URL'].rstrip('/')}/api/nhi/a2a/inbox{path}",
-        data=None if body is None else json.dumps(body).encode(),
-        headers={"Authorization": f"Bearer {os.environ['GATEHOUSE_TOKEN']}", "Content-Type": "application/json"},
-        method=method,
-    )
     try:
+        request = urllib.request.Request(  # noqa: S310 -- the address that who starts this has given
+            f"{os.environ['GATEHOUSE_URL'].rstrip('/')}/api/nhi/a2a/inbox{path}",
+            data=None if body is None else json.dumps(body).encode(),
+            headers={"Authorization": f"Bearer {os.environ['GATEHOUSE_TOKEN']}", "Content-Type": "application/json"},
+            method=method,
+        )
         with urllib.request.urlopen(request, timeout=SECONDS) as reply:  # noqa: S310 -- the same
             return dict(json.load(reply))
     except urllib.error.HTTPError as error:
-        said = error.read().decode(errors="replace")
+        said = f"Gatehouse answered {error.code}{sentence(error)}"
         if error.code == 409:
             raise Lost(said) from None
-        raise Refused(error.code, said) from None
+        raise (Away if error.code == 429 or error.code >= 500 else Refused)(said) from None
+    except OSError as error:
+        raise Away(f"Gatehouse gave no answer: {error}") from None
+    except (ValueError, HTTPException) as error:
+        raise Refused(f"GATEHOUSE_URL leads to no Gatehouse: {error}") from None
+
+
+def sentence(error: urllib.error.HTTPError) -> str:
+    """What Gatehouse says about a refusal; nothing where another answered in its place."""
+    try:
+        return f": {json.load(error)['message']}"
+    except (OSError, ValueError, LookupError, TypeError):
+        return "."
 
 
 class Work:
@@ -85,7 +106,7 @@ class Work:
                 self.tell("heartbeat")
             except Lost:
                 return
-            except (Refused, OSError):
+            except (Refused, Away):
                 continue  # it may work the next time; the lease is three times as long
 
 
@@ -123,17 +144,24 @@ def main() -> None:
     once = options.parse_args().once
     if not os.environ.get("GATEHOUSE_URL") or not os.environ.get("GATEHOUSE_TOKEN"):
         sys.exit("Set GATEHOUSE_URL to Gatehouse's address and GATEHOUSE_TOKEN to a credential of the agent.")
+    if not os.environ["GATEHOUSE_URL"].startswith(("http://", "https://")):
+        sys.exit("GATEHOUSE_URL has to begin with http:// or https://.")
+    away = False
     while True:
         try:
             taken = ask("POST", "/claim", {"lease_seconds": LEASE, "wait": 0 if once else WAIT})["tasks"]
             for task in taken:
                 do(Work(task))
+            away = False
         except Refused as refused:
-            sys.exit(f"Gatehouse answered {refused.args[0]}: {refused.args[1]}")
-        except OSError as error:
+            sys.exit(str(refused))
+        except Away as error:
             if once:
-                sys.exit(f"Gatehouse gave no answer: {error}")
-            taken = []
+                print(error, file=sys.stderr)
+                sys.exit(TRY_AGAIN)
+            if not away:
+                print(f"{error} (asked again every {PAUSE:g} s)", file=sys.stderr, flush=True)
+            away, taken = True, []
             time.sleep(PAUSE)
         if once and not taken:
             return

@@ -8,6 +8,7 @@ The report is written beside the agent's other files, in the directory it is sta
 
 import argparse
 import re
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -39,8 +40,14 @@ def main() -> None:
         text = given.input.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
         parser.exit(1, f"{given.input} cannot be read: {error.strerror}\n")
-    Path(given.output).write_text(report(text), encoding="utf-8")
+    try:
+        Path(given.output).write_text(report(text), encoding="utf-8")
+    except OSError as error:
+        parser.exit(1, f"{given.output} cannot be written: {error.strerror}\n")
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit(130)  # as shells say it

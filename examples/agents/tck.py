@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from inbox_worker import Lost, Refused, Work, ask
+from inbox_worker import Away, Lost, Refused, Work, ask
 
 PAUSE = 1.0
 #: Tasks that are taken in one go.
@@ -97,18 +97,22 @@ def do(work: Work) -> None:
             act_of(work.message["messageId"])(work)
     except Lost:
         return
-    except (Refused, OSError) as error:
-        print(f"{work.task_id}: {error}", flush=True)
+    except (Refused, Away) as error:
+        print(f"{work.task_id}: {error}", file=sys.stderr, flush=True)
 
 
 def main() -> None:
     if not os.environ.get("GATEHOUSE_URL") or not os.environ.get("GATEHOUSE_TOKEN"):
         sys.exit("Set GATEHOUSE_URL to Gatehouse's address and GATEHOUSE_TOKEN to a credential of the agent.")
+    if not os.environ["GATEHOUSE_URL"].startswith(("http://", "https://")):
+        sys.exit("GATEHOUSE_URL has to begin with http:// or https://.")
     while True:
         try:
             taken = ask("POST", "/claim", {"limit": MOST, "wait": 20})["tasks"]
-        except (Refused, OSError) as error:
-            print(error, flush=True)
+        except Refused as refused:
+            sys.exit(str(refused))
+        except Away as error:
+            print(error, file=sys.stderr, flush=True)
             time.sleep(PAUSE)
             continue
         # One that takes its time holds up no other.
@@ -117,4 +121,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit(130)  # as shells say it

@@ -6,6 +6,7 @@
 Send tasks with "callback_url": "http://127.0.0.1:8099/" and start Gatehouse with EGRESS_ALLOW=127.0.0.1:8099.
 """
 
+import argparse
 import base64
 import hashlib
 import hmac
@@ -24,10 +25,13 @@ def is_genuine(headers: Mapping[str, str], body: bytes, secret: str) -> bool:
     if not sent_at.isdecimal() or abs(time.time() - int(sent_at)) > 300:
         return False
     signed = f"{headers.get('webhook-id')}.{sent_at}.".encode() + body
-    key = base64.b64decode(secret.removeprefix("whsec_"))
-    expected = b"v1," + base64.b64encode(hmac.digest(key, signed, hashlib.sha256))
+    expected = b"v1," + base64.b64encode(hmac.digest(key_of(secret), signed, hashlib.sha256))
     given = headers.get("webhook-signature", "").encode().split()
     return any(hmac.compare_digest(expected, one) for one in given)
+
+
+def key_of(secret: str) -> bytes:
+    return base64.b64decode(secret.removeprefix("whsec_"), validate=True)
 
 
 def read(told: Mapping[str, Any]) -> tuple[str, str, Any]:
@@ -54,7 +58,12 @@ class Receiver(BaseHTTPRequestHandler):
             self._answer(401)
             return
         if self.headers["webhook-id"] not in self.seen:
-            print(*read(json.loads(body)), flush=True)
+            try:
+                print(*read(json.loads(body)), flush=True)
+            except (ValueError, LookupError, TypeError, AttributeError) as error:
+                print(f"Not understood: {error!r}", file=sys.stderr, flush=True)
+                self._answer(500)
+                return
             # Only now: what could not be handled is told again.
             self.seen.add(self.headers["webhook-id"])
         self._answer(204)
@@ -64,7 +73,26 @@ class Receiver(BaseHTTPRequestHandler):
         self.end_headers()
 
 
-if __name__ == "__main__":
-    server = HTTPServer(("127.0.0.1", int(sys.argv[1])), Receiver)
+def main() -> None:
+    options = argparse.ArgumentParser(description="Receive callbacks and push notifications.")
+    options.add_argument("port", type=int, help="where to wait for them; 0 takes any free port")
+    port = options.parse_args().port
+    try:
+        has_key = bool(key_of(os.environ.get("WEBHOOK_SECRET", "")))
+    except ValueError:
+        has_key = False
+    if not has_key:
+        sys.exit("Set WEBHOOK_SECRET to the secret that Gatehouse showed, which begins with whsec_.")
+    try:
+        server = HTTPServer(("127.0.0.1", port), Receiver)
+    except (OSError, OverflowError) as error:
+        sys.exit(f"Port {port} cannot be used: {error}")
     print(f"Waiting for callbacks at http://127.0.0.1:{server.server_port}/", flush=True)
     server.serve_forever()
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit(130)  # as shells say it

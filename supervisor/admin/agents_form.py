@@ -96,8 +96,9 @@ class AgentForm(ConsoleForm):
     forget_key = forms.BooleanField(label="Take the key away: the address wants none", required=False)
 
     access_type = _choice(
-        "Access", AccessType.choices, AccessType.READ_ONLY, "A read-write agent runs one at a time and is not retried."
-    )
+        "Access", AccessType.choices, AccessType.READ_ONLY,
+        "Left to itself, a read-write agent runs one at a time and is never tried again.",
+    )  # fmt: skip
     max_concurrent_executions = _number(
         "Slots", f"How many of it run at once; 0: no limit. Empty: {agents.READERS_AT_ONCE}, or 1 where it writes.",
         required=False,
@@ -105,7 +106,8 @@ class AgentForm(ConsoleForm):
     timeout = _number("Timeout", "Seconds that one attempt may take.", 300)
     max_retries = _number(
         "Further attempts",
-        "After failures that pass, like a connection that was refused. Empty: 3, or 0 where it writes.",
+        "After failures that pass, like a connection that was refused. Empty: 3 where it only reads; a read-write "
+        "agent is not tried again, as nobody knows what it had written by then. A number here counts for either.",
         required=False,
     )  # fmt: skip
     queue_depth = _number("Queue", "How many may wait for a slot; one more is refused.", 10)

@@ -98,7 +98,8 @@ class Program:
         await asyncio.to_thread(self._capture.digest, last=True)
 
     def stop(self, flag: Flag) -> None:
-        self._flag = self._flag or flag
+        # The last that came names who asked first, and has the least grace.
+        self._flag = flag
         if self._child is not None:
             self._child.end(flag.grace)
 

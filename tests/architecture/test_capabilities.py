@@ -64,17 +64,19 @@ def mutated_run(promise: str, *files: str) -> subprocess.CompletedProcess[str]:
 def files_of(promise: str, items: list[pytest.Item]) -> list[str]:
     """Where its tests are, so that no other file is read; none, which is all of them, when this file runs alone.
 
-    That which is named most like the broken module comes first: it notices as a rule, and the others are not even read.
+    That which is known to notice comes first, or is named most like the broken module: it notices as a rule, and the
+    others are not even read.
     """
     found: dict[Path, int] = {}
     for item in items:
         if promise in ids(item) and item.path != Path(__file__):
             found[item.path] = min(slowness(item), found.get(item.path, slowness(item)))
-    broken = words(CAPABILITIES[promise].mutation.partition(":")[0])
-    return [
-        str(path)
-        for path in sorted(found, key=lambda path: (found[path], -len(broken & words(path.relative_to(ROOT))), path))
-    ]
+    broken, known = words(CAPABILITIES[promise].mutation.partition(":")[0]), ROOT / CAPABILITIES[promise].noticed_in
+
+    def order(path: Path) -> tuple[bool, int, int, Path]:
+        return path != known, found[path], -len(broken & words(path.relative_to(ROOT))), path
+
+    return [str(path) for path in sorted(found, key=order)]
 
 
 def words(name: object) -> set[str]:
@@ -86,3 +88,4 @@ def test_every_capability_has_a_sentence_and_a_well_formed_mutation() -> None:
         assert re.fullmatch(r"(NHI|AUD|MCP|SUP|A2A|CON|OPS)-\d\d", promise)
         assert said.sentence.endswith(".")
         assert re.fullmatch(r"[a-z0-9_.]+:[A-Za-z_.]+ = (raise|allow|return .+)", said.mutation)
+        assert not said.noticed_in or f'"{promise}"' in (ROOT / said.noticed_in).read_text(encoding="utf-8"), promise

@@ -207,6 +207,28 @@ def test_a_file_of_another_kind_is_not_written_over(tmp_path: Path) -> None:
     assert store.read_text() == '{"secret": "x"}'
 
 
+def test_what_it_cannot_begin_with_it_names(port: int, tmp_path: Path) -> None:
+    for given, said in (
+        (["--http", str(port)], f"Port {port} cannot be used: "),
+        (["--http", "70000"], "Port 70000 cannot be used: "),
+        (["--store", str(tmp_path)], f"{tmp_path} cannot be read: Is a directory.\n"),
+    ):
+        command = [sys.executable, "-I", str(SERVER), *given]
+        refused = subprocess.run(command, input="", capture_output=True, text=True, timeout=10, check=False)
+        assert (refused.returncode, refused.stderr.count("\n")) == (1, 1)
+        assert refused.stderr.startswith(said)
+
+
+def test_a_list_that_cannot_be_kept_stays_as_it_was(tmp_path: Path) -> None:
+    with closing(Stdio("--store", str(tmp_path / "no" / "todos.json"))) as server:
+        refused = server.call("create_todo", title="x")
+        assert (refused["isError"], refused["content"][0]["text"]) == (
+            True,
+            "The list cannot be kept, and stays as it was: No such file or directory.",
+        )
+        assert server.call("list_todos")["structuredContent"]["todos"] == []
+
+
 def test_the_stateless_version_over_http(port: int) -> None:
     assert modern(port, "server/discover")[1]["result"]["supportedVersions"] == [VERSION]
     status, body = modern(port, "tools/call", {"name": "create_todo", "arguments": {"title": "x"}})

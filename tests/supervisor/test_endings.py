@@ -1,6 +1,8 @@
 """How runs end when they do not end well by themselves."""
 
+import asyncio
 import signal
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -11,8 +13,10 @@ from django.utils.dateparse import parse_datetime
 from common.errors import Conflict, NotAllowed
 from nhi import actors, lifecycle
 from nhi.models import AuditEvent
-from supervisor import cancelling, categories
+from supervisor import cancelling, categories, waking
 from supervisor.models import Agent, Execution
+from supervisor.nursery import Nursery
+from supervisor.runner.service import Service
 from tests.nhi import cast
 from tests.supervisor.waiting import until, until_over, until_running
 from tests.supervisor.workers import with_command
@@ -101,6 +105,59 @@ def test_the_kill_switch_ends_what_runs_and_what_waits(
     assert time.monotonic() - asked < 5
     with pytest.raises(NotAllowed, match="suspended"):
         submit(agent)
+
+
+@pytest.mark.capability("NHI-03", "SUP-04")
+def test_the_kill_switch_wakes_the_worker_for_what_was_being_stopped_already(
+    make_agent: Callable[..., Agent],
+    submit: Callable[..., Execution],
+    runner: Service,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(cancelling, "GRACE", 60.0)
+    agent = make_agent(STUBBORN, cli_args=["987.125"])
+    run = until_running(submit(agent))
+    until(lambda: with_command("987.125"), "it began")
+    # From here on it looks when it is woken, and not by itself.
+    monkeypatch.setattr("supervisor.runner.service.LOOK_EVERY", 60.0)
+    monkeypatch.setattr(waking, "_publish", lambda _: runner.poke())
+    cancelling.cancel(actor=actors.person(cast.user("olga", "operator")), execution=run, reason="Wrong input")
+    until(lambda: runner._runs[run.pk][0]._flag, "it was asked to end")
+    lifecycle.suspend(actor=cast.admin(), identity=agent.identity, reason="Leaked")
+    ended = until_over(run)
+    assert (ended.status, ended.cancelled_by_name, ended.cancel_grace) == ("cancelled", "olga", 0.5)
+    assert not with_command("987.125")
+
+
+@pytest.mark.capability("NHI-03", "SUP-04")
+def test_the_kill_switchs_grace_counts_where_both_came_before_there_was_a_process(
+    make_agent: Callable[..., Agent],
+    submit: Callable[..., Execution],
+    runner: Service,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(cancelling, "GRACE", 60.0)
+    spawned, both_came, spawn = threading.Event(), threading.Event(), Nursery.spawn
+
+    async def late(*args: Any, **kwargs: Any) -> Any:
+        child = await spawn(*args, **kwargs)
+        spawned.set()
+        await asyncio.to_thread(both_came.wait)
+        return child
+
+    monkeypatch.setattr(Nursery, "spawn", late)
+    agent = make_agent(STUBBORN, cli_args=["987.225"])
+    run = submit(agent)
+    until(spawned.is_set, "its process was made")
+    until(lambda: with_command("987.225"), "it began")
+    held = runner._runs[run.pk][0]
+    cancelling.cancel(actor=actors.person(cast.user("olga", "operator")), execution=run, reason="Wrong input")
+    until(lambda: held._flag, "it was asked to end")
+    lifecycle.suspend(actor=cast.admin(), identity=agent.identity, reason="Leaked")
+    until(lambda: held._flag and held._flag.grace == 0.5, "it was asked again")
+    both_came.set()
+    assert until_over(run).status == "cancelled"
+    assert not with_command("987.225")
 
 
 @pytest.mark.capability("SUP-04")

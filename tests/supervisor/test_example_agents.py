@@ -4,27 +4,14 @@ import json
 import os
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.services.house import ROOT
+from tests.supervisor.examples import AGENTS, house, run
 
 pytestmark = pytest.mark.capability("SUP-02")
-AGENTS = ROOT / "examples" / "agents"
-
-
-def run(name: str, *arguments: str, said: str = "", cwd: Path, **environment: str) -> tuple[int, str, str]:
-    command = [sys.executable, "-I", str(AGENTS / name), *arguments]
-    done = subprocess.run(
-        command, input=said, cwd=cwd, env=environment, capture_output=True, encoding="utf-8", timeout=60, check=False
-    )
-    return done.returncode, done.stdout, done.stderr
 
 
 def test_each_can_be_started_by_its_path() -> None:
@@ -144,32 +131,6 @@ def test_companion_answers_every_line_before_the_next_and_remembers(tmp_path: Pa
         assert (process.wait(60), process.stdout.read()) == (0, "")
 
 
-@contextmanager
-def house(status: int, reply: Any) -> Iterator[tuple[str, list[Any]]]:
-    """The gateway's door for calls of tools, with one answer for everybody."""
-    calls: list[Any] = []
-
-    class Door(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            calls.append((self.path, self.headers["Authorization"], body))
-            self.send_response(status)
-            self.end_headers()
-            self.wfile.write(json.dumps(reply).encode())
-
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Door) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}", calls
-        finally:
-            server.shutdown()
-            thread.join()
-
-
 RESULT = {"call_id": "c", "latency_ms": 4, "result": {"content": [{"type": "text", "text": "Added 1: Water"}]}}
 REFUSAL = {"error_code": "Unauthorized", "message": "No grant covers this tool.", "details": {}, "request_id": "r"}
 
@@ -206,4 +167,4 @@ def test_todo_clerk_needs_a_house(tmp_path: Path) -> None:
     with house(200, RESULT) as (url, _calls):
         pass
     code, _, complaint = run("todo_clerk.py", "Water", cwd=tmp_path, GATEHOUSE_URL=url, GATEHOUSE_TOKEN="t")
-    assert (code, complaint.startswith("Gatehouse gave no answer: ")) == (1, True)
+    assert (code, complaint.startswith("Gatehouse gave no answer: ")) == (75, True)

@@ -149,7 +149,9 @@ class Described(Input):
     session_timeout = WholeSecondsGiven(required=False)
     idle_timeout = WholeSecondsGiven(required=False)
     keep_alive = Flag(required=False, help_text="A session is not ended for being idle.")
-    max_retries = Whole(required=False, help_text="After failures that may pass; none for read-write agents.")
+    max_retries = Whole(
+        required=False, help_text="After failures that may pass. Left out: 3, or 0 for a read-write agent."
+    )
     allowed_env_vars = Texts(required=False, help_text="Which variables a run may be given.")
     queue_depth = Whole(required=False, help_text="How many runs may wait.")
     queue_wait = WholeSecondsGiven(required=False, help_text="How long one may.")

@@ -3,15 +3,14 @@
 import base64
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
-from http.client import RemoteDisconnected
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +42,11 @@ class Running:
 def example(open_stage: Stage, settings: Any) -> Iterator[Running]:
     secret = webhooks.make(actor=actors.identity(open_stage.planner), url_prefix="").secret
     env, command = {**os.environ, "WEBHOOK_SECRET": secret}, [sys.executable, str(RECEIVER), "0"]
-    with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True) as running:
+    # Else it would ignore Ctrl-C wherever whoever runs the tests does.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, env=env, text=True, **pipes) as running:
+        signal.signal(signal.SIGINT, before)
         assert running.stdout is not None
         try:
             url = running.stdout.readline().split()[-1]
@@ -90,10 +93,37 @@ def test_it_reads_push_notifications_of_both_versions(
 
 def test_what_it_could_not_handle_it_handles_when_it_is_told_again(example: Running) -> None:
     done = {"task_id": "T-1", "state": "completed"}
-    with suppress(RemoteDisconnected):
-        assert signed(example, {"odd": True}) >= 500
+    assert [signed(example, odd) for odd in ({"odd": True}, [], None, {"statusUpdate": 1})] == [500] * 4
     assert [signed(example, done), signed(example, done)] == [204, 204]
     assert example.heard() == [["T-1", "completed", "None"]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "secret", "code", "said"),
+    [
+        (["0"], None, 1, "Set WEBHOOK_SECRET to the secret that Gatehouse showed"),
+        (["0"], "", 1, "Set WEBHOOK_SECRET to the secret that Gatehouse showed"),
+        (["0"], "whsec_nö", 1, "Set WEBHOOK_SECRET to the secret that Gatehouse showed"),
+        ([], "whsec_YQ==", 2, "the following arguments are required: port"),
+        (["first"], "whsec_YQ==", 2, "invalid int value: 'first'"),
+        (["70000"], "whsec_YQ==", 1, "Port 70000 cannot be used: "),
+    ],
+)
+def test_what_it_cannot_begin_with_it_names(arguments: list[str], secret: str | None, code: int, said: str) -> None:
+    env = {} if secret is None else {"WEBHOOK_SECRET": secret}
+    done = subprocess.run(
+        [sys.executable, "-I", str(RECEIVER), *arguments], env=env, capture_output=True, encoding="utf-8", check=False
+    )
+    assert (done.returncode, said in done.stderr, "Traceback" in done.stderr) == (code, True, False)
+
+
+def test_a_port_that_is_taken_is_named_and_ctrl_c_ends_it(example: Running) -> None:
+    port = example.url.rstrip("/").rpartition(":")[2]
+    env, command = {"WEBHOOK_SECRET": example.secret}, [sys.executable, "-I", str(RECEIVER), port]
+    done = subprocess.run(command, env=env, capture_output=True, encoding="utf-8", check=False)
+    assert (done.returncode, done.stderr.startswith(f"Port {port} cannot be used: ")) == (1, True)
+    example.process.send_signal(signal.SIGINT)
+    assert (example.process.wait(30), example.process.stderr and example.process.stderr.read()) == (130, "")
 
 
 def signed(example: Running, told: Any) -> int:

@@ -14,6 +14,7 @@ from nhi.models import AuditEvent, User
 from supervisor import agents
 from supervisor.models import Agent, Execution
 from tests.console.conftest import SignedIn, identity
+from tests.nhi import cast
 from tests.supervisor.console import scene
 from tests.supervisor.console.scene import AGENT_TABS, AGENTS, queries, text
 from tests.supervisor.rows import EXAMPLE
@@ -81,6 +82,18 @@ def test_an_agent_is_added_by_the_form_and_refusals_stand_beside_their_fields(ma
     assert agent.cli_args == ["--short", "--lines={{ lines }}"]
     assert (agent.max_concurrent_executions, agent.max_retries) == (10, 3)
     assert agents.declared(agent) == {"STAGE": "prod"}
+
+
+@pytest.mark.capability("SUP-06")
+def test_what_writes_is_tried_again_only_if_a_number_says_so(mara: Client) -> None:
+    page = scene.main_of(text(mara, f"{AGENTS}add/"))
+    assert "a read-write agent is not tried again, as nobody knows what it had written by then." in page
+    assert "A number here counts for either." in page
+    for number, typed, kept in ((1, {}, 0), (2, {"max_retries": ""}, 0), (3, {"max_retries": "2"}, 2)):
+        bot = cast.agent(f"writer-{number}")
+        given = {**DESCRIBED, "name": bot.name, "identity": bot.name, "access_type": "read-write", **typed}
+        assert mara.post(f"{AGENTS}add/", given).status_code == 302
+        assert Agent.objects.get(name=bot.name).max_retries == kept
 
 
 def test_all_that_is_wrong_with_an_agent_is_said_at_once(mara: Client) -> None:

@@ -98,4 +98,5 @@ def test_a_test_is_one_press_and_its_answer_stands_on_the_page(visit: Visit, far
     assert not violations(page)
     page.get_by_role("button", name="Test now").click()
     page.get_by_text("It takes our credential.").wait_for()
+    assert not violations(page)
     assert not mara.complaints

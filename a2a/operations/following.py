@@ -118,6 +118,8 @@ async def follow(began: Began, *, after: int | None, quiet: float) -> AsyncGener
             refuse_ended(began.task)
             # Whoever says to have seen what is still to come would wait for ever.
             cursor = min(cursor, began.task.last_seq)
+            # There is nothing to tell for now; that they are listened to, callers hear at once.
+            yield None
         due = time.monotonic() + quiet
         while True:
             for item in await feed.behind(cursor, patience=due - time.monotonic()):

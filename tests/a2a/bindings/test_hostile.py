@@ -139,13 +139,12 @@ def test_who_was_stopped_is_told_nothing_more(agent: Agent) -> None:
     in_loop(whole())
 
 
-def test_a_stream_ends_whatever_its_caller_says_to_have_seen(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
-    # The answer begins with what there is to tell, or when its caller is judged again; there is nothing here for now.
-    monkeypatch.setattr(asking, "JUDGED_EVERY", 0.2)
-
+def test_a_stream_begins_and_ends_whatever_its_caller_says_to_have_seen(agent: Agent) -> None:
     async def whole() -> None:
         task_id = (await agent.call("SendMessage", AT_ONCE))["task"]["id"]
-        following = await agent.rpc("SubscribeToTask", {"id": task_id}, last_event_id="99999999")
+        # Long before its caller is judged again: there is nothing to tell yet.
+        async with asyncio.timeout(asking.JUDGED_EVERY / 2):
+            following = await agent.rpc("SubscribeToTask", {"id": task_id}, last_event_id="99999999")
         await in_thread(lambda: says(task_id, TaskState.CANCELED))
         assert [event.id for event in await heard(following)] == ["2"]
 

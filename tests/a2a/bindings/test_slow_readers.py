@@ -52,6 +52,7 @@ def test_a_slow_reader_holds_few_bytes_and_misses_nothing(agent: Agent) -> None:
         task = await in_thread(lambda: Task.objects.get(pk=agent.stage.sent()))
         every = list(range(2, MANY + 3))
         async with followed(task) as quick, followed(task) as slow, followed(task) as slower:
+            assert [await anext(one) for one in (quick, slow, slower)] == [None] * 3, "there is nothing to tell yet"
             await in_thread(lambda: writer.apply_event(task.pk, Status(TaskState.WORKING)))
             told = {name: [(await anext(one)).seq] for name, one in (("quick", quick), ("slow", slow))}
             for number in range(MANY):

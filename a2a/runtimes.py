@@ -160,7 +160,7 @@ def _runs_tasks() -> QuerySet[Agent]:
 
 def _locked(identity: Identity) -> Runtime | None:
     """The choice in force, which nobody else replaces in this transaction."""
-    Identity.objects.select_for_update().only("pk").get(pk=identity.pk)
+    Identity.objects.select_for_update(no_key=True).only("pk").get(pk=identity.pk)
     return Runtime.objects.in_force().select_related("agent").filter(identity=identity).first()
 
 

@@ -45,6 +45,11 @@ class Processor:
         put(self._kept)
 
 
+def allowed() -> set[int]:
+    """Where this process may be; nothing where the system does not say."""
+    return os.sched_getaffinity(0) if TASKS.exists() else set()
+
+
 def put(processors: set[int]) -> None:
     """Each thread for itself; one that begins later is where the one is that begins it."""
     for thread in TASKS.iterdir():

@@ -37,14 +37,10 @@ class Opening:
     chain: Chain | None = None
 
 
-def open(  # noqa: A001 - read as run_tokens.open
-    *, identity: Identity, execution_id: UUID, seconds: float, actor: Actor, chain: Chain | None = None
-) -> str:
-    return open_each([Opening(identity, execution_id, seconds, chain)], actor=actor)[execution_id]
-
-
 def open_each(openings: Sequence[Opening], *, actor: Actor) -> dict[UUID, str]:
     """The tokens of runs, by their ids; the rows behind them come and go with the caller's transaction."""
+    if not openings:
+        return {}
     now = clock.database_now()
     rows = [_row(opening, actor, now) for opening in openings]
     prepared.insert(*rows)

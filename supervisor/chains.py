@@ -1,13 +1,20 @@
 """Runs that agents ask for: who asked whom, and on whose behalf what runs acts."""
 
+import logging
+from collections.abc import Mapping, Sequence
 from typing import Any
+from uuid import UUID
 
 from nhi import registry, run_tokens
 from nhi.actors import Actor
-from nhi.chains import Chain, Link, links
+from nhi.chains import Chain, Link, TaskFacts, links
 from nhi.choices import ActorKind
 from nhi.tokens import Parsed, ParsedToken
 from supervisor.models import Execution
+
+log = logging.getLogger(__name__)
+#: What is kept of a chain is not as it was written.
+UNREADABLE = (AttributeError, KeyError, TypeError, ValueError)
 
 
 def of(actor: Actor, shown: Parsed | None, *, delegates: bool) -> Chain:
@@ -32,12 +39,34 @@ def facts(chain: Chain, shown: Parsed | None) -> dict[str, Any]:
     return said
 
 
-def behind(run: Execution) -> Chain:
-    """What stands behind a run: what stands behind the task that it is for, else who asked for it."""
-    if run.task_id is not None:
-        task = registry.tasks([run.task_id]).get(run.task_id)
-        if task is not None:
-            return task.chain
+def behind_each(runs: Sequence[Execution]) -> dict[UUID, Chain]:
+    """What stands behind runs, by their ids; those are missing of which it cannot be read, and hold up no other."""
+    found = {}
+    tasks = _tasks(runs)
+    for run in runs:
+        try:
+            found[run.pk] = _behind(run, _tasks_of([run]) if tasks is None else tasks)
+        except UNREADABLE:
+            log.exception("What stands behind a run cannot be read.", extra={"execution": str(run.pk)})
+    return found
+
+
+def _tasks(runs: Sequence[Execution]) -> Mapping[UUID, TaskFacts] | None:
+    """Those that the runs are for; None where one of them is odd."""
+    try:
+        return _tasks_of(runs)
+    except UNREADABLE:
+        return None
+
+
+def _tasks_of(runs: Sequence[Execution]) -> Mapping[UUID, TaskFacts]:
+    return registry.tasks([run.task_id for run in runs if run.task_id is not None])
+
+
+def _behind(run: Execution, tasks: Mapping[UUID, TaskFacts]) -> Chain:
+    """What stands behind the task that it is for, else who asked for it."""
+    if run.task_id is not None and (task := tasks.get(run.task_id)) is not None:
+        return task.chain
     by = run.context.get("by", {})
     if "chain" in by:
         return Chain(links(by["chain"]), by.get("behalf", 0))

@@ -24,6 +24,8 @@ def claim(*, runner_id: UUID, room: int) -> list[Execution]:
     """
     with transaction.atomic(savepoint=False):
         candidates: list[Execution] = _startable(room).all()
+        if not candidates:
+            return []
         taken = []
         for agent in _locked(sorted({row.agent_id for row in candidates})):
             taken += _allotted(agent, [row for row in candidates if row.agent_id == agent.pk])
@@ -67,14 +69,17 @@ def _may_start() -> QuerySet[Execution]:
 def _locked(agents: Sequence[UUID]) -> Iterator[Agent]:
     """In one order for all workers. What another holds just now is its to start."""
     for agent in agents:
-        yield from _agent().all(agent=agent)
+        yield from _FREE.all(agent=agent)
 
 
-@cache
-def _agent() -> Prepared:
+def _free(agent: UUID) -> QuerySet[Agent]:
+    """Its key is left to others: who writes a row that names it would wait for us, and we for them."""
     skip = connection.features.has_select_for_update_skip_locked
-    rows = Agent.objects.select_for_update(of=("self",), skip_locked=skip).select_related("identity")
-    return Prepared(lambda agent: rows.filter(pk=agent, enabled=True, identity__in=_usable()).order_by(), agent=UUID)
+    rows = Agent.objects.select_for_update(of=("self",), skip_locked=skip, no_key=True).select_related("identity")
+    return rows.filter(pk=agent, enabled=True, identity__in=_usable()).order_by()
+
+
+_FREE = Prepared(_free, agent=UUID)
 
 
 def _allotted(agent: Agent, waiting: Sequence[Execution]) -> list[tuple[Execution, int]]:

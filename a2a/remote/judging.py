@@ -61,7 +61,7 @@ def outcome(trouble: Trouble, *, over_grpc: bool) -> Tested:
         return next(found, Tested.UNREACHABLE)
     if trouble.code == Code.REFUSED:
         return _refused(trouble, over_grpc=over_grpc)
-    return BY_CODE[trouble.code]
+    return BY_CODE.get(trouble.code, Tested.FAILED)
 
 
 def advice(found: Tested, shown: Shown) -> str:

@@ -92,7 +92,10 @@ class Probe:
             self._passed(TestStep.CARD, f"There is a card{named} at {finding.shown(card.place)}.")
         self.interface = finding.interface(self.target, card)
         if card is None:
-            self._passed(TestStep.CARD, "There is no card; none is needed, since version and binding are named.")
+            self._passed(
+                TestStep.CARD,
+                "No card can be read; none is needed, since version and binding are named.",
+            )
         self._passed(TestStep.INTERFACE, f"It is spoken to {self._way}.")
 
     async def _ask(self) -> Trouble | None:

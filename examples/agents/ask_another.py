@@ -50,7 +50,8 @@ def ask(method: str, path: str, body: Any = None, **headers: str) -> dict[str, A
         with urllib.request.urlopen(request, timeout=SECONDS) as reply:  # noqa: S310 -- the same
             return dict(json.load(reply))
     except urllib.error.HTTPError as error:
-        raise Refused(sentence(error)) from None
+        # Of these two nothing has come; after others it may have.
+        raise (Away if error.code in {429, 503} else Refused)(sentence(error)) from None
     except OSError as error:
         raise Away(f"Gatehouse gave no answer: {error}") from None
     except (ValueError, HTTPException) as error:

@@ -4,7 +4,6 @@ Whose answer was lost, with the database, may have been committed all the same: 
 found as such.
 """
 
-import logging
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
@@ -12,22 +11,21 @@ from uuid import UUID
 from django.db import transaction
 
 from nhi import actors, run_tokens
+from nhi.chains import Chain
 from nhi.run_tokens import Opening
 from supervisor import chains, slots
 from supervisor.choices import ExecutionState
 from supervisor.models import Execution
 
-log = logging.getLogger(__name__)
 #: Between two tries, at most, with what starting one takes; and behind the last moment that a run may have.
 BETWEEN, MARGIN = 40.0, 120.0
-#: What is kept of a chain is not as it was written.
-UNREADABLE = (AttributeError, KeyError, TypeError, ValueError)
 
 
 @dataclass(frozen=True)
 class Claimed:
     run: Execution
-    #: What it proves itself with at the gateway, for as long as it may run at all; none where that could not be made.
+    #: What it proves itself with at the gateway, for as long as it may run at all; none where nobody can tell on whose
+    #: behalf it acts.
     token: str = field(repr=False)
 
 
@@ -36,7 +34,8 @@ def claim(*, runner_id: UUID, room: int) -> list[Claimed]:
         return []
     with transaction.atomic():
         taken = slots.claim(runner_id=runner_id, room=room)
-        openings = [opening for run in taken for opening in _opening(run)]
+        chains_behind = chains.behind_each(taken)
+        openings = [_opening(run, chains_behind[run.pk]) for run in taken if run.pk in chains_behind]
         tokens = run_tokens.open_each(openings, actor=actors.SYSTEM)
     return _with_tokens(taken, tokens)
 
@@ -48,15 +47,9 @@ def unheard(*, runner_id: UUID, known: Collection[UUID]) -> list[Claimed]:
     return _with_tokens(runs, run_tokens.shown_again(execution_ids=[run.pk for run in runs]))
 
 
-def _opening(run: Execution) -> list[Opening]:
-    """None for a run of which nobody can tell what stands behind it: it must not hold up the others."""
-    try:
-        chain = chains.behind(run)
-    except UNREADABLE:
-        log.exception("What stands behind a run cannot be read.", extra={"execution": str(run.pk)})
-        return []
+def _opening(run: Execution, chain: Chain) -> Opening:
     seconds = (run.timeout + BETWEEN) * (run.max_retries + 1) + MARGIN
-    return [Opening(run.agent.identity, run.pk, seconds, chain)]
+    return Opening(run.agent.identity, run.pk, seconds, chain)
 
 
 def _with_tokens(runs: Sequence[Execution], tokens: dict[UUID, str]) -> list[Claimed]:

@@ -7,7 +7,6 @@ others may call it lost.
 
 import asyncio
 import logging
-import os
 import threading
 import time
 from contextlib import suppress
@@ -16,8 +15,7 @@ from uuid import UUID
 
 from django.conf import settings
 
-from common import egress
-from common.processor import Processor
+from common import egress, processor
 from mcp import upstream
 from supervisor import reaping, waking
 from supervisor.nursery import Nursery
@@ -46,8 +44,8 @@ class Service:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._look = asyncio.Event()
         self._stopping = False
-        # Its agents run wherever there is one free, though this process may keep to one.
-        self._nursery = Nursery(processors=os.sched_getaffinity(0))
+        # Where this process may be before it keeps to one, there its agents may be.
+        self._nursery = Nursery(processors=processor.allowed() if on_one_processor else ())
         self._pulse = Desk("runner-pulse")
         # What is written of one run is written in order, by one of these.
         self._pens = [Desk(f"runner-pen-{number}") for number in range(PENS)]
@@ -86,7 +84,7 @@ class Service:
     async def _live(self) -> None:
         beside = [asyncio.create_task(self._fence())]
         if self._on_one_processor:
-            beside.append(asyncio.create_task(Processor().keep()))
+            beside.append(asyncio.create_task(processor.Processor().keep()))
         while not self._stopping:
             try:
                 await self._turn()

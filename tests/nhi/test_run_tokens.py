@@ -14,13 +14,13 @@ from nhi.actors import SYSTEM
 from nhi.admin import counts
 from nhi.models import Credential, Identity, RefusedAuthentication
 from tests.nhi import cast
-from tests.nhi.tokens import crc, shown
+from tests.nhi.tokens import crc, of_run, shown
 
 pytestmark = [pytest.mark.capability("SUP-11"), pytest.mark.django_db, pytest.mark.both_databases]
 
 
 def opened(of: Identity, run: UUID | None = None, *, seconds: float = 600) -> str:
-    return run_tokens.open(identity=of, execution_id=run or uuid7(), seconds=seconds, actor=cast.admin())
+    return of_run(identity=of, execution_id=run or uuid7(), seconds=seconds, actor=cast.admin())
 
 
 def row_of(run: UUID) -> Credential:
@@ -30,7 +30,7 @@ def row_of(run: UUID) -> Credential:
 def test_it_says_whose_run_it_is_and_costs_one_row() -> None:
     bot, run, mara = cast.agent(), uuid7(), cast.admin()
     with transaction.atomic(), CaptureQueriesContext(connection) as asked:
-        token = run_tokens.open(identity=bot, execution_id=run, seconds=600, actor=mara)
+        token = of_run(identity=bot, execution_id=run, seconds=600, actor=mara)
     assert len([query for query in asked.captured_queries if "SAVEPOINT" not in query["sql"]]) == 2, "the time, a row"
     found = authentication.authenticate(token)
     row = row_of(run)

@@ -1,10 +1,15 @@
 """Tokens as those who have none would make them, and why one that is shown is refused."""
 
 import zlib
+from uuid import UUID
 
 from common import context
 from common.ids import uuid7
-from nhi import authentication, tokens
+from nhi import authentication, run_tokens, tokens
+from nhi.actors import Actor
+from nhi.chains import Chain
+from nhi.models import Identity
+from nhi.run_tokens import Opening
 
 DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
@@ -17,6 +22,11 @@ def shown(token: str, source: str = "203.0.113.9") -> str:
     except authentication.Unauthenticated as refused:
         return refused.reason
     return ""
+
+
+def of_run(*, identity: Identity, execution_id: UUID, seconds: float, actor: Actor, chain: Chain | None = None) -> str:
+    """As its worker gets it."""
+    return run_tokens.open_each([Opening(identity, execution_id, seconds, chain)], actor=actor)[execution_id]
 
 
 def crc(body: str) -> str:

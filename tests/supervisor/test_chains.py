@@ -7,10 +7,11 @@ import pytest
 
 from common.errors import NotAllowed
 from common.ids import uuid7
-from nhi import actors, grants, run_tokens, tokens
-from supervisor import chains, sessions, slots, submitting
+from nhi import actors, grants, tokens
+from supervisor import sessions, submitting
 from supervisor.access import Caller
 from supervisor.models import Agent, Execution
+from supervisor.runner import claiming
 from supervisor.submitting import Wish
 from tests.nhi import cast
 
@@ -20,10 +21,7 @@ pytestmark = [pytest.mark.capability("SUP-11", "SUP-10"), pytest.mark.django_db]
 def as_run(run: Execution) -> Caller:
     """Who a run is to those that it asks."""
     identity = run.agent.identity
-    slots.claim(runner_id=uuid7(), room=9)
-    token = run_tokens.open(
-        identity=identity, execution_id=run.pk, seconds=60, actor=actors.SYSTEM, chain=chains.behind(run)
-    )
+    [token] = [one.token for one in claiming.claim(runner_id=uuid7(), room=9) if one.run.pk == run.pk]
     return Caller(actors.identity(identity), tokens.parse(token))
 
 

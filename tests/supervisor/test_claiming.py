@@ -1,16 +1,19 @@
 """What a worker takes at once: state, slot and token together, and nothing twice or unheard."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
+from uuid import UUID
 
 import pytest
 from django.db import OperationalError, connection
 from django.test.utils import CaptureQueriesContext
 
 from common.ids import uuid7
-from nhi import tokens
+from nhi import registry, tokens
+from nhi.chains import TaskFacts
 from nhi.models import Credential
-from supervisor import cancelling, lifecycle, reaping, slots, waking
+from supervisor import cancelling, chains, lifecycle, reaping, slots, waking
 from supervisor.choices import ExecutionState
 from supervisor.models import Agent, Execution, Runner
 from supervisor.runner import bookkeeping, claiming, service
@@ -28,6 +31,16 @@ Claim = Callable[..., list[Claimed]]
 Asked = Callable[..., Execution]
 #: What is kept of a chain that nobody wrote.
 ODD = {"by": {"chain": [{"name": "somebody"}]}}
+
+
+@contextmanager
+def working(room: int) -> Iterator[Service]:
+    service_here = Service(room)
+    service_here.start()
+    try:
+        yield service_here
+    finally:
+        service_here.stop()
 
 
 def statements_to_claim(many: int) -> int:
@@ -78,17 +91,37 @@ def test_many_cost_few_statements_more_than_one(make_agent: Callable[..., Agent]
 
 
 def test_one_of_which_nobody_can_tell_what_stands_behind_it_holds_up_no_other(
-    make_agent: Callable[..., Agent], submit: Asked, runner: Service
+    make_agent: Callable[..., Agent], submit: Asked
 ) -> None:
-    runner.stop()
     agent = make_agent()
     odd, fine = submit(agent), submit(agent)
     Execution.objects.filter(pk=odd.pk).update(context=ODD)
-    again = Service(4)
-    again.start()
-    assert until_over(fine).status == "success"
-    assert (until_over(odd).status, odd.error_category) == ("failure", "SystemError")
-    again.stop()
+    with working(4):
+        assert until_over(fine).status == "success"
+        assert (until_over(odd).status, odd.error_category) == ("failure", "SystemError")
+
+
+def test_of_all_their_tasks_is_asked_at_once_and_of_each_where_one_is_odd(
+    make_agent: Callable[..., Agent], submit: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent, asked = make_agent(), list[list[UUID]]()
+    runs = [submit(agent) for _ in range(3)]
+    for run in runs:
+        Execution.objects.filter(pk=run.pk).update(task_id=run.pk)
+    odd = set[UUID]()
+
+    def tasks(ids: list[UUID]) -> dict[UUID, TaskFacts]:
+        asked.append(ids)
+        if odd & {*ids}:
+            raise KeyError("name")
+        return {}
+
+    monkeypatch.setattr(registry, "tasks", tasks)
+    rows = list(Execution.objects.order_by("number"))
+    assert {*chains.behind_each(rows)} == {run.pk for run in runs}
+    assert asked == [[run.pk for run in runs]]
+    odd.add(runs[1].pk)
+    assert {*chains.behind_each(rows)} == {runs[0].pk, runs[2].pk}
 
 
 def test_what_was_called_off_meanwhile_is_left(
@@ -138,11 +171,10 @@ def test_who_ends_before_it_could_look_leaves_its_runs_to_be_found(
 ) -> None:
     monkeypatch.setattr(service, "LOOK_EVERY", 60)
     lost(lambda: None)
-    run, ending = submit(make_agent()), Service(2)
-    ending.start()
-    until(lambda: Execution.objects.filter(state=ExecutionState.STARTING).exists(), "it was claimed")
-    until(lambda: ending._unsure, "its answer was lost")
-    ending.stop()
+    run = submit(make_agent())
+    with working(2) as ending:
+        until(lambda: Execution.objects.filter(state=ExecutionState.STARTING).exists(), "it was claimed")
+        until(lambda: ending._unsure, "its answer was lost")
     [row] = Runner.objects.all()
     assert reaping.reap(of=row) == 1
     run.refresh_from_db()
@@ -167,19 +199,17 @@ def test_the_second_look_finds_what_came_together(
     make_agent: Callable[..., Agent], submit: Asked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(service, "LOOK_EVERY", 60)
-    monkeypatch.setattr(waking, "AGAIN", 0.5)
+    monkeypatch.setattr(waking, "AGAIN", 3)
     looked: list[int] = []
     claim: Claim = claiming.claim
     monkeypatch.setattr(claiming, "claim", lambda **asked: looked.append(1) or claim(**asked))
-    running = Service(2)
-    running.start()
-    until(lambda: looked, "it looked by itself")
-    running.poke()
-    until(lambda: len(looked) > 1, "it looked when it was told")
-    # As its message was held back.
-    run = submit(make_agent())
-    assert until_over(run).status == "success"
-    running.stop()
+    agent = make_agent()
+    with working(2) as running:
+        until(lambda: looked, "it looked by itself")
+        running.poke()
+        until(lambda: len(looked) > 1, "it looked when it was told")
+        # As its message was held back.
+        assert until_over(submit(agent)).status == "success"
 
 
 @pytest.mark.parametrize(("room", "words"), [(1, 1), (2, 1), (3, 0)])
@@ -190,11 +220,9 @@ def test_who_fills_up_passes_the_word_on(
     for _ in range(2):
         submit(agent)
     monkeypatch.setattr(waking, "say", lambda: said.append(None))
-    running = Service(room)
-    running.start()
-    until(lambda: Execution.objects.filter(state="running").count() == min(room, 2), "there was no room left")
-    running.poke()
-    running.stop()
+    with working(room) as running:
+        until(lambda: Execution.objects.filter(state="running").count() == min(room, 2), "there was no room left")
+        running.poke()
     assert len(said) == words
 
 

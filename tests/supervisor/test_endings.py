@@ -18,7 +18,7 @@ from supervisor.models import Agent, Execution
 from supervisor.nursery import Nursery
 from supervisor.runner.service import Service
 from tests.nhi import cast
-from tests.supervisor.waiting import until, until_over, until_running
+from tests.supervisor.waiting import LONGEST, until, until_over, until_running
 from tests.supervisor.workers import with_command
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("runner")]
@@ -120,7 +120,7 @@ def test_the_kill_switch_wakes_the_worker_for_what_was_being_stopped_already(
     until(lambda: with_command("987.125"), "it began")
     # From here on it looks when it is woken, and not by itself.
     monkeypatch.setattr("supervisor.runner.service.LOOK_EVERY", 60.0)
-    monkeypatch.setattr(waking, "_publish", lambda _: runner.poke())
+    monkeypatch.setattr(waking, "say", runner.poke)
     cancelling.cancel(actor=actors.person(cast.user("olga", "operator")), execution=run, reason="Wrong input")
     until(lambda: runner._runs[run.pk][0]._flag, "it was asked to end")
     lifecycle.suspend(actor=cast.admin(), identity=agent.identity, reason="Leaked")
@@ -142,7 +142,7 @@ def test_the_kill_switchs_grace_counts_where_both_came_before_there_was_a_proces
     async def late(*args: Any, **kwargs: Any) -> Any:
         child = await spawn(*args, **kwargs)
         spawned.set()
-        await asyncio.to_thread(both_came.wait)
+        await asyncio.to_thread(both_came.wait, LONGEST)
         return child
 
     monkeypatch.setattr(Nursery, "spawn", late)

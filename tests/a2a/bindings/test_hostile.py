@@ -14,12 +14,13 @@ from a2a.models import SentOnce, Task
 from a2a.operations import asking, reading
 from a2a.operations.desk import _sound
 from a2a.wire.faults import Fault, Kind
-from nhi import credentials, run_tokens, tokens
+from nhi import credentials, tokens
 from nhi.actors import SYSTEM
 from nhi.chains import Chain, Link
 from nhi.models import AuditEvent, Credential
 from tests.a2a.bindings.conftest import AT_ONCE, SENT, Agent, heard, in_loop, in_thread, says
 from tests.nhi import cast
+from tests.nhi.tokens import of_run
 from tests.supervisor.waiting import until
 
 pytestmark = [pytest.mark.capability("A2A-08", "A2A-03"), pytest.mark.both_databases]
@@ -156,7 +157,7 @@ def test_a_run_that_acts_for_others_says_nothing_in_tasks_of_before(agent: Agent
     stage, lead = agent.stage, cast.agent("lead")
     says(stage.sent(), TaskState.INPUT_REQUIRED, "Which?")
     task_id = str(Task.objects.get().pk)
-    run = run_tokens.open(
+    run = of_run(
         identity=stage.planner, execution_id=Task.objects.get().pk, seconds=60, actor=SYSTEM,
         chain=Chain((Link(lead.pk, lead.name),), behalf=1),
     )  # fmt: skip

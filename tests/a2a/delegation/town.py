@@ -9,7 +9,7 @@ from a2a import sending
 from a2a.models import Task
 from a2a.sending import Wish
 from mcp import gateway
-from nhi import actors, credentials, run_tokens, tokens
+from nhi import actors, credentials, tokens
 from nhi.actors import SYSTEM
 from nhi.models import Identity, InvocationLog
 from supervisor import chains, submitting
@@ -19,6 +19,7 @@ from tests.api import callers
 from tests.front import asking, door
 from tests.mcp.scene import Scene, run
 from tests.nhi import cast
+from tests.nhi.tokens import of_run
 from tests.supervisor import rows
 
 ASKED = {"document": "minutes.md"}
@@ -94,9 +95,7 @@ def run_token(agent: Identity, task: Task | None) -> str:
 
 
 def token_of(run: Execution) -> str:
-    return run_tokens.open(
-        identity=run.agent.identity, execution_id=run.pk, seconds=60, actor=SYSTEM, chain=chains.behind(run)
-    )
+    return of_run(identity=run.agent.identity, execution_id=run.pk, seconds=60, actor=SYSTEM, chain=chains.behind(run))
 
 
 def over_rest(token: str, arguments: dict[str, Any], context: dict[str, str]) -> str:

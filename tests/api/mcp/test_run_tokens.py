@@ -21,6 +21,7 @@ from tests.front.door import Client
 from tests.mcp.peer import Peer
 from tests.mcp.scene import run as to_its_end
 from tests.nhi import cast
+from tests.nhi.tokens import of_run
 
 pytestmark = [
     pytest.mark.capability("SUP-11"),
@@ -50,7 +51,7 @@ def run(open_stage: Stage, peer: Peer) -> Run:
 
 
 def opened(stage: Stage, run: UUID, seconds: float = 600) -> str:
-    return run_tokens.open(identity=stage.bot, execution_id=run, seconds=seconds, actor=cast.acting("olga"))
+    return of_run(identity=stage.bot, execution_id=run, seconds=seconds, actor=cast.acting("olga"))
 
 
 def past_django(token: str, **odd: Any) -> Answer:
@@ -136,5 +137,5 @@ def test_who_started_a_run_does_not_approve_its_calls(run: Run) -> None:
     tom = cast.acting("tom", "approver")
     waiting = CallApproval(agent_id=run.stage.bot.pk, agent_name="bot")
     assert not approvals.why_not(tom, waiting)
-    run_tokens.open(identity=run.stage.bot, execution_id=uuid7(), seconds=60, actor=tom)
+    of_run(identity=run.stage.bot, execution_id=uuid7(), seconds=60, actor=tom)
     assert approvals.why_not(tom, waiting).startswith("bot is in your hands")

@@ -111,14 +111,22 @@ def insert(*rows: models.Model) -> None:
         row._state.adding, row._state.db = False, statements.wrapper().alias
 
 
+def put(row: models.Model) -> None:
+    """Write a row, or over the one that has its key."""
+    sql, params = _inserting([row])
+    statements.touched((sql + _over(type(row), statements.wrapper().vendor), params))
+
+
 @dataclass(frozen=True)
 class Change:
     """Of a row by its key, as long as other columns of it are so."""
 
     model: type[models.Model]
-    pk: Any
+    key: Any
     values: Mapping[str, Any]
     where: Mapping[str, Any]
+    #: The column that the key is of, which no two rows have alike.
+    by: str = "pk"
 
     @property
     def statement(self) -> statements.Statement:
@@ -128,12 +136,12 @@ class Change:
             field.get_db_prep_save(value, held)
             for field, value in (
                 *((_field(model, name), value) for name, value in self.values.items()),
-                (model._meta.pk, self.pk),
+                (_field(model, self.by), self.key),
                 *((_field(model, name), value) for name, value in asked.items()),
             )
         ]
         nulls = tuple(name for name in self.where if name not in asked)
-        return _change(model, tuple(self.values), nulls, tuple(asked), held.vendor), params
+        return _change(model, tuple(self.values), self.by, nulls, tuple(asked), held.vendor), params
 
 
 def change(model: type[models.Model], pk: Any, values: Mapping[str, Any], *, where: Mapping[str, Any]) -> bool:
@@ -167,18 +175,26 @@ def _insertion(model: type[models.Model], many: int, _vendor: str) -> str:
 
 
 @cache
+def _over(model: type[models.Model], _vendor: str) -> str:
+    pk, columns = _column(model._meta.pk), [_column(field) for field in model._meta.concrete_fields]
+    sets = ", ".join(f"{column} = EXCLUDED.{column}" for column in columns if column != pk)
+    return f" ON CONFLICT ({pk}) DO UPDATE SET {sets}"
+
+
+@cache
 def _change(
-    model: type[models.Model], names: tuple[str, ...], nulls: tuple[str, ...], asked: tuple[str, ...], _vendor: str
-) -> str:
+    model: type[models.Model], names: tuple[str, ...], by: str, nulls: tuple[str, ...], asked: tuple[str, ...],
+    _vendor: str,
+) -> str:  # fmt: skip
     columns = {name: _column(_field(model, name)) for name in (*names, *nulls, *asked)}
     sets = ", ".join(f"{columns[name]} = %s" for name in names)
-    key = f"{_column(model._meta.pk)} = %s"
+    key = f"{_column(_field(model, by))} = %s"
     where = [key, *(f"{columns[name]} = %s" for name in asked), *(f"{columns[name]} IS NULL" for name in nulls)]
     return f"UPDATE {_quoted(model._meta.db_table)} SET {sets} WHERE {' AND '.join(where)}"  # noqa: S608 - names of models
 
 
 def _field(model: type[models.Model], name: str) -> Any:
-    return model._meta.get_field(name)
+    return model._meta.pk if name == "pk" else model._meta.get_field(name)
 
 
 def _column(field: Any) -> str:

@@ -11,7 +11,6 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.db.models import Q
-from django.db.models.functions import Now
 
 from common import clock, prepared
 from nhi import chains, credentials, tokens
@@ -94,10 +93,11 @@ def chain_behind(shown: tokens.Parsed | None) -> Chain | None:
     return (chains.read(row.chain) or Chain()) if row is not None else None
 
 
-def close(*, execution_ids: Sequence[UUID]) -> int:
+def close(*, execution_ids: Sequence[UUID], at: datetime) -> int:
     """End the tokens of these runs; of what was closed before, nothing is changed."""
-    still = Credential.runs.filter(execution_id__in=execution_ids, revoked_at=None)
-    return still.update(revoked_at=Now(), revoke_reason=ENDED)
+    ended = {"revoked_at": at, "revoke_reason": ENDED}
+    still = [prepared.Change(Credential, pk, ended, {"revoked_at": None}, by="execution_id") for pk in execution_ids]
+    return sum(prepared.change_each(still))
 
 
 def forget(now: datetime) -> int:

@@ -54,7 +54,7 @@ def reap(*, of: Runner | None = None) -> int:
         runs = list(Execution.objects.select_for_update(of=("self",)).filter(runner_id__in=ids, slot__isnull=False))
         at = clock.database_now()
         lifecycle.walk_each([(run, _steps(run), _facts(run)) for run in runs], at=at)
-        run_tokens.close(execution_ids=[run.pk for run in runs])
+        run_tokens.close(execution_ids=[run.pk for run in runs], at=at)
         Runner.objects.filter(pk__in=ids).delete()
     return len(runs)
 

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -14,6 +15,7 @@ from django.db.models.functions import Now
 
 from common import clock, prepared
 from common.ids import uuid7
+from common.prepared import Prepared
 from mcp.owner.groups import boot
 from nhi import processes, run_tokens
 from supervisor import lifecycle
@@ -25,6 +27,11 @@ from supervisor.runner.capture import Capture
 from supervisor.runner.words import Ended, Measured, Piece
 
 S = ExecutionState
+_FLAGS = Prepared(
+    lambda runner: Execution.objects.open().filter(runner_id=runner, cancel_requested_at__isnull=False).order_by()
+    .values_list("pk", "cancelled_by_name", "cancel_reason", "cancel_grace"),
+    runner=UUID,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -72,9 +79,7 @@ def used_places() -> set[str]:
 
 
 def flags(runner_id: UUID) -> list[Flag]:
-    asked = Execution.objects.open().filter(runner_id=runner_id, cancel_requested_at__isnull=False)
-    columns = ("pk", "cancelled_by_name", "cancel_reason", "cancel_grace")
-    return [Flag(*row) for row in asked.values_list(*columns)]
+    return [Flag(*row) for row in _FLAGS.all(runner=runner_id)]
 
 
 def started(run: Execution, pid: int | None) -> None:
@@ -88,17 +93,11 @@ def last_piece(run: Execution) -> int:
 
 
 def keep_output(run: Execution, pieces: Sequence[Piece], after: int) -> None:
-    rows = (
-        OutputChunk(execution=run, seq=number, stream=piece.stream, at=piece.at, text=piece.text)
-        for number, piece in enumerate(pieces, after + 1)
-    )
-    prepared.insert(*rows)
+    prepared.insert(*_chunks(run, pieces, after))
 
 
-def keep_usage(run: Execution, used: Measured, seconds: float) -> None:
-    facts = {**_usage(used, seconds), "updated_at": clock.database_now()}
-    row = ResourceUsage(execution=run, **facts)
-    ResourceUsage.objects.bulk_create([row], update_conflicts=True, unique_fields=["execution"], update_fields=[*facts])
+def keep_usage(run: Execution, used: Measured, seconds: float, *, at: datetime | None = None) -> None:
+    prepared.put(ResourceUsage(execution=run, **_usage(used, seconds), updated_at=at or clock.database_now()))
 
 
 def note_attempt(run: Execution, ended: Ended, wait: float, written: int) -> None:
@@ -130,11 +129,10 @@ def finish(run: Execution, ended: Ended, capture: Capture, pieces: Sequence[Piec
         steps: list[lifecycle.Step] = [] if run.state == ended.state else [(ended.state, ended.message)]
         facts = {"exit_code": ended.exit_code, "context": {**run.context, **ended.context}, **_error(ended)}
         lifecycle.walk(run, [*steps, (S.CLEANUP, "")], at=at, **facts)
-        run_tokens.close(execution_ids=[run.pk])
-        keep_output(run, pieces, after)
+        run_tokens.close(execution_ids=[run.pk], at=at)
+        prepared.insert(*_chunks(run, pieces, after), _result(run, ended, capture, seconds))
         if used is not None:
-            keep_usage(run, used, seconds)
-        prepared.insert(_result(run, ended, capture, seconds))
+            keep_usage(run, used, seconds, at=at)
 
 
 def abandon(run: Execution, message: str) -> None:
@@ -146,7 +144,7 @@ def abandon(run: Execution, message: str) -> None:
         with transaction.atomic():
             category = ErrorCategory.SYSTEM_ERROR
             lifecycle.walk(run, [*steps, (S.CLEANUP, "")], at=at, error_category=category, error_message=message)
-            run_tokens.close(execution_ids=[run.pk])
+            run_tokens.close(execution_ids=[run.pk], at=at)
 
 
 def free(run: Execution) -> None:
@@ -154,6 +152,13 @@ def free(run: Execution) -> None:
     if run.state == S.IDLE:
         return  # written before
     lifecycle.move(run, S.IDLE, "", slot=None, runner_id=None)
+
+
+def _chunks(run: Execution, pieces: Sequence[Piece], after: int) -> list[OutputChunk]:
+    return [
+        OutputChunk(execution=run, seq=number, stream=piece.stream, at=piece.at, text=piece.text)
+        for number, piece in enumerate(pieces, after + 1)
+    ]
 
 
 def _result(run: Execution, ended: Ended, capture: Capture, seconds: float) -> ExecutionResult:

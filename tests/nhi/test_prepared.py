@@ -12,7 +12,7 @@ from django.db.transaction import TransactionManagementError
 
 from common import prepared
 from common.ids import uuid7
-from common.prepared import Prepared
+from common.prepared import Change, Prepared, change_each
 from nhi import credentials
 from nhi.actors import SYSTEM
 from nhi.choices import Kind
@@ -134,6 +134,29 @@ def test_a_row_is_changed_only_while_it_is_as_it_was_read(db: None) -> None:
     assert not prepared.change(Identity, agent.pk, {"description": "Late"}, where={"expires_at": None, "name": "one"})
     agent.refresh_from_db()
     assert agent.description == "It's"
+
+
+def test_several_are_changed_together_each_for_itself_and_by_any_key(db: None) -> None:
+    one, two = cast.agent("one"), cast.agent("two")
+    said = {"description": "Changed"}
+    late = Change(Identity, one.pk, said, {"name": "not any more"})
+    assert change_each([late, Change(Identity, two.pk, said, {"name": "two"})]) == [False, True]
+    assert change_each([Change(Identity, "one", {"tags": ["x"]}, {"expires_at": None}, by="name")]) == [True]
+    assert change_each([]) == []
+    one.refresh_from_db()
+    two.refresh_from_db()
+    assert (one.description, one.tags, two.description, two.tags) == ("", ["x"], "Changed", [])
+
+
+def test_a_row_is_put_over_the_one_that_has_its_key(db: None) -> None:
+    other, row = cast.agent("other"), Identity.objects.get(pk=cast.agent("one").pk)
+    row.pk, row.name = uuid7(), "two"
+    for description in ("First", "Then"):
+        row.description = description
+        prepared.put(row)
+    found, other_now = Identity.objects.get(pk=row.pk), Identity.objects.get(pk=other.pk)
+    assert (found.name, found.description, other_now.description) == ("two", "Then", "")
+    assert Identity.objects.count() == 3
 
 
 def test_what_is_the_same_each_time_is_in_the_text_and_the_server_keeps_it(db: None) -> None:

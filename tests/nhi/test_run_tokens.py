@@ -45,10 +45,10 @@ def test_it_ends_with_its_run_and_alone() -> None:
     bot, runs = cast.agent(), [uuid7() for _ in range(3)]
     held = [opened(bot, run) for run in runs]
     assert [shown(token) for token in held] == ["", "", ""]
-    assert run_tokens.close(execution_ids=runs[:2]) == 2
+    assert run_tokens.close(execution_ids=runs[:2], at=clock.database_now()) == 2
     closed = row_of(runs[0])
-    assert run_tokens.close(execution_ids=[*runs[:2], uuid7()]) == 0
-    assert run_tokens.close(execution_ids=[]) == 0
+    assert run_tokens.close(execution_ids=[*runs[:2], uuid7()], at=clock.database_now()) == 0
+    assert run_tokens.close(execution_ids=[], at=clock.database_now()) == 0
     assert row_of(runs[0]).revoked_at == closed.revoked_at
     assert closed.revoke_reason == "The run has ended."
     assert [shown(token) for token in held] == ["credential_revoked", "credential_revoked", ""]
@@ -122,7 +122,7 @@ def test_what_ended_a_day_ago_is_forgotten_some_at_a_time(monkeypatch: pytest.Mo
         opened(bot, run)
     standing = credentials.issue(actor=SYSTEM, holder=bot).credential
     Credential.objects.filter(pk=standing.pk).update(expires_at=cast.past(hours=25))
-    run_tokens.close(execution_ids=[closed, lately])
+    run_tokens.close(execution_ids=[closed, lately], at=clock.database_now())
     Credential.runs.filter(execution_id=closed).update(revoked_at=cast.past(hours=25))
     Credential.runs.filter(execution_id=expired).update(expires_at=cast.past(hours=25))
     monkeypatch.setattr(run_tokens, "MOST_FORGOTTEN", 1)

@@ -7,6 +7,7 @@ from uuid import UUID
 
 import pytest
 
+from common import clock
 from common.ids import uuid7
 from mcp import approvals, gateway
 from mcp.models import CallApproval
@@ -111,7 +112,7 @@ def test_every_call_of_a_run_is_logged_under_its_id(run: Run) -> None:
 def test_no_door_opens_once_it_has_ended(run: Run, end: str) -> None:
     token = run.token
     if end == "closed":
-        run_tokens.close(execution_ids=[run.id])
+        run_tokens.close(execution_ids=[run.id], at=clock.database_now())
     elif end == "suspended":
         lifecycle.suspend(actor=cast.admin(), identity=run.stage.bot, reason="Odd calls")
     else:

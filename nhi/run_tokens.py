@@ -12,7 +12,7 @@ from uuid import UUID
 
 from django.db.models import Q
 
-from common import clock, prepared
+from common import prepared
 from nhi import chains, credentials, tokens
 from nhi.actors import Actor
 from nhi.chains import Chain
@@ -36,12 +36,9 @@ class Opening:
     chain: Chain | None = None
 
 
-def open_each(openings: Sequence[Opening], *, actor: Actor) -> dict[UUID, str]:
+def open_each(openings: Sequence[Opening], *, actor: Actor, at: datetime) -> dict[UUID, str]:
     """The tokens of runs, by their ids; the rows behind them come and go with the caller's transaction."""
-    if not openings:
-        return {}
-    now = clock.database_now()
-    rows = [_row(opening, actor, now) for opening in openings]
+    rows = [_row(opening, actor, at) for opening in openings]
     prepared.insert(*rows)
     return _shown(rows)
 

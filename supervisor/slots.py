@@ -1,15 +1,15 @@
 """Which of the runs that wait may start now, counted over all workers."""
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from functools import cache
 from typing import Any
 from uuid import UUID
 
-from django.db import connection, transaction
+from django.db import connection
 from django.db.models import Count, F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
-from common import clock
 from common.prepared import Prepared
 from nhi.models import Identity
 from supervisor import lifecycle
@@ -17,28 +17,27 @@ from supervisor.choices import ExecutionState
 from supervisor.models import Agent, Execution
 
 
-def claim(*, runner_id: UUID, room: int) -> list[Execution]:
-    """Take up to `room` runs for this runner, the longest waiting first; the caller commits before it starts any.
+def startable(room: int) -> list[Execution]:
+    """Up to `room` runs that may start now, the longest waiting first."""
+    # Nearly always nobody waits, and who does has an index of their own: to know who may start costs ten times as much.
+    if room < 1 or _WAITS.first() is None:
+        return []
+    return _startable(room).all()
+
+
+def take(runs: Sequence[Execution], *, runner_id: UUID, at: datetime) -> list[Execution]:
+    """Give this runner those of them that still may start, in a transaction of the caller's, who then starts them.
 
     The agents' rows are locked: between them, two workers give no slot away twice. Should they ever, the table refuses.
+    Whoever asks for another run of these agents waits for the end of that transaction.
     """
-    with transaction.atomic(savepoint=False):
-        candidates: list[Execution] = _startable(room).all()
-        if not candidates:
-            return []
-        taken = []
-        for agent in _locked(sorted({row.agent_id for row in candidates})):
-            taken += _allotted(agent, [row for row in candidates if row.agent_id == agent.pk])
-        now = clock.database_now()
-        facts = {"runner_id": runner_id, "start_time": now}
-        plans = [(row, [(ExecutionState.STARTING, f"Slot {slot}.")], {**facts, "slot": slot}) for row, slot in taken]
-        # Whatever was called off while the agents were waited for is left.
-        return lifecycle.walk_those_left(plans, at=now)
-
-
-def anyone_waits() -> bool:
-    """Nearly always nobody does, and who does has an index of their own: who may start costs ten times as much."""
-    return _WAITS.first() is not None
+    allotted = []
+    for agent in _locked(sorted({row.agent_id for row in runs})):
+        allotted += _allotted(agent, [row for row in runs if row.agent_id == agent.pk])
+    facts = {"runner_id": runner_id, "start_time": at}
+    plans = [(row, [(ExecutionState.STARTING, f"Slot {slot}.")], {**facts, "slot": slot}) for row, slot in allotted]
+    # Whatever was called off meanwhile is left.
+    return lifecycle.walk_those_left(plans, at=at)
 
 
 _WAITS = Prepared(lambda: Execution.objects.queued().order_by().values_list("pk")[:1])

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from django.db import transaction
 
+from common import clock
 from nhi import actors, run_tokens
 from nhi.chains import Chain
 from nhi.run_tokens import Opening
@@ -30,13 +31,15 @@ class Claimed:
 
 
 def claim(*, runner_id: UUID, room: int) -> list[Claimed]:
-    if room < 1 or not slots.anyone_waits():
+    waiting = slots.startable(room)
+    if not waiting:
         return []
+    # All that can be known before: others who ask for runs of these agents wait while they are taken.
+    behind, at = chains.behind_each(waiting), clock.database_now()
     with transaction.atomic():
-        taken = slots.claim(runner_id=runner_id, room=room)
-        chains_behind = chains.behind_each(taken)
-        openings = [_opening(run, chains_behind[run.pk]) for run in taken if run.pk in chains_behind]
-        tokens = run_tokens.open_each(openings, actor=actors.SYSTEM)
+        taken = slots.take(waiting, runner_id=runner_id, at=at)
+        openings = [_opening(run, behind[run.pk]) for run in taken if run.pk in behind]
+        tokens = run_tokens.open_each(openings, actor=actors.SYSTEM, at=at)
     return _with_tokens(taken, tokens)
 
 

@@ -3,7 +3,7 @@
 import zlib
 from uuid import UUID
 
-from common import context
+from common import clock, context
 from common.ids import uuid7
 from nhi import authentication, run_tokens, tokens
 from nhi.actors import Actor
@@ -26,7 +26,8 @@ def shown(token: str, source: str = "203.0.113.9") -> str:
 
 def of_run(*, identity: Identity, execution_id: UUID, seconds: float, actor: Actor, chain: Chain | None = None) -> str:
     """As its worker gets it."""
-    return run_tokens.open_each([Opening(identity, execution_id, seconds, chain)], actor=actor)[execution_id]
+    opening = Opening(identity, execution_id, seconds, chain)
+    return run_tokens.open_each([opening], actor=actor, at=clock.database_now())[execution_id]
 
 
 def crc(body: str) -> str:

@@ -13,7 +13,7 @@ from common.ids import uuid7
 from nhi import registry, tokens
 from nhi.chains import TaskFacts
 from nhi.models import Credential
-from supervisor import cancelling, chains, lifecycle, reaping, slots, waking
+from supervisor import cancelling, chains, lifecycle, reaping, waking
 from supervisor.choices import ExecutionState
 from supervisor.models import Agent, Execution, Runner
 from supervisor.runner import bookkeeping, claiming, service
@@ -137,7 +137,7 @@ def test_what_was_called_off_meanwhile_is_left(
         return walk(plans, at=at)
 
     monkeypatch.setattr(lifecycle, "walk_those_left", late)
-    assert [run.pk for run in slots.claim(runner_id=uuid7(), room=8)] == [fine.pk]
+    assert [one.run.pk for one in claiming.claim(runner_id=uuid7(), room=8)] == [fine.pk]
     off.refresh_from_db()
     assert (off.status, off.slot, off.runner_id) == ("cancelled", None, None)
     assert list(off.transitions.values_list("to_state", flat=True)) == ["queued", "cancelled", "cleanup", "idle"]

@@ -13,9 +13,10 @@ from common.ids import uuid7
 from nhi import actors
 from nhi.choices import State
 from nhi.models import Identity
-from supervisor import admission, reaping, slots, submitting
+from supervisor import admission, reaping, submitting
 from supervisor.access import Caller
 from supervisor.models import Agent, Execution, Runner
+from supervisor.runner import claiming
 from supervisor.submitting import SwitchedOff
 from tests.nhi import cast
 from tests.supervisor.waiting import until, until_over, until_running
@@ -24,16 +25,20 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.both_database
 SLEEPS = "#!/bin/sh\nexec sleep 30\n"
 
 
+def claimed(room: int) -> list[Execution]:
+    return [one.run for one in claiming.claim(runner_id=uuid7(), room=room)]
+
+
 @pytest.mark.capability("SUP-05")
 def test_a_read_write_agent_runs_one_at_a_time_and_its_queue_has_an_end(
     make_agent: Callable[..., Agent], submit: Callable[..., Execution]
 ) -> None:
     agent = make_agent(access_type="read-write", queue_depth=2)
     first = submit(agent)
-    [claimed] = slots.claim(runner_id=uuid7(), room=8)
-    assert (claimed.pk, claimed.slot, claimed.state) == (first.pk, 1, "starting")
+    [taken] = claimed(8)
+    assert (taken.pk, taken.slot, taken.state) == (first.pk, 1, "starting")
     waiting = [submit(agent), submit(agent)]
-    assert slots.claim(runner_id=uuid7(), room=8) == []
+    assert claimed(8) == []
     with pytest.raises(admission.QueueFull, match="The queue of echo is full: 2 runs wait already"):
         submit(agent)
     assert Execution.objects.queued().count() == len(waiting)
@@ -45,10 +50,10 @@ def test_a_read_only_agent_runs_up_to_its_limit_the_longest_waiting_first(
 ) -> None:
     agent, endless = make_agent(max_concurrent_executions=3), make_agent(name="b", max_concurrent_executions=None)
     runs = [submit(agent) for _ in range(5)] + [submit(endless) for _ in range(5)]
-    claimed = slots.claim(runner_id=uuid7(), room=20)
-    assert {run.pk for run in claimed} == {run.pk for run in [*runs[:3], *runs[5:]]}
-    assert sorted(run.slot or 0 for run in claimed if run.agent_id == agent.pk) == [1, 2, 3]
-    assert slots.claim(runner_id=uuid7(), room=20) == []
+    taken = claimed(20)
+    assert {run.pk for run in taken} == {run.pk for run in [*runs[:3], *runs[5:]]}
+    assert sorted(run.slot or 0 for run in taken if run.agent_id == agent.pk) == [1, 2, 3]
+    assert claimed(20) == []
 
 
 @pytest.mark.capability("SUP-05")
@@ -69,10 +74,10 @@ def test_a_limit_that_was_lowered_holds_for_the_next(
     agent = make_agent(max_concurrent_executions=3)
     for _ in range(4):
         submit(agent)
-    for run in slots.claim(runner_id=uuid7(), room=8)[:1]:
+    for run in claimed(8)[:1]:
         Execution.objects.filter(pk=run.pk).update(slot=None, state="idle", status="success")
     Agent.objects.filter(pk=agent.pk).update(max_concurrent_executions=2)
-    assert slots.claim(runner_id=uuid7(), room=8) == []
+    assert claimed(8) == []
 
 
 @pytest.mark.capability("SUP-05")
@@ -83,12 +88,12 @@ def test_two_workers_that_claim_at_once_give_no_slot_away_twice(
     for agent in agents:
         for _ in range(3):
             submit(agent)
-    claimed: list[Execution] = []
+    taken: list[Execution] = []
     barrier = threading.Barrier(4)
 
     def work() -> None:
         barrier.wait()
-        claimed.extend(slots.claim(runner_id=uuid7(), room=3))
+        taken.extend(claimed(3))
         connection.close()
 
     threads = [threading.Thread(target=work) for _ in range(4)]
@@ -96,9 +101,9 @@ def test_two_workers_that_claim_at_once_give_no_slot_away_twice(
         thread.start()
     for thread in threads:
         thread.join()
-    held = [(run.agent_id, run.slot) for run in claimed]
+    held = [(run.agent_id, run.slot) for run in taken]
     assert len(held) == len(set(held))
-    assert Execution.objects.filter(slot__isnull=False).count() == len(claimed) <= 4
+    assert Execution.objects.filter(slot__isnull=False).count() == len(taken) <= 4
 
 
 @pytest.mark.capability("SUP-05")
@@ -121,7 +126,7 @@ def test_nothing_waits_for_what_may_not_run(make_agent: Callable[..., Agent], su
     run, other = submit(agent), submit(off)
     Agent.objects.filter(pk=off.pk).update(enabled=False)
     Identity.objects.filter(pk=agent.identity_id).update(state=State.SUSPENDED)
-    assert slots.claim(runner_id=uuid7(), room=8) == []
+    assert claimed(8) == []
     reaping.sweep()
     run.refresh_from_db()
     other.refresh_from_db()

@@ -35,6 +35,27 @@ def halted(processes: list[psutil.Process]) -> Iterator[None]:
                 process.resume()
 
 
+@contextmanager
+def hanging(house: House, processes: list[psutil.Process]) -> Iterator[None]:
+    """Halted where they hold nothing: in the middle of a write, one would hang whoever else writes to SQLite."""
+    while True:
+        with halted(processes):
+            if can_be_written(house):
+                yield
+                return
+        time.sleep(0.1)
+
+
+def can_be_written(house: House) -> bool:
+    with closing(sqlite3.connect(house.data / "gatehouse.sqlite3", timeout=1)) as database:
+        try:
+            database.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError:
+            return False
+        database.rollback()
+        return True
+
+
 def failing(house: House) -> set[str]:
     """The names of the failing checks, told within three seconds."""
     begun = time.monotonic()
@@ -69,7 +90,7 @@ def test_a_broker_that_hangs_is_named(running_house: House) -> None:
 )
 def test_processes_that_hang_are_named(running_house: House, hung: set[str], silent: set[str]) -> None:
     mains = [child for role in hung for child in running_house.children(role)]
-    with halted([part for main in mains for part in (main, *main.children(recursive=True))]):
+    with hanging(running_house, [part for main in mains for part in (main, *main.children(recursive=True))]):
         running_house.wait_for(lambda: failing(running_house) == silent, 40, f"{silent} reported")
     running_house.wait_for(running_house.is_ready, 30, "ready again")
 

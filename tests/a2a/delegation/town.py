@@ -95,7 +95,13 @@ def run_token(agent: Identity, task: Task | None) -> str:
 
 
 def token_of(run: Execution) -> str:
-    return of_run(identity=run.agent.identity, execution_id=run.pk, seconds=60, actor=SYSTEM, chain=chains.behind_each([run])[run.pk])
+    return of_run(
+        identity=run.agent.identity,
+        execution_id=run.pk,
+        seconds=60,
+        actor=SYSTEM,
+        chain=chains.behind_each([run])[run.pk],
+    )
 
 
 def over_rest(token: str, arguments: dict[str, Any], context: dict[str, str]) -> str:

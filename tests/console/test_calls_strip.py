@@ -137,7 +137,7 @@ def test_the_strip_says_that_hours_are_not_summed_yet(mara: Client) -> None:
     assert [note.partition(" on are missing")[2] for note in shown.notes] == [": their hours are not summed yet."]
     assert rollups.roll_up()
     assert totals(mara) == [1, 1, 1]
-    assert not strip(mara).notes  # type: ignore[union-attr] # drawn just above
+    assert not strip(mara).notes  # type: ignore[union-attr]  # drawn just above
 
 
 def test_owners_see_the_strip_of_theirs_only(seeded: None, signed_in: SignedIn) -> None:

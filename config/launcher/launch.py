@@ -77,9 +77,12 @@ def let_go_of_the_database() -> None:
 def listen(address: str, port: int, said_by: str) -> socket.socket:
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     try:
-        return socket.create_server((address, port), family=family, backlog=2048)
+        listener = socket.create_server((address, port), family=family, backlog=2048)
     except OSError as error:
         raise PortTaken(f"Port {port} cannot be had ({error.strerror}). Choose another with {said_by}.") from error
+    # Linux lets accepted connections inherit it, whatever server accepts them.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listener
 
 
 def ready(address: str, port: int) -> bool:

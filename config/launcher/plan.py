@@ -10,12 +10,7 @@ from django.conf import settings
 from config.launcher import broker
 from config.launcher.children import Child
 
-UVICORN = (
-    *(sys.executable, "-m", "uvicorn", "config.asgi:application", "--lifespan", "on", "--no-access-log"),
-    *("--loop", "uvloop", "--http", "httptools", "--no-server-header", "--no-proxy-headers"),
-    # A log configuration that configures nothing: uvicorn's own would print lines that are not JSON.
-    *("--log-config", "config/launcher/uvicorn.json", "--timeout-graceful-shutdown", "3"),
-)
+WEB = (sys.executable, "-m", "config.launcher.uvicorn_server")
 CELERY = (sys.executable, "-m", "celery", "--quiet", "-A", "config")
 WORKER = (*CELERY, "worker", "--without-mingle", "--without-gossip", "--without-heartbeat")
 CONTROL = (*WORKER, "-Q", "control", "-n", "control@%h", "--pool", "prefork", "--concurrency", "2")
@@ -47,7 +42,7 @@ def valkey(env: Mapping[str, str]) -> list[Child]:
 
 def web(env: Mapping[str, str], listener: int) -> list[Child]:
     """Single processes on one listening socket: a connection waits there while one of them is being restarted."""
-    argv = [*UVICORN, "--fd", str(listener)]
+    argv = [*WEB, str(listener)]
     return [_child(f"web-{number}", argv, env, fds=(listener,)) for number in range(1, settings.WEB_WORKERS + 1)]
 
 

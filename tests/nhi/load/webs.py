@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from config.launcher.plan import UVICORN
+from config.launcher.launch import listen
+from config.launcher.plan import WEB
 from tests.services import migrated
 from tests.services.house import PLAIN, ROOT
 from tests.services.postgresql import free_port
@@ -42,11 +43,7 @@ class Webs:
 
     def start(self, log: Path) -> None:
         for port in self.ports:
-            with log.open("ab") as output:
-                command = [*UVICORN, "--host", "127.0.0.1", "--port", str(port)]
-                self.processes.append(
-                    subprocess.Popen(command, cwd=ROOT, env=self.environ, stdout=output, stderr=output)
-                )
+            self.processes.append(start(port, self.environ, log))
         deadline = time.monotonic() + 60
         for port in self.ports:
             while not answers(port):
@@ -68,6 +65,15 @@ class Webs:
             said = reply.read()
         assert reply.status < 300, (method, path, reply.status, said)
         return json.loads(said)
+
+
+def start(port: int, environ: dict[str, str], log: Path) -> subprocess.Popen[bytes]:
+    """One web process as the launcher starts it: on a listening socket that is handed over."""
+    with closing(listen("127.0.0.1", port, "")) as listener, log.open("ab") as output:
+        descriptor = listener.fileno()
+        return subprocess.Popen(
+            [*WEB, str(descriptor)], cwd=ROOT, env=environ, stdout=output, stderr=output, pass_fds=[descriptor]
+        )
 
 
 def answers(port: int) -> bool:

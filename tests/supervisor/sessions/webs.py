@@ -3,7 +3,6 @@
 import http.client
 import json
 import os
-import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -12,9 +11,8 @@ from typing import Any
 
 from django.conf import settings
 
-from config.launcher.plan import UVICORN
-from tests.nhi.load.webs import answers
-from tests.services.house import PLAIN, ROOT
+from tests.nhi.load.webs import answers, start
+from tests.services.house import PLAIN
 from tests.services.postgresql import free_port
 from tests.settings import KEYS_FOR_TESTS
 from tests.supervisor.workers import database_url
@@ -31,12 +29,8 @@ class Web:
             "BROKER_URL": broker,
             "EXECUTABLE_ALLOWLIST": str(settings.EXECUTABLE_ALLOWLIST),
         }
-        command = [*UVICORN, "--host", "127.0.0.1", "--port", str(self.port)]
         self.log = place / f"web-{self.port}.log"
-        with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
-                command, cwd=ROOT, env={**plain, **KEYS_FOR_TESTS, **own}, stdout=log, stderr=log
-            )
+        self.process = start(self.port, {**plain, **KEYS_FOR_TESTS, **own}, self.log)
 
     def wait_until_ready(self) -> None:
         deadline = time.monotonic() + 60

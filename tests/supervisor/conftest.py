@@ -60,6 +60,19 @@ def program(open_directory: Path, settings: Any) -> Callable[[str], str]:
 
 
 @pytest.fixture
+def example(program: Callable[[str], str], settings: Any) -> Callable[[str], str]:
+    """Lists a program of `examples/agents/`; the path of it. Runs are given a copy, wherever the checkout lies."""
+
+    def allow(name: str) -> str:
+        path = settings.BASE_DIR / "examples" / "agents" / name
+        with settings.EXECUTABLE_ALLOWLIST.open("a") as allowed:
+            allowed.write(f"{path}\n")
+        return str(path)
+
+    return allow
+
+
+@pytest.fixture
 def owner(db: None) -> User:
     """Of the identities that `make_agent` makes."""
     return cast.user("olga", "operator")

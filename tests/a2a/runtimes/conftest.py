@@ -11,10 +11,10 @@ from a2a.models import Task
 from supervisor.models import Agent, Execution
 from tests.a2a import rows
 from tests.a2a.conftest import Stage
-from tests.supervisor.conftest import make_agent, open_directory, program, runner, shared_directory
+from tests.supervisor.conftest import example, make_agent, open_directory, program, runner, shared_directory
 from tests.supervisor.waiting import until
 
-__all__ = ["make_agent", "open_directory", "program", "runner", "shared_directory"]
+__all__ = ["example", "make_agent", "open_directory", "program", "runner", "shared_directory"]
 
 
 #: Says something, and goes on once the test has put down a file of this name.

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.conf import settings
 from django.test import Client
 
 from a2a import cancelling, dispatching, endpoint_changes, following, parts, sending, sweeping
@@ -33,7 +32,7 @@ pytestmark = [
     pytest.mark.both_databases,
 ]
 Put = Callable[..., Agent]
-EXAMPLE = f"#!/bin/sh\nexec {settings.BASE_DIR / 'examples' / 'agents' / 'ask_back.py'}\n"
+EXAMPLE = "ask_back.py"
 #: Asks whatever it is told, unless that is an answer: then it says what was said in the task, and its parameters.
 ASKS = """#!/usr/bin/env python3
 import json, os, sys
@@ -60,8 +59,10 @@ def until_asked(task: Task) -> str:
     return parts.said_in(task.status_message)
 
 
-def test_a_run_asks_and_another_goes_on_with_the_answer(open_stage: Stage, behind: Put, runner: Service) -> None:
-    behind(EXAMPLE)
+def test_a_run_asks_and_another_goes_on_with_the_answer(
+    open_stage: Stage, behind: Put, example: Callable[[str], str], runner: Service
+) -> None:
+    behind(executable_path=example(EXAMPLE))
     task = sent(open_stage, "Oslo")
     first = until_over(dispatched(task))
     assert until_asked(task) == "For how many days do you go to Oslo?\n"
@@ -219,10 +220,10 @@ def test_its_page_says_what_it_asks_and_takes_the_answer(open_stage: Stage, behi
 @pytest.mark.xdist_group("house")
 @pytest.mark.capability("A2A-05")
 def test_a_client_hears_the_question_and_answers_it(
-    open_stage: Stage, behind: Put, tmp_path: Path, broker: str
+    open_stage: Stage, behind: Put, example: Callable[[str], str], tmp_path: Path, broker: str
 ) -> None:
     """Over HTTP, by a web process, of runs in a worker process."""
-    behind(EXAMPLE)
+    behind(executable_path=example(EXAMPLE))
     token = credentials.issue(actor=SYSTEM, holder=open_stage.planner).token
     with webs.serving(tmp_path, broker, token) as web, running(tmp_path, broker):
         heard = list(streamed(web.port, token, {"parts": [{"text": "Oslo"}]}))

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from django.conf import settings
 from django.db import connection
 
 from a2a import cancelling
@@ -30,7 +29,7 @@ pytestmark = [
     pytest.mark.both_databases,
     pytest.mark.xdist_group("house"),
 ]
-EXAMPLES = settings.BASE_DIR / "examples" / "agents"
+ASKS_READER = ["--to", "reader", "--type", "count"]
 ENDS = {"completed", "failed", "canceled", "rejected"}
 Put = Callable[..., Agent]
 
@@ -91,7 +90,12 @@ def cancelled(task: Task, after: float) -> None:
 
 @pytest.mark.capability("A2A-12")
 def test_an_agent_asks_another_within_its_task(
-    open_stage: Stage, behind: Put, make_agent: Callable[..., Agent], tmp_path: Path, broker: str
+    open_stage: Stage,
+    behind: Put,
+    example: Callable[[str], str],
+    make_agent: Callable[..., Agent],
+    tmp_path: Path,
+    broker: str,
 ) -> None:
     """As the example does it: the part stands below the whole, with the chain of who asked whom."""
     other = cast.agent("reader")
@@ -99,8 +103,7 @@ def test_an_agent_asks_another_within_its_task(
     cast.nhi_grant(open_stage.writer, other)
     token = credentials.issue(actor=SYSTEM, holder=open_stage.planner).token
     with webs.serving(tmp_path, broker, token) as web:
-        script = f"#!/bin/sh\nexec {EXAMPLES / 'ask_another.py'} --to reader --type count\n"
-        behind(script, name="asks")
+        behind(executable_path=example("ask_another.py"), cli_args=ASKS_READER, name="asks")
         with running(tmp_path, broker, PUBLIC_URL=f"http://127.0.0.1:{web.port}"):
             whole = until_ended(sent(open_stage))
             assert (whole.state, whole.error_message) == ("completed", "")
@@ -116,13 +119,13 @@ def test_an_agent_asks_another_within_its_task(
 
 
 def test_an_agent_that_may_not_ask_fails_with_the_reason(
-    open_stage: Stage, behind: Put, tmp_path: Path, broker: str
+    open_stage: Stage, behind: Put, example: Callable[[str], str], tmp_path: Path, broker: str
 ) -> None:
     other = cast.agent("reader")
     grant = cast.nhi_grant(open_stage.writer, other, allowed_actions=["translate"])
     token = credentials.issue(actor=SYSTEM, holder=open_stage.planner).token
     with webs.serving(tmp_path, broker, token) as web:
-        behind(f"#!/bin/sh\nexec {EXAMPLES / 'ask_another.py'} --to reader --type count\n", name="asks")
+        behind(executable_path=example("ask_another.py"), cli_args=ASKS_READER, name="asks")
         with running(tmp_path, broker, PUBLIC_URL=f"http://127.0.0.1:{web.port}"):
             whole = until_ended(sent(open_stage))
     assert (whole.state, whole.error_code) == ("failed", "agent_error")

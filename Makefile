@@ -4,12 +4,12 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 UV := $(VENV)/bin/uv
 
-.PHONY: up test check format lock schema proto install install-dev peers conformance bench
+.PHONY: up test check format lock schema proto install install-dev browser peers conformance bench
 
 up: install
 	@exec $(RUN) manage.py up $(ARGS)
 
-test: install-dev peers
+test: install-dev peers browser
 	@$(RUN) -m tests.run $(ARGS)
 
 check: install-dev
@@ -48,6 +48,10 @@ install:
 
 install-dev:
 	@$(PYTHON) requirements/install.py dev
+
+# What tests need of the machine, by apt where that asks for no password.
+browser:
+	@$(PYTHON) requirements/system.py chromium
 
 # The official SDKs and the conformance suite, in environments of their own.
 peers:

@@ -8,8 +8,9 @@ A stamp holds the hash of what was installed, so that a second run costs nothing
 import hashlib
 import subprocess
 import sys
-import venv
 from pathlib import Path
+
+import system
 
 ROOT = Path(__file__).resolve().parent.parent
 REQUIREMENTS = ROOT / "requirements"
@@ -61,13 +62,11 @@ def maker(home: Path) -> str:
 
 
 def make(home: Path) -> None:
-    try:
-        venv.create(home, clear=True, with_pip=True, symlinks=True)
-    except subprocess.CalledProcessError:
-        sys.exit(
-            f"Python could not make {home.name}. On Debian its module for that is a package: "
-            "apt-get install python3-venv"
-        )
+    if system.bring(["python3-venv"]):
+        sys.exit(1)
+    # In a process of its own: this one may have begun before the modules were there.
+    if run([sys.executable, "-m", "venv", "--clear", "--symlinks", str(home)]) != 0:
+        sys.exit(f"Python could not make {home.name}; its message is above.")
     (home / "made-by").write_text(maker(home))
 
 

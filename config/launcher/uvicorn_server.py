@@ -9,28 +9,27 @@ Here Python detects the socket's own family, and uvloop sets the option on each 
 
 import socket
 import sys
+from typing import Any
 
 from uvicorn import Config, Server
-from uvicorn.main import STARTUP_FAILURE
+from uvicorn.server import STARTUP_FAILURE
 
-SHUTDOWN_SECONDS = 3
+APPLICATION = "config.asgi:application"
+OPTIONS: dict[str, Any] = {
+    "loop": "uvloop",
+    "http": "httptools",
+    "lifespan": "on",
+    "access_log": False,
+    "server_header": False,
+    # Which proxies are trusted is a setting of the product; common.middleware reads the header.
+    "proxy_headers": False,
+    "timeout_graceful_shutdown": 3,
+}
 
 
 def serve(listener: socket.socket) -> None:
-    config = Config(
-        "config.asgi:application",
-        loop="uvloop",
-        http="httptools",
-        lifespan="on",
-        # The application configures logging itself; uvicorn's own configuration would print lines that are not JSON.
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        # Which proxies are trusted is a setting of the product: common.middleware reads the header.
-        proxy_headers=False,
-        timeout_graceful_shutdown=SHUTDOWN_SECONDS,
-    )
-    server = Server(config)
+    # The application configures logging itself; uvicorn's own configuration would print lines that are not JSON.
+    server = Server(Config(APPLICATION, log_config=None, **OPTIONS))
     server.run(sockets=[listener])
     if not server.started:
         sys.exit(STARTUP_FAILURE)

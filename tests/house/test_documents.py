@@ -8,11 +8,12 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
+import uvicorn
 from django.core.management import BaseCommand, get_commands, load_command_class
 
 from common.keys import Keys
 from config import environment
-from config.launcher import plan
+from config.launcher import plan, uvicorn_server
 from tests.services.house import ROOT
 
 OURS = ("config", "common", "nhi", "mcp", "supervisor", "a2a")
@@ -102,9 +103,10 @@ def started_by_hand() -> list[list[str]]:
 
 
 def started_by_up() -> list[list[str]]:
-    """As `up` calls them, but for where each listens and what it writes: the last two words of those."""
+    """As `up` calls them, but for where each listens and what it writes: the last two words of those. Web processes
+    are another matter: `up` hands them a listening socket."""
     env: dict[str, str] = {}
-    told = [*plan.web(env, 3)[:1], *plan.grpc(env, "127.0.0.1"), *plan.beat(env)]
+    told = [*plan.grpc(env, "127.0.0.1"), *plan.beat(env)]
     whole = [*plan.workers(env), *plan.stdio_owner(env)]
     argvs = [*(child.argv[:-2] for child in told), *(child.argv for child in whole)]
     return [[word for word in argv[1:] if word != "-m"] for argv in argvs]
@@ -113,9 +115,17 @@ def started_by_up() -> list[list[str]]:
 @pytest.mark.capability("OPS-01")
 def test_processes_are_started_by_hand_as_the_launcher_starts_them() -> None:
     by_hand, by_up = started_by_hand(), started_by_up()
-    assert len(by_hand) == len(by_up) == 6
+    assert len(by_hand) == len(by_up) + 1 == 6
     for argv in by_up:
         assert [words for words in by_hand if words[: len(argv)] == argv], argv
+
+
+@pytest.mark.capability("OPS-01")
+def test_web_processes_have_the_same_options_by_hand_as_under_the_launcher() -> None:
+    program, *words = next(words for words in started_by_hand() if words[0] == "uvicorn")
+    options = uvicorn.main.make_context(program, words).params
+    assert options["app"] == uvicorn_server.APPLICATION
+    assert {name: options[name] for name in uvicorn_server.OPTIONS} == uvicorn_server.OPTIONS
 
 
 @pytest.mark.capability("OPS-01")

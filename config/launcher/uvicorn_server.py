@@ -12,7 +12,7 @@ import sys
 from typing import Any
 
 from uvicorn import Config, Server
-from uvicorn.server import STARTUP_FAILURE
+from uvicorn.config import STARTUP_FAILURE
 
 APPLICATION = "config.asgi:application"
 OPTIONS: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""The gateway's own web processes over a database of their own."""
+"""The gateway as `make up` starts it, over a database of its own, called at the port that users call."""
 
 import json
 import subprocess
@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.calls.database import Database
-from benchmarks.calls.processes import Request, Target, mcp_call, plain, rest_call
-from tests.nhi.load.webs import KEYS, Webs
-from tests.services import valkey
-from tests.services.house import ROOT
-from tests.services.postgresql import free_port
+from benchmarks.calls.processes import Request, Target, mcp_call, rest_call
+from tests.nhi.load.webs import KEYS
+from tests.services import house as launcher
+from tests.services.migrated import ROOT
 
 #: More than any run asks for: what is measured is that they are kept count of.
 PLENTY = 100_000_000
@@ -45,36 +44,30 @@ class Granted:
 
 
 class House:
-    def __init__(self, database: Database, webs: Webs) -> None:
-        self.database, self.webs = database, webs
+    def __init__(self, database: Database, launched: launcher.House) -> None:
+        self.database, self.launched = database, launched
 
     def target(self, name: str, granted: Granted, edge: str) -> Target:
-        pids = [process.pid for process in self.webs.processes]
-        return Target(name, self.webs.ports, pids, granted.request(edge))
+        pids = [process.pid for process in self.launched.children("web")]
+        return Target(name, [self.launched.port], pids, granted.request(edge))
 
     def grant(self, server: str, url: str, **limits: Any) -> Granted:
         """A server at that address, its one tool approved, an agent that may call it; limits for all four scopes."""
-        asked = json.dumps({"server": server, "url": url, "limits": limits})
-        command = [sys.executable, "-m", "benchmarks.calls.making", asked]
-        done = subprocess.run(command, cwd=ROOT, env=self.webs.environ, stdout=subprocess.PIPE, text=True, check=True)
+        request = json.dumps({"server": server, "url": url, "limits": limits})
+        command = [sys.executable, "-m", "benchmarks.calls.making", request]
+        environ = {**self.launched.environ, "DJANGO_SETTINGS_MODULE": "config.settings"}
+        done = subprocess.run(command, cwd=ROOT, env=environ, stdout=subprocess.PIPE, text=True, check=True)
         return Granted(server, **json.loads(done.stdout.splitlines()[-1]))
 
 
 @contextmanager
 def house(database: Database, upstream: Target, workers: int = 1) -> Iterator[House]:
-    """So many web processes over the database, which may call the upstream."""
-    data = database.place / "data"
-    data.mkdir(mode=0o700)
-    with valkey.server(data / "valkey.sock"):
-        own = {
-            "GATEHOUSE_DATA": str(data), "BROKER_URL": f"redis+socket://{data / 'valkey.sock'}",
-            "DJANGO_SETTINGS_MODULE": "config.settings", "EGRESS_ALLOW": f"127.0.0.1:{upstream.ports[0]}",
-        }  # fmt: skip
-        webs = Webs([free_port() for _ in range(workers)], {**plain(), **KEYS, **own, **database.environ})
-        webs.manage("migrate", "--verbosity", "0")
-        webs.manage("create_person", "mara", "--role", "security-admin", "--json")
-        try:
-            webs.start(database.place / "log")
-            yield House(database, webs)
-        finally:
-            webs.stop()
+    """What `make up` starts, over this database, with so many web processes; it may call the upstream."""
+    own = {"WEB_WORKERS": str(workers), "EGRESS_ALLOW": f"127.0.0.1:{upstream.ports[0]}"}
+    environ = {**KEYS, **own, **database.environ}
+    with launcher.embedded(database.place, "--no-demo", first=True, **environ) as launched:
+        launched.wait_until_ready()
+        made = launched.manage("create_person", "mara", "--role", "security-admin", "--json")
+        if made.returncode:
+            raise SystemExit(f"The person of the measurement could not be made:\n{made.stderr}")
+        yield House(database, launched)

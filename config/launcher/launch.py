@@ -14,14 +14,11 @@ from django.db import connections
 from config.celery import app
 from config.launcher import broker, plan
 from config.launcher.house import House
+from config.launcher.listeners import listen
 from nhi import processes
 
 Say = Callable[[str], None]
 PATIENCE = 30.0
-
-
-class PortTaken(Exception):
-    """Somebody else listens there."""
 
 
 def run(*, address: str, say: Say, greet: Callable[[], None], tck: str = "") -> None:
@@ -72,17 +69,6 @@ def let_go_of_the_database() -> None:
         connection.close()
         if close_pool := getattr(connection, "close_pool", None):
             close_pool()
-
-
-def listen(address: str, port: int, said_by: str) -> socket.socket:
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    try:
-        listener = socket.create_server((address, port), family=family, backlog=2048)
-    except OSError as error:
-        raise PortTaken(f"Port {port} cannot be had ({error.strerror}). Choose another with {said_by}.") from error
-    # Linux lets accepted connections inherit it, whatever server accepts them.
-    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return listener
 
 
 def ready(address: str, port: int) -> bool:

@@ -16,6 +16,7 @@ from django.db import connection
 
 from common import locks
 from config.launcher import launch, private
+from config.launcher.listeners import PortTaken
 
 
 class Command(BaseCommand):
@@ -44,7 +45,7 @@ class Command(BaseCommand):
                 f"Gatehouse already runs on {settings.DATA} (process {other.holder}). Stop that one first, or give "
                 "this one a directory of its own with GATEHOUSE_DATA."
             ) from None
-        except launch.PortTaken as problem:
+        except PortTaken as problem:
             raise CommandError(str(problem)) from None
 
     def prepare(self, *, demo: bool) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from config.launcher.launch import listen
+from config.launcher.listeners import listen
 from config.launcher.plan import WEB
 from tests.services import migrated
 from tests.services.house import PLAIN, ROOT

@@ -73,3 +73,11 @@ def _public_6(address: IPv6Address) -> bool:
     if (int(address) >> 32) & 0xFFFFFFFF in ISATAP and not _public_4(low):
         return False
     return address in PUBLIC_6 and not any(address in network for network in CLOSED_6)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches a server that listens there."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

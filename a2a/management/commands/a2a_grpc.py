@@ -6,7 +6,6 @@ from argparse import ArgumentParser
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from functools import partial
-from ipaddress import ip_address
 from typing import Any
 
 from django.conf import settings
@@ -17,6 +16,7 @@ from a2a.grpc_door.door import Door
 from a2a.grpc_door.serving import CannotListen, Certificate, Serving
 from a2a.operations import asking
 from a2a.operations.desk import desk
+from common.egress.addresses import is_loopback
 from nhi import processes
 from nhi.models.processes import ProcessKind
 
@@ -85,10 +85,3 @@ async def _tell() -> None:
         except DatabaseError as error:
             log.warning("No heartbeat: the database is away (%s).", type(error).__name__)
         await asyncio.sleep(TELL_EVERY)
-
-
-def is_loopback(bind: str) -> bool:
-    try:
-        return ip_address(bind).is_loopback
-    except ValueError:
-        return bind == "localhost"

@@ -15,8 +15,14 @@ from django.core.management import BaseCommand, CommandError, call_command, get_
 from django.db import connection
 
 from common import locks
+from common.egress.addresses import is_loopback
 from config.launcher import launch, private
 from config.launcher.listeners import PortTaken
+
+IN_THE_CLEAR = (
+    "Warning: passwords and tokens sent to {bind} cross the network unencrypted. Put a proxy that ends TLS in front of "
+    "Gatehouse, and set PUBLIC_URL to its https:// address."
+)
 
 
 class Command(BaseCommand):
@@ -38,6 +44,8 @@ class Command(BaseCommand):
         try:
             with locks.held(settings.DATA / "up.lock"):
                 self.prepare(demo=not no_demo)
+                if sends_in_the_clear(bind):
+                    self.say(IN_THE_CLEAR.format(bind=bind))
                 tck = self.tck() if settings.TCK_AGENT else ""
                 launch.run(address=bind, say=self.say, greet=lambda: self.greet(demo=not no_demo), tck=tck)
         except locks.Held as other:
@@ -123,6 +131,11 @@ class Command(BaseCommand):
     def say(self, text: str) -> None:
         self.stdout.write(text)
         self.stdout.flush()
+
+
+def sends_in_the_clear(bind: str) -> bool:
+    """Whether others than this machine reach the address, and no proxy is said to end TLS before it."""
+    return not is_loopback(bind) and not settings.PUBLIC_URL.startswith("https://")
 
 
 def curl(token: str, body: object) -> str:

@@ -165,7 +165,7 @@ def test_a_form_adds_one_and_says_when_it_is_due(mara: Client, make_agent: Make,
     assert "It runs at 02:30 every day, next:" in words(preview)
     assert "Wed 16 Jun 2027, 02:30 CEST" in words(preview)
     wrong = mara.post(f"{LIST}preview/", form(agent, cron_expression="* * * * * *", timezone="Mars"))
-    assert "Not five fields but 6." in words(wrong.content.decode())
+    assert "Expected 5 fields, got 6;" in words(wrong.content.decode())
     refused = mara.post(f"{LIST}add/", form(agent, timezone="Mars", parameters="[]"))
     assert refused.status_code == 422
     assert "Write a JSON object" in words(refused.content.decode())
@@ -186,7 +186,7 @@ def test_all_that_is_wrong_with_a_schedule_is_said_at_once(mara: Client, make_sc
         answer = mara.post(path, {**form(schedule.agent), **wrong})
         assert (answer.status_code, answer.context["form"].errors.keys()) == (422, wrong.keys())
         live = answer.content.decode().partition("data-live")[2].partition("</form>")[0]
-        assert "Not five fields but 6." in live
+        assert "Expected 5 fields, got 6;" in live
     off = Agent.objects.filter(pk=schedule.agent.pk).update(enabled=False)
     assert off and "agent" in mara.post(f"{LIST}add/", form(schedule.agent, name="")).context["form"].errors
 

@@ -183,7 +183,7 @@ CAPABILITIES: dict[str, Promise] = {
     "SUP-09": Promise(
         "A schedule fires once for each due time, whoever looks; misses and overlaps follow its policies, clock "
         "changes neither skip nor double.",
-        "supervisor.schedules.cron:_instant = raise",
+        "supervisor.schedules.cron:_first_moment = raise",
     ),
     "SUP-10": Promise(
         "Agents, runs, schedules and sessions by API and console, with live output, for those who may.",

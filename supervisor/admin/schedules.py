@@ -55,7 +55,7 @@ class ScheduleAdmin(GovernedAdmin):
     def related(self, rows: Rows) -> Rows:
         last = ScheduleFire.objects.filter(schedule=OuterRef("pk")).order_by("-due_at", "-id")
         drawn: Rows = (
-            rows.select_related("agent")
+            rows.select_related("agent__identity")
             .defer("sealed_input", "input_parameters")
             .annotate(
                 last_fire_state=Subquery(last.values("state")[:1]),

@@ -48,7 +48,8 @@ def due_time(moment: datetime, zone: ZoneInfo) -> DueTime:
 
 
 def next_due(schedule: Schedule) -> SafeString:
-    return by_its_clock(schedule, schedule.next_execution, "none while it is paused" if schedule.paused_at else "none")
+    idle = schedule_facts.why_idle(schedule)
+    return by_its_clock(schedule, schedule_facts.next_execution(schedule), f"none: {idle}" if idle else "none")
 
 
 def by_its_clock(schedule: Schedule, moment: datetime | None, missing: str) -> SafeString:
@@ -80,6 +81,11 @@ def _last(row: Any) -> SafeString:
     return format_html('{} <span class="gh-subtle gh-wide">{}</span>', drawn, when(row.last_due))
 
 
+def _next_stamp(row: Any) -> str:
+    moment = schedule_facts.next_execution(row)
+    return times.stamp(moment) if moment else ""
+
+
 def _agent(row: Any) -> SafeString:
     return format_html('<a href="{}">{}</a>', link("supervisor_agent_hub", row.agent_id), row.agent.name)
 
@@ -88,8 +94,7 @@ COLUMNS = (
     Column("Name", lambda row: row.name, str, "name", narrow=True),
     columns.state("State", _state, lambda row: badge(_state(row)), narrow=True),
     columns.plain("When", rule),
-    Column("Next", next_due, lambda row: times.stamp(row.next_execution) if row.next_execution else "",
-           "next_execution", narrow=True),
+    Column("Next", next_due, _next_stamp, "next_execution", narrow=True),
     Column("Last due time", _last, lambda row: row.last_fire_state or ""),
     Column("Agent", _agent, lambda row: row.agent.name, "agent__name"),
     columns.plain("If missed", lambda row: MisfirePolicy(row.misfire_policy).label),

@@ -30,6 +30,7 @@ class Overview(Hub):
         zone = schedule_facts.clock(schedule)
         return {
             **super().context(),
+            "idle": schedule_facts.why_idle(schedule),
             "due": [schedules_cells.due_time(at, zone) for at in schedule_facts.upcoming(schedule)],
             "unusual": schedules_cells.UNUSUAL,
             "cells": [self._cell(fire) for fire in reversed(last)],

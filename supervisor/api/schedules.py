@@ -43,8 +43,9 @@ class Schedules(ApiView):
     def post(self, given: dict[str, Any]) -> Schedule:
         """Set up a schedule
 
-        For security admins, and for people who manage the agent's identity. A local time that a clock change leaves
-        out fires once, the same distance after the change; one that comes twice fires the first time."""
+        For security admins, and for people who manage the agent's identity. A rule with `*` as its hour goes by real
+        time. Any other rule fires once for each local time: a time that a clock change leaves out fires at the first
+        moment after the gap, a time that is repeated fires at its first occurrence."""
         said = _named(self, given)
         agent, inputs = said.pop("agent"), said.pop("inputs", None)
         return schedules.create(actor=self.actor, agent=agent, given=said, inputs=inputs)

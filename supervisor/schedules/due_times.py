@@ -65,7 +65,7 @@ def upcoming(cron: Cron, zone: ZoneInfo, moment: datetime, count: int) -> list[d
     return times
 
 
-#: Many schedules share few expressions, and what one comes to is large.
+#: Many schedules share few expressions.
 parsed = lru_cache(maxsize=512)(Cron.parse)
 
 

@@ -6,11 +6,14 @@ from typing import Any
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
+from django.utils import timezone
+
 from common import crypto
 from common.errors import Conflict
 from common.redaction import Redactor
+from nhi.choices import State
 from supervisor import agents, sealing
-from supervisor.choices import ScheduleState
+from supervisor.choices import Mode, ScheduleState
 from supervisor.models import Execution, Schedule
 from supervisor.schedules import clock as schedule_clock
 from supervisor.schedules import cron, due_times
@@ -54,11 +57,41 @@ def next_due(schedule: Schedule) -> datetime | None:
     return due_times.after(rule, zone, schedule_clock.now())
 
 
-def upcoming(schedule: Schedule, count: int = NEXT) -> list[datetime]:
-    """Its next due times; none while it does not fire, or cannot."""
-    if schedule.next_execution is None or problem(schedule):
+def next_execution(schedule: Schedule) -> datetime | None:
+    """Return the next time at which it fires; None while it does not fire."""
+    return None if why_idle(schedule) else schedule.next_execution
+
+
+def why_idle(schedule: Schedule) -> str:
+    """Return why it does not fire now, as a clause: `its agent is switched off`. Empty while it fires.
+
+    While only its agent is in the way, its due times still come, and each is recorded as skipped.
+    """
+    agent, identity = schedule.agent, schedule.agent.identity
+    expired = identity.expires_at is not None and identity.expires_at <= timezone.now()
+    reasons = {
+        "it was removed": schedule.removed_at is not None,
+        "it is paused": schedule.paused_at is not None,
+        "it is not in use": not schedule.enabled,
+        "its time zone does not exist any more": bool(problem(schedule)),
+        "its agent is switched off": not agent.enabled,
+        "its agent is interactive and runs no tasks": agent.mode != Mode.TASK,
+        f"its identity is {State(identity.state).label.lower()}": identity.state != State.ACTIVE,
+        "its identity is expired": expired,
+    }
+    return next((reason for reason, applies in reasons.items() if applies), "")
+
+
+def upcoming(schedule: Schedule, *, now: datetime | None = None, count: int = NEXT) -> list[datetime]:
+    """Return the next due times of its rule, whether or not it fires; none where nobody can tell them.
+
+    Pass `now` to read the clock once for many schedules.
+    """
+    if problem(schedule):
         return []
     rule, zone = due_times.parsed(schedule.cron_expression), cron.zone(schedule.timezone)
+    if schedule.next_execution is None:
+        return due_times.upcoming(rule, zone, now or schedule_clock.now(), count)
     return [schedule.next_execution, *due_times.upcoming(rule, zone, schedule.next_execution, count - 1)]
 
 

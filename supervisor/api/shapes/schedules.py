@@ -13,12 +13,21 @@ from nhi.api.shapes import examples as story
 from supervisor.api.shapes import examples
 from supervisor.choices import FireState, MisfirePolicy, OverlapPolicy, ScheduleState
 from supervisor.models import Schedule
+from supervisor.schedules import clock as schedule_clock
 from supervisor.schedules import facts as schedule_facts
 
 WEEKDAYS = "30 9 * * MON-FRI"
-RULE = "Minute, hour, day of month, month, day of week; or @hourly, @daily, @weekly, @monthly, @yearly."
+RULE = (
+    "Minute, hour, day of month, month, day of week; or @hourly, @daily, @weekly, @monthly, @yearly. With `*` as its "
+    "hour it goes by real time over clock changes."
+)
 MISSED = "What becomes of due times that are more than 30 seconds late: `once` is one run for the latest."
 OVERLAP = "What becomes of a due time while the run before is not done."
+NEXT_EXECUTION = (
+    "When it fires next. Null while it does not fire: it is paused or not enabled, its agent is switched off, or the "
+    "agent's identity may not act."
+)
+NEXT_FIVE = "The next due times of its rule, whether or not it fires then."
 DUE = [f"2026-11-{day}T08:30:00.000000Z" for day in (19, 20, 23, 24, 25)]
 
 
@@ -28,12 +37,12 @@ class InputsShape(Shape):
 
 
 class ScheduleRows(serializers.ListSerializer[Any]):
-    """Which of a page have a run that is not done is looked up at once."""
+    """The clock, and which schedules of a page have a run that is not done, are read once for the page."""
 
     def to_representation(self, data: Any) -> list[Any]:
         rows = list(data)
-        running = schedule_facts.running(rows)
-        return super().to_representation([Shown(row, runs=row.pk in running) for row in rows])
+        running, now = schedule_facts.running(rows), schedule_clock.now()
+        return super().to_representation([Shown(row, runs=row.pk in running, now=now) for row in rows])
 
 
 class ScheduleShape(Shape):
@@ -53,8 +62,8 @@ class ScheduleShape(Shape):
     paused_by = Text(source="paused_by_name", help_text="Empty while it is not paused.")
     pause_reason = Text()
     last_execution = Moment(allow_null=True, help_text="When a run of it was asked for last.")
-    next_execution = Moment(allow_null=True, help_text="Null while it does not fire.")
-    next_five = serializers.ListField(child=Moment())
+    next_execution = Moment(allow_null=True, help_text=NEXT_EXECUTION)
+    next_five = serializers.ListField(child=Moment(), help_text=NEXT_FIVE)
     problem = Text(help_text="Why nobody can tell when it is due; empty while one can.")
     created_by = Text(source="created_by_name")
     created_at = Moment()
@@ -104,8 +113,10 @@ class RunShape(ScheduleShape):
 class Shown:
     """A schedule, with what is derived from its row; after a run out of turn, with that."""
 
-    def __init__(self, schedule: Schedule, *, runs: bool, execution_id: UUID | None = None) -> None:
-        self._schedule = schedule
+    def __init__(
+        self, schedule: Schedule, *, runs: bool, execution_id: UUID | None = None, now: datetime | None = None
+    ) -> None:
+        self._schedule, self._now = schedule, now
         self.state = schedule_facts.state(schedule, runs=runs)
         self.execution_id = execution_id
 
@@ -118,8 +129,12 @@ class Shown:
         return schedule_facts.words(self._schedule)
 
     @property
+    def next_execution(self) -> datetime | None:
+        return schedule_facts.next_execution(self._schedule)
+
+    @property
     def next_five(self) -> Sequence[datetime]:
-        return schedule_facts.upcoming(self._schedule)
+        return schedule_facts.upcoming(self._schedule, now=self._now)
 
     @property
     def problem(self) -> str:

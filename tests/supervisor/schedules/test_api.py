@@ -5,8 +5,11 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
-from nhi.models import AuditEvent
+from nhi.models import AuditEvent, Identity
 from supervisor.models import Agent, Schedule
 from supervisor.schedules import firing
 from tests.api.callers import ABSENT, Caller, calling
@@ -71,7 +74,7 @@ def test_a_schedule_from_its_first_day_to_its_last(mara: Caller, agent: Agent, a
 
     paused = mara.post(f"{place}/pause")
     assert (paused.status, paused.body["active"], paused.body["next_execution"]) == (200, False, None)
-    assert paused.body["next_five"] == []
+    assert paused.body["next_five"] == again.body["next_five"]
     assert mara.post(f"{place}/pause", {"reason": "Again"}).is_refused(409, "Conflict")
     resumed = mara.post(f"{place}/resume", {"reason": "Back"})
     assert (resumed.status, resumed.body["active"]) == (200, True)
@@ -110,6 +113,55 @@ def test_what_is_wrong_is_named(mara: Caller, agent: Agent, wrong: dict[str, Any
     answer = mara.post(PATH, given(agent, **wrong))
     assert answer.is_refused(400, "InvalidParameters")
     assert answer.fields == fields
+
+
+@pytest.mark.django_db(transaction=True)
+def test_next_execution_is_null_while_it_does_not_fire_and_next_five_says_when_it_is_due(
+    mara: Caller, agent: Agent, at: Make
+) -> None:
+    at(NOON)
+    made = mara.post(PATH, given(agent, cron_expression="30 9 * * *")).body
+    place, identity = f"{PATH}/{made['id']}", f"identities/{agent.identity_id}"
+    due = [f"2027-06-{day}T09:30:00.000000Z" for day in (16, 17, 18, 19, 20)]
+
+    def is_due(*, fires: bool) -> None:
+        listed = mara.get(PATH).body["schedules"]
+        for body in (mara.get(place).body, *listed):
+            assert (body["next_execution"], body["next_five"]) == (due[0] if fires else None, due)
+
+    is_due(fires=True)
+    assert mara.patch(place, {"enabled": False}).status == 200
+    is_due(fires=False)
+    assert mara.patch(place, {"enabled": True}).status == 200
+    assert mara.post(f"{place}/pause").status == 200
+    is_due(fires=False)
+    assert mara.post(f"{place}/resume").status == 200
+    is_due(fires=True)
+    agent_place = f"supervisor/agents/{agent.pk}"
+    assert mara.patch(agent_place, {"enabled": False}).status == 200
+    is_due(fires=False)
+    assert mara.patch(agent_place, {"enabled": True}).status == 200
+    is_due(fires=True)
+    Identity.objects.filter(pk=agent.identity_id).update(expires_at=timezone.now())
+    is_due(fires=False)
+    Identity.objects.filter(pk=agent.identity_id).update(expires_at=None)
+    assert mara.post(f"{identity}/suspend", {"reason": "Leak"}).status == 200
+    is_due(fires=False)
+    assert mara.post(f"{identity}/activate", {"reason": "Sealed"}).status == 200
+    is_due(fires=False)
+    assert mara.post(f"{place}/resume").status == 200
+    is_due(fires=True)
+
+
+def test_pages_read_the_clock_once_for_all_schedules(mara: Caller, agent: Agent) -> None:
+    mara.post(PATH, given(agent, name="first", enabled=False))
+    with CaptureQueriesContext(connection) as few:
+        assert mara.get(PATH).body["total"] == 1
+    for number in range(20):
+        mara.post(PATH, given(agent, name=f"s{number}", enabled=False))
+    with CaptureQueriesContext(connection) as many:
+        assert mara.get(PATH).body["total"] == 21
+    assert len(many) <= len(few)
 
 
 def test_who_sees_one_and_who_may_do_what(mara: Caller, agent: Agent) -> None:

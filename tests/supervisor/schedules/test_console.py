@@ -119,6 +119,25 @@ def test_days_on_which_the_clock_changes_are_marked(mara: Client, make_schedule:
     assert due in words(page(mara, LIST))
 
 
+@pytest.mark.django_db(transaction=True)
+def test_a_schedule_that_does_not_fire_shows_when_it_would_be_due(mara: Client, make_schedule: Make) -> None:
+    schedule = make_schedule(cron_expression="30 2 * * *")
+    due = "Wed 16 Jun 2027, 02:30 UTC"
+    text = words(page(mara, hub(schedule)))
+    assert ("When it is due next" in text, "When it would be due" in text, text.count(due)) == (True, False, 2)
+    Agent.objects.update(enabled=False)
+    text = words(page(mara, hub(schedule)))
+    assert "Next none: its agent is switched off" in text
+    assert "When it would be due" in text and text.count(due) == 1
+    assert "none: its agent is switched off" in words(page(mara, LIST))
+    Agent.objects.update(enabled=True)
+    lifecycle.suspend(actor=SYSTEM, identity=schedule.agent.identity, reason="Leak")
+    pausing.resume(actor=SYSTEM, schedule=schedule)
+    text = words(page(mara, hub(schedule)))
+    assert "It does not fire: its identity is suspended." in text
+    assert "When it would be due" in text and text.count(due) == 1
+
+
 def test_dialogs_run_pause_resume_and_remove(person: Person, mara: Client, report: Schedule) -> None:
     otto = person("otto", "operator")
     assert "1 run of it is not done yet" in words(page(otto, hub(report, "run/")))
@@ -165,7 +184,7 @@ def test_a_form_adds_one_and_says_when_it_is_due(mara: Client, make_agent: Make,
     assert "It runs at 02:30 every day, next:" in words(preview)
     assert "Wed 16 Jun 2027, 02:30 CEST" in words(preview)
     wrong = mara.post(f"{LIST}preview/", form(agent, cron_expression="* * * * * *", timezone="Mars"))
-    assert "Not five fields but 6." in words(wrong.content.decode())
+    assert "Expected 5 fields, got 6;" in words(wrong.content.decode())
     refused = mara.post(f"{LIST}add/", form(agent, timezone="Mars", parameters="[]"))
     assert refused.status_code == 422
     assert "Write a JSON object" in words(refused.content.decode())
@@ -186,7 +205,7 @@ def test_all_that_is_wrong_with_a_schedule_is_said_at_once(mara: Client, make_sc
         answer = mara.post(path, {**form(schedule.agent), **wrong})
         assert (answer.status_code, answer.context["form"].errors.keys()) == (422, wrong.keys())
         live = answer.content.decode().partition("data-live")[2].partition("</form>")[0]
-        assert "Not five fields but 6." in live
+        assert "Expected 5 fields, got 6;" in live
     off = Agent.objects.filter(pk=schedule.agent.pk).update(enabled=False)
     assert off and "agent" in mara.post(f"{LIST}add/", form(schedule.agent, name="")).context["form"].errors
 

@@ -1,7 +1,6 @@
 """Fingerprints, signatures and sealed fields."""
 
 import base64
-import hashlib
 import hmac
 import os
 from functools import cache
@@ -11,6 +10,10 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from django.conf import settings
 
 from common import keys
+
+ROW_LABEL = "record"
+#: How rows of earlier versions name the key made of SECRET_KEY, whichever that was.
+UNNAMED_ROW_KEY = "sk"
 
 
 class Unreadable(ValueError):
@@ -31,15 +34,23 @@ def sign(label: str, message: bytes) -> bytes:
 
 
 def row_mac(message: bytes) -> str:
-    """`<key id>:<hex>` over a record row, under the first signing key."""
-    key_id, key = _record_key()
-    return f"{key_id}:{hmac.new(key, message, hashlib.sha256).hexdigest()}"
+    """`<key id>:<hex>` over a record row, under the first signing key, or without any under one of SECRET_KEY's."""
+    if settings.SIGNING_KEYS.keys:
+        key_id, secret = settings.SIGNING_KEYS.first
+        key = _derived(secret.hex(), ROW_LABEL)
+    else:
+        key_id, key = _named_row_key(settings.SECRET_KEY)
+    return f"{key_id}:{hmac.digest(key, message, 'sha256').hex()}"
 
 
 def row_mac_fits(message: bytes, mac: str) -> bool:
     key_id, _, digest = mac.partition(":")
-    key = _record_keys().get(key_id)
-    return key is not None and hmac.compare_digest(hmac.new(key, message, hashlib.sha256).hexdigest(), digest)
+    expected = (hmac.digest(key, message, "sha256").hex() for key in _row_keys(key_id))
+    return any(hmac.compare_digest(text.encode(), digest.encode("utf-8", "replace")) for text in expected)
+
+
+def row_mac_key_is_known(mac: str) -> bool:
+    return bool(_row_keys(mac.partition(":")[0]))
 
 
 def seal(text: str, *, place: str) -> str:
@@ -74,9 +85,20 @@ def _derived(secret: str, label: str) -> bytes:
     return keys.derive(secret, label)
 
 
-def _record_key() -> tuple[str, bytes]:
-    return next(iter(_record_keys().items()))
+def _row_keys(key_id: str) -> list[bytes]:
+    """The keys that a row may mean by this id, of those that the installation still has."""
+    found = []
+    if secret := settings.SIGNING_KEYS.keys.get(key_id):
+        found.append(_derived(secret.hex(), ROW_LABEL))
+    for secret_key in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS):
+        name, key = _named_row_key(secret_key)
+        if key_id in (name, UNNAMED_ROW_KEY):
+            found.append(key)
+    return found
 
 
-def _record_keys() -> dict[str, bytes]:
-    return signing_keys("record")
+@cache
+def _named_row_key(secret_key: str) -> tuple[str, bytes]:
+    """The key that SECRET_KEY stands in for, and an id that tells it from earlier ones. No signing key has a dot."""
+    key = _derived(secret_key, ROW_LABEL)
+    return f"{UNNAMED_ROW_KEY}.{hmac.digest(key, b'id', 'sha256').hex()[:8]}", key

@@ -62,6 +62,7 @@ app.conf.update(
         "tick-control": ticks("nhi.tick", queue="control", every=5.0, args=("worker-control", "beat")),
         "tick-runs": ticks("nhi.tick", queue="runs", every=5.0, args=("worker-runs",)),
         "sweep": ticks("nhi.sweep", queue="control", every=15.0),
+        "watch-guards": ticks("nhi.watch_guards", queue="control", every=20.0),
         "sweep-calls": ticks("mcp.sweep", queue="control", every=15.0),
         "check-servers": ticks("mcp.check_servers", queue="control", every=10.0),
         "refresh-servers": ticks("mcp.refresh_servers", queue="control", every=10.0),

@@ -10,7 +10,7 @@ from kombu.exceptions import OperationalError
 
 from config import health
 from nhi import registry
-from nhi.registry import House
+from nhi.registry import House, Readiness
 
 PATIENCE = 1
 
@@ -33,8 +33,10 @@ class Depths:
             return None
 
 
-def readiness() -> dict[str, tuple[bool, str]]:
-    return {name: (bool(told["ok"]), str(told["message"])) for name, told in health.report().items()}
+def readiness() -> Readiness:
+    report = health.report()
+    checks = {name: (bool(check["ok"]), str(check["message"])) for name, check in report.checks.items()}
+    return Readiness(checks, [warning["message"] for warning in report.warnings])
 
 
 def _count() -> dict[str, int] | None:

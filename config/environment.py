@@ -26,6 +26,14 @@ def words(name: str, default: str = "") -> list[str]:
     return [word.strip() for word in text(name, default).split(",") if word.strip()]
 
 
+def secrets(name: str, *, shortest: int) -> list[str]:
+    """Comma-separated; the message repeats none of them."""
+    values = words(name)
+    if any(len(value) < shortest for value in values):
+        raise ImproperlyConfigured(f"{name} must hold values of at least {shortest} characters, separated by commas.")
+    return values
+
+
 def flag(name: str, *, default: bool = False) -> bool:
     value = text(name, "1" if default else "0").lower()
     if value not in TRUE | FALSE:

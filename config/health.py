@@ -21,7 +21,7 @@ from kombu.exceptions import OperationalError
 
 from nhi import processes
 from nhi.models.processes import ProcessKind
-from nhi.record import guards
+from nhi.record import guards, log_rights
 
 PATIENCE = 2.0
 #: How a client of HTTP/2 begins, with settings that are empty; and what kind of frame a server begins with.
@@ -74,8 +74,11 @@ def broker() -> str:
 
 
 def record_guards() -> str:
-    if missing := guards.missing(connection):
-        raise NotReady(f"Missing on append-only tables: {', '.join(missing)}. `manage.py migrate` puts them back.")
+    if findings := guards.inspect(connection):
+        raise NotReady(
+            f"Guards of append-only tables differ: {'; '.join(map(str, findings))}. "
+            f"{guards.remedy(connection, findings)}"
+        )
     return "The append-only tables are guarded."
 
 
@@ -111,12 +114,34 @@ CHECKS = [
 ]
 
 
-def report() -> dict[str, dict[str, bool | str]]:
-    answers = {check.name: check.ask() for check in CHECKS}
+def record_rights() -> str:
+    """Never a failure: what the database role may do too much, a paragraph for each log table."""
+    return "\n".join(log_rights.warnings(connection))
+
+
+RECORD_RIGHTS = Check("record_rights", record_rights)
+
+
+@dataclass(frozen=True)
+class Readiness:
+    checks: dict[str, dict[str, bool | str]]
+    #: What is no reason to send work elsewhere, and still to be mended.
+    warnings: list[dict[str, str]]
+
+    @property
+    def ready(self) -> bool:
+        return all(check["ok"] for check in self.checks.values())
+
+
+def report() -> Readiness:
+    answers = {check.name: check.ask() for check in (*CHECKS, RECORD_RIGHTS)}
     wait(answers.values(), timeout=PATIENCE)
     silence = (False, f"No answer within {PATIENCE} s.")
-    told = {name: answer.result() if answer.done() else silence for name, answer in answers.items()}
-    return {name: {"ok": ok, "message": message} for name, (ok, message) in told.items()}
+    results = {name: answer.result() if answer.done() else silence for name, answer in answers.items()}
+    # Nothing while the database does not answer: the checks say that already.
+    known, text = results.pop(RECORD_RIGHTS.name)
+    warnings = [{"code": RECORD_RIGHTS.name, "message": line} for line in text.splitlines() if known]
+    return Readiness({name: {"ok": ok, "message": message} for name, (ok, message) in results.items()}, warnings)
 
 
 @require_safe
@@ -126,6 +151,6 @@ def healthz(_request: HttpRequest) -> JsonResponse:
 
 @require_safe
 def readyz(_request: HttpRequest) -> JsonResponse:
-    checks = report()
-    ready = all(check["ok"] for check in checks.values())
-    return JsonResponse({"ready": ready, "checks": checks}, status=200 if ready else 503)
+    result = report()
+    body = {"ready": result.ready, "checks": result.checks, "warnings": result.warnings}
+    return JsonResponse(body, status=200 if result.ready else 503)

@@ -49,6 +49,8 @@ EGRESS_ALLOW = env.endpoints("EGRESS_ALLOW")
 # ── Keys ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 KEYS = keys.load(dict(os.environ), DATA, required=bool(env.text("DATABASE_URL")) and not DEBUG)
 SECRET_KEY = KEYS.secret_key
+#: Earlier values of SECRET_KEY: sessions of then go on, and record rows whose MACs hang on it stay verifiable.
+SECRET_KEY_FALLBACKS = env.secrets("SECRET_KEY_FALLBACKS", shortest=keys.FEWEST_CHARACTERS)
 TOKEN_PEPPER = KEYS.token_pepper
 FIELD_KEYS = keys.ring("FIELD_KEYS", KEYS.field_keys)
 SIGNING_KEYS = keys.ring("SIGNING_KEYS", KEYS.signing_keys)

@@ -40,8 +40,8 @@ HARMLESS = frozenset({"NODE_ENV"})
 #: What this installation itself is told by its environment.
 OWN = frozenset({
     "ALLOWED_HOSTS", "AUDIT_ANCHOR", "BROKER_URL", "DATABASE_URL", "DEBUG", "DJANGO_SETTINGS_MODULE", "EGRESS_ALLOW",
-    "EXECUTABLE_ALLOWLIST", "FIELD_KEYS", "REDIS_URL", "REQUIRE_MFA", "RUN_AS", "SECRET_KEY", "SIGNING_KEYS",
-    "TOKEN_PEPPER", "TRUSTED_PROXIES", "WORKDIR_ALLOWLIST",
+    "EXECUTABLE_ALLOWLIST", "FIELD_KEYS", "REDIS_URL", "REQUIRE_MFA", "RUN_AS", "SECRET_KEY",
+    "SECRET_KEY_FALLBACKS", "SIGNING_KEYS", "TOKEN_PEPPER", "TRUSTED_PROXIES", "WORKDIR_ALLOWLIST",
 })  # fmt: skip
 #: By the names of their files, with versions or without.
 INTERPRETER = re.compile(

@@ -2,7 +2,7 @@
 
 from django.apps import AppConfig
 from django.core.checks import Tags, register
-from django.db.models.signals import post_migrate
+from django.db.models.signals import post_migrate, pre_migrate
 
 
 class NhiConfig(AppConfig):
@@ -12,9 +12,11 @@ class NhiConfig(AppConfig):
 
     def ready(self) -> None:
         from nhi import checks, rights  # noqa: PLC0415 - models exist only from here on
-        from nhi.record import guards  # noqa: PLC0415 - the same
+        from nhi.record import guard_watch  # noqa: PLC0415 - the same
 
-        post_migrate.connect(guards.after_migrate, dispatch_uid="nhi.guards")
+        pre_migrate.connect(guard_watch.before_migrate, sender=self, dispatch_uid="nhi.guards")
+        post_migrate.connect(guard_watch.after_migrate, sender=self, dispatch_uid="nhi.guards")
         post_migrate.connect(rights.after_migrate, sender=self, dispatch_uid="nhi.rights")
         # Of a deployment only: as an everyday check it would stop the very `migrate` that puts the guards back.
         register(Tags.database, deploy=True)(checks.guards_are_set)
+        register(Tags.security, deploy=True)(checks.signing_keys_are_set)

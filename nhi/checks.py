@@ -1,13 +1,15 @@
-"""System checks of the app."""
+"""System checks of the app, for `check --deploy`."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from django.apps import AppConfig
+from django.conf import settings
 from django.core.checks import CheckMessage, Error
+from django.core.checks import Warning as CheckWarning
 from django.db import connections
 
-from nhi.record import guards
+from nhi.record import guards, log_rights
 
 
 def guards_are_set(
@@ -16,12 +18,23 @@ def guards_are_set(
     databases: Sequence[str] | None = None,
     **_kwargs: Any,
 ) -> list[CheckMessage]:
-    """Every append-only table has its triggers, once it exists."""
-    found: list[CheckMessage] = []
+    """Every append-only table has its guards, once it exists, and the role in use cannot drop them."""
+    messages: list[CheckMessage] = []
     for alias in databases or []:
-        there = connections[alias].introspection.table_names()
-        missing = guards.missing(connections[alias]) if set(guards.TABLES) <= set(there) else []
-        if missing:
-            hint = "Run `manage.py migrate`: it sets them again."
-            found.append(Error(f"The record is not guarded: {', '.join(missing)} missing.", hint=hint, id="nhi.E001"))
-    return found
+        connection = connections[alias]
+        if len(guards.existing_tables(connection)) < len(guards.TABLES):
+            continue
+        if findings := guards.inspect(connection):
+            message = f"The record is not guarded: {'; '.join(map(str, findings))}."
+            messages.append(Error(message, hint=guards.remedy(connection, findings), id="nhi.E001"))
+        messages += [CheckWarning(text, id="nhi.W001") for text in log_rights.warnings(connection)]
+    return messages
+
+
+def signing_keys_are_set(**_kwargs: Any) -> list[CheckMessage]:
+    """MACs of record rows should not depend on a key that also signs sessions and is rotated with them."""
+    if settings.SIGNING_KEYS.keys:
+        return []
+    message = "SIGNING_KEYS is not set, so the MACs of record rows are made with a key derived from SECRET_KEY."
+    hint = "Set SIGNING_KEYS. Keep SECRET_KEY, or list it in SECRET_KEY_FALLBACKS when it changes, for earlier rows."
+    return [CheckWarning(message, hint=hint, id="nhi.W002")]

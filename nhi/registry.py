@@ -1,7 +1,7 @@
 """Where higher apps hang what only they know. Each fills these in its `AppConfig.ready()`."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -157,11 +157,18 @@ def call_decided(approval_id: UUID) -> None:
 
 
 @dataclass(frozen=True)
+class Readiness:
+    #: Each readiness check by its name: whether it holds, and a sentence.
+    checks: dict[str, tuple[bool, str]] = field(default_factory=dict)
+    #: Sentences about what is to be mended and is no reason to stop.
+    warnings: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
 class House:
     """What only the wiring knows of this installation, for the page that shows it."""
 
-    #: Each readiness check by its name: whether it holds, and a sentence.
-    readiness: Callable[[], dict[str, tuple[bool, str]]]
+    readiness: Callable[[], Readiness]
     #: How many messages wait, by queue; None when the broker did not tell in time.
     queues: Callable[[], dict[str, int] | None]
 

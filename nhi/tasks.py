@@ -7,6 +7,7 @@ from django.utils import timezone
 
 from nhi import lifecycle, processes, run_tokens, sessions, sign_in_guard
 from nhi.models.processes import ProcessKind
+from nhi.record import guard_watch
 
 
 @shared_task(name="nhi.tick", bind=True)
@@ -25,3 +26,8 @@ def sweep() -> None:
     sign_in_guard.forget(timezone.now())
     sessions.forget()
     run_tokens.forget(timezone.now())
+
+
+@shared_task(name="nhi.watch_guards")
+def watch_guards() -> None:
+    guard_watch.watch()

@@ -215,6 +215,7 @@ TABLE: dict[str, dict[str, Badge]] = {
     "check": {
         "ok": Badge("Holds", _good),
         "failed": Badge("Does not hold", _bad),
+        "warning": Badge("To be mended", _look, "warning"),
     },
     "answer": {
         "pass": Badge("Passes", _good, "check"),
@@ -232,6 +233,7 @@ TABLE: dict[str, dict[str, Badge]] = {
     "record": {
         "intact": Badge("As written", _good, "verified"),
         "broken": Badge("Not as written", _bad, "gpp_bad"),
+        "unknown_key": Badge("Key unknown", _look, "key_off"),
     },
     "result": {
         "created": Badge("Added", _good),

@@ -19,6 +19,7 @@ MOST_PARTS = 1_000_000
 #: A text in which finds still appear after so many rounds was made for that.
 ROUNDS = 4
 NUMBERS = (int, float)
+OF_NUMBERS = frozenset("0123456789.+-e")
 PARTS = (dict, list, tuple, set, frozenset, Mapping)
 Finder = Callable[[str], Iterable[Find]]
 
@@ -42,6 +43,8 @@ class _Compiled:
     def __init__(self, policy: Policy, known: frozenset[str]) -> None:
         self.forms = values.forms(known) if policy.secrets else ()
         self._sought = [(form.text, form) for form in self.forms]
+        #: Secrets that may stand in JSON as a number, without quotes.
+        self.numeric = tuple(form.text for form in self.forms if OF_NUMBERS.issuperset(form.text))
         self.secrets = policy.secrets
         self.shortest = SHORTEST_ADDRESS if policy.ip else SHORTEST
         chosen = (policy.email, personal.emails), (policy.phone, personal.phones), (policy.ip, personal.addresses)
@@ -145,12 +148,20 @@ class _Walk:
         if isinstance(value, str):
             return self._text(value)
         if value is None or isinstance(value, NUMBERS):
-            return value
+            return self._number(value) if self._does.numeric else value
         if isinstance(value, PARTS):
             return self._parts(value, depth)
         if isinstance(value, bytes | bytearray):
             return self._text(value.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
         return value
+
+    def _number(self, value: Any) -> Any:
+        """A known secret of digits is masked as a number too: the mask is a string, so JSON stays JSON."""
+        text = str(value)
+        if not any(secret in text for secret in self._does.numeric):
+            return value
+        self.changed = True
+        return MASK
 
     def _parts(self, value: Any, depth: int) -> Any:
         self._left -= len(value)

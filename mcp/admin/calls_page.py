@@ -78,7 +78,7 @@ class CallPage(ActingPage):
             "within": calls_runs.of(self.actor, [row]).get(row.run_id),
             "task": calls_runs.task(self.actor, row.task_id),
             "above": [link["name"] for link in row.chain[:-1]],
-            "intact": badges.find("record", "intact" if seal.intact(row) else "broken"),
+            "verdict": seal.verdict(row).value,
             "address": self.request.build_absolute_uri(self.request.path),
             "api": f"/api/nhi/mcp/invocations/{row.pk}",
         }

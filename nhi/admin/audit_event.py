@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from common.admin import badges, times
-from common.admin.badges import Badge
 from common.admin.pages import Crumb, link
 from common.errors import NotFound
 from nhi.admin import sentences
@@ -41,7 +40,7 @@ class Event(ActingPage):
             "actor_badge": badges.find("nhi.ActorKind", row.actor_kind),
             "changes": changes(row),
             "details": row.details,
-            "intact": intact(row),
+            "verdict": seal.verdict(row).value,
             "same_request": sentences.all_of(self._same_request(row)),
             "crumb": Crumb("Audit events", link("nhi_auditevent_changelist")),
         }
@@ -57,10 +56,6 @@ class Event(ActingPage):
             return []
         same = AuditEvent.objects.visible_to(self.actor).filter(request_id=row.request_id).exclude(pk=row.pk)
         return list(same.order_by("at", "id")[:SAME_REQUEST])
-
-
-def intact(row: AuditEvent) -> Badge:
-    return badges.find("record", "intact" if seal.intact(row) else "broken")
 
 
 def changes(row: AuditEvent) -> list[Change]:

@@ -46,9 +46,11 @@ class System(ActingPage):
 
     def context(self) -> dict[str, Any]:
         house = registry.house()
+        readiness = house.readiness() if house else registry.Readiness()
         return {
             "rows": rows(Process.objects.visible_to(self.actor), timezone.now()),
-            "checks": _checks(house.readiness() if house else {}),
+            "checks": _checks(readiness.checks),
+            "warnings": readiness.warnings,
             "queues": house.queues() if house else None,
             "versions": versions(),
             "limits": limits(),

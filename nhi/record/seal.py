@@ -2,7 +2,9 @@
 
 import os
 import threading
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from enum import StrEnum
 from itertools import count
 from typing import Any
 from uuid import UUID
@@ -26,6 +28,15 @@ COVERED: dict[tuple[str, int], tuple[str, ...]] = {
     ),
 }  # fmt: skip
 Row = AuditEvent | InvocationLog
+
+
+class Verdict(StrEnum):
+    """What a row's MAC says of the row. The values name badges and JSON fields."""
+
+    INTACT = "intact"
+    BROKEN = "broken"
+    #: The row names a key that the installation no longer has, so nobody can tell.
+    UNKNOWN_KEY = "unknown_key"
 
 
 class Writer:
@@ -58,15 +69,34 @@ def seal(row: Row) -> None:
 
 def intact(row: Row) -> bool:
     """Whether the row still says what was written."""
-    return _key(row) in COVERED and crypto.row_mac_fits(covered(row), row.row_mac)
+    return verdict(row) == Verdict.INTACT
+
+
+def verdict(row: Row) -> Verdict:
+    columns = {field.attname: getattr(row, field.attname) for field in row._meta.concrete_fields}
+    return verdict_of_columns(row._meta.db_table, columns)
+
+
+def verdict_of_columns(table: str, columns: Mapping[str, Any]) -> Verdict:
+    """The same for a row that was read as plain values by column."""
+    mac, names = columns["row_mac"], COVERED.get((table, columns["row_version"]))
+    if not crypto.row_mac_key_is_known(mac):
+        return Verdict.UNKNOWN_KEY
+    try:
+        # A version that this code does not know was never written by it.
+        fits = names is not None and crypto.row_mac_fits(_encoded(columns, names), mac)
+    except canonical.NotCanonical:
+        fits = False
+    return Verdict.INTACT if fits else Verdict.BROKEN
 
 
 def covered(row: Row) -> bytes:
-    return canonical.encode({name: _plain(getattr(row, name)) for name in COVERED[_key(row)]})
+    names = COVERED[row._meta.db_table, row.row_version]
+    return _encoded({name: getattr(row, name) for name in names}, names)
 
 
-def _key(row: Row) -> tuple[str, int]:
-    return row._meta.db_table, row.row_version
+def _encoded(columns: Mapping[str, Any], names: Sequence[str]) -> bytes:
+    return canonical.encode({name: _plain(columns[name]) for name in names})
 
 
 def _plain(value: Any) -> Any:

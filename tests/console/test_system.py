@@ -13,6 +13,7 @@ from nhi import processes, registry
 from nhi.admin.system import LOST_AFTER, limits
 from nhi.models import Process
 from nhi.models.processes import ProcessKind
+from nhi.record import log_rights
 from nhi.tasks import tick
 from tests.console.axe import violations
 from tests.console.conftest import NARROW, SignedIn, Visit
@@ -66,6 +67,16 @@ def test_the_checks_are_those_of_readyz(mara: Client) -> None:
     assert checks.keys() == Client().get("/readyz").json()["checks"].keys()
     assert checks["broker"] == "Holds"
     assert checks["beat"] == "Does not hold"
+
+
+def test_warnings_are_those_of_readyz(mara: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_rights, "warnings", lambda _connection: ["The role owns <the table>."])
+    assert Client().get("/readyz").json()["warnings"] == [
+        {"code": "record_rights", "message": "The role owns <the table>."}
+    ]
+    page = mara.get(SYSTEM).content.decode()
+    assert "The role owns &lt;the table&gt;." in page
+    assert "To be mended" in page
 
 
 def test_what_waits_is_counted_at_the_broker(mara: Client) -> None:

@@ -56,6 +56,7 @@ ODD = [
     ("WEBHOOK_TIME_SCALE", {"WEBHOOK_TIME_SCALE": "fast"}),
     ("GATEHOUSE_DATA", {"GATEHOUSE_DATA": "manage.py"}),
     ("SECRET_KEY", {"SECRET_KEY": "short"}),
+    ("SECRET_KEY_FALLBACKS", {"SECRET_KEY_FALLBACKS": f"{'x' * 32},short"}),
     ("TOKEN_PEPPER", {"TOKEN_PEPPER": "x" * 31}),
     ("FIELD_KEYS", {"FIELD_KEYS": "one"}),
     ("FIELD_KEYS", {"FIELD_KEYS": f"k1:{KEY[:-1]}"}),
@@ -74,6 +75,7 @@ FINE = [
     {**DATABASE, "DEBUG": "1"},
     {**DATABASE, **KEYS_FOR_TESTS},
     {"BROKER_URL": "amqp://gatehouse@127.0.0.1//"},
+    {"SECRET_KEY_FALLBACKS": f"{'x' * 32}, {'y' * 32}"},
     {"FIELD_KEYS": f"new:{KEY}, old:{'B' * 42}A"},
 ]
 
@@ -104,7 +106,7 @@ def test_a_good_environment_is_taken(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 
 
 def test_no_message_repeats_a_secret(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in ("SECRET_KEY", "TOKEN_PEPPER", "FIELD_KEYS", "SIGNING_KEYS"):
+    for name in ("SECRET_KEY", "SECRET_KEY_FALLBACKS", "TOKEN_PEPPER", "FIELD_KEYS", "SIGNING_KEYS"):
         with pytest.raises(ImproperlyConfigured) as refused:
             settings(monkeypatch, tmp_path, {name: "hunter2"})
         assert "hunter2" not in str(refused.value)

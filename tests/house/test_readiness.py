@@ -95,16 +95,37 @@ def test_processes_that_hang_are_named(running_house: House, hung: set[str], sil
     running_house.wait_for(running_house.is_ready, 30, "ready again")
 
 
-def test_missing_guards_are_named(tmp_path: Path) -> None:
+@pytest.mark.capability("AUD-01")
+def test_guards_that_differ_are_named_and_repaired_by_the_control_worker(tmp_path: Path) -> None:
     with embedded(tmp_path, "--no-demo") as house:
         house.wait_until_ready()
-        with closing(sqlite3.connect(house.data / "gatehouse.sqlite3", timeout=20)) as database:
-            database.execute("DROP TRIGGER nhi_audit_event_no_delete")
+
+        def execute(sql: str) -> None:
+            with closing(sqlite3.connect(house.data / "gatehouse.sqlite3", timeout=20)) as database:
+                database.executescript(sql)
+
+        execute("CREATE TRIGGER first BEFORE DELETE ON nhi_audit_event BEGIN SELECT RAISE(IGNORE); END")
         assert failing(house) == {"guards"}
-        assert "nhi_audit_event_no_delete" in house.readiness()["checks"]["guards"]["message"]
-        migrated = house.manage("migrate")
-        assert migrated.returncode == 0, migrated.stderr
-        assert failing(house) == set()
+        assert "first on nhi_audit_event" in house.readiness()["checks"]["guards"]["message"]
+        # Both bodies replaced by no-ops, with the names that they had.
+        for verb in ("delete", "update"):
+            name = f"nhi_audit_event_no_{verb}"
+            execute(f"DROP TRIGGER {name}; CREATE TRIGGER {name} BEFORE {verb} ON nhi_audit_event BEGIN SELECT 1; END")
+        house.wait_for(lambda: "was replaced" not in guards_message(house), 60, "repaired")
+        assert failing(house) == {"guards"}, "what is not ours is reported and stays"
+        execute("DROP TRIGGER first")
+        house.wait_for(lambda: failing(house) == set(), 10, "ready again")
+        house.wait_for(lambda: "record.guards_hold" in recorded(house), 60, "recorded")
+        assert {"record.guards_differ", "record.guards_repaired"} <= recorded(house)
+
+
+def guards_message(house: House) -> str:
+    return str(house.readiness()["checks"]["guards"]["message"])
+
+
+def recorded(house: House) -> set[str]:
+    with closing(sqlite3.connect(house.data / "gatehouse.sqlite3", timeout=20)) as database:
+        return {event for (event,) in database.execute("SELECT event FROM nhi_audit_event")}
 
 
 @pytest.mark.capability("OPS-02")

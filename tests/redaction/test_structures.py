@@ -171,3 +171,24 @@ def test_secrets_may_stay_when_the_policy_says_so() -> None:
         "password": f"x {EMAIL}",
         "a": "known canary",
     }
+
+
+@pytest.mark.parametrize(
+    ("secret", "number"),
+    [("860213947", 860213947), ("860213947", 1860213947), ("860213947", 860213947.0), ("86021.3947", 86021.3947)],
+)
+def test_a_known_secret_of_digits_is_masked_as_a_number(secret: str, number: float) -> None:
+    redactor = Redactor(known=frozenset({secret}))
+    clean, changed = redactor.result({"pin": number, "list": [number], "count": 12, "ok": True, "none": None})
+    assert changed
+    assert clean == {"pin": MASK, "list": [MASK], "count": 12, "ok": True, "none": None}
+
+
+def test_a_number_in_the_text_of_json_is_masked_and_stays_json() -> None:
+    redactor = Redactor(known=frozenset({"860213947"}))
+    assert json.loads(redactor.text('{"pin": 860213947, "count": 12}')) == {"pin": MASK, "count": 12}
+
+
+def test_numbers_stay_numbers_where_no_known_secret_is_one() -> None:
+    value = {"count": 860213947, "ratio": 0.5}
+    assert Redactor(known=frozenset({"a-secret-of-words"})).result(value) == (value, False)

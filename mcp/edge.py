@@ -46,7 +46,12 @@ def answer(outcome: Outcome) -> Reply:
         return Reply(200, body, _headers(outcome))
     if outcome.status == "pending_approval":
         ends = outcome.expires_at.isoformat().replace("+00:00", "Z") if outcome.expires_at else None
-        body = {"call_id": str(outcome.call_id), "status": "pending_approval", "expires_at": ends}
+        body = {
+            "call_id": str(outcome.call_id),
+            "status": "pending_approval",
+            "expires_at": ends,
+            "message": outcome.message,
+        }
         return Reply(202, body, _headers(outcome))
     if outcome.status == "unauthenticated":
         return Reply(401, _envelope("Unauthorized", outcome.message, outcome.reason), challenge())

@@ -56,11 +56,13 @@ class PendingShape(Shape):
     call_id = Identifier()
     status = Word(choices=["pending_approval"])
     expires_at = Moment()
+    message = Text(help_text="Names the roles that could decide when nobody who holds one may.")
 
     example = {
         "call_id": examples.CALL,
         "status": "pending_approval",
         "expires_at": "2026-11-18T10:15:00.000000Z",
+        "message": "This call waits for a person's approval. Send it again once it is approved.",
     }
 
 
@@ -78,6 +80,7 @@ class CallShape(Shape):
     expires_at = Moment(allow_null=True, help_text="Until then it may be decided, or the permit used.")
     used_by = Identifier(allow_null=True, help_text="The call that used the permit.")
     outcome = Said(help_text="`status` of its row in mcp/invocations; null while there is none.")
+    message = Said(help_text="Of a call that waits for a person: what it waits for; else null.")
 
     example = {
         "call_id": examples.CALL,
@@ -90,4 +93,5 @@ class CallShape(Shape):
         "expires_at": "2026-11-18T10:15:00.000000Z",
         "used_by": None,
         "outcome": "permission_denied",
+        "message": None,
     }

@@ -45,7 +45,10 @@ def ask(draft: Draft) -> tuple[Refusal, dict[str, Any] | None]:
         approval_origins.record(approval, _roots(draft))
     draft.begun["details"]["approval_id"] = str(approval.pk)
     waits = _waits(draft, approval)
-    return deciding.refuse(draft, "approval_required", message(approval), expires_at=approval.expires_at, waits=waits)
+    return deciding.refuse(
+        draft, "approval_required", message(approval), expires_at=approval.expires_at, waits=waits,
+        needs_superuser=approval.needs_superuser,
+    )  # fmt: skip
 
 
 def message(approval: CallApproval) -> str:

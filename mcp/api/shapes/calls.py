@@ -56,13 +56,12 @@ class PendingShape(Shape):
     call_id = Identifier()
     status = Word(choices=["pending_approval"])
     expires_at = Moment()
-    message = Text(help_text="Names the roles that could decide when nobody who holds one may.")
+    message = Text(required=False, help_text="Only when nobody who holds a deciding role may decide: names the roles.")
 
     example = {
         "call_id": examples.CALL,
         "status": "pending_approval",
         "expires_at": "2026-11-18T10:15:00.000000Z",
-        "message": "This call waits for a person's approval. Send it again once it is approved.",
     }
 
 

@@ -16,6 +16,7 @@ from supervisor.models import Execution, Schedule, SessionMessage
 from supervisor.schedules import firing
 from tests.a2a.four_eyes.office import Office, claimed_token, claimed_tokens
 from tests.api.callers import Caller
+from tests.console.reading import confirmed
 from tests.nhi import cast
 
 pytestmark = [
@@ -155,6 +156,22 @@ def lets_a_session_send_a_task(office: Office) -> str:
     body = {"target_agent_id": str(office.agent().identity_id), "task_type": "delete", "input": {"text": "all"}}
     assert Caller(first).post("a2a/tasks", body).status == 201
     return claimed_token()
+
+
+def test_who_answers_in_a_task_is_barred(office: Office) -> None:
+    """Oscar's agent asks; Bob's wants to know more, and Mallory answers in the agent's name."""
+    other, bot = cast.agent("other"), office.identity()
+    cast.nhi_grant(other, bot)
+    body = {"target_agent_id": str(bot.pk), "task_type": "delete", "input": {"text": "some"}}
+    task = Caller(credentials.issue(actor=SYSTEM, holder=other).token).post("a2a/tasks", body).body["task_id"]
+    holder = Caller(credentials.issue(actor=SYSTEM, holder=bot).token)
+    lease = holder.post(f"a2a/inbox/{task}/claim", {}).body["lease_token"]
+    assert holder.post(f"a2a/inbox/{task}/ask", {"lease_token": lease, "message": "Which?"}).status == 200
+    assert confirmed(office.console("mallory"), f"/admin/a2a/task/{task}/reply/", text="All of them") == 302
+    assert holder.post("a2a/inbox/claim").status == 200
+    approval = office.waiting_call(holder.token, task_id=task)
+    assert office.is_barred("mallory", approval)
+    assert office.decide("ann", approval).status == 200
 
 
 def _session(office: Office, *, by: str, agent: str = "bot") -> str:

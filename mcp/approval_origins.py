@@ -58,11 +58,12 @@ class CallRoots:
 
 
 def record(approval: CallApproval, roots: CallRoots) -> None:
-    """Keep what stands behind one attempt. An attempt with the same roots adds nothing and costs one query."""
+    """Keep what stands behind one attempt. An attempt with the same roots adds nothing and costs two queries."""
     recorded = set(approval.origins.values_list("object_id", flat=True))
     if {*roots.parties, *roots.work.runs, *roots.work.tasks} <= recorded:
-        return
-    _keep(approval, roots.find())
+        _note_deciders(approval)
+    else:
+        _keep(approval, roots.find())
 
 
 def refresh(approval: CallApproval) -> None:
@@ -124,9 +125,17 @@ def _keep(approval: CallApproval, found: Origins) -> None:
         *(_row(approval, OriginKind.TASK, task) for task in found.work.tasks),
     ]
     CallApprovalOrigin.objects.bulk_create(rows, ignore_conflicts=True)
+    _note_deciders(approval)
+
+
+def _note_deciders(approval: CallApproval) -> None:
+    """Keep whether anybody but a superuser is left to decide: roles are given and taken while a call waits."""
     barred = approval.origins.filter(kind=OriginKind.PERSON).values("object_id")
-    approval.needs_superuser = not _deciders().exclude(pk__in=barred).exclude(pk__in=[approval.owner_id]).exists()
-    CallApproval.objects.filter(pk=approval.pk).update(needs_superuser=approval.needs_superuser)
+    left = _deciders().exclude(pk__in=barred).exclude(pk__in=[approval.owner_id])
+    needs_superuser = not left.exists()
+    if needs_superuser != approval.needs_superuser:
+        approval.needs_superuser = needs_superuser
+        CallApproval.objects.filter(pk=approval.pk).update(needs_superuser=needs_superuser)
 
 
 def _row(

@@ -96,6 +96,12 @@ class OfApproval(Acting):
             return []
         return [failed.message, REASONS[failed.reason].remedy.format(caller=told.caller.name, target=told.target.name)]
 
+    @property
+    def _needs_superuser(self) -> bool:
+        """Not said to whoever may decide: a person may have been given the role since the call was last made."""
+        is_concerned = bool(self.why_not) or self.actor.is_superuser
+        return self.is_waiting and self.approval.needs_superuser and is_concerned
+
     def asked(self) -> dict[str, Any]:
         """What page and dialogs say of it."""
         return {
@@ -103,7 +109,7 @@ class OfApproval(Acting):
             "arguments": self.arguments_text,
             "longest": len(self.arguments_text) if self.is_whole else LONGEST_ARGUMENTS,
             "whole_url": "" if self.is_whole else f"{self.request.path}?{WHOLE}",
-            "nobody_decides": nobody_decides() if self.is_waiting and self.approval.needs_superuser else "",
+            "nobody_decides": nobody_decides() if self._needs_superuser else "",
             "exact": self.is_waiting and not self.why_not,
         }
 

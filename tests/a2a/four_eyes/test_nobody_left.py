@@ -96,6 +96,9 @@ def test_a_new_approver_ends_it_with_the_next_look(alone: Office) -> None:
     token = claimed_token()
     approval = alone.waiting_call(token)
     assert approval.needs_superuser
+    alone.person("ann")
+    assert "message" not in alone.call(token).body
+    assert CARD not in cards(alone, "root")
     assert alone.decide("ann", approval).status == 200
     approval.refresh_from_db()
     assert (approval.state, approval.needs_superuser) == ("approved", False)

@@ -18,6 +18,7 @@ class A2AConfig(AppConfig):
             endings,
             following,
             hours,
+            origins,
             relaying,
             rights,
             runtimes,
@@ -36,5 +37,6 @@ class A2AConfig(AppConfig):
         endings.on_end(following.let_go)
         registry.count_hours(hours.left)
         registry.know_tasks(chains.known)
+        registry.add_work_source(origins.SOURCE)
         registry.on_wait(waiting.LISTENER)
         watching.add(runtimes.watched)

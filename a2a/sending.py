@@ -11,7 +11,20 @@ from uuid import UUID
 
 from django.db import IntegrityError, transaction
 
-from a2a import access, callback_urls, chains, covering, dispatching, news, parts, pushing, waiting, webhooks, writer
+from a2a import (
+    access,
+    callback_urls,
+    chains,
+    covering,
+    dispatching,
+    news,
+    origins,
+    parts,
+    pushing,
+    waiting,
+    webhooks,
+    writer,
+)
 from a2a.access import Permit, Refused
 from a2a.chains import Chain, Link
 from a2a.changes import Said, Status
@@ -104,7 +117,8 @@ def say(*, caller: Caller, task: Task, message: parts.Message) -> Task:
             if held.state not in WAITING or (held.state == TaskState.AUTH_REQUIRED and waiting.of(held) is not None):
                 raise writer.ended(held) if not held.is_open else _not_waiting(held)
             access.require_still(caller=caller, task=held, given=parts.plain(message["parts"]))
-            events.write("task.answered", actor=caller.actor, subject=held, details=_for_another(caller, held.source))
+            details = {**_for_another(caller, held.source), **origins.run_details(caller.shown)}
+            events.write("task.answered", actor=caller.actor, subject=held, details=details)
             done = writer.write(held, more, Status(TaskState.WORKING), **dispatching.anew(held))
             dispatching.announce(done)
             news.tell(held.agent_id)
@@ -170,6 +184,7 @@ def _send(caller: Caller, source: Identity | None, target: Identity, wish: Wish,
     if wish.push is not None:
         pushing.make(actor=caller.actor, task=task, asked=wish.push, wire_version=wish.wire_version)
     details = {"task": str(task.pk), "type": task.task_type, **permit.by, **_for_another(caller, source)}
+    details |= origins.run_details(caller.shown)
     events.write("task.sent", actor=caller.actor, subject=task, details=details)
     dispatching.announce(task)
     news.tell(target.pk)

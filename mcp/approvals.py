@@ -1,7 +1,9 @@
 """Calls that wait for a person: who may decide, and what the decision leaves behind."""
 
+from collections.abc import Collection
 from functools import partial
 from typing import Any
+from uuid import UUID
 
 from django.db import transaction
 from django.db.models.functions import Now
@@ -9,13 +11,13 @@ from django.db.models.functions import Now
 from common import clock
 from common.errors import Conflict, NotAllowed
 from common.redaction.redactor import Redactor
+from mcp import approval_origins
 from mcp.choices import ApprovalState
 from mcp.clerk import permits
 from mcp.models import CallApproval
 from nhi import registry
 from nhi.actors import Actor
 from nhi.inputs import Problems
-from nhi.models import Identity
 from nhi.record import events, lines
 
 
@@ -39,20 +41,16 @@ def arguments_of(approval: CallApproval) -> dict[str, Any] | None:
 
 def why_not(actor: Actor, approval: CallApproval) -> str:
     """Why this actor may not decide; empty when they may."""
+    return why_not_each(actor, [approval]).get(approval.pk, "")
+
+
+def why_not_each(actor: Actor, rows: Collection[CallApproval]) -> dict[UUID, str]:
+    """The same for those of many about which this actor may not decide."""
     if not actor.may("mcp.decide_approval"):
-        return "You may not decide about calls."
+        return {row.pk: "You may not decide about calls." for row in rows}
     if not actor.is_person and actor.id is not None:
-        return "A person decides about calls, never an identity."
-    if actor.id in behind(approval) and not actor.is_superuser:
-        return f"{approval.agent_name} is in your hands, so someone else must decide about its calls."
-    return ""
-
-
-def behind(approval: CallApproval) -> set[Any]:
-    """Who has the agent in hand: its owners, then and now, and who made its credentials or started its runs."""
-    agent = Identity.objects.filter(pk=approval.agent_id)
-    found = agent.values_list("owner_id", "backup_owner_id", "credentials__created_by_id").distinct()
-    return ({one for row in found for one in row} | {approval.owner_id}) - {None}
+        return {row.pk: "A person decides about calls, never an identity." for row in rows}
+    return {} if actor.is_superuser else approval_origins.why_barred_each(actor, rows)
 
 
 def approve(*, actor: Actor, approval: CallApproval, reason: str) -> CallApproval:
@@ -80,24 +78,41 @@ def _decide(actor: Actor, approval: CallApproval, reason: str, to: ApprovalState
     problems.reason(reason)
     problems.settle()
     with transaction.atomic():
-        waiting = CallApproval.objects.select_for_update().get(pk=approval.pk)
-        now = clock.database_now()
-        if waiting.state != ApprovalState.PENDING or waiting.expires_at <= now:
-            word = ApprovalState(waiting.state).label.lower() if waiting.expires_at > now else "past its time"
-            raise NotWaiting(f"This call is {word}. Nothing was changed.")
-        waiting.arguments = lines.storable(Redactor().value(permits.opened(waiting)))
-        waiting.sealed_arguments = ""
-        waiting.state, waiting.reason = to, reason
-        waiting.decided_by_id, waiting.decided_by_name = actor.id, actor.name
-        waiting.expires_at = now + permits.WAIT
-        waiting.save()
-        CallApproval.objects.filter(pk=waiting.pk).update(decided_at=Now())
-        event = "approval.approved" if to == ApprovalState.APPROVED else "approval.refused"
-        details = {"args_hash": waiting.args_hash, "attempts": waiting.attempts}
-        if actor.id in behind(waiting):
-            details["break_glass"] = True
-        events.write(event, actor=actor, subject=waiting, details=details, reason=reason)
-        waiting.refresh_from_db()
-        # Whoever follows the task is told; the decision stands whether or not that works.
-        transaction.on_commit(partial(registry.call_decided, waiting.pk), robust=True)
+        waiting = _locked_pending(approval)
+        # Somebody may have come to stand behind the call since it was made; that is kept though they are refused.
+        approval_origins.refresh(waiting)
+        barred = approval_origins.why_barred(actor, waiting)
+        if actor.is_superuser or not barred:
+            _write_decision(actor, waiting, reason, to, break_glass=bool(barred))
+            return waiting
+    raise OwnRequest(barred, details={"reason": "own_request"})
+
+
+def _locked_pending(approval: CallApproval) -> CallApproval:
+    waiting = CallApproval.objects.select_for_update().get(pk=approval.pk)
+    is_over = waiting.expires_at <= clock.database_now()
+    if waiting.state != ApprovalState.PENDING or is_over:
+        word = "past its time" if is_over else ApprovalState(waiting.state).label.lower()
+        raise NotWaiting(f"This call is {word}. Nothing was changed.")
     return waiting
+
+
+def _write_decision(
+    actor: Actor, waiting: CallApproval, reason: str, to: ApprovalState, *, break_glass: bool
+) -> None:  # fmt: skip
+    waiting.arguments = lines.storable(Redactor().value(permits.opened(waiting)))
+    waiting.sealed_arguments = ""
+    waiting.state, waiting.reason = to, reason
+    waiting.decided_by_id, waiting.decided_by_name = actor.id, actor.name
+    waiting.break_glass = break_glass
+    waiting.expires_at = clock.database_now() + permits.WAIT
+    waiting.save()
+    CallApproval.objects.filter(pk=waiting.pk).update(decided_at=Now())
+    event = "approval.approved" if to == ApprovalState.APPROVED else "approval.refused"
+    details: dict[str, Any] = {"args_hash": waiting.args_hash, "attempts": waiting.attempts}
+    if break_glass:
+        details["break_glass"] = True
+    events.write(event, actor=actor, subject=waiting, details=details, reason=reason)
+    waiting.refresh_from_db()
+    # Whoever follows the task is told; the decision stands whether or not that works.
+    transaction.on_commit(partial(registry.call_decided, waiting.pk), robust=True)

@@ -62,6 +62,15 @@ class ApprovalState(TextChoices):
     USED = "used", "Used"
 
 
+class OriginKind(TextChoices):
+    """What stands behind a call that waits."""
+
+    PERSON = "person", "Person"
+    IDENTITY = "identity", "Identity"
+    RUN = "run", "Run"
+    TASK = "task", "Task"
+
+
 class HealthStatus(TextChoices):
     HEALTHY = "Healthy", "Healthy"
     DEGRADED = "Degraded", "Degraded"

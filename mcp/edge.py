@@ -47,6 +47,8 @@ def answer(outcome: Outcome) -> Reply:
     if outcome.status == "pending_approval":
         ends = outcome.expires_at.isoformat().replace("+00:00", "Z") if outcome.expires_at else None
         body = {"call_id": str(outcome.call_id), "status": "pending_approval", "expires_at": ends}
+        if outcome.needs_superuser:
+            body["message"] = outcome.message
         return Reply(202, body, _headers(outcome))
     if outcome.status == "unauthenticated":
         return Reply(401, _envelope("Unauthorized", outcome.message, outcome.reason), challenge())

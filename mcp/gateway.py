@@ -70,6 +70,8 @@ class Outcome:
     retry_after: int | None = None
     latency_ms: float = 0.0
     expires_at: datetime | None = None
+    #: Of a waiting call: nobody who holds the role may decide about it, as the message says.
+    needs_superuser: bool = False
     remaining: int | None = None
     reset: int | None = None
     fields: tuple[tuple[str, str], ...] = ()
@@ -193,6 +195,7 @@ def _refused(refusal: Refusal, began: float) -> Outcome:
         retry_after=refusal.retry_after,
         latency_ms=round((time.monotonic() - began) * 1000, 3),
         expires_at=refusal.expires_at,
+        needs_superuser=refusal.needs_superuser,
         remaining=refusal.left.remaining if refusal.left else None,
         reset=refusal.left.reset if refusal.left else None,
         fields=refusal.fields,

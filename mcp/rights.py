@@ -26,5 +26,10 @@ ROLES: dict[str, frozenset[str]] = {
 }
 
 
+def deciding_roles() -> set[str]:
+    """The console roles whose holders decide about waiting calls."""
+    return {role for role, held in ROLES.items() if "decide_approval" in held}
+
+
 def after_migrate(*, using: str, **_kwargs: Any) -> None:
     rights.spread("mcp", OWN, ROLES, using=using)

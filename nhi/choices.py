@@ -72,3 +72,16 @@ class ActorKind(TextChoices):
     IDENTITY = "identity", "Identity"
     SYSTEM = "system", "Gatehouse"
     ANONYMOUS = "anonymous", "Unknown caller"
+
+
+class OriginRole(TextChoices):
+    """Why a person stands behind a call that waits, and so does not decide about it."""
+
+    ASKED = "asked", "Asked for the run"
+    SCHEDULE = "schedule", "Set up the schedule"
+    SESSION = "session", "Took part in the session"
+    TASK = "task", "Created the task, or spoke in it"
+    MEMBER = "member", "In the chain"
+    OWNER = "owner", "Owner"
+    BACKUP_OWNER = "backup_owner", "Backup owner"
+    CREDENTIAL = "credential", "Made a credential"

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from nhi.actors import Actor
 from nhi.chains import TaskFacts
+from nhi.choices import OriginRole
 from nhi.models import Identity
 from nhi.terms import Condition, Match
 
@@ -154,6 +155,65 @@ def call_waits(waiting: Waiting) -> None:
 def call_decided(approval_id: UUID) -> None:
     for listener in _wait_listeners:
         listener.decided(approval_id)
+
+
+@dataclass(frozen=True)
+class Work:
+    """Runs and tasks, by their ids."""
+
+    runs: frozenset[UUID] = frozenset()
+    tasks: frozenset[UUID] = frozenset()
+
+    def __bool__(self) -> bool:
+        return bool(self.runs or self.tasks)
+
+    def __or__(self, other: "Work") -> "Work":
+        return Work(self.runs | other.runs, self.tasks | other.tasks)
+
+    def __sub__(self, other: "Work") -> "Work":
+        return Work(self.runs - other.runs, self.tasks - other.tasks)
+
+
+@dataclass(frozen=True)
+class WorkOrigins:
+    """Who led directly to some work, people and identities alike, and the work that it came from."""
+
+    parties: Mapping[UUID, OriginRole]
+    work: Work = Work()
+
+
+@dataclass(frozen=True)
+class WorkSource:
+    """What one app knows of runs or tasks."""
+
+    #: The origins of this work; runs and tasks of other apps are ignored.
+    origins: Callable[[Work], WorkOrigins]
+    #: The work that this identity does at the moment.
+    under_way: Callable[[UUID], Work]
+
+
+_work_sources: list[WorkSource] = []
+
+
+def add_work_source(source: WorkSource) -> None:
+    if source not in _work_sources:
+        _work_sources.append(source)
+
+
+def work_origins(work: Work) -> WorkOrigins:
+    parties, above = dict[UUID, OriginRole](), Work()
+    for source in _work_sources:
+        origins = source.origins(work)
+        parties = {**origins.parties, **parties}
+        above |= origins.work
+    return WorkOrigins(parties, above)
+
+
+def work_under_way(identity_id: UUID) -> Work:
+    work = Work()
+    for source in _work_sources:
+        work |= source.under_way(identity_id)
+    return work
 
 
 @dataclass(frozen=True)

@@ -82,6 +82,11 @@ def _shown(rows: Iterable[Credential]) -> dict[UUID, str]:
     return made
 
 
+def run_of(token: tokens.Parsed | None) -> UUID | None:
+    """The run whose token this is."""
+    return token.execution_id if isinstance(token, tokens.ParsedToken) else None
+
+
 def chain_behind(shown: tokens.Parsed | None) -> Chain | None:
     """What stands behind the run whose token was shown; None for everybody else."""
     if not isinstance(shown, tokens.ParsedToken) or shown.execution_id is None:

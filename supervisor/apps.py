@@ -11,9 +11,10 @@ class SupervisorConfig(AppConfig):
 
     def ready(self) -> None:
         from nhi import registry  # noqa: PLC0415 - models exist only from here on
-        from supervisor import cancelling, rights  # noqa: PLC0415 - the same
+        from supervisor import cancelling, origins, rights  # noqa: PLC0415 - the same
         from supervisor.schedules import pausing  # noqa: PLC0415 - the same
 
         post_migrate.connect(rights.after_migrate, sender=self, dispatch_uid="supervisor.rights")
         registry.add_stop_step(pausing.STEP)
         registry.add_stop_step(cancelling.STEP)
+        registry.add_work_source(origins.SOURCE)

@@ -9,6 +9,7 @@ from django.db.models import QuerySet
 
 from common.errors import Conflict, NotAllowed
 from common.redaction import Redactor
+from nhi import run_tokens
 from nhi.actors import Actor
 from nhi.inputs import Problems
 from nhi.models import Identity
@@ -63,7 +64,7 @@ def say(*, caller: Caller, session: Session, text: str) -> SessionMessage:
         _require_open(current)
         if transcripts.is_full(current):
             raise SessionOver(f"This {current} is as long as one may be. Open another.")
-        return transcripts.say(current, text=text, shown=shown, by=caller.actor.name)
+        return transcripts.say(current, text=text, shown=shown, by=caller.actor, run_id=run_tokens.run_of(caller.shown))
 
 
 def messages(session: Session, *, after: int = 0) -> QuerySet[SessionMessage]:

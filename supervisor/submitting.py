@@ -19,7 +19,7 @@ from common.redaction import Redactor
 from nhi.actors import Actor
 from nhi.inputs import Problems
 from nhi.record import events
-from supervisor import access, admission, agents, command_lines, lifecycle, sealing, surroundings, waking
+from supervisor import access, admission, agents, command_lines, lifecycle, origins, sealing, surroundings, waking
 from supervisor.access import Caller
 from supervisor.choices import ExecutionState, Kind, Mode, Trigger
 from supervisor.models import Agent, Execution
@@ -95,7 +95,7 @@ def wish_of(run: Execution) -> Wish | None:
     for directory in dict.fromkeys(("", run.working_directory)):
         wish = Wish(
             input=run.input, parameters=run.parameters, working_directory=directory, timeout=timeout,
-            trigger=Trigger.MANUAL,
+            trigger=Trigger.MANUAL, context=origins.again(run),
         )  # fmt: skip
         if run.input_mark and run.input_mark == _mark(wish):
             return wish

@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from uuid import UUID
 
 from django.db.models.functions import Now
 
 from common import clock
 from common.ids import uuid7
+from nhi.actors import Actor
 from nhi.inputs import LONGEST_REASON
 from supervisor import sealing
 from supervisor.choices import Direction, SessionState
@@ -36,11 +38,11 @@ def is_full(session: Session) -> bool:
     return session.messages_count >= MOST_MESSAGES or session.messages_bytes >= MOST_BYTES
 
 
-def say(session: Session, *, text: str, shown: str, by: str) -> SessionMessage:
+def say(session: Session, *, text: str, shown: str, by: Actor, run_id: UUID | None = None) -> SessionMessage:
     """A message to the agent, in the transaction of a caller that has locked the session."""
     message = SessionMessage(
         id=uuid7(), session=session, seq=session.messages_count + 1, direction=Direction.IN, text=shown,
-        said_by_name=by, at=clock.database_now(),
+        said_by_name=by.name, said_by_id=by.id, said_by_run_id=run_id, at=clock.database_now(),
     )  # fmt: skip
     message.sealed_text = sealing.seal(text, table="session_message", row=message.pk, field="text")
     message.save(force_insert=True)

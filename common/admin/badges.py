@@ -55,6 +55,16 @@ TABLE: dict[str, dict[str, Badge]] = {
         "system": Badge("Gatehouse", _still, "settings"),
         "anonymous": Badge("Unknown caller", _still, "help"),
     },
+    "nhi.OriginRole": {
+        "asked": Badge("Asked for the run", _still, "person"),
+        "schedule": Badge("Set up the schedule", _still, "schedule"),
+        "session": Badge("Took part in the session", _still, "forum"),
+        "task": Badge("Created the task, or spoke in it", _still, "task"),
+        "member": Badge("In the chain", _still, "account_tree"),
+        "owner": Badge("Owner", _still, "person"),
+        "backup_owner": Badge("Backup owner", _still, "group"),
+        "credential": Badge("Made a credential", _still, "key"),
+    },
     "nhi.ProcessKind": {
         "web": Badge("Web", _still, "public"),
         "worker-control": Badge("Worker (control)", _still, "conveyor_belt"),
@@ -107,6 +117,12 @@ TABLE: dict[str, dict[str, Badge]] = {
         "refused": Badge("Refused", _still, "block"),
         "expired": Badge("Expired", _still, "event_busy"),
         "used": Badge("Used", _still, "task_alt"),
+    },
+    "mcp.OriginKind": {
+        "person": Badge("Person", _still, "person"),
+        "identity": Badge("Identity", _still, "smart_toy"),
+        "run": Badge("Run", _still, "play_arrow"),
+        "task": Badge("Task", _still, "task"),
     },
     "mcp.HealthStatus": {
         "Healthy": Badge("Healthy", _good),

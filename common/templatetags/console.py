@@ -1,6 +1,7 @@
 """The console's tags: badges, moments, outside text, tabs of a hub, the same verb by API."""
 
 import json
+import re
 import unicodedata
 from datetime import datetime
 from typing import Any
@@ -9,7 +10,7 @@ from django import template
 from django.conf import settings
 from django.http import QueryDict
 from django.utils import timezone
-from django.utils.html import format_html, format_html_join
+from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from common.admin import badges, times
@@ -67,7 +68,7 @@ def outside(text: Any, most: int = LONGEST_OUTSIDE) -> SafeString:
     """Text from elsewhere: escaped, capped, with marks that hide or turn text around made visible."""
     shown = text if isinstance(text, str) else json.dumps(text, ensure_ascii=False, indent=2)
     cut = format_html(' <span class="gh-subtle">(cut, {} more)</span>', len(shown) - most) if len(shown) > most else ""
-    return format_html('<span class="gh-outside">{}{}</span>', SafeString("".join(_marks(shown[:most]))), cut)
+    return format_html('<span class="gh-outside">{}{}</span>', _marks(shown[:most]), cut)
 
 
 def spelled(text: str) -> str:
@@ -75,11 +76,15 @@ def spelled(text: str) -> str:
     return "".join(f"[U+{ord(one):04X}]" if _hidden(one) else one for one in text)
 
 
-def _marks(text: str) -> list[SafeString]:
-    return [
-        format_html('<span class="gh-mark">U+{}</span>', f"{ord(one):04X}") if _hidden(one) else format_html("{}", one)
-        for one in text
-    ]
+def _marks(text: str) -> SafeString:
+    """Each kind of character is looked at once: a text may have millions."""
+    marks = {
+        one: format_html('<span class="gh-mark">U+{}</span>', f"{ord(one):04X}") for one in set(text) if _hidden(one)
+    }
+    if not marks:
+        return escape(text)
+    parts = re.split("([" + re.escape("".join(marks)) + "])", text)
+    return SafeString("".join(marks[part] if part in marks else escape(part) for part in parts))
 
 
 def _hidden(one: str) -> bool:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from django.contrib import admin
-from django.db.models import Case, Exists, OuterRef, Q, QuerySet, Value, When
+from django.db.models import Case, Exists, OuterRef, QuerySet, Value, When
 from django.db.models.functions import Now
 from django.http import HttpRequest
 from django.urls import URLPattern, path
@@ -27,12 +27,13 @@ from nhi.admin import columns, counts
 from nhi.admin.acting import actor_of, may
 from nhi.admin.base import GovernedAdmin
 from nhi.admin.counts import Need
-from nhi.models import Identity
 
 Rows = QuerySet[Any]
 IS_WAITING = {"state": ApprovalState.PENDING, "expires_at__gt": Now()}
 #: What the sidebar and Home count: the list of them holds as many.
 MINE, MINE_WORDS = "decide=me", "For me to decide"
+#: Waiting calls about which nobody but a superuser may decide.
+SUPERUSER = "superuser"
 STATES = {
     "pending": "Waiting",
     "approved": "Approved, not used yet",
@@ -72,7 +73,8 @@ def _decide(row: Any) -> SafeString:
     if not row.is_waiting:
         return SafeString("")
     if row.why_not:
-        return format_html('<span class="gh-subtle">{}</span>', row.why_not)
+        alone = " Only a superuser can." if row.needs_superuser else ""
+        return format_html('<span class="gh-subtle">{}{}</span>', row.why_not, alone)
     words = (("approve", "Approve", " gh-btn--primary"), ("refuse", "Refuse", ""))
     return format_html_join(" ", "{}", ((_button(row, *verb),) for verb in words))
 
@@ -84,24 +86,22 @@ def _button(row: Any, verb: str, label: str, tone: str) -> SafeString:
     )  # fmt: skip
 
 
-def _in_hand(actor: Actor) -> QuerySet[Identity]:
-    """Whose calls somebody else decides about: one query for many, as `approvals.behind` asks for one."""
-    mine = Q(owner_id=actor.id) | Q(backup_owner_id=actor.id)
-    return Identity.objects.filter(mine | Q(credentials__created_by_id=actor.id)).order_by()
-
-
 def to_decide(actor: Actor) -> Rows:
     """Those about which this person may decide."""
-    waiting: Rows = CallApproval.objects.waiting()
-    if actor.only_reads or not actor.may("mcp.decide_approval"):
-        return waiting.none()
-    if actor.is_superuser:
-        return waiting
-    return waiting.exclude(owner_id=actor.id).exclude(agent_id__in=_in_hand(actor).values("pk"))
+    rows: Rows = CallApproval.objects.decidable_by(actor)
+    return rows
 
 
-def by_mine(rows: Rows, _value: str) -> Rows:
+def for_superusers(actor: Actor) -> Rows:
+    """Those that only a superuser may decide, for superusers."""
+    waiting: Rows = CallApproval.objects.waiting().filter(needs_superuser=True)
+    return waiting if actor.is_superuser else waiting.none()
+
+
+def by_decider(rows: Rows, value: str) -> Rows:
     """Of rows that know whose they are to decide about."""
+    if value == SUPERUSER:
+        return rows.filter(needs_superuser=True, **IS_WAITING)
     return rows.filter(is_mine=True)
 
 
@@ -121,7 +121,7 @@ class CallApprovalAdmin(GovernedAdmin):
     )
     filters = (
         Filter("state", "State", by_state, lambda _request: list(STATES.items())),
-        Filter("decide", "Who decides", by_mine, lambda _request: [("me", "Me")]),
+        Filter("decide", "Who decides", by_decider, lambda _request: [("me", "Me"), (SUPERUSER, "A superuser only")]),
         text_filter("agent", "Agent", "agent_name"),
         text_filter("tool", "Tool", "tool_name"),
     )
@@ -152,10 +152,10 @@ class CallApprovalAdmin(GovernedAdmin):
 
     def prepare(self, request: HttpRequest, rows: list[Any]) -> None:
         actor = actor_of(request)
-        free = set() if not actor.may("mcp.decide_approval") else {row.pk for row in rows} - _own(actor, rows)
+        barred = approvals.why_not_each(actor, rows)
         for row in rows:
             row.is_waiting = row.rank == 0
-            row.why_not = approvals.why_not(actor, row) if row.is_waiting and row.pk not in free else ""
+            row.why_not = barred.get(row.pk, "")
 
     def row_url(self, row: Any) -> str:
         return link("mcp_callapproval_page", row.pk)
@@ -166,12 +166,6 @@ class CallApprovalAdmin(GovernedAdmin):
             path("<uuid:pk>/approve/", approvals_decide.Approve.as_view(), name="mcp_callapproval_approve"),
             path("<uuid:pk>/refuse/", approvals_decide.Refuse.as_view(), name="mcp_callapproval_refuse"),
         ]
-
-
-def _own(actor: Actor, rows: list[Any]) -> set[Any]:
-    """The rows of a page that may be this person's own; each of them is asked about by itself."""
-    held = set(_in_hand(actor).filter(pk__in={row.agent_id for row in rows}).values_list("pk", flat=True))
-    return {row.pk for row in rows if row.agent_id in held or row.owner_id == actor.id}
 
 
 class Waiting(Need):
@@ -192,7 +186,16 @@ counts.add(
         "front_hand",
         "mcp_callapproval_changelist",
         MINE,
-    )
+    ),
+    Need(
+        "approvals_for_superusers",
+        for_superusers,
+        "{} waiting call needs a superuser: nobody else may decide",
+        "{} waiting calls need a superuser: nobody else may decide",
+        "shield_person",
+        "mcp_callapproval_changelist",
+        f"decide={SUPERUSER}",
+    ),
 )
 navigation.add(
     Item(

@@ -3,31 +3,34 @@
 from typing import Any
 
 from django.contrib import messages
+from django.core.signing import Signer
+from django.utils.crypto import constant_time_compare
 
 from common.admin.dialogs import Call
 from common.admin.forms import ConsoleForm, ReasonField
-from common.errors import NotAllowed
+from common.errors import Conflict, NotAllowed
 from common.templatetags.console import spelled
 from mcp import approvals
 from mcp.admin.approvals_page import OfApproval
 from nhi.admin import counts
 from nhi.admin.base import ActingDialog
 
-APPROVED = ("Arguments checked, expected", "Asked for by its owner", "Planned work")
-REFUSED = ("Not expected now", "The arguments are wrong", "Too risky")
+
+class ArgumentsNotShown(Conflict):
+    """Somebody would approve what they were not shown."""
+
+    code = "arguments_not_shown"
 
 
-class ApproveForm(ConsoleForm):
-    reason = ReasonField(*APPROVED)
-
-
-class RefuseForm(ConsoleForm):
-    reason = ReasonField(*REFUSED)
+class DecisionForm(ConsoleForm):
+    #: Nothing stands there from the start: a reason that nobody typed says nothing.
+    reason = ReasonField()
 
 
 class Decision(OfApproval, ActingDialog):
     template = "admin/mcp/approvals/decide.html"
     wide = True
+    form_class = DecisionForm
     verb, done = "", ""
 
     def check(self) -> None:
@@ -63,10 +66,27 @@ class Approve(Decision):
     verb = "approve"
     done = "approved. The agent has 15 minutes to make this call, once."
     lead = "The agent may then make this one call, with exactly these arguments, once, within 15 minutes."
-    form_class = ApproveForm
+
+    @property
+    def button(self) -> str:  # type: ignore[override]  # there is none before the whole is shown
+        return self.title if self.is_whole else ""
 
     def context(self) -> dict[str, Any]:
-        return {**super().context(), "still_refused": self.still_refused()}
+        proof = self._proof() if self.is_whole else ""
+        return {**super().context(), "still_refused": self.still_refused(), "arguments_proof": proof}
+
+    def act(self, form: ConsoleForm) -> str:
+        if not constant_time_compare(self.request.POST.get("arguments_proof", ""), self._proof()):
+            raise ArgumentsNotShown(
+                "The form does not prove that it showed all of the arguments. Open the approval again, show the whole "
+                "of its arguments, and approve it there. Nothing was changed."
+            )
+        return super().act(form)
+
+    def _proof(self) -> str:
+        """What stands in a form that shows this person all of these arguments, and nowhere else."""
+        signed = f"{self.approval.pk}:{self.approval.args_hash}:{self.actor.id}"
+        return Signer(salt="mcp.approval.arguments").signature(signed)
 
     def decide(self, reason: str) -> None:
         approvals.approve(actor=self.actor, approval=self.approval, reason=reason)
@@ -76,7 +96,6 @@ class Refuse(Decision):
     verb = "refuse"
     done = "refused. The agent is told so when it asks again."
     lead = "The call is not made. The agent may ask again, and you see how often it did."
-    form_class = RefuseForm
 
     def decide(self, reason: str) -> None:
         approvals.refuse(actor=self.actor, approval=self.approval, reason=reason)

@@ -14,6 +14,7 @@ from common.redaction.redactor import Redactor
 from common.templatetags.console import spelled
 from mcp import approvals
 from mcp.admin import calls_cells
+from mcp.approval_origins import nobody_decides
 from mcp.choices import ApprovalState
 from mcp.models import CallApproval, Tool
 from nhi import explain
@@ -23,8 +24,11 @@ from nhi.reasons import REASONS
 
 #: Past calls alike that are shown.
 SHOWN = 8
-#: Pages show no more of the arguments than this.
+#: Pages show no more of the arguments than this, unless somebody asks for the whole.
 LONGEST_ARGUMENTS = 20_000
+#: Longer ones are shown without line breaks: a line for each of many small values is much longer than they are.
+LONGEST_INDENTED = 200_000
+WHOLE = "arguments=whole"
 OPEN = (ApprovalState.PENDING, ApprovalState.APPROVED)
 
 
@@ -60,8 +64,20 @@ class OfApproval(Acting):
         sent = approvals.arguments_of(self.approval)
         if sent is None:
             return ""
-        shown = Redactor().value(sent) if self.why_not else sent
-        return json.dumps(shown, indent=2, ensure_ascii=False, sort_keys=True)
+        readable = Redactor().value(sent) if self.why_not else sent
+        text = json.dumps(readable, ensure_ascii=False, sort_keys=True)
+        if len(text) > LONGEST_INDENTED:
+            return text
+        return json.dumps(readable, indent=2, ensure_ascii=False, sort_keys=True)
+
+    @cached_property
+    def arguments_text(self) -> str:
+        return self.arguments()
+
+    @cached_property
+    def is_whole(self) -> bool:
+        """Whether this page shows all of the arguments."""
+        return len(self.arguments_text) <= LONGEST_ARGUMENTS or self.request.GET.get("arguments") == "whole"
 
     def back(self) -> str:
         return link("mcp_callapproval_page", self.approval.pk)
@@ -80,12 +96,20 @@ class OfApproval(Acting):
             return []
         return [failed.message, REASONS[failed.reason].remedy.format(caller=told.caller.name, target=told.target.name)]
 
+    @property
+    def _needs_superuser(self) -> bool:
+        """Not said to whoever may decide: a person may have been given the role since the call was last made."""
+        is_concerned = bool(self.why_not) or self.actor.is_superuser
+        return self.is_waiting and self.approval.needs_superuser and is_concerned
+
     def asked(self) -> dict[str, Any]:
         """What page and dialogs say of it."""
         return {
             "approval": self.approval,
-            "arguments": self.arguments(),
-            "longest": LONGEST_ARGUMENTS,
+            "arguments": self.arguments_text,
+            "longest": len(self.arguments_text) if self.is_whole else LONGEST_ARGUMENTS,
+            "whole_url": "" if self.is_whole else f"{self.request.path}?{WHOLE}",
+            "nobody_decides": nobody_decides() if self._needs_superuser else "",
             "exact": self.is_waiting and not self.why_not,
         }
 

@@ -13,6 +13,8 @@ from common.errors import Invalid, NotAllowed, NotFound
 from mcp import edge, gateway
 from mcp.api.shapes.approvals import state_of
 from mcp.api.shapes.calls import CalledShape, CallGiven, CallShape, PendingShape
+from mcp.choices import ApprovalState
+from mcp.clerk import permits
 from mcp.models import Call, CallApproval, Tool
 from mcp.threads import loop
 from nhi.api.views import ApiView
@@ -116,9 +118,11 @@ def _logged(row: InvocationLog) -> dict[str, Any]:
     }
     if approval is None:
         return {**about, "status": "done"}
+    status = state_of(approval)
     return {
         **about,
-        "status": state_of(approval),
+        "status": status,
+        "message": permits.message(approval) if status == ApprovalState.PENDING else None,
         "approval_id": approval.pk,
         "expires_at": approval.expires_at,
         "used_by": approval.used_by,
@@ -126,5 +130,5 @@ def _logged(row: InvocationLog) -> dict[str, Any]:
 
 
 def _about(call_id: UUID, agent_id: UUID, tool: str) -> dict[str, Any]:
-    nothing = dict.fromkeys(("approval_id", "expires_at", "used_by", "outcome"))
+    nothing = dict.fromkeys(("approval_id", "expires_at", "used_by", "outcome", "message"))
     return {"call_id": call_id, "agent_id": agent_id, "tool": tool, **nothing}

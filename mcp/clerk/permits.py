@@ -6,11 +6,14 @@ from typing import Any
 
 from common import canonical, crypto
 from common.context import Context, bound
+from mcp import approval_origins
+from mcp.approval_origins import CallRoots
 from mcp.choices import ApprovalState
 from mcp.clerk import deciding, reading
 from mcp.clerk.deciding import Draft
 from mcp.clerk.words import Refusal
 from mcp.models import CallApproval
+from nhi import run_tokens
 from nhi.actors import Actor
 from nhi.choices import ActorKind
 from nhi.record import events, lines
@@ -37,9 +40,30 @@ def ask(draft: Draft) -> tuple[Refusal, dict[str, Any] | None]:
     if approval is None and _many(draft):
         return deciding.refuse(draft, "quota_exceeded", MANY, retry_after=60)
     approval = approval or _new(draft)
+    if approval.state == ApprovalState.PENDING:
+        # Whoever decides from now on decides for this attempt too.
+        approval_origins.record(approval, _roots(draft))
     draft.begun["details"]["approval_id"] = str(approval.pk)
     waits = _waits(draft, approval)
-    return deciding.refuse(draft, "approval_required", MESSAGE, expires_at=approval.expires_at, waits=waits)
+    return deciding.refuse(
+        draft, "approval_required", message(approval), expires_at=approval.expires_at, waits=waits,
+        needs_superuser=approval.needs_superuser,
+    )  # fmt: skip
+
+
+def message(approval: CallApproval) -> str:
+    """What the caller of a waiting call is told."""
+    return f"{MESSAGE} {approval_origins.nobody_decides()}" if approval.needs_superuser else MESSAGE
+
+
+def _roots(draft: Draft) -> CallRoots:
+    chain = draft.behind.chain
+    return CallRoots.of_call(
+        agent_id=draft.begun["agent_id"],
+        above=[link.id for link in chain.above] if chain is not None else (),
+        run_id=run_tokens.run_of(draft.wish.shown),
+        task_id=chain.task_id if chain is not None else None,
+    )
 
 
 def _waits(draft: Draft, approval: CallApproval) -> Waiting | None:
@@ -50,14 +74,23 @@ def _waits(draft: Draft, approval: CallApproval) -> Waiting | None:
 
 
 def use(draft: Draft) -> bool:
-    """Take the permit for this call, once."""
+    """Take the permit for this call, once. One that a person behind this call gave ends instead, so that the call is
+    decided anew and waits for somebody else."""
     now = draft.found.now
     open_permit = CallApproval.objects.filter(
         pk__in=[draft.found.id("approval_id")], state=ApprovalState.APPROVED, expires_at__gt=now
     )
+    permit = open_permit.first()
+    if permit is None:
+        return False
+    if not approval_origins.may_use(permit, _roots(draft)):
+        open_permit.update(state=ApprovalState.EXPIRED)
+        return False
     if not open_permit.update(state=ApprovalState.USED, used_by=draft.wish.call_id):
         return False
-    draft.begun["details"]["approval_id"] = str(draft.found.id("approval_id"))
+    draft.begun["details"]["approval_id"] = str(permit.pk)
+    if permit.break_glass:
+        draft.begun["details"]["break_glass"] = True
     return True
 
 

@@ -119,6 +119,8 @@ class Refusal:
     expires_at: datetime | None = None
     fields: tuple[tuple[str, str], ...] = ()
     left: Left | None = None
+    #: Of a waiting call: nobody who holds the role may decide about it.
+    needs_superuser: bool = False
     #: What the task that it was made in is told, when a person has to look at it.
     waits: Waiting | None = None
 

@@ -1,6 +1,6 @@
 """The app's tables, a module a subject."""
 
-from mcp.models.calls import Call, CallApproval, CallSlot
+from mcp.models.calls import Call, CallApproval, CallApprovalOrigin, CallSlot
 from mcp.models.health import HealthReport
 from mcp.models.limits import Breaker, Budget, BudgetWindow
 from mcp.models.servers import Server, ServerSecret
@@ -12,6 +12,7 @@ __all__ = [
     "BudgetWindow",
     "Call",
     "CallApproval",
+    "CallApprovalOrigin",
     "CallSlot",
     "HealthReport",
     "Server",

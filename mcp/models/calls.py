@@ -3,11 +3,12 @@
 from typing import TYPE_CHECKING
 
 from django.db import models
-from django.db.models import Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from common.ids import uuid7
-from mcp.choices import ApprovalState
+from mcp.choices import ApprovalState, OriginKind
+from nhi.choices import OriginRole
 from nhi.models import Identity
 
 if TYPE_CHECKING:
@@ -77,6 +78,26 @@ class CallApprovalQuerySet(QuerySet["CallApproval"]):
     def waiting(self) -> "CallApprovalQuerySet":
         return self.filter(state=ApprovalState.PENDING, expires_at__gt=timezone.now())
 
+    def barring(self, actor: "Actor") -> "CallApprovalQuerySet":
+        """Those behind which this person stands, as is recorded with them or as identities are handled now."""
+        return self.filter(_bars(actor))
+
+    def decidable_by(self, actor: "Actor") -> "CallApprovalQuerySet":
+        """Waiting calls about which this person may decide: the same for the list, the count and the decision."""
+        if not actor.is_person or actor.only_reads or not actor.may("mcp.decide_approval"):
+            return self.none()
+        return self.waiting() if actor.is_superuser else self.waiting().exclude(_bars(actor))
+
+
+def _bars(actor: "Actor") -> Q:
+    if not actor.is_person:
+        return Q(pk__in=[])
+    handled = Identity.objects.in_hands_of(actor).values("pk")
+    is_behind = Q(kind=OriginKind.PERSON, object_id=actor.id) | Q(kind=OriginKind.IDENTITY, object_id__in=handled)
+    origins = CallApprovalOrigin.objects.filter(is_behind, approval=OuterRef("pk"))
+    # Approvals of before origins were recorded have the agent and its owner of then.
+    return Q(owner_id=actor.id) | Q(agent_id__in=handled) | Q(Exists(origins))
+
 
 class CallApproval(models.Model):
     """A call that waits for a person; once approved, a permit for one such call within fifteen minutes."""
@@ -109,6 +130,10 @@ class CallApproval(models.Model):
     reason = models.CharField(max_length=500, blank=True)
     #: The call that used the permit up.
     used_by = models.UUIDField(null=True)
+    #: Nobody else may decide: whoever holds the right stands behind the call.
+    needs_superuser = models.BooleanField(default=False, db_default=False, editable=False)
+    #: A superuser decided who stands behind the call.
+    break_glass = models.BooleanField(default=False, db_default=False, editable=False)
 
     objects = CallApprovalQuerySet.as_manager()
 
@@ -127,3 +152,24 @@ class CallApproval(models.Model):
 
     def __str__(self) -> str:
         return f"{self.tool_name} by {self.agent_name}"
+
+
+class CallApprovalOrigin(models.Model):
+    """Something behind a waiting call: a run or a task that it was made in, an identity of its chain, or a person who
+    may not decide about it, and why."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    approval = models.ForeignKey(CallApproval, on_delete=models.CASCADE, related_name="origins")
+    kind = models.CharField(max_length=8, choices=OriginKind)
+    #: Its subject may belong to another app, so its key stands here alone.
+    object_id = models.UUIDField()
+    role = models.CharField(max_length=16, choices=OriginRole, default=OriginRole.MEMBER)
+
+    class Meta:
+        db_table = "mcp_call_approval_origin"
+        default_permissions = ()
+        constraints = [models.UniqueConstraint("approval", "object_id", name="mcp_call_approval_origin_once")]
+        indexes = [models.Index(fields=["object_id", "kind"], name="mcp_approval_origin_by_object")]
+
+    def __str__(self) -> str:
+        return f"{self.get_kind_display()} {self.object_id}"

@@ -51,6 +51,12 @@ class IdentityQuerySet(KeptQuerySet["Identity"]):
             return self.none()
         return self.filter(_owned_by(actor) | _granted_to(actor, Level.ADMIN))
 
+    def in_hands_of(self, actor: "Actor") -> "IdentityQuerySet":
+        """Those that a person owns, stands in for or made a credential of: somebody else decides about their calls."""
+        if not actor.is_person:
+            return self.none()
+        return self.filter(_owned_by(actor) | Q(credentials__created_by_id=actor.id)).order_by().distinct()
+
     def covered_by(self, pattern: str) -> "IdentityQuerySet":
         """The tools whose capability the pattern matches, by whole segments."""
         tools = self.filter(kind=Kind.TOOL)

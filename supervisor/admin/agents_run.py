@@ -1,5 +1,6 @@
 """Asking for a run of an agent: what it is given, and what would become of it, before the button is pressed."""
 
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -15,7 +16,7 @@ from common.admin.pages import Crumb, link
 from common.errors import Conflict, Invalid, NotAllowed
 from common.ids import parse_uuid
 from nhi.admin.base import ActingPage
-from supervisor import access, admission, command_lines, submitting
+from supervisor import access, admission, command_lines, origins, submitting
 from supervisor.access import Caller
 from supervisor.admin import executions_cells
 from supervisor.admin.agents_hub import OfAgent
@@ -148,7 +149,7 @@ class Run(OfAgent, ActingPage):
         if not form.is_valid():
             return self.page(form=form, status=422)
         try:
-            submitted = submitting.submit(caller=Caller(self.actor), agent=self.agent, wish=form.wish)
+            submitted = submitting.submit(caller=Caller(self.actor), agent=self.agent, wish=self._wish(form))
         except admission.NoRoom as error:
             form.add_error(None, error.said)
             return self.page(form=form, status=503)
@@ -158,6 +159,10 @@ class Run(OfAgent, ActingPage):
         if submitted.again:
             messages.info(request, "The same was asked for a moment ago: this is that run.")
         return HttpResponseRedirect(link("supervisor_execution_hub", submitted.execution.pk))
+
+    def _wish(self, form: RunForm) -> Wish:
+        """A run that began with another's input names that run, whose people stand behind this one too."""
+        return form.wish if self._like is None else replace(form.wish, context=origins.again(self._like))
 
     def _unable(self) -> str:
         if self.agent.mode != Mode.TASK:

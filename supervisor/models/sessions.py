@@ -74,6 +74,9 @@ class SessionMessage(Kept):
     direction = models.CharField(max_length=3, choices=Direction)
     #: Who said it; empty for what the agent says.
     said_by_name = models.CharField(max_length=192, blank=True)
+    #: The person or the identity, and the run whose token it showed; null in messages of before they were kept.
+    said_by_id = models.UUIDField(null=True, editable=False)
+    said_by_run_id = models.UUIDField(null=True, editable=False)
     #: As it may be shown.
     text = models.TextField(blank=True)
     #: What the agent is given, encrypted until it has it.

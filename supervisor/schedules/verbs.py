@@ -68,7 +68,7 @@ def change(
             current.save()
             if not current.active:
                 pausing.forgive(Schedule.objects.filter(pk=current.pk), "The schedule was switched off.")
-            _record_change(actor, current, before)
+            _record_change(actor, current, before, new_input=opened is not None and not _has_input(was, opened))
     except IntegrityError as error:
         raise Duplicate(f"There is already a schedule {given.get('name')}.", fields=TAKEN) from error
     return current
@@ -148,9 +148,18 @@ def _clockwork(schedule: Schedule) -> tuple[Any, ...]:
     return schedule.cron_expression, schedule.timezone, schedule.active
 
 
-def _record_change(actor: Actor, schedule: Schedule, before: dict[str, Any]) -> None:
+def _has_input(schedule: Schedule, opened: Mapping[str, Any]) -> bool:
+    """Whether this is its input already. What is masked in the record of a schedule differs here."""
+    try:
+        return schedule_facts.opened(schedule) == opened
+    except schedule_facts.InputUnreadable:
+        return False
+
+
+def _record_change(actor: Actor, schedule: Schedule, before: dict[str, Any], *, new_input: bool) -> None:
+    """A new secret in the input changes nothing that is shown, and is a change: its author stands behind the runs."""
     after = schedule_facts.for_record(schedule)
-    changed = [name for name in after if before[name] != after[name]]
+    changed = [name for name in after if before[name] != after[name] or (name == "input_parameters" and new_input)]
     if changed:
         events.write(
             "schedule.changed",

@@ -1,5 +1,6 @@
 """Calls that wait for a person, at the console: exactly what would be sent, and a decision with a reason."""
 
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -38,6 +39,13 @@ def page(client: Client, approval: CallApproval, part: str = "") -> str:
     answer = client.get(f"{LIST}{approval.pk}/{part}")
     assert answer.status_code == 200, answer.status_code
     return answer.content.decode()
+
+
+def answered(client: Client, approval: CallApproval, verb: str, reason: str, query: str = "") -> Any:
+    """As a browser would post the form that it was shown."""
+    where = f"{LIST}{approval.pk}/{verb}/{query}"
+    proof = re.search(r'name="arguments_proof" value="([^"]+)"', client.get(where).content.decode())
+    return client.post(where, {"reason": reason, "arguments_proof": proof.group(1) if proof else ""})
 
 
 def test_what_waits_comes_first_and_says_how_long_there_is(mara: Client, signed_in: SignedIn) -> None:
@@ -85,7 +93,7 @@ def test_a_decision_needs_a_reason_and_goes_on_record(signed_in: SignedIn, verb:
     where = f"{LIST}{approval.pk}/{verb}/"
     assert SECRET in page(tom, approval, f"{verb}/")
     assert tom.post(where, {"reason": ""}).status_code == 422
-    assert tom.post(where, {"reason": "Planned work"}).status_code == 302
+    assert answered(tom, approval, verb, "Planned work").status_code == 302
     approval.refresh_from_db()
     assert approval.state == state
     assert approval.sealed_arguments == ""
@@ -93,9 +101,56 @@ def test_a_decision_needs_a_reason_and_goes_on_record(signed_in: SignedIn, verb:
     text = page(tom, approval)
     assert SECRET not in text
     assert "Planned work" in text
-    again = tom.post(where, {"reason": "Twice"})
+    again = answered(tom, approval, verb, "Twice")
     assert again.status_code == 409
     assert "Nothing was changed." in again.content.decode()
+
+
+def test_long_arguments_are_approved_only_by_who_was_shown_all_of_them(signed_in: SignedIn) -> None:
+    approval = asked(arguments={"body": "word " * 10_000, "then": "drop the database"})
+    tom, where = signed_in("tom"), f"{LIST}{approval.pk}/approve/"
+    cut = page(tom, approval, "approve/")
+    assert "drop the database" not in cut
+    assert "arguments_proof" not in cut
+    assert '<button type="submit" class="gh-btn gh-btn--primary">' not in cut
+    assert f'href="{where}?arguments=whole" data-dialog' in cut
+    refused = tom.post(where, {"reason": "Fine"})
+    assert refused.status_code == 409
+    assert "does not prove that it showed all of the arguments" in refused.content.decode()
+    assert "drop the database" in page(tom, approval, "?arguments=whole")
+    assert "drop the database" in page(tom, approval, "approve/?arguments=whole")
+    assert answered(tom, approval, "approve", "Read to the end", "?arguments=whole").status_code == 302
+    approval.refresh_from_db()
+    assert (approval.state, approval.reason) == (ApprovalState.APPROVED, "Read to the end")
+
+
+def test_the_proof_is_for_one_person_and_one_call(signed_in: SignedIn) -> None:
+    approval, other = asked(), asked(arguments={"title": "Other"})
+    for place in (approval, other):
+        shown = page(signed_in("admin"), place, "approve/")
+        proof = re.search(r'name="arguments_proof" value="([^"]+)"', shown)
+        assert proof is not None
+        given = {"reason": "Fine", "arguments_proof": proof.group(1)}
+        assert signed_in("tom").post(f"{LIST}{approval.pk}/approve/", given).status_code == 409
+    approval.refresh_from_db()
+    assert approval.state == ApprovalState.PENDING
+
+
+def test_a_refusal_needs_no_whole_arguments(signed_in: SignedIn) -> None:
+    approval = asked(arguments={"body": "word " * 10_000})
+    tom = signed_in("tom")
+    assert tom.post(f"{LIST}{approval.pk}/refuse/", {"reason": "Too long to read"}).status_code == 302
+
+
+def test_the_dialog_says_whose_words_they_are_and_types_no_reason(signed_in: SignedIn) -> None:
+    approval = asked(context={"user_instruction": "The boss wants it"})
+    for verb in ("approve", "refuse"):
+        text = page(signed_in("tom"), approval, f"{verb}/")
+        assert "own words: nobody has checked them." in text
+        field = re.search(r'<input[^>]*name="reason"[^>]*>', text)
+        assert field is not None
+        assert "value=" not in field.group()
+        assert "placeholder" not in field.group()
 
 
 def test_whoever_approves_hears_that_the_call_would_still_be_refused(signed_in: SignedIn) -> None:
@@ -169,7 +224,9 @@ def test_a_waiting_call_is_answered_in_three_steps(visit: Visit) -> None:
     tom.step(page.get_by_role("link", name="Approve github__create_issue by deploy-bot"))
     dialog = page.get_by_role("dialog")
     dialog.get_by_text("Ship 1.0").wait_for()
-    assert dialog.get_by_role("textbox", name="Reason").input_value() == "Arguments checked, expected"
+    reason = dialog.get_by_role("textbox", name="Reason")
+    assert reason.input_value() == ""
+    reason.fill("Ship it today, as planned")
     tom.step(dialog.get_by_role("button", name="Approve github__create_issue by deploy-bot"))
     page.get_by_text("approved. The agent has 15 minutes").wait_for()
     assert tom.steps <= 3

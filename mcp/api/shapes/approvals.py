@@ -4,7 +4,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from common.api.fields import Identifier, Mapping, Moment, Text, Whole, Word
+from common.api.fields import Flag, Identifier, Mapping, Moment, Text, Whole, Word
 from common.api.shapes import Filters, Shape
 from common.redaction import redact
 from mcp import approvals
@@ -35,6 +35,7 @@ class ApprovalShape(Shape):
     decided_by = Said()
     reason = Said()
     used_by = Identifier(allow_null=True, help_text="The call that used the permit.")
+    needs_superuser = Flag(help_text="Everybody who may decide stands behind the call; only a superuser can.")
 
     example = {
         "id": examples.CALL,
@@ -54,6 +55,7 @@ class ApprovalShape(Shape):
         "decided_by": None,
         "reason": None,
         "used_by": None,
+        "needs_superuser": False,
     }
 
     def to_representation(self, instance: CallApproval) -> dict[str, Any]:

@@ -56,6 +56,7 @@ class PendingShape(Shape):
     call_id = Identifier()
     status = Word(choices=["pending_approval"])
     expires_at = Moment()
+    message = Text(required=False, help_text="Only when nobody who holds a deciding role may decide: names the roles.")
 
     example = {
         "call_id": examples.CALL,
@@ -78,6 +79,7 @@ class CallShape(Shape):
     expires_at = Moment(allow_null=True, help_text="Until then it may be decided, or the permit used.")
     used_by = Identifier(allow_null=True, help_text="The call that used the permit.")
     outcome = Said(help_text="`status` of its row in mcp/invocations; null while there is none.")
+    message = Said(help_text="Of a call that waits for a person: what it waits for; else null.")
 
     example = {
         "call_id": examples.CALL,
@@ -90,4 +92,5 @@ class CallShape(Shape):
         "expires_at": "2026-11-18T10:15:00.000000Z",
         "used_by": None,
         "outcome": "permission_denied",
+        "message": None,
     }

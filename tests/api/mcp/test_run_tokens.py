@@ -9,10 +9,11 @@ import pytest
 
 from common import clock
 from common.ids import uuid7
-from mcp import approvals, gateway
-from mcp.models import CallApproval
+from mcp import gateway
+from mcp.models import Tool
 from nhi import lifecycle, run_tokens
 from nhi.models import Credential, InvocationLog
+from supervisor.runner import claiming
 from tests.api.callers import Caller
 from tests.api.conftest import Stage
 from tests.api.mcp.conftest import added, approved, tool_of
@@ -23,6 +24,7 @@ from tests.mcp.peer import Peer
 from tests.mcp.scene import run as to_its_end
 from tests.nhi import cast
 from tests.nhi.tokens import of_run
+from tests.supervisor import rows as supervised
 
 pytestmark = [
     pytest.mark.capability("SUP-11"),
@@ -135,8 +137,17 @@ def test_nobody_handles_it_and_it_handles_nothing(run: Run) -> None:
 
 
 def test_who_started_a_run_does_not_approve_its_calls(run: Run) -> None:
-    tom = cast.acting("tom", "approver")
-    waiting = CallApproval(agent_id=run.stage.bot.pk, agent_name="bot")
-    assert not approvals.why_not(tom, waiting)
-    of_run(identity=run.stage.bot, execution_id=uuid7(), seconds=60, actor=tom)
-    assert approvals.why_not(tom, waiting).startswith("bot is in your hands")
+    """The token is the one that a worker is given for the run."""
+    Tool.objects.update(requires_approval=True)
+    stage, tom = run.stage, run.stage.person("tom", "approver", "operator")
+    agent = supervised._agent(stage.bot, "bot")
+    asked = tom.post(f"supervisor/agents/{agent.pk}/execute", {"input": "Go"})
+    assert asked.status == 202, asked.body
+    (claimed,) = claiming.claim(runner_id=uuid7(), room=1)
+    assert str(claimed.run.pk) == asked.body["id"]
+    waits = Caller(claimed.token).post("mcp/tools/peer__echo/call", {"parameters": {"x": 1}})
+    place = f"approvals/{waits.body['call_id']}/approve"
+    refused = tom.post(place, {"reason": "Mine"})
+    assert refused.is_refused(403, "Unauthorized", "own_request")
+    assert refused.body["message"].startswith("You asked for the run that makes this call")
+    assert stage.person("ann", "approver").post(place, {"reason": "Looked at it"}).status == 200

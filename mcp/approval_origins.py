@@ -1,0 +1,166 @@
+"""Who stands behind a waiting call and so may not decide about it: found, recorded with the approval, and asked for.
+
+Origins are recorded for every attempt while the approval is pending, and once more when somebody decides: whoever
+owned a member of the chain when the call was made, or owns it now, is barred.
+"""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.contrib.auth.models import Permission
+from django.db.models import Q, QuerySet
+
+from common.ids import parse_uuid
+from mcp import rights
+from mcp.choices import OriginKind
+from mcp.models import CallApproval, CallApprovalOrigin
+from nhi import origins, registry
+from nhi.actors import READ_ONLY, Actor
+from nhi.choices import OriginRole
+from nhi.models import Identity, InvocationLog, User
+from nhi.origins import Origins
+from nhi.registry import Work
+
+WHY_BARRED = {
+    OriginRole.ASKED: "You asked for the run that makes this call",
+    OriginRole.SCHEDULE: "You set up or resumed the schedule behind this call",
+    OriginRole.SESSION: "You took part in the session behind this call",
+    OriginRole.TASK: "You created or answered the task behind this call",
+    OriginRole.MEMBER: "You are in the chain of this call",
+}
+HANDLES_MEMBER = "You own, stand in for or made a credential of an identity behind this call"
+NEEDS_SUPERUSER = (
+    "No one who holds the role {roles} may decide about this call: each of them asked for it or handles an identity "
+    "behind it. Another person with one of these roles, or a superuser, can decide."
+)
+
+
+@dataclass(frozen=True)
+class CallRoots:
+    """What a call itself says of where it comes from."""
+
+    #: The agent and the links of its chain.
+    parties: frozenset[UUID]
+    work: Work
+
+    @classmethod
+    def of_call(
+        cls, *, agent_id: UUID, above: Iterable[UUID], run_id: UUID | None, task_id: UUID | None
+    ) -> "CallRoots":
+        """A call that names neither run nor task counts as part of all that its agent is working on: an agent with a
+        credential of its own cannot leave its chain by not naming it."""
+        work = Work(frozenset({run_id} - {None}), frozenset({task_id} - {None}))  # type: ignore[arg-type]  # None is out
+        return cls(frozenset({agent_id, *above}), work or registry.work_under_way(agent_id))
+
+    def find(self) -> Origins:
+        return origins.find(work=self.work, parties=self.parties)
+
+
+def record(approval: CallApproval, roots: CallRoots) -> None:
+    """Keep what stands behind one attempt. An attempt with the same roots adds nothing and costs two queries."""
+    recorded = set(approval.origins.values_list("object_id", flat=True))
+    if {*roots.parties, *roots.work.runs, *roots.work.tasks} <= recorded:
+        _note_deciders(approval)
+    else:
+        _keep(approval, roots.find())
+
+
+def refresh(approval: CallApproval) -> None:
+    """Look up again who stands behind a call, before somebody decides about it."""
+    rows = approval.origins.exclude(kind=OriginKind.PERSON).values_list("kind", "object_id")
+    ids: dict[str, set[UUID]] = {kind: set() for kind in OriginKind.values}
+    for kind, object_id in rows:
+        ids[kind].add(object_id)
+    work = Work(frozenset(ids[OriginKind.RUN]), frozenset(ids[OriginKind.TASK]))
+    members = frozenset(ids[OriginKind.IDENTITY])
+    roots = CallRoots(members, work) if members else _logged_roots(approval)
+    _keep(approval, roots.find())
+
+
+def why_barred(actor: Actor, approval: CallApproval) -> str:
+    """Why this person stands behind the call, as a sentence; empty for everybody else."""
+    return why_barred_each(actor, [approval]).get(approval.pk, "")
+
+
+def why_barred_each(actor: Actor, approvals: Collection[CallApproval]) -> dict[UUID, str]:
+    """The same for those of many behind which the person stands, in a fixed number of queries."""
+    asked = CallApproval.objects.filter(pk__in=[approval.pk for approval in approvals]).barring(actor)
+    barred = set(asked.values_list("pk", flat=True))
+    if not barred:
+        return {}
+    recorded = CallApprovalOrigin.objects.filter(approval__in=barred, kind=OriginKind.PERSON, object_id__in=[actor.id])
+    roles = dict(recorded.values_list("approval_id", "role"))
+    agents = Identity.objects.in_hands_of(actor).filter(pk__in={approval.agent_id for approval in approvals})
+    handled = set(agents.values_list("pk", flat=True))
+    return {
+        approval.pk: _why(actor, approval, roles.get(approval.pk), handled)
+        for approval in approvals
+        if approval.pk in barred
+    }
+
+
+def _why(actor: Actor, approval: CallApproval, role: str | None, handled: Collection[UUID]) -> str:
+    if approval.agent_id in handled or approval.owner_id == actor.id:
+        return f"{approval.agent_name} is in your hands, so someone else must decide about its calls."
+    why = WHY_BARRED.get(OriginRole(role), HANDLES_MEMBER) if role is not None else HANDLES_MEMBER
+    return f"{why}, so someone else must decide about it."
+
+
+def may_use(approval: CallApproval, roots: CallRoots) -> bool:
+    """Whether a permit lets this call pass: never one given by a person behind it, unless that broke the glass."""
+    return approval.break_glass or approval.decided_by_id not in roots.find().people
+
+
+def nobody_decides() -> str:
+    """What is said of a call about which only a superuser may decide."""
+    return NEEDS_SUPERUSER.format(roles=" or ".join(sorted(rights.deciding_roles())))
+
+
+def _keep(approval: CallApproval, found: Origins) -> None:
+    rows = [
+        *(_row(approval, OriginKind.PERSON, person, role) for person, role in found.people.items()),
+        *(_row(approval, OriginKind.IDENTITY, member) for member in found.members),
+        *(_row(approval, OriginKind.RUN, run) for run in found.work.runs),
+        *(_row(approval, OriginKind.TASK, task) for task in found.work.tasks),
+    ]
+    CallApprovalOrigin.objects.bulk_create(rows, ignore_conflicts=True)
+    _note_deciders(approval)
+
+
+def _note_deciders(approval: CallApproval) -> None:
+    """Keep whether anybody but a superuser is left to decide: roles are given and taken while a call waits."""
+    barred = approval.origins.filter(kind=OriginKind.PERSON).values("object_id")
+    left = _deciders().exclude(pk__in=barred).exclude(pk__in=[approval.owner_id])
+    needs_superuser = not left.exists()
+    if needs_superuser != approval.needs_superuser:
+        approval.needs_superuser = needs_superuser
+        CallApproval.objects.filter(pk=approval.pk).update(needs_superuser=needs_superuser)
+
+
+def _row(
+    approval: CallApproval, kind: OriginKind, object_id: UUID, role: OriginRole = OriginRole.MEMBER
+) -> CallApprovalOrigin:
+    return CallApprovalOrigin(approval=approval, kind=kind, object_id=object_id, role=role)
+
+
+def _deciders() -> QuerySet[User]:
+    """People who may decide about calls of others by a role of theirs; superusers are asked last."""
+    people: QuerySet[User] = User.objects.active().filter(_holds("mcp.decide_approval"), is_superuser=False)
+    return people.exclude(_holds(READ_ONLY))
+
+
+def _holds(right: str) -> Q:
+    app, _, codename = right.partition(".")
+    held = Permission.objects.filter(codename=codename, content_type__app_label=app)
+    return Q(groups__permissions__in=held) | Q(user_permissions__in=held)
+
+
+def _logged_roots(approval: CallApproval) -> CallRoots:
+    """Of an approval of before origins were recorded: what the row of its first call says."""
+    row = InvocationLog.objects.filter(pk=approval.pk).values_list("run_id", "task_id", "chain").first()
+    run_id, task_id, chain = row or (None, "", [])
+    above = [UUID(link["id"]) for link in chain]
+    return CallRoots.of_call(
+        agent_id=approval.agent_id, above=above, run_id=run_id, task_id=parse_uuid(task_id)
+    )  # fmt: skip

@@ -1,0 +1,90 @@
+"""Who led to a run: who asked for it, ran it again, set up its schedule or spoke in its session."""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from common.ids import parse_uuid
+from nhi.choices import OriginRole
+from nhi.models import AuditEvent, User
+from nhi.registry import Work, WorkOrigins, WorkSource
+from supervisor.choices import Direction
+from supervisor.models import Execution, Schedule, Session, SessionMessage
+
+#: Key in a run's context: the run whose input it was given again.
+AGAIN_OF = "again_of"
+#: What a run of a schedule is given. Whoever set one of these last is an author of its runs.
+AUTHORED = frozenset({"input_parameters", "agent"})
+#: Key of an event whose values were too large to keep.
+OMITTED = "omitted_bytes"
+MAX_SCHEDULE_EVENTS = 500
+Roles = dict[UUID, OriginRole]
+
+
+def again(run: Execution) -> dict[str, str]:
+    """What a run that repeats this one keeps in its context."""
+    return {AGAIN_OF: str(run.pk)}
+
+
+def of_work(work: Work) -> WorkOrigins:
+    fields = ("identity_id", "started_by_id", "parent_id", "task_id", "schedule_id", "created_at", "context")
+    runs = list(Execution.objects.filter(pk__in=work.runs).only(*fields)) if work.runs else []
+    roles: Roles = {run.started_by_id: OriginRole.ASKED for run in runs if run.started_by_id is not None}
+    roles |= {run.identity_id: OriginRole.MEMBER for run in runs}
+    above = {run.parent_id for run in runs} | {parse_uuid(str(run.context.get(AGAIN_OF, ""))) for run in runs}
+    for run in runs:
+        if run.schedule_id is not None:
+            roles |= _of_schedule(run.schedule_id, run.created_at)
+    in_sessions, speaking_runs = _of_sessions(work.runs) if runs else ({}, set())
+    tasks = {run.task_id for run in runs}
+    return WorkOrigins({**roles, **in_sessions}, Work(_ids(above | speaking_runs), _ids(tasks)))
+
+
+def under_way(identity_id: UUID) -> Work:
+    return Work(runs=_ids(Execution.objects.active().filter(identity_id=identity_id).values_list("pk", flat=True)))
+
+
+def _of_schedule(schedule_id: UUID, fired_at: datetime) -> Roles:
+    """Who made it, and who last changed or resumed it: before this run was asked for, and until now."""
+    made = Schedule.objects.filter(pk=schedule_id).values_list("created_by_id", flat=True)
+    events = AuditEvent.objects.filter(
+        subject_id=schedule_id, event__in=("schedule.changed", "schedule.resumed"), actor_id__isnull=False
+    )
+    newest = list(events.order_by("-at", "-id").values("at", "event", "actor_id", "after")[:MAX_SCHEDULE_EVENTS])
+    before = [event for event in newest if event["at"] <= fired_at]
+    people = {*made, *_last_changers(newest), *_last_changers(before)}
+    return dict.fromkeys(_ids(people), OriginRole.SCHEDULE)
+
+
+def _last_changers(newest_first: Iterable[Mapping[str, Any]]) -> set[UUID]:
+    """Who last resumed it, last changed anything, and last changed each thing that its runs are given."""
+    actors: dict[str, UUID] = {}
+    for event in newest_first:
+        actors.setdefault(event["event"], event["actor_id"])
+        after = event["after"] or {}
+        for name in AUTHORED if OMITTED in after else AUTHORED & after.keys():
+            actors.setdefault(name, event["actor_id"])
+    return set(actors.values())
+
+
+def _of_sessions(runs: Iterable[UUID]) -> tuple[Roles, set[UUID | None]]:
+    """Who opened the sessions of these runs and spoke in them; and the runs that spoke."""
+    opened = dict(Session.objects.filter(execution_id__in=runs).values_list("pk", "opened_by_id"))
+    if not opened:
+        return {}, set()
+    messages = SessionMessage.objects.filter(session_id__in=opened, direction=Direction.IN).order_by()
+    spoken = set(messages.values_list("said_by_id", "said_by_run_id", "said_by_name").distinct())
+    # Messages of before the ids were kept have the name alone.
+    names = {name for speaker, _, name in spoken if speaker is None and name}
+    named = User.objects.filter(username__in=names).values_list("pk", flat=True) if names else ()
+    speakers = {speaker for speaker, _, _ in spoken}
+    roles = dict.fromkeys(_ids({*opened.values(), *speakers, *named}), OriginRole.SESSION)
+    return roles, {run for _, run, _ in spoken}
+
+
+def _ids(values: Iterable[UUID | None]) -> frozenset[UUID]:
+    return frozenset(value for value in values if value is not None)
+
+
+SOURCE = WorkSource(of_work, under_way)

@@ -72,3 +72,19 @@ class ActorKind(TextChoices):
     IDENTITY = "identity", "Identity"
     SYSTEM = "system", "Gatehouse"
     ANONYMOUS = "anonymous", "Unknown caller"
+
+
+class NoticeKind(TextChoices):
+    """What somebody else did to how a person signs in."""
+
+    PASSWORD_SET = "password_set", "Password set"
+    FACTOR_RESET = "factor_reset", "Second factor reset"
+
+
+class StopCause(TextChoices):
+    """Why an identity was suspended, beside the reason in words: reactivating asks differently after a leak."""
+
+    EMERGENCY = "emergency", "Emergency stop"
+    LEAK = "leak", "Leaked token"
+    BEHAVIOUR = "behaviour", "Unexpected behaviour"
+    OWNER = "owner", "Owner asked"

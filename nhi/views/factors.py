@@ -24,7 +24,7 @@ from django.urls import reverse_lazy
 from django.utils import timezone
 
 from common.admin import pages
-from nhi import factors
+from nhi import factors, sign_in_notices
 from nhi.record import refusals
 from nhi.views.factor_forms import waits
 from nhi.views.sso import connect_token
@@ -57,6 +57,7 @@ class Overview(IndexView):
         connected = list(SocialAccount.objects.filter(user=person)) if settings.OIDC else []
         more = {"forced": forced, "oidc": settings.OIDC, "connected": connected, "title": "Sign-in"}
         more["connect_token"] = connect_token(self.request)
+        more["notices"] = sign_in_notices.latest(user=person)
         return {**super().get_context_data(**kwargs), **more}
 
     def render_to_response(self, context: dict[str, Any], **kwargs: Any) -> HttpResponse:

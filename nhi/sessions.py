@@ -101,12 +101,16 @@ def way_to_prove(request: HttpRequest, *, back: str) -> str:
 
     Raises `ProofRequired` for a person who has neither: they prove themselves by signing in again.
     """
-    page = _page_to_prove(person(request))
-    if page:
-        required = is_reauthentication_required(request, app="nhi")
-        return f"{page}?{urlencode({REDIRECT_FIELD_NAME: back})}" if required else ""
-    require_fresh_proof(request, person(request))
-    return ""
+    require_recent_sign_in(request)
+    if not is_reauthentication_required(request, app="nhi"):
+        return ""
+    return f"{_page_to_prove(person(request))}?{urlencode({REDIRECT_FIELD_NAME: back})}"
+
+
+def require_recent_sign_in(request: HttpRequest) -> None:
+    """For a person with neither password nor factor, no page asks for a proof: only their sign-in is one."""
+    if not _page_to_prove(person(request)):
+        require_fresh_proof(request, person(request))
 
 
 def is_freshly_proven(request: HttpRequest, user: User) -> bool:

@@ -227,7 +227,7 @@ class Deactivate(Changing):
         return handed_over(self, given["to"], f"{self.person.username} is deactivated")
 
 
-class Reactivate(Changing):
+class Reactivate(FreshlyProven, Changing):
     verb = "Reactivate"
     form_class = ReturnForm
     lead = "They sign in as before, with the roles they had. Their personal tokens stay ended."

@@ -7,6 +7,8 @@ from urllib.parse import unquote
 
 import pytest
 import time_machine
+from allauth.account.internal.flows.login import record_authentication
+from django.http import HttpRequest
 from django.test import Client
 
 from nhi import credentials
@@ -79,7 +81,7 @@ def test_an_old_session_proves_itself_before_it_issues_a_token(mara: Somebody, h
 def test_an_old_session_proves_itself_before_it_changes_who_gets_in(mara: Somebody, make: Make) -> None:
     tom = make("tom", "operator").user
     with time_machine.travel(timedelta(minutes=6)):
-        for part in ("add", f"{tom.pk}/roles", f"{tom.pk}/password", f"{tom.pk}/factor"):
+        for part in ("add", *(f"{tom.pk}/{verb}" for verb in ("roles", "password", "factor", "reactivate"))):
             page = f"/admin/nhi/user/{part}/"
             assert led_to(mara.client.get(page)) == CONFIRM + page
             body = {"roles": "security-admin", "username": "new", "reason": "Because", "seen": ""}
@@ -99,6 +101,29 @@ def test_an_old_session_proves_itself_before_it_is_shown_a_credential(mara: Some
         assert Credential.objects.filter(identity=bot).count() == 1
         mara.client.post(CONFIRM + page, {"password": PASSWORD})
         assert mara.client.post(page, {"overlap": "0"}).status_code == 200
+
+
+def test_who_signs_in_elsewhere_signs_in_again_before_a_first_factor_or_a_token(make: Make) -> None:
+    """There is nothing to ask for: without this, whoever took the session over would add a passkey of their own."""
+    olga = make("olga", "operator")
+    olga.sign_in()
+    olga.user.set_unusable_password()
+    olga.user.save()
+    olga.client.force_login(olga.user, backend="django.contrib.auth.backends.ModelBackend")
+    pages = ("/admin/sign-in/totp/activate/", "/admin/sign-in/webauthn/add/", "/admin/tokens/issue/")
+    for path in pages:
+        assert olga.client.get(path).status_code == 403
+    request = HttpRequest()
+    request.session = olga.client.session
+    record_authentication(request, olga.user, method="socialaccount")
+    request.session.save()
+    for path in pages:
+        assert olga.client.get(path).status_code == 200
+    with time_machine.travel(timedelta(minutes=6)):
+        for path in pages:
+            answer = olga.client.get(path)
+            assert answer.status_code == 403
+            assert "Sign out and sign in again" in answer.content.decode()
 
 
 def test_who_may_not_is_told_so_and_proves_nothing(make: Make, mara: Somebody) -> None:

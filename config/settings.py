@@ -97,6 +97,7 @@ MIDDLEWARE = [
     "allauth.account.middleware.AccountMiddleware",
     "nhi.middleware.Refusals",
     "nhi.middleware.bounded_session",
+    "nhi.middleware.own_password_first",
     "nhi.middleware.second_factor_first",
     "nhi.middleware.auditors_only_read",
 ]

@@ -1,6 +1,5 @@
 """What allauth asks of us: who may come in, how secrets are kept, and who single sign-on brings."""
 
-import time
 from typing import Any
 
 from allauth.account.adapter import DefaultAccountAdapter
@@ -12,20 +11,19 @@ from allauth.mfa.adapter import DefaultMFAAdapter
 from allauth.mfa.models import Authenticator
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
 from allauth.socialaccount.providers.base import AuthProcess
+from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme
 
+from common.admin import times
 from common.errors import Duplicate
-from nhi import factors, people, sessions, sign_in
+from nhi import factors, people, sessions, sign_in, sign_in_notices
 from nhi.actors import SYSTEM
 from nhi.models import User
 from nhi.record import refusals
 from nhi.views import errors
-
-#: Who proved themselves this recently is not asked again before they touch a factor.
-FRESH_FOR = 300
 
 
 class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth has no types
@@ -49,6 +47,9 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
         sign_in.succeeded(user=user, how=how)
         super().login(request, user)
         sessions.touch(request)
+        for notice in sign_in_notices.take_unseen(user=user):
+            at = times.absolute(notice.at, timezone.now())
+            messages.warning(request, sign_in_notices.sentence(notice, at=at))
 
     def logout(self, request: HttpRequest) -> None:
         if request.user.is_authenticated:
@@ -60,8 +61,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
         request = context.request
         if not get_reauthentication_flows(request.user):
             return False
-        records = get_authentication_records(request, request.user)
-        return not records or time.time() - records[-1]["at"] > FRESH_FOR
+        return not sessions.is_freshly_proven(request, request.user)
 
     def add_message(
         self, request: HttpRequest, level: int, message_template: str | None = None, *args: Any, **kwargs: Any

@@ -25,6 +25,9 @@ class Actor:
     is_superuser: bool = False
     #: The credential that a request came with, and the state it may act in; empty for people at the console.
     credential_id: UUID | None = field(default=None, compare=False)
+    #: Whether the caller may issue and rotate credentials of identities, as far as what they came with says: a
+    #: personal token may only when it was made with that right.
+    issues_credentials: bool = field(default=True, compare=False)
 
     def may(self, right: str) -> bool:
         return self.is_superuser or right in self.rights
@@ -37,6 +40,11 @@ class Actor:
     @property
     def is_person(self) -> bool:
         return self.kind == ActorKind.USER
+
+    @property
+    def by_personal_token(self) -> bool:
+        """A person whose request came with a personal token, and not with a session of the console."""
+        return self.is_person and self.credential_id is not None
 
     @property
     def only_reads(self) -> bool:
@@ -57,9 +65,9 @@ def terminal() -> Actor:
     return Actor(ActorKind.SYSTEM, None, f"{name} at the terminal", is_superuser=True)
 
 
-def person(user: User, *, credential_id: UUID | None = None) -> Actor:
+def person(user: User, *, credential_id: UUID | None = None, issues_credentials: bool = True) -> Actor:
     rights = _bounded(user.get_all_permissions()) if not user.is_superuser else frozenset()
-    return Actor(ActorKind.USER, user.pk, user.username, rights, user.is_superuser, credential_id)
+    return Actor(ActorKind.USER, user.pk, user.username, rights, user.is_superuser, credential_id, issues_credentials)
 
 
 def identity(row: Identity, *, credential_id: UUID | None = None, narrowed: bool = False) -> Actor:

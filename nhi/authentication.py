@@ -55,7 +55,9 @@ def _as_person(loaded: Loaded, source: str) -> Authenticated:
     assert loaded.user is not None  # asked by the caller
     assert loaded.credential is not None
     usage.note(loaded.credential, at=loaded.facts.decided_at, source=source)
-    return Authenticated(actors.person(loaded.user, credential_id=loaded.credential.pk), loaded)
+    credential = loaded.credential
+    actor = actors.person(loaded.user, credential_id=credential.pk, issues_credentials=credential.issues_credentials)
+    return Authenticated(actor, loaded)
 
 
 def _refuse(loaded: Loaded, reason: str, message: str) -> NoReturn:

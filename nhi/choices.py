@@ -85,3 +85,19 @@ class OriginRole(TextChoices):
     OWNER = "owner", "Owner"
     BACKUP_OWNER = "backup_owner", "Backup owner"
     CREDENTIAL = "credential", "Made a credential"
+
+
+class NoticeKind(TextChoices):
+    """What somebody else did to how a person signs in."""
+
+    PASSWORD_SET = "password_set", "Password set"
+    FACTOR_RESET = "factor_reset", "Second factor reset"
+
+
+class StopCause(TextChoices):
+    """Why an identity was suspended, beside the reason in words: reactivating asks differently after a leak."""
+
+    EMERGENCY = "emergency", "Emergency stop"
+    LEAK = "leak", "Leaked token"
+    BEHAVIOUR = "behaviour", "Unexpected behaviour"
+    OWNER = "owner", "Owner asked"

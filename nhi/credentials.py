@@ -38,6 +38,12 @@ class NotLive(Conflict):
     code = "not_live"
 
 
+class TokenNotEnough(NotAllowed):
+    """A personal token does not do this, whatever its person may."""
+
+    code = "personal_token"
+
+
 @dataclass(frozen=True, repr=False)
 class Issued:
     """A credential and its token, which is shown once and kept nowhere."""
@@ -75,11 +81,24 @@ def verdict(facts: CredentialFacts | None, shown: tokens.Parsed, source: str, no
 
 
 def issue(
-    *, actor: Actor, holder: Identity | User, days: int = DEFAULT_DAYS, allowed_networks: list[str] | None = None
+    *,
+    actor: Actor,
+    holder: Identity | User,
+    days: int = DEFAULT_DAYS,
+    allowed_networks: list[str] | None = None,
+    issues_credentials: bool = False,
 ) -> Issued:
-    """Make a credential. At most two are live at a time, so that one can be rotated without an outage."""
-    _require(actor, holder, ISSUE)
+    """Make a credential. At most two are live at a time, so that one can be rotated without an outage.
+
+    `issues_credentials` is for personal tokens: they then issue and rotate credentials of identities.
+    """
+    _require_to_issue(actor, holder)
     problems = Problems()
+    problems.unless(
+        not issues_credentials or isinstance(holder, User),
+        "issues_credentials",
+        "Only a personal token has this right; what an identity may do, its console roles say.",
+    )
     problems.unless(
         1 <= days <= LONGEST_DAYS, "expires_in_days", f"Use a whole number of days from 1 to {LONGEST_DAYS}."
     )
@@ -89,15 +108,20 @@ def issue(
         problems.settle()
         if _live_of(holder).count() >= MOST_LIVE:
             raise TooManyLive(f"{holder} has two live credentials. Revoke one first.")
-        issued = _insert(holder, actor, clock.database_now() + timedelta(days=days), read)
+        now = clock.database_now()
+        terms = _Terms(now + timedelta(days=days), read, issues_credentials, now if isinstance(holder, User) else None)
+        issued = _insert(holder, actor, terms)
         events.write("credential.issued", actor=actor, subject=holder, after=_shown(issued.credential))
     return issued
 
 
 def rotate(*, actor: Actor, credential: Credential, overlap: int = 86400) -> Issued:
-    """Make a successor; the old one works for `overlap` seconds more."""
+    """Make a successor; the old one works for `overlap` seconds more.
+
+    Personal tokens that follow each other by rotation end together, at most `LONGEST_DAYS` after the first was made.
+    """
     holder = _holder(credential)
-    _require(actor, holder, ISSUE)
+    _require_to_issue(actor, holder)
     problems = Problems()
     problems.unless(
         0 <= overlap <= LONGEST_OVERLAP,
@@ -115,7 +139,7 @@ def rotate(*, actor: Actor, credential: Credential, overlap: int = 86400) -> Iss
             raise TooManyLive(f"{holder} has two live credentials. Revoke one first.")
         ends = min(old.expires_at, now + timedelta(seconds=overlap)) if old.expires_at else now
         Credential.objects.filter(pk=old.pk).update(rotated_at=Now(), expires_at=ends)
-        issued = _insert(holder, actor, now + old.lifetime, old.allowed_networks)
+        issued = _insert(holder, actor, _succeeding(old, now))
         previous = Credential.objects.get(pk=old.pk)
         details = {"previous": previous.public_id, "previous_ends": ends.isoformat()}
         events.write(
@@ -161,19 +185,56 @@ def revoke_all(*, actor: Actor, holder: Identity | User, reason: str) -> None:
             revoke(actor=actor, credential=live, reason=reason)
 
 
-def _insert(holder: Identity | User, actor: Actor, expires_at: datetime, allowed: list[str]) -> Issued:
+@dataclass(frozen=True)
+class _Terms:
+    """What a new credential is made with."""
+
+    expires_at: datetime
+    allowed_networks: list[str]
+    issues_credentials: bool = False
+    family_began_at: datetime | None = None
+
+
+def _succeeding(old: Credential, now: datetime) -> _Terms:
+    """The terms of a successor: the same length of life; personal tokens of one family end together."""
+    expires_at = now + old.lifetime
+    if old.user_id is None:
+        return _Terms(expires_at, old.allowed_networks)
+    family_ends = old.family_began + timedelta(days=LONGEST_DAYS)
+    return _Terms(min(expires_at, family_ends), old.allowed_networks, old.issues_credentials, old.family_began)
+
+
+def _insert(holder: Identity | User, actor: Actor, terms: _Terms) -> Issued:
     made = tokens.make(_prefix(holder))
     credential = Credential.objects.create(
         identity=holder if isinstance(holder, Identity) else None,
         user=holder if isinstance(holder, User) else None,
         public_id=made.public_id,
         digest=made.digest,
-        expires_at=expires_at,
-        allowed_networks=allowed,
+        expires_at=terms.expires_at,
+        allowed_networks=terms.allowed_networks,
+        issues_credentials=terms.issues_credentials,
+        family_began_at=terms.family_began_at,
         created_by_id=actor.id,
         created_by_name=actor.name,
     )
     return Issued(credential, made.token)
+
+
+def _require_to_issue(actor: Actor, holder: Identity | User) -> None:
+    """Whoever is shown a credential can act as its holder, so more is asked than for revoking one."""
+    if isinstance(holder, User) and actor.by_personal_token:
+        raise TokenNotEnough(
+            "A personal token does not issue or rotate personal tokens. Do it in the console, under My tokens."
+        )
+    if isinstance(holder, Identity) and not actor.issues_credentials:
+        raise TokenNotEnough(
+            "This personal token was made without the right to issue and rotate credentials of identities. "
+            "Make one with it in the console, under My tokens."
+        )
+    _require(actor, holder, ISSUE)
+    if isinstance(holder, Identity) and (why_not := rights.why_not_issue(actor, holder)):
+        raise NotAllowed(why_not, details={"needs": "nhi.superuser"})
 
 
 def _require(actor: Actor, holder: Identity | User, right: str) -> None:
@@ -231,6 +292,7 @@ def _shown(credential: Credential) -> dict[str, Any]:
         "public_id": credential.public_id,
         "expires_at": credential.expires_at.isoformat(),
         "allowed_networks": credential.allowed_networks,
+        **({"issues_credentials": True} if credential.issues_credentials else {}),
     }
 
 

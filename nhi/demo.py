@@ -5,7 +5,7 @@ from datetime import timedelta
 from common import clock
 from nhi import actors, credentials, grants, identities, lifecycle, people, roles
 from nhi.actors import SYSTEM, Actor
-from nhi.choices import Kind
+from nhi.choices import Kind, StopCause
 from nhi.models import Identity, User
 
 PEOPLE: tuple[tuple[str, str, tuple[str, ...]], ...] = (
@@ -63,7 +63,12 @@ def _seed_identities(mara: Actor) -> None:
         identities.create(actor=mara, kind=Kind.TOOL, name=name, owner=owners[owner])
     named = {identity.name: identity for identity in Identity.objects.all()}
     _seed_access(mara, named, owners)
-    lifecycle.suspend(actor=mara, identity=named["old-scraper"], reason="Leaked token found in a public log")
+    lifecycle.suspend(
+        actor=mara,
+        identity=named["old-scraper"],
+        reason="Leaked token found in a public log",
+        cause=StopCause.LEAK,
+    )
 
 
 def _seed_access(mara: Actor, named: dict[str, Identity], owners: dict[str, User]) -> None:

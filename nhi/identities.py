@@ -81,8 +81,6 @@ def set_console_roles(*, actor: Actor, identity: Identity, roles: list[str]) -> 
     Its credentials end: whoever made one for it as it was does not hold what it becomes.
     """
     actor.require("nhi.change_user", "give console roles")
-    if "security-admin" in roles:
-        actor.require("nhi.superuser", "make a service account a security admin")
     if identity.kind != Kind.SERVICE_ACCOUNT:
         raise Invalid.field("identity", "Only service accounts may hold console roles.")
     groups = list(Group.objects.filter(name__in=roles))
@@ -93,6 +91,7 @@ def set_console_roles(*, actor: Actor, identity: Identity, roles: list[str]) -> 
         before = sorted(identity.console_roles.values_list("name", flat=True))
         if before == sorted(set(roles)):
             return
+        rights.require_to_change_roles(actor, frozenset(before), frozenset(roles))
         identity.console_roles.set(groups)
         credentials.revoke_all(actor=actor, holder=identity, reason="Its console roles changed")
         events.write(

@@ -12,9 +12,9 @@ from django.db.models import F
 from django.db.models.functions import Now
 
 from common.errors import InvalidTransition
-from nhi import access, registry, rights
+from nhi import access, credentials, registry, rights
 from nhi.actors import SYSTEM, Actor
-from nhi.choices import TRANSITIONS, State
+from nhi.choices import TRANSITIONS, State, StopCause
 from nhi.inputs import Problems
 from nhi.models import Credential, Identity
 from nhi.record import events
@@ -52,8 +52,12 @@ def begin(identity: Identity, *, active: bool, actor: Actor) -> None:
     identity.state_by_id, identity.state_by = actor.id, actor.name
 
 
-def activate(*, actor: Actor, identity: Identity, reason: str) -> Identity:
-    return move(actor=actor, identity=identity, to=State.ACTIVE, reason=reason)
+def activate(*, actor: Actor, identity: Identity, reason: str, revoke_credentials: bool = False) -> Identity:
+    """Let it act again; `revoke_credentials` ends its live credentials before, in the same commit."""
+    with transaction.atomic():
+        if revoke_credentials:
+            credentials.revoke_all(actor=actor, holder=identity, reason=reason)
+        return move(actor=actor, identity=identity, to=State.ACTIVE, reason=reason)
 
 
 def deactivate(*, actor: Actor, identity: Identity, reason: str) -> Identity:
@@ -64,10 +68,13 @@ def deprecate(*, actor: Actor, identity: Identity, reason: str) -> Identity:
     return move(actor=actor, identity=identity, to=State.DEPRECATED, reason=reason)
 
 
-def suspend(*, actor: Actor, identity: Identity, reason: str) -> Stopped:
-    """The kill switch: access ends in one commit of its own, then everything that runs is stopped."""
+def suspend(*, actor: Actor, identity: Identity, reason: str, cause: StopCause | str = "") -> Stopped:
+    """The kill switch: access ends in one commit of its own, then everything that runs is stopped.
+
+    `cause` is the reason as a code, for whoever reactivates it.
+    """
     with transaction.atomic(durable=True):
-        moved = move(actor=actor, identity=identity, to=State.SUSPENDED, reason=reason)
+        moved = move(actor=actor, identity=identity, to=State.SUSPENDED, reason=reason, cause=cause)
     return _stop(moved)
 
 
@@ -80,18 +87,19 @@ def archive(*, actor: Actor, identity: Identity, reason: str) -> Stopped:
     return _stop(moved, tokens=tokens)
 
 
-def move(*, actor: Actor, identity: Identity, to: State, reason: str) -> Identity:
+def move(*, actor: Actor, identity: Identity, to: State, reason: str, cause: StopCause | str = "") -> Identity:
     """Compare and swap: the move happens from the state that `identity` was read in, or not at all."""
     rights.require_to_move(actor, identity)
     problems = Problems()
     problems.reason(reason)
+    problems.unless(not cause or cause in StopCause, "cause", f"Use one of {', '.join(StopCause)}, or leave it out.")
     problems.settle()
     _require_to_lift(actor, identity, to)
     old = State(identity.state)
     if to not in TRANSITIONS[old]:
         raise _illegal(identity, to)
     with transaction.atomic():
-        if not _swap(identity, old, to, actor, reason):
+        if not _swap(identity, old, to, actor, reason, cause):
             raise _overtaken(Identity.objects.get(pk=identity.pk), to)
         moved = Identity.objects.select_related("owner", "backup_owner").get(pk=identity.pk)
         events.write(
@@ -99,7 +107,7 @@ def move(*, actor: Actor, identity: Identity, to: State, reason: str) -> Identit
             actor=actor,
             subject=moved,
             before={"state": old},
-            after={"state": to},
+            after={"state": to, **({"cause": cause} if cause else {})},
             reason=reason,
         )
     return moved
@@ -150,13 +158,14 @@ def finish_stops() -> int:
     return sum(_finish(identity) for identity in waiting)
 
 
-def _swap(identity: Identity, old: State, to: State, actor: Actor, reason: str) -> bool:
+def _swap(identity: Identity, old: State, to: State, actor: Actor, reason: str, cause: str) -> bool:
     # Who set the state too: it may have been left and entered again by another, whose suspension this would lift.
     read = Identity.objects.filter(pk=identity.pk, state=old, state_by_id=identity.state_by_id)
     rows = read.update(
         state=to,
         state_since=Now(),
         state_reason=reason,
+        state_cause=cause,
         state_by_id=actor.id,
         state_by=actor.name,
         updated_at=Now(),

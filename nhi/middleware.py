@@ -23,6 +23,14 @@ CONSOLE = "/admin/"
 OWN = tuple(
     f"{CONSOLE}{page}/" for page in ("login", "logout", "session", "sign-in", "sso", "password_change", "profile")
 )
+#: The part of it that leads to a password of one's own; proving oneself again is on the way.
+TOWARDS_PASSWORD = tuple(
+    f"{CONSOLE}{page}/"
+    for page in (
+        "login", "logout", "session", "password_change", "sign-in/confirm", "sign-in/reauthenticate",
+        "sign-in/webauthn/reauthenticate",
+    )
+)  # fmt: skip
 #: The part of it that leads to a second factor.
 TOWARDS_FACTOR = tuple(f"{CONSOLE}{page}/" for page in ("login", "logout", "session", "sign-in"))
 SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
@@ -57,12 +65,31 @@ def _told(request: HttpRequest, response: HttpResponse) -> HttpResponse:
     return HttpResponse(status=401) if PART in request.headers else response
 
 
+def own_password_first(get_response: GetResponse) -> GetResponse:
+    """Whoever signed in with a password that somebody else set chooses their own before anything else."""
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        if sessions.has_person(request) and not request.path.startswith((*TOWARDS_PASSWORD, settings.STATIC_URL)):
+            person = request.user
+            if isinstance(person, User) and person.must_change_password:
+                if request.path.startswith(CONSOLE):
+                    return redirect(reverse("account_change_password"))
+                text = f"Choose your own password first, at {settings.PUBLIC_URL}{reverse('account_change_password')}."
+                return errors.answer(request, 403, text, reason="password_change_required")
+        return get_response(request)
+
+    return middleware
+
+
 def second_factor_first(get_response: GetResponse) -> GetResponse:
     """With REQUIRE_MFA, who has no second factor sets one up before anything else."""
 
     def middleware(request: HttpRequest) -> HttpResponse:
         if settings.REQUIRE_MFA and sessions.has_person(request) and not request.path.startswith(TOWARDS_FACTOR):
             person = request.user
+            # A password of one's own comes first: see `own_password_first`.
+            if isinstance(person, User) and person.must_change_password and request.path.startswith(TOWARDS_PASSWORD):
+                return get_response(request)
             if person.is_authenticated and not request.path.startswith(settings.STATIC_URL) and not factors.has(person):
                 if request.path.startswith(CONSOLE):
                     return redirect(reverse("mfa_index"))

@@ -1,4 +1,8 @@
-"""People: who may sign in, with which console roles, and what becomes of their identities."""
+"""People: who may sign in, with which console roles, and what becomes of their identities.
+
+Two people stay two (decision 29): only a superuser makes, changes or revives an account that decides about what
+others did.
+"""
 
 import secrets
 import string
@@ -15,20 +19,27 @@ from django.db.models import F
 from django.db.models.functions import Now
 
 from common.errors import Conflict, Duplicate, FieldError, Invalid, NotAllowed
-from nhi import rights
+from nhi import rights, sign_in_notices
 from nhi.actors import Actor
+from nhi.choices import ActorKind, NoticeKind
 from nhi.inputs import Problems
 from nhi.models import Credential, User
 from nhi.record import events
 
-SECURITY_ADMIN = "security-admin"
-ALPHABET = string.ascii_letters + string.digits
+#: Letters and digits without those that look alike: l, I, O, 0 and 1.
+ALPHABET = "".join(mark for mark in string.ascii_letters + string.digits if mark not in "lIO01")
 
 
 class NoPassword(Conflict):
     """The person signs in through single sign-on."""
 
     code = "no_password"
+
+
+class PasswordChanged(Conflict):
+    """Somebody else changed it first."""
+
+    code = "password_changed"
 
 
 class Unchanged(Conflict):
@@ -53,8 +64,12 @@ def create(
     superuser: bool = False,
     email: str = "",
     password: str | None = "",
+    must_change_password: bool = False,
 ) -> NewPerson:
-    """Add a person. Without a role they have no console; with None for a password they sign in elsewhere."""
+    """Add a person. Without a role they have no console; with None for a password they sign in elsewhere.
+
+    A person added by another person must change the password that the other one has seen.
+    """
     actor.require("nhi.add_user", "add people")
     if superuser and not actor.is_superuser:
         actor.require("nhi.superuser", "add superusers")
@@ -63,16 +78,21 @@ def create(
     _check_username(problems, username)
     _check_roles(problems, wanted)
     problems.settle()
-    _require_to_give(actor, set(wanted))
+    rights.require_to_change_roles(actor, frozenset(), frozenset(wanted))
     user = User(username=username, email=email, is_superuser=superuser, is_staff=superuser or bool(wanted))
     password = new_password() if password == "" else password
     if password is not None:
         check_password(password, user)
     user.set_password(password)
+    user.must_change_password = password is not None and (must_change_password or actor.kind != ActorKind.SYSTEM)
     try:
         with transaction.atomic():
             user.save(force_insert=True)
             user.groups.set(Group.objects.filter(name__in=wanted))
+            if user.must_change_password:
+                sign_in_notices.add(
+                    actor=actor, user=user, kind=NoticeKind.PASSWORD_SET, reason="The account was added."
+                )
             events.write("person.created", actor=actor, subject=user, after={"roles": wanted, "superuser": superuser})
     except IntegrityError as error:
         raise Duplicate(
@@ -92,10 +112,11 @@ def set_roles(*, actor: Actor, user: User, roles: Iterable[str], reason: str = "
     problems.settle()
     _require_over(actor, user)
     with transaction.atomic():
+        User.objects.select_for_update().get(pk=user.pk)
         before = sorted(user.groups.values_list("name", flat=True))
         if before == wanted:
             return user
-        _require_to_give(actor, set(wanted) - set(before))
+        rights.require_to_change_roles(actor, frozenset(before), frozenset(wanted))
         user.groups.set(Group.objects.filter(name__in=wanted))
         user.is_staff = user.is_superuser or bool(wanted)
         user.save(update_fields=["is_staff"])
@@ -129,23 +150,36 @@ def change_own(*, actor: Actor, user: User, time_zone: str, single_key_shortcuts
 
 
 def change_password(*, actor: Actor, user: User, password: str) -> None:
+    """Change one's own password, from the one that `user` was read with."""
     if actor.id != user.pk:
-        actor.require("nhi.change_user", "change other people's passwords")
-        _require_to_stand_in(actor, user)
-        if not user.has_usable_password():
-            raise NoPassword(f"{user.username} signs in elsewhere and has no password here.")
+        raise NotAllowed("This is another person's password. Set a new one for them, with a reason.")
+    if user.must_change_password and user.check_password(password):
+        raise Invalid.field("password", "Somebody else knows this password. Choose another one.")
     check_password(password, user)
     with transaction.atomic():
-        user.set_password(password)
-        user.save(update_fields=["password"])
+        _swap_password(user, password, must_change=False)
         events.write("person.password_changed", actor=actor, subject=user)
+
+
+def set_password(*, actor: Actor, user: User, password: str, reason: str) -> None:
+    """Set somebody else's password. They are told who did it and why, and must change it when they sign in."""
+    actor.require("nhi.change_user", "change other people's passwords")
+    _require_change(actor, user, reason)
+    rights.require_to_stand_in(actor, user)
+    if not user.has_usable_password():
+        raise NoPassword(f"{user.username} signs in elsewhere and has no password here.")
+    check_password(password, user)
+    with transaction.atomic():
+        _swap_password(user, password, must_change=True)
+        sign_in_notices.add(actor=actor, user=user, kind=NoticeKind.PASSWORD_SET, reason=reason)
+        events.write("person.password_changed", actor=actor, subject=user, reason=reason)
 
 
 def deactivate(*, actor: Actor, user: User, reason: str) -> User:
     """Ends sign-in, console sessions and personal tokens; what the person owns is theirs until handed over."""
     _require_change(actor, user, reason)
     with transaction.atomic():
-        ends = {"is_active": False, "session_epoch": F("session_epoch") + 1}
+        ends = {"is_active": False, "deactivated_by_id": actor.id, "session_epoch": F("session_epoch") + 1}
         if not User.objects.filter(pk=user.pk, is_active=True).update(**ends):
             raise Unchanged(f"{user.username} was deactivated before. Nothing was changed.")
         Credential.objects.live().filter(user=user).update(
@@ -157,8 +191,12 @@ def deactivate(*, actor: Actor, user: User, reason: str) -> User:
 
 
 def reactivate(*, actor: Actor, user: User, reason: str) -> User:
+    """Let a person in again. What a superuser ended for somebody who approves things is a superuser's to undo."""
     _require_change(actor, user, reason)
     with transaction.atomic():
+        locked = User.objects.select_for_update().get(pk=user.pk)
+        if why_not_reactivate(actor, locked):
+            raise NotAllowed(why_not_reactivate(actor, locked), details={"needs": "nhi.superuser"})
         if not User.objects.filter(pk=user.pk, is_active=False).update(is_active=True):
             raise Unchanged(f"{user.username} is active already. Nothing was changed.")
         events.write("person.reactivated", actor=actor, subject=user, reason=reason)
@@ -166,14 +204,26 @@ def reactivate(*, actor: Actor, user: User, reason: str) -> User:
     return user
 
 
+def why_not_reactivate(actor: Actor, user: User) -> str:
+    """Why this actor may not reactivate this person; empty when they may, as far as roles say."""
+    own = actor.id is not None and user.deactivated_by_id == actor.id
+    if actor.is_superuser or own or not rights.person_decides(user):
+        return ""
+    return (
+        f"{user.username} approves definitions, calls or wildcards, so only a superuser "
+        "or whoever deactivated them reactivates them."
+    )
+
+
 def reset_second_factor(*, actor: Actor, user: User, reason: str) -> int:
     """Remove someone's second factors and recovery codes, say when a phone is lost. Returns how many factors went."""
     _require_change(actor, user, reason)
-    _require_to_stand_in(actor, user)
+    rights.require_to_stand_in(actor, user)
     with transaction.atomic():
         held = list(Authenticator.objects.select_for_update().filter(user=user))
         factors = [row.type for row in held if row.type != Authenticator.Type.RECOVERY_CODES]
         Authenticator.objects.filter(user=user).delete()
+        sign_in_notices.add(actor=actor, user=user, kind=NoticeKind.FACTOR_RESET, reason=reason)
         events.write(
             "person.second_factor_reset", actor=actor, subject=user, before={"factors": factors}, reason=reason
         )
@@ -181,7 +231,7 @@ def reset_second_factor(*, actor: Actor, user: User, reason: str) -> int:
 
 
 def new_password() -> str:
-    """Four groups of five: 119 bits, and readable from a terminal."""
+    """Four groups of five: 116 bits, and readable from a terminal."""
     return "-".join("".join(secrets.choice(ALPHABET) for _ in range(5)) for _ in range(4))
 
 
@@ -209,17 +259,14 @@ def _require_over(actor: Actor, user: User) -> None:
         actor.require("nhi.superuser", "change a superuser")
 
 
-def _require_to_give(actor: Actor, roles: set[str]) -> None:
-    """A security admin who makes another, or becomes one by a new password, would be two people in one."""
-    if SECURITY_ADMIN in roles and not actor.is_superuser:
-        actor.require("nhi.superuser", "make someone a security admin")
-
-
-def _require_to_stand_in(actor: Actor, user: User) -> None:
-    """Who sets a password or takes a second factor away could sign in as that person."""
-    _require_over(actor, user)
-    if not actor.is_superuser and user.groups.filter(name=SECURITY_ADMIN).exists():
-        actor.require("nhi.superuser", "do this to a security admin")
+def _swap_password(user: User, password: str, *, must_change: bool) -> None:
+    """Compare and swap: of two changes at the same time, the later one starts from a password that is gone."""
+    before = user.password
+    user.set_password(password)
+    user.must_change_password = must_change
+    changes = {"password": user.password, "must_change_password": must_change}
+    if not User.objects.filter(pk=user.pk, password=before).update(**changes):
+        raise PasswordChanged(f"The password of {user.username} was changed meanwhile. Nothing was changed now.")
 
 
 def _check_username(problems: Problems, username: str) -> None:

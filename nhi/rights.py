@@ -1,14 +1,16 @@
 """The four roles people hold, as groups of permissions, and what an actor may do to one identity."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
+from uuid import UUID
 
 from django.contrib.auth.models import Group, Permission
 from django.contrib.contenttypes.models import ContentType
+from django.db.models import Q, QuerySet
 
 from common.errors import NotAllowed
-from nhi.actors import Actor
-from nhi.models import Identity
+from nhi.actors import READ_ONLY, Actor
+from nhi.models import Identity, User
 
 READS = frozenset(
     f"view_{model}"
@@ -43,6 +45,9 @@ ROLES: dict[str, frozenset[str]] = {
     "approver": READS - {"view_credential"},
     "auditor": READS | {"export_data", "read_only"},
 }
+#: The rights of a second person: their holder decides about what somebody else did. Named by permission, so that a
+#: group of one's own that holds one counts as the four roles do.
+DECIDING = frozenset({"mcp.approve_definition", "mcp.decide_approval", "nhi.change_role"})
 
 
 def after_migrate(*, using: str, **_kwargs: Any) -> None:
@@ -90,3 +95,68 @@ def _passes(actor: Actor, right: str, own: Any, identity: Identity) -> bool:
 def _require(actor: Actor, right: str, own: Any, identity: Identity, doing: str) -> None:
     if not _passes(actor, right, own, identity):
         raise NotAllowed(f"You may not {doing} {identity.name}.", details={"needs": right})
+
+
+def person_decides(user: User) -> bool:
+    """Whether a person holds a right of a second person, also while they are deactivated."""
+    held = _permissions(DECIDING).filter(Q(group__user=user) | Q(user=user))
+    return user.is_superuser or held.exists()
+
+
+def deciding_accounts(ids: Iterable[UUID]) -> set[UUID]:
+    """Which of these identities are service accounts that hold a right of a second person."""
+    rows = Identity.objects.filter(pk__in=list(ids), console_roles__permissions__in=_permissions(DECIDING))
+    return set(rows.values_list("pk", flat=True))
+
+
+def why_not_issue(actor: Actor, identity: Identity) -> str:
+    """Why this actor may not be shown a credential of this identity, although they handle its credentials."""
+    if actor.is_superuser or actor.id == identity.pk or not deciding_accounts([identity.pk]):
+        return ""
+    return f"{identity.name} approves definitions, calls or wildcards, so only a superuser makes its credentials."
+
+
+def fixed_roles(actor: Actor, held: Iterable[str]) -> frozenset[str]:
+    """The console roles that this actor neither gives to nor takes from whoever holds `held`.
+
+    Only a superuser gives or takes a role that decides, so that one admin does not become two. Whoever also only reads
+    decides nothing, so to give or take that role beside a deciding one is the same.
+    """
+    if actor.is_superuser:
+        return frozenset()
+    deciding = _roles_with(DECIDING)
+    return deciding | _roles_with({READ_ONLY}) if deciding.intersection(held) else deciding
+
+
+def require_to_change_roles(actor: Actor, before: frozenset[str], after: frozenset[str]) -> None:
+    if switched := (before ^ after) & fixed_roles(actor, before):
+        raise NotAllowed(
+            f"Only a superuser gives or takes {', '.join(sorted(switched))} here: "
+            "whoever approves definitions, calls or wildcards must be a second person.",
+            details={"needs": "nhi.superuser"},
+        )
+
+
+def require_to_stand_in(actor: Actor, user: User) -> None:
+    """Whoever sets a password or removes a second factor can sign in as that person."""
+    if actor.is_superuser:
+        return
+    if user.is_superuser:
+        actor.require("nhi.superuser", "change a superuser")
+    if person_decides(user):
+        raise NotAllowed(
+            f"Only a superuser does this to {user.username}, who approves definitions, calls or wildcards.",
+            details={"needs": "nhi.superuser"},
+        )
+
+
+def _roles_with(rights: frozenset[str] | set[str]) -> frozenset[str]:
+    return frozenset(Group.objects.filter(permissions__in=_permissions(rights)).values_list("name", flat=True))
+
+
+def _permissions(rights: frozenset[str] | set[str]) -> QuerySet[Permission]:
+    named = Q(pk__in=[])
+    for right in rights:
+        app, _, codename = right.partition(".")
+        named |= Q(content_type__app_label=app, codename=codename)
+    return Permission.objects.filter(named)

@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from allauth.account.adapter import get_adapter
+from allauth.account.authentication import get_authentication_records
 from allauth.account.internal.flows.reauthentication import is_reauthentication_required
 from django.conf import settings
 from django.contrib.auth import REDIRECT_FIELD_NAME, SESSION_KEY
@@ -16,6 +17,7 @@ from django.http import HttpRequest
 from django.shortcuts import redirect
 from django.urls import reverse
 
+from common.errors import NotAllowed
 from nhi.models import User
 
 Answer = Callable[..., Any]
@@ -24,6 +26,14 @@ STARTED, SEEN = "gatehouse_started", "gatehouse_seen"
 #: The time of the last request is written no more often than this: a page must not cost a write each.
 STEP = 30
 API = "/api/"
+#: Whoever proved themselves this recently is not asked again.
+FRESH_FOR = 300
+
+
+class ProofRequired(NotAllowed):
+    """The session's last proof is too old for this."""
+
+    code = "proof_required"
 
 
 @dataclass(frozen=True)
@@ -87,8 +97,38 @@ def freshly_proven(view: Answer) -> Answer:
 
 
 def way_to_prove(request: HttpRequest, *, back: str) -> str:
-    """Where the password or a factor is asked for again, and then leads `back`; empty while the last proof is fresh."""
+    """Where the password or a factor is asked for again, and then leads `back`; empty while the last proof is fresh.
+
+    Raises `ProofRequired` for a person who has neither: they prove themselves by signing in again.
+    """
+    require_recent_sign_in(request)
     if not is_reauthentication_required(request, app="nhi"):
         return ""
-    way = get_adapter().get_reauthentication_methods(request.user)[0]["url"]
-    return f"{way}?{urlencode({REDIRECT_FIELD_NAME: back})}"
+    return f"{_page_to_prove(person(request))}?{urlencode({REDIRECT_FIELD_NAME: back})}"
+
+
+def require_recent_sign_in(request: HttpRequest) -> None:
+    """For a person with neither password nor factor, no page asks for a proof: only their sign-in is one."""
+    if not _page_to_prove(person(request)):
+        require_fresh_proof(request, person(request))
+
+
+def is_freshly_proven(request: HttpRequest, user: User) -> bool:
+    """Whether this session of the person saw a password, a factor or a sign-in in the last minutes."""
+    records = get_authentication_records(request, user)
+    return bool(records) and time.time() - records[-1]["at"] <= FRESH_FOR
+
+
+def require_fresh_proof(request: HttpRequest, user: User) -> None:
+    """Refuse, with the way to a fresh proof, where no page can lead there."""
+    if is_freshly_proven(request, user):
+        return
+    page = _page_to_prove(user)
+    way = f"Confirm that it is you at {settings.PUBLIC_URL}{page}" if page else "Sign out and sign in again"
+    raise ProofRequired(f"This needs a fresh proof of who you are. {way}, then repeat this within 5 minutes.")
+
+
+def _page_to_prove(user: User) -> str:
+    """The page that asks for the password or a factor; empty for a person who has neither."""
+    methods = get_adapter().get_reauthentication_methods(user)
+    return str(methods[0]["url"]) if methods else ""

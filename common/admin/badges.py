@@ -49,6 +49,16 @@ TABLE: dict[str, dict[str, Badge]] = {
         "manage": Badge("Manage", _still, "manage_accounts"),
         "admin": Badge("Admin", _still, "shield_person"),
     },
+    "nhi.StopCause": {
+        "emergency": Badge("Emergency stop", _still, "stop_circle"),
+        "leak": Badge("Leaked token", _look, "key_off"),
+        "behaviour": Badge("Unexpected behaviour", _look, "help"),
+        "owner": Badge("Owner asked", _still, "person"),
+    },
+    "nhi.NoticeKind": {
+        "password_set": Badge("Password set", _look, "key"),
+        "factor_reset": Badge("Second factor reset", _look, "phonelink_erase"),
+    },
     "nhi.ActorKind": {
         "user": Badge("Person", _still, "person"),
         "identity": Badge("Identity", _still, "smart_toy"),

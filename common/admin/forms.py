@@ -51,20 +51,24 @@ class Chips(forms.RadioSelect):
 
 
 class ReasonField(forms.CharField):
-    """Why, kept on record as it was typed. Presets fill the line; the first one stands there from the start."""
+    """Why, kept on record as it was typed. Presets fill the line; the first one stands there from the start.
 
-    def __init__(self, *presets: str, required: bool = True) -> None:
+    With `prefilled=False` the line is empty, for what nobody should confirm without a thought.
+    """
+
+    def __init__(self, *presets: str, required: bool = True, prefilled: bool = True) -> None:
         self.presets = presets
+        prefill = presets[0] if presets and prefilled else ""
         super().__init__(
             label="Reason",
             max_length=500,
             required=required,
-            initial=presets[0] if presets else "",
+            initial=prefill,
             help_text="Kept on record." if required else "Optional, kept on record.",
         )
         self.widget.attrs["autocomplete"] = "off"
-        if presets:
-            self.widget.attrs["data-preset"] = presets[0]
+        if prefill:
+            self.widget.attrs["data-preset"] = prefill
 
 
 class WordsField(forms.CharField):

@@ -62,6 +62,8 @@ class Operation:
     also: tuple[tuple[int, type[Shape]], ...] = ()
     #: What it gives instead of JSON.
     media: tuple[Media, ...] = ()
+    #: Whether a session of the console needs a fresh proof of who the person is.
+    proof: bool = False
 
 
 def operation(
@@ -74,6 +76,7 @@ def operation(
     needs: str = "",
     refusals: tuple[int, ...] = (),
     reads: bool = False,
+    proof: bool = False,
     name: str = "",
 ) -> Callable[[Handler], Handler]:
     """A verb that takes a body, or what the query says, or nothing, and gives one object.
@@ -83,8 +86,9 @@ def operation(
     def mark(method: Handler) -> Handler:
         summary, description = said(method)
         declared = Operation(
-            name, summary, description, gives, takes, partial, filters, "", "", status, needs, refusals, reads
-        )
+            name, summary, description, gives, takes, partial, filters, "", "", status, needs, refusals, reads,
+            proof=proof,
+        )  # fmt: skip
 
         def answer(view: Any, request: Request) -> Response:
             given = () if takes is None else (read(takes, request.data, partial=partial),)

@@ -24,6 +24,14 @@ from nhi.models import Credential, User
 SHOWN = 50
 
 
+class TokenForm(IssueForm):
+    issues_credentials = forms.BooleanField(
+        required=False,
+        label="May issue and rotate credentials of identities",
+        help_text="As you may yourself. Whoever finds the token can then make credentials that outlive it.",
+    )
+
+
 class RevokeForm(ConsoleForm):
     reason = ReasonField("No longer needed", "Leaked", "Replaced")
 
@@ -69,9 +77,12 @@ class Tokens(Own, ActingPage):
 
 
 class Issue(Own, FreshlyProven):
-    form_class = IssueForm
+    form_class = TokenForm
     title = "Issue a personal token"
-    lead = "It can do what you can do, over REST. Nothing about it is narrower than you are."
+    lead = (
+        "It can do what you can do, over REST, but for two things: it never issues or rotates personal tokens, "
+        "and credentials of identities only when you tick it below."
+    )
     button = "Issue token"
 
     def check(self) -> None:
@@ -81,7 +92,11 @@ class Issue(Own, FreshlyProven):
     def act(self, form: ConsoleForm) -> HttpResponse:
         given = form.cleaned_data
         issued = credentials.issue(
-            actor=self.actor, holder=self.user, days=int(given["days"]), allowed_networks=given["networks"]
+            actor=self.actor,
+            holder=self.user,
+            days=int(given["days"]),
+            allowed_networks=given["networks"],
+            issues_credentials=given["issues_credentials"],
         )
         return render_once(
             self.request,

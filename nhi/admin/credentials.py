@@ -17,7 +17,7 @@ from common.admin.lists import Bulk, Column, Filter, Preset, text_filter
 from common.admin.pages import link
 from common.querysets import LIVE
 from common.templatetags.console import when
-from nhi import badges
+from nhi import badges, rights
 from nhi.actors import Actor
 from nhi.admin import columns, credentials_revoke
 from nhi.admin.acting import actor_of
@@ -92,6 +92,8 @@ def _do(row: Any) -> SafeString:
         parts.append(_button(row, "Revoke", row.revoke_url))
         if row.two_live:
             parts.append(format_html('<span class="gh-help">{}</span>', "Two are live: revoke one to rotate."))
+        elif row.barred:
+            parts.append(format_html('<span class="gh-help">{}</span>', "Only a superuser rotates it: it approves."))
     return format_html('<span class="gh-actions">{}</span>', format_html_join("", "{}", ((part,) for part in parts)))
 
 
@@ -161,13 +163,15 @@ class CredentialAdmin(GovernedAdmin):
         return link("nhi_user_hub", row.user_id)
 
     def prepare(self, request: HttpRequest, rows: list[Any]) -> None:
-        """What this person may do with each row of the page, by two queries whatever their number."""
+        """What this person may do with each row of the page, by three queries whatever their number."""
         actor = actor_of(request)
         ids = {row.identity_id for row in rows if row.identity_id}
         live = Counter(Credential.objects.live().filter(identity__in=ids).values_list("identity_id", flat=True))
         managed = _managed(actor, ids)
+        barred = set() if actor.is_superuser else rights.deciding_accounts(ids)
         for row in rows:
             row.two_live = live[row.identity_id] >= MOST_LIVE
+            row.barred = row.identity_id in barred
             row.rotate_url, row.revoke_url = _verbs(actor, row, row.identity_id in managed)
 
     def pages(self) -> list[URLPattern]:
@@ -187,7 +191,7 @@ def _verbs(actor: Actor, row: Any, managed: bool) -> tuple[str, str]:
         may = actor.id == row.user_id or actor.may("nhi.change_user")
         return "", link("nhi_credential_revoke", row.pk) if may else ""
     places = (row.identity_id, row.pk)
-    rotates = not row.two_live and (managed or actor.may("nhi.issue_credential"))
+    rotates = not row.two_live and not row.barred and (managed or actor.may("nhi.issue_credential"))
     revokes = managed or actor.may("nhi.revoke_credential")
     return (
         link("nhi_identity_rotate", *places) if rotates else "",

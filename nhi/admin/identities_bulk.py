@@ -10,7 +10,8 @@ from common.admin.dialogs import Effect, counted
 from common.admin.forms import ConsoleForm, WordsField
 from nhi import identities, lifecycle
 from nhi.admin.fields import PersonField, among_people
-from nhi.admin.identities_moves import StopForm, stop_effects
+from nhi.admin.identities_effects import stop_effects
+from nhi.admin.identities_moves import StopForm
 from nhi.admin.several import Several
 from nhi.choices import State
 from nhi.models import Identity
@@ -40,8 +41,9 @@ class Suspend(Bulk):
         return [number, *stop_effects(self.fitting)]
 
     def each(self, form: ConsoleForm) -> Callable[[Identity], Identity]:
-        reason = form.cleaned_data["reason"]
-        return lambda one: lifecycle.suspend(actor=self.actor, identity=one, reason=reason).identity
+        assert isinstance(form, StopForm)
+        terms = form.terms
+        return lambda one: lifecycle.suspend(actor=self.actor, identity=one, **terms).identity
 
 
 class OwnerForm(ConsoleForm):

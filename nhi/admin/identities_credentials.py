@@ -14,7 +14,7 @@ from common.admin.forms import Chips, ConsoleForm, ReasonField, WordsField
 from common.admin.pages import render_once
 from common.errors import NotAllowed, NotFound
 from nhi import credentials, rights
-from nhi.admin.base import ActingDialog
+from nhi.admin.base import ActingDialog, FreshlyProven
 from nhi.admin.identities_hub import OfIdentity
 from nhi.models import Credential
 
@@ -55,6 +55,8 @@ class Handling(OfIdentity, ActingDialog):
             raise NotAllowed("You may not handle credentials.")
         if not self.actor.may(self.right):
             rights.require_to_move(self.actor, self.identity)
+        if self.right == credentials.ISSUE and (why_not := rights.why_not_issue(self.actor, self.identity)):
+            raise NotAllowed(why_not)
 
     def back(self) -> str:
         return self.url("credentials")
@@ -80,7 +82,7 @@ class Handling(OfIdentity, ActingDialog):
         )
 
 
-class Issue(Handling):
+class Issue(FreshlyProven, Handling):
     form_class = IssueForm
     button = "Issue"
 
@@ -98,7 +100,7 @@ class Issue(Handling):
         return self.shown_once(issued)
 
 
-class Rotate(Handling):
+class Rotate(FreshlyProven, Handling):
     form_class = RotateForm
     button = "Rotate"
 

@@ -1,13 +1,13 @@
 """Dialogs that move one identity from state to state, the kill switch first of all."""
 
-from collections.abc import Sequence
 from typing import Any
 
+from django import forms
 from django.contrib import messages
-from django.db.models import Q
 from django.http import HttpResponse
 from django.urls import path
 from django.utils import timezone
+from django.utils.functional import cached_property
 
 from common.admin.dialogs import Call, Effect, counted
 from common.admin.forms import ConsoleForm, ReasonField
@@ -15,34 +15,10 @@ from common.admin.pages import render
 from common.errors import NotAllowed
 from nhi import lifecycle, rights
 from nhi.admin.base import ActingDialog
+from nhi.admin.identities_effects import STAYS, ended, held_by, stop_effects
 from nhi.admin.identities_hub import OfIdentity
-from nhi.choices import TRANSITIONS, State
-from nhi.models import Identity, NhiPermission, RoleAssignment, ToolPermission, UserPermission
-
-STOPS = {
-    "tokens": ("Refuses {} credential from now on", "Refuses {} credentials from now on"),
-    "calls": ("Ends {} call", "Ends {} calls"),
-    "tasks": ("Cancels {} task", "Cancels {} tasks"),
-    "schedules": ("Pauses {} schedule", "Pauses {} schedules"),
-    "executions": ("Ends {} run", "Ends {} runs"),
-}
-#: What only leaves a queue.
-LEAVES = {"executions": ("Takes {} run from the queue", "Takes {} runs from the queue")}
-STAYS = {
-    "schedules": (
-        "{} schedule stays paused until somebody resumes it",
-        "{} schedules stay paused until somebody resumes them",
-    ),
-}
-ENDED = {
-    "tokens": ("credential refused", "credentials refused"),
-    "calls": ("call ended", "calls ended"),
-    "tasks": ("task cancelled", "tasks cancelled"),
-    "schedules": ("schedule paused", "schedules paused"),
-    "executions": ("run asked to end", "runs asked to end"),
-}
-LEFT = {"executions": ("run taken from the queue", "runs taken from the queue")}
-
+from nhi.choices import TRANSITIONS, State, StopCause
+from nhi.models import Credential
 
 #: The last part of each move's address over REST.
 API = {
@@ -55,11 +31,48 @@ API = {
 
 
 class StopForm(ConsoleForm):
-    reason = ReasonField("Emergency stop", "Leaked token", "Unexpected behaviour", "Owner asked")
+    """The reason in words, and the code that is recorded beside it: the preset's, or a leak where that is ticked."""
+
+    reason = ReasonField(*StopCause.labels)
+    leaked = forms.BooleanField(
+        label="A token or credential of it leaked",
+        required=False,
+        help_text="Whoever reactivates it is then asked to revoke its credentials. “Leaked token” says the same.",
+    )
+
+    @property
+    def terms(self) -> dict[str, str]:
+        """What the verb takes."""
+        reason = self.cleaned_data["reason"]
+        return {"reason": reason, "cause": StopCause.LEAK if self.cleaned_data["leaked"] else _cause_of(reason)}
+
+
+def _cause_of(reason: str) -> str:
+    """The code of the preset that the reason is, or begins with; empty for other words."""
+    for cause in StopCause:
+        rest = reason.removeprefix(str(cause.label))
+        if rest != reason and not rest[:1].isalnum():
+            return cause
+    return ""
 
 
 class StartForm(ConsoleForm):
     reason = ReasonField("Ready for use", "Problem solved", "Owner asked")
+
+
+class RestartForm(ConsoleForm):
+    """After a stop. Where a credential may have leaked, to revoke is what is chosen unless somebody decides else."""
+
+    revoke_credentials = forms.BooleanField(
+        label="Revoke its credentials", required=False, help_text="In the same commit, before it may act again."
+    )
+    reason = ReasonField("Ready for use", "Problem solved", "Owner asked", prefilled=False)
+
+
+class RestartWithoutForm(ConsoleForm):
+    """After a stop, where no credential is left to revoke."""
+
+    reason = ReasonField("Ready for use", "Problem solved", "Owner asked", prefilled=False)
 
 
 class PauseForm(ConsoleForm):
@@ -127,8 +140,9 @@ class Stop(Move):
         return self.stops()
 
     def act(self, form: ConsoleForm) -> str | HttpResponse:
+        assert isinstance(form, StopForm)
         started = timezone.now()
-        done = lifecycle.suspend(actor=self.actor, identity=self.identity, reason=form.cleaned_data["reason"])
+        done = lifecycle.suspend(actor=self.actor, identity=self.identity, **form.terms)
         return render(
             self.request,
             "nhi/identity/stopped.html",
@@ -136,7 +150,7 @@ class Stop(Move):
             identity=done.identity,
             started=started,
             finished=timezone.now(),
-            ended=_ended(done),
+            ended=ended(done),
             pending=done.pending,
             back=self.url("hub"),
         )
@@ -144,7 +158,37 @@ class Stop(Move):
 
 class Activate(Move):
     to = State.ACTIVE
-    form_class = StartForm
+    template = "nhi/identity/activate.html"
+
+    @property
+    def form_class(self) -> type[ConsoleForm]:  # type: ignore[override]  # the question goes by the state
+        if self.identity.state != State.SUSPENDED:
+            return StartForm
+        return RestartForm if self.live else RestartWithoutForm
+
+    @cached_property
+    def live(self) -> list[Credential]:
+        """The credentials that would work again."""
+        rows = Credential.objects.live().filter(identity=self.identity).defer("digest")
+        return list(rows.order_by("-created_at"))
+
+    def initial(self) -> dict[str, Any]:
+        # Nobody stated a cause: it may have been a leak.
+        return {"revoke_credentials": self.identity.state_cause in ("", StopCause.LEAK)}
+
+    def context(self) -> dict[str, Any]:
+        suspended = self.identity.state == State.SUSPENDED
+        return {
+            **super().context(),
+            "live": self.live if suspended else [],
+            "leaked": suspended and self.identity.state_cause == StopCause.LEAK,
+        }
+
+    def by_api(self) -> Call:
+        body: dict[str, Any] = {"reason": "…"}
+        if self.live and self.initial()["revoke_credentials"] and self.identity.state == State.SUSPENDED:
+            body["revoke_credentials"] = True
+        return Call(self.api(API[self.to]), body)
 
     @property
     def verb(self) -> str:  # type: ignore[override]  # the word goes by the state
@@ -155,7 +199,7 @@ class Activate(Move):
         if self.identity.state == State.SUSPENDED:
             return (
                 f"Suspended by {self.identity.state_by}: “{self.identity.state_reason}”. "
-                "Its grants and credentials work again at once."
+                "Its grants work again at once, and so do the credentials that are not revoked."
             )
         return "Its grants and credentials work from then on."
 
@@ -164,9 +208,21 @@ class Activate(Move):
         return [counted(name, count, *STAYS[name]) for name, count in stay.items() if name in STAYS]
 
     def act(self, form: ConsoleForm) -> str:
-        lifecycle.activate(actor=self.actor, identity=self.identity, reason=form.cleaned_data["reason"])
+        revokes = bool(form.cleaned_data.get("revoke_credentials"))
+        revoked = len(self.live) if revokes else 0
+        lifecycle.activate(
+            actor=self.actor,
+            identity=self.identity,
+            reason=form.cleaned_data["reason"],
+            revoke_credentials=revokes,
+        )
         stay = [f"{effect.words}." for effect in self.effects() if effect.count]
-        return self._said(" ".join([f"{self.identity.name} is active.", *stay]))
+        done = " ".join([f"{self.identity.name} is active.", *stay])
+        if not revoked:
+            return self._said(done)
+        ended = "1 credential was" if revoked == 1 else f"{revoked} credentials were"
+        self._said(f"{done} {ended} revoked. Issue a new one for whatever uses it.")
+        return self.url("credentials")
 
 
 class Deactivate(Move):
@@ -220,42 +276,6 @@ class Archive(Move):
     def act(self, form: ConsoleForm) -> str:
         lifecycle.archive(actor=self.actor, identity=self.identity, reason=form.cleaned_data["reason"])
         return self._said(f"{self.identity.name} is archived.")
-
-
-def stop_effects(some: Sequence[Identity]) -> list[Effect]:
-    """What a stop of all these ends now; what runs and what only waits to run apart."""
-    counts, waiting = lifecycle.consequences_of(some), lifecycle.unstarted_of(some)
-    begun = {name: max(0, count - waiting.get(name, 0)) for name, count in counts.items()}
-    return [
-        *(counted(name, begun[name], *words) for name, words in STOPS.items() if name in begun),
-        *(counted(f"{name}_waiting", waiting[name], *words) for name, words in LEAVES.items() if name in waiting),
-    ]
-
-
-def _ended(done: lifecycle.Stopped) -> list[dict[str, Any]]:
-    """For the result: what a step did not finish is told too, with what it has done so far."""
-    begun = {name: count - done.unstarted.get(name, 0) for name, count in done.stopped.items()}
-    told = [
-        {"words": f"{count} {ENDED[name][count != 1]}", "pending": name in done.pending}
-        for name, count in begun.items()
-        if count or name in done.pending
-    ]
-    left = {name: count for name, count in done.unstarted.items() if count}
-    return [*told, *({"words": f"{count} {LEFT[name][count != 1]}", "pending": False} for name, count in left.items())]
-
-
-def held_by(one: Identity) -> list[Effect]:
-    """What ends with an identity: held by it and held on it."""
-    grants = (
-        ToolPermission.objects.live().filter(Q(agent=one) | Q(tool=one)).count()
-        + NhiPermission.objects.live().filter(Q(source=one) | Q(target=one)).count()
-        + UserPermission.objects.live().filter(nhi=one).count()
-    )
-    roles = RoleAssignment.objects.live().filter(identity=one).count()
-    return [
-        counted("grants", grants, "Revokes {} grant", "Revokes {} grants"),
-        counted("roles", roles, "Takes {} role away", "Takes {} roles away"),
-    ]
 
 
 URLS = [

@@ -11,7 +11,7 @@ from django.urls import path
 
 from common.admin import keyset
 from common.admin.pages import Control
-from nhi import capabilities, effective, roles
+from nhi import capabilities, effective, rights, roles
 from nhi.admin import sentences
 from nhi.admin.identities_hub import Hub
 from nhi.choices import Kind, State
@@ -107,12 +107,14 @@ class Credentials(Hub):
         rows = Credential.objects.visible_to(self.actor).filter(identity=self.identity).order_by("-created_at")[:50]
         shown = list(rows)
         live = sum(row.state == "live" for row in shown)
+        barred = rights.why_not_issue(self.actor, self.identity)
         return {
             **super().context(),
             "credentials": shown,
             "credentials_api": self.api("credentials"),
             "handles": not self.actor.only_reads and (self.may_move or self.actor.may("nhi.issue_credential")),
-            "issue": Control("Issue credential", self.url("issue"), "key", blocked=self._no_more(live)),
+            "issue": Control("Issue credential", self.url("issue"), "key", blocked=barred or self._no_more(live)),
+            "barred": barred,
             "two_live": live >= 2,
         }
 

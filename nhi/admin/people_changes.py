@@ -5,11 +5,9 @@ from typing import Any
 from allauth.mfa.models import Authenticator
 from django import forms
 from django.contrib import messages
-from django.forms.renderers import TemplatesSetting
 from django.http import HttpResponse
 from django.urls import path
 from django.utils.functional import cached_property
-from django.utils.safestring import SafeString
 
 from common.admin.dialogs import Effect, counted
 from common.admin.forms import ConsoleForm, ReasonField
@@ -20,15 +18,8 @@ from nhi.admin import names
 from nhi.admin.base import ActingDialog, FreshlyProven
 from nhi.admin.people_page import OfPerson
 from nhi.admin.people_rights import LABELS, labels_of, table, without_console
+from nhi.admin.role_ticks import RoleTicks
 from nhi.models import Credential, Identity, User
-
-
-class Ticks(forms.CheckboxSelectMultiple):
-    template_name = "nhi/people/ticks.html"
-
-    def _render(self, template_name: str, context: dict[str, Any], renderer: Any = None) -> SafeString:
-        # Django looks for widgets' templates beside its own; this one is among the console's.
-        return SafeString(TemplatesSetting().render(template_name, context))
 
 
 class AddForm(ConsoleForm):
@@ -41,17 +32,18 @@ class AddForm(ConsoleForm):
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
     )
     email = forms.EmailField(label="Mail address", required=False)
-    roles = forms.MultipleChoiceField(
-        choices=list(LABELS.items()),
-        required=False,
-        widget=Ticks,
+    roles = RoleTicks(
         help_text="Without a role: no console. They use the API with a personal token, and identities can be theirs.",
     )
 
 
 class RolesForm(ConsoleForm):
-    roles = forms.MultipleChoiceField(choices=list(LABELS.items()), required=False, widget=Ticks)
+    roles = RoleTicks()
     reason = ReasonField("New duty", "Duty ended", "Review")
+
+
+class PasswordForm(ConsoleForm):
+    reason = ReasonField("Password forgotten", "Password leaked", "Asked in person", prefilled=False)
 
 
 class LeaveForm(ConsoleForm):
@@ -69,7 +61,7 @@ class ReturnForm(ConsoleForm):
 
 
 class FactorForm(ConsoleForm):
-    reason = ReasonField("Phone lost", "New phone", "Account misused")
+    reason = ReasonField("Phone lost", "New phone", "Account misused", prefilled=False)
 
 
 class HandOverForm(ConsoleForm):
@@ -119,6 +111,11 @@ class Add(FreshlyProven):
     def back(self) -> str:
         return link("nhi_user_changelist")
 
+    def form(self, data: Any = None) -> ConsoleForm:
+        form = super().form(data)
+        _roles_of(form).bind_to(self.actor, held=())
+        return form
+
     def act(self, form: ConsoleForm) -> HttpResponse:
         given = form.cleaned_data
         made = people.create(actor=self.actor, username=given["username"], email=given["email"], roles=given["roles"])
@@ -136,6 +133,11 @@ class Roles(FreshlyProven, Changing):
     def initial(self) -> dict[str, Any]:
         return {"roles": [group.name for group in self.person.groups.all()]}
 
+    def form(self, data: Any = None) -> ConsoleForm:
+        form = super().form(data)
+        _roles_of(form).bind_to(self.actor, held=self.initial()["roles"])
+        return form
+
     def context(self) -> dict[str, Any]:
         return {**super().context(), "table": table(), "labels": LABELS.values()}
 
@@ -152,11 +154,16 @@ class Roles(FreshlyProven, Changing):
 
 class NewPassword(FreshlyProven, Changing):
     verb = "Set a new password for"
-    lead = "The old one stops working and their sessions end. The new one is shown to you once."
+    form_class = PasswordForm
+    lead = (
+        "The old one stops working and their sessions end. The new one is shown to you once. "
+        "They are told that you set it and why, and choose another one when they sign in."
+    )
 
-    def act(self, _form: ConsoleForm) -> HttpResponse:
+    def act(self, form: ConsoleForm) -> HttpResponse:
         password = people.new_password()
-        people.change_password(actor=self.actor, user=self.person, password=password)
+        reason = form.cleaned_data["reason"]
+        people.set_password(actor=self.actor, user=self.person, password=password, reason=reason)
         return shown_once(self, self.person, password, self.url("hub"))
 
 
@@ -164,7 +171,10 @@ class ResetFactor(FreshlyProven, Changing):
     verb = "Reset the second factor of"
     danger = True
     form_class = FactorForm
-    lead = "Be sure that it is them who asks: whoever has the password alone gets in from then on."
+    lead = (
+        "Be sure that it is them who asks: whoever has the password alone gets in from then on. "
+        "They are told that you did it and why."
+    )
 
     def effects(self) -> list[Effect]:
         held = Authenticator.objects.filter(user=self.person, type__in=factors.REAL).count()
@@ -217,7 +227,7 @@ class Deactivate(Changing):
         return handed_over(self, given["to"], f"{self.person.username} is deactivated")
 
 
-class Reactivate(Changing):
+class Reactivate(FreshlyProven, Changing):
     verb = "Reactivate"
     form_class = ReturnForm
     lead = "They sign in as before, with the roles they had. Their personal tokens stay ended."
@@ -243,6 +253,12 @@ class HandOver(Changing):
 
     def act(self, form: ConsoleForm) -> HttpResponse:
         return handed_over(self, form.cleaned_data["to"], "")
+
+
+def _roles_of(form: ConsoleForm) -> RoleTicks:
+    field = form.fields["roles"]
+    assert isinstance(field, RoleTicks)
+    return field
 
 
 def handed_over(dialog: Changing, to: User, before: str) -> HttpResponse:

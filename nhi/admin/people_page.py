@@ -10,7 +10,7 @@ from django.utils.functional import cached_property
 from common.admin import badges
 from common.admin.pages import Control, Crumb, link
 from common.errors import NotFound
-from nhi import handover, sign_in_guard
+from nhi import handover, people, rights, sign_in_guard, sign_in_notices
 from nhi.admin import sentences
 from nhi.admin.base import Acting, ActingPage
 from nhi.admin.people_rights import labels_of
@@ -56,6 +56,7 @@ class Hub(OfPerson, ActingPage):
             "state": badges.find("person", "active" if one.is_active else "deactivated"),
             "roles": labels_of(one),
             "factors": self._factors,
+            "password_set": sign_in_notices.last_password_set(user=one),
             "locked_until": self._locked_until,
             "owned": self._owned,
             "tokens": self._tokens(),
@@ -111,7 +112,8 @@ class Hub(OfPerson, ActingPage):
         if not self._changes:
             return []
         if not self.person.is_active:
-            return [Control("Reactivate", self.url("reactivate"), "person_check", blocked=self._blocked)]
+            blocked = self._blocked or people.why_not_reactivate(self.actor, self.person)
+            return [Control("Reactivate", self.url("reactivate"), "person_check", blocked=blocked)]
         return [Control("Change roles", self.url("roles"), "badge", blocked=self._blocked)]
 
     def _more(self) -> list[Control]:
@@ -136,11 +138,18 @@ class Hub(OfPerson, ActingPage):
     @property
     def _elsewhere(self) -> str:
         elsewhere = "" if self.person.has_usable_password() else "They sign in by single sign-on."
-        return self._blocked or elsewhere
+        return self._blocked or self._decides or elsewhere
 
     @property
     def _no_factor(self) -> str:
-        return self._blocked or ("" if self._factors else "There is none.")
+        return self._blocked or self._decides or ("" if self._factors else "There is none.")
+
+    @cached_property
+    def _decides(self) -> str:
+        """Why this actor may not stand in for the person."""
+        if self.actor.is_superuser or not rights.person_decides(self.person):
+            return ""
+        return "Only a superuser does this to somebody who approves definitions, calls or wildcards."
 
     @property
     def _not_locked(self) -> str:

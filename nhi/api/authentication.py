@@ -11,6 +11,7 @@ from common.errors import NotAllowed
 from nhi import actors, authentication, oauth, tokens
 from nhi.actors import Actor
 from nhi.facts import Loaded
+from nhi.models import User
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,8 @@ class Caller:
     #: What the token's query found, and the token; a person at the console shows none.
     loaded: Loaded | None = None
     shown: tokens.Parsed | None = None
+    #: The person whose session of the console this is; none where a token came.
+    session_user: User | None = None
 
     is_authenticated = True
 
@@ -53,7 +56,7 @@ class ConsoleSession(SessionAuthentication):
 
     def authenticate(self, request: Request) -> Any:
         found = super().authenticate(request)
-        return None if found is None else (Caller(actors.person(found[0])), None)
+        return None if found is None else (Caller(actors.person(found[0]), session_user=found[0]), None)
 
     def enforce_csrf(self, request: Request) -> None:
         try:

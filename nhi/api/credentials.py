@@ -30,11 +30,13 @@ class Credentials(OfIdentity):
         rows = Credential.objects.visible_to(self.actor).filter(identity=self.identity)
         return rows.in_state(asked["state"]) if asked else rows
 
-    @operation(takes=NewCredential, gives=IssuedShape, status=201, refusals=(409,))
+    @operation(takes=NewCredential, gives=IssuedShape, status=201, refusals=(409,), proof=True)
     def post(self, given: dict[str, Any]) -> Issued:
         """Issue a credential
 
-        The token is in this answer and nowhere else. At most two are live at a time: a third is a 409."""
+        The token is in this answer and nowhere else. At most two are live at a time: a third is a 409. A session of the
+        console needs a fresh proof of who its person is (403 `proof_required`), and a personal token the right to
+        issue credentials (403 `personal_token`)."""
         return credentials.issue(
             actor=self.actor,
             holder=self.identity,
@@ -51,12 +53,13 @@ class OfCredential(ApiView):
 
 
 class Rotate(OfCredential):
-    @operation(takes=Rotation, gives=RotatedShape, refusals=(409,))
+    @operation(takes=Rotation, gives=RotatedShape, refusals=(409,), proof=True)
     def post(self, given: dict[str, Any]) -> Issued:
         """Rotate a credential
 
         Makes a successor that lives as long as this one did; both work for `overlap_seconds`, then only the new one.
-        While two are live: 409."""
+        While two are live: 409. Who may is as for issuing; personal tokens are rotated by a session alone, and end at
+        most 366 days after the first of them was made."""
         return credentials.rotate(actor=self.actor, credential=self.credential, overlap=given["overlap_seconds"])
 
 

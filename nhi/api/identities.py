@@ -10,6 +10,7 @@ from nhi import access, effective, identities, lifecycle
 from nhi.access import ItemResult
 from nhi.api.shapes.identities import (
     AccessShape,
+    Activation,
     ArchivedShape,
     Copy,
     Description,
@@ -17,6 +18,7 @@ from nhi.api.shapes.identities import (
     IdentityShape,
     NewIdentity,
     StoppedShape,
+    Suspension,
 )
 from nhi.api.shapes.items import CopyResults
 from nhi.api.views import ApiView
@@ -89,12 +91,12 @@ class OneIdentity(OfIdentity):
 
 
 class Activate(OfIdentity):
-    @operation(takes=Reason, gives=IdentityShape, refusals=(409,))
+    @operation(takes=Activation, gives=IdentityShape, refusals=(409,))
     def post(self, given: dict[str, Any]) -> Identity:
         """Activate an identity
 
-        From inactive or suspended. Credentials that it kept work again."""
-        return lifecycle.activate(actor=self.actor, identity=self.identity, reason=given["reason"])
+        From inactive or suspended. Credentials that it kept work again, unless `revoke_credentials` ends them first."""
+        return lifecycle.activate(actor=self.actor, identity=self.identity, **given)
 
 
 class Deactivate(OfIdentity):
@@ -125,13 +127,13 @@ class Archive(OfIdentity):
 
 
 class Suspend(OfIdentity):
-    @operation(takes=Reason, gives=StoppedShape, refusals=(409,))
+    @operation(takes=Suspension, gives=StoppedShape, refusals=(409,))
     def post(self, given: dict[str, Any]) -> Stopped:
         """Suspend an identity
 
         The kill switch: when the answer is here, its tokens are refused and calls by it and to it are denied.
         Credentials are kept and work again after activate. What could not be stopped at once is named in `pending`."""
-        return lifecycle.suspend(actor=self.actor, identity=self.identity, reason=given["reason"])
+        return lifecycle.suspend(actor=self.actor, identity=self.identity, **given)
 
 
 class EffectiveAccess(OfIdentity):

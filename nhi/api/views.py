@@ -10,6 +10,7 @@ from rest_framework.views import APIView
 
 from common.api.operations import Operation, of_handler
 from common.errors import Invalid, NotAllowed, NotFound, RecordUnavailable
+from nhi import sessions
 from nhi.actors import Actor
 from nhi.api.authentication import Caller
 from nhi.record import opened
@@ -66,6 +67,9 @@ class ApiView(APIView):
     def require(self, operation: Operation) -> None:
         if operation.needs:
             self.actor.require(operation.needs, operation.summary[:1].lower() + operation.summary[1:])
+        if operation.proof and self.caller.session_user is not None:
+            # What it hands out would outlive a session that somebody else has taken over.
+            sessions.require_fresh_proof(self.request._request, self.caller.session_user)
 
     def _on_record(self, request: Request, response: Response) -> Response:
         """An auditor is given nothing that is not on record; what they may send at all is a question."""

@@ -3,7 +3,7 @@
 from nhi.models.credentials import Credential, RefusedAuthentication
 from nhi.models.grants import NhiPermission, ToolPermission, UserPermission
 from nhi.models.identities import Identity
-from nhi.models.people import LastLook, SavedView, Seen, SignInGuard, User
+from nhi.models.people import LastLook, SavedView, Seen, SignInGuard, SignInNotice, User
 from nhi.models.processes import Process
 from nhi.models.record import AuditEvent, CallRollup, InvocationLog
 from nhi.models.roles import Role, RoleAssignment, RoleCapability
@@ -24,6 +24,7 @@ __all__ = [
     "SavedView",
     "Seen",
     "SignInGuard",
+    "SignInNotice",
     "ToolPermission",
     "User",
     "UserPermission",

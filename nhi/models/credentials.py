@@ -89,6 +89,10 @@ class Credential(TimeBoxed):
     allowed_networks = models.JSONField(default=list, blank=True)
     #: Set when a successor was made; until `expires_at` both work.
     rotated_at = models.DateTimeField(null=True, editable=False)
+    #: Personal tokens: whether it issues and rotates credentials of identities, as its person may.
+    issues_credentials = models.BooleanField(default=False, db_default=False, editable=False)
+    #: Personal tokens: when the first of the tokens was made that this one follows by rotation.
+    family_began_at = models.DateTimeField(null=True, editable=False)
     last_used_at = models.DateTimeField(null=True, editable=False)
     last_used_from = models.CharField(max_length=45, blank=True, editable=False)
     created_by_id = models.UUIDField(null=True, editable=False)
@@ -136,6 +140,11 @@ class Credential(TimeBoxed):
     def lifetime(self) -> timedelta:
         assert self.expires_at is not None  # a constraint
         return self.expires_at - self.created_at
+
+    @property
+    def family_began(self) -> datetime:
+        """When the first of the tokens was made that this one follows by rotation; itself, where it is the first."""
+        return self.family_began_at or self.created_at
 
 
 class RefusedAuthenticationQuerySet(models.QuerySet["RefusedAuthentication"]):

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from common.ids import uuid7
 from common.querysets import Kept, KeptQuerySet, live_through
-from nhi.choices import Kind, Level, State
+from nhi.choices import Kind, Level, State, StopCause
 
 if TYPE_CHECKING:
     from nhi.actors import Actor
@@ -107,6 +107,10 @@ class Identity(Kept):
     state = models.CharField(max_length=16, choices=State, default=State.INACTIVE, editable=False)
     state_since = models.DateTimeField(default=timezone.now, editable=False)
     state_reason = models.CharField(max_length=500, blank=True, editable=False)
+    #: Why it was suspended, as a code; empty in every other state, and where nobody stated it.
+    state_cause = models.CharField(
+        max_length=16, choices=StopCause, blank=True, default="", db_default="", editable=False
+    )
     state_by_id = models.UUIDField(null=True, editable=False)
     state_by = models.CharField(max_length=192, blank=True, editable=False)
     #: Raised whenever access ends, so that a call reserved under an older epoch is refused.

@@ -7,6 +7,7 @@ from django.db import models
 from django.utils.crypto import salted_hmac
 
 from common.ids import uuid7
+from nhi.choices import NoticeKind
 
 if TYPE_CHECKING:
     from nhi.actors import Actor
@@ -34,6 +35,10 @@ class User(AbstractUser):
     #: Raised to end every session of the person.
     session_epoch = models.PositiveIntegerField(default=0, editable=False)
     single_key_shortcuts = models.BooleanField(default=True, help_text="Single letters as shortcuts in lists.")
+    #: Somebody else knows the password, so its owner chooses another before anything else in the console.
+    must_change_password = models.BooleanField(default=False, db_default=False, editable=False)
+    #: Who deactivated the person; only they or a superuser reactivate somebody who approves things.
+    deactivated_by_id = models.UUIDField(null=True, editable=False)
 
     objects: ClassVar[PersonManager] = PersonManager()
 
@@ -46,6 +51,29 @@ class User(AbstractUser):
         """What Django compares on every request of a session: it ends with the password and with the epoch."""
         said = f"{self.password}:{self.session_epoch}"
         return salted_hmac("gatehouse.session", said, secret=secret, algorithm="sha256").hexdigest()
+
+
+class SignInNotice(models.Model):
+    """What somebody else did to how a person signs in. The person is told at their next sign-in."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="sign_in_notices")
+    kind = models.CharField(max_length=24, choices=NoticeKind)
+    by_id = models.UUIDField(null=True)
+    by_name = models.CharField(max_length=192)
+    reason = models.CharField(max_length=500, blank=True)
+    at = models.DateTimeField()
+    #: When the person signed in for the first time after it.
+    seen_at = models.DateTimeField(null=True)
+
+    class Meta:
+        db_table = "nhi_sign_in_notice"
+        default_permissions = ()
+        ordering = ["-at", "-id"]
+        indexes = [models.Index(fields=["user", "-at"], name="nhi_sign_in_notice_by_user")]
+
+    def __str__(self) -> str:
+        return f"{self.kind} by {self.by_name}"
 
 
 class SavedViewQuerySet(models.QuerySet["SavedView"]):

@@ -19,12 +19,12 @@ from allauth.mfa.webauthn.views import (
 from allauth.socialaccount.models import SocialAccount
 from django.conf import settings
 from django.db import transaction
-from django.http import HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.urls import reverse_lazy
 from django.utils import timezone
 
 from common.admin import pages
-from nhi import factors
+from nhi import factors, sessions, sign_in_notices
 from nhi.record import refusals
 from nhi.views.factor_forms import waits
 from nhi.views.sso import connect_token
@@ -57,6 +57,7 @@ class Overview(IndexView):
         connected = list(SocialAccount.objects.filter(user=person)) if settings.OIDC else []
         more = {"forced": forced, "oidc": settings.OIDC, "connected": connected, "title": "Sign-in"}
         more["connect_token"] = connect_token(self.request)
+        more["notices"] = sign_in_notices.latest(user=person)
         return {**super().get_context_data(**kwargs), **more}
 
     def render_to_response(self, context: dict[str, Any], **kwargs: Any) -> HttpResponse:
@@ -65,7 +66,16 @@ class Overview(IndexView):
         return pages.render(self.request, "nhi/account/sign_in.html", **context)
 
 
-class AddTotp(ActivateTOTPView):
+class RecentlySignedIn:
+    """The first factor of who signs in elsewhere: allauth asks for no proof where there is nothing to ask for."""
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        if request.user.is_authenticated:
+            sessions.require_recent_sign_in(request)
+        return super().dispatch(request, *args, **kwargs)  # type: ignore[misc]  # of the view beside it
+
+
+class AddTotp(RecentlySignedIn, ActivateTOTPView):
     def form_valid(self, form: Any) -> HttpResponse:
         with transaction.atomic():
             response: HttpResponse = super().form_valid(form)
@@ -81,7 +91,7 @@ class RemoveTotp(DeactivateTOTPView):
         return response
 
 
-class AddPasskey(AddWebAuthnView):
+class AddPasskey(RecentlySignedIn, AddWebAuthnView):
     def form_valid(self, form: Any) -> HttpResponse:
         with transaction.atomic():
             response: HttpResponse = super().form_valid(form)

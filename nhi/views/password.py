@@ -3,6 +3,7 @@
 from typing import Any
 
 from django import forms
+from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import update_session_auth_hash
 from django.contrib.auth.decorators import login_required
@@ -46,6 +47,7 @@ class ChangePassword(View):
         if not form.is_valid():
             return self.page(form, status=400)
         user = sessions.person(request)
+        forced = user.must_change_password
         try:
             people.change_password(actor=actors.person(user), user=user, password=form.cleaned_data["password"])
         except Invalid as error:
@@ -55,7 +57,8 @@ class ChangePassword(View):
         # The sessions that know the old one are over; this one goes on under the new one.
         update_session_auth_hash(request, user)
         messages.success(request, "Your password was changed. Your other sessions have ended.")
-        return redirect("mfa_index")
+        return redirect(settings.LOGIN_REDIRECT_URL if forced else "mfa_index")
 
     def page(self, form: PasswordForm, *, status: int = 200) -> HttpResponse:
-        return errors.page(self.request, "account/password_change.html", status=status, form=form)
+        forced = sessions.person(self.request).must_change_password
+        return errors.page(self.request, "account/password_change.html", status=status, form=form, forced=forced)

@@ -75,5 +75,6 @@ class Caller:
 
 
 def calling(holder: Identity | User) -> Caller:
-    """The holder, with a credential of its own."""
-    return Caller(credentials.issue(actor=SYSTEM, holder=holder).token)
+    """The holder, with a credential of its own; a person's as `issue_user_token` makes it."""
+    issued = credentials.issue(actor=SYSTEM, holder=holder, issues_credentials=isinstance(holder, User))
+    return Caller(issued.token)

@@ -116,7 +116,8 @@ def test_the_page_tells_what_is_theirs_within_its_budget(mara: Client, django_as
     [
         ("mara", "mara", "Someone else must do this to your account."),
         ("mara", "admin", "Only a superuser changes a superuser."),
-        ("mara", "tom", "There is none."),
+        ("mara", "olga", "There is none."),
+        ("mara", "tom", "Only a superuser does this to somebody who approves definitions, calls or wildcards."),
     ],
 )
 def test_what_the_state_forbids_says_why(signed_in: SignedIn, who: str, whom: str, why: str) -> None:
@@ -169,6 +170,56 @@ def test_roles_are_changed_with_a_reason_on_record(mara: Client) -> None:
     assert event.reason == "For the test"
 
 
+@pytest.mark.capability("NHI-04")
+def test_roles_that_approve_are_disabled_with_the_reason_and_stay(mara: Client) -> None:
+    for path, ticked in ((page_of("tom", "roles/"), {"approver"}), (f"{LIST}add/", set())):
+        boxes = re.findall(r'<input type="checkbox" name="roles" value="([^"]+)"[^>]*?( checked)?( disabled[^>]*)?>',
+                           mara.get(path).content.decode())  # fmt: skip
+        assert {name for name, _, disabled in boxes if disabled} >= {"security-admin", "approver"}
+        assert {name for name, checked, _ in boxes if checked} == ticked
+        assert "Only a superuser gives or takes it here" in mara.get(path).content.decode()
+    # A browser sends no disabled tick; neither does leaving it out take the role.
+    assert submit(mara, page_of("tom", "roles/"), roles=["operator"]).status_code == 302
+    assert {group.name for group in person("tom").groups.all()} == {"approver", "operator"}
+
+
+@pytest.mark.parametrize("role", ["approver", "security-admin"])
+def test_a_forged_tick_gives_nothing(mara: Client, role: str) -> None:
+    assert submit(mara, f"{LIST}add/", username="twin", roles=[role]).status_code == 403
+    assert submit(mara, page_of("olga", "roles/"), roles=["operator", role]).status_code == 403
+    assert not User.objects.filter(username="twin").exists()
+    assert [group.name for group in person("olga").groups.all()] == ["operator"]
+
+
+def test_nobody_but_a_superuser_takes_over_who_approves(mara: Client, signed_in: SignedIn) -> None:
+    factor("tom")
+    for part in ("password/", "factor/"):
+        assert submit(mara, page_of("tom", part)).status_code == 403, part
+    assert Authenticator.objects.filter(user=person("tom")).exists()
+    root = signed_in("admin")
+    assert submit(root, page_of("tom", "factor/")).status_code == 302
+    submit(root, page_of("olga", "roles/"), roles=["operator", "approver"])
+    assert person("olga").groups.count() == 2
+    submit(root, page_of("tom", "deactivate/"))
+    page = mara.get(page_of("tom")).content.decode()
+    assert "only a superuser or whoever deactivated them reactivates them" in page
+    assert submit(mara, page_of("tom", "reactivate/")).status_code == 403
+
+
+def test_a_service_account_that_approves_says_who_makes_its_credentials(mara: Client) -> None:
+    ci = identity("ci")
+    identities.set_console_roles(actor=SYSTEM, identity=ci, roles=["approver"])
+    held = credentials.issue(actor=SYSTEM, holder=ci).credential
+    base = f"/admin/nhi/identity/{ci.pk}/credentials/"
+    page = mara.get(base).content.decode()
+    assert "only a superuser makes its credentials" in page
+    assert f"{held.pk}/rotate/" not in page
+    listed = mara.get("/admin/nhi/credential/", {"q": "ci"}).content.decode()
+    assert "Only a superuser rotates it: it approves." in listed
+    for part in ("issue/", f"{held.pk}/rotate/"):
+        assert mara.get(base + part).status_code == 403
+
+
 def test_only_superusers_touch_superusers(mara: Client) -> None:
     for part, body in (("roles/", {"roles": ["auditor"]}), ("deactivate/", {}), ("password/", {}), ("factor/", {})):
         assert submit(mara, page_of("admin", part), **body).status_code == 403, part
@@ -182,21 +233,33 @@ def test_nobody_changes_their_own_roles(mara: Client) -> None:
 
 
 def test_a_lost_phone(mara: Client) -> None:
-    factor("tom")
-    factor("tom", "recovery_codes")
-    assert "Removes 1 second factor and the recovery codes" in mara.get(page_of("tom", "factor/")).content.decode()
-    assert submit(mara, page_of("tom", "factor/")).status_code == 302
-    assert not Authenticator.objects.filter(user=person("tom")).exists()
+    factor("olga")
+    factor("olga", "recovery_codes")
+    page = mara.get(page_of("olga", "factor/")).content.decode()
+    assert "Removes 1 second factor and the recovery codes" in page
+    assert is_empty_reason(page)
+    assert submit(mara, page_of("olga", "factor/")).status_code == 302
+    assert not Authenticator.objects.filter(user=person("olga")).exists()
     assert AuditEvent.objects.get(event="person.second_factor_reset").reason == "For the test"
 
 
 def test_a_forgotten_password(mara: Client, signed_in: SignedIn) -> None:
-    tom = signed_in("tom")
-    answer = submit(mara, page_of("tom", "password/"))
+    olga = signed_in("olga")
+    assert is_empty_reason(mara.get(page_of("olga", "password/")).content.decode())
+    assert submit(mara, page_of("olga", "password/"), reason="").status_code == 422
+    answer = submit(mara, page_of("olga", "password/"))
     password = re.search(r'id="gh-password" data-text="([^"]+)"', answer.content.decode())[1]
-    assert person("tom").check_password(password)
+    assert person("olga").check_password(password)
     assert "no-store" in answer.headers["Cache-Control"]
-    assert tom.get("/admin/").status_code == 302
+    assert olga.get("/admin/").status_code == 302
+    assert AuditEvent.objects.get(event="person.password_changed").reason == "For the test"
+    assert "set by mara" in mara.get(page_of("olga")).content.decode()
+
+
+def is_empty_reason(page: str) -> bool:
+    field = re.search(r'<input[^>]*name="reason"[^>]*>', page)
+    assert field is not None
+    return "value=" not in field[0]
 
 
 def test_a_locked_name(mara: Client) -> None:

@@ -248,7 +248,7 @@ def test_owning_a_service_account_with_console_roles_makes_no_admin() -> None:
         credentials.issue(actor=cast.acting("olga"), holder=account)
     with pytest.raises(NotAllowed):
         credentials.rotate(actor=cast.acting("olga"), credential=plain.credential)
-    made = credentials.issue(actor=cast.admin(), holder=account).credential
+    made = credentials.issue(actor=SYSTEM, holder=account).credential
     assert credentials.revoke(actor=cast.acting("olga"), credential=made, reason="Unused").state == "revoked"
 
 

@@ -71,7 +71,7 @@ def test_only_a_superuser_touches_a_superuser() -> None:
         (people.set_roles, {"roles": []}),
         (people.deactivate, {"reason": "Trying"}),
         (people.reactivate, {"reason": "Trying"}),
-        (people.change_password, {"password": people.new_password()}),
+        (people.set_password, {"password": people.new_password(), "reason": "Trying"}),
         (people.reset_second_factor, {"reason": "Trying"}),
     ):
         with pytest.raises(NotAllowed):
@@ -110,6 +110,7 @@ def test_without_the_right_nothing_of_others_is_changed(role: str) -> None:
         (people.reactivate, {"user": uma, "reason": "Trying"}),
         (people.reset_second_factor, {"user": uma, "reason": "Trying"}),
         (people.change_password, {"user": uma, "password": people.new_password()}),
+        (people.set_password, {"user": uma, "password": people.new_password(), "reason": "Trying"}),
         (people.change_own, {"user": uma, "time_zone": "UTC", "single_key_shortcuts": False}),
         (credentials.issue, {"holder": uma}),
         (credentials.revoke, {"credential": token.credential, "reason": "Trying"}),

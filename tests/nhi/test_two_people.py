@@ -41,7 +41,7 @@ class TestWildcards:
     def test_a_security_admin_does_not_stand_in_for_another(self) -> None:
         mara, other = cast.admin(), cast.user("nina", "security-admin")
         with pytest.raises(NotAllowed):
-            people.change_password(actor=mara, user=other, password=people.new_password())
+            people.set_password(actor=mara, user=other, password=people.new_password(), reason="Forgotten")
         with pytest.raises(NotAllowed):
             people.reset_second_factor(actor=mara, user=other, reason="Lost phone")
         people.deactivate(actor=mara, user=other, reason="Left")
@@ -97,7 +97,7 @@ def test_a_deactivated_person_finds_no_session_when_they_come_back() -> None:
 def test_who_signs_in_elsewhere_is_given_no_password() -> None:
     away = people.create(actor=SYSTEM, username="away", roles=["operator"], password=None).user
     with pytest.raises(NoPassword):
-        people.change_password(actor=cast.admin(), user=away, password=people.new_password())
+        people.set_password(actor=cast.admin(), user=away, password=people.new_password(), reason="Forgotten")
 
 
 def test_an_agent_does_not_fill_the_record() -> None:

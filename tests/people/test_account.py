@@ -7,9 +7,14 @@ from urllib.parse import unquote
 
 import pytest
 import time_machine
+from allauth.account.internal.flows.login import record_authentication
+from django.http import HttpRequest
 from django.test import Client
 
+from nhi import credentials
+from nhi.actors import SYSTEM
 from nhi.models import AuditEvent, Credential, User
+from tests.nhi import cast
 from tests.people.conftest import PASSWORD, Make, Somebody
 
 pytestmark = pytest.mark.capability("CON-01")
@@ -23,8 +28,8 @@ def mara(make: Make) -> Somebody:
     return mara
 
 
-def issue(person: Somebody) -> str:
-    page = person.client.post("/admin/tokens/issue/", {"days": "30", "networks": ""})
+def issue(person: Somebody, **more: str) -> str:
+    page = person.client.post("/admin/tokens/issue/", {"days": "30", "networks": "", **more})
     assert page.status_code == 200, page.content
     assert "no-store" in page["Cache-Control"]
     return re.search(r"nhi_usr_[0-9A-Za-z]+_[0-9A-Za-z]+", page.content.decode())[0]
@@ -36,6 +41,17 @@ def test_a_token_is_shown_once_and_works(mara: Somebody) -> None:
     assert token not in mara.client.get("/admin/tokens/").content.decode()
     answer = Client().get("/api/nhi/me", headers={"Authorization": f"Bearer {token}"})
     assert (answer.status_code, answer.json()["name"]) == (200, "mara")
+
+
+@pytest.mark.capability("NHI-04")
+@pytest.mark.parametrize("ticked", [False, True])
+def test_a_token_issues_credentials_of_identities_when_its_owner_ticked_it(mara: Somebody, ticked: bool) -> None:
+    token = issue(mara, **({"issues_credentials": "on"} if ticked else {}))
+    bot = cast.agent(owner=mara.user)
+    path = f"/api/nhi/identities/{bot.pk}/credentials"
+    answer = Client().post(path, "{}", "application/json", headers={"Authorization": f"Bearer {token}"})
+    assert answer.status_code == (201 if ticked else 403)
+    assert ("issues and rotates" in mara.client.get("/admin/tokens/").content.decode()) is ticked
 
 
 @pytest.mark.capability("NHI-04")
@@ -65,12 +81,49 @@ def test_an_old_session_proves_itself_before_it_issues_a_token(mara: Somebody, h
 def test_an_old_session_proves_itself_before_it_changes_who_gets_in(mara: Somebody, make: Make) -> None:
     tom = make("tom", "operator").user
     with time_machine.travel(timedelta(minutes=6)):
-        for part in ("add", f"{tom.pk}/roles", f"{tom.pk}/password", f"{tom.pk}/factor"):
+        for part in ("add", *(f"{tom.pk}/{verb}" for verb in ("roles", "password", "factor", "reactivate"))):
             page = f"/admin/nhi/user/{part}/"
             assert led_to(mara.client.get(page)) == CONFIRM + page
             body = {"roles": "security-admin", "username": "new", "reason": "Because", "seen": ""}
             assert led_to(mara.client.post(page, body)) == CONFIRM + page
     assert not AuditEvent.objects.filter(event__startswith="person.", actor_name="mara").exists()
+
+
+@pytest.mark.capability("NHI-04")
+def test_an_old_session_proves_itself_before_it_is_shown_a_credential(mara: Somebody) -> None:
+    bot = cast.agent()
+    old = credentials.issue(actor=SYSTEM, holder=bot).credential
+    with time_machine.travel(timedelta(minutes=6)):
+        for part in ("credentials/issue", f"credentials/{old.pk}/rotate"):
+            page = f"/admin/nhi/identity/{bot.pk}/{part}/"
+            assert led_to(mara.client.get(page)) == CONFIRM + page
+            assert led_to(mara.client.post(page, {"days": "30", "overlap": "0"})) == CONFIRM + page
+        assert Credential.objects.filter(identity=bot).count() == 1
+        mara.client.post(CONFIRM + page, {"password": PASSWORD})
+        assert mara.client.post(page, {"overlap": "0"}).status_code == 200
+
+
+def test_who_signs_in_elsewhere_signs_in_again_before_a_first_factor_or_a_token(make: Make) -> None:
+    """There is nothing to ask for: without this, whoever took the session over would add a passkey of their own."""
+    olga = make("olga", "operator")
+    olga.sign_in()
+    olga.user.set_unusable_password()
+    olga.user.save()
+    olga.client.force_login(olga.user, backend="django.contrib.auth.backends.ModelBackend")
+    pages = ("/admin/sign-in/totp/activate/", "/admin/sign-in/webauthn/add/", "/admin/tokens/issue/")
+    for path in pages:
+        assert olga.client.get(path).status_code == 403
+    request = HttpRequest()
+    request.session = olga.client.session
+    record_authentication(request, olga.user, method="socialaccount")
+    request.session.save()
+    for path in pages:
+        assert olga.client.get(path).status_code == 200
+    with time_machine.travel(timedelta(minutes=6)):
+        for path in pages:
+            answer = olga.client.get(path)
+            assert answer.status_code == 403
+            assert "Sign out and sign in again" in answer.content.decode()
 
 
 def test_who_may_not_is_told_so_and_proves_nothing(make: Make, mara: Somebody) -> None:

@@ -164,7 +164,7 @@ def test_confirming_is_guarded_too(mara: Somebody) -> None:
 
 
 def test_a_security_admin_resets_the_factor_of_who_lost_their_phone(make: Make) -> None:
-    mara, tom, root = make("mara"), make("tom", "approver"), make("root", superuser=True)
+    mara, tom, root = make("mara"), make("tom", "operator"), make("root", superuser=True)
     set_up_app(tom)
     sign_out(tom)
     assert people.reset_second_factor(actor=actors.person(mara.user), user=tom.user, reason="Lost phone") == 1

@@ -149,7 +149,7 @@ def test_signing_out_is_a_post(mara: Somebody) -> None:
 
 
 def test_who_lost_the_console_sees_the_form_again(make: Make, mara: Somebody) -> None:
-    tom = make("tom", "approver")
+    tom = make("tom", "operator")
     tom.sign_in()
     people.set_roles(actor=actors.person(mara.user), user=tom.user, roles=[])
     assert "Sign in" in tom.client.get("/admin/login/").content.decode()

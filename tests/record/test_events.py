@@ -9,7 +9,7 @@ from django.db import DatabaseError, connection, transaction
 from common import context
 from common.errors import RecordUnavailable
 from common.ids import uuid7
-from nhi import bulk, credentials, grants, identities, lifecycle, people, roles
+from nhi import actors, bulk, credentials, grants, identities, lifecycle, people, roles
 from nhi.actors import SYSTEM
 from nhi.models import AuditEvent, Credential, Identity, Role, RoleAssignment, RoleCapability, ToolPermission, User
 from nhi.record import events
@@ -88,7 +88,13 @@ VERBS: dict[str, tuple[str, Callable[[dict[str, Any]], Any]]] = {
     ),
     "change a password": (
         "person.password_changed",
-        lambda w: people.change_password(actor=SYSTEM, user=w["uma"], password=people.new_password()),
+        lambda w: people.change_password(actor=actors.person(w["uma"]), user=w["uma"], password=people.new_password()),
+    ),
+    "set a password": (
+        "person.password_changed",
+        lambda w: people.set_password(
+            actor=SYSTEM, user=w["uma"], password=people.new_password(), reason="Password forgotten"
+        ),
     ),
     "deactivate a person": (
         "person.deactivated",

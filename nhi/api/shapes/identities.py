@@ -5,9 +5,9 @@ from typing import Any
 from rest_framework import serializers
 
 from common.api.fields import Flag, Identifier, Moment, Text, Texts, Whole, Word
-from common.api.shapes import Filters, Input, Shape
+from common.api.shapes import Filters, Input, Reason, Shape
 from nhi.api.shapes import examples
-from nhi.choices import Kind, State
+from nhi.choices import Kind, State, StopCause
 from nhi.lifecycle import Stopped
 
 
@@ -23,6 +23,7 @@ class IdentityShape(Shape):
     state = Word(choices=State.choices)
     state_since = Moment()
     state_reason = Text()
+    state_cause = Text(help_text="Why it was suspended, as a code of `suspend`; empty where nobody stated it.")
     state_by = Text()
     owner = OwnerShape()
     backup_owner = OwnerShape(allow_null=True)
@@ -47,6 +48,7 @@ class IdentityShape(Shape):
         "state": "active",
         "state_since": examples.NOW,
         "state_reason": "",
+        "state_cause": "",
         "state_by": "mara",
         "owner": {"id": examples.MARA, "username": "mara"},
         "backup_owner": None,
@@ -141,6 +143,28 @@ class IdentityFilters(Filters):
     environment = serializers.CharField(required=False)
     team = serializers.CharField(required=False)
     owner_id = Identifier(required=False)
+
+
+class Activation(Reason):
+    """Why it may act again, and what becomes of the credentials that it kept."""
+
+    revoke_credentials = Flag(
+        required=False, default=False, help_text="Revoke its live credentials first, in the same commit: after a leak."
+    )
+
+    example = {"reason": "The leak is closed", "revoke_credentials": True}
+
+
+class Suspension(Reason):
+    """Why it must stop, in words and, where it is one of these, as a code."""
+
+    cause = Word(
+        choices=StopCause.choices,
+        required=False,
+        help_text="After `leak`, the console offers to revoke its credentials when somebody reactivates it.",
+    )
+
+    example = {"reason": "Token found in a public log", "cause": "leak"}
 
 
 class Copy(Input):

@@ -3,6 +3,8 @@
 from argparse import ArgumentParser
 from typing import Any
 
+from django.conf import settings
+
 from common.commands import GatehouseCommand
 from nhi import actors, people, rights
 
@@ -17,6 +19,11 @@ class Command(GatehouseCommand):
 
     def run(self, **options: Any) -> dict[str, Any]:
         made = people.create(
-            actor=actors.terminal(), username=options["username"], roles=options["role"], superuser=options["superuser"]
+            actor=actors.terminal(),
+            username=options["username"],
+            roles=options["role"],
+            superuser=options["superuser"],
+            # Where everyone needs a second factor, nobody keeps a password that stood in a terminal.
+            must_change_password=settings.REQUIRE_MFA,
         )
         return {"id": made.user.pk, "username": made.user.username, "password": made.password}

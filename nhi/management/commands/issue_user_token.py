@@ -8,7 +8,10 @@ from nhi import actors, command_line, credentials
 
 
 class Command(GatehouseCommand):
-    help = "Issue a personal token, which can do what the person can."
+    help = (
+        "Issue a personal token, which can do what the person can, credentials of identities included. "
+        "It never issues or rotates personal tokens."
+    )
 
     def add_own_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("username")
@@ -16,5 +19,5 @@ class Command(GatehouseCommand):
 
     def run(self, **options: Any) -> dict[str, Any]:
         user = command_line.person(options["username"])
-        issued = credentials.issue(actor=actors.terminal(), holder=user, days=options["days"])
+        issued = credentials.issue(actor=actors.terminal(), holder=user, days=options["days"], issues_credentials=True)
         return {"token": issued.token, "expires_at": issued.credential.expires_at}

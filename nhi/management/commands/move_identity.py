@@ -4,7 +4,9 @@ from argparse import ArgumentParser
 from typing import Any
 
 from common.commands import GatehouseCommand
+from common.errors import Invalid
 from nhi import actors, command_line, lifecycle
+from nhi.choices import StopCause
 from nhi.lifecycle import Stopped
 
 
@@ -15,12 +17,26 @@ class Command(GatehouseCommand):
         parser.add_argument("identity", metavar="KIND/NAME")
         parser.add_argument("verb", choices=("activate", "deactivate", "suspend", "deprecate", "archive"))
         parser.add_argument("--reason", required=True)
+        parser.add_argument("--cause", choices=sorted(StopCause), default="", help="Of suspend: the reason as a code.")
+        parser.add_argument(
+            "--revoke-credentials", action="store_true", help="Of activate: revoke its live credentials first."
+        )
 
     def run(self, **options: Any) -> dict[str, Any]:
         identity = command_line.identity(options["identity"])
         verb = getattr(lifecycle, options["verb"])
-        moved = verb(actor=actors.terminal(), identity=identity, reason=options["reason"])
+        moved = verb(actor=actors.terminal(), identity=identity, reason=options["reason"], **_options_of_verb(options))
         if isinstance(moved, Stopped):
             done = {"id": moved.identity.pk, "state": moved.identity.state}
             return {**done, "stopped": moved.stopped, "pending": moved.pending}
         return {"id": moved.pk, "state": moved.state}
+
+
+def _options_of_verb(options: dict[str, Any]) -> dict[str, Any]:
+    """The options that only one verb has; with another verb they are refused."""
+    verb, cause, revokes = options["verb"], options["cause"], options["revoke_credentials"]
+    if cause and verb != "suspend":
+        raise Invalid.field("cause", "Only suspend takes a cause.")
+    if revokes and verb != "activate":
+        raise Invalid.field("revoke_credentials", "Only activate takes --revoke-credentials.")
+    return {**({"cause": cause} if cause else {}), **({"revoke_credentials": True} if revokes else {})}

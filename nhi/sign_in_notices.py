@@ -1,0 +1,44 @@
+"""Notices about what somebody else did to how a person signs in: told at the next sign-in, listed under Sign-in."""
+
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from nhi.actors import Actor
+from nhi.choices import NoticeKind
+from nhi.models import SignInNotice, User
+
+MAX_LISTED = 10
+SENTENCES = {
+    NoticeKind.PASSWORD_SET: "{by} set your password on {at}. Reason: {reason}",
+    NoticeKind.FACTOR_RESET: "{by} removed your second factors and recovery codes on {at}. Reason: {reason}",
+}
+
+
+def add(*, actor: Actor, user: User, kind: NoticeKind, reason: str) -> SignInNotice:
+    """Leave a notice, in the transaction of the change that it is about."""
+    return SignInNotice.objects.create(
+        user=user, kind=kind, by_id=actor.id, by_name=actor.name, reason=reason, at=timezone.now()
+    )
+
+
+def take_unseen(*, user: User) -> list[SignInNotice]:
+    """The notices that the person has not seen yet, oldest first; they count as seen from now on."""
+    rows = list(SignInNotice.objects.filter(user=user, seen_at=None).order_by("at", "id"))
+    SignInNotice.objects.filter(pk__in=[row.pk for row in rows], seen_at=None).update(seen_at=Now())
+    return rows
+
+
+def latest(*, user: User) -> list[SignInNotice]:
+    """The last ones, seen or not, the newest first."""
+    return list(SignInNotice.objects.filter(user=user)[:MAX_LISTED])
+
+
+def last_password_set(*, user: User) -> SignInNotice | None:
+    """Who knows the password beside its owner, while its owner has not changed it."""
+    rows = SignInNotice.objects.filter(user=user, kind=NoticeKind.PASSWORD_SET)
+    return rows.first() if user.must_change_password else None
+
+
+def sentence(notice: SignInNotice, *, at: str) -> str:
+    """What was done, by whom, when and why."""
+    return SENTENCES[NoticeKind(notice.kind)].format(by=notice.by_name, at=at, reason=notice.reason)

@@ -21,7 +21,7 @@ from tests.supervisor.workers import database_url
 
 
 class Web:
-    def __init__(self, place: Path, broker: str, token: str) -> None:
+    def __init__(self, place: Path, broker: str, token: str, **environ: str) -> None:
         self.port, self._token = free_port(), token
         plain = {name: os.environ[name] for name in PLAIN if name in os.environ}
         own = {
@@ -35,7 +35,7 @@ class Web:
         self.log = place / f"web-{self.port}.log"
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                command, cwd=ROOT, env={**plain, **KEYS_FOR_TESTS, **own}, stdout=log, stderr=log
+                command, cwd=ROOT, env={**plain, **KEYS_FOR_TESTS, **own, **environ}, stdout=log, stderr=log
             )
 
     def wait_until_ready(self) -> None:
@@ -61,8 +61,8 @@ class Web:
 
 
 @contextmanager
-def serving(place: Path, broker: str, token: str) -> Iterator[Web]:
-    web = Web(place, broker, token)
+def serving(place: Path, broker: str, token: str, **environ: str) -> Iterator[Web]:
+    web = Web(place, broker, token, **environ)
     try:
         web.wait_until_ready()
         yield web

@@ -136,9 +136,8 @@ def steps(trace: Trace) -> list[Step]:
 
 
 def _sent_by(task: Task) -> UUID | None:
-    """The run of the task that this one is a part of, where that is done by runs."""
-    found: UUID | None = getattr(task, "parent_execution_id", None)
-    return found
+    """The run that sent it; else the run of the task that this one is a part of, where that is done by runs."""
+    return task.sent_by_run_id or getattr(task, "parent_execution_id", None)
 
 
 def began(row: Task | Execution | InvocationLog) -> datetime:

@@ -35,3 +35,4 @@ class WiringConfig(AppConfig):
         import_module("config.metrics")
         import_module("config.description")
         register(Tags.security, deploy=True)(checks.proxies_are_named)
+        register(Tags.security, deploy=True)(checks.metrics_are_guarded)

@@ -3,12 +3,12 @@
 from typing import Any
 
 from django.conf import settings
-from django.core.checks import CheckMessage, Warning  # noqa: A004 - Django's name for it
+from django.core.checks import CheckMessage, Info, Warning  # noqa: A004 - Django's name for it
 
 from common.proxies import DEFAULT_NETWORKS
 
 COUNTS = ("TRUSTED_PROXIES", "GRPC_TRUSTED_PROXIES")
-DEFAULT_PROXY_NETWORKS = "config.W001"
+DEFAULT_PROXY_NETWORKS, OPEN_METRICS = "config.W001", "config.I001"
 
 
 def proxies_are_named(**_kwargs: Any) -> list[CheckMessage]:
@@ -23,3 +23,12 @@ def proxies_are_named(**_kwargs: Any) -> list[CheckMessage]:
     )
     hint = "Set TRUSTED_PROXY_NETWORKS to the addresses of your proxies, such as 10.0.3.7/32."
     return [Warning(message, hint=hint, id=DEFAULT_PROXY_NETWORKS)]
+
+
+def metrics_are_guarded(**_kwargs: Any) -> list[CheckMessage]:
+    """A proxy that forwards every path publishes them. No warning: a private port is as good as a token."""
+    if settings.METRICS_TOKEN:
+        return []
+    message = "METRICS_TOKEN is not set: everybody who reaches the web port reads /metrics."
+    hint = "Set METRICS_TOKEN to a secret of at least 32 characters, and send it from Prometheus as a bearer token."
+    return [Info(message, hint=hint, id=OPEN_METRICS)]

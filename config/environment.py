@@ -78,6 +78,14 @@ def _endpoint(name: str, word: str) -> str:
     return f"{found[2]}:{found[3]}"
 
 
+def secret(name: str, *, shortest: int) -> str:
+    """A secret that is sent in a header; empty where there is none. No message repeats it."""
+    value = text(name)
+    if value and not re.fullmatch(rf"[!-~]{{{shortest},}}", value):
+        raise ImproperlyConfigured(f"{name} must have at least {shortest} characters, all printable ASCII, no spaces.")
+    return value
+
+
 def networks(name: str, default: Iterable[str]) -> tuple[IPv4Network | IPv6Network, ...]:
     """Networks in CIDR notation, comma-separated; an address without a length is that address alone."""
     return tuple(_network(name, word) for word in words(name) or default)

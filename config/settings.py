@@ -46,6 +46,8 @@ TRUSTED_PROXIES = env.number("TRUSTED_PROXIES", 0, low=0, high=10)
 #: The gRPC port is often reached past the proxy of the web port, so it has a number of its own.
 GRPC_TRUSTED_PROXIES = env.number("GRPC_TRUSTED_PROXIES", 0, low=0, high=10)
 TRUSTED_PROXY_NETWORKS = env.networks("TRUSTED_PROXY_NETWORKS", proxies.DEFAULT_NETWORKS)
+#: The bearer token that /metrics asks for; empty: everybody who reaches the web port reads it.
+METRICS_TOKEN = env.secret("METRICS_TOKEN", shortest=32)
 REQUIRE_MFA = env.flag("REQUIRE_MFA")
 EGRESS_ALLOW = env.endpoints("EGRESS_ALLOW")
 

@@ -41,6 +41,8 @@ ODD = [
     ("HSTS_SUBDOMAINS", {"HSTS_SUBDOMAINS": "maybe"}),
     ("TRUSTED_PROXIES", {"TRUSTED_PROXIES": "-1"}),
     ("TRUSTED_PROXIES", {"TRUSTED_PROXIES": "1.5"}),
+    ("METRICS_TOKEN", {"METRICS_TOKEN": "x" * 31}),
+    ("METRICS_TOKEN", {"METRICS_TOKEN": "two words " * 5}),
     ("GRPC_TRUSTED_PROXIES", {"GRPC_TRUSTED_PROXIES": "-1"}),
     ("GRPC_TRUSTED_PROXIES", {"GRPC_TRUSTED_PROXIES": "11"}),
     ("TRUSTED_PROXY_NETWORKS", {"TRUSTED_PROXY_NETWORKS": "proxy.internal"}),
@@ -114,7 +116,7 @@ def test_a_good_environment_is_taken(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 
 
 def test_no_message_repeats_a_secret(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in ("SECRET_KEY", "TOKEN_PEPPER", "FIELD_KEYS", "SIGNING_KEYS"):
+    for name in ("SECRET_KEY", "TOKEN_PEPPER", "FIELD_KEYS", "SIGNING_KEYS", "METRICS_TOKEN"):
         with pytest.raises(ImproperlyConfigured) as refused:
             settings(monkeypatch, tmp_path, {name: "hunter2"})
         assert "hunter2" not in str(refused.value)

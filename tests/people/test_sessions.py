@@ -163,6 +163,7 @@ PRODUCTION = {
     "SIGNING_KEYS": f"p1:{'D' * 42}A",
     "TRUSTED_PROXIES": "1",
     "TRUSTED_PROXY_NETWORKS": "10.0.3.7/32",
+    "METRICS_TOKEN": "kept-by-prometheus-0123456789-abcdefgh",
 }
 
 

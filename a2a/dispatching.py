@@ -153,7 +153,7 @@ def _wish(task: Task) -> Wish:
 def _by(task: Task) -> dict[str, Any]:
     """For whom it runs; and behind which runs, where one of them sent the task."""
     by: dict[str, Any] = {"task": str(task.pk), "sent_by": task.created_by_name, "chain": task.chain}
-    above = task.parent.execution_id if task.parent else None
+    above = task.sent_by_run_id or (task.parent.execution_id if task.parent else None)
     return {**by, "parent": str(above)} if above else by
 
 

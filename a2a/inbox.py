@@ -58,7 +58,7 @@ class Claimed:
 
 def waiting(actor: Actor) -> Any:
     """What the agent may take now, the oldest first."""
-    return Task.objects.filter(agent_id=actor.id).offered().order_by("created_at", "id")
+    return Task.objects.filter(agent_id=actor.id).within_run(actor.run_id).offered().order_by("created_at", "id")
 
 
 def claim(*, task: Task, lease_seconds: int) -> Claimed:

@@ -5,22 +5,14 @@ from uuid import UUID
 from a2a.choices import TaskState
 from a2a.models import Task
 from common.ids import parse_uuid
-from nhi import run_tokens
 from nhi.choices import OriginRole
 from nhi.models import AuditEvent
 from nhi.registry import Work, WorkOrigins, WorkSource
-from nhi.tokens import Parsed
 
 #: Key in the events of a task: the run whose token sent the task, or answered in it.
 RUN = "run"
 #: Taken up by its agent, and not ended.
 UNDER_WAY = (TaskState.WORKING, TaskState.AUTH_REQUIRED, TaskState.INPUT_REQUIRED)
-
-
-def run_details(token: Parsed | None) -> dict[str, str]:
-    """What the event of a send or an answer keeps of the run that made it."""
-    run_id = run_tokens.run_of(token)
-    return {} if run_id is None else {RUN: str(run_id)}
 
 
 def of_work(work: Work) -> WorkOrigins:

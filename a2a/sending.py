@@ -117,7 +117,7 @@ def say(*, caller: Caller, task: Task, message: parts.Message) -> Task:
             if held.state not in WAITING or (held.state == TaskState.AUTH_REQUIRED and waiting.of(held) is not None):
                 raise writer.ended(held) if not held.is_open else _not_waiting(held)
             access.require_still(caller=caller, task=held, given=parts.plain(message["parts"]))
-            details = {**_for_another(caller, held.source), **origins.run_details(caller.shown)}
+            details = {**_in_run(caller), **_for_another(caller, held.source)}
             events.write("task.answered", actor=caller.actor, subject=held, details=details)
             done = writer.write(held, more, Status(TaskState.WORKING), **dispatching.anew(held))
             dispatching.announce(done)
@@ -149,7 +149,8 @@ def once(*, caller: Caller, key: str, body: Any, sending: Callable[[], Task]) ->
             found = _sent(caller, key)
             if found is None:
                 raise
-    if found.body_hash != mark:
+    # A run is told nothing of a task that something else of its agent sent under the same key.
+    if found.body_hash != mark or not Task.objects.within_run(caller.actor.run_id).filter(pk=found.task_id).exists():
         raise KeyUsed("This Idempotency-Key came with another body before; use a new one.")
     return found.task
 
@@ -183,8 +184,13 @@ def _send(caller: Caller, source: Identity | None, target: Identity, wish: Wish,
     task = writer.begin(row, wish.message, shown=shown)
     if wish.push is not None:
         pushing.make(actor=caller.actor, task=task, asked=wish.push, wire_version=wish.wire_version)
-    details = {"task": str(task.pk), "type": task.task_type, **permit.by, **_for_another(caller, source)}
-    details |= origins.run_details(caller.shown)
+    details = {
+        "task": str(task.pk),
+        "type": task.task_type,
+        **permit.by,
+        **_in_run(caller),
+        **_for_another(caller, source),
+    }
     events.write("task.sent", actor=caller.actor, subject=task, details=details)
     dispatching.announce(task)
     news.tell(target.pk)
@@ -225,6 +231,7 @@ def _row(caller: Caller, source: Identity | None, target: Identity, wish: Wish, 
         created_by_kind=actor.kind,
         created_by_id=actor.id,
         created_by_name=actor.name,
+        sent_by_run_id=actor.run_id,
         task_type=wish.task_type,
         context_id=wish.context_id or str(uuid7()),
         metadata=covering.shown(dict(wish.metadata)),
@@ -240,6 +247,11 @@ def _row(caller: Caller, source: Identity | None, target: Identity, wish: Wish, 
     )
 
 
+def _in_run(caller: Caller) -> dict[str, str]:
+    """What the record says of a run that sends."""
+    return {} if caller.actor.run_id is None else {origins.RUN: str(caller.actor.run_id)}
+
+
 def _for_another(caller: Caller, source: Identity | None) -> dict[str, str]:
     """What the record says of who speaks for somebody else."""
     return {} if source is None or source.pk == caller.actor.id else {"in_the_name_of": source.name}
@@ -248,7 +260,8 @@ def _for_another(caller: Caller, source: Identity | None) -> dict[str, str]:
 def _on_record(caller: Caller, source: Identity | None, target: Identity, wish: Wish, refused: Refused) -> None:
     def write() -> None:
         with transaction.atomic():
-            details = {"type": wish.task_type, **refused.details, **_for_another(caller, source)}
+            about = {**_in_run(caller), **_for_another(caller, source)}
+            details = {"type": wish.task_type, **refused.details, **about}
             events.write("task.refused", actor=caller.actor, subject=target, reason=refused.reason, details=details)
 
     later = _undone.get()

@@ -8,6 +8,7 @@ marked yet, and what ends while nobody sweeps waits for the next one.
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
+from uuid import UUID
 
 from django.db import transaction
 from django.db.models import F, PositiveBigIntegerField, Subquery, Sum
@@ -30,8 +31,13 @@ class _NumberOf(Subquery):
     template = "(SELECT COUNT(*) FROM (%(subquery)s) one_by_one)"
 
 
-def total(narrowed: Narrowing) -> int:
-    """By one statement: between two, a sweep could make one task count twice, or not at all."""
+def total(narrowed: Narrowing, *, run_id: UUID | None = None) -> int:
+    """By one statement: between two, a sweep could make one task count twice, or not at all.
+
+    What a run may see is counted one by one: no tally knows of runs.
+    """
+    if run_id is not None:
+        return narrowed(Task.objects.all()).count()
     apart = narrowed(Task.objects.filter(tallied_at=None)).order_by().values("state")
     together = narrowed(Tally.objects.all())
     return int(together.aggregate(all=Coalesce(Sum("tasks"), 0) + _NumberOf(apart))["all"])

@@ -58,7 +58,7 @@ def of_run(actor: Actor, run: Execution) -> Trace:
 
 
 def of_call(actor: Actor, call: InvocationLog) -> Trace:
-    run = Execution.objects.filter(pk=call.run_id).first()
+    run = Execution.objects.filter(pk=call.execution_id).first() if call.execution_id is not None else None
     if run is not None:
         return of_run(actor, run)
     named = _uuid(call.task_id)
@@ -96,9 +96,12 @@ def _with_calls(actor: Actor, tasks: list[Task], runs: list[Execution], *, cut: 
 
 
 def _calls(actor: Actor, tasks: Sequence[Task], runs: Sequence[Execution]) -> QuerySet[Any]:
-    within = Q(task_id__in=[str(task.pk) for task in tasks]) & ~Q(task_id="")
-    seen = InvocationLog.objects.visible_to(actor).filter(within | Q(run_id__in=[run.pk for run in runs]))
-    return seen.defer(*OF_CALLS).order_by("timestamp", "id")
+    """Of the calls that name a task only those of its agent: anybody may name any."""
+    seen = InvocationLog.objects.visible_to(actor)
+    agents = {task.agent_id for task in tasks}
+    within = seen.filter(task_id__in=[str(task.pk) for task in tasks], agent_id__in=agents).exclude(task_id="")
+    in_runs = seen.in_runs([run.pk for run in runs])
+    return (within | in_runs).defer(*OF_CALLS).order_by("timestamp", "id")
 
 
 @dataclass
@@ -126,16 +129,15 @@ def steps(trace: Trace) -> list[Step]:
     for run in trace.executions:
         below(run.task_id, run.parent_id).append(runs[run.pk])
     for call in trace.calls:
-        _put_call(below(call.run_id, _uuid(call.task_id)), call)
+        _put_call(below(call.execution_id, _uuid(call.task_id)), call)
     for task in trace.tasks:
         below(_sent_by(task), task.parent_id).append(tasks[task.pk])
     return list(_walked(tops, 0))
 
 
 def _sent_by(task: Task) -> UUID | None:
-    """The run of the task that this one is a part of, where that is done by runs."""
-    found: UUID | None = getattr(task, "parent_execution_id", None)
-    return found
+    """The run that sent it; else the run of the task that this one is a part of, where that is done by runs."""
+    return task.sent_by_run_id or getattr(task, "parent_execution_id", None)
 
 
 def began(row: Task | Execution | InvocationLog) -> datetime:

@@ -89,6 +89,7 @@ def holders(actor: Actor) -> QuerySet[Identity]:
 
 def _owner(actor: Actor, holder: Identity | None) -> Owner:
     assert actor.id is not None  # whoever asks at a door is somebody
+    actor.refuse_run("make a webhook secret")
     if holder is None or holder.pk == actor.id:
         return Owner(actor.id, actor.name)
     if not holders(actor).filter(pk=holder.pk).exists():

@@ -2,18 +2,23 @@
 
 Django writes a whole body to disk before it asks who sent it, and takes one that came in chunks, without a length, for
 an empty one. Here a body is read into memory up to a byte more than the limit, which is enough for a parser to refuse
-it, and given on with its length.
+it, and given on with its length. One that does not arrive in time is refused.
 """
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from typing import Any
+
+from common.ids import parse_uuid, uuid7
 
 Message = dict[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Application = Callable[[dict[str, Any], Receive, Any], Awaitable[None]]
 #: Read and thrown away, so that a client who is still sending hears the refusal; whoever sends more is cut off.
 DRAINED = 16 * 1024 * 1024
+#: For a whole body to arrive.
+BODY_SECONDS = 30.0
 
 
 def bounded(application: Application, *, limit: int) -> Application:
@@ -21,11 +26,35 @@ def bounded(application: Application, *, limit: int) -> Application:
         if scope["type"] != "http":
             await application(scope, receive, send)
             return
-        body = await _read(receive, limit)
+        try:
+            async with asyncio.timeout(BODY_SECONDS):
+                body = await _read(receive, limit)
+        except TimeoutError:
+            await _refuse_late_body(scope, send)
+            return
         if body is not None:
             await application(_with_length(scope, len(body)), _again(body, receive), send)
 
     return checked
+
+
+async def _refuse_late_body(scope: dict[str, Any], send: Any) -> None:
+    """The API's envelope, and the end of the connection: what is left of the body is no request."""
+    request_id = parse_uuid(dict(scope["headers"]).get(b"x-request-id", b"").decode("latin-1")) or uuid7()
+    body = json.dumps({
+        "error_code": "InvalidParameters",
+        "message": f"The body did not arrive within {BODY_SECONDS:.0f} seconds.",
+        "details": {"reason": "invalid", "fields": []},
+        "request_id": str(request_id),
+    }).encode()  # fmt: skip
+    headers = [
+        (b"content-type", b"application/json"),
+        (b"content-length", b"%d" % len(body)),
+        (b"connection", b"close"),
+        (b"x-request-id", str(request_id).encode()),
+    ]
+    await send({"type": "http.response.start", "status": 400, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
 
 
 async def _read(receive: Receive, limit: int) -> bytes | None:

@@ -1,11 +1,11 @@
 """The outermost layers of every Django request."""
 
-import ipaddress
 from collections.abc import Callable
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
+from common import proxies
 from common.context import Context, bound
 from common.ids import parse_uuid, uuid7
 
@@ -17,7 +17,13 @@ def request_context(get_response: GetResponse) -> GetResponse:
 
     def middleware(request: HttpRequest) -> HttpResponse:
         request_id = parse_uuid(request.headers.get("X-Request-ID", "")) or uuid7()
-        with bound(Context(request_id, client_address(request.META))):
+        peer = request.META.get("REMOTE_ADDR", "")
+        if not proxies.is_trusted(peer):
+            # Only a proxy of ours may say that its own peer spoke TLS.
+            request.META.pop("HTTP_X_FORWARDED_PROTO", None)
+        forwarded_for = request.META.get("HTTP_X_FORWARDED_FOR", "")
+        source = proxies.client_address(peer=peer, forwarded_for=forwarded_for, proxies=settings.TRUSTED_PROXIES)
+        with bound(Context(request_id, source)):
             response = get_response(request)
         response["X-Request-ID"] = str(request_id)
         return response
@@ -35,16 +41,3 @@ def security_headers(get_response: GetResponse) -> GetResponse:
         return response
 
     return middleware
-
-
-def client_address(meta: dict[str, str]) -> str:
-    """The peer's address, or the one that the outermost of TRUSTED_PROXIES proxies saw."""
-    address = meta.get("REMOTE_ADDR", "")
-    if settings.TRUSTED_PROXIES:
-        hops = [hop.strip() for hop in meta.get("HTTP_X_FORWARDED_FOR", "").split(",") if hop.strip()]
-        if len(hops) >= settings.TRUSTED_PROXIES:
-            address = hops[-settings.TRUSTED_PROXIES]
-    try:
-        return str(ipaddress.ip_address(address))
-    except ValueError:
-        return ""

@@ -5,6 +5,9 @@ from importlib import import_module
 from django.apps import AppConfig
 from django.contrib.admin import apps as admin
 from django.contrib.admin import sites
+from django.core.checks import Tags, register
+
+from config import checks
 
 LIBRARIES = frozenset({"auth", "account", "mfa", "socialaccount"})
 
@@ -31,3 +34,5 @@ class WiringConfig(AppConfig):
         import_module("config.celery")
         import_module("config.metrics")
         import_module("config.description")
+        register(Tags.security, deploy=True)(checks.proxies_are_named)
+        register(Tags.security, deploy=True)(checks.metrics_are_guarded)

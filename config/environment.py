@@ -4,9 +4,10 @@ import os
 import pwd
 import re
 import tempfile
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv6Address
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -83,6 +84,32 @@ def _endpoint(name: str, word: str) -> str:
             f"{name} must list exact places as host:port, without scheme, path or *; {word!r} is not one."
         ) from error
     return f"{found[2]}:{found[3]}"
+
+
+def secret(name: str, *, shortest: int) -> str:
+    """A secret that is sent in a header; empty where there is none. No message repeats it."""
+    value = text(name)
+    if value and not re.fullmatch(rf"[!-~]{{{shortest},}}", value):
+        raise ImproperlyConfigured(f"{name} must have at least {shortest} characters, all printable ASCII, no spaces.")
+    return value
+
+
+def networks(name: str, default: Iterable[str]) -> tuple[IPv4Network | IPv6Network, ...]:
+    """Networks in CIDR notation, comma-separated; an address without a length is that address alone."""
+    return tuple(_network(name, word) for word in words(name) or default)
+
+
+def _network(name: str, word: str) -> IPv4Network | IPv6Network:
+    try:
+        network = ip_network(word)
+    except ValueError as error:
+        raise ImproperlyConfigured(
+            f"{name} must list networks in CIDR notation, such as 10.0.3.0/24, with no bit set behind the length; "
+            f"{word!r} is not one."
+        ) from error
+    if network.prefixlen == 0:
+        raise ImproperlyConfigured(f"{name} must not hold {word!r}, which is every address there is.")
+    return network
 
 
 def directory(name: str, default: Path) -> Path:

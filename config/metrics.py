@@ -1,4 +1,4 @@
-"""Numbers for Prometheus, at /metrics. They hold no names and no secrets; the path is meant for a private network.
+"""Numbers for Prometheus, at /metrics. They hold no names and no secrets; METRICS_TOKEN guards them where it is set.
 
 With PROMETHEUS_MULTIPROC_DIR set, as `manage.py up` does, every process of the host counts into that directory and
 any web process answers for all of them. Without it, a process answers for itself.
@@ -12,6 +12,7 @@ from typing import Any
 
 import prometheus_client
 from celery import signals
+from django.conf import settings
 from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
@@ -20,6 +21,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
+from common import crypto
 from common.asgi import Application, Message, Receive
 from mcp import call_numbers
 from nhi import processes
@@ -130,7 +132,18 @@ def registry() -> prometheus_client.CollectorRegistry:
 
 
 @require_safe
-def metrics(_request: HttpRequest) -> HttpResponse:
+def metrics(request: HttpRequest) -> HttpResponse:
+    """What Prometheus reads. A wrong token costs no work of the database's."""
+    if not _may_read(request):
+        message = "Send the METRICS_TOKEN of this installation: Authorization: Bearer …\n"
+        headers = {"WWW-Authenticate": "Bearer"}
+        return HttpResponse(message, status=401, content_type="text/plain; charset=utf-8", headers=headers)
     return HttpResponse(
         prometheus_client.generate_latest(registry()), content_type=prometheus_client.CONTENT_TYPE_LATEST
     )
+
+
+def _may_read(request: HttpRequest) -> bool:
+    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+    is_sent = scheme.lower() == "bearer" and crypto.same(token.strip().encode(), settings.METRICS_TOKEN.encode())
+    return is_sent or not settings.METRICS_TOKEN

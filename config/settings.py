@@ -6,7 +6,7 @@ from urllib.parse import quote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
-from common import keys, logs
+from common import keys, logs, proxies
 from config import environment as env
 from config import oidc, openapi
 
@@ -43,6 +43,11 @@ if "*" in ALLOWED_HOSTS and not DEBUG:
     raise ImproperlyConfigured("ALLOWED_HOSTS must name the hosts; * is for DEBUG only.")
 CSRF_TRUSTED_ORIGINS = [PUBLIC_URL] if SECURE else []
 TRUSTED_PROXIES = env.number("TRUSTED_PROXIES", 0, low=0, high=10)
+#: The gRPC port is often reached past the proxy of the web port, so it has a number of its own.
+GRPC_TRUSTED_PROXIES = env.number("GRPC_TRUSTED_PROXIES", 0, low=0, high=10)
+TRUSTED_PROXY_NETWORKS = env.networks("TRUSTED_PROXY_NETWORKS", proxies.DEFAULT_NETWORKS)
+#: The bearer token that /metrics asks for; empty: everybody who reaches the web port reads it.
+METRICS_TOKEN = env.secret("METRICS_TOKEN", shortest=32)
 REQUIRE_MFA = env.flag("REQUIRE_MFA")
 EGRESS_ALLOW = env.endpoints("EGRESS_ALLOW")
 

@@ -28,6 +28,8 @@ class Actor:
     #: Whether the caller may issue and rotate credentials of identities, as far as what they came with says: a
     #: personal token may only when it was made with that right.
     issues_credentials: bool = field(default=True, compare=False)
+    #: The run whose token was sent. It narrows what `visible_to` finds to the run's own (decision 0032).
+    run_id: UUID | None = None
 
     def may(self, right: str) -> bool:
         return self.is_superuser or right in self.rights
@@ -40,6 +42,12 @@ class Actor:
     @property
     def is_person(self) -> bool:
         return self.kind == ActorKind.USER
+
+    def refuse_run(self, action: str) -> None:
+        """Refuse what a run's token may not do with a sentence: "A run's token may not {action}."."""
+        if self.run_id is not None:
+            message = f"A run's token may not {action}: it serves its own run. Use a credential of {self.name}."
+            raise NotAllowed(message, details={"reason": "run_token"})
 
     @property
     def by_personal_token(self) -> bool:
@@ -70,13 +78,15 @@ def person(user: User, *, credential_id: UUID | None = None, issues_credentials:
     return Actor(ActorKind.USER, user.pk, user.username, rights, user.is_superuser, credential_id, issues_credentials)
 
 
-def identity(row: Identity, *, credential_id: UUID | None = None, narrowed: bool = False) -> Actor:
+def identity(
+    row: Identity, *, credential_id: UUID | None = None, narrowed: bool = False, run_id: UUID | None = None
+) -> Actor:
     """Service accounts may hold console roles; agents, tools and tokens for some tools or for one run never do."""
     rights: frozenset[str] = frozenset()
     if row.kind == Kind.SERVICE_ACCOUNT and not narrowed:
         held = Permission.objects.filter(group__service_accounts=row).select_related("content_type")
         rights = _bounded(f"{right.content_type.app_label}.{right.codename}" for right in held)
-    return Actor(ActorKind.IDENTITY, row.pk, row.name, rights, credential_id=credential_id)
+    return Actor(ActorKind.IDENTITY, row.pk, row.name, rights, credential_id=credential_id, run_id=run_id)
 
 
 def _bounded(held: Iterable[str]) -> frozenset[str]:

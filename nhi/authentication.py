@@ -47,7 +47,9 @@ def authenticate(bearer: str, *, audience: str = "") -> Authenticated:
     if not decision.allowed or loaded.identity is None or loaded.credential is None:
         _refuse(loaded, decision.reason, decision.message)
     usage.note(loaded.credential, at=decision.decided_at, source=source)
-    actor = actors.identity(loaded.identity, credential_id=loaded.credential.pk, narrowed=loaded.is_narrowed)
+    actor = actors.identity(
+        loaded.identity, credential_id=loaded.credential.pk, narrowed=loaded.is_narrowed, run_id=loaded.run_id
+    )
     return Authenticated(actor, loaded)
 
 

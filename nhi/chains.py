@@ -100,12 +100,13 @@ def behind(
 ) -> Chain | Condition | None:
     """What stands behind one that acts in a run (or in none) and names a task (or none); or why it may not name it.
 
-    A run that acts on behalf of others, or for a task, has no other task: else it could take itself out of its chain.
+    A run works on its own task or on none. With another of its agent's tasks it could leave its chain, or act in a task
+    that somebody else sent.
     """
     task_id = task_of(run, named)
     if task_id is None:
         return run
-    if run is not None and run.is_bound and run.task_id != task_id:
+    if run is not None and run.task_id != task_id:
         return _not_yours(task_id)
     task = tasks.get(task_id)
     if task is None or task.holder_id != holder_id:

@@ -47,7 +47,12 @@ class Loaded:
     @property
     def is_narrowed(self) -> bool:
         """Whether the token is for some tools or for one run alone; then it carries no console role."""
-        return bool(self.facts.scope) or (self.token is not None and self.token.execution_id is not None)
+        return bool(self.facts.scope) or self.run_id is not None
+
+    @property
+    def run_id(self) -> UUID | None:
+        """The run that the token was made for."""
+        return self.token.execution_id if self.token is not None else None
 
 
 def for_token(shown: tokens.Parsed, source: str, target_id: UUID | None = None, *, audience: str = "") -> Loaded:

@@ -2,6 +2,7 @@
 
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
@@ -87,7 +88,8 @@ class Hub(OfTask, ActingPage):
             "approval": self._approval(),
             "from_name": tasks_cells.asked_by(task),
             "parent": self._parent(),
-            "run": self._run(),
+            "run": self._run(task.execution_id),
+            "sent_by_run": self._run(task.sent_by_run_id),
             "leased": task.state == TaskState.WORKING and task.lease_until is not None and not self._is_lost,
             "most_claims": inbox.MOST_CLAIMS,
             "seen": self.seen,
@@ -172,9 +174,8 @@ class Hub(OfTask, ActingPage):
             return above
         return above if Task.objects.visible_to(self.actor).filter(pk=above.pk).exists() else None
 
-    def _run(self) -> Execution | None:
+    def _run(self, pk: UUID | None) -> Execution | None:
         """Where the person sees runs."""
-        pk = self.task.execution_id
         return Execution.objects.visible_to(self.actor).filter(pk=pk).first() if pk else None
 
     @cached_property

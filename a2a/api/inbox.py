@@ -30,7 +30,8 @@ class Inbox(TasksView):
         For agents: what nobody works on, the oldest first. A task whose lease has ended is there again. With `wait`, an
         empty inbox is answered as soon as a task comes, or after so many seconds."""
         seconds = asked.pop("wait")
-        if offer := offer_of(self.request):
+        # The inbox of a run stays empty: to wait there would take the turn of a worker.
+        if self.actor.run_id is None and (offer := offer_of(self.request)):
             offer.take(self.actor.id, seconds)
         return inbox.waiting(self.actor)
 
@@ -45,6 +46,7 @@ class ClaimNext(TasksView):
         seconds. What was taken by a worker that never heard of it is offered again when its lease has ended."""
         if self.actor.is_person:
             raise OnlyIdentitiesAsk(NOT_PEOPLE)
+        self.actor.refuse_run("take the next task of an inbox")
         seconds = given.pop("wait")
         taken = inbox.claim_next(actor=self.actor, **given)
         if not taken and (offer := offer_of(self.request)):
@@ -58,7 +60,10 @@ class OfMyTask(TasksView):
     task: Task
 
     def find(self, **path: UUID) -> None:
+        run_id = self.actor.run_id
         found = _MINE.first(task=path["task_id"], agent=self.actor.id)
+        if found is not None and run_id is not None:
+            found = Task.objects.within_run(run_id).filter(pk=found.pk).only("pk").first()
         if found is None:
             raise NotFound
         self.task = found

@@ -37,7 +37,7 @@ class Tasks(TasksView):
             return seen.said_to_be(word) if word else seen
 
         rows = narrowed(Task.objects.all()).defer("input", "metadata", "allowed_by", "chain")
-        return Counted(rows, partial(tallies.total, narrowed))
+        return Counted(rows, partial(tallies.total, narrowed, run_id=self.actor.run_id))
 
     @operation(takes=shapes.NewTask, gives=shapes.CreatedShape, status=201, refusals=(404, 409, 429))
     def post(self, given: dict[str, Any]) -> Task:

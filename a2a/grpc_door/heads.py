@@ -11,7 +11,7 @@ from a2a.operations import faults
 from a2a.operations.visits import Shown
 from a2a.wire.faults import Fault, Kind, invalid
 from common.ids import parse_uuid, uuid7
-from common.middleware import client_address
+from common.proxies import client_address
 from nhi import authentication, tokens
 
 AGENT, TENANT, VERSION = "x-gatehouse-agent", "tenant", "a2a-version"
@@ -32,7 +32,8 @@ class Head:
     @property
     def source(self) -> str:
         """The caller's address."""
-        return client_address({"REMOTE_ADDR": address(self.peer), "HTTP_X_FORWARDED_FOR": self.get("x-forwarded-for")})
+        proxies, forwarded_for = settings.GRPC_TRUSTED_PROXIES, self.get("x-forwarded-for")
+        return client_address(peer=address(self.peer), forwarded_for=forwarded_for, proxies=proxies)
 
     def require_clear(self) -> None:
         if self.repeated:

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 
 def _own(actor: "Actor") -> Q:
-    """Of the actor itself, and for people of the identities that they handle."""
+    """Of the actor itself, and for people of the identities that they handle; never of a run."""
+    if actor.run_id is not None:
+        return Q(pk__in=())
     mine = Q(owner_id=actor.id)
     return mine | Q(owner_id__in=Identity.objects.managed_by(actor).values("pk")) if actor.is_person else mine
 

@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from django.db import models
-from django.db.models import Q
+from django.db.models import Q, Subquery
 from django.db.models.functions import Now
 from django.utils import timezone
 
@@ -16,6 +17,7 @@ from common.ids import short_task, uuid7
 from common.querysets import Kept
 from nhi.choices import PermissionType
 from nhi.models import Identity
+from supervisor.models import Execution
 
 if TYPE_CHECKING:
     from nhi.actors import Actor
@@ -30,11 +32,18 @@ WAITS = (TaskState.INPUT_REQUIRED, TaskState.AUTH_REQUIRED)
 
 
 class TaskQuerySet(WhoseQuerySet["Task"]):
+    def _of_run(self, run_id: UUID) -> Q:
+        # An expression in place of a join, so that each side of the OR uses its index.
+        own = Subquery(Execution.objects.filter(pk=run_id).order_by().values("task_id"))
+        return Q(pk=own) | Q(parent_id=own) | Q(sent_by_run_id=run_id)
+
     def answerable_by(self, actor: "Actor") -> "TaskQuerySet":
         """Those in which the actor may say more: its own, and in an identity's name who manages it or may send for
         others. Whether they wait for anything is another matter."""
         if actor.only_reads:
             return self.none()
+        if actor.run_id is not None:
+            return self.held_by(actor)
         theirs = Q(source_id=actor.id) | Q(source_id=None, created_by_id=actor.id)
         if actor.may(FOR_ANOTHER):
             return self.filter(theirs | Q(source_id__isnull=False))
@@ -70,6 +79,8 @@ class Task(Kept):
     created_by_kind = models.CharField(max_length=16)
     created_by_id = models.UUIDField(null=True)
     created_by_name = models.CharField(max_length=192)
+    #: The run whose token it was sent with; null for every other sender, and in rows from before this was recorded.
+    sent_by_run_id = models.UUIDField(null=True, editable=False)
     task_type = models.CharField(max_length=200, blank=True)
     context_id = models.CharField(max_length=200)
     metadata = models.JSONField(default=dict)
@@ -182,6 +193,7 @@ class Task(Kept):
             ),
             models.Index(fields=["grant_id", "created_at"], name="a2a_task_by_grant"),
             models.Index(fields=["root_id", "created_at", "id"], name="a2a_task_by_root"),
+            models.Index(fields=["sent_by_run_id"], condition=Q(sent_by_run_id__isnull=False), name="a2a_task_by_run"),
             models.Index(
                 fields=["deadline"], condition=Q(completed_at=None, deadline__isnull=False), name="a2a_task_due"
             ),

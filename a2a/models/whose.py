@@ -24,7 +24,7 @@ class WhoseQuerySet(KeptQuerySet[M]):
         if actor.may("a2a.view_task"):
             return self
         if not actor.is_person:
-            return self.about(actor.id)
+            return self.about(actor.id).within_run(actor.run_id)
         handled = Identity.objects.managed_by(actor).values("pk")
         return self.filter(Q(created_by_id=actor.id) | Q(source_id__in=handled) | Q(agent_id__in=handled))
 
@@ -34,7 +34,14 @@ class WhoseQuerySet(KeptQuerySet[M]):
 
     def held_by(self, actor: "Actor") -> Self:
         """Those that the actor asked for: its to follow up and to cancel."""
-        return self.filter(Q(source_id=actor.id) | Q(source_id=None, created_by_id=actor.id))
+        return self.filter(Q(source_id=actor.id) | Q(source_id=None, created_by_id=actor.id)).within_run(actor.run_id)
+
+    def within_run(self, run_id: UUID | None) -> Self:
+        """All of them where no run acts; else the run's own task, the tasks below it, and those that the run sent."""
+        return self if run_id is None else self.filter(self._of_run(run_id))
+
+    def _of_run(self, run_id: UUID) -> Q:
+        raise NotImplementedError
 
     def said_to_be(self, word: str) -> Self:
         return self.filter(state__in=states_of(word))

@@ -85,7 +85,7 @@ def _among(rows: WhoseQuerySet[Any], params: Mapping[str, Any]) -> WhoseQuerySet
 def _number(visit: Visit, params: Mapping[str, Any], rows: WhoseQuerySet[Any]) -> int:
     if params.keys() & {"contextId", "statusTimestampAfter"}:
         return rows[:MOST_COUNTED].count()
-    return tallies.total(partial(_narrowed, visit, params))
+    return tallies.total(partial(_narrowed, visit, params), run_id=visit.actor.run_id)
 
 
 def _behind(visit: Visit, rows: Any, params: Mapping[str, Any]) -> Any:

@@ -134,7 +134,7 @@ def task(visit: Visit, task_id: str) -> Task:
 
 def _task(visit: Visit, pk: UUID) -> Task | None:
     actor, agent = visit.actor, visit.agent
-    if actor.is_person or actor.may("a2a.view_task"):
+    if actor.is_person or actor.run_id is not None or actor.may("a2a.view_task"):
         return Task.objects.filter(agent=agent).visible_to(actor).filter(pk=pk).first()
     found: Task | None = _THEIRS.first(task=pk, agent=agent.pk, identity=actor.id)
     return found

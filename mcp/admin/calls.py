@@ -67,7 +67,7 @@ class InvocationLogAdmin(GovernedAdmin):
         done = [row for row in rows if not isinstance(row, Flight)]
         runs = calls_runs.of(actor_of(request), done)
         for row in done:
-            row.within = runs.get(row.run_id)
+            row.within = runs.get(row.execution_id)
 
     def row_url(self, row: Any) -> str:
         return "" if isinstance(row, Flight) else link("nhi_invocationlog_call", row.pk)

@@ -56,7 +56,7 @@ def _request(row: Any) -> SafeString:
         return format_html('<a href="{}">{}</a>', within.url, within.name)
     return format_html(
         '<a href="?find={}" title="Every call of request {}"><code>…{}</code></a>',
-        row.run_id, row.run_id, str(row.run_id)[-6:],
+        row.request_id, row.request_id, str(row.request_id)[-6:],
     )  # fmt: skip
 
 

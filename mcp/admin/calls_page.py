@@ -75,7 +75,7 @@ class CallPage(ActingPage):
             "breaker": row.details.get("breaker"),
             "approval_url": self._approval_url(),
             "neighbours": self._neighbours(),
-            "within": calls_runs.of(self.actor, [row]).get(row.run_id),
+            "within": next(iter(calls_runs.of(self.actor, [row]).values()), None),
             "task": calls_runs.task(self.actor, row.task_id),
             "above": [link["name"] for link in row.chain[:-1]],
             "verdict": seal.verdict(row).value,
@@ -165,8 +165,15 @@ def _beside(other: InvocationLog, row: InvocationLog) -> dict[str, Any]:
         "call": other,
         "apart": f"{abs(apart):.1f} s {'after' if apart >= 0 else 'before'}",
         "outcome": calls_cells.outcome(other),
-        "same_run": other.run_id == row.run_id,
+        "together": _together(other, row),
     }
+
+
+def _together(one: InvocationLog, other: InvocationLog) -> str:
+    """What two calls of one agent have in common."""
+    if one.request_id == other.request_id:
+        return "same request"
+    return "same run" if one.execution_id is not None and one.execution_id == other.execution_id else ""
 
 
 def time_bar(row: InvocationLog) -> list[Part]:

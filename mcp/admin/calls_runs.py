@@ -25,8 +25,8 @@ def add(source: Source) -> None:
 
 
 def of(actor: Actor, calls: Iterable[Any]) -> dict[UUID, Within]:
-    """By the id of the run. A call outside of any run has the id of its request for one, and is not asked about."""
-    ids = {call.run_id for call in calls if call.run_id != call.request_id}
+    """By the id of the run. A call that no run made is not asked about."""
+    ids = {call.execution_id for call in calls} - {None}
     return {run: within for source in _sources for run, within in source(actor, ids).items()} if ids else {}
 
 

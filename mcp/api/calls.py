@@ -4,7 +4,6 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Q
 from rest_framework.response import Response
 
 from common import context
@@ -93,8 +92,10 @@ class OneCall(ApiView):
     def _leases(self) -> Any:
         if self.actor.may("nhi.view_invocationlog"):
             return Call.objects.all()
-        mine = Q(agent_id__in=Identity.objects.managed_by(self.actor).values("pk"))
-        return Call.objects.filter(mine if self.actor.is_person else Q(agent_id__in=[self.actor.id]))
+        if self.actor.is_person:
+            return Call.objects.filter(agent_id__in=Identity.objects.managed_by(self.actor).values("pk"))
+        leases = Call.objects.filter(agent_id__in=[self.actor.id])
+        return leases if self.actor.run_id is None else leases.filter(row__run_id=str(self.actor.run_id))
 
 
 def _in_flight(lease: Call) -> dict[str, Any]:

@@ -18,8 +18,10 @@ class Invocations(ApiView):
 
         Every call that was made or refused, newest first, by cursor. An identity sees its own; people without the
         right to read the log those of the identities they manage."""
+        run_id = asked.pop("run_id", None)
         lookups = {LOOKUPS.get(name, name): value for name, value in asked.items()}
-        return InvocationLog.objects.visible_to(self.actor).filter(**lookups)
+        rows = InvocationLog.objects.visible_to(self.actor).filter(**lookups)
+        return rows if run_id is None else rows.in_runs([run_id])
 
 
 class OneInvocation(ApiView):

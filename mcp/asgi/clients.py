@@ -4,8 +4,10 @@ import asyncio
 from collections.abc import Awaitable, Mapping
 from typing import Any, TypeVar
 
+from django.conf import settings
+
 from common.asgi import Receive
-from common.middleware import client_address
+from common.proxies import client_address
 from mcp.leases import Stopping
 
 T = TypeVar("T")
@@ -13,7 +15,8 @@ T = TypeVar("T")
 
 def source(scope: Mapping[str, Any], forwarded_for: str) -> str:
     client = scope.get("client")
-    return client_address({"REMOTE_ADDR": client[0] if client else "", "HTTP_X_FORWARDED_FOR": forwarded_for})
+    peer = client[0] if client else ""
+    return client_address(peer=peer, forwarded_for=forwarded_for, proxies=settings.TRUSTED_PROXIES)
 
 
 async def until_gone(receive: Receive, call: Awaitable[T]) -> T | None:

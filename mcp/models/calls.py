@@ -9,7 +9,7 @@ from django.utils import timezone
 from common.ids import uuid7
 from mcp.choices import ApprovalState, OriginKind
 from nhi.choices import OriginRole
-from nhi.models import Identity
+from nhi.models import Identity, InvocationLog
 
 if TYPE_CHECKING:
     from nhi.actors import Actor
@@ -72,7 +72,10 @@ class CallApprovalQuerySet(QuerySet["CallApproval"]):
         if actor.may("mcp.view_callapproval"):
             return self
         if not actor.is_person:
-            return self.filter(agent_id__in=[actor.id])
+            rows = self.filter(agent_id__in=[actor.id])
+            # An approval has the id of the call that first asked for it.
+            asked = InvocationLog.objects.visible_to(actor).values("pk")
+            return rows if actor.run_id is None else rows.filter(pk__in=asked)
         return self.filter(agent_id__in=Identity.objects.managed_by(actor).values("pk"))
 
     def waiting(self) -> "CallApprovalQuerySet":

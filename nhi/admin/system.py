@@ -101,9 +101,18 @@ def limits() -> list[tuple[str, str]]:
         ("Failed sign-ins, one name from anywhere", f"{name.limit} {window}, then locked"),
         ("Failed sign-ins, one address", f"{address.limit} {window}, then locked"),
         ("Body of a request", f"{settings.DATA_UPLOAD_MAX_MEMORY_SIZE // 1024} KiB"),
-        ("Proxies whose word is taken for the caller's address", str(settings.TRUSTED_PROXIES)),
+        ("Trusted proxies", _trusted_proxies()),
         ("Web processes on this host", str(settings.WEB_WORKERS)),
     ]  # fmt: skip
+
+
+def _trusted_proxies() -> str:
+    """How many entries of `X-Forwarded-For` count, and from which peers."""
+    web, grpc = settings.TRUSTED_PROXIES, settings.GRPC_TRUSTED_PROXIES
+    if not web and not grpc:
+        return "none: X-Forwarded-For is not read"
+    networks = ", ".join(str(network) for network in settings.TRUSTED_PROXY_NETWORKS)
+    return f"{web} before the web port, {grpc} before the gRPC port, in {networks}"
 
 
 def _checks(told: dict[str, tuple[bool, str]]) -> list[Check]:

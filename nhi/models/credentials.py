@@ -50,6 +50,8 @@ class CredentialQuerySet(TimeBoxedQuerySet["Credential"]):
     def visible_to(self, actor: "Actor") -> "CredentialQuerySet":
         if actor.may("nhi.view_credential"):
             return self
+        if actor.run_id is not None:
+            return self.none()
         mine = Q(user_id=actor.id) if actor.is_person else Q(identity_id=actor.id)
         return self.filter(mine | Q(identity__in=Identity.objects.managed_by(actor).values("pk")))
 

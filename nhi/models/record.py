@@ -1,9 +1,11 @@
 """Tables that only grow. No foreign keys: names are copied, so that a row still reads when its subject is gone."""
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, NoReturn
+from uuid import UUID
 
 from django.db import models
-from django.db.models import Q, QuerySet
+from django.db.models import F, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from common import prepared
@@ -102,8 +104,17 @@ class InvocationLogQuerySet(QuerySet["InvocationLog"]):
         if actor.may("nhi.view_invocationlog"):
             return self
         if not actor.is_person:
-            return self.filter(agent_id__in=[actor.id])
+            rows = self.filter(agent_id__in=[actor.id])
+            return rows if actor.run_id is None else rows.in_runs([actor.run_id])
         return self.filter(agent_id__in=Identity.objects.managed_by(actor).values("pk"))
+
+    def in_runs(self, run_ids: Collection[UUID | OuterRef]) -> "InvocationLogQuerySet":
+        """The calls that were made with the tokens of these runs.
+
+        Rows of version 1 have the caller's own request id as `run_id` where no run made the call.
+        """
+        rows = self.filter(run_id__in=run_ids)  # type: ignore[misc]  # django-stubs: "in" takes expressions too
+        return rows.exclude(row_version=1, request_id=F("run_id"))
 
     def update(self, **_kwargs: Any) -> NoReturn:
         raise AppendOnly("The invocation log is never changed.")
@@ -115,10 +126,12 @@ class InvocationLogQuerySet(QuerySet["InvocationLog"]):
 class InvocationLog(models.Model):
     """One row for each call of a tool, whatever became of it. Its id is the call's."""
 
-    ROW_VERSION = 1
+    #: Since version 2 no `run_id` is the caller's word.
+    ROW_VERSION = 2
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     timestamp = models.DateTimeField(default=timezone.now)
+    #: The run whose token made the call; the call's own id where no run did.
     run_id = models.UUIDField()
     agent_id = models.UUIDField()
     agent_name = models.CharField(max_length=192)
@@ -180,6 +193,12 @@ class InvocationLog(models.Model):
 
     def delete(self, *_args: Any, **_kwargs: Any) -> NoReturn:
         raise AppendOnly("The invocation log is never shortened.")
+
+    @property
+    def execution_id(self) -> UUID | None:
+        """The run whose token made the call."""
+        is_own_id = self.run_id == self.pk or (self.row_version == 1 and self.run_id == self.request_id)
+        return None if is_own_id else self.run_id
 
 
 class CallRollup(models.Model):

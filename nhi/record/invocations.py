@@ -43,7 +43,7 @@ def begin(
     return {
         "id": call_id,
         "timestamp": at,
-        "run_id": run_id or request_id,
+        "run_id": run_id or call_id,
         "agent_id": agent_id,
         "agent_name": agent_name,
         "agent_role": "",
@@ -67,6 +67,7 @@ def begin(
         "chain": [link.as_json() for link in (*above, Link(agent_id, agent_name))],
         "source": source,
         "details": details or {},
+        "row_version": InvocationLog.ROW_VERSION,
     }
 
 
@@ -84,7 +85,8 @@ def end(
         "duration": round(duration, 3),
         "redaction_applied": redaction_applied,
         "details": {**row["details"], **(details or {})},
-        "row_version": InvocationLog.ROW_VERSION,
+        # A lease of the version before keeps a row that says nothing of this.
+        "row_version": row.get("row_version", 1),
     }
     done["writer"], done["writer_seq"] = seal.writer.next()
     done["row_mac"] = crypto.row_mac(covered(done))

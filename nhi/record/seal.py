@@ -27,6 +27,8 @@ COVERED: dict[tuple[str, int], tuple[str, ...]] = {
         "writer", "writer_seq", "row_version",
     ),
 }  # fmt: skip
+# The columns stayed; what `run_id` may hold did not (`InvocationLog.execution_id`).
+COVERED["nhi_invocation_log", 2] = COVERED["nhi_invocation_log", 1]
 Row = AuditEvent | InvocationLog
 
 

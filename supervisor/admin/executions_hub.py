@@ -80,7 +80,7 @@ class Hub(OfExecution, ActingPage):
 
     def rows(self) -> QuerySet[Any]:
         """With how many calls of tools it made and who is behind it, in the same question."""
-        calls = InvocationLog.objects.visible_to(self.actor).filter(run_id=OuterRef("pk")).order_by()
+        calls = InvocationLog.objects.visible_to(self.actor).in_runs([OuterRef("pk")]).order_by()
         counted = calls.values("run_id").annotate(calls=Count("pk")).values("calls")
         return executions_starters.known(super().rows().annotate(calls=Coalesce(Subquery(counted), 0)))
 

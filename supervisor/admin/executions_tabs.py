@@ -50,7 +50,7 @@ class Output(Hub):
 
 def calls_of(page: Hub) -> Any:
     """The calls that were made with the run's own token."""
-    seen = InvocationLog.objects.visible_to(page.actor).filter(run_id=page.run.pk)
+    seen = InvocationLog.objects.visible_to(page.actor).in_runs([page.run.pk])
     return seen.defer(*calls_cells.NOT_SHOWN).order_by("-timestamp", "-id")
 
 

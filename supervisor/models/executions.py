@@ -1,6 +1,7 @@
 """Runs: what was asked, what state they are in, what came of them."""
 
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from django.db import models
 from django.db.models import Q
@@ -26,7 +27,11 @@ class ExecutionQuerySet(KeptQuerySet["Execution"]):
         started = Q(started_by_id=actor.id)
         if actor.is_person:
             return self.filter(started | Q(identity_id__in=Identity.objects.managed_by(actor).values("pk")))
-        return self.filter(started | Q(identity_id=actor.id))
+        return self.filter(started | Q(identity_id=actor.id)).within_run(actor.run_id)
+
+    def within_run(self, run_id: UUID | None) -> "ExecutionQuerySet":
+        """All of them where no run acts; else that run, and the runs that it asked for."""
+        return self if run_id is None else self.filter(Q(pk=run_id) | Q(parent_id=run_id))
 
     def done(self) -> "ExecutionQuerySet":
         return self.filter(status__isnull=False)

@@ -22,7 +22,8 @@ class ScheduleQuerySet(KeptQuerySet["Schedule"]):
             return self
         if actor.is_person:
             return self.filter(agent__identity__in=Identity.objects.managed_by(actor).values("pk"))
-        return self.filter(agent__identity_id__in=[actor.id])
+        # A schedule is the agent's, never one run's.
+        return self.none() if actor.run_id is not None else self.filter(agent__identity_id__in=[actor.id])
 
     def kept(self) -> "ScheduleQuerySet":
         return self.filter(removed_at=None)

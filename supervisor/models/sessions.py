@@ -25,6 +25,8 @@ class SessionQuerySet(KeptQuerySet["Session"]):
         opened = Q(opened_by_id=actor.id)
         if actor.is_person:
             return self.filter(opened | Q(agent__identity__in=Identity.objects.managed_by(actor).values("pk")))
+        if actor.run_id is not None:
+            return self.filter(opened, execution__parent_id=actor.run_id)
         return self.filter(opened)
 
     def open(self) -> "SessionQuerySet":

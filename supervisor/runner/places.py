@@ -42,7 +42,11 @@ def make(execution_id: UUID) -> Path:
     if place.exists():  # of a preparation that the database broke off
         remove(place)
     place.mkdir(mode=0o700)
-    _give(place)
+    directory = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        _give(directory)
+    finally:
+        os.close(directory)
     return place
 
 
@@ -50,7 +54,7 @@ def write(path: Path, data: bytes) -> None:
     """A file of the run's own, in a directory that nothing of it has touched yet."""
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb") as file:
         file.write(data)
-    _give(path)
+        _give(file.fileno())
 
 
 def read(path: Path) -> tuple[bytes, int]:
@@ -132,6 +136,7 @@ def _own(path: Path, mode: int) -> Path:
     return path
 
 
-def _give(path: Path) -> None:
+def _give(descriptor: int) -> None:
+    """Make an open file the run's. By its path another run of that account could have put a link to our files there."""
     if settings.RUN_AS is not None:
-        os.chown(path, settings.RUN_AS.uid, settings.RUN_AS.gid, follow_symlinks=False)
+        os.fchown(descriptor, settings.RUN_AS.uid, settings.RUN_AS.gid)

@@ -29,7 +29,7 @@ def test_a_task_is_sent_taken_and_completed(stage: Stage) -> None:
     token = stage.claimed(task_id)
     assert stage.tells(task_id, "complete", lease_token=token, result={"summary": "Done."}).status == 200
     read = stage.reads(task_id)
-    more = {"a2a_state", "input", "chain", "parent_task_id", "context_id", "deadline", "callback_url"}
+    more = {"a2a_state", "input", "chain", "parent_task_id", "context_id", "deadline", "callback_url", "sent_by_run_id"}
     assert set(read) == ITEM | more
     assert (read["state"], read["a2a_state"], read["result"]) == ("completed", "completed", {"summary": "Done."})
     assert (read["source_agent_id"], read["target_agent_id"]) == (str(stage.planner.pk), str(stage.writer.pk))

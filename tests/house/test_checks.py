@@ -81,6 +81,21 @@ def test_a_request_gets_back_its_own_id_or_a_new_one(client: Client) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("header, status", [
+    ("", 401), ("Bearer", 401), ("Bearer " + "n" * 40, 401), ("Basic " + "m" * 40, 401), ("Bearer " + "m" * 41, 401),
+    ("Bearer " + "m" * 40, 200), ("bearer " + "m" * 40, 200),
+])  # fmt: skip
+def test_metrics_are_for_who_has_their_token(client: Client, settings: Any, header: str, status: int) -> None:
+    headers = {"Authorization": header} if header else {}
+    assert client.get("/metrics", headers=headers).status_code == 200, "everybody, where no token is set"
+    settings.METRICS_TOKEN = "m" * 40
+    answer = client.get("/metrics", headers=headers)
+    assert answer.status_code == status
+    assert (b"gatehouse_requests" in answer.content) == (status == 200)
+    assert ("WWW-Authenticate" in answer.headers) == (status == 401)
+
+
+@pytest.mark.django_db(transaction=True)
 def test_nothing_but_reading_is_answered(client: Client) -> None:
     answers = {path: client.post(path).status_code for path in ("/healthz", "/readyz", "/metrics")}
     assert set(answers.values()) == {405}

@@ -41,6 +41,16 @@ ODD = [
     ("HSTS_SUBDOMAINS", {"HSTS_SUBDOMAINS": "maybe"}),
     ("TRUSTED_PROXIES", {"TRUSTED_PROXIES": "-1"}),
     ("TRUSTED_PROXIES", {"TRUSTED_PROXIES": "1.5"}),
+    ("METRICS_TOKEN", {"METRICS_TOKEN": "x" * 31}),
+    ("METRICS_TOKEN", {"METRICS_TOKEN": "two words " * 5}),
+    ("GRPC_TRUSTED_PROXIES", {"GRPC_TRUSTED_PROXIES": "-1"}),
+    ("GRPC_TRUSTED_PROXIES", {"GRPC_TRUSTED_PROXIES": "11"}),
+    ("TRUSTED_PROXY_NETWORKS", {"TRUSTED_PROXY_NETWORKS": "proxy.internal"}),
+    ("TRUSTED_PROXY_NETWORKS", {"TRUSTED_PROXY_NETWORKS": "10.0.3.7/24"}),
+    ("TRUSTED_PROXY_NETWORKS", {"TRUSTED_PROXY_NETWORKS": "10.0.3.0/33"}),
+    ("TRUSTED_PROXY_NETWORKS", {"TRUSTED_PROXY_NETWORKS": "10.0.3.0/24 10.0.4.0/24"}),
+    ("TRUSTED_PROXY_NETWORKS", {"TRUSTED_PROXY_NETWORKS": "10.0.3.0/24,0.0.0.0/0"}),
+    ("TRUSTED_PROXY_NETWORKS", {"TRUSTED_PROXY_NETWORKS": "::/0"}),
     ("ALLOWED_HOSTS", {"ALLOWED_HOSTS": "*"}),
     ("ALLOWED_HOSTS", {"ALLOWED_HOSTS": "gate.example.org,*"}),
     ("PUBLIC_URL", {"PUBLIC_URL": "gate.example.org"}),
@@ -71,6 +81,8 @@ FINE = [
     {"PORT": "65535"},
     {"GRPC_PORT": "9000", "GRPC_TLS_CERTIFICATE": __file__, "GRPC_TLS_KEY": __file__, "USUAL_AGENT": "writer"},
     {"PORT": "8443", "PUBLIC_URL": "https://gate.example.org/", "TRUSTED_PROXIES": "1", "WEB_WORKERS": "4"},
+    {"TRUSTED_PROXY_NETWORKS": "10.0.3.7, 2001:db8::/64", "GRPC_TRUSTED_PROXIES": "1"},
+    {"TRUSTED_PROXY_NETWORKS": " , "},
     {"DEBUG": "1", "ALLOWED_HOSTS": "*"},
     {**DATABASE, "DEBUG": "1"},
     {**DATABASE, **KEYS_FOR_TESTS},
@@ -106,7 +118,7 @@ def test_a_good_environment_is_taken(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 
 
 def test_no_message_repeats_a_secret(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in ("SECRET_KEY", "SECRET_KEY_FALLBACKS", "TOKEN_PEPPER", "FIELD_KEYS", "SIGNING_KEYS"):
+    for name in ("SECRET_KEY", "SECRET_KEY_FALLBACKS", "TOKEN_PEPPER", "FIELD_KEYS", "SIGNING_KEYS", "METRICS_TOKEN"):
         with pytest.raises(ImproperlyConfigured) as refused:
             settings(monkeypatch, tmp_path, {name: "hunter2"})
         assert "hunter2" not in str(refused.value)

@@ -4,6 +4,7 @@ import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from ipaddress import ip_network
 
 import pytest
 from django.contrib.auth.hashers import MD5PasswordHasher
@@ -104,6 +105,9 @@ def test_forwarded_addresses_are_believed_from_trusted_proxies_alone(mara: Someb
         attempt("mara", "wrong", **{"X-Forwarded-For": f"198.51.100.{number}"})
     assert attempt("mara", PASSWORD, **{"X-Forwarded-For": "198.51.100.99"}).status_code == 429
     settings.TRUSTED_PROXIES = 1
+    # Past the proxy the header says nothing still.
+    assert attempt("mara", PASSWORD, **{"X-Forwarded-For": "198.51.100.8"}).status_code == 429
+    settings.TRUSTED_PROXY_NETWORKS = (ip_network("192.0.2.1"),)
     # The proxy appends what it saw; what the caller wrote in front of it is not looked at.
     for number in range(5):
         attempt("mara", "wrong", **{"X-Forwarded-For": f"203.0.113.{number}, 198.51.100.7"})

@@ -162,6 +162,8 @@ PRODUCTION = {
     "FIELD_KEYS": f"p1:{'C' * 42}A",
     "SIGNING_KEYS": f"p1:{'D' * 42}A",
     "TRUSTED_PROXIES": "1",
+    "TRUSTED_PROXY_NETWORKS": "10.0.3.7/32",
+    "METRICS_TOKEN": "kept-by-prometheus-0123456789-abcdefgh",
 }
 
 
@@ -184,6 +186,22 @@ def test_a_production_is_clean_for_django(tmp_path: Path) -> None:
     done = manage(tmp_path, "check", "--deploy", "--fail-level", "WARNING", **PRODUCTION)
     assert done.returncode == 0, done.stderr
     assert "identified no issues" in done.stdout
+
+
+@pytest.mark.capability("OPS-02")
+@pytest.mark.parametrize("environ, named", [
+    ({"TRUSTED_PROXIES": "1"}, "TRUSTED_PROXIES is set"),
+    ({"TRUSTED_PROXIES": "0", "GRPC_TRUSTED_PROXIES": "1"}, "GRPC_TRUSTED_PROXIES is set"),
+    ({"TRUSTED_PROXIES": "2", "GRPC_TRUSTED_PROXIES": "1"}, "TRUSTED_PROXIES and GRPC_TRUSTED_PROXIES are set"),
+    ({"TRUSTED_PROXIES": "0"}, ""),
+])  # fmt: skip
+def test_a_production_that_believes_any_private_address_is_warned(
+    tmp_path: Path, environ: dict[str, str], named: str
+) -> None:
+    done = manage(tmp_path, "check", "--deploy", **{**PRODUCTION, "TRUSTED_PROXY_NETWORKS": "", **environ})
+    assert done.returncode == 0, done.stderr
+    assert ("config.W001" in done.stderr) == bool(named)
+    assert named in done.stderr
 
 
 @pytest.mark.capability("OPS-02")

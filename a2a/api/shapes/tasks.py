@@ -64,6 +64,7 @@ class TaskShape(TaskItem):
     input = serializers.JSONField(help_text="Without what looks like a secret.")
     chain = ChainLinkShape(many=True)
     parent_task_id = Identifier(source="parent_id", allow_null=True)
+    sent_by_run_id = Identifier(allow_null=True, help_text="The run whose token sent it; null for every other sender.")
     context_id = Text()
     deadline = Moment(allow_null=True)
     callback_url = Said(help_text="Where its end is told; without what looks like a secret.")
@@ -74,6 +75,7 @@ class TaskShape(TaskItem):
         "input": ASKED,
         "chain": [{"id": story.DEPLOY_BOT, "name": "deploy-bot"}],
         "parent_task_id": None,
+        "sent_by_run_id": None,
         "context_id": CONTEXT,
         "deadline": None,
         "callback_url": None,

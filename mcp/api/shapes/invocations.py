@@ -18,7 +18,7 @@ class LinkShape(Shape):
 class InvocationShape(Shape):
     id = Identifier(help_text="The call's.")
     timestamp = Moment()
-    run_id = Identifier()
+    run_id = Identifier(help_text="The run whose token made the call; the call's own id where no run did.")
     agent_id = Identifier()
     agent_name = Text()
     agent_role = Text(help_text="The role that let it pass; empty for a direct grant.")
@@ -45,7 +45,7 @@ class InvocationShape(Shape):
     example = {
         "id": examples.CALL,
         "timestamp": story.NOW,
-        "run_id": story.REQUEST,
+        "run_id": examples.CALL,
         "agent_id": story.DEPLOY_BOT,
         "agent_name": "deploy-bot",
         "agent_role": "",

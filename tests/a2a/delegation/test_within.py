@@ -82,11 +82,12 @@ class TestTasksThatAreNamed:
         with pytest.raises(NotFound):
             town.send(token, asked.last, checker, parent=other)
 
-    def test_a_run_of_nobodys_takes_its_agents_tasks(self, made: Scene) -> None:
+    def test_a_run_without_a_task_names_none_of_its_agents(self, made: Scene) -> None:
+        """A task of its agent is somebody else's; only the agent's credential may work on it."""
         asked = line(made, ["delegate"], holds="b")
         token = run_token(asked.last, None)
         assert over_rest(token, {}, {}) == ""
-        assert over_rest(token, {}, {"task_id": str(asked.tasks[0].pk)}) == "chain_no_grant"
+        assert over_rest(token, {}, {"task_id": str(asked.tasks[0].pk)}) == "task_not_yours"
 
 
 class TestSending:

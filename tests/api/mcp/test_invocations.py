@@ -80,7 +80,8 @@ def test_it_is_filtered_and_turned_by_cursor(stage: Stage) -> None:
     queries: list[tuple[dict[str, Any], int]] = [
         ({"agent_id": str(stage.bot.pk)}, 6), ({"agent_id": ABSENT}, 0), ({"tool_name": "kept"}, 6),
         ({"tool_name": "x"}, 0), ({"method": "echo"}, 6), ({"status": "error"}, 5), ({"status": "success"}, 1),
-        ({"reason": "upstream"}, 5), ({"request_id": str(request)}, 5), ({"run_id": str(request)}, 5),
+        ({"reason": "upstream"}, 5), ({"request_id": str(request)}, 5), ({"run_id": str(request)}, 0),
+        ({"run_id": str(kept.call.pk)}, 1),
         ({"since": since}, 3), ({"until": since}, 3), ({"unknown": "x"}, 6),
     ]  # fmt: skip
     for query, count in queries:

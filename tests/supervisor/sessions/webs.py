@@ -19,7 +19,7 @@ from tests.supervisor.workers import database_url
 
 
 class Web:
-    def __init__(self, place: Path, broker: str, token: str) -> None:
+    def __init__(self, place: Path, broker: str, token: str, **environ: str) -> None:
         self.port, self._token = free_port(), token
         plain = {name: os.environ[name] for name in PLAIN if name in os.environ}
         own = {
@@ -30,7 +30,7 @@ class Web:
             "EXECUTABLE_ALLOWLIST": str(settings.EXECUTABLE_ALLOWLIST),
         }
         self.log = place / f"web-{self.port}.log"
-        self.process = start(self.port, {**plain, **KEYS_FOR_TESTS, **own}, self.log)
+        self.process = start(self.port, {**plain, **KEYS_FOR_TESTS, **own, **environ}, self.log)
 
     def wait_until_ready(self) -> None:
         deadline = time.monotonic() + 60
@@ -55,8 +55,8 @@ class Web:
 
 
 @contextmanager
-def serving(place: Path, broker: str, token: str) -> Iterator[Web]:
-    web = Web(place, broker, token)
+def serving(place: Path, broker: str, token: str, **environ: str) -> Iterator[Web]:
+    web = Web(place, broker, token, **environ)
     try:
         web.wait_until_ready()
         yield web

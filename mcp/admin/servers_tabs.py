@@ -11,8 +11,8 @@ from django.utils import timezone
 from common.admin import badges, keyset, times
 from common.admin.pages import Control, link_if_any
 from common.ids import parse_uuid
-from mcp import budgets
-from mcp.admin import servers_faults, servers_process, tools_bulk
+from mcp import budgets, definitions
+from mcp.admin import servers_faults, servers_process
 from mcp.admin.servers_hub import Hub
 from mcp.admin.servers_look import command_line
 from mcp.admin.servers_numbers import Numbers, of_servers
@@ -83,7 +83,7 @@ class Tools(Hub):
             **super().context(),
             "page": page,
             "rows": shown,
-            "first": {tool.pk for tool in shown if approves and not tools_bulk.misfit(tool)},
+            "first": {tool.pk for tool in shown if approves and not definitions.why_not_in_bulk(tool)},
             "state": state,
             "states": STATES,
             "term": term,

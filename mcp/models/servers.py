@@ -54,6 +54,8 @@ class Server(Kept):
     #: Who changed last how it is reached: not the one to approve what changes with it.
     changed_by_id = models.UUIDField(null=True, editable=False)
     changed_by_name = models.CharField(max_length=192, blank=True, editable=False)
+    #: When that was; empty while it is reached as it was registered.
+    changed_at = models.DateTimeField(null=True, editable=False)
 
     status = models.CharField(max_length=16, choices=Connection, default=Connection.OFFLINE, editable=False)
     status_since = models.DateTimeField(default=timezone.now, editable=False)

@@ -33,16 +33,22 @@ class Overview(Hub):
 
     def context(self) -> dict[str, Any]:
         name, cells = self.server.name, self._cells()
-        met = cells[-1]["report"] if cells else None
         return {
             **super().context(),
             "cells": cells,
-            "command_line": command_line(self.server.command, self.server.args),
-            "process": servers_process.of(self.server),
-            "diagnosis": servers_faults.of(self.server, met, self.breaker),
+            **(self._configuration(cells) if self.sees else {}),
             "numbers": of_servers([name], span=DAY).get(name, Numbers()),
             "in_flight": Call.objects.filter(server_id=self.server.pk).count(),
             "budget": Budget.objects.filter(scope=BudgetScope.SERVER, target_id=self.server.pk).first(),
+        }
+
+    def _configuration(self, cells: list[dict[str, Any]]) -> dict[str, Any]:
+        """How it is reached, and what came of that."""
+        met = cells[-1]["report"] if cells else None
+        return {
+            "command_line": command_line(self.server.command, self.server.args),
+            "process": servers_process.of(self.server),
+            "diagnosis": servers_faults.of(self.server, met, self.breaker),
         }
 
     def _cells(self) -> list[dict[str, Any]]:

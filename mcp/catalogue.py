@@ -2,17 +2,19 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from itertools import chain, count
+from itertools import chain, count, groupby
 from typing import Any
+from uuid import UUID
 
 from django.db import transaction
 from django.db.models.functions import Now
 
 from common.errors import Conflict, GatehouseError, Invalid
 from common.redaction import masks, values
-from mcp import definitions
+from mcp import definitions, reviewers
 from mcp.choices import DefinitionState
-from mcp.models import Server, Tool
+from mcp.definitions import FoundFlags
+from mcp.models import PendingChange, Server, Tool
 from nhi import identities
 from nhi.actors import SYSTEM, Actor
 from nhi.choices import Kind
@@ -45,18 +47,26 @@ class Report:
 def take_down(*, actor: Actor, server: Server, listed: list[dict[str, Any]]) -> Report:
     """Compare what the server lists with what is known of it; nothing that is new or changed may be called yet."""
     report = Report()
+    wanted = _by_name(listed, server, report)
+    # Reading long texts takes time, during which the server's row is nobody's to hold.
+    found_flags = _find_flags(server, wanted)
     with transaction.atomic():
         asked = server.revision
         server = Server.objects.select_for_update(of=("self",)).select_related("owner").get(pk=server.pk)
         if server.revision != asked:
             raise ChangedMeanwhile(f"{server} was changed while it was asked. Ask it again.")
         known = {tool.name: tool for tool in _of(server)}
-        elsewhere = definitions.names_elsewhere(server)
-        wanted = _by_name(listed, server, report)
+        changes, new = _pending_changes(server), list[Tool]()
         for name, body in wanted.items():
             tool = known.get(name) or _register(name, body, server, report)
-            if tool is not None:
-                _take(tool, body, server, elsewhere, report)
+            if tool is None:
+                continue
+            if name not in known:
+                new.append(tool)
+            _take(tool, body, server, found_flags.get(name), report)
+            if tool.pk in changes:
+                reviewers.settle_changes(tool, changes[tool.pk], body["server"])
+        reviewers.adopt_changes(new, known.values(), chain.from_iterable(changes.values()), server.identity)
         for name in known.keys() - wanted.keys():
             _withdraw(known[name], report)
         Server.objects.filter(pk=server.pk).update(last_refreshed_at=Now())
@@ -64,6 +74,20 @@ def take_down(*, actor: Actor, server: Server, listed: list[dict[str, Any]]) -> 
             counts = {"added": len(report.added), "changed": len(report.changed), "withdrawn": len(report.withdrawn)}
             events.write("server.refreshed", actor=actor, subject=server, details=counts)
     return report
+
+
+def _find_flags(server: Server, wanted: dict[str, dict[str, Any]]) -> dict[str, FoundFlags]:
+    """Of what the server says now and did not say before."""
+    before = dict(Tool.objects.filter(server=server).exclude(current=None).values_list("name", "current__body"))
+    described = definitions.described
+    new = {name: body for name, body in wanted.items() if described(before.get(name, {})) != described(body)}
+    others = definitions.vocabulary(server) if new else None
+    return {name: definitions.find_flags(body, others) for name, body in new.items()} if others is not None else {}
+
+
+def _pending_changes(server: Server) -> dict[UUID, list[PendingChange]]:
+    rows = PendingChange.objects.filter(tool__server=server).order_by("tool_id", "changed_at", "pk")
+    return {tool_id: list(group) for tool_id, group in groupby(rows, key=lambda row: row.tool_id)}
 
 
 def without(known: Iterable[str], listed: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -84,18 +108,20 @@ def _without(forms: tuple[values.Form, ...], value: Any) -> Any:
 
 def pin_again(server: Server) -> None:
     """The server is reached in another way: what was approved of its tools was approved for the way before."""
-    elsewhere = definitions.names_elsewhere(server)
+    identity = server.identity
+    changes = []
     for tool in _of(server).exclude(current=None):
-        definitions.see(tool, {**tool.current.body, "server": server.identity}, server=server, elsewhere=elsewhere)
+        changes.append((tool, reviewers.changed_places(tool.current.body.get("server") or {}, identity)))
+        definitions.see(tool, {**tool.current.body, "server": identity}, server=server)
+    reviewers.record_changes(changes, server.changed_by_id, server.changed_by_name)
 
 
 def matched_otherwise(identity: Identity, changed: frozenset[str], actor: Actor) -> None:
     """Roles match another capability now; what was approved of the tool was approved for those of the one before."""
     tool = _seen(Tool.objects.filter(identity=identity)).first() if "capability" in changed else None
     if tool is not None and tool.current is not None:
-        Tool.objects.filter(pk=tool.pk).update(capability_by_id=actor.id)
-        elsewhere = definitions.names_elsewhere(tool.server)
-        definitions.see(tool, tool.current.body, server=tool.server, elsewhere=elsewhere, changed_by=actor)
+        definitions.see(tool, tool.current.body, server=tool.server, changed_by=actor)
+        reviewers.record_changes([(tool, [reviewers.CAPABILITY])], actor.id, actor.name)
 
 
 def _of(server: Server) -> Any:
@@ -170,9 +196,9 @@ def _capability(qualified: str) -> str:
     return next(one for one in chain([usual], numbered) if one not in known)
 
 
-def _take(tool: Tool, body: dict[str, Any], server: Server, elsewhere: frozenset[str], report: Report) -> None:
+def _take(tool: Tool, body: dict[str, Any], server: Server, found_flags: FoundFlags | None, report: Report) -> None:
     new = tool.current is None
-    changed = definitions.see(tool, body, server=server, elsewhere=elsewhere)
+    changed = definitions.see(tool, body, server=server, found_flags=found_flags)
     if tool.state == DefinitionState.WITHDRAWN:
         back = DefinitionState.QUARANTINED if tool.approved else DefinitionState.PENDING
         definitions.move(tool, back)

@@ -1,30 +1,34 @@
 """Pinning: what of a tool is approved, what changed under it, and who may say yes."""
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
+from time import monotonic
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Max
+from django.db.models import Case, Max, When
 from django.db.models.functions import Now
 
 from common import canonical
 from common.errors import Conflict, Invalid, NotAllowed
-from mcp import flags
+from mcp import flags, reviewers
 from mcp.choices import DEFINITION_MOVES, DefinitionState
 from mcp.models import Server, Tool, ToolDefinition
 from nhi import schemas
 from nhi.actors import SYSTEM, Actor
 from nhi.choices import ActorKind
 from nhi.inputs import Problems
-from nhi.models import Identity
 from nhi.record import events, lines
 
 #: What is pinned of a tool besides the server as it is reached and the capability that roles match.
 PINNED = ("name", "title", "description", "inputSchema", "outputSchema", "annotations", "icons", "_meta")
 OURS = ("server", "capability")
 LARGEST = 256 * 1024
+#: Of each text of a definition that is approved together with others: what a person reads among a hundred of them.
+MAX_BULK_CHARS = 300
+#: How many definitions are flagged anew at one time, and for how long.
+MAX_RENEWED, RENEW_SECONDS = 500, 5.0
 
 
 class StaleHash(Conflict):
@@ -37,6 +41,12 @@ class OwnChange(NotAllowed):
     """Whoever made a change is not the one to approve it."""
 
     code = "own_change"
+
+
+class ReviewAlone(Conflict):
+    """This definition is approved on its own page, where a person reads it whole."""
+
+    code = "review_alone"
 
 
 @dataclass(frozen=True)
@@ -68,18 +78,20 @@ def hash_of(body: dict[str, Any]) -> str:
 
 
 def see(
-    tool: Tool, body: dict[str, Any], *, server: Server, elsewhere: frozenset[str], changed_by: Actor = SYSTEM
-) -> bool:
+    tool: Tool, body: dict[str, Any], *, server: Server, found_flags: "FoundFlags | None" = None,
+    changed_by: Actor = SYSTEM,
+) -> bool:  # fmt: skip
     """Take down what the server says of the tool now. True when it is not what it said before.
 
-    `elsewhere`: the names of other servers' tools; `changed_by`: the person who made it another one, not the server.
+    `found_flags`: the flags of this body, found before anything was locked; None for a body whose text is that of the
+    definition before. `changed_by`: the person who made it another one, not the server.
     """
     body = body | {"capability": tool.identity.capability}
     digest = hash_of(body)
     if tool.current is not None and tool.current.hash == digest:
         return False
     known = ToolDefinition.objects.filter(tool=tool, hash=digest).first()
-    tool.current = known or _new(tool, body, server, elsewhere, changed_by)
+    tool.current = known or _new(tool, body, server, found_flags, changed_by)
     Tool.objects.filter(pk=tool.pk).update(current=tool.current)
     # From here on the row is held: somebody may have approved what it said before since it was read.
     tool.refresh_from_db(fields=["state", "approved"])
@@ -113,58 +125,47 @@ def approve(*, actor: Actor, tool: Tool, definition_hash: str, reason: str) -> T
             raise StaleHash("The definition is another one by now. Look at it again, then approve that one.")
         if locked.state not in (DefinitionState.PENDING, DefinitionState.QUARANTINED):
             raise Conflict(f"{locked} is {DefinitionState(locked.state).label.lower()}. Nothing was changed.")
-        alone = _alone(actor, locked, wanted)
+        alone = _alone(actor, locked)
         own = locked.approved_id is None and actor.id in _makers(locked)
         locked.approved = wanted
         ToolDefinition.objects.filter(pk=wanted.pk).update(
             approved_at=Now(), approved_by_id=actor.id, approved_by_name=actor.name, approve_reason=reason,
             self_approved=own,
         )  # fmt: skip
+        reviewers.forget_changes(locked)
         move(locked, DefinitionState.APPROVED)
         details = {"hash": wanted.hash, "number": wanted.number, "self_approved": own, "break_glass": alone}
         events.write("tool.approved", actor=actor, subject=locked.identity, details=details, reason=reason)
     return Tool.objects.select_related("server", "identity", "approved", "current").get(pk=tool.pk)
 
 
-def who_may_not(tool: Tool) -> dict[Any, str]:
-    """Who may not approve what waits, and why; nobody is barred from a new server's first definitions."""
-    wanted, approved = tool.current, tool.approved
-    if wanted is None:
-        return {}
-    if approved is None:
-        barred = dict.fromkeys(_movers(tool.server), "changed how this server is reached")
-    else:
-        barred = {
-            tool.server.created_by_id: "registered this server",
-            approved.approved_by_id: "approved the definition before this one",
-            **dict.fromkeys(_changers(tool, wanted, approved), "made this change"),
-        }
-    barred.pop(None, None)
-    return {**dict.fromkeys(_behind(barred), "are behind the service account that made this change"), **barred}
+def approve_in_bulk(*, actor: Actor, tool: Tool, definition_hash: str, reason: str, others: flags.Vocabulary) -> Tool:
+    """Approve one of several definitions that were on one page, each with its whole text.
+
+    The hash stands for the text that was shown: a text that must be read by itself is refused, whatever a page showed.
+    """
+    actor.require("mcp.approve_definition", "approve definitions of tools")
+    fresh = Tool.objects.select_related("current", "server").get(pk=tool.pk)
+    if fresh.current is not None and fresh.current.hash == definition_hash:
+        problem = why_not_in_bulk(fresh, others)
+        if problem:
+            raise ReviewAlone(f"{fresh} {problem}. Open its page to approve it.")
+    return approve(actor=actor, tool=tool, definition_hash=definition_hash, reason=reason)
 
 
-def _movers(server: Server) -> set[Any]:
-    """Who changed how a server is reached whose tools were known by then: what it lists since is a part of that."""
-    moved = ToolDefinition.objects.filter(tool__server=server, server_moved=True)
-    return set(moved.values_list("changed_by_id", flat=True))
+def why_not_in_bulk(tool: Tool, others: flags.Vocabulary | None = None) -> str:
+    """Why a tool's definition is reviewed by itself, as what follows the tool's name; empty when it need not be.
 
-
-def _behind(ids: Iterable[Any]) -> set[Any]:
-    """The people who hold a service account in their hands: its owners, and who has made its credentials."""
-    accounts = Identity.objects.filter(pk__in=ids)
-    found = accounts.values_list("owner_id", "backup_owner_id", "credentials__created_by_id")
-    return {one for row in found for one in row} - {None}
-
-
-def _changers(tool: Tool, wanted: ToolDefinition, approved: ToolDefinition) -> Iterator[Any]:
-    """Whoever changed the capability, or how the server is reached, since the last approval: what the server said after
-    that, or had said before, is a part of their change."""
-    yield wanted.changed_by_id
-    if wanted.body.get("server") != approved.body.get("server"):
-        yield tool.server.changed_by_id
-    if wanted.body.get("capability") != approved.body.get("capability"):
-        yield tool.capability_by_id
-    yield from tool.definitions.filter(number__gt=approved.number).values_list("changed_by_id", flat=True)
+    With `others`, its flags are found anew: those that are stored may be older than the rules, or than another server.
+    """
+    current = tool.current
+    if tool.state != DefinitionState.PENDING or tool.approved_id is not None:
+        return f"is {DefinitionState(tool.state).label.lower()}, and is reviewed one at a time"
+    if current is None or current.flags or (others is not None and find_flags(current.body, others).flags):
+        return "has flags, and is reviewed one at a time"
+    if any(len(text) > MAX_BULK_CHARS for _, text in flags.texts(described(current.body))):
+        return f"has a text of more than {MAX_BULK_CHARS} characters, and is reviewed one at a time"
+    return ""
 
 
 def differences(before: dict[str, Any], after: dict[str, Any]) -> list[Change]:
@@ -178,53 +179,114 @@ def differences(before: dict[str, Any], after: dict[str, Any]) -> list[Change]:
     ]
 
 
-def names_elsewhere(server: Server) -> frozenset[str]:
-    """What another server's tools are called; a description that names one steers the calls of that one."""
-    others = Tool.objects.exclude(server=server).values_list("server__name", "name")[:2000]
-    return frozenset(f"{other}__{name}" for other, name in others)
+def described(body: dict[str, Any]) -> dict[str, Any]:
+    """What of a definition is the server's own text."""
+    return {name: value for name, value in body.items() if name not in OURS}
+
+
+@dataclass(frozen=True)
+class FoundFlags:
+    """What there is to look at twice in a body, and whether arguments can be checked by its schema."""
+
+    flags: tuple[flags.Flag, ...]
+    checkable: bool
+    flagged_by: str = ""
+
+    def as_json(self) -> list[dict[str, str]]:
+        return [flag.as_json() for flag in self.flags]
+
+
+def find_flags(body: dict[str, Any], others: flags.Vocabulary) -> FoundFlags:
+    """Read the whole text. It may be long: never while a row is locked."""
+    schema = body.get("inputSchema")
+    unusable = schemas.problem(schema) if isinstance(schema, dict) else "It has no input schema."
+    found = flags.of_definition(described(body), others)
+    if unusable:
+        message = f"arguments are not checked against it here: {unusable}"
+        found.append(flags.Flag("schema", "inputSchema", message))
+    return FoundFlags(tuple(found), not unusable, others.digest)
+
+
+def vocabulary(server: Server) -> flags.Vocabulary:
+    """What the objects of all other servers are called: a description that names one steers the calls of that one."""
+    return flags.Vocabulary(object_names(), besides=server.name)
+
+
+def object_names() -> list[flags.ObjectName]:
+    rows = Tool.objects.order_by("server__name", "name").values_list("server__name", "name", "identity__capability")
+    return [flags.ObjectName(*row) for row in rows]
+
+
+def renew_flags(*, seconds: float = RENEW_SECONDS) -> int:
+    """Find the flags anew that earlier rules, or the names of fewer objects, have led to. What is approved stays so.
+
+    Those that wait come first. What is left when the time is over is done the next time.
+    """
+    names, until = object_names(), monotonic() + seconds
+    vocabularies: dict[str, flags.Vocabulary] = {}
+    digest = flags.digest_of(names)
+    stale = Tool.objects.exclude(current=None).exclude(current__flagged_by=digest)
+    waits = Case(When(state=DefinitionState.APPROVED, then=1), default=0)
+    renewed = 0
+    for tool in stale.select_related("current", "server").order_by(waits, "pk")[:MAX_RENEWED]:
+        if monotonic() > until:
+            break
+        assert tool.current is not None  # those without were left out
+        server = tool.server.name
+        others = vocabularies.get(server) or flags.Vocabulary(names, besides=server)
+        vocabularies[server] = others
+        found = find_flags(tool.current.body, others)
+        ToolDefinition.objects.filter(pk=tool.current.pk).update(flags=found.as_json(), flagged_by=found.flagged_by)
+        renewed += 1
+    return renewed
 
 
 def _new(
-    tool: Tool, body: dict[str, Any], server: Server, elsewhere: frozenset[str], changed_by: Actor
+    tool: Tool, body: dict[str, Any], server: Server, found_flags: FoundFlags | None, changed_by: Actor
 ) -> ToolDefinition:
     number = ToolDefinition.objects.filter(tool=tool).aggregate(last=Max("number"))["last"] or 0
     # The people's part of a change: the server is reached in another way than when it was pinned.
     moved = tool.current is not None and tool.current.body.get("server") != body["server"]
     who = (server.changed_by_id, server.changed_by_name) if moved else (changed_by.id, changed_by.name)
-    described = {name: value for name, value in body.items() if name not in OURS}
-    schema = body.get("inputSchema")
-    unusable = schemas.problem(schema) if isinstance(schema, dict) else "It has no input schema."
-    found = [flag.as_json() for flag in flags.of_definition(described, elsewhere)]
-    if unusable:
-        said = f"arguments are not checked against it here: {unusable}"
-        found.append(flags.Flag("schema", "inputSchema", said).as_json())
     return ToolDefinition.objects.create(
         tool=tool,
         number=number + 1,
         hash=hash_of(body),
         body=body,
-        checkable=not unusable,
-        flags=found,
+        **_flag_fields(tool.current, body, server, found_flags),
         changed_by_id=who[0],
         changed_by_name=who[1] if who[0] else "",
-        server_moved=moved,
     )
 
 
-def _alone(actor: Actor, tool: Tool, wanted: ToolDefinition) -> bool:
+def _flag_fields(
+    before: ToolDefinition | None, body: dict[str, Any], server: Server, found_flags: FoundFlags | None
+) -> dict[str, Any]:
+    """The flags that were found beforehand, or those of the definition before where its text is the same."""
+    if found_flags is None and before is not None and described(before.body) == described(body):
+        return {"flags": before.flags, "checkable": before.checkable, "flagged_by": before.flagged_by}
+    # Only when two listings of one server met: the text that was listed is not the one that was read before the lock.
+    found = found_flags or find_flags(body, vocabulary(server))
+    return {"flags": found.as_json(), "checkable": found.checkable, "flagged_by": found.flagged_by}
+
+
+def _alone(actor: Actor, tool: Tool) -> bool:
     """Whether a superuser breaks glass; anybody else is refused where another person has to look."""
     if actor.kind == ActorKind.IDENTITY:
         raise OwnChange("A person approves definitions, never an identity.")
-    why = who_may_not(tool).get(actor.id)
-    if why is None or tool.approved_id == wanted.pk:
+    bars = reviewers.who_is_barred(tool)
+    bar = bars.get(actor.id) if actor.id is not None else None
+    if bar is None:
         return False
     if not actor.is_superuser:
-        raise OwnChange(f"You {why}, so someone else must approve the change.", details={"reason": "own_change"})
+        raise OwnChange(reviewers.refusal(bar, reviewers.dead_end(tool, bars)), details={"reason": "own_change"})
     return True
 
 
 def _makers(tool: Tool) -> set[Any]:
-    return {tool.server.created_by_id, tool.server.changed_by_id, tool.capability_by_id}
+    """Who added the server, or had a hand in how it is reached or matched: their approval is marked as their own."""
+    changed = tool.pending_changes.values_list("changed_by_id", flat=True)
+    return {tool.server.created_by_id, tool.server.changed_by_id, *changed}
 
 
 def _what_changed(tool: Tool) -> dict[str, Any]:

@@ -1,39 +1,96 @@
-"""What in a tool's definition a person should look at twice. Hints for a reader, never a ground to allow."""
+"""What in a tool's definition a person should look at twice. Hints for a reader, never a ground to allow.
 
+Every rule reads the whole text in one pass: there is no length after which a text is not read, and no seam between two
+windows that a phrase could be laid across. The work grows with the length of the text alone, whatever a server writes.
+"""
+
+import hashlib
+import json
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+#: Raised with every change of the rules: definitions that were flagged by earlier rules are flagged again.
+RULES_VERSION = 2
 #: Marks that show nothing or turn text around; tag characters spell words that only a model reads.
 HIDDEN_CATEGORIES = frozenset({"Cf", "Co", "Cn", "Cs"})
 CONTROL = frozenset(chr(code) for code in (*range(9), 11, 12, *range(14, 32), *range(127, 160)))
 #: What an emoji and some scripts are written with.
 HARMLESS = frozenset("\u200d\ufe0f\u200c")
 LOOKS_BLANK = frozenset("\u115f\u1160\u3164\uffa0\u2800")
-#: Phrases that speak to a model rather than describe a tool, and what is said of them.
-INSTRUCTIONS = {
-    r"\b(?:ignore|disregard|forget)\b.{0,40}\b(?:previous|prior|above|earlier|other|all)\b": (
-        "tells the reader to ignore what it was told"
+
+#: A definition with more characters than this is not read to its end by a person in a hurry.
+MAX_UNFLAGGED_CHARS = 4000
+MAX_FLAGS = 50
+MIN_BLOB_CHARS = 400
+#: Shorter names of other servers' objects stand in every text.
+MIN_NAME_CHARS = 4
+
+#: Phrases that speak to a model rather than describe a tool. Each is a chain of steps; a step is a set of words and the
+#: number of characters that may lie between it and the step before.
+Step = tuple[str, int]
+PHRASES: tuple[tuple[str, tuple[Step, ...]], ...] = (
+    (
+        "tells the reader to ignore what it was told",
+        (("ignore|disregard|forget|override", 0), ("previous|prior|above|earlier|other|all", 42)),
     ),
-    r"\b(?:do not|don't|never)\b.{0,30}\b(?:tell|mention|inform|reveal|show|notify)\b.{0,30}\b(?:user|anyone|human)": (
-        "asks to keep something from the user"
+    (
+        "asks to keep something from the user",
+        (
+            ("do not|don't|never", 0),
+            ("tell|mention|inform|reveal|show|notify", 32),
+            ("user|users|anyone|human|humans", 32),
+        ),
     ),
-    r"\b(?:before|after|when|whenever)\b.{0,60}\b(?:first|always|must)\b.{0,40}\b(?:call|read|send|run|include)\b": (
-        "demands another step around its own use"
+    (
+        "demands another step around its own use",
+        (
+            ("before|after|when|whenever|prior to", 0),
+            ("first|always|must", 62),
+            ("call|read|send|run|include|obtain|fetch|copy|attach|forward|execute", 42),
+        ),
     ),
-    r"\bfirst\s+(?:call|read|send|run|open|include)\b": "demands another step before its own use",
-    r"\b(?:you must|you should always|always)\b.{0,40}\b(?:call|read|send|include|pass|append|use)\b": (
-        "gives orders to the reader"
+    ("demands another step before its own use", (("first", 0), ("call|read|send|run|open|include|obtain|fetch", 1))),
+    (
+        "demands another step before its own use",
+        (
+            ("before|prior to", 0),
+            ("use|using|calling|invoking", 20),
+            ("call|read|send|run|open|include|obtain|fetch|copy", 42),
+        ),
     ),
-    r"(?:~/\.|/etc/passwd|\.ssh\b|id_rsa|\.env\b|\.aws/|mcp\.json)": "names a place where secrets are kept",
-    r"<\s*/?\s*(?:important|system|instructions?|secret|hidden)\b": "has a tag that poses as instructions",
-    r"\bsystem prompt\b|\byou are now\b|\bnew instructions?\b": "speaks to the model about its instructions",
-}
-_COMPILED = tuple((re.compile(pattern, re.IGNORECASE), said) for pattern, said in INSTRUCTIONS.items())
-COMMENT = re.compile(r"<!--")
-LONG_BLOB = re.compile(r"[A-Za-z0-9+/=_-]{400,}")
+    (
+        "gives orders to the reader",
+        (("you must|you should always|always", 0), ("call|read|send|include|pass|append|use", 42)),
+    ),
+    (
+        "speaks to the model about its instructions",
+        (("system prompt|you are now|new instruction|new instructions", 0),),
+    ),
+)
+#: What no chain of words says. None of them can look further than a few characters ahead.
+PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
+    (
+        "names a place where secrets are kept",
+        re.compile(r"~/\.|/etc/passwd|\.ssh\b|id_rsa|\.env\b|\.aws/|mcp\.json|\bssh (?:folder|directory|keys?)\b"),
+    ),
+    (
+        "has a tag that poses as instructions",
+        re.compile(r"< ?/? ?(?:important|system|instructions?|secret|hidden)\b"),
+    ),
+)
+WORD = re.compile(r"\w+(?:'\w+)?")
+BLOB = re.compile(r"[A-Za-z0-9+/=_-]+")
+#: Letters and digits with the marks between them that names of objects may hold.
+RUN = re.compile(r"[a-z0-9_]+(?:[./:-]+[a-z0-9_]+)*")
+ATOM = re.compile(r"[a-z0-9_]+")
+#: Names that an English text holds without speaking of a tool.
+PLAIN_WORD = re.compile(r"[a-z]+")
+#: The first are named where there are more than a page can take.
+ORDER = ("hidden_unicode", "instruction", "mention", "comment", "blob", "long", "common_word")
 
 
 @dataclass(frozen=True)
@@ -46,14 +103,100 @@ class Flag:
         return asdict(self)
 
 
-def of_definition(body: dict[str, Any], others: frozenset[str] = frozenset()) -> list[Flag]:
-    """Hidden marks and text like instructions, wherever the definition has text; and mentions of `others`' tools."""
-    found: list[Flag] = []
+@dataclass(frozen=True)
+class ObjectName:
+    """What an object of another server is called: by its own name, its qualified name and its capability."""
+
+    server: str
+    name: str
+    capability: str | None
+
+
+class Vocabulary:
+    """The names of other servers' objects. A text is looked through once, however many there are."""
+
+    def __init__(self, objects: Sequence[ObjectName] = (), *, besides: str = "") -> None:
+        """Of the objects of all servers but one, whose texts are looked through."""
+        servers: dict[str, dict[str, None]] = defaultdict(dict)
+        written: dict[str, str] = {}
+        for one in objects:
+            if one.server == besides:
+                continue
+            for name in (one.name, f"{one.server}__{one.name}", one.capability or ""):
+                key = _normalised(name).strip("./:-")
+                if len(key) >= MIN_NAME_CHARS:
+                    servers[key].setdefault(one.server)
+                    written.setdefault(key, name)
+        self.digest = digest_of(objects)
+        self._messages = {key: (written[key], tuple(sorted(names))) for key, names in servers.items()}
+        #: How many parts a name has at most, by its first part: how far to look from where that part stands.
+        self._longest: dict[str, int] = defaultdict(int)
+        for key in self._messages:
+            parts = ATOM.findall(key)
+            if parts:
+                self._longest[parts[0]] = max(self._longest[parts[0]], len(parts))
+
+    def __bool__(self) -> bool:
+        return bool(self._messages)
+
+    def names_in(self, normalised: str) -> set[str]:
+        """The names that stand in a normalised text, each between word boundaries."""
+        names: set[str] = set()
+        for run in RUN.finditer(normalised):
+            text = run.group()
+            parts = [(part.start(), part.end()) for part in ATOM.finditer(text)]
+            for index, (start, end) in enumerate(parts):
+                first = text[start:end]
+                names.update(key for key in (first, first.strip("_")) if key in self._messages)
+                for _, further in parts[index + 1 : index + self._longest.get(first, 1)]:
+                    if text[start:further] in self._messages:
+                        names.add(text[start:further])
+        return names
+
+    def flag(self, key: str, places: list[str]) -> Flag:
+        name, servers = self._messages[key]
+        others = f" and {len(servers) - 2} more" if len(servers) > 2 else ""
+        owners = f"{'the server' if len(servers) == 1 else 'the servers'} {', '.join(servers[:2])}{others}"
+        more = len(places) - 1
+        where = f", also in {more} more {'place' if more == 1 else 'places'}" if more else ""
+        if is_plain_word(key):
+            message = f"uses the word {name}, which is the name of a tool of {owners}{where}"
+            return Flag("common_word", places[0], message)
+        return Flag("mention", places[0], f"speaks of {name}, a tool of {owners}{where}")
+
+
+def digest_of(objects: Iterable[ObjectName]) -> str:
+    """Stands for the rules and the names of all objects: what was flagged by others is flagged anew."""
+    digest = hashlib.sha256(f"{RULES_VERSION}".encode())
+    for one in objects:
+        digest.update(f"\n{one.server} {one.name} {one.capability}".encode())
+    return digest.hexdigest()
+
+
+NO_NAMES = Vocabulary()
+
+
+def of_definition(body: dict[str, Any], others: Vocabulary = NO_NAMES) -> list[Flag]:
+    """Hidden marks and text like instructions, wherever the definition has text; and mentions of `others`."""
+    flags: list[Flag] = []
+    named: dict[str, list[str]] = defaultdict(list)
     for place, text in texts(body):
-        found.extend(_hidden(place, text))
-        found.extend(_instructions(place, text))
-        found.extend(_mentions(place, text, others))
-    return found[:50]
+        hidden = {mark for mark in set(text) if is_hidden(mark)}
+        if hidden:
+            flags.append(_hidden(place, hidden))
+        if len(text) < MIN_NAME_CHARS:
+            continue
+        normalised = _normalised(text, hidden)
+        flags.extend(_instructions(place, normalised))
+        for key in others.names_in(normalised) if others else ():
+            # The tool's own name is kept apart by that of its server, and names of properties are words.
+            if place != "name" and not (place.endswith("(name)") and is_plain_word(key)):
+                named[key].append(place)
+    flags.extend(others.flag(key, places) for key, places in sorted(named.items()))
+    length = len(json.dumps(body, ensure_ascii=False))
+    if length > MAX_UNFLAGGED_CHARS:
+        flags.append(Flag("long", "definition", f"is long: {length:,} characters. Read it to its end"))
+    return _bounded(flags)
 
 
 def texts(value: Any, place: str = "") -> Iterator[tuple[str, str]]:
@@ -76,30 +219,90 @@ def is_hidden(mark: str) -> bool:
     return mark in CONTROL or mark in LOOKS_BLANK or unicodedata.category(mark) in HIDDEN_CATEGORIES
 
 
-def _hidden(place: str, text: str) -> list[Flag]:
-    marks = sorted({mark for mark in text if is_hidden(mark)})
-    if not marks:
-        return []
+def is_plain_word(key: str) -> bool:
+    return PLAIN_WORD.fullmatch(key) is not None
+
+
+def _normalised(text: str, hidden: Iterable[str] = ()) -> str:
+    """As it is searched: in one case, with single spaces, and without what hides a phrase from a search."""
+    plain = text.translate(dict.fromkeys(map(ord, hidden))) if hidden else text
+    if not plain.isascii():
+        plain = unicodedata.normalize("NFKC", plain).replace("\u2019", "'")
+        # Normalising turns some marks into others that show nothing.
+        plain = plain.translate({ord(mark): None for mark in set(plain) if is_hidden(mark)})
+    return " ".join(plain.casefold().split())
+
+
+def _hidden(place: str, hidden: set[str]) -> Flag:
+    marks = sorted(hidden)
     named = ", ".join(f"U+{ord(mark):04X}" for mark in marks[:6])
     more = f" and {len(marks) - 6} more" if len(marks) > 6 else ""
-    return [Flag("hidden_unicode", place, f"holds marks that show nothing: {named}{more}")]
+    return Flag("hidden_unicode", place, f"holds marks that show nothing: {named}{more}")
 
 
-def _instructions(place: str, text: str) -> list[Flag]:
-    # Marks between letters hide a phrase from a search as well as from a reader.
-    plain = "".join(mark for mark in unicodedata.normalize("NFKC", text) if not is_hidden(mark))
-    flags = [Flag("instruction", place, said) for pattern, said in _COMPILED if pattern.search(plain[:20_000])]
-    if COMMENT.search(plain):
+def _instructions(place: str, normalised: str) -> list[Flag]:
+    messages = dict.fromkeys(_phrases(normalised))
+    messages |= dict.fromkeys(message for message, pattern in PATTERNS if pattern.search(normalised))
+    flags = [Flag("instruction", place, message) for message in messages]
+    if "<!--" in normalised:
         flags.append(Flag("comment", place, "holds a comment that a page would not show"))
-    if LONG_BLOB.search(plain):
+    if any(len(run.group()) >= MIN_BLOB_CHARS for run in BLOB.finditer(normalised)):
         flags.append(Flag("blob", place, "holds a long run of encoded text"))
     return flags
 
 
-def _mentions(place: str, text: str, others: frozenset[str]) -> list[Flag]:
-    if not others or place.endswith("(name)"):
-        return []
-    words = set(re.findall(r"[A-Za-z0-9_.-]{4,128}", text))
-    return [
-        Flag("mention", place, f"speaks of {name}, a tool of another server") for name in sorted(words & others)[:3]
-    ]
+def _steps_by_last_word() -> dict[str, list[tuple[tuple[str, ...], int, int]]]:
+    """For the last word of each alternative of a step: its words, its phrase and the step's number."""
+    steps: dict[str, list[tuple[tuple[str, ...], int, int]]] = defaultdict(list)
+    for phrase, (_, chain) in enumerate(PHRASES):
+        for number, (alternatives, _) in enumerate(chain):
+            for alternative in alternatives.split("|"):
+                words = tuple(alternative.split())
+                steps[words[-1]].append((words, phrase, number))
+    return dict(steps)
+
+
+_STEPS = _steps_by_last_word()
+
+
+def _phrases(normalised: str) -> list[str]:
+    """The messages of the phrases that the text holds.
+
+    Each word is looked at once. For each step of each phrase it is enough to know where it was reached last: what comes
+    after is nearest to that.
+    """
+    reached: dict[tuple[int, int], int] = {}
+    complete: dict[int, None] = {}
+    before: list[tuple[str, int]] = []
+    for match in WORD.finditer(normalised):
+        word = match.group()
+        before.append((word, match.start()))
+        del before[:-3]
+        for form in {word, word.partition("'")[0]}:
+            for words, phrase, number in _STEPS.get(form, ()):
+                start = _start(words, before)
+                if start is None:
+                    continue
+                chain = PHRASES[phrase][1]
+                if number and not 0 <= start - reached.get((phrase, number - 1), -1000) <= chain[number][1]:
+                    continue
+                reached[phrase, number] = match.end()
+                if number == len(chain) - 1:
+                    complete[phrase] = None
+    return [PHRASES[phrase][0] for phrase in complete]
+
+
+def _start(words: tuple[str, ...], before: list[tuple[str, int]]) -> int | None:
+    """Where the alternative begins whose last word was read just now; None when its other words do not stand before."""
+    if len(words) > 1 and tuple(word for word, _ in before[-len(words) : -1]) != words[:-1]:
+        return None
+    return before[-len(words)][1] if len(before) >= len(words) else None
+
+
+def _bounded(flags: list[Flag]) -> list[Flag]:
+    """No more than a person can tick. What weighs most comes first, so that no crowd of other flags pushes it off."""
+    ordered = sorted(dict.fromkeys(flags), key=lambda flag: ORDER.index(flag.kind))
+    if len(ordered) <= MAX_FLAGS:
+        return ordered
+    left = len(ordered) - MAX_FLAGS + 1
+    return [*ordered[: MAX_FLAGS - 1], Flag("more", "definition", f"has {left} more flags, which are not listed here")]

@@ -2,7 +2,9 @@
 
 from typing import Any
 
+from mcp.models import Server
 from nhi import rights
+from nhi.actors import Actor
 
 READS = frozenset(
     f"view_{model}" for model in ("server", "tool", "budget", "breaker", "call", "callapproval", "healthreport")
@@ -29,6 +31,11 @@ ROLES: dict[str, frozenset[str]] = {
 def deciding_roles() -> set[str]:
     """The console roles whose holders decide about waiting calls."""
     return {role for role, held in ROLES.items() if "decide_approval" in held}
+
+
+def sees_configuration(actor: Actor, server: Server) -> bool:
+    """Whether somebody sees how a server is reached; who may use a tool of it sees that it is there."""
+    return actor.may("mcp.view_server") or (actor.is_person and server.owner_id == actor.id)
 
 
 def after_migrate(*, using: str, **_kwargs: Any) -> None:

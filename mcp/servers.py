@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from django.db import IntegrityError, transaction
 from django.db.models import F
 from django.db.models.functions import Now
+from django.utils import timezone
 
 from common.errors import Conflict, Duplicate, FieldError
 from mcp import breakers, catalogue, connections, health, secrets, server_checks
@@ -64,6 +65,7 @@ def change(
         if reached:
             current.revision += 1
             current.changed_by_id, current.changed_by_name = actor.id, actor.name
+            current.changed_at = timezone.now()
         current.save()
         for name, value in values.items():
             _replace_secret(actor, current, name, value)

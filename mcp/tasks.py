@@ -6,7 +6,7 @@ from uuid import UUID
 from celery import shared_task
 from kombu.exceptions import OperationalError
 
-from mcp import approvals, budgets, health, rollups
+from mcp import approvals, budgets, definitions, health, rollups
 from mcp.clerk import recording
 from mcp.models import Server
 
@@ -30,6 +30,7 @@ def check_servers() -> None:
 @shared_task(name="mcp.refresh_servers")
 def refresh_servers() -> None:
     health.refresh_due()
+    definitions.renew_flags()
 
 
 @shared_task(name="mcp.refresh_server")

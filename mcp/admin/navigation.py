@@ -6,13 +6,14 @@ Addresses are names here and are looked up when a page is drawn: the site's own 
 from collections.abc import Callable
 from typing import Any
 
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from common.admin import navigation
 from common.admin.navigation import Item
+from mcp import reviewers
 from mcp.choices import Connection, DefinitionState
-from mcp.models import Server, Tool, ToolDefinition
+from mcp.models import Server, Tool
 from nhi.actors import Actor
 from nhi.admin import counts, sentences
 from nhi.admin.acting import may
@@ -27,23 +28,21 @@ def _who(right: str) -> Callable[[HttpRequest], bool]:
 
 
 def quarantined(actor: Actor) -> QuerySet[Any]:
-    """Definitions that changed and that this person may approve: somebody else made the change."""
+    """Changed definitions that this person may approve: they have no part in the change."""
     waiting = Tool.objects.filter(state=DefinitionState.QUARANTINED)
     if actor.only_reads or not actor.may("mcp.approve_definition"):
         return waiting.none()
     if actor.is_superuser:
         return waiting
-    since = ToolDefinition.objects.filter(
-        tool=OuterRef("pk"), number__gt=OuterRef("approved__number"), changed_by_id=actor.id
-    )
-    own = Q(server__created_by_id=actor.id) | Q(approved__approved_by_id=actor.id) | Q(current__changed_by_id=actor.id)
-    return waiting.exclude(own | Exists(since))
+    return reviewers.not_barred(waiting, actor)
 
 
 def pending(actor: Actor) -> QuerySet[Any]:
     """First definitions, which whoever added the server may approve too."""
     waiting = Tool.objects.filter(state=DefinitionState.PENDING)
-    return waiting if actor.may("mcp.approve_definition") and not actor.only_reads else waiting.none()
+    if actor.only_reads or not actor.may("mcp.approve_definition"):
+        return waiting.none()
+    return waiting if actor.is_superuser else reviewers.not_barred(waiting, actor)
 
 
 def offline(actor: Actor) -> QuerySet[Any]:

@@ -7,6 +7,7 @@ from django.utils.functional import cached_property
 
 from common.admin.pages import Control, Crumb, Tab, link
 from common.errors import NotFound
+from mcp import rights
 from mcp.admin import servers_cells
 from mcp.choices import BreakerState, Connection, DefinitionState, Transport
 from mcp.models import Breaker, Server, Tool
@@ -21,6 +22,10 @@ TABS = (
     ("calls", "Calls"),
     ("changes", "Changes"),
 )
+
+
+#: What shows how a server is reached, or what was said over that way.
+CONFIGURATION_TABS = frozenset({"health", "secrets"})
 
 
 class OfServer(Acting):
@@ -61,13 +66,19 @@ class Hub(OfServer, ActingPage):
 
     tab = "hub"
 
+    def check(self) -> None:
+        super().check()
+        if self.tab in CONFIGURATION_TABS and not self.sees:
+            raise NotFound
+
     def context(self) -> dict[str, Any]:
         name = self.server.name
         return {
             "title": f"{name}: {dict(TABS)[self.tab]}" if self.tab != "hub" else name,
             "server": self.server,
             "standing": servers_cells.standing(self.server),
-            "why": self._why(),
+            "why": self._why() if self.sees else "",
+            "sees": self.sees,
             "transport": Transport(self.server.transport).label,
             "breaker": self.breaker,
             "counts": self.counts,
@@ -86,6 +97,11 @@ class Hub(OfServer, ActingPage):
         return (server.last_error or server.status_reason) if unmet else server.status_reason
 
     @cached_property
+    def sees(self) -> bool:
+        """Whether how it is reached, and what came of that, is shown to this person."""
+        return rights.sees_configuration(self.actor, self.server)
+
+    @cached_property
     def counts(self) -> dict[str, int]:
         """Its tools by the state of their definition."""
         found = Tool.objects.filter(server=self.server).order_by().values_list("state").annotate(Count("pk"))
@@ -97,7 +113,8 @@ class Hub(OfServer, ActingPage):
 
     def _tabs(self) -> list[Tab]:
         counts = {"tools": sum(self.counts.values()) - self.counts[DefinitionState.WITHDRAWN]}
-        return [Tab(label, self.url(name), counts.get(name), name == self.tab) for name, label in TABS]
+        shown = [(name, label) for name, label in TABS if self.sees or name not in CONFIGURATION_TABS]
+        return [Tab(label, self.url(name), counts.get(name), name == self.tab) for name, label in shown]
 
     def _controls(self) -> list[Control]:
         """Test and refresh; what waits for an approval comes first for who may give it."""

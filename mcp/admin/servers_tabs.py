@@ -11,8 +11,8 @@ from django.utils import timezone
 from common.admin import badges, keyset, times
 from common.admin.pages import Control, link_if_any
 from common.ids import parse_uuid
-from mcp import budgets
-from mcp.admin import servers_faults, servers_process, tools_bulk
+from mcp import budgets, definitions
+from mcp.admin import servers_faults, servers_process
 from mcp.admin.servers_hub import Hub
 from mcp.admin.servers_look import command_line
 from mcp.admin.servers_numbers import Numbers, of_servers
@@ -33,16 +33,22 @@ class Overview(Hub):
 
     def context(self) -> dict[str, Any]:
         name, cells = self.server.name, self._cells()
-        met = cells[-1]["report"] if cells else None
         return {
             **super().context(),
             "cells": cells,
-            "command_line": command_line(self.server.command, self.server.args),
-            "process": servers_process.of(self.server),
-            "diagnosis": servers_faults.of(self.server, met, self.breaker),
+            **(self._configuration(cells) if self.sees else {}),
             "numbers": of_servers([name], span=DAY).get(name, Numbers()),
             "in_flight": Call.objects.filter(server_id=self.server.pk).count(),
             "budget": Budget.objects.filter(scope=BudgetScope.SERVER, target_id=self.server.pk).first(),
+        }
+
+    def _configuration(self, cells: list[dict[str, Any]]) -> dict[str, Any]:
+        """How it is reached, and what came of that."""
+        met = cells[-1]["report"] if cells else None
+        return {
+            "command_line": command_line(self.server.command, self.server.args),
+            "process": servers_process.of(self.server),
+            "diagnosis": servers_faults.of(self.server, met, self.breaker),
         }
 
     def _cells(self) -> list[dict[str, Any]]:
@@ -83,7 +89,7 @@ class Tools(Hub):
             **super().context(),
             "page": page,
             "rows": shown,
-            "first": {tool.pk for tool in shown if approves and not tools_bulk.misfit(tool)},
+            "first": {tool.pk for tool in shown if approves and not definitions.why_not_in_bulk(tool)},
             "state": state,
             "states": STATES,
             "term": term,

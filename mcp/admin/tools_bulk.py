@@ -6,15 +6,17 @@ from typing import Any
 from django import forms
 from django.db.models import QuerySet
 from django.urls import path
+from django.utils.functional import cached_property
 
 from common.admin import several
 from common.admin.dialogs import Effect, counted
 from common.admin.forms import ConsoleForm, ReasonField
 from common.admin.pages import link
 from common.errors import NotAllowed
-from mcp import definitions
-from mcp.choices import DefinitionState
-from mcp.models import Tool
+from mcp import definitions, flags
+from mcp.admin import tools_definition
+from mcp.admin.tools_hub import hints
+from mcp.models import Server, Tool
 from nhi.admin.several import Several
 from nhi.models import Identity
 
@@ -24,11 +26,13 @@ ONE_SERVER = "Approve the tools of one server at a time."
 class BulkForm(ConsoleForm):
     #: The hashes that the page showed, in the order of the names: what changed since then is refused.
     hashes = forms.CharField(widget=forms.HiddenInput, required=False)
-    reason = ReasonField("First import, looked at", "Reviewed with the owner")
+    #: Empty: that somebody read them is theirs to say.
+    reason = ReasonField()
 
 
 class Approve(Several[Tool]):
     template = "admin/mcp/tools/bulk.html"
+    wide = True
     form_class = BulkForm
     verb = "Approve"
     nouns = ("definition", "definitions")
@@ -48,8 +52,14 @@ class Approve(Several[Tool]):
     def servers(self) -> list[str]:
         return sorted({tool.server.name for tool in self.chosen})
 
+    @cached_property
+    def names_elsewhere(self) -> flags.Vocabulary:
+        """The names that a definition of this server should not speak of; read once for all of them."""
+        server = self.chosen[0].server if self.chosen else Server()
+        return definitions.vocabulary(server)
+
     def misfit(self, one: Tool) -> str:
-        return misfit(one)
+        return definitions.why_not_in_bulk(one, self.names_elsewhere if len(self.servers) == 1 else None)
 
     def called(self, one: Tool) -> str:
         return one.identity.name
@@ -65,7 +75,16 @@ class Approve(Several[Tool]):
     def context(self) -> dict[str, Any]:
         words = f"{ONE_SERVER[:-1]}: these are of {', '.join(self.servers)}."
         impossible = words if len(self.servers) > 1 else ""
-        return {**super().context(), "impossible": impossible, "tools": self.fitting}
+        return {
+            **super().context(),
+            "impossible": impossible,
+            "tools": self.fitting,
+            "shown": [_shown(tool) for tool in self.fitting],
+            "alone": [
+                {"name": self.called(tool), "why": why, "url": link("mcp_tool_change", tool.pk)}
+                for tool, why in self.skipped
+            ],
+        }
 
     def back(self) -> str:
         """To where the tools were ticked."""
@@ -87,19 +106,21 @@ class Approve(Several[Tool]):
         return lambda tool: self._approve(tool, looked, reason)
 
     def _approve(self, tool: Tool, looked: dict[str, str], reason: str) -> Identity:
-        approved = definitions.approve(
-            actor=self.actor, tool=tool, definition_hash=looked.get(str(tool.pk), ""), reason=reason
-        )
+        approved = definitions.approve_in_bulk(
+            actor=self.actor, tool=tool, definition_hash=looked.get(str(tool.pk), ""), reason=reason,
+            others=self.names_elsewhere,
+        )  # fmt: skip
         return approved.identity
 
 
-def misfit(tool: Tool) -> str:
-    """Why it is not approved among others; empty for a first definition without a flag."""
-    if tool.state != DefinitionState.PENDING or tool.approved_id is not None:
-        return f"is {DefinitionState(tool.state).label.lower()}, and is looked at by itself"
-    if tool.current is None or tool.current.flags:
-        return "has flags, and is looked at by itself"
-    return ""
+def _shown(tool: Tool) -> dict[str, Any]:
+    """The whole of a definition but for how its server is reached, which is the same for all of them."""
+    assert tool.current is not None  # what fits has one
+    return {
+        "name": tool.name,
+        "hints": hints(tool),
+        "fields": tools_definition.fields(tool.current, with_server=False),
+    }
 
 
 URLS = [path("bulk/approve/", Approve.as_view(), name="mcp_tool_bulk_approve")]

@@ -1,11 +1,11 @@
 """What changed in a tool, and the yes of a person to exactly that."""
 
 from typing import Any
+from uuid import UUID
 
 from django import forms
 from django.contrib import messages
-from django.contrib.auth.models import Permission
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import path
 from django.utils.functional import cached_property
@@ -14,13 +14,13 @@ from common.admin.dialogs import Call, Effect, counted
 from common.admin.forms import ConsoleForm, ReasonField
 from common.admin.pages import Control
 from common.errors import NotAllowed
-from mcp import definitions
+from mcp import definitions, reviewers, rights
 from mcp.admin import tools_definition, tools_reach
 from mcp.admin.tools_hub import Hub, OfTool
 from mcp.choices import DefinitionState
 from mcp.models import Tool, ToolDefinition
 from nhi.admin.base import ActingDialog
-from nhi.models import InvocationLog, User
+from nhi.models import InvocationLog
 
 BOUND = 1000
 NAMED = 5
@@ -36,20 +36,21 @@ class Waiting(OfTool):
         """Why this person may not approve, as a sentence; empty when they may."""
         if self.actor.only_reads or not self.actor.may("mcp.approve_definition"):
             return "Approvers and security admins approve definitions."
-        why = self.own
-        return f"You {why}, so someone else must approve the change." if why and not self.actor.is_superuser else ""
+        return reviewers.refusal(self.own, None) if self.own and not self.actor.is_superuser else ""
 
     @cached_property
-    def own(self) -> str:
-        """What this person did that somebody else has to look at; empty for nothing."""
-        tool = self.tool
-        if tool.approved_id is not None and tool.approved_id == tool.current_id:
-            return ""
-        return self.had_a_hand.get(self.actor.id, "")
+    def own(self) -> reviewers.Bar | None:
+        """What this person did that somebody else has to look at."""
+        return self.bars.get(self.actor.id) if self.actor.id is not None else None
 
     @cached_property
-    def had_a_hand(self) -> dict[Any, str]:
-        return definitions.who_may_not(self.tool)
+    def bars(self) -> dict[UUID, reviewers.Bar]:
+        return reviewers.who_is_barred(self.tool)
+
+    @cached_property
+    def dead_end(self) -> reviewers.DeadEnd | None:
+        """Why nobody may approve it; said to those who could have."""
+        return reviewers.dead_end(self.tool, self.bars) if self.own else None
 
     @cached_property
     def agents(self) -> int:
@@ -75,18 +76,20 @@ class Change(Waiting, Hub):
     def context(self) -> dict[str, Any]:
         tool, after = self.tool, self.tool.current
         assert after is not None  # what waits is there
-        found = tools_definition.lines(tool.approved, after) if tool.approved else []
+        sees = rights.sees_configuration(self.actor, tool.server)
+        found = tools_definition.lines(tool.approved, after, with_server=sees) if tool.approved else []
         return {
             **super().context(),
             "before": tool.approved,
             "after": after,
             "lines": found,
-            "fields": [] if tool.approved else tools_definition.fields(after),
-            "elsewhere": tools_definition.elsewhere(after, found) if tool.approved else [],
+            "fields": [] if tool.approved else tools_definition.fields(after, with_server=sees),
+            "elsewhere": tools_definition.elsewhere(after, found, whole=tool.approved is None),
             "places": tools_definition.places(found),
             "agents": self.agents,
             "refused": len(self._refused().values_list("pk")[:BOUND]),
-            "others": self._others() if self.own else [],
+            "others": self._others() if self.own and not self.dead_end else [],
+            "dead_end": self.dead_end,
             "breaks_glass": bool(self.own) and self.actor.is_superuser,
         }
 
@@ -97,13 +100,8 @@ class Change(Waiting, Hub):
 
     def _others(self) -> list[str]:
         """Who may say yes instead."""
-        right = Permission.objects.filter(content_type__app_label="mcp", codename="approve_definition")
-        able = Q(is_superuser=True) | Q(groups__permissions__in=right) | Q(user_permissions__in=right)
-        barred = list(self.had_a_hand)
-        return list(
-            User.objects.visible_to(self.actor).active().filter(able).exclude(pk__in=barred).distinct()
-            .order_by("username").values_list("username", flat=True)[:NAMED]
-        )  # fmt: skip
+        free = reviewers.holders().visible_to(self.actor).exclude(pk__in=list(self.bars))
+        return list(free.values_list("username", flat=True)[:NAMED])
 
 
 class ApproveForm(ConsoleForm):
@@ -111,7 +109,7 @@ class ApproveForm(ConsoleForm):
 
     aliases = {"definition_hash": "definition_hash"}
     definition_hash = forms.CharField(widget=forms.HiddenInput, max_length=64)
-    reason = ReasonField("Looked at the difference", "Reviewed with the owner", "First definition, looked at")
+    reason = ReasonField()
 
     def __init__(self, *args: Any, flags: list[dict[str, Any]], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -131,7 +129,7 @@ class Approve(Waiting, ActingDialog):
     def check(self) -> None:
         super().check()
         if self.barred:
-            raise NotAllowed(self.barred)
+            raise NotAllowed(reviewers.refusal(self.own, self.dead_end) if self.own else self.barred)
 
     @property
     def button(self) -> str:  # type: ignore[override]  # the name is known once there is a tool
@@ -140,7 +138,9 @@ class Approve(Waiting, ActingDialog):
     @property
     def lead(self) -> str:  # type: ignore[override]  # the same
         if self.own:
-            return f"You {self.own}. You break glass: this goes on record as an approval without a second person."
+            return (
+                f"You {self.own.reason}. You break glass: this goes on record as an approval without a second person."
+            )
         return "From then on calls pass by this definition. A later change waits again."
 
     def effects(self) -> list[Effect]:

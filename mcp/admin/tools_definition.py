@@ -25,6 +25,10 @@ SIGNS = {"added": "+", "removed": "\u2212", "changed": "\u00b1"}
 #: Longer texts are shown whole, without marks inside them.
 MOST_COMPARED = 6000
 WORDS = re.compile(r"\s+|\w+|[^\w\s]")
+#: The place of a flag that is about no field alone.
+WHOLE = "definition"
+#: For who may not see how servers are reached.
+HIDDEN = "not shown to you"
 #: A value is never pinned, only that it is another one.
 SECRETS = "server.secrets."
 
@@ -59,19 +63,22 @@ class Line:
         return SIGNS[self.kind]
 
 
-def fields(definition: ToolDefinition) -> list[Field]:
+def fields(definition: ToolDefinition, *, with_server: bool) -> list[Field]:
+    """`with_server`: whether how the server is reached is shown too."""
     body, flagged = definition.body, _flagged(definition)
     return [
         Field(label, _shown(body[name]), not isinstance(body[name], str), _about(name, flagged))
         for name, label in FIELDS
-        if body.get(name)
+        if body.get(name) and (with_server or name != "server")
     ]
 
 
-def lines(before: ToolDefinition, after: ToolDefinition) -> list[Line]:
-    """Field by field."""
+def lines(before: ToolDefinition, after: ToolDefinition, *, with_server: bool) -> list[Line]:
+    """Field by field; without it, of how the server is reached only what is another than before."""
     flagged = _flagged(after)
     changes = definitions.differences(before.body, after.body)
+    if not with_server:
+        changes = [_without_values(change) for change in changes]
     return [_line(change, flagged) for change in sorted(changes, key=_rank)]
 
 
@@ -81,10 +88,22 @@ def places(found: list[Line]) -> list[str]:
     return list(dict.fromkeys(labels.get(line.place.partition(".")[0], line.place).lower() for line in found))
 
 
-def elsewhere(definition: ToolDefinition, found: list[Line]) -> list[dict[str, Any]]:
-    """Flags on what did not change: said too, since they may have been overlooked before."""
+def elsewhere(definition: ToolDefinition, found: list[Line], *, whole: bool = False) -> list[dict[str, Any]]:
+    """Flags on what did not change: said too, since they may have been overlooked before.
+
+    Where the `whole` definition is on the page, those that are about none of its fields.
+    """
+    if whole:
+        return [flag for flag in definition.flags if flag["place"] == WHOLE]
     shown = {message for line in found for message in line.flags}
     return [flag for flag in definition.flags if flag["message"] not in shown]
+
+
+def _without_values(change: definitions.Change) -> definitions.Change:
+    if change.place.partition(".")[0] != "server":
+        return change
+    field = ".".join(change.place.split(".")[:2])
+    return definitions.Change(field, change.kind, change.before and HIDDEN, change.after and HIDDEN)
 
 
 def _rank(change: definitions.Change) -> tuple[int, str]:

@@ -9,7 +9,7 @@ from django.urls import path
 from django.utils import timezone
 
 from common.admin.pages import link_if_any
-from mcp import budgets
+from mcp import budgets, rights
 from mcp.admin import tools_definition
 from mcp.admin.servers_numbers import of_tool
 from mcp.admin.tools_hub import Hub
@@ -30,10 +30,11 @@ class Definition(Hub):
 
     def context(self) -> dict[str, Any]:
         shown = self.tool.approved or self.tool.current
+        sees = rights.sees_configuration(self.actor, self.tool.server)
         return {
             **super().context(),
             "shown": shown,
-            "fields": tools_definition.fields(shown) if shown else [],
+            "fields": tools_definition.fields(shown, with_server=sees) if shown else [],
         }
 
 

@@ -12,6 +12,7 @@ from mcp import health, servers
 from mcp.api.shapes import servers as shapes
 from mcp.catalogue import Report
 from mcp.models import HealthReport, Server, Tool
+from nhi.actors import Actor
 from nhi.api.views import ApiView
 from nhi.models import User
 
@@ -45,9 +46,9 @@ class Servers(ApiView):
     def get(self, asked: dict[str, Any]) -> Any:
         """List servers
 
-        Those you may see: all of them for console roles; else those you own, or own a tool of. Without their metrics,
-        which are in the answer to reading one."""
-        return ROWS.visible_to(self.actor).filter(**asked)
+        Those you may see: all of them for console roles; else those you own, or own or may use a tool of. How the
+        latter are reached is null. Without their metrics, which are in the answer to reading one."""
+        return ROWS.visible_to(self.actor).with_configuration_for(self.actor).filter(**asked)
 
     @operation(
         takes=shapes.NewServer, gives=shapes.ServerShape, status=201, needs="mcp.add_server", refusals=(409,)
@@ -62,14 +63,14 @@ class Servers(ApiView):
         made = servers.create(
             actor=self.actor, name=given.pop("name"), owner=whose, given=given, secret_values=values
         )  # fmt: skip
-        return fresh(made)
+        return fresh(made, self.actor)
 
 
 class OfServer(ApiView):
     server: Server
 
     def find(self, **path: UUID) -> None:
-        self.server = self.visible(ROWS.all(), path["server_id"])
+        self.server = self.visible(ROWS.with_configuration_for(self.actor), path["server_id"])
 
 
 class OneServer(OfServer):
@@ -87,7 +88,7 @@ class OneServer(OfServer):
         values = given.pop("secrets", {})
         if "owner_id" in given:
             given["owner"] = owner(self, given)
-        return fresh(servers.change(actor=self.actor, server=self.server, secret_values=values, **given))
+        return fresh(servers.change(actor=self.actor, server=self.server, secret_values=values, **given), self.actor)
 
 
 class Test(OfServer):
@@ -119,7 +120,7 @@ class Enable(OfServer):
         """Enable a server
 
         Answers after it was met, 10 seconds at most."""
-        return fresh(servers.enable(actor=self.actor, server=self.server, reason=given["reason"]))
+        return fresh(servers.enable(actor=self.actor, server=self.server, reason=given["reason"]), self.actor)
 
 
 class Disable(OfServer):
@@ -128,7 +129,7 @@ class Disable(OfServer):
         """Disable a server
 
         Calls of its tools that arrive after this answer are refused; those under way finish."""
-        return fresh(servers.disable(actor=self.actor, server=self.server, reason=given["reason"]))
+        return fresh(servers.disable(actor=self.actor, server=self.server, reason=given["reason"]), self.actor)
 
 
 class HealthReports(ApiView):
@@ -140,9 +141,10 @@ class HealthReports(ApiView):
         rows = HealthReport.objects.select_related("server").filter(**asked)
         if self.actor.may("mcp.view_healthreport"):
             return rows
-        return rows.filter(server__in=Server.objects.visible_to(self.actor).values("pk"))
+        # What a check found names programs and addresses: for who sees how the server is reached.
+        return rows.filter(server__in=Server.objects.filter(owner_id=self.actor.id).values("pk"))
 
 
-def fresh(server: Server) -> Server:
+def fresh(server: Server, actor: Actor) -> Server:
     """With what a verb has written beside the row."""
-    return ROWS.get(pk=server.pk)
+    return ROWS.with_configuration_for(actor).get(pk=server.pk)

@@ -68,8 +68,9 @@ class Approve(OfTool):
     def post(self, given: dict[str, Any]) -> Tool:
         """Approve a tool's definition
 
-        From here on calls pass by it. Of a changed definition, whoever registered the server, made the change or
-        approved the one before may not approve it: 403 `own_change`."""
+        From here on calls pass by it. A changed definition is not approved by whoever last set how the server is
+        reached, nor by whoever made the change or changed the capability since the last approval: 403 `own_change`,
+        with a message that says what would help when this bars everybody."""
         return definitions.approve(
             actor=self.actor, tool=self.tool, definition_hash=given["definition_hash"], reason=given["reason"]
         )

@@ -4,7 +4,7 @@ from mcp.models.calls import Call, CallApproval, CallApprovalOrigin, CallSlot
 from mcp.models.health import HealthReport
 from mcp.models.limits import Breaker, Budget, BudgetWindow
 from mcp.models.servers import Server, ServerSecret
-from mcp.models.tools import Tool, ToolDefinition
+from mcp.models.tools import PendingChange, Tool, ToolDefinition
 
 __all__ = [
     "Breaker",
@@ -15,6 +15,7 @@ __all__ = [
     "CallApprovalOrigin",
     "CallSlot",
     "HealthReport",
+    "PendingChange",
     "Server",
     "ServerSecret",
     "Tool",

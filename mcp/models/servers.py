@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.db import models
-from django.db.models import Q
+from django.db.models import ExpressionWrapper, Q, Value
 from django.utils import timezone
 
 from common.ids import uuid7
@@ -25,6 +25,13 @@ class ServerQuerySet(KeptQuerySet["Server"]):
             return self.none()
         mine = Identity.objects.visible_to(actor).values("pk")
         return self.filter(Q(owner_id=actor.id) | Q(tools__in=mine)).distinct()
+
+    def with_configuration_for(self, actor: "Actor") -> "ServerQuerySet":
+        """Each with `shows_configuration`: whether this actor sees how it is reached, and not only that it is there."""
+        if actor.may("mcp.view_server"):
+            return self.annotate(shows_configuration=Value(True))
+        owns = Q(owner_id=actor.id) if actor.is_person else Q(pk=None)
+        return self.annotate(shows_configuration=ExpressionWrapper(owns, models.BooleanField()))
 
     def enabled(self) -> "ServerQuerySet":
         return self.filter(enabled=True)
@@ -54,6 +61,8 @@ class Server(Kept):
     #: Who changed last how it is reached: not the one to approve what changes with it.
     changed_by_id = models.UUIDField(null=True, editable=False)
     changed_by_name = models.CharField(max_length=192, blank=True, editable=False)
+    #: When that was; empty while it is reached as it was registered.
+    changed_at = models.DateTimeField(null=True, editable=False)
 
     status = models.CharField(max_length=16, choices=Connection, default=Connection.OFFLINE, editable=False)
     status_since = models.DateTimeField(default=timezone.now, editable=False)

@@ -41,8 +41,6 @@ class Tool(Kept):
     )
     #: What the server said last.
     current = models.ForeignKey("ToolDefinition", on_delete=models.PROTECT, null=True, related_name="+", editable=False)
-    #: Who changed last the capability that roles match it by: not the one to approve what changes with it.
-    capability_by_id = models.UUIDField(null=True, editable=False)
     #: Each call waits for a person, whoever makes it.
     requires_approval = models.BooleanField(default=False)
     deprecated = models.BooleanField(default=False)
@@ -83,12 +81,12 @@ class ToolDefinition(Kept):
     checkable = models.BooleanField(default=False)
     #: What a person should look at twice: [{kind, place, message}].
     flags = models.JSONField(default=list)
+    #: The rules and the names of other servers' objects that the flags come from; others by now, they are found anew.
+    flagged_by = models.CharField(max_length=64, blank=True, default="")
     seen_at = models.DateTimeField(default=timezone.now)
     #: The person whose change made this version; empty when it was the server itself.
     changed_by_id = models.UUIDField(null=True)
     changed_by_name = models.CharField(max_length=192, blank=True)
-    #: Whether that change was of how the server is reached.
-    server_moved = models.BooleanField(default=False)
     approved_at = models.DateTimeField(null=True)
     approved_by_id = models.UUIDField(null=True)
     approved_by_name = models.CharField(max_length=192, blank=True)
@@ -107,3 +105,27 @@ class ToolDefinition(Kept):
 
     def __str__(self) -> str:
         return f"v{self.number}"
+
+
+class PendingChange(models.Model):
+    """What a person has changed about a tool since its definition was approved: their part in what waits."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    tool = models.ForeignKey(Tool, on_delete=models.CASCADE, related_name="pending_changes")
+    #: `capability`, or a part of how the server is reached: `base_url`, `headers.X-Team`, `secrets.KEY`.
+    place = models.CharField(max_length=300)
+    changed_by_id = models.UUIDField()
+    changed_by_name = models.CharField(max_length=192)
+    changed_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        db_table = "mcp_pending_change"
+        ordering = ["changed_at", "id"]
+        default_permissions = ()
+        constraints = [
+            models.UniqueConstraint(fields=["tool", "place", "changed_by_id"], name="mcp_pending_change_once"),
+        ]
+        indexes = [models.Index(fields=["changed_by_id", "tool"], name="mcp_pending_change_by_whom")]
+
+    def __str__(self) -> str:
+        return f"{self.place} by {self.changed_by_name}"

@@ -1,5 +1,6 @@
 """A list that comes in pages: never endless, never twice the same page."""
 
+import json
 from typing import Any
 
 from mcp.faults import UpstreamFault
@@ -7,6 +8,8 @@ from mcp.wire.jsonrpc import Message
 
 MOST_PAGES = 100
 MOST_TOOLS = 10_000
+#: Of all pages together, as JSON. Each tool is read by a person: 1,000 tools with 8 KiB each fit.
+MAX_LIST_BYTES = 8 << 20
 
 
 class Tools:
@@ -15,11 +18,17 @@ class Tools:
     def __init__(self) -> None:
         self.tools: list[Message] = []
         self._pages = 0
+        self._bytes = 0
         self._seen: set[str] = set()
 
     def take(self, page: Message) -> Message | None:
         """The parameters of the next request, or None after the last page. An empty cursor is a cursor."""
-        self.tools += _tools(page.get("tools"))
+        tools = _tools(page.get("tools"))
+        self._bytes += len(json.dumps(tools, ensure_ascii=False).encode("utf-8", "surrogatepass"))
+        if self._bytes > MAX_LIST_BYTES:
+            limit = f"{MAX_LIST_BYTES >> 20} MiB"
+            raise UpstreamFault("too_large", f"The server's list of tools is longer than {limit}.", sent=True)
+        self.tools += tools
         self._pages += 1
         if len(self.tools) > MOST_TOOLS:
             raise UpstreamFault("too_large", f"The server lists more than {MOST_TOOLS} tools.", sent=True)

@@ -34,7 +34,7 @@ def test_approve_a_changed_definition_in_four_steps(visit: Visit) -> None:
     page.get_by_text("U+200B", exact=True).wait_for()
     tom.step(page.get_by_role("link", name="Approve v2"))
     dialog = page.get_by_role("dialog")
-    dialog.get_by_role("textbox", name="Reason").wait_for()
+    dialog.get_by_role("textbox", name="Reason").fill("Read the difference")
     for box in dialog.get_by_role("checkbox").all():
         box.check()  # looking at each flag is the work itself
     tom.step(dialog.get_by_role("button", name="Approve walked__echo"))

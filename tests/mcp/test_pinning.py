@@ -65,15 +65,15 @@ def test_whatever_changes_is_quarantined_until_another_person_approves_it(
 def test_what_is_approved_while_it_changes_does_not_stay_approved(made: Scene, server: Peer, monkeypatch: Any) -> None:
     server.tools[0]["description"] = "Other words"
     refresh(made)
-    names_elsewhere = definitions.names_elsewhere
+    see = definitions.see
 
-    def meanwhile(of: Server) -> frozenset[str]:
+    def meanwhile(*args: Any, **given: Any) -> bool:
         """The tools were read, and nothing of them is written yet."""
         with ThreadPoolExecutor(1) as aside:
             aside.submit(approve_apart, made).result(10)
-        return names_elsewhere(of)
+        return see(*args, **given)
 
-    monkeypatch.setattr(definitions, "names_elsewhere", meanwhile)
+    monkeypatch.setattr(definitions, "see", meanwhile)
     server.tools[0]["description"] = "Yet other words"
     refresh(made)
     assert refused_as(made) == "definition_changed"

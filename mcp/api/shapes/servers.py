@@ -40,6 +40,10 @@ class MetricsShape(Shape):
     }
 
 
+#: How a server is reached, and messages that name parts of that.
+CONFIGURATION = ("command", "args", "env", "base_url", "headers", "secrets", "status_reason", "last_error")
+
+
 class ServerItem(Shape):
     """A server in a list."""
 
@@ -48,19 +52,19 @@ class ServerItem(Shape):
     description = Text()
     owner = OwnerShape()
     transport = Word(choices=Transport.choices)
-    command = Text()
-    args = Texts()
-    env = Pairs(help_text="`${NAME}` stands for one of the server's own secrets.")
-    base_url = Text()
-    headers = Pairs(help_text="`${NAME}` stands for one of the server's own secrets.")
+    command = Text(allow_null=True, help_text="Null, as all of how it is reached, for who may only use a tool of it.")
+    args = Texts(allow_null=True)
+    env = Pairs(allow_null=True, help_text="`${NAME}` stands for one of the server's own secrets.")
+    base_url = Text(allow_null=True)
+    headers = Pairs(allow_null=True, help_text="`${NAME}` stands for one of the server's own secrets.")
     timeout = Seconds()
     capabilities = Texts()
     schema_version = Text()
-    secrets = Texts(help_text="Names; no answer holds a value.")
+    secrets = Texts(allow_null=True, help_text="Names; no answer holds a value.")
     enabled = Flag()
     status = Word(choices=Connection.choices)
     status_since = Moment()
-    status_reason = Text()
+    status_reason = Text(allow_null=True)
     transport_type = Word(source="transport", choices=Transport.choices)
     server_name = Text(source="name")
     connection_state = Word(choices=[(word, word) for word in SEED_WORDS.values()])
@@ -108,7 +112,9 @@ class ServerItem(Shape):
     }
 
     def to_representation(self, instance: Any) -> dict[str, Any]:
-        return super().to_representation(Shown(instance))
+        shown = super().to_representation(Shown(instance))
+        # Left out unless the row says that its reader may see it.
+        return shown if getattr(instance, "shows_configuration", False) else {**shown, **dict.fromkeys(CONFIGURATION)}
 
 
 class Shown:

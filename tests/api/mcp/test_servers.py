@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from mcp.models import Server
-from tests.api.callers import ABSENT
+from mcp.models import Server, Tool
+from tests.api.callers import ABSENT, calling
 from tests.api.conftest import Stage
 from tests.api.mcp.conftest import Body, added
 from tests.mcp.peer import Peer, tool
@@ -222,3 +222,25 @@ def test_no_answer_holds_a_secret(stage: Stage, peer: Peer) -> None:
     bad = stage.admin.patch(place, {"secrets": {"KEY": f"{SECRET}\n"}, "headers": {"X": "${NO}"}})
     assert bad.is_refused(400, "InvalidParameters")
     assert SECRET not in json.dumps(bad.body)
+
+
+def test_who_may_only_use_a_tool_does_not_see_how_its_server_is_reached(stage: Stage, peer: Peer) -> None:
+    made = added(stage, peer, headers={"X-Key": "${KEY}"}, secrets={"KEY": SECRET}, owner_id=str(stage.olga.pk))
+    user = cast.user("una")
+    cast.user_grant(Tool.objects.get(name="echo").identity, user)
+    una, place = calling(user), f"mcp/servers/{made['id']}"
+    seen = una.get(place)
+    assert seen.status == 200
+    hidden = ("command", "args", "env", "base_url", "headers", "secrets", "status_reason", "last_error")
+    assert {name: seen.body[name] for name in hidden} == dict.fromkeys(hidden)
+    assert seen.body["name"] == "peer"
+    [item] = una.get("mcp/servers").body["servers"]
+    assert {name: item[name] for name in hidden} == dict.fromkeys(hidden)
+    for text in ("X-Key", peer.url, "KEY"):
+        assert text not in json.dumps([seen.body, item])
+    assert una.get("mcp/health-reports").body["total"] == 0
+    # Its owner sees it, without any console role.
+    Server.objects.update(owner=cast.user("oli"))
+    own = calling(cast.user("oli")).get(place).body
+    assert (own["base_url"], own["headers"], own["secrets"]) == (peer.url, {"X-Key": "${KEY}"}, ["KEY"])
+    assert calling(cast.user("oli")).get("mcp/health-reports").body["total"] > 0

@@ -9,7 +9,7 @@ from mcp import servers
 from mcp.models import Server
 from nhi import lifecycle
 from nhi.actors import SYSTEM
-from tests.api.callers import ABSENT, Caller
+from tests.api.callers import ABSENT, Caller, Reply
 from tests.api.conftest import Stage
 from tests.api.mcp import rows
 from tests.api.mcp.conftest import added, approved, tool_of
@@ -186,3 +186,42 @@ def test_the_bare_paths_are_the_same(stage: Stage) -> None:
     assert Caller().get("/mcp/tools").is_refused(401, "Unauthorized", "no_credential")
     for path in ("/mcp/tools/", "/mcp/tools/x", "/mcp/calls/x", f"/mcp/tools/{kept.tool.pk}"):
         assert stage.agent.get(path).is_refused(404, "NotFound"), path
+
+
+@pytest.mark.capability("MCP-05")
+def test_two_admins_approve_what_a_server_changes_again_and_again(stage: Stage, peer: Peer) -> None:
+    server = added(stage, peer)["id"]
+    approved(stage)
+    place, tom = f"mcp/tools/{tool_of().pk}", stage.person("tom", "security-admin")
+    for number in range(3):
+        peer.tools[0] = {**tool("echo"), "description": f"Version {number}"}
+        assert tom.post(f"mcp/servers/{server}/refresh").body["changed"] == ["echo"]
+        digest = tom.get(place).body["definition"]["hash"]
+        given = {"definition_hash": digest, "reason": "Read the difference"}
+        assert stage.admin.post(f"{place}/approve", given).is_refused(403, "Unauthorized", "own_change")
+        assert tom.post(f"{place}/approve", given).status == 200
+
+
+@pytest.mark.capability("MCP-05")
+def test_two_admins_who_are_both_barred_are_told_what_helps_and_it_does(stage: Stage, peer: Peer) -> None:
+    server = added(stage, peer)["id"]
+    approved(stage)
+    place, tom = f"mcp/tools/{tool_of().pk}", stage.person("tom", "security-admin")
+    before = tom.get(place).body["capability"]
+    assert stage.admin.patch(f"mcp/servers/{server}", {"headers": {"X-Team": "blue"}}).status == 200
+    assert tom.patch(f"identities/{tool_of().pk}", {"capability": "shared.read"}).status == 200
+
+    def approve(caller: Caller) -> Reply:
+        digest = caller.get(place).body["definition"]["hash"]
+        return caller.post(f"{place}/approve", {"definition_hash": digest, "reason": "Read the difference"})
+
+    for caller in (stage.admin, tom):
+        refused = approve(caller)
+        assert refused.is_refused(403, "Unauthorized", "own_change")
+        assert "mara and tom are both barred: mara set the header X-Team on" in refused.body["message"]
+        assert "tom changed the capability on" in refused.body["message"]
+    assert "If tom sets the header X-Team again" in refused.body["message"]
+    assert tom.patch(f"mcp/servers/{server}", {"headers": {}}).status == 200
+    assert approve(stage.admin).status == 200, "the header is as it was approved; only the capability is left"
+    assert stage.admin.patch(f"identities/{tool_of().pk}", {"capability": before}).status == 200
+    assert approve(stage.admin).is_refused(403, "Unauthorized", "own_change")

@@ -39,6 +39,11 @@ class Actor:
         return self.kind == ActorKind.USER
 
     @property
+    def reads_operator_text(self) -> bool:
+        """Whether paths, names of settings and hosts may be shown: to people, and to automation that reads the log."""
+        return self.kind != ActorKind.IDENTITY or self.may("nhi.view_invocationlog")
+
+    @property
     def only_reads(self) -> bool:
         """An auditor: reads everything and changes nothing, whatever else was granted."""
         return not self.is_superuser and READ_ONLY in self.rights

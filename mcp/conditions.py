@@ -38,6 +38,14 @@ def conditions(caller_id: UUID, target_id: UUID, parameters: Any) -> tuple[Condi
     return tuple(one for one in said if one is not None)
 
 
+def argument_schemas(tool_id: UUID) -> list[dict[str, Any]]:
+    """The input schemas of a tool: of the approved definition, and of the one that waits for approval."""
+    tool = Tool.objects.select_related("approved", "current").filter(pk=tool_id).first()
+    definitions = [] if tool is None else dict.fromkeys((tool.approved, tool.current))
+    found = [one.body.get("inputSchema") for one in definitions if one is not None]
+    return [schema for schema in found if isinstance(schema, dict)]
+
+
 def _server(tool: Tool) -> Condition:
     if tool.server.enabled:
         return Condition("server", True, message=f"The server {tool.server} is enabled, and {tool.server.status}.")

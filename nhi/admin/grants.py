@@ -117,7 +117,7 @@ class ToolPermissionAdmin(GrantAdmin):
             *bulk_grant.URLS,
             *names.URLS,
             path(
-                "<uuid:pk>/limits/", change.ChangeLimits.as_view(model=self.model), name="nhi_toolpermission_limits"
+                "<uuid:pk>/limits/", change.ChangeToolLimits.as_view(model=self.model), name="nhi_toolpermission_limits"
             ),
             *super().pages(),
         ]

@@ -181,6 +181,7 @@ class Explain(ActingPage):
             "lines": _lines(told),
             "decided_by": _covering(decider, target) if decider is not None and decision.allowed else None,
             "would_pass": told.would_pass,
+            "warnings": told.warnings,
             "next_steps": self._next_steps(told, caller, target),
             "also": [_covering(match, target) for match in told.also],
             "address": self.request.build_absolute_uri(f"{self.request.path}?{_address(asked)}"),

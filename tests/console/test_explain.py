@@ -105,6 +105,27 @@ def test_what_else_covers_the_call_is_linked(mara: Client) -> None:
     assert f"/admin/nhi/roleassignment/{held.pk}/" in page.content.decode()
 
 
+@pytest.mark.parametrize(
+    ("limits", "words"),
+    [
+        ({"allowed_parameters": {"required": ["project"]}}, "limits the arguments, but the role reader covers"),
+        ({"requires_approval": True}, "asks for approval, but the role reader covers"),
+        ({"max_calls_per_hour": 5}, ""),
+        ({}, ""),
+    ],
+)
+def test_a_limit_that_a_role_makes_void_is_warned_of(mara: Client, limits: Any, words: str) -> None:
+    bot, warned = identity("triage-bot"), "pass by the role"
+    old = tool_grant("triage-bot", "jira__search")
+    grant = grants.change_limits(actor=SYSTEM, grant=old, limits=limits, reason="For the test")
+    page = f"/admin/nhi/toolpermission/{grant.pk}/"
+    assert warned not in plain(ask(mara, "triage-bot", "jira__search")) + plain(mara.get(page))
+    roles.assign(actor=SYSTEM, role=Role.objects.get(name="reader"), identity=bot)
+    for answer in (ask(mara, "triage-bot", "jira__search"), mara.get(page)):
+        assert words in plain(answer)
+        assert (warned in plain(answer)) == bool(words)
+
+
 @pytest.mark.capability("NHI-07")
 def test_it_explains_one_identity_calling_another(mara: Client) -> None:
     assert "Allowed" in plain(ask(mara, "planner", "writer"))

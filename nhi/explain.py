@@ -77,11 +77,13 @@ def explain(
 def void_limits(matches: Sequence[Match]) -> tuple[str, ...]:
     """A sentence for each grant whose limits a role beside it makes void: access is the union of both."""
     role = next((match for match in matches if match.kind == "role" and match.live), None)
+    if role is None:
+        return ()
     limited = [match for match in matches if match.kind == "grant" and match.live and _limit_words(match)]
     return tuple(
         f"The grant {grant.name} {_limit_words(grant)}, but the role {role.name} covers the tool without that: "
         "calls that the grant does not allow pass by the role."
-        for grant in (limited if role is not None else ())
+        for grant in limited
     )
 
 

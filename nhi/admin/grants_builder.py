@@ -89,16 +89,14 @@ class Builder:
     def problem(self) -> str:
         return next((row.problem for row in self.rows if row.problem), "")
 
-    @property
-    def is_used(self) -> bool:
-        return bool(self.arguments) or any(row.rule != ANY for row in self.rows)
-
 
 class BuildsLimit(ActingDialog):
     """A dialog whose form has the field `parameters`. Subclasses say which tool it is about."""
 
     _builder: Builder
     _conflict = ""
+    #: One of its buttons was pressed: what it shows is not folded away.
+    _is_open = False
     #: The schema of rows that were set without writing it.
     _written: str | None = None
 
@@ -117,9 +115,9 @@ class BuildsLimit(ActingDialog):
             return self._stepped(builder, step, typed)
         if builder.rows and not builder.problem:
             rows_say = write(builder.rows)
-            if rows_say != builder.written and not _same(typed, builder.written):
-                return self._again(builder, typed, problem=CONFLICT, status=422)
-            if rows_say != builder.written:
+            if rows_say != builder.written and not _same(typed, rows_say):
+                if not _same(typed, builder.written):
+                    return self._again(builder, typed, problem=CONFLICT, status=422)
                 # The rows were set and the schema was not written from them: they are what is meant.
                 self._written = rows_say
         if builder.problem:
@@ -137,6 +135,7 @@ class BuildsLimit(ActingDialog):
             **super().context(),
             "builder": self._builder,
             "builder_problem": self._conflict or self._builder.problem,
+            "builder_open": self._is_open or any(row.rule != ANY for row in self._builder.rows),
         }
 
     def _stepped(self, builder: Builder, step: str, typed: str) -> HttpResponse:
@@ -153,7 +152,7 @@ class BuildsLimit(ActingDialog):
 
     def _again(self, builder: Builder, typed: str, *, problem: str = "", status: int = 200) -> HttpResponse:
         """The form as it was typed, without a word about what is still missing in it."""
-        self._builder = builder
+        self._builder, self._is_open = builder, True
         form = self.form()
         kept = {name: self.request.POST.get(name, "") for name in form.fields}
         form.initial = {**kept, "parameters": InvalidJSONInput(typed) if typed else None}
@@ -279,7 +278,7 @@ def _listed(text: str, kind: str) -> list[Any]:
 
 
 def _line(place: str, problem: str) -> str:
-    where = place.removeprefix("$").removeprefix(".")
+    where, problem = place.removeprefix("$").removeprefix("."), problem.removeprefix("the value ")
     return f"`{where}` {problem}." if where else f"The arguments: {problem}."
 
 

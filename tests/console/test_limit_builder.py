@@ -52,6 +52,7 @@ def test_the_dialog_shows_the_arguments_of_the_tool(mara: Client) -> None:
         assert answer.status_code == 200
         assert [row.name for row in answer.context["builder"].rows] == ["project", "count", "draft"]
         assert [row.kind for row in answer.context["builder"].rows] == ["string", "number", "boolean"]
+    assert by_button.context["builder_open"], "what was asked for is not folded away"
     assert not by_button.context["form"].errors, "what is still missing is not said before it is sent"
 
 
@@ -140,7 +141,11 @@ def test_a_call_is_tried_without_being_made(mara: Client, limit: str, arguments:
 
 def test_rows_are_tried_before_the_schema_is_written(mara: Client) -> None:
     sent = {**TYPED, **rows(project=("equals", "alpha")), "try_arguments": '{"project": "beta"}', "step": "try"}
-    assert not mara.post(GIVE, sent).context["builder"].tried.passes
+    tried = mara.post(GIVE, sent)
+    assert not tried.context["builder"].tried.passes
+    del sent["step"]
+    assert mara.post(GIVE, {**sent, "parameters": tried.context["form"]["parameters"].value()}).status_code == 302
+    assert tool_grant("writer", "jira__edit").allowed_parameters["required"] == ["project"]
 
 
 def test_limits_are_changed_by_rows_that_begin_with_what_there_is(mara: Client) -> None:

@@ -17,6 +17,8 @@ class Status:
     message: parts.Message | None = None
     error_code: str = ""
     error_message: str = ""
+    #: The same for people, with what describes this installation.
+    operator_message: str = ""
 
     @cached_property
     def shown(self) -> Any:

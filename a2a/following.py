@@ -21,6 +21,7 @@ from nhi.actors import SYSTEM
 from nhi.models import Identity
 from nhi.registry import StopStep
 from supervisor import cancelling as stopping
+from supervisor import public_errors
 from supervisor.categories import ASKS
 from supervisor.choices import ErrorCategory, ExecutionState, ExecutionStatus, OutputPattern
 from supervisor.models import Execution, ExecutionResult
@@ -130,20 +131,13 @@ def _ended(task: Task, run: Execution) -> None:
         _succeeded(task, run)
         return
     code = TIMEOUT if run.status == ExecutionStatus.TIMEOUT else CODES.get(run.error_category, CODES["SystemError"])
-    why = _why(run)
+    why = public_errors.of_run(run)
     rest, failed = relaying.broken_off(task, run), Status(TaskState.FAILED, parts.message_of_agent(why), code, why)
     try:
         _write(task, run, *rest, failed)
     except TooLarge:
         _write(task, run, failed)
     cancelling.cancel_within(task, f"the {task} failed")
-
-
-def _why(run: Execution) -> str:
-    """For whoever sent the task, who need not know where things lie on this machine; the run says all of it."""
-    if run.error_category == ErrorCategory.PERMANENT and "/" in run.error_message:
-        return f"What does the tasks of {run.agent.name} cannot be started here. Its run {run} says why."
-    return run.error_message
 
 
 def _succeeded(task: Task, run: Execution) -> None:

@@ -173,6 +173,8 @@ class _Draft:
     def _error(self, change: Status) -> None:
         self.changed["error_code"] = change.error_code[:LONGEST_CODE]
         self.changed["error_message"] = covering.shown(change.error_message)[:LONGEST_ERROR]
+        if change.operator_message not in ("", change.error_message):
+            self.changed["operator_message"] = covering.shown(change.operator_message)[:LONGEST_ERROR]
 
     def _made(self, change: Made) -> None:
         made = change.shown

@@ -15,6 +15,7 @@ class McpConfig(AppConfig):
 
         post_migrate.connect(rights.after_migrate, sender=self, dispatch_uid="mcp.rights")
         registry.add_conditions(conditions.conditions)
+        registry.describe_arguments(conditions.argument_schemas)
         registry.add_stop_step(stopping.STEP)
         registry.on_identity_change(catalogue.matched_otherwise)
         registry.on_grant_replaced(budgets.follow)

@@ -7,7 +7,7 @@ from typing import Any
 from mcp_types.jsonrpc import MISSING_REQUIRED_CLIENT_CAPABILITY
 
 from common.redaction.redactor import Redactor
-from mcp import upstream
+from mcp import public_messages, upstream
 from mcp.clerk.words import Ticket
 from mcp.faults import UpstreamError, UpstreamFault
 from mcp.targets import Reach
@@ -31,6 +31,8 @@ class Answered:
     reason: str = ""
     error_code: str = ""
     message: str = ""
+    #: What the caller is answered in place of `message`, where that is an operator's text.
+    public: str = ""
     redacted: bool = False
     service: str = "success"
     #: Capabilities that the server wants of its client, and that are not passed on.
@@ -76,7 +78,7 @@ async def _read(result: dict[str, Any], redactor: Redactor) -> Answered:
         return Answered(CallStatus.ERROR, None, "unreadable", "ExecutionFailed", said, redacted=True)
     if shown.get("isError"):
         said = _first_text(shown) or "The tool reported an error."
-        return Answered(CallStatus.ERROR, shown, "tool_error", "ExecutionFailed", said[:500], changed)
+        return Answered(CallStatus.ERROR, shown, "tool_error", "ExecutionFailed", said[:500], redacted=changed)
     return Answered(CallStatus.SUCCESS, shown, redacted=changed)
 
 
@@ -92,8 +94,8 @@ def _faulted(ticket: Ticket, fault: UpstreamFault, redactor: Redactor) -> Answer
         return _timed_out(ticket, sent=fault.sent)
     # The process that runs stdio servers is ours, and so is what we cannot pass on: neither says that the server fails.
     service = "" if fault.code in {"not_running", "unsupported"} else "fault"
-    said = redactor.text(fault.detail)
-    return Answered(CallStatus.ERROR, None, "upstream", "ExecutionFailed", said, said != fault.detail, service)
+    said, public = redactor.text(fault.detail), public_messages.of_fault(fault)
+    return Answered(CallStatus.ERROR, None, "upstream", "ExecutionFailed", said, public, said != fault.detail, service)
 
 
 def _refused(error: UpstreamError, redactor: Redactor) -> Answered:
@@ -102,8 +104,9 @@ def _refused(error: UpstreamError, redactor: Redactor) -> Answered:
     said = redactor.text(error.message)
     changed = said != error.message
     if error.callers_fault:
-        return Answered(CallStatus.ERROR, None, "invalid_parameters", "InvalidParameters", said, changed)
-    return Answered(CallStatus.ERROR, None, "upstream", "ExecutionFailed", said, changed, "fault")
+        return Answered(CallStatus.ERROR, None, "invalid_parameters", "InvalidParameters", said, redacted=changed)
+    public = public_messages.of_error(error)
+    return Answered(CallStatus.ERROR, None, "upstream", "ExecutionFailed", said, public, changed, "fault")
 
 
 def _wants_more(error: UpstreamError) -> Answered:

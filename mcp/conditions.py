@@ -1,26 +1,30 @@
 """What the gateway knows of a call that nobody makes: for checks, explanations and pages, outside the hot path."""
 
 import hashlib
-from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 from common import canonical, clock
 from mcp.choices import ApprovalState, BreakerState, BudgetScope, DefinitionState
-from mcp.clerk.allotting import WINDOWS, minute_of
-from mcp.clerk.reading import DEFINITION_SAYS, exact, terms_of
+from mcp.clerk.allotting import WINDOWS, Purse, minute_of
+from mcp.clerk.purses import COLUMNS as BUDGET_COLUMNS
+from mcp.clerk.reading import DEFINITION_SAYS, NO_SERVER, exact, terms_of
 from mcp.models import Breaker, Budget, BudgetWindow, CallApproval, CallSlot, Tool
 from nhi import schemas
+from nhi.choices import Kind
 from nhi.models import Identity, ToolPermission
 from nhi.terms import Condition
 
 
 def conditions(caller_id: UUID, target_id: UUID, parameters: Any) -> tuple[Condition, ...]:
     """In the words of a real call's decision; nothing is charged."""
-    tool = Tool.objects.select_related("server", "approved").filter(pk=target_id).first()
-    if tool is None:
+    target = Identity.objects.filter(pk=target_id).select_related("tool__server", "tool__approved").first()
+    if target is None or target.kind != Kind.TOOL:
         return ()
+    tool: Tool | None = getattr(target, "tool", None)
+    if tool is None:
+        return (NO_SERVER,)
     now = clock.database_now()
     grant = ToolPermission.objects.live().filter(agent=caller_id, tool=tool.pk).first()
     said = [_server(tool), _definition(tool), _input(tool, parameters)]
@@ -32,6 +36,14 @@ def conditions(caller_id: UUID, target_id: UUID, parameters: Any) -> tuple[Condi
         _budget(caller_id, tool, grant, now),
     ]
     return tuple(one for one in said if one is not None)
+
+
+def argument_schemas(tool_id: UUID) -> list[dict[str, Any]]:
+    """The input schemas of a tool: of the approved definition, and of the one that waits for approval."""
+    tool = Tool.objects.select_related("approved", "current").filter(pk=tool_id).first()
+    definitions = [] if tool is None else dict.fromkeys((tool.approved, tool.current))
+    found = [one.body.get("inputSchema") for one in definitions if one is not None]
+    return [schema for schema in found if isinstance(schema, dict)]
 
 
 def _server(tool: Tool) -> Condition:
@@ -89,31 +101,27 @@ def _breaker(tool: Tool, now: datetime) -> Condition | None:
 
 
 def _budget(caller_id: UUID, tool: Tool, grant: ToolPermission | None, now: datetime) -> Condition:
-    for name, limit, used, reason in _counts(caller_id, tool, grant, now):
-        if used >= limit:
-            return Condition("budget", False, reason, f"{used} of {limit} calls of {name} are used.")
-    return Condition("budget", True, message="No budget stands in the way now.")
-
-
-def _counts(
-    caller_id: UUID, tool: Tool, grant: ToolPermission | None, now: datetime
-) -> Iterator[tuple[str, int, int, str]]:
+    """By the rules that a call is charged by."""
     places = {BudgetScope.SERVER: tool.server_id, BudgetScope.TOOL: tool.pk, BudgetScope.AGENT: caller_id}
     if grant is not None:
         places[BudgetScope.GRANT] = grant.pk
-    for budget in Budget.objects.filter(target_id__in=places.values()):
-        hourly = budget.calls_per_hour
+    for budget in Budget.objects.filter(target_id__in=places.values()).order_by("pk"):
+        purse = _purse(budget, now)
         if budget.scope == BudgetScope.GRANT and grant is not None and grant.max_calls_per_hour is not None:
-            hourly = min(hourly or grant.max_calls_per_hour, grant.max_calls_per_hour)
-        if hourly is not None:
-            yield budget.target_name, hourly, _in_hour(budget, now), "quota_exceeded"
-        if budget.daily_quota and budget.day == now.date():
-            yield budget.target_name, budget.daily_quota, budget.day_used, "quota_exceeded"
-        if budget.concurrency_limit is not None:
-            held = CallSlot.objects.filter(budget_id=budget.pk, deadline__gt=now).count()
-            yield budget.target_name, budget.concurrency_limit, held, "concurrency_exceeded"
+            purse.calls_per_hour = min(purse.calls_per_hour or grant.max_calls_per_hour, grant.max_calls_per_hour)
+        lack = purse.lacks(now)
+        if lack is not None:
+            return Condition("budget", False, lack.reason, lack.message)
+    return Condition("budget", True, message="No budget stands in the way now.")
 
 
-def _in_hour(budget: Budget, now: datetime) -> int:
-    windows = BudgetWindow.objects.filter(budget=budget, minute__gte=minute_of(now) - WINDOWS)
-    return sum(windows.values_list("used", flat=True))
+def _purse(budget: Budget, now: datetime) -> Purse:
+    """The budget as it stands now: what is used of the last hour, and what is under way."""
+    purse = Purse(**{name: getattr(budget, name) for name in BUDGET_COLUMNS})
+    purse.open(now)
+    windows = BudgetWindow.objects.filter(budget=budget, minute__gte=minute_of(now) - WINDOWS).order_by("minute")
+    used = list(windows.values_list("minute", "used"))
+    purse.hour_used = sum(count for _, count in used)
+    purse.hour_frees_at = used[0][0] + WINDOWS + timedelta(minutes=1) if used else None
+    purse.in_flight = CallSlot.objects.filter(budget_id=budget.pk, deadline__gt=now).count()
+    return purse

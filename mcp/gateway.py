@@ -12,7 +12,7 @@ from uuid import UUID
 
 from common import canonical
 from common.ids import uuid7
-from mcp import arguments, call_log, call_numbers, calling, leases, listing
+from mcp import arguments, call_log, call_numbers, calling, leases, listing, public_messages
 from mcp.calling import Answered
 from mcp.clerk import words
 from mcp.clerk.desk import desk
@@ -155,18 +155,21 @@ async def _record(wish: Wish, ticket: Ticket, answered: Answered, began: float, 
     """The row first, then the answer."""
     now = time.monotonic()
     times = {"decide_ms": round((sent - began) * 1000, 3), "upstream_ms": round((now - sent) * 1000, 3)}
-    outcome = leases.outcome_of(ticket, answered, duration=(now - began) * 1000, details=times)
+    public = public_messages.with_request(answered.public, wish.request_id) if answered.public else ""
+    details = {**times, public_messages.PUBLIC_MESSAGE: public} if public else times
+    outcome = leases.outcome_of(ticket, answered, duration=(now - began) * 1000, details=details)
     recorded = await leases.recorded(outcome)
     if outcome.tells:
         await leases.told(outcome)
     if not recorded:
         answered = Answered(CallStatus.ERROR, None, "lost", "Timeout", "This call had been given up as lost.")
+        public = ""
     left = ticket.left
     told = Outcome(
         call_id=ticket.call_id,
         status=answered.status,
         reason=answered.reason,
-        message=answered.message,
+        message=public or answered.message,
         error_code=answered.error_code,
         result=answered.result,
         latency_ms=round((time.monotonic() - began) * 1000, 3),
@@ -175,7 +178,7 @@ async def _record(wish: Wish, ticket: Ticket, answered: Answered, began: float, 
         required=answered.required,
     )
     call_numbers.count(told.status, told.reason, time.monotonic() - began)
-    _tell(wish, told, began, redacted=answered.redacted)
+    _tell(wish, replace(told, message=answered.message), began, redacted=answered.redacted)
     return told
 
 

@@ -55,6 +55,11 @@ class Actor:
         return self.is_person and self.credential_id is not None
 
     @property
+    def reads_operator_text(self) -> bool:
+        """Whether paths, names of settings and hosts may be shown: to people, and to automation that reads the log."""
+        return self.kind != ActorKind.IDENTITY or self.may("nhi.view_invocationlog")
+
+    @property
     def only_reads(self) -> bool:
         """An auditor: reads everything and changes nothing, whatever else was granted."""
         return not self.is_superuser and READ_ONLY in self.rights

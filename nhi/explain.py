@@ -1,5 +1,6 @@
 """Why may or may not A call T: the same checks as a call's decision, all of them, and what would make it pass."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -23,6 +24,8 @@ class Explanation:
     would_pass: tuple[str, ...]
     #: Every other grant and role that covers the target, ended ones too.
     also: tuple[Match, ...] = ()
+    #: Limits that do not hold, since something else covers the target without them.
+    warnings: tuple[str, ...] = ()
 
     @property
     def checks(self) -> tuple[Check, ...]:
@@ -66,7 +69,28 @@ def explain(
     decision = decisions.decide(loaded.caller, wanted, loaded.target, known)
     would_pass = _remedies(decision, loaded.caller, loaded.target)
     also = tuple(match for match in loaded.facts.matches if match != decision.match)
-    return Explanation(decision, loaded.caller, loaded.target, would_pass, also)
+    return Explanation(
+        decision, loaded.caller, loaded.target, would_pass, also, void_limits(loaded.facts.matches)
+    )  # fmt: skip
+
+
+def void_limits(matches: Sequence[Match]) -> tuple[str, ...]:
+    """A sentence for each grant whose limits a role beside it makes void: access is the union of both."""
+    role = next((match for match in matches if match.kind == "role" and match.live), None)
+    if role is None:
+        return ()
+    limited = [match for match in matches if match.kind == "grant" and match.live and _limit_words(match)]
+    return tuple(
+        f"The grant {grant.name} {_limit_words(grant)}, but the role {role.name} covers the tool without that: "
+        "calls that the grant does not allow pass by the role."
+        for grant in limited
+    )
+
+
+def _limit_words(match: Match) -> str:
+    """Hours are counted all the same: a call by a counted grant is never passed by for a role."""
+    words = ["limits the arguments"] if match.allowed_parameters is not None else []
+    return " and ".join([*words, *(["asks for approval"] if match.requires_approval else [])])
 
 
 def _remedies(decision: Decision, caller: Party, target: Party) -> tuple[str, ...]:

@@ -52,12 +52,13 @@ def give_tool(
     _check_kind(problems, "agent_id", agent, Kind.AGENT)
     _check_kind(problems, "tool_id", tool, Kind.TOOL)
     _check_common(problems, reason, expires_at, max_calls_per_hour)
-    problems.schema("allowed_parameters", allowed_parameters)
+    _check_arguments(problems, tool, allowed_parameters)
     problems.settle()
     grant = ToolPermission(
         agent=agent,
         tool=tool,
-        allowed_parameters=allowed_parameters,
+        # An empty schema is no limit, and is not shown as one.
+        allowed_parameters=allowed_parameters or None,
         max_calls_per_hour=max_calls_per_hour,
         requires_approval=requires_approval,
     )
@@ -123,6 +124,9 @@ def renew(*, actor: Actor, grant: G, expires_at: datetime | None, reason: str) -
     _require_replace(actor, grant)
     problems = Problems()
     _check_common(problems, reason, expires_at, None)
+    if isinstance(grant, ToolPermission):
+        # One from before limits were checked, or of a tool that has changed since, is not given again as it is.
+        _check_arguments(problems, grant.tool, grant.allowed_parameters)
     problems.settle()
     again = _same_terms(grant)
     again.expires_at = expires_at
@@ -135,7 +139,10 @@ def change_limits(*, actor: Actor, grant: G, limits: dict[str, Any], reason: str
     problems = Problems()
     for name in limits.keys() - _limits_of(grant):
         problems.add(name, "This kind of grant has no such limit.")
-    problems.schema("allowed_parameters", limits.get("allowed_parameters"))
+    if isinstance(grant, ToolPermission):
+        limits = {"allowed_parameters": grant.allowed_parameters, **limits}
+        limits["allowed_parameters"] = limits["allowed_parameters"] or None
+        _check_arguments(problems, grant.tool, limits["allowed_parameters"])
     _check_actions(problems, limits.get("allowed_actions"))
     _check_common(problems, reason, grant.expires_at, limits.get("max_calls_per_hour"))
     problems.settle()
@@ -221,7 +228,7 @@ def _give(grant: G, actor: Actor, reason: str, expires_at: datetime | None, *, p
 def _same_terms(grant: G) -> G:
     """A row not saved yet, with every column of its own kind; who gave it, when and until when are new."""
     shared = {field.attname for field in Grant._meta.concrete_fields}
-    own = [field.attname for field in grant._meta.concrete_fields if field.attname not in shared]
+    own = [name for field in grant._meta.concrete_fields if (name := field.attname) not in shared | {"limits_nothing"}]
     return type(grant)(**{name: getattr(grant, name) for name in own})
 
 
@@ -275,6 +282,12 @@ def _check_common(problems: Problems, reason: str, expires_at: datetime | None, 
     problems.reason(reason)
     problems.future("expires_at", expires_at)
     problems.positive("max_calls_per_hour", per_hour)
+
+
+def _check_arguments(problems: Problems, tool: Identity, limit: dict[str, Any] | None) -> None:
+    """By what is known of the tool's arguments; a tool without a definition may yet take any."""
+    if limit != {}:
+        problems.argument_limit("allowed_parameters", limit, registry.argument_schemas(tool.pk), tool=tool.name)
 
 
 def _check_actions(problems: Problems, actions: list[str] | None) -> None:

@@ -3,6 +3,7 @@
 import ipaddress
 import re
 import unicodedata
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -12,7 +13,7 @@ from common import canonical
 from common.clock import LATEST
 from common.errors import FieldError, Invalid
 from common.redaction import redact_text
-from nhi import schemas
+from nhi import argument_limits
 
 LONGEST_REASON = 500
 LONGEST_ACTION = 200
@@ -61,13 +62,14 @@ class Problems:
         fine = value is None or value <= timezone.now() + longest
         self.unless(fine, field, f"Choose a time within {longest.days} days.")
 
-    def schema(self, field: str, value: Any) -> None:
-        """A JSON Schema that can be checked: an object, small, and without a reference to elsewhere."""
-        if value is not None and (problem := _schema_problem(value)):
+    def argument_limit(self, field: str, value: Any, tool_schemas: Sequence[dict[str, Any]], *, tool: str) -> None:
+        """A JSON Schema that can be checked, and that says something about the arguments of the tool."""
+        problem = "" if value is None else _unstorable(value) or argument_limits.problem(value, tool_schemas, tool=tool)
+        if problem:
             self.add(field, problem)
 
 
-def _schema_problem(value: Any) -> str:
+def _unstorable(value: Any) -> str:
     if not isinstance(value, dict):
         return "Give a JSON Schema object."
     try:
@@ -77,7 +79,7 @@ def _schema_problem(value: Any) -> str:
     if len(text) > SCHEMA_BYTES:
         return "The schema is larger than 64 KiB."
     # PostgreSQL's JSON cannot hold it.
-    return "Leave out the NUL character." if b"\\u0000" in text else schemas.problem(value)
+    return "Leave out the NUL character." if b"\\u0000" in text else ""
 
 
 def is_plain(text: str) -> bool:

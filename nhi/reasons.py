@@ -42,7 +42,7 @@ DECIDED: dict[str, Reason] = {
     "role_revoked": Reason(False, "Assign the role to {caller} again, if the reason for revoking is gone."),
     "scope_not_allowed": Reason(False, "Ask for a token whose scope covers {target}."),
     # The target.
-    "target_unusable": Reason(False, "Activate {target}."),
+    "target_unusable": Reason(False, "Activate {target}; if it is a tool that no server offers, add its server."),
     "target_expired": Reason(False, "Extend the end of {target}."),
     # What limits the grant.
     "parameters_not_allowed": Reason(False, "Call with arguments that the grant allows, or edit the grant's limits."),

@@ -67,6 +67,20 @@ def conditions(caller_id: UUID, target_id: UUID, parameters: Any) -> tuple[Condi
     return tuple(one for source in _condition_sources for one in source(caller_id, target_id, parameters))
 
 
+#: The schemas by which a tool describes its arguments: the one that calls go by, and the one that waits for approval.
+SchemaSource = Callable[[UUID], list[dict[str, Any]]]
+_schema_sources: list[SchemaSource] = []
+
+
+def describe_arguments(source: SchemaSource) -> None:
+    _schema_sources[:] = [source]
+
+
+def argument_schemas(tool_id: UUID) -> list[dict[str, Any]]:
+    """None for a tool that no server has described yet."""
+    return [schema for source in _schema_sources for schema in source(tool_id)]
+
+
 #: What a higher app keeps by what changes here, and brings along in the same transaction.
 IdentityListener = Callable[[Identity, frozenset[str], Actor], None]
 GrantListener = Callable[[UUID, UUID], None]

@@ -75,7 +75,7 @@ def submit(*, caller: Caller, agent: Agent, wish: Wish) -> Submitted:
     by = access.require(caller, agent, action=access.EXECUTE, parameters=dict(wish.parameters))
     if agent.mode != Mode.TASK:
         raise Conflict(f"{agent} is interactive and runs no tasks: open a session with it.")
-    check(agent, wish)
+    check(agent, wish, for_operator=caller.actor.reads_operator_text)
     with transaction.atomic():
         locked: Agent = _LOCKED.first(agent=agent.pk)
         if locked.deduplicate and (same := _same(locked, wish, caller.actor)) is not None:
@@ -102,7 +102,7 @@ def wish_of(run: Execution) -> Wish | None:
     return None
 
 
-def check(agent: Agent, wish: Wish) -> None:
+def check(agent: Agent, wish: Wish, *, for_operator: bool = True) -> None:
     """Raise all that is wrong with what a run would be given."""
     problems = Problems()
     size = len(wish.input.encode(errors="surrogatepass"))
@@ -116,7 +116,9 @@ def check(agent: Agent, wish: Wish) -> None:
     else:
         problems.unless(not wish.working_directory, "working_directory", "A model works in no directory.")
     _check_variables(problems, agent, wish.env_vars)
-    if wish.working_directory and (said := surroundings.directory_problem(wish.working_directory)):
+    if wish.working_directory and (
+        said := surroundings.directory_problem(wish.working_directory, for_operator=for_operator)
+    ):
         problems.add("working_directory", said)
     if wish.timeout is not None:
         fine = 1 <= wish.timeout <= agent.timeout

@@ -44,12 +44,14 @@ def check_variables(problems: Problems, field: str, variables: Mapping[str, str]
         problems.unless(fine, f"{field}.{name[:60]}", "Use at most 32 KiB, without the NUL character.")
 
 
-def directory_problem(path: str) -> str:
-    """Why no run may work in this directory, as a sentence; empty when it may."""
+def directory_problem(path: str, *, for_operator: bool = True) -> str:
+    """Why no run may work in this directory, as a sentence; empty when it may. Only operators read of settings."""
     if not path.startswith("/") or "\0" in path or "\n" in path:
         return "Give the absolute path of a directory."
     real = Path(os.path.realpath(path))
     if not any(real.is_relative_to(allowed) for allowed in settings.WORKDIR_ALLOWLIST):
+        if not for_operator:
+            return "Runs may not work in this directory. Leave it out, or ask an operator to allow it."
         return "This directory is not below one that WORKDIR_ALLOWLIST names."
     return "" if real.is_dir() else "There is no such directory."
 

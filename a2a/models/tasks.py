@@ -109,6 +109,8 @@ class Task(Kept):
     is_answered = models.BooleanField(default=False, editable=False)
     error_code = models.CharField(max_length=100, blank=True)
     error_message = models.CharField(max_length=1000, blank=True)
+    #: For people: the message with paths, names of settings and the like, where there is more than its sender may know.
+    operator_message = models.CharField(max_length=1000, blank=True, default="", db_default="", editable=False)
 
     parent = models.ForeignKey("self", on_delete=models.PROTECT, related_name="children", null=True)
     #: Who asked whom: `[{id, name}]`, from the first who asked to this task's caller.

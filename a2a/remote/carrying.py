@@ -248,7 +248,7 @@ class _Carrier:
 
     async def _bear(self, trouble: Trouble) -> None:
         if trouble.unknown_task:
-            raise Trouble(Code.LOST, trouble.said, kind=trouble.kind) from trouble
+            raise Trouble(Code.LOST, trouble.said, kind=trouble.kind, operator=trouble.operator) from trouble
         if not trouble.passing or not self._pace.bears():
             raise trouble
         await self._pace.recover(trouble)
@@ -262,4 +262,5 @@ class _Carrier:
 
 def _lost(trouble: Trouble) -> Trouble:
     said = "Nobody knows whether the task arrived, so it is not sent twice: send a new task."
-    return Trouble(Code.TIMEOUT if trouble.code == Code.TIMEOUT else Code.LOST, f"{trouble.said} {said}")
+    code = Code.TIMEOUT if trouble.code == Code.TIMEOUT else Code.LOST
+    return Trouble(code, f"{trouble.said} {said}", operator=f"{trouble.operator} {said}")

@@ -31,7 +31,7 @@ async def forward_cancel(*, task_id: UUID, target: Target) -> bool:
     trouble = await _tell(row, target)
     ended_there = trouble is not None and trouble.kind in ENDED_THERE
     told = trouble is None or ended_there
-    await in_thread(lambda: _settle(task_id, told=told, why=trouble.said if trouble else ""))
+    await in_thread(lambda: _settle(task_id, told=told, why=trouble.operator if trouble else ""))
     return told
 
 

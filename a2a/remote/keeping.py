@@ -118,7 +118,7 @@ def let_be(task_id: UUID, *, check: Check | None) -> None:
 
 def fail(task_id: UUID, trouble: Trouble, *, check: Check | None) -> None:
     said = parts.message(Role.AGENT, [parts.text(trouble.said)])
-    status = Status(TaskState.FAILED, said, trouble.code, trouble.said)
+    status = Status(TaskState.FAILED, said, trouble.code, trouble.said, trouble.operator)
     try:
         done = writer.apply_event(task_id, status, check=check)
     except TaskEnded:

@@ -92,7 +92,7 @@ def _connected() -> Iterator[None]:
     try:
         yield
     except EgressBlocked as blocked:
-        raise Trouble(Code.BLOCKED, f"Gatehouse does not call the remote agent. {blocked.message}") from blocked
+        raise troubles.blocked(blocked.message) from blocked
     except (TimeoutError, OSError) as error:
         said = "There is no connection to the remote agent: nothing answers there, or its certificate is refused."
         raise Trouble(Code.UNREACHABLE, said, passing=True) from error

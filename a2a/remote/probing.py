@@ -166,5 +166,5 @@ class Probe:
         if trouble is None:
             return f"It answers {self._way}, but with a task that there cannot be. {NOT_KNOWN}"
         if trouble.kind == Kind.NOT_FOUND and self.interface is not None:
-            return f"Something answers at {self._url}, but perhaps no agent. {trouble.said} {NOT_KNOWN}"
-        return f"{trouble.said} {NOT_KNOWN}" if outcome == Tested.UNPROVEN else trouble.said
+            return f"Something answers at {self._url}, but perhaps no agent. {trouble.operator} {NOT_KNOWN}"
+        return f"{trouble.operator} {NOT_KNOWN}" if outcome == Tested.UNPROVEN else trouble.operator

@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from enum import StrEnum
 from typing import Any
 
+import aiohttp
+
 from a2a.wire.faults import Kind
 from a2a.wire.v03 import errors
 from common.egress import EgressBlocked
@@ -38,6 +40,8 @@ class Code(StrEnum):
     TASK_FULL = "task_full"
 
 
+BLOCKED = "Gatehouse does not call the remote agent: its address is not allowed. An operator finds why at this task."
+NO_CONNECTION = "There is no connection to the remote agent."
 CODES: dict[FaultCode, Code] = {
     "unreachable": Code.UNREACHABLE,
     "closed": Code.UNREACHABLE,
@@ -60,7 +64,11 @@ NOT_OFFERED = frozenset({Kind.UNSUPPORTED, Kind.METHOD_NOT_FOUND})
 
 
 class Trouble(Exception):
-    """No answer that can be used. `said` is a sentence for people; words of the remote agent's in it are cut."""
+    """No answer that can be used.
+
+    `said` is a sentence for whoever sent the task; words of the remote agent's in it are cut. `operator` is the same
+    with what describes this installation, for people alone.
+    """
 
     def __init__(
         self,
@@ -72,10 +80,12 @@ class Trouble(Exception):
         retry_after: float = 0.0,
         kind: Kind | None = None,
         redirects: bool = False,
+        operator: str = "",
     ) -> None:
         super().__init__(f"{code}: {said}")
         self.code = code
         self.said = said
+        self.operator = operator or said
         #: Whether the request may have had an effect: false only where it surely did not leave, or was refused.
         self.sent = sent
         #: Whether the same may go well a little later.
@@ -103,10 +113,18 @@ def told() -> Iterator[None]:
 
 
 def of_fault(fault: UpstreamFault) -> Trouble:
-    said = fault.detail.replace("The server", "The remote agent")
     if isinstance(fault.__cause__, EgressBlocked):
-        return Trouble(Code.BLOCKED, f"Gatehouse does not call the remote agent. {fault.detail}")
+        return blocked(fault.detail)
+    said = fault.detail.replace("The server", "The remote agent")
+    if isinstance(fault.__cause__, aiohttp.ClientConnectorError):
+        # The system's own words may name addresses.
+        return Trouble(CODES[fault.code], NO_CONNECTION, passing=fault.code in PASSING, operator=said)
     return Trouble(CODES[fault.code], said, sent=fault.sent, passing=fault.code in PASSING)
+
+
+def blocked(why: str) -> Trouble:
+    """Egress rules forbid it: why, is a matter of this installation."""
+    return Trouble(Code.BLOCKED, BLOCKED, operator=f"Gatehouse does not call the remote agent. {why}")
 
 
 def of_error(error: Any, *, retry_after: float = 0.0) -> Trouble:

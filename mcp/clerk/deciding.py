@@ -1,5 +1,6 @@
 """From a wish and its facts to a decision, and to the row that will say so."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -164,6 +165,8 @@ def refuse_as_decided(draft: Draft) -> tuple[Refusal, dict[str, Any] | None]:
         more["retry_after"] = reading.probe_in(draft.found)
     if decision.reason == "invalid_parameters":
         more["fields"] = _broken(draft)
+    if decision.reason == "parameters_not_allowed" and decision.match is not None:
+        more["fields"] = _fields(draft.wish.checked.get(decision.match.id, ()))
     return refuse(draft, decision.reason, decision.message, **more)
 
 
@@ -171,7 +174,11 @@ def _broken(draft: Draft) -> tuple[tuple[str, str], ...]:
     if draft.wish.problem:
         return draft.wish.problem_fields
     definition_id = draft.found.id("definition_id")
-    broken = draft.wish.checked.get(definition_id, ()) if definition_id else ()
+    return _fields(draft.wish.checked.get(definition_id, ()) if definition_id else ())
+
+
+def _fields(problems: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    """Places in the arguments, as the body of the request names them."""
     return tuple(
-        (f"parameters.{place.removeprefix('$').removeprefix('.')}".rstrip("."), said) for place, said in broken
+        (f"parameters.{place.removeprefix('$').removeprefix('.')}".rstrip("."), message) for place, message in problems
     )

@@ -16,6 +16,8 @@ from nhi.terms import Condition, Facts, Match, Party
 from nhi.tokens import ParsedToken
 
 NOTHING_PASSES: dict[str, Any] = {"not": {}}
+#: Of a tool that was registered by hand, or whose server was never added.
+NO_SERVER = Condition("server", False, "target_unusable", "No server offers this tool.")
 DEFINITION_SAYS = {
     DefinitionState.PENDING: ("definition_pending", "Nobody has approved this tool's definition yet."),
     DefinitionState.QUARANTINED: (
@@ -156,7 +158,7 @@ def conditions(found: Found, wish: Wish, standing: Standing | None) -> tuple[Con
 
 def _server(found: Found) -> Condition:
     if found.row["server_id"] is None:
-        return Condition("server", False, "target_unusable", "No server offers this tool.")
+        return NO_SERVER
     name = found.row["server_name"]
     if not found.row["enabled"]:
         return Condition("server", False, "server_disabled", f"The server {name} is disabled.")

@@ -118,6 +118,12 @@ def access_ending(actor: Actor) -> QuerySet[Any]:
     return _to_act_on(actor, "nhi.add_toolpermission", soon, Q(agent__in=_managed(actor)))
 
 
+def limits_void(actor: Actor) -> QuerySet[Any]:
+    """Live grants of the version before whose limit every call passes."""
+    void = ToolPermission.objects.live().filter(limits_nothing=True)
+    return _to_act_on(actor, "nhi.add_toolpermission", void, Q(agent__in=_managed(actor)))
+
+
 def identities_ending(actor: Actor) -> QuerySet[Any]:
     soon = Identity.objects.usable().filter(expires_at__lte=Now() + SOON)
     return _to_act_on(actor, "nhi.change_identity", soon, Q(pk__in=_managed(actor)))

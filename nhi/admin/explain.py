@@ -11,7 +11,7 @@ from common.admin import badges, site_pages, times
 from common.admin.badges import Badge
 from common.admin.forms import ConsoleForm, JSONLinesField, MomentField
 from common.admin.pages import Control, link
-from common.errors import Invalid, NotAllowed, NotFound
+from common.errors import Invalid, NotAllowed
 from nhi import explain
 from nhi.admin import names
 from nhi.admin.base import ActingPage
@@ -33,6 +33,8 @@ ASKS = {
     "approval": "Needs no approval",
     "budget": "Within the limit of calls",
 }
+#: The two fields that make a question, by what they name.
+BOTH = {"caller": "caller", "target": "identity"}
 WOULD = {"pass": "Would pass", "fail": "Would fail", "skip": "Not asked"}
 
 
@@ -128,7 +130,12 @@ class Explain(ActingPage):
         if not asked.is_bound:
             return self.page(form=asked, given=None)
         if not asked.is_valid():
-            return self.page(form=asked, given=None, status=400)
+            # A name that nothing has and one that is not theirs to see are answered alike.
+            unknown = any(error.code == "unknown" for error in _errors(asked))
+            return self.page(form=asked, given=None, status=404 if unknown else 400)
+        # A link holds ids; people read names.
+        read = {name: names.full(asked.cleaned_data[name]) for name in BOTH}
+        asked.data = {**request.GET.dict(), **read}
         try:
             told = self._explain(asked, arguments)
         except Invalid as error:
@@ -137,22 +144,15 @@ class Explain(ActingPage):
         return self.page(form=asked, given=given, status=status, **self._drawn(asked, told))
 
     def _asked(self, request: HttpRequest) -> AskForm:
-        """Bound once the address names both; a name that is unknown or not to be seen is the same 404."""
+        """Bound once the form was sent, or the address names both; a link with one of them begins the form with it."""
         query = request.GET
-        both = {name: query.get(name, "").strip() for name in ("caller", "target")}
-        if not all(both.values()):
-            kinds = {"caller": "caller", "target": "identity"}
-            known = {name: names.known(kinds[name], self.actor, text) for name, text in both.items()}
-            form = AskForm(initial={**query.dict(), **known})
-        else:
+        if all(name in query for name in BOTH):
             form = AskForm(query)
+        else:
+            begun = {name: query.get(name, "").strip() for name in BOTH}
+            known = {name: names.known(BOTH[name], self.actor, text) or text for name, text in begun.items()}
+            form = AskForm(initial={**query.dict(), **known})
         names.for_actor(form, self.actor)
-        if form.is_bound:
-            if any(error.code == "unknown" for error in _errors(form)):
-                raise NotFound
-            # A link holds ids; people read names.
-            read = {name: names.full(form.cleaned_data[name]) for name in both if form.cleaned_data.get(name)}
-            form.data = {**query.dict(), **read}
         return form
 
     def _explain(self, asked: AskForm, arguments: Any) -> Explanation:
@@ -181,6 +181,7 @@ class Explain(ActingPage):
             "lines": _lines(told),
             "decided_by": _covering(decider, target) if decider is not None and decision.allowed else None,
             "would_pass": told.would_pass,
+            "warnings": told.warnings,
             "next_steps": self._next_steps(told, caller, target),
             "also": [_covering(match, target) for match in told.also],
             "address": self.request.build_absolute_uri(f"{self.request.path}?{_address(asked)}"),

@@ -96,7 +96,7 @@ class ToolPermissionAdmin(GrantAdmin):
         columns.moment("Agent last active", lambda row: row.agent.last_activity_at),
         cells.STATE,
     )
-    filters = (*cells.common(), cells.server("tool"))
+    filters = (*cells.common(), cells.server("tool"), cells.VOID_LIMIT)
     search = ("agent__name__icontains", "tool__name__icontains", "reason__icontains", "granted_by_name__icontains")
     search_words = "Agent, tool, reason or giver"
     empty_title = "No agent may call a tool yet"
@@ -116,7 +116,9 @@ class ToolPermissionAdmin(GrantAdmin):
             path("give/", give.GiveTool.as_view(), name="nhi_toolpermission_give"),
             *bulk_grant.URLS,
             *names.URLS,
-            path("<uuid:pk>/limits/", change.ChangeLimits.as_view(model=self.model), name="nhi_toolpermission_limits"),
+            path(
+                "<uuid:pk>/limits/", change.ChangeToolLimits.as_view(model=self.model), name="nhi_toolpermission_limits"
+            ),
             *super().pages(),
         ]
 

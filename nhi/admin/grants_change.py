@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.contrib import messages
+from django.http import QueryDict
 from django.utils import timezone
 
 from common.admin import times
@@ -13,6 +14,7 @@ from common.errors import NotAllowed
 from nhi import explain, grants, roles
 from nhi.admin import grants_left, names
 from nhi.admin.base import ActingDialog
+from nhi.admin.grants_builder import BuildsLimit
 from nhi.admin.grants_limits import NhiLimits, ToolLimits
 from nhi.admin.grants_page import API, OfGrant, came_from
 from nhi.choices import GrantState
@@ -164,6 +166,14 @@ class ChangeLimits(Change):
         reason = form.cleaned_data["reason"]
         changed = grants.change_limits(actor=self.actor, grant=self.grant, limits=form.terms, reason=reason)
         return self._said(f"Changed the limits: {changed}.", changed)
+
+
+class ChangeToolLimits(BuildsLimit, ChangeLimits):
+    template = "nhi/grants/change.html"
+
+    def limited_tool(self, data: QueryDict | None) -> Identity | None:
+        tool: Identity = self.grant.tool
+        return tool
 
 
 class CopyForm(ConsoleForm):

@@ -4,6 +4,8 @@ from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import messages
+from django.core.exceptions import ValidationError
+from django.http import QueryDict
 from django.utils.html import format_html
 
 from common.admin.dialogs import Call
@@ -13,10 +15,11 @@ from common.errors import Duplicate, NotAllowed
 from nhi import grants, roles
 from nhi.admin import names
 from nhi.admin.base import ActingDialog
+from nhi.admin.grants_builder import BuildsLimit
 from nhi.admin.grants_limits import LimitedForm, NhiLimits, ToolLimits
 from nhi.admin.grants_page import API, came_from, seen
 from nhi.choices import Level, PermissionType
-from nhi.models import NhiPermission, RoleAssignment, ToolPermission, UserPermission
+from nhi.models import Identity, NhiPermission, RoleAssignment, ToolPermission, UserPermission
 from nhi.models.grants import Grant
 
 REASONS = ("Needed for its work", "Requested by the owner", "Trial")
@@ -133,7 +136,7 @@ class Giving(ActingDialog):
         return came_from(self.request, grant) or link(f"nhi_{self.model_name}_page", grant.pk)
 
 
-class GiveTool(Giving):
+class GiveTool(BuildsLimit, Giving):
     template = "nhi/grants/give.html"
     model_name = "toolpermission"
     model = ToolPermission
@@ -141,6 +144,13 @@ class GiveTool(Giving):
     body = {"agent_id": "…", "tool_id": "…"}
     title = "Give an agent access to a tool"
     form_class = ToolForm
+
+    def limited_tool(self, data: QueryDict | None) -> Identity | None:
+        named = (self.request.GET if data is None else data).get("tool", "").strip()
+        try:
+            return names.one("tool", self.actor, named) if named else None
+        except ValidationError:
+            return None
 
     def give(self, form: ToolForm) -> Grant:
         given = form.cleaned_data

@@ -25,7 +25,10 @@ class ToolLimits(forms.Form):
     parameters = JSONLinesField(
         label="Allowed arguments",
         required=False,
-        help_text="A JSON Schema that the arguments must fit. Empty: any.",
+        help_text=(
+            'A JSON Schema, like {"properties": {"project": {"const": "alpha"}}, "required": ["project"]}. A plain '
+            '{"project": "alpha"} is refused: it would limit nothing. Empty: any arguments.'
+        ),
         widget=forms.Textarea(attrs={"rows": 3, "spellcheck": "false"}),
     )
     per_hour = forms.IntegerField(

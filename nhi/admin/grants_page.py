@@ -9,6 +9,7 @@ from django.utils.functional import cached_property
 
 from common.admin.pages import Control, Crumb, link
 from common.errors import NotFound
+from nhi import explain, facts
 from nhi.admin import sentences
 from nhi.admin.base import Acting, ActingPage
 from nhi.choices import GrantState
@@ -19,6 +20,10 @@ from nhi.templatetags.grants import grant_url
 from nhi.templatetags.identities import grant_limits
 
 EVENTS = 20
+LIMITS_NOTHING = (
+    "This limit limits nothing: every call passes it. It was taken before limits were checked. Change the limits, or "
+    "revoke the grant."
+)
 #: Where each kind stands over REST.
 API = {
     "toolpermission": "/api/nhi/permissions/tools",
@@ -93,11 +98,26 @@ class GrantPage(OfGrant, ActingPage):
             "sides": [(label, row, isinstance(row, Identity)) for label, row in self._labelled()],
             "terms": self._terms(),
             "limits": grant_limits(grant),
+            "warnings": self._warnings(),
             "schema": _pretty(getattr(grant, "allowed_parameters", None)),
             "events": sentences.all_of(self._events()),
             "api": f"{API[self.name]}/{grant.pk}",
             **self._buttons(),
         }
+
+    def _warnings(self) -> list[str]:
+        """Limits of a live grant that do not hold."""
+        grant = self.grant
+        if not isinstance(grant, ToolPermission) or grant.state != GrantState.LIVE:
+            return []
+        found = [LIMITS_NOTHING] if grant.limits_nothing else []
+        if grant.allowed_parameters is None and not grant.requires_approval:
+            return found
+        sides = {grant.agent_id, grant.tool_id}
+        if Identity.objects.visible_to(self.actor).filter(pk__in=sides).count() < len(sides):
+            return found
+        matches = facts.for_question(grant.agent_id, grant.tool_id).facts.matches
+        return [*found, *explain.void_limits(matches)]
 
     def _labelled(self) -> list[tuple[str, Any]]:
         labels = {

@@ -44,6 +44,8 @@ NAMED: dict[str, Named] = {
     "person": Named("person", lambda actor: User.objects.visible_to(actor).active(), "username"),
     "role": Named("role", Role.objects.visible_to),
 }
+#: Those of them that a tool's name is looked up among.
+TOOLS = frozenset({"tool", "identity"})
 
 
 class NameField(forms.CharField):
@@ -94,12 +96,15 @@ def for_actor(form: ConsoleForm, actor: Actor) -> ConsoleForm:
 def one(what: str, actor: Actor, text: str) -> Any:
     named = NAMED[what]
     name, _, kind = text.removesuffix(")").partition(" (")
-    rows = named.rows(actor)
+    seen = named.rows(actor)
     known = parse_uuid(text)
-    rows = rows.filter(pk=known) if known else rows.filter(**{named.column: name})
+    rows = seen.filter(pk=known) if known else seen.filter(**{named.column: name})
     if kind:
         rows = rows.filter(kind=kind.replace(" ", "_"))
     found = list(rows[:2])
+    if not found and what in TOOLS and "." in name:
+        # As the log of calls writes it: todo.create_todo.
+        found = list(seen.filter(kind=Kind.TOOL, name=name.replace(".", "__", 1)))
     if not found:
         raise ValidationError(f"There is no {named.words} {text[:80]} that you can see.", code="unknown")
     if len(found) > 1:

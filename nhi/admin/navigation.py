@@ -85,6 +85,15 @@ counts.add(
         "ends=7",
     ),
     Need(
+        "limits_void",
+        counts.limits_void,
+        "{} grant has a limit that limits nothing",
+        "{} grants have a limit that limits nothing",
+        "rule",
+        "nhi_toolpermission_changelist",
+        "limit=nothing",
+    ),
+    Need(
         "wildcards_waiting",
         counts.wildcards_waiting,
         "{} role wildcard waits for your approval",

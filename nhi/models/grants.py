@@ -48,6 +48,8 @@ class ToolPermission(Grant):
     agent = models.ForeignKey(Identity, on_delete=models.PROTECT, related_name="tool_permissions")
     tool = models.ForeignKey(Identity, on_delete=models.PROTECT, related_name="agent_permissions")
     allowed_parameters = models.JSONField(null=True, blank=True)
+    #: Of the version before limits were checked: it has a schema that every call passes. New ones are refused.
+    limits_nothing = models.BooleanField(default=False, db_default=False, editable=False)
     max_calls_per_hour = models.PositiveIntegerField(null=True, blank=True)
     requires_approval = models.BooleanField(default=False)
 
@@ -67,6 +69,11 @@ class ToolPermission(Grant):
             models.Index(fields=["agent", "tool", "-created_at"], name="nhi_tool_permission_pair"),
             models.Index(fields=["-created_at", "-id"], name="nhi_tool_permission_new"),
             models.Index(fields=["expires_at"], name="nhi_tool_permission_end", condition=Q(revoked_at=None)),
+            models.Index(
+                fields=["created_at"],
+                name="nhi_tool_permission_void",
+                condition=Q(limits_nothing=True, revoked_at=None),
+            ),
         ]
 
     def __str__(self) -> str:

@@ -3,7 +3,7 @@
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Case, Count, OuterRef, Q, Subquery, When
+from django.db.models import BooleanField, Case, Count, F, OuterRef, Q, Subquery, Value, When
 from django.db.models.functions import Coalesce, Left
 from django.http import HttpResponse
 from rest_framework.request import Request
@@ -11,6 +11,7 @@ from rest_framework.response import Response
 
 from common.api.operations import Media, listing, operation, reading
 from common.errors import Invalid
+from nhi.actors import Actor
 from nhi.api.views import ApiView
 from supervisor import cancelling
 from supervisor.api import events, following, outcomes
@@ -37,6 +38,13 @@ ROWS = Execution.objects.select_related("usage").annotate(
 )
 
 
+def for_reader(actor: Actor) -> Any:
+    """Rows that know whether an identity reads them: it gets no text that is an operator's."""
+    if actor.reads_operator_text:
+        return ROWS
+    return ROWS.annotate(to_identity=Value(True, BooleanField()), agent_kind=F("agent__kind"))
+
+
 class Executions(ApiView):
     @listing(of=shapes.ExecutionItem, filters=shapes.ExecutionFilters)
     def get(self, asked: dict[str, Any]) -> Any:
@@ -45,7 +53,7 @@ class Executions(ApiView):
         Newest first: those you asked for and those of agents whose identities you manage; all of them for console
         roles. An identity sees those that it asked for and its own."""
         active, state = asked.pop("active", None), asked.pop("state", None)
-        rows = ROWS.visible_to(self.actor).filter(**asked)
+        rows = for_reader(self.actor).visible_to(self.actor).filter(**asked)
         if state is not None:
             rows = rows.said_to_be(state)
         if active is not None:
@@ -57,7 +65,7 @@ class OfExecution(ApiView):
     execution: Execution
 
     def find(self, **path: UUID) -> None:
-        rows = ROWS.select_related("result").prefetch_related("transitions", "attempts")
+        rows = for_reader(self.actor).select_related("result").prefetch_related("transitions", "attempts")
         self.execution = self.visible(rows, path["execution_id"])
 
     def fresh(self) -> Execution:

@@ -21,12 +21,12 @@ class Outcome:
     error_truncated: bool = False
 
 
-def of(run: Execution) -> Outcome | None:
-    """None while it is not done."""
+def of(run: Execution, *, error_message: str) -> Outcome | None:
+    """None while it is not done. `error_message` is the run's, as its reader may see it."""
     if run.status is None:
         return None
     kept: ExecutionResult | None = getattr(run, "result", None)
-    return _pieced_together(run, run.status) if kept is None else _told(run, kept)
+    return _pieced_together(run, run.status, error_message) if kept is None else _told(kept, error_message)
 
 
 def written(run: Execution, streams: Iterable[Stream]) -> str:
@@ -35,11 +35,11 @@ def written(run: Execution, streams: Iterable[Stream]) -> str:
     return "".join(chunks.values_list("text", flat=True))
 
 
-def _told(run: Execution, kept: ExecutionResult) -> Outcome:
+def _told(kept: ExecutionResult, error_message: str) -> Outcome:
     return Outcome(
         status=kept.status,
         output=kept.output,
-        error=kept.error or run.error_message,
+        error=kept.error or error_message,
         execution_time=kept.execution_time,
         output_bytes=kept.output_bytes,
         error_bytes=kept.error_bytes,
@@ -48,14 +48,14 @@ def _told(run: Execution, kept: ExecutionResult) -> Outcome:
     )
 
 
-def _pieced_together(run: Execution, status: str) -> Outcome:
+def _pieced_together(run: Execution, status: str, error_message: str) -> Outcome:
     """From what was on record when nobody was left to write more."""
     output, error = written(run, [Stream.OUT]), written(run, [Stream.ERR])
     lasted = run.end_time - run.start_time if run.end_time and run.start_time else None
     return Outcome(
         status=status,
         output=output,
-        error=error or run.error_message,
+        error=error or error_message,
         execution_time=round(lasted.total_seconds() * 1000) if lasted else 0,
         output_bytes=len(output.encode()),
         error_bytes=len(error.encode()),

@@ -8,9 +8,17 @@ from nhi.models import AuditEvent, Identity
 from nhi.record import events
 from tests.api.callers import ABSENT, Caller
 from tests.api.conftest import Stage
+from tests.mcp.behind import stand_behind_a_server
 from tests.nhi import cast
 
 pytestmark = pytest.mark.capability("NHI-10")
+
+
+@pytest.fixture
+def stage(stage: Stage) -> Stage:
+    """Its tools are offered by a server."""
+    stand_behind_a_server([stage.read, stage.write])
+    return stage
 
 
 def wish(target: Identity | str, **more: object) -> dict[str, object]:

@@ -17,10 +17,18 @@ from tests.console.conftest import SignedIn, identity
 from tests.console.grants import tool_grant
 from tests.console.reading import plain
 from tests.console.walk import changed, snapshot
+from tests.mcp.behind import stand_behind_a_server
+from tests.nhi import cast
 
 pytestmark = [pytest.mark.django_db, pytest.mark.capability("NHI-10", "CON-05")]
 
 PAGE = "/admin/explain/"
+
+
+@pytest.fixture(autouse=True)
+def _tools_are_offered(seeded: None) -> None:
+    """The demo's tools that were registered by hand; those of a server have one."""
+    stand_behind_a_server(Identity.objects.filter(kind="tool", tool=None))
 
 
 def ask(client: Client, caller: str, target: str, **more: str) -> Any:
@@ -67,7 +75,7 @@ DENIED = [
     (stopped_target, "target", "target_unusable", "Open jira__search"),
     (ended, "access", "grant_expired", "Open the grant that ended"),
     (revoked, "access", "grant_revoked", "Give access"),
-    (asks_for_approval, "approval", "not_enforceable_yet", "Change its limits"),
+    (asks_for_approval, "approval", "approval_required", "Change its limits"),
 ]
 
 
@@ -95,6 +103,27 @@ def test_what_else_covers_the_call_is_linked(mara: Client) -> None:
     page = ask(mara, "triage-bot", "jira__search")
     assert "Also covered by role reader" in plain(page)
     assert f"/admin/nhi/roleassignment/{held.pk}/" in page.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("limits", "words"),
+    [
+        ({"allowed_parameters": {"required": ["project"]}}, "limits the arguments, but the role reader covers"),
+        ({"requires_approval": True}, "asks for approval, but the role reader covers"),
+        ({"max_calls_per_hour": 5}, ""),
+        ({}, ""),
+    ],
+)
+def test_a_limit_that_a_role_makes_void_is_warned_of(mara: Client, limits: Any, words: str) -> None:
+    bot, warned = identity("triage-bot"), "pass by the role"
+    old = tool_grant("triage-bot", "jira__search")
+    grant = grants.change_limits(actor=SYSTEM, grant=old, limits=limits, reason="For the test")
+    page = f"/admin/nhi/toolpermission/{grant.pk}/"
+    assert warned not in plain(ask(mara, "triage-bot", "jira__search")) + plain(mara.get(page))
+    roles.assign(actor=SYSTEM, role=Role.objects.get(name="reader"), identity=bot)
+    for answer in (ask(mara, "triage-bot", "jira__search"), mara.get(page)):
+        assert words in plain(answer)
+        assert (warned in plain(answer)) == bool(words)
 
 
 @pytest.mark.capability("NHI-07")
@@ -192,11 +221,12 @@ def test_both_must_be_visible_and_what_is_hidden_is_as_what_is_not_there() -> No
     client = Client()
     client.force_login(User.objects.get(pk=user.pk))
     assert ask(client, "deploy-bot", "jira__edit").status_code == 200
-    hidden, unknown = ask(client, "deploy-bot", "jira__search"), ask(client, "deploy-bot", "jira__nothing")
+    typed = ("jira__search", "jira__nothing", str(identity("jira__search").pk))
+    hidden, unknown, by_id = (ask(client, "deploy-bot", name) for name in typed)
     assert hidden.status_code == unknown.status_code == 404
-    by_id = ask(client, "deploy-bot", str(identity("jira__search").pk))
     assert by_id.status_code == 404
-    assert {one.context["sentence"] for one in (hidden, unknown, by_id)} == {"There is nothing here that you can see."}
+    said = [" ".join(one.context["form"].errors["target"]) for one in (hidden, unknown, by_id)]
+    assert said == [f"There is no identity {name} that you can see." for name in typed]
 
 
 def test_an_auditor_asks_by_address_and_sends_nothing(signed_in: SignedIn) -> None:
@@ -221,8 +251,45 @@ def test_a_question_that_lacks_a_name_begins_with_the_other(mara: Client) -> Non
     assert "Every check" not in page
 
 
-def test_an_answer_costs_a_few_queries(mara: Client) -> None:
-    ask(mara, "triage-bot", "jira__search")
+#: With a server behind the target, its budgets, its breaker and the approval are looked at too.
+@pytest.mark.parametrize(("caller", "target", "most"), [("planner", "writer", 10), ("triage-bot", "jira__search", 15)])
+def test_an_answer_costs_a_few_queries(mara: Client, caller: str, target: str, most: int) -> None:
+    ask(mara, caller, target)
     with CaptureQueriesContext(connection) as asked:
-        ask(mara, "triage-bot", "jira__search")
-    assert len(asked) <= 10
+        ask(mara, caller, target)
+    assert len(asked) <= most
+
+
+def test_a_tool_that_no_server_offers_is_not_usable(mara: Client) -> None:
+    cast.tool_grant(identity("deploy-bot"), cast.tool("github__star"))
+    answer = ask(mara, "deploy-bot", "github__star")
+    assert decider(answer) == "server"
+    for words in ("target_unusable", "No server offers this tool.", "add its server"):
+        assert words in plain(answer)
+
+
+def test_a_tool_goes_by_the_name_that_the_log_shows(mara: Client) -> None:
+    answer = ask(mara, "deploy-bot", "github.create_issue")
+    assert answer.status_code == 200
+    assert answer.context["form"]["target"].value() == "github__create_issue"
+
+
+@pytest.mark.parametrize(
+    ("asked", "errors"),
+    [
+        ({"caller": "dep", "target": ""}, {"caller": "There is no agent", "target": "required"}),
+        ({"caller": "", "target": ""}, {"caller": "required", "target": "required"}),
+        (
+            {"caller": "deploy-bot", "target": "todo.nope"},
+            {"target": "There is no identity todo.nope that you can see"},
+        ),
+    ],
+)
+def test_what_was_typed_stays_with_the_error_beside_it(mara: Client, asked: Any, errors: dict[str, str]) -> None:
+    answer = mara.get(PAGE, {**asked, "at": "", "action": "", "task": ""})
+    assert answer.status_code in {400, 404}
+    form = answer.context["form"]
+    assert {name: form[name].value() for name in asked} == asked
+    assert set(form.errors) == set(errors)
+    for words in errors.values():
+        assert words in plain(answer)

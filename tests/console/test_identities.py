@@ -172,13 +172,13 @@ def test_rotate_says_which_ends_when_and_revoke_ends_it(mara: Client) -> None:
 @pytest.mark.capability("NHI-05")
 def test_access_is_given_with_its_limits_and_its_end(mara: Client) -> None:
     body = {
-        "what": "pattern", "pattern": "jira.*", "ends": "7", "parameters": '{"type": "object"}', "reason": "Trial",
+        "what": "pattern", "pattern": "jira.*", "ends": "7", "parameters": '{"minProperties": 1}', "reason": "Trial",
         "seen": "",
     }  # fmt: skip
     assert mara.post(hub(tab="give/"), body).status_code == 302
     given = ToolPermission.objects.live().filter(agent=identity(), tool__name__startswith="jira__")
     assert given.count() == Identity.objects.filter(name__startswith="jira__").count()
-    assert [grant.allowed_parameters for grant in given] == [{"type": "object"}] * len(given)
+    assert [grant.allowed_parameters for grant in given] == [{"minProperties": 1}] * len(given)
     assert {grant.reason for grant in given} == {"Trial"}
 
 

@@ -47,7 +47,7 @@ def test_of_a_grant_between_identities_tasks_are_limited_and_no_call_waits(mara:
     assert not {"parameters", "approval"} & set(form.fields)
 
 
-LIMITS = {"parameters": '{"type": "object"}', "per_hour": "60", "approval": "on", "ends": "90", "reason": "Trial"}
+LIMITS = {"parameters": '{"minProperties": 1}', "per_hour": "60", "approval": "on", "ends": "90", "reason": "Trial"}
 NONE = {"parameters": "", "per_hour": "", "reason": "Trial"}
 WAYS = [
     ("/admin/nhi/toolpermission/give/", {"agent": "writer", "tool": "github__delete_repo"}),
@@ -61,7 +61,7 @@ def test_a_tools_grant_is_given_with_limits_and_they_are_changed(
 ) -> None:
     assert mara.post(_page(page), {**named, **LIMITS}).status_code == 302
     given = ToolPermission.objects.get(agent=identity("writer"), tool=identity("github__delete_repo"))
-    assert _terms(given) == ({"type": "object"}, 60, True)
+    assert _terms(given) == ({"minProperties": 1}, 60, True)
     shown = mara.get(f"/admin/nhi/toolpermission/{given.pk}/").content.decode()
     for words in ("60 per hour", "needs approval"):
         assert words in shown
@@ -70,7 +70,7 @@ def test_a_tools_grant_is_given_with_limits_and_they_are_changed(
     assert mara.post(_where(given), {**LIMITS, "per_hour": "0"}).status_code == 422
     assert mara.post(_where(given), {**LIMITS, "per_hour": "5"}).status_code == 302
     changed = ToolPermission.objects.get(agent=given.agent, tool=given.tool, revoked_at=None)
-    assert _terms(changed) == ({"type": "object"}, 5, True)
+    assert _terms(changed) == ({"minProperties": 1}, 5, True)
     assert mara.post(_where(changed), NONE).status_code == 302
     free = ToolPermission.objects.get(agent=given.agent, tool=given.tool, revoked_at=None)
     assert _terms(free) == (None, None, False)
@@ -82,7 +82,7 @@ def test_many_grants_are_given_with_limits(mara: Client) -> None:
     seen = mara.post(page, asked).context["seen"]
     assert mara.post(page, {**asked, "do": "give", "seen": seen}).status_code == 200
     given = ToolPermission.objects.get(agent=identity("writer"), tool=identity("github__delete_repo"))
-    assert _terms(given) == ({"type": "object"}, 60, True)
+    assert _terms(given) == ({"minProperties": 1}, 60, True)
 
 
 def test_tasks_per_hour_between_identities_are_set_shown_changed_and_dropped(mara: Client) -> None:

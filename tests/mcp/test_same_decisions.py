@@ -11,12 +11,12 @@ from common.ids import uuid7
 from mcp.arguments import known, problems
 from mcp.clerk import database, deciding, reading
 from mcp.clerk.words import Wish
-from mcp.models import Server, Tool, ToolDefinition
 from nhi import delegation, facts, tokens
 from nhi.chains import Link
 from nhi.delegation import Principal
-from nhi.models import Identity, ToolPermission, User
+from nhi.models import Identity, ToolPermission
 from nhi.terms import Action, Decision
+from tests.mcp.behind import stand_behind_a_server
 from tests.nhi.decisions import stage, table
 from tests.nhi.decisions.stage import AUDIENCE, Staged
 from tests.nhi.decisions.table import Expected
@@ -36,7 +36,7 @@ CASES = [
 
 def test_every_call_of_a_tool_is_decided_as_the_table_says() -> None:
     staged = stage.stage(CASES)
-    stand_behind_a_server(staged)
+    stand_behind_a_server(Identity.objects.filter(pk__in=[each.target_id for each in staged]))
     wrong = [
         f"{each.case.case}: {found}, not {wanted}"
         for each, decision in zip(staged, decide([wish(each) for each in staged]), strict=True)
@@ -48,7 +48,7 @@ def test_every_call_of_a_tool_is_decided_as_the_table_says() -> None:
 
 def test_one_query_serves_a_whole_batch(django_assert_num_queries: Any) -> None:
     staged = stage.stage(CASES[:50])
-    stand_behind_a_server(staged)
+    stand_behind_a_server(Identity.objects.filter(pk__in=[each.target_id for each in staged]))
     wishes = [wish(each) for each in staged]
     # On PostgreSQL it goes past Django's cursors, where nothing counts.
     with django_assert_num_queries(0 if database.is_postgresql() else 1):
@@ -59,7 +59,7 @@ def test_one_query_serves_a_whole_batch(django_assert_num_queries: Any) -> None:
 def test_on_whose_behalf_it_may_be_called_is_found_alike() -> None:
     """Whatever somebody may, whoever acts for it may: the clerk's own query, and the one of `nhi.facts`."""
     staged = stage.stage(CASES)
-    stand_behind_a_server(staged)
+    stand_behind_a_server(Identity.objects.filter(pk__in=[each.target_id for each in staged]))
     names = dict(Identity.objects.values_list("pk", "name"))
     rows = database.principals([(each.caller_id, names[each.target_id]) for each in staged])
     wrong = [
@@ -89,26 +89,6 @@ def _stands(each: Staged, principal: Principal) -> str:
     loaded = facts.for_question(each.caller_id, each.target_id)
     now, target = loaded.facts.decided_at, loaded.target
     return delegation.along([principal], wanted, target, decision_id=uuid7(), at=now).condition.reason
-
-
-def stand_behind_a_server(staged: list[Staged]) -> None:
-    """Each tool of the table gets a server that is enabled and a definition that is approved."""
-    server = Server.objects.create(
-        name="srv", owner=User.objects.get(username="owner-of-the-table"), transport="http", base_url="https://srv.test"
-    )
-    wanted = [each.target_id for each in staged]
-    tools = [
-        Tool(identity=row, server=server, name=row.name.partition("__")[2])
-        for row in Identity.objects.filter(pk__in=wanted)
-    ]
-    Tool.objects.bulk_create(tools, batch_size=500)
-    made = ToolDefinition.objects.bulk_create(
-        [ToolDefinition(tool=tool, number=1, hash="0" * 64, body={}) for tool in tools], batch_size=500
-    )
-    for tool, definition in zip(tools, made, strict=True):
-        tool.approved = tool.current = definition
-        tool.state = "approved"
-    Tool.objects.bulk_update(tools, ["approved", "current", "state"], batch_size=500)
 
 
 def decide(wishes: list[Wish]) -> list[Decision]:

@@ -1,13 +1,25 @@
 """The log of calls."""
 
+from typing import Any
+
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from common.api.fields import Flag, Identifier, Moment, QueryMoment, Text, Word
 from common.api.shapes import Filters, Shape
+from mcp import public_messages
 from mcp.api.shapes import examples
 from mcp.api.shapes.fields import Number
 from nhi.api.shapes import examples as story
 from nhi.choices import CallStatus
+
+
+@extend_schema_field({"type": "string"})
+class MessageForReader(serializers.Field[Any, Any, Any, Any]):
+    """A row's message in full for people, and as its caller got it for identities (`to_identity` on the row)."""
+
+    def to_representation(self, value: Any) -> str:
+        return public_messages.of_row(value) if getattr(value, "to_identity", False) else str(value.error_message)
 
 
 class LinkShape(Shape):
@@ -30,7 +42,9 @@ class InvocationShape(Shape):
     duration = Number(help_text="Milliseconds.")
     status = Word(choices=CallStatus.choices)
     error_code = Text()
-    error_message = Text()
+    error_message = MessageForReader(
+        source="*", help_text="For an identity a sentence without the operator's details; for people all of it."
+    )
     reason = Text(help_text="A stable code; empty for a success.")
     request_id = Identifier()
     thread_id = Text()

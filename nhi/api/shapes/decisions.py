@@ -59,6 +59,7 @@ class ExplanationShape(Shape):
     decided_by = DecidedBy()
     checks = CheckShape(many=True)
     would_pass = Texts(help_text="What would make each failing check pass.")
+    warnings = Texts(help_text="Limits of a grant that a role beside it makes void.")
 
     example = {
         "decision": "deny",
@@ -81,6 +82,7 @@ class ExplanationShape(Shape):
             },
         ],
         "would_pass": ["Give deploy-bot access to github__delete_repo, or a role that covers it."],
+        "warnings": [],
     }
 
     def to_representation(self, instance: Explanation) -> dict[str, Any]:
@@ -92,4 +94,5 @@ class ExplanationShape(Shape):
             "decided_by": {"kind": kind, "id": str(pk) if pk else None, "name": name},
             "checks": CheckShape(instance.checks, many=True).data,
             "would_pass": list(instance.would_pass),
+            "warnings": list(instance.warnings),
         }

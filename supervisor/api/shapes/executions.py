@@ -1,5 +1,6 @@
 """Runs as they are read, waited for, followed and stopped."""
 
+from copy import copy
 from typing import Any
 
 from rest_framework import serializers
@@ -8,6 +9,7 @@ from common.api.fields import Flag, Identifier, Mapping, Moment, Text, Whole, Wo
 from common.api.shapes import Filters, Input, Shape
 from mcp.api.shapes.fields import Number, Said, Seconds
 from nhi.api.shapes import examples as story
+from supervisor import public_errors
 from supervisor.api import outcomes
 from supervisor.api.shapes import examples
 from supervisor.api.shapes.fields import QuerySeconds, WordOrNull
@@ -29,20 +31,38 @@ class Shown:
         return self._run.input if beginning is None else beginning
 
     @property
+    def error_message(self) -> str:
+        return public_errors.of_run(self._run) if self._to_identity else self._run.error_message
+
+    @property
     def measured(self) -> ResourceUsage | None:
         return getattr(self._run, "usage", None)
 
     @property
     def result(self) -> outcomes.Outcome | None:
-        return outcomes.of(self._run)
+        return outcomes.of(self._run, error_message=self.error_message)
 
     @property
     def state_transitions(self) -> Any:
-        return self._run.transitions.all()
+        moves = list(self._run.transitions.all())
+        for move in moves if self._to_identity else ():
+            move.reason = public_errors.of_transition(self._run, move.reason)
+        return moves
 
     @property
     def previous_retries(self) -> Any:
-        return self._run.attempts.all()
+        attempts = list(self._run.attempts.all())
+        if not self._to_identity:
+            return attempts
+        public = [copy(attempt) for attempt in attempts]
+        for attempt in public:
+            attempt.error_message = public_errors.of_failure(self._run, attempt)
+        return public
+
+    @property
+    def _to_identity(self) -> bool:
+        """Whether an identity reads it, which gets no text that is an operator's."""
+        return bool(getattr(self._run, "to_identity", False))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._run, name)

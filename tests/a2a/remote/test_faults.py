@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from a2a.choices import TaskState
-from a2a.models import RemoteTask
+from a2a.models import RemoteTask, Task
 from a2a.remote import Carried, Credential, Target, limits, pausing
 from a2a.remote import carrying as carrying_module
 from mcp.choices import BreakerState
@@ -170,7 +170,9 @@ def test_a_place_outside_egress_is_not_called(carrying: Carrying, far: FarSide, 
     settings.EGRESS_ALLOW = frozenset()
     code, message = failed(carrying, far)
     assert code == "remote_blocked"
-    assert "EGRESS_ALLOW" in message
+    assert "EGRESS_ALLOW" not in message
+    assert "127.0.0.1" not in message
+    assert "EGRESS_ALLOW" in Task.objects.latest("created_at").operator_message, "people read the whole of it"
     assert not far.requests
 
 

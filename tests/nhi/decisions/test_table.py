@@ -6,7 +6,10 @@ import pytest
 
 from nhi import decisions, explain
 from nhi.actors import SYSTEM
+from nhi.choices import Kind
+from nhi.models import Identity
 from nhi.reasons import DECIDED
+from tests.mcp.behind import stand_behind_a_server
 from tests.nhi.decisions import oracle, stage, table
 
 pytestmark = [pytest.mark.capability("NHI-10"), pytest.mark.both_databases]
@@ -26,18 +29,26 @@ def test_every_case_is_decided_as_the_table_says() -> None:
 
 
 def as_explained(case: table.Case) -> tuple[str, str]:
-    """The hour between agents is refused as long as nobody counts it; explain is asked where the app of tasks does."""
-    counted = (
-        case.decided_by == "budget" and case.reason == "not_enforceable_yet" and not case.target.startswith("tool")
-    )
-    return ("allow", "granted") if counted else (case.verdict, case.reason)
+    """What nothing but a higher app can enforce is enforced where explain is asked: with a server behind each tool, and
+    the app of tasks, which counts the hour between agents."""
+    tool, limits = case.target.startswith("tool"), case.limited.get("tool", {})
+    if case.reason == "not_enforceable_yet" and case.decided_by == "budget":
+        return "allow", "granted"
+    if case.reason == "not_enforceable_yet" and tool:
+        return "deny", "approval_required"
+    if case.reason == "role" and tool and limits.get("per_hour"):
+        return "allow", "granted"
+    return case.verdict, case.reason
 
 
 @pytest.mark.django_db
 def test_explain_says_the_same_and_shows_every_check() -> None:
     """What it is asked for a caller with a live credential; whether a broken limit denies is not its to show."""
     plain = [case for case in CASES if (case.credential, case.token, case.verb) == ("live", "", "call") and case.called]
-    for each in stage.stage(plain):
+    staged = stage.stage(plain)
+    tools = Identity.objects.filter(kind=Kind.TOOL, pk__in=[each.target_id for each in staged])
+    stand_behind_a_server(tools)
+    for each in staged:
         case = each.case
         told = explain.explain(
             actor=SYSTEM, caller_id=each.caller_id, target_id=each.target_id, parameters=case.arguments,

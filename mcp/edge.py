@@ -103,6 +103,8 @@ def _refused(outcome: Outcome) -> Reply:
         details["result"] = shown(outcome.result)
     if outcome.retry_after is not None:
         details["retry_after"] = outcome.retry_after
+    if outcome.breaker_scope:
+        details["breaker"] = {"scope": outcome.breaker_scope}
     if outcome.call_id is not None:
         details["call_id"] = str(outcome.call_id)
     code = outcome.error_code or "Unauthorized"

@@ -75,6 +75,8 @@ class Outcome:
     fields: tuple[tuple[str, str], ...] = ()
     #: Capabilities of the client without which the server does not run the tool.
     required: tuple[str, ...] = ()
+    #: Whose calls the breaker stops that refused this one; empty for every other reason.
+    breaker_scope: str = ""
 
 
 async def call_tool(ask: Ask) -> Outcome:
@@ -196,6 +198,7 @@ def _refused(refusal: Refusal, began: float) -> Outcome:
         remaining=refusal.left.remaining if refusal.left else None,
         reset=refusal.left.reset if refusal.left else None,
         fields=refusal.fields,
+        breaker_scope=refusal.breaker_scope,
     )
 
 

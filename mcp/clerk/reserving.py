@@ -152,8 +152,7 @@ def _misses_its_turn(batch: Batch, draft: Draft) -> bool:
     if draft.uses_permit and not permits.use(draft):
         batch.answers[draft.wish.call_id] = None
         return True
-    breaker_id = draft.found.id("breaker_id")
-    if breaker_id is None or not reading.wants_probe(draft.found) or _claim_probe(draft, breaker_id):
+    if _claim_probes(draft):
         return False
     if draft.uses_permit:
         permits.give_back(draft)
@@ -161,10 +160,14 @@ def _misses_its_turn(batch: Batch, draft: Draft) -> bool:
     return True
 
 
-def _claim_probe(draft: Draft, breaker_id: UUID) -> bool:
-    """For as long as the call may take: until then nobody else tries."""
+def _claim_probes(draft: Draft) -> bool:
+    """All that the call needs, for as long as it may take: until then nobody else tries."""
+    probed = reading.probed(draft.found)
     seconds = float(draft.found.row["timeout"]) + GRACE.total_seconds()
-    return breakers.claim(breaker_id, draft.wish.call_id, seconds=seconds)
+    if all(breakers.claim(breaker.id, draft.wish.call_id, seconds=seconds) for breaker in probed):
+        return True
+    breakers.release(draft.wish.call_id)
+    return False
 
 
 def _give_back(draft: Draft) -> None:
@@ -192,7 +195,7 @@ def _ticket(draft: Draft, timeout: float, *, slots: bool, left: Left | None) -> 
     server_id, definition_id = found.id("server_id"), found.id("definition_id")
     assert server_id is not None  # the decision saw an enabled server
     assert definition_id is not None  # and an approved definition
-    unwell = row["breaker_state"] not in (None, "CLOSED") or bool(row["failures"]) or row["connection"] != "Ready"
+    unwell = bool(row["breaker_failures"] or row["own_breaker_failures"]) or row["connection"] != "Ready"
     return Ticket(
         call_id=draft.wish.call_id,
         server_id=server_id,
@@ -203,7 +206,7 @@ def _ticket(draft: Draft, timeout: float, *, slots: bool, left: Left | None) -> 
         definition_id=definition_id,
         decided_at=found.now,
         row=draft.begun,
-        unwell=unwell or bool(row["faults"]),
+        unwell=unwell or bool(row["faults"]) or bool(reading.tripped(found)),
         hurried=timeout < float(row["timeout"]),
         slots=slots,
         left=left,

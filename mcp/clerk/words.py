@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from common.errors import GatehouseError, Limited
+from mcp.choices import FaultKind
 from nhi.registry import Waiting
 from nhi.tokens import Parsed
 
@@ -119,6 +120,8 @@ class Refusal:
     expires_at: datetime | None = None
     fields: tuple[tuple[str, str], ...] = ()
     left: Left | None = None
+    #: Whose calls the breaker stops that refused this one.
+    breaker_scope: str = ""
     #: What the task that it was made in is told, when a person has to look at it.
     waits: Waiting | None = None
 
@@ -148,6 +151,7 @@ class Outcome:
     redaction_applied: bool = False
     #: What it says of the service: "fault", "success", or nothing.
     service: str = ""
+    fault_kind: FaultKind = FaultKind.ANSWER
     details: dict[str, Any] = field(default_factory=dict)
 
     @property

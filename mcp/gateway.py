@@ -77,6 +77,8 @@ class Outcome:
     required: tuple[str, ...] = ()
     #: Whose calls the breaker stops that refused this one; empty for every other reason.
     breaker_scope: str = ""
+    #: False for a refusal that was counted and has no row. Its `call_id` is then null, or the call that waits.
+    recorded: bool = True
 
 
 async def call_tool(ask: Ask) -> Outcome:
@@ -186,7 +188,8 @@ def _refused(refusal: Refusal, began: float) -> Outcome:
     elif refusal.reason == "approval_required":
         status = "pending_approval"
     return Outcome(
-        call_id=refusal.call_id,
+        call_id=refusal.call_id if refusal.recorded else refusal.approval_id,
+        recorded=refusal.recorded,
         status=status,
         reason=refusal.reason,
         message=refusal.message,

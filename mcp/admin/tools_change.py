@@ -85,7 +85,7 @@ class Change(Waiting, Hub):
             "elsewhere": tools_definition.elsewhere(after, found) if tool.approved else [],
             "places": tools_definition.places(found),
             "agents": self.agents,
-            "refused": len(self._refused().values_list("pk")[:BOUND]),
+            "refused": min(sum(self._refused().values_list("calls", flat=True)[:BOUND]), BOUND),
             "others": self._others() if self.own else [],
             "breaks_glass": bool(self.own) and self.actor.is_superuser,
         }

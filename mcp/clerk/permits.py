@@ -39,7 +39,9 @@ def ask(draft: Draft) -> tuple[Refusal, dict[str, Any] | None]:
     approval = approval or _new(draft)
     draft.begun["details"]["approval_id"] = str(approval.pk)
     waits = _waits(draft, approval)
-    return deciding.refuse(draft, "approval_required", MESSAGE, expires_at=approval.expires_at, waits=waits)
+    return deciding.refuse(
+        draft, "approval_required", MESSAGE, expires_at=approval.expires_at, approval_id=approval.pk, waits=waits
+    )  # fmt: skip
 
 
 def _waits(draft: Draft, approval: CallApproval) -> Waiting | None:

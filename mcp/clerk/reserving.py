@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -18,7 +19,7 @@ from mcp.clerk.deciding import Draft
 from mcp.clerk.words import Answer, Left, Refusal, Ticket, Wish
 from nhi import usage
 from nhi.models import InvocationLog
-from nhi.record import refusals
+from nhi.record import refusal_counts, refusals
 from nhi.tokens import ParsedCredential
 
 #: A lease is renewed by the process that makes its call; past this it counts as lost.
@@ -60,7 +61,18 @@ class Batch:
             raise Stale(missing)
         for draft, ticket, _ in self.leases:
             self.answers[draft.wish.call_id] = ticket if draft.wish.call_id in written else None
-        database.insert(InvocationLog, self.rows)
+        counted = self._count_refusals()
+        database.insert(InvocationLog, [row for row in self.rows if row["id"] not in counted])
+
+    def _count_refusals(self) -> set[UUID]:
+        """The refused calls past what one identity may have as rows in a minute; their answers name no row."""
+        # The first call that waits for an approval has the approval's id: it keeps its row, and few can wait at once.
+        counted = refusal_counts.limit_calls([row for row in self.rows if not _is_first_asking(row)])
+        for call_id in counted:
+            refusal = self.answers[call_id]
+            assert isinstance(refusal, Refusal)  # only those have rows here
+            self.answers[call_id] = replace(refusal, recorded=False)
+        return counted
 
 
 def reserve(wishes: Sequence[Wish]) -> Written:
@@ -112,6 +124,10 @@ def _write(drafts: Sequence[Draft]) -> Written:
                 batch.refuse(draft, deciding.refuse_as_decided(draft))
         batch.write(whole=True)
     return batch.answers
+
+
+def _is_first_asking(row: dict[str, Any]) -> bool:
+    return bool(row["details"].get("approval_id") == str(row["id"]))
 
 
 def _one_order(draft: Draft) -> tuple[str, str]:

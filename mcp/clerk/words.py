@@ -116,12 +116,15 @@ class Refusal:
     #: The bearer showed nothing that counts: there is no log row, only a count.
     unknown_bearer: bool = False
     retry_after: int | None = None
-    #: Until when a waiting call may be approved.
+    #: Until when a waiting call may be approved, and the call by which the approval is followed.
     expires_at: datetime | None = None
+    approval_id: UUID | None = None
     fields: tuple[tuple[str, str], ...] = ()
     left: Left | None = None
     #: Whose calls the breaker stops that refused this one.
     breaker_scope: str = ""
+    #: False for a call that was counted: it has no row, so its id names nothing.
+    recorded: bool = True
     #: What the task that it was made in is told, when a person has to look at it.
     waits: Waiting | None = None
 

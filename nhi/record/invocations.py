@@ -67,6 +67,7 @@ def begin(
         "chain": [link.as_json() for link in (*above, Link(agent_id, agent_name))],
         "source": source,
         "details": details or {},
+        "calls": 1,
     }
 
 
@@ -76,6 +77,8 @@ def end(
 ) -> Row:  # fmt: skip
     """The finished row, sealed: it is as it will be read."""
     done = {
+        # A lease of an earlier version has no such key.
+        "calls": 1,
         **row,
         "status": status,
         "reason": reason,

@@ -12,7 +12,7 @@ from config.launcher.children import Child
 
 UVICORN = (
     *(sys.executable, "-m", "uvicorn", "config.asgi:application", "--lifespan", "on", "--no-access-log"),
-    *("--loop", "uvloop", "--http", "httptools", "--no-server-header", "--no-proxy-headers"),
+    *("--loop", "uvloop", "--http", "common.fair_http:FairHttpProtocol", "--no-server-header", "--no-proxy-headers"),
     # A log configuration that configures nothing: uvicorn's own would print lines that are not JSON.
     *("--log-config", "config/launcher/uvicorn.json", "--timeout-graceful-shutdown", "3"),
 )

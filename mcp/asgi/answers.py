@@ -18,7 +18,14 @@ log = logging.getLogger(__name__)
 #: access ended while it was under way.
 MADE = frozenset({"tool_error", "upstream", "unreadable", "timeout", "lost", "cancelled", "unexpected"})
 #: What a gateway raises when it cannot decide, by its code, or must end before its call has.
-STATUS = {"record_unavailable": 503, "database_unavailable": 503, "queue_full": 503, "stopping": 503, "limited": 429}
+STATUS = {
+    "record_unavailable": 503,
+    "database_unavailable": 503,
+    "queue_full": 503,
+    "overloaded": 503,
+    "stopping": 503,
+    "limited": 429,
+}
 
 
 def told(

@@ -15,6 +15,7 @@ from common.ids import uuid7
 from mcp import breakers
 from mcp.clerk import allotting, chaining, database, deciding, leasing, permits, purses, reading, schemas
 from mcp.clerk.allotting import Purse
+from mcp.clerk.callers import callers
 from mcp.clerk.deciding import Draft
 from mcp.clerk.words import Answer, Left, Refusal, Ticket, Wish
 from nhi import usage
@@ -95,6 +96,7 @@ def _note_uses(drafts: Sequence[Draft]) -> None:
         if credential_id is not None and not deciding.is_strangers(draft):
             use = usage.Use(draft.found.now, draft.wish.source, draft.found.id("agent_id"))
             usage.ledger.note(credential_id, use)
+            callers.learn(draft.wish.shown, draft.begun["agent_id"])
 
 
 def _settled(drafts: Sequence[Draft]) -> Written:

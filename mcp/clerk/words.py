@@ -25,6 +25,12 @@ class Overloaded(Limited):
     code = "queue_full"
 
 
+class CallerOverloaded(Limited):
+    """More calls of this caller wait here than can be decided in good time; those of others are decided."""
+
+    code = "overloaded"
+
+
 class DatabaseAway(GatehouseError):
     code = "database_unavailable"
 

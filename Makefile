@@ -39,6 +39,7 @@ bench: install-dev peers
 	@$(RUN) -m benchmarks.decisions
 	@$(RUN) -m benchmarks.gateway $(ARGS)
 	@$(RUN) -m benchmarks.gateway --growth $(ARGS)
+	@$(RUN) -m benchmarks.fairness
 	@$(RUN) -m benchmarks.supervisor
 	@$(RUN) -m benchmarks.a2a
 	@$(RUN) -m benchmarks.a2a --growth

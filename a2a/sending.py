@@ -38,7 +38,7 @@ from nhi.actors import Actor
 from nhi.choices import Kind
 from nhi.inputs import Problems
 from nhi.models import Identity
-from nhi.record import events
+from nhi.record import events, refusal_counts
 from supervisor.access import Caller
 
 LONGEST_KEY, LONGEST_TYPE, LONGEST_CONTEXT = 200, 200, 200
@@ -259,10 +259,14 @@ def _for_another(caller: Caller, source: Identity | None) -> dict[str, str]:
 
 def _on_record(caller: Caller, source: Identity | None, target: Identity, wish: Wish, refused: Refused) -> None:
     def write() -> None:
-        with transaction.atomic():
-            about = {**_in_run(caller), **_for_another(caller, source)}
-            details = {"type": wish.task_type, **refused.details, **about}
-            events.write("task.refused", actor=caller.actor, subject=target, reason=refused.reason, details=details)
+        about = {**_in_run(caller), **_for_another(caller, source)}
+        refusal_counts.write_event(
+            "task.refused",
+            actor=caller.actor,
+            subject=target,
+            reason=refused.reason,
+            details={"type": wish.task_type, **refused.details, **about},
+        )
 
     later = _undone.get()
     if later is None:

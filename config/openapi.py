@@ -12,6 +12,7 @@ NAMES = {
     "DefinitionState": "mcp.choices.DefinitionState",
     "ApprovalState": "mcp.choices.ApprovalState",
     "BreakerState": "mcp.choices.BreakerState",
+    "BreakerScope": "mcp.choices.BreakerScope",
     "BudgetScope": "mcp.choices.BudgetScope",
     "ToolStatus": "mcp.api.shapes.tools.STATUSES",
     "CallState": "mcp.api.shapes.calls.STATUSES",

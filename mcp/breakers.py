@@ -1,7 +1,7 @@
 """Breakers: a service that fails is left alone for a while, by every process, and tried by one call at a time."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -14,7 +14,7 @@ from django.db.models.functions import Now
 from common import clock
 from common.errors import Conflict, GatehouseError
 from common.ids import uuid7
-from mcp.choices import BreakerState
+from mcp.choices import BreakerState, FaultKind
 from mcp.models import Breaker, Server
 from nhi.actors import SYSTEM, Actor
 from nhi.inputs import Problems
@@ -22,6 +22,13 @@ from nhi.record import events
 
 #: What a probe may take before another one is let through.
 PROBE_SECONDS = 40.0
+#: The source of faults that health checks meet; all others are identities.
+CHECK = "check"
+#: After a day without a call of its identity, an open breaker of that identity is closed and removed.
+KEEP_OPEN = timedelta(days=1)
+#: After an hour without another fault, an identity's faults in a row are forgotten.
+KEEP_COUNTING = timedelta(hours=1)
+MAX_FORGOTTEN = 500
 
 
 class BreakerOpen(GatehouseError):
@@ -38,8 +45,26 @@ class NotOpen(Conflict):
     code = "breaker_closed"
 
 
+@dataclass(frozen=True)
+class Fault:
+    """One fault of a server, and where it was seen."""
+
+    kind: FaultKind
+    why: str
+    #: The identity whose call met the fault; null for the health check.
+    agent_id: UUID | None = None
+    agent_name: str = ""
+    #: The call that met the fault, for it may have been the probe.
+    call_id: UUID | None = None
+
+    @property
+    def source(self) -> str:
+        return str(self.agent_id) if self.agent_id else CHECK
+
+
 def of_server(server: Server) -> Breaker:
-    return Breaker.objects.get_or_create(server=server, defaults={"service_name": server.name})[0]
+    """The breaker that stops all callers of a server."""
+    return Breaker.objects.get_or_create(server=server, agent_id=None, defaults={"service_name": server.name})[0]
 
 
 def claim(breaker_id: UUID, call_id: UUID, *, seconds: float = PROBE_SECONDS) -> bool:
@@ -60,31 +85,133 @@ def release(call_id: UUID) -> None:
     Breaker.objects.filter(state=BreakerState.HALF_OPEN, probe_id=call_id).update(probe_until=Now())
 
 
-def fault(breaker: Breaker, *, call_id: UUID | None, why: str) -> Breaker:
-    """Count one fault of the service; in the caller's transaction, with the row locked."""
-    breaker = Breaker.objects.select_for_update().get(pk=breaker.pk)
+def fault_of_server(server_id: UUID, fault: Fault) -> None:
+    """Count one fault of a server; in the caller's transaction.
+
+    The last faults in a row, as many as the breaker's threshold, decide. When all of them are faults of the connection
+    or they come from two sources, the breaker of all callers opens. The health check is a source; health checks alone
+    open no breaker. Otherwise the fault counts for the identity that met it, whose own breaker opens at the threshold.
+    """
+    breaker = Breaker.objects.for_all().select_for_update().filter(server_id=server_id).first()
+    if breaker is None:
+        return
+    was_closed = breaker.state == BreakerState.CLOSED
     breaker.last_failure_time = clock.database_now()
-    failed_probe = breaker.state == BreakerState.HALF_OPEN and breaker.probe_id == call_id
+    failed_probe = _is_probe(breaker, fault.call_id)
+    if was_closed or failed_probe:
+        breaker.failure_count += 1
+        breaker.recent_faults = [*breaker.recent_faults, [fault.source, fault.kind]][-breaker.failure_threshold :]
+    if failed_probe or (was_closed and opens(breaker.recent_faults, breaker.failure_threshold)):
+        _open(breaker, fault.why)
+    breaker.save()
+    if fault.agent_id is not None:
+        _fault_of_identity(breaker, fault)
+
+
+def opens(recent_faults: Sequence[Sequence[str]], threshold: int) -> bool:
+    """Whether these faults in a row of a server concern all of its callers."""
+    if len(recent_faults) < threshold:
+        return False
+    sources = {source for source, _ in recent_faults}
+    if sources == {CHECK}:
+        return False
+    return len(sources) > 1 or all(kind == FaultKind.CONNECTION for _, kind in recent_faults)
+
+
+def _fault_of_identity(of_all: Breaker, fault: Fault) -> None:
+    """Under the lock of the server's breaker, so that two faults of one identity never make two rows."""
+    own = Breaker.objects.for_one().filter(server=of_all.server_id, agent_id=fault.agent_id)
+    breaker = own.select_for_update().first()
+    if of_all.state != BreakerState.CLOSED:
+        # The server's breaker stops this identity, too. Its own breaker only gives back a probe it was lent.
+        if breaker is not None and _is_probe(breaker, fault.call_id):
+            _open(breaker, fault.why)
+            breaker.save()
+        elif breaker is not None and breaker.state == BreakerState.CLOSED:
+            breaker.delete()
+        return
+    breaker = breaker or Breaker(
+        service_name=of_all.service_name, server_id=of_all.server_id, agent_id=fault.agent_id,
+        agent_name=fault.agent_name,
+    )  # fmt: skip
+    breaker.failure_threshold, breaker.recovery_timeout = of_all.failure_threshold, of_all.recovery_timeout
+    breaker.last_failure_time = of_all.last_failure_time
+    failed_probe = _is_probe(breaker, fault.call_id)
     if breaker.state == BreakerState.CLOSED or failed_probe:
         breaker.failure_count += 1
     if failed_probe or (breaker.state == BreakerState.CLOSED and breaker.failure_count >= breaker.failure_threshold):
-        _move(breaker, BreakerState.OPEN)
-        _tell("breaker.opened", breaker, SYSTEM, why)
+        _open(breaker, fault.why)
     breaker.save()
-    return breaker
 
 
-def success(breaker: Breaker, *, call_id: UUID | None) -> Breaker:
-    """The service answered: faults are forgotten, and a probe closes the breaker."""
+def success_of_server(server_id: UUID, *, agent_id: UUID, call_id: UUID) -> None:
+    """A call was answered: the server's faults in a row end, and those of this identity; a probe closes its breaker."""
+    for breaker in (
+        Breaker.objects.for_all().filter(server_id=server_id).first(),
+        Breaker.objects.filter(server_id=server_id, agent_id=agent_id).first(),
+    ):
+        if breaker is not None:
+            success(breaker, call_id=call_id)
+
+
+def check_passed(server_id: UUID) -> None:
+    """A health check was answered: faults that health checks counted are taken back, and those of calls stay."""
+    breaker = Breaker.objects.for_all().filter(server_id=server_id, state=BreakerState.CLOSED).first()
+    if breaker is None or all(source != CHECK for source, _ in breaker.recent_faults):
+        return
+    with transaction.atomic():
+        breaker = Breaker.objects.select_for_update().get(pk=breaker.pk)
+        left = [[source, kind] for source, kind in breaker.recent_faults if source != CHECK]
+        taken_back = len(breaker.recent_faults) - len(left)
+        breaker.failure_count = max(breaker.failure_count - taken_back, len(left)) if left else 0
+        breaker.recent_faults = left
+        if breaker.state == BreakerState.CLOSED:
+            breaker.save(update_fields=["failure_count", "recent_faults"])
+
+
+def forget() -> int:
+    """Remove breakers of single identities that have nothing to say any more: closed, or not tried for a day."""
+    now = clock.database_now()
+    own = Breaker.objects.for_one()
+    unused = own.exclude(state=BreakerState.CLOSED).filter(last_failure_time__lte=now - KEEP_OPEN)
+    for breaker in unused.filter(Q(probe_until=None) | Q(probe_until__lte=now))[:MAX_FORGOTTEN]:
+        with transaction.atomic():
+            locked = Breaker.objects.select_for_update().filter(pk=breaker.pk, state=breaker.state).first()
+            if locked is not None and locked.last_state_change == breaker.last_state_change:
+                _move(locked, BreakerState.CLOSED)
+                locked.failure_count = 0
+                locked.save()
+                _tell("breaker.closed", locked, SYSTEM, "The identity did not call the server again.")
+    # One statement: a fault that counts meanwhile holds the row, and the condition is judged again after it.
+    idle = Q(failure_count=0) | Q(last_failure_time__lte=now - KEEP_COUNTING)
+    return own.filter(idle, state=BreakerState.CLOSED).delete()[0]
+
+
+def fault(breaker: Breaker, *, call_id: UUID | None, why: str) -> Breaker:
+    """Count one fault of a service that Gatehouse itself calls; in the caller's transaction, with the row locked."""
     breaker = Breaker.objects.select_for_update().get(pk=breaker.pk)
-    if breaker.state == BreakerState.CLOSED:
-        breaker.failure_count = 0
-    elif breaker.state == BreakerState.HALF_OPEN and breaker.probe_id == call_id:
-        breaker.failure_count = 0
-        _move(breaker, BreakerState.CLOSED)
-        _tell("breaker.closed", breaker, SYSTEM, "The probe went well.")
+    breaker.last_failure_time = clock.database_now()
+    failed_probe = _is_probe(breaker, call_id)
+    if breaker.state == BreakerState.CLOSED or failed_probe:
+        breaker.failure_count += 1
+    if failed_probe or (breaker.state == BreakerState.CLOSED and breaker.failure_count >= breaker.failure_threshold):
+        _open(breaker, why)
     breaker.save()
     return breaker
+
+
+def success(breaker: Breaker, *, call_id: UUID | None) -> None:
+    """The service answered: faults are forgotten, and a probe closes the breaker. A breaker may be gone meanwhile."""
+    locked = Breaker.objects.select_for_update().filter(pk=breaker.pk).first()
+    if locked is None:
+        return
+    if _is_probe(locked, call_id):
+        _move(locked, BreakerState.CLOSED)
+        locked.failure_count, locked.recent_faults = 0, []
+        _tell("breaker.closed", locked, SYSTEM, "The probe went well.")
+    elif locked.state == BreakerState.CLOSED:
+        locked.failure_count, locked.recent_faults = 0, []
+    locked.save()
 
 
 def reset(*, actor: Actor, breaker: Breaker, reason: str) -> Breaker:
@@ -96,11 +223,11 @@ def reset(*, actor: Actor, breaker: Breaker, reason: str) -> Breaker:
     with transaction.atomic():
         breaker = Breaker.objects.select_for_update().get(pk=breaker.pk)
         if breaker.state == BreakerState.CLOSED and not breaker.failure_count:
-            raise NotOpen(f"The breaker of {breaker.service_name} is closed and has counted no fault.")
+            raise NotOpen(f"The breaker of {breaker} is closed and has counted no fault.")
         before = {"state": breaker.state, "failure_count": breaker.failure_count}
         if breaker.state != BreakerState.CLOSED:
             _move(breaker, BreakerState.CLOSED)
-        breaker.failure_count = 0
+        breaker.failure_count, breaker.recent_faults = 0, []
         breaker.save()
         after = {"state": breaker.state, "failure_count": 0}
         events.write("breaker.reset", actor=actor, subject=breaker, before=before, after=after, reason=reason)
@@ -131,7 +258,7 @@ def enter(
 ) -> Passage:
     """Let a call of an outside service through that may take so long as a probe, or raise `BreakerOpen`."""
     wanted = {"failure_threshold": threshold, "recovery_timeout": recovery_timeout}
-    breaker, _ = Breaker.objects.get_or_create(service_name=service_name, defaults=wanted)
+    breaker, _ = Breaker.objects.get_or_create(service_name=service_name, agent_id=None, defaults=wanted)
     passage = Passage(breaker, uuid7())
     if breaker.state != BreakerState.CLOSED and not claim(breaker.pk, passage.call_id, seconds=seconds):
         raise BreakerOpen(breaker, retry_after=_left(breaker))
@@ -158,6 +285,15 @@ def _left(breaker: Breaker) -> int:
     return max(math.ceil(left), 1)
 
 
+def _is_probe(breaker: Breaker, call_id: UUID | None) -> bool:
+    return breaker.state == BreakerState.HALF_OPEN and breaker.probe_id == call_id
+
+
+def _open(breaker: Breaker, why: str) -> None:
+    _move(breaker, BreakerState.OPEN)
+    _tell("breaker.opened", breaker, SYSTEM, why)
+
+
 def _move(breaker: Breaker, to: BreakerState) -> None:
     breaker.state = to
     breaker.last_state_change = clock.database_now()
@@ -165,5 +301,5 @@ def _move(breaker: Breaker, to: BreakerState) -> None:
 
 
 def _tell(event: str, breaker: Breaker, actor: Actor, why: str) -> None:
-    details = {"state": breaker.state, "failure_count": breaker.failure_count}
+    details = {"state": breaker.state, "failure_count": breaker.failure_count, "scope": breaker.scope.value}
     events.write(event, actor=actor, subject=breaker, after=details, reason=why)

@@ -8,6 +8,7 @@ from mcp_types.jsonrpc import MISSING_REQUIRED_CLIENT_CAPABILITY
 
 from common.redaction.redactor import Redactor
 from mcp import public_messages, upstream
+from mcp.choices import FaultKind
 from mcp.clerk.words import Ticket
 from mcp.faults import UpstreamError, UpstreamFault
 from mcp.targets import Reach
@@ -35,6 +36,8 @@ class Answered:
     public: str = ""
     redacted: bool = False
     service: str = "success"
+    #: What kind of fault it is, where `service` is "fault".
+    fault_kind: FaultKind = FaultKind.ANSWER
     #: Capabilities that the server wants of its client, and that are not passed on.
     required: tuple[str, ...] = ()
 
@@ -93,9 +96,13 @@ def _faulted(ticket: Ticket, fault: UpstreamFault, redactor: Redactor) -> Answer
     if fault.code == "timeout":
         return _timed_out(ticket, sent=fault.sent)
     # The process that runs stdio servers is ours, and so is what we cannot pass on: neither says that the server fails.
-    service = "" if fault.code in {"not_running", "unsupported"} else "fault"
-    said, public = redactor.text(fault.detail), public_messages.of_fault(fault)
-    return Answered(CallStatus.ERROR, None, "upstream", "ExecutionFailed", said, public, said != fault.detail, service)
+    service = "" if fault.is_own else "fault"
+    kind = FaultKind.CONNECTION if fault.of_connection else FaultKind.ANSWER
+    message, public = redactor.text(fault.detail), public_messages.of_fault(fault)
+    redacted = message != fault.detail
+    return Answered(
+        CallStatus.ERROR, None, "upstream", "ExecutionFailed", message, public, redacted, service, fault_kind=kind
+    )  # fmt: skip
 
 
 def _refused(error: UpstreamError, redactor: Redactor) -> Answered:

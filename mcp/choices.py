@@ -54,6 +54,22 @@ class BreakerState(TextChoices):
     OPEN = "OPEN", "Open, calls refused"
 
 
+class BreakerScope(TextChoices):
+    """Whose calls a breaker stops."""
+
+    SERVER = "server", "All callers"
+    IDENTITY = "identity", "One identity"
+
+
+class FaultKind(TextChoices):
+    """What a fault says about a server."""
+
+    #: The server could not be reached, closed the connection, or answered with HTTP 5xx.
+    CONNECTION = "connection", "Connection"
+    #: No answer in time, an answer that is no MCP, or an error of the server's own. Arguments can cause each of these.
+    ANSWER = "answer", "Answer"
+
+
 class ApprovalState(TextChoices):
     PENDING = "pending", "Waiting"
     APPROVED = "approved", "Approved"

@@ -5,11 +5,13 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from django.db.models import Q
+
 from common import canonical, clock
-from mcp.choices import ApprovalState, BreakerState, BudgetScope, DefinitionState
+from mcp.choices import ApprovalState, BreakerScope, BreakerState, BudgetScope, DefinitionState
 from mcp.clerk.allotting import WINDOWS, Purse, minute_of
 from mcp.clerk.purses import COLUMNS as BUDGET_COLUMNS
-from mcp.clerk.reading import DEFINITION_SAYS, NO_SERVER, exact, terms_of
+from mcp.clerk.reading import DEFINITION_SAYS, NO_SERVER, breaker_says, exact, terms_of
 from mcp.models import Breaker, Budget, BudgetWindow, CallApproval, CallSlot, Tool
 from nhi import schemas
 from nhi.choices import Kind
@@ -32,7 +34,7 @@ def conditions(caller_id: UUID, target_id: UUID, parameters: Any) -> tuple[Condi
         said.append(Condition("every_call_approved", True))
     said += [
         _approval(caller_id, tool, grant, parameters, now),
-        _breaker(tool, now),
+        _breaker(tool, caller_id, now),
         _budget(caller_id, tool, grant, now),
     ]
     return tuple(one for one in said if one is not None)
@@ -87,17 +89,21 @@ def _approval(caller_id: UUID, tool: Tool, grant: ToolPermission | None, paramet
     return Condition("approval", False, "approval_required", "Each such call waits for a person's approval.")
 
 
-def _breaker(tool: Tool, now: datetime) -> Condition | None:
-    breaker = Breaker.objects.filter(server=tool.server).first()
-    if breaker is None:
+def _breaker(tool: Tool, caller_id: UUID, now: datetime) -> Condition | None:
+    """The server's breaker comes before the one that stops this caller alone."""
+    guards = Breaker.objects.filter(Q(agent_id=None) | Q(agent_id=caller_id), server=tool.server)
+    breakers = sorted(guards, key=lambda breaker: breaker.scope != BreakerScope.SERVER)
+    for breaker in breakers:
+        waited = (now - breaker.last_state_change).total_seconds() >= breaker.recovery_timeout
+        given_up = breaker.probe_until is None or breaker.probe_until <= now
+        probes = {BreakerState.OPEN: waited, BreakerState.HALF_OPEN: given_up}
+        if not probes.get(BreakerState(breaker.state), True):
+            message = breaker_says(str(tool.server), breaker.scope, breaker.failure_count)
+            return Condition("breaker", False, "breaker_open", message)
+    if not breakers:
         return None
-    waited = (now - breaker.last_state_change).total_seconds() >= breaker.recovery_timeout
-    given_up = breaker.probe_until is None or breaker.probe_until <= now
-    probes = {BreakerState.OPEN: waited, BreakerState.HALF_OPEN: given_up}
-    if probes.get(BreakerState(breaker.state), True):
-        return Condition("breaker", True, message=f"{breaker.failure_count} of {breaker.failure_threshold} faults.")
-    said = f"{tool.server} failed {breaker.failure_count} times in a row; it is left alone until the next probe."
-    return Condition("breaker", False, "breaker_open", said)
+    of_all = breakers[0]
+    return Condition("breaker", True, message=f"{of_all.failure_count} of {of_all.failure_threshold} faults.")
 
 
 def _budget(caller_id: UUID, tool: Tool, grant: ToolPermission | None, now: datetime) -> Condition:

@@ -105,7 +105,9 @@ def _refused(outcome: Outcome) -> Reply:
         details["result"] = shown(outcome.result)
     if outcome.retry_after is not None:
         details["retry_after"] = outcome.retry_after
-    if outcome.call_id is not None:
+    if outcome.breaker_scope:
+        details["breaker"] = {"scope": outcome.breaker_scope}
+    if outcome.call_id is not None and outcome.recorded:
         details["call_id"] = str(outcome.call_id)
     code = outcome.error_code or "Unauthorized"
     body = _envelope(code, outcome.message, outcome.reason, details, outcome.fields)
@@ -114,7 +116,7 @@ def _refused(outcome: Outcome) -> Reply:
 
 def _headers(outcome: Outcome) -> dict[str, str]:
     said = {
-        "X-Call-ID": outcome.call_id,
+        "X-Call-ID": outcome.call_id if outcome.recorded else None,
         "Retry-After": outcome.retry_after,
         "RateLimit-Remaining": outcome.remaining,
         "RateLimit-Reset": outcome.reset,

@@ -34,6 +34,16 @@ class UpstreamFault(UpstreamTrouble):
         #: Whether the call may have had an effect: false only where its bytes surely never left, or were refused.
         self.sent = sent
 
+    @property
+    def is_own(self) -> bool:
+        """Whether it happened on the Gatehouse side: its process for stdio servers is away, or it lacks a feature."""
+        return self.code in {"not_running", "unsupported"}
+
+    @property
+    def of_connection(self) -> bool:
+        """Whether the connection failed, which no caller's arguments decide: unreachable, closed, or HTTP 5xx."""
+        return self.code in {"unreachable", "closed"} or (self.code == "http_status" and self.status >= 500)
+
 
 class UpstreamError(UpstreamTrouble):
     """The server answered with a JSON-RPC error."""

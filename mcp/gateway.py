@@ -12,9 +12,10 @@ from uuid import UUID
 
 from common import canonical
 from common.ids import uuid7
-from mcp import arguments, call_log, call_numbers, calling, leases, listing, public_messages
+from mcp import arguments, call_log, call_numbers, caller_slots, calling, leases, listing, public_messages
 from mcp.calling import Answered
 from mcp.clerk import words
+from mcp.clerk.callers import callers
 from mcp.clerk.desk import desk
 from mcp.clerk.words import Circumstances as CallContext
 from mcp.clerk.words import Refusal, Ticket, Unchecked, Wish
@@ -77,6 +78,10 @@ class Outcome:
     fields: tuple[tuple[str, str], ...] = ()
     #: Capabilities of the client without which the server does not run the tool.
     required: tuple[str, ...] = ()
+    #: Whose calls the breaker stops that refused this one; empty for every other reason.
+    breaker_scope: str = ""
+    #: False for a refusal that was counted and has no row. Its `call_id` is then null, or the call that waits.
+    recorded: bool = True
 
 
 async def call_tool(ask: Ask) -> Outcome:
@@ -85,6 +90,12 @@ async def call_tool(ask: Ask) -> Outcome:
     if shown is None or (isinstance(shown, tokens.ParsedCredential) and shown.prefix == "usr"):
         call_numbers.count("unauthenticated", "malformed", time.monotonic() - began)
         return Outcome(None, "unauthenticated", "malformed", STRANGER)
+    desk.require_room(shown, ask.source)
+    async with caller_slots.of_running_loop().slot(callers.key(shown, ask.source)):
+        return await _called(ask, shown, began)
+
+
+async def _called(ask: Ask, shown: tokens.Parsed, began: float) -> Outcome:
     wish = _wish(ask, shown)
     answer = await _decided(wish)
     if isinstance(answer, Refusal):
@@ -189,7 +200,8 @@ def _refused(refusal: Refusal, began: float) -> Outcome:
     elif refusal.reason == "approval_required":
         status = "pending_approval"
     return Outcome(
-        call_id=refusal.call_id,
+        call_id=refusal.call_id if refusal.recorded else refusal.approval_id,
+        recorded=refusal.recorded,
         status=status,
         reason=refusal.reason,
         message=refusal.message,
@@ -202,6 +214,7 @@ def _refused(refusal: Refusal, began: float) -> Outcome:
         remaining=refusal.left.remaining if refusal.left else None,
         reset=refusal.left.reset if refusal.left else None,
         fields=refusal.fields,
+        breaker_scope=refusal.breaker_scope,
     )
 
 

@@ -15,10 +15,10 @@ from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
 from common.redaction.redactor import Redactor
-from mcp import catalogue, connections, upstream
+from mcp import breakers, catalogue, connections, upstream
 from mcp.catalogue import Report
-from mcp.choices import Connection, HealthStatus
-from mcp.faults import UpstreamTrouble
+from mcp.choices import Connection, FaultKind, HealthStatus
+from mcp.faults import UpstreamFault, UpstreamTrouble
 from mcp.models import HealthReport, Server
 from mcp.targets import reach
 from mcp.threads import loop
@@ -51,6 +51,8 @@ class Met:
         self.handshake: Handshake | None = None
         self.tools: list[dict[str, Any]] | None = None
         self.error = ""
+        #: What the fault says about the server; None when it says nothing, or there was none.
+        self.fault_kind: FaultKind | None = None
         self.steps: tuple[str, ...] = ()
         self.seconds = 0.0
 
@@ -61,8 +63,10 @@ class Met:
             async with asyncio.timeout(timeout):
                 await self._talk(timeout)
         except UpstreamTrouble as trouble:
+            self.fault_kind = _fault_kind(trouble)
             self._failed(str(getattr(trouble, "detail", trouble)), trouble.steps)
         except TimeoutError:
+            self.fault_kind = FaultKind.ANSWER
             self._failed(f"No answer within {timeout:g} s.", ())
         except Exception as error:
             log.exception("a server could not be met", extra={"server": self.server.name})
@@ -141,6 +145,14 @@ def _register(met: Met, actor: Actor) -> Report | None:
     return catalogue.take_down(actor=actor, server=met.server, listed=met.tools)
 
 
+def _fault_kind(trouble: UpstreamTrouble) -> FaultKind | None:
+    """As for a call: what goes wrong on the Gatehouse side is no fault of the server."""
+    if isinstance(trouble, UpstreamFault) and trouble.is_own:
+        return None
+    of_connection = isinstance(trouble, UpstreamFault) and trouble.of_connection
+    return FaultKind.CONNECTION if of_connection else FaultKind.ANSWER
+
+
 def _report(met: Met, actor: Actor) -> HealthReport:
     shaken = met.handshake
     return HealthReport.objects.create(
@@ -181,7 +193,10 @@ def _note(met: Met) -> None:
         return
     if shaken is not None and not met.error:
         connections.succeeded(met.server.pk)
+        breakers.check_passed(met.server.pk)
     else:
+        if met.fault_kind is not None:
+            breakers.fault_of_server(met.server.pk, breakers.Fault(met.fault_kind, lines.line(met.error, 500)))
         now_offline = Server.objects.filter(pk=met.server.pk, status=Connection.DEGRADED).exists()
         connections.faulted(met.server.pk, met.error, gone=now_offline)
 

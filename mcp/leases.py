@@ -126,6 +126,7 @@ def outcome_of(
         error_message=answered.message,
         redaction_applied=answered.redacted,
         service=answered.service,
+        fault_kind=answered.fault_kind,
         details=details or {},
     )
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Count, Q, Sum
+from django.db.models import Q, Sum
 
 from common import clock
 from mcp import rollups
@@ -41,7 +41,7 @@ def _of(where: Q, flights: Any, handshake: float | None) -> Metrics:
     counts = dict.fromkeys(CallStatus.values, 0)
     summed = CallRollup.objects.filter(where, hour__lt=since).order_by().values_list("status").annotate(Sum("calls"))
     recent = InvocationLog.objects.filter(where, timestamp__gte=since).order_by().values_list("status")
-    for status, calls in [*summed, *recent.annotate(Count("id"))]:
+    for status, calls in [*summed, *recent.annotate(Sum("calls"))]:
         counts[status] += calls
     # What a breaker or a schema turned away took no time, and says nothing of the server.
     last = list(

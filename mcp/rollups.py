@@ -29,11 +29,12 @@ class Sum:
     duration: float = 0.0
     buckets: list[int] = field(default_factory=lambda: [0] * (len(CallRollup.BUCKETS) + 1))
 
-    def add(self, name: str, duration: float) -> None:
+    def add(self, name: str, duration: float, calls: int) -> None:
+        """A row of the log: one call, or refused ones that were counted."""
         self.agent_name = name
-        self.calls += 1
-        self.duration += duration
-        self.buckets[bisect_left(CallRollup.BUCKETS, duration)] += 1
+        self.calls += calls
+        self.duration += duration * calls
+        self.buckets[bisect_left(CallRollup.BUCKETS, duration)] += calls
 
 
 Key = tuple[UUID, str, str, str]
@@ -62,10 +63,10 @@ def open_since(now: datetime) -> datetime:
 
 
 def sums(rows: Iterable[tuple[Any, ...]]) -> dict[Key, Sum]:
-    """(agent id, agent name, server, tool, status, duration) by what makes a roll-up's row."""
+    """(agent id, agent name, server, tool, status, duration, calls) by what makes a roll-up's row."""
     found: dict[Key, Sum] = defaultdict(Sum)
-    for agent_id, agent_name, server, tool, status, duration in rows:
-        found[agent_id, server, tool, status].add(agent_name, duration)
+    for agent_id, agent_name, server, tool, status, duration, calls in rows:
+        found[agent_id, server, tool, status].add(agent_name, duration, calls)
     return found
 
 
@@ -82,7 +83,7 @@ def _with_calls(since: datetime | None) -> datetime | None:
 
 def _sum_hour(hour: datetime) -> None:
     rows = InvocationLog.objects.filter(timestamp__gte=hour, timestamp__lt=hour + HOUR)
-    columns = ("agent_id", "agent_name", "tool_name", "method", "status", "duration")
+    columns = ("agent_id", "agent_name", "tool_name", "method", "status", "duration", "calls")
     found = sums(rows.order_by().values_list(*columns).iterator(chunk_size=5000))
     with transaction.atomic():
         CallRollup.objects.bulk_create(

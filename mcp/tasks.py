@@ -6,7 +6,7 @@ from uuid import UUID
 from celery import shared_task
 from kombu.exceptions import OperationalError
 
-from mcp import approvals, budgets, definitions, health, rollups
+from mcp import approvals, breakers, budgets, definitions, health, rollups
 from mcp.clerk import recording
 from mcp.models import Server
 
@@ -20,6 +20,7 @@ def sweep() -> None:
     recording.reap()
     approvals.expire()
     budgets.forget()
+    breakers.forget()
 
 
 @shared_task(name="mcp.check_servers")

@@ -5,14 +5,12 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-from django.db import transaction
-
 from common import canonical, context
 from common.errors import NotAllowed
 from nhi import decisions, facts, registry, tokens, within
 from nhi.actors import Actor
 from nhi.inputs import LONGEST_ACTION, Problems
-from nhi.record import events
+from nhi.record import refusal_counts
 from nhi.terms import Action, Decision
 
 
@@ -38,16 +36,16 @@ def check(
     known = registry.conditions(actor.id, target_id, parameters) if actor.id and loaded.target else ()
     known = (*known, *within.hour(loaded), *within.conditions(standing))
     decision = decisions.decide(loaded.caller, wanted, loaded.target, replace(loaded.facts, conditions=known))
-    with transaction.atomic():
-        events.write(
-            "decision.allowed" if decision.allowed else "decision.denied",
-            actor=actor,
-            subject_kind="identity",
-            subject_id=target_id,
-            subject_name=loaded.target.name if loaded.target else "what is not registered",
-            details=_said(decision, parameters, action),
-            reason=decision.reason,
-        )
+    refusal_counts.write_event(
+        "decision.allowed" if decision.allowed else "decision.denied",
+        actor=actor,
+        subject_kind="identity",
+        subject_id=target_id,
+        subject_name=loaded.target.name if loaded.target else "what is not registered",
+        exists=loaded.target is not None,
+        details=_said(decision, parameters, action),
+        reason=decision.reason,
+    )
     return decision
 
 

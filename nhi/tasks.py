@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from nhi import lifecycle, processes, run_tokens, sessions, sign_in_guard
 from nhi.models.processes import ProcessKind
-from nhi.record import guard_watch
+from nhi.record import guard_watch, refusal_counts
 
 
 @shared_task(name="nhi.tick", bind=True)
@@ -26,6 +26,7 @@ def sweep() -> None:
     sign_in_guard.forget(timezone.now())
     sessions.forget()
     run_tokens.forget(timezone.now())
+    refusal_counts.flush()
 
 
 @shared_task(name="nhi.watch_guards")

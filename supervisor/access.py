@@ -5,8 +5,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
-from django.db import transaction
-
 from common import context
 from common.errors import NotAllowed
 from common.prepared import Prepared
@@ -14,7 +12,7 @@ from nhi import decisions, facts, registry, run_tokens, tokens, within
 from nhi.actors import Actor
 from nhi.choices import Kind, State
 from nhi.models import Identity
-from nhi.record import events
+from nhi.record import refusal_counts
 from nhi.terms import Action, Condition, Decision
 from supervisor import chains
 from supervisor.models import Agent
@@ -121,6 +119,7 @@ def _require_usable(actor: Actor, agent: Agent) -> None:
 
 def _refuse(actor: Actor, agent: Agent, reason: str, message: str, decision: Decision | None = None) -> None:
     details = {"decision_id": str(decision.id)} if decision else {}
-    with transaction.atomic():
-        events.write("run.refused", actor=actor, subject=agent, reason=reason, details={"reason": reason, **details})
+    refusal_counts.write_event(
+        "run.refused", actor=actor, subject=agent, reason=reason, details={"reason": reason, **details}
+    )
     raise NotAllowed(message, details={"reason": reason, **details})

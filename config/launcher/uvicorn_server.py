@@ -17,7 +17,8 @@ from uvicorn.config import STARTUP_FAILURE
 APPLICATION = "config.asgi:application"
 OPTIONS: dict[str, Any] = {
     "loop": "uvloop",
-    "http": "httptools",
+    # Uvicorn's own, which reads the connections of one process in turns.
+    "http": "common.fair_http:FairHttpProtocol",
     "lifespan": "on",
     "access_log": False,
     "server_header": False,

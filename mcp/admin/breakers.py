@@ -15,13 +15,13 @@ from django.utils.safestring import SafeString
 from common.admin import badges
 from common.admin.dialogs import Call
 from common.admin.forms import ConsoleForm, ReasonField
-from common.admin.lists import Bulk, Column, choice_filter
+from common.admin.lists import Bulk, Column, Filter, choice_filter
 from common.admin.pages import Tab, link, link_if_any
 from common.errors import NotAllowed, NotFound
 from common.templatetags.console import badge
 from mcp import breakers
 from mcp.admin import breakers_health
-from mcp.choices import BreakerState
+from mcp.choices import BreakerScope, BreakerState
 from mcp.models import Breaker
 from nhi.actors import Actor
 from nhi.admin import columns, counts
@@ -31,6 +31,14 @@ from nhi.admin.counts import Need
 
 Rows = QuerySet[Any]
 RESET = ("The service is back", "The fault was ours", "Trying it now")
+
+
+def _callers(row: Any) -> SafeString | str:
+    """Whose calls it stops."""
+    if row.agent_id is None:
+        return "All callers"
+    url = link_if_any("nhi_identity_hub", row.agent_id)
+    return format_html('<a href="{}">{}</a>', url, row.agent_name) if url else format_html("{}", row.agent_name)
 
 
 def visible(actor: Actor) -> Rows:
@@ -62,17 +70,21 @@ def _reset(row: Any) -> SafeString:
         return SafeString("")
     return format_html(
         '<a class="gh-btn gh-btn--small" href="{}" data-dialog>Reset<span class="gh-hidden"> {}</span></a>',
-        link("mcp_breaker_reset", row.pk), row.service_name,
+        link("mcp_breaker_reset", row.pk), row,
     )  # fmt: skip
 
 
 @admin.register(Breaker)
 class BreakerAdmin(GovernedAdmin):
     title = "Breakers"
-    lead = "A service that fails several times in a row is left alone for a while, and then tried by one call."
+    lead = (
+        "A service that fails several times in a row is left alone for a while, and then tried by one call. When it"
+        " fails for one identity only, the calls of that identity alone are refused."
+    )
     view_right = "mcp.view_breaker"
     columns = (
         Column("Service", _service, lambda row: row.service_name, sort="service_name", narrow=True),
+        Column("Stops", _callers, lambda row: row.agent_name or "All callers", narrow=True),
         columns.state(
             "State",
             lambda row: badges.find("mcp.BreakerState", row.state),
@@ -86,10 +98,18 @@ class BreakerAdmin(GovernedAdmin):
         columns.plain("Next probe", _next),
         Column("Reset", _reset, lambda _row: "", narrow=True),
     )
-    filters = (choice_filter("state", "State", "state", BreakerState.choices),)
-    search = ("service_name__icontains",)
-    search_words = "Service"
-    order = ("-state", "service_name", "id")
+    filters = (
+        choice_filter("state", "State", "state", BreakerState.choices),
+        Filter(
+            "scope",
+            "Stops",
+            lambda rows, value: rows.filter(agent_id__isnull=value == BreakerScope.SERVER),
+            lambda _request: list(BreakerScope.choices),
+        ),
+    )
+    search = ("service_name__icontains", "agent_name__icontains")
+    search_words = "Service or identity"
+    order = ("-state", "service_name", "agent_name", "id")
     bulk: tuple[Bulk, ...] = ()
     empty_title = "No breaker yet"
     empty_words = "Each server gets one with its first call."
@@ -130,7 +150,7 @@ class Reset(ActingDialog):
 
     @property
     def title(self) -> str:  # type: ignore[override]  # the name is known once there is a breaker
-        return f"Reset {self.breaker.service_name}"
+        return f"Reset {self.breaker}"
 
     @property
     def button(self) -> str:  # type: ignore[override]  # the same
@@ -140,11 +160,12 @@ class Reset(ActingDialog):
         return link("mcp_breaker_changelist")
 
     def by_api(self) -> Call:
-        return Call(f"/api/nhi/mcp/breakers/{self.breaker.service_name}/reset", {"reason": "…"})
+        identity = {"identity_id": str(self.breaker.agent_id)} if self.breaker.agent_id else {}
+        return Call(f"/api/nhi/mcp/breakers/{self.breaker.service_name}/reset", {"reason": "…", **identity})
 
     def act(self, form: ConsoleForm) -> str:
         breakers.reset(actor=self.actor, breaker=self.breaker, reason=form.cleaned_data["reason"])
-        messages.success(self.request, f"The breaker of {self.breaker.service_name} is closed: calls flow.")
+        messages.success(self.request, f"The breaker of {self.breaker} is closed: calls flow.")
         return self.back()
 
 
@@ -158,7 +179,7 @@ class Open(Need):
     """Names the first ones: which service is away matters more than how many."""
 
     def said(self, count: int, actor: Actor) -> str:
-        names = list(tripped(actor).values_list("service_name", flat=True)[:3])
+        names = [str(row) for row in tripped(actor)[:3]]
         return f"{super().said(count, actor)}: {', '.join(names)}{' …' if count > len(names) else ''}"
 
 

@@ -5,7 +5,7 @@ from datetime import UTC
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Count
+from django.db.models import Sum
 from django.utils import timezone
 
 from mcp.choices import BudgetScope
@@ -21,7 +21,7 @@ def refused_today(budgets: list[Budget]) -> dict[UUID, int]:
     today = timezone.now().astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     rows = (
         InvocationLog.objects.filter(status=CallStatus.RATE_LIMITED, timestamp__gte=today)
-        .order_by().values_list("agent_id", "tool_id", "tool_name", "grant_id").annotate(calls=Count("pk"))
+        .order_by().values_list("agent_id", "tool_id", "tool_name", "grant_id").annotate(calls=Sum("calls"))
     )  # fmt: skip
     sums: Counter[tuple[str, Any]] = Counter()
     for agent, tool, server, grant, calls in rows:

@@ -25,7 +25,13 @@ def state(row: Any) -> Badge:
 def outcome(row: Any) -> SafeString:
     reason = format_html(' <code class="gh-subtle">{}</code>', row.reason) if row.reason not in ("", "lost") else ""
     redacted = format_html(' <span class="gh-count">{} redacted</span>', icon("ink_eraser")) if _redacted(row) else ""
-    return format_html("{}{}{}{}", badge(state(row)), reason, redacted, _stop(row))
+    return format_html("{}{}{}{}{}", badge(state(row)), reason, counted(row), redacted, _stop(row))
+
+
+def counted(row: Any) -> SafeString:
+    """How many calls a row stands for, where it is more than itself."""
+    calls = getattr(row, "calls", 1)
+    return format_html(' <span class="gh-count">{} calls</span>', f"{calls:,}") if calls > 1 else SafeString("")
 
 
 def _stop(row: Any) -> SafeString:
@@ -42,7 +48,9 @@ def _redacted(row: Any) -> bool:
 
 
 def outcome_text(row: Any) -> str:
-    return ", ".join(part for part in (state(row).label, row.reason, "redacted" if _redacted(row) else "") if part)
+    calls = f"{row.calls:,} calls" if getattr(row, "calls", 1) > 1 else ""
+    redacted = "redacted" if _redacted(row) else ""
+    return ", ".join(part for part in (state(row).label, row.reason, calls, redacted) if part)
 
 
 def tool(row: Any) -> str:

@@ -19,7 +19,7 @@ class Export(LogExport):
     head = (
         "timestamp", "agent_name", "agent_role", "tool_name", "method", "status", "reason", "error_code",
         "error_message", "duration", "redaction_applied", "args_hash", "source", "thread_id", "request_id", "run_id",
-        "id",
+        "id", "calls",
     )  # fmt: skip
     unfiltered = "span=24h"
 

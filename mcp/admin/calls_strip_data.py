@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from django.db.models import CharField, Count, DateTimeField, F, IntegerField, Min, Q, QuerySet, Subquery, Sum, Value
+from django.db.models import CharField, DateTimeField, F, IntegerField, Min, Q, QuerySet, Subquery, Sum, Value
 from django.db.models.functions import Coalesce, TruncHour, TruncMinute
 from django.utils import timezone
 
@@ -103,12 +103,12 @@ def counts(actor: Actor, of: Window, narrowed: Sequence[Drawn], now: datetime) -
     log = _narrowed(InvocationLog.objects.filter(seen, timestamp__lt=of.ends), kept)
     if of.short:
         minutes = log.filter(timestamp__gte=of.begins)
-        return _added(_parted(minutes, LOGGED, TruncMinute("timestamp", tzinfo=UTC), Count("pk")), of)
+        return _added(_parted(minutes, LOGGED, TruncMinute("timestamp", tzinfo=UTC), Sum("calls")), of)
     sums = _narrowed(CallRollup.objects.filter(seen, hour__gte=of.begins, hour__lt=of.ends), kept)
     opens = max(rollups.hour_of(now - rollups.SETTLED - HOUR), of.begins)
     hours = log.filter(timestamp__gte=opens)
     parts = (
-        _parted(hours, LOGGED, TruncHour("timestamp", tzinfo=UTC), Count("pk")),
+        _parted(hours, LOGGED, TruncHour("timestamp", tzinfo=UTC), Sum("calls")),
         _unsummed(of.begins, min(opens, of.ends)),
     )
     return _added(_parted(sums, SUMMED, F("hour"), Sum("calls")).union(*parts, all=True), of)

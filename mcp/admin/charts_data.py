@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
-from django.db.models import CharField, Count, F, IntegerField, Max, Q, QuerySet, Sum, Value
+from django.db.models import CharField, F, IntegerField, Max, Q, QuerySet, Sum, Value
 from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Cast, TruncHour
 from django.utils import timezone
@@ -101,7 +101,7 @@ class Source:
     def _by_hour(self) -> Iterable[tuple[Any, ...]]:
         closed = self.closed.values_list(F("hour"), "status").annotate(all=Sum("calls"), **_summed())
         recent = self.open.values_list(TruncHour("timestamp", tzinfo=UTC), "status").annotate(
-            all=Count("pk"), **_counted()
+            all=Sum("calls"), **_counted()
         )
         return closed.union(recent, all=True)
 
@@ -111,7 +111,7 @@ class Source:
         for what, name in (("agent", F("agent_name")), ("tool", F("method"))):
             server: Any = F("tool_name") if what == "tool" else Value("", output_field=CharField())
             label = Value(what, output_field=CharField())
-            for rows, calls in ((self.closed, Sum("calls")), (self.open, Count("pk"))):
+            for rows, calls in ((self.closed, Sum("calls")), (self.open, Sum("calls"))):
                 named = rows.annotate(what=label, server=server, name=name)
                 parts.append(named.values_list("what", "server", "name", "status").annotate(all=calls))
         found: dict[str, dict[str, dict[str, int]]] = {"agent": {}, "tool": {}}
@@ -128,7 +128,7 @@ class Source:
             .order_by("-timestamp").values("pk")[:MOST_REFUSALS]
         )  # fmt: skip
         rows = InvocationLog.objects.filter(pk__in=newest).order_by().values_list("status", "reason")
-        return sorted(rows.annotate(all=Count("pk")), key=lambda row: (-row[2], row[1]))
+        return sorted(rows.annotate(all=Sum("calls")), key=lambda row: (-row[2], row[1]))
 
 
 def _summed() -> dict[str, Any]:
@@ -141,7 +141,7 @@ def _stored(number: int) -> Cast:
 
 def _counted() -> dict[str, Any]:
     edges = [(None, BUCKETS[0]), *pairwise(BUCKETS), (BUCKETS[-1], None)]
-    return {f"b{number}": Count("pk", filter=MADE & _within(*edge)) for number, edge in enumerate(edges)}
+    return {f"b{number}": Sum("calls", filter=MADE & _within(*edge)) for number, edge in enumerate(edges)}
 
 
 def _within(above: float | None, most: float | None) -> Q:

@@ -36,15 +36,16 @@ class OfServer(Acting):
 
     def check(self) -> None:
         super().check()
-        seen = Server.objects.visible_to(self.actor).select_related("owner", "breaker")
+        seen = Server.objects.visible_to(self.actor).select_related("owner")
         found = seen.filter(pk=self.kwargs["pk"]).first()
         if found is None:
             raise NotFound
         self.server = found
 
-    @property
+    @cached_property
     def breaker(self) -> Breaker | None:
-        return getattr(self.server, "breaker", None)
+        """The breaker that stops all callers of the server."""
+        return Breaker.objects.for_all().filter(server=self.server).first()
 
     def may(self, right: str) -> bool:
         """Whether a control for this is drawn."""

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
-from django.db.models import Count, IntegerField, Max, Q, QuerySet, Sum
+from django.db.models import IntegerField, Max, Q, QuerySet, Sum
 from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Cast
 from django.utils import timezone
@@ -103,7 +103,7 @@ def _of(by: Sequence[str], where: Q, span: timedelta, *, faults: bool = False) -
 def _forgive(found: dict[tuple[str, ...], Numbers], errors: QuerySet[InvocationLog], by: Sequence[str]) -> None:
     """Sums know no reasons: which errors were not the server's is read from the log: their rows of a day."""
     rows = errors.exclude(reason__in=FAULTS).order_by().values(*by)
-    for row in rows.annotate(blameless=Count("pk"), turned_away=Count("pk", filter=Q(duration=0))):
+    for row in rows.annotate(blameless=Sum("calls"), turned_away=Sum("calls", filter=Q(duration=0))):
         if numbers := found.get(tuple(row[name] for name in by)):
             numbers.without(blameless=row["blameless"], turned_away=row["turned_away"])
 
@@ -122,10 +122,10 @@ def _summed(rows: QuerySet[CallRollup], by: Sequence[str]) -> QuerySet[Any, dict
 
 def _counted(rows: QuerySet[InvocationLog], by: Sequence[str]) -> QuerySet[Any, dict[str, Any]]:
     edges = [(None, BUCKETS[0]), *pairwise(BUCKETS), (BUCKETS[-1], None)]
-    buckets = {f"b{number}": Count("pk", filter=MADE & _within(*edge)) for number, edge in enumerate(edges)}
+    buckets = {f"b{number}": Sum("calls", filter=MADE & _within(*edge)) for number, edge in enumerate(edges)}
     counted: QuerySet[Any, dict[str, Any]] = rows.order_by().values(*by).annotate(
-        all_calls=Count("pk"), made=Count("pk", filter=MADE),
-        errors=Count("pk", filter=ERROR), last=Max("timestamp"), **buckets,
+        all_calls=Sum("calls"), made=Sum("calls", filter=MADE),
+        errors=Sum("calls", filter=ERROR), last=Max("timestamp"), **buckets,
     )  # fmt: skip
     return counted
 

@@ -17,7 +17,7 @@ from mcp.admin.servers_hub import Hub
 from mcp.admin.servers_look import command_line
 from mcp.admin.servers_numbers import Numbers, of_servers
 from mcp.choices import BudgetScope, DefinitionState
-from mcp.models import Budget, Call, HealthReport, Tool
+from mcp.models import Breaker, Budget, Call, HealthReport, Tool
 from nhi.admin import sentences
 from nhi.models import InvocationLog
 
@@ -134,7 +134,15 @@ class Limits(Hub):
             "all_budgets": link_if_any("mcp_budget_changelist"),
             "all_breakers": link_if_any("mcp_breaker_changelist"),
             "reset": next(iter(self._reset()), None),
+            "own_breakers": self._own_breakers(),
         }
+
+    def _own_breakers(self) -> list[Breaker]:
+        """Breakers of single identities on this server, for those who may see them."""
+        if not self.actor.may("mcp.view_breaker"):
+            return []
+        rows = Breaker.objects.for_one().filter(server=self.server).order_by("-state", "agent_name", "id")
+        return list(rows[:SHOWN])
 
 
 class Secrets(Hub):

@@ -87,7 +87,7 @@ class Change(Waiting, Hub):
             "elsewhere": tools_definition.elsewhere(after, found, whole=tool.approved is None),
             "places": tools_definition.places(found),
             "agents": self.agents,
-            "refused": len(self._refused().values_list("pk")[:BOUND]),
+            "refused": min(sum(self._refused().values_list("calls", flat=True)[:BOUND]), BOUND),
             "others": self._others() if self.own and not self.dead_end else [],
             "dead_end": self.dead_end,
             "breaks_glass": bool(self.own) and self.actor.is_superuser,

@@ -1,12 +1,13 @@
 """Budgets, and breakers."""
 
 from typing import Any
+from uuid import UUID
 
 from common.api.operations import listing, operation
-from common.api.shapes import Reason
 from common.errors import NotFound
 from mcp import breakers, budgets
 from mcp.api.shapes import limits as shapes
+from mcp.choices import BreakerScope
 from mcp.models import Breaker, Budget
 from nhi.api.views import ApiView
 
@@ -65,23 +66,37 @@ class Breakers(ApiView):
         """List breakers
 
         One for each server, and for each other service that Gatehouse calls, models among them: after
-        `failure_threshold` faults in a row it is left alone for `recovery_timeout`, then tried by one call."""
-        return Breaker.objects.filter(**asked)
+        `failure_threshold` faults in a row it is left alone for `recovery_timeout`, then tried by one call. A
+        breaker of scope `identity` stops the calls of one identity alone: only that identity's calls failed."""
+        lookups = dict(asked)
+        scope = lookups.pop("scope", None)
+        if scope is not None:
+            lookups["agent_id__isnull"] = scope == BreakerScope.SERVER
+        return Breaker.objects.filter(**lookups)
 
 
 class ResetBreaker(ApiView):
     breaker: Breaker
 
     def find(self, **path: Any) -> None:
-        rows = Breaker.objects.filter(service_name=path["service_name"])
+        rows = Breaker.objects.for_all().filter(service_name=path["service_name"])
         found = rows.first() if self.actor.may("mcp.view_breaker") else None
         if found is None:
             raise NotFound
         self.breaker = found
 
-    @operation(takes=Reason, gives=shapes.BreakerShape, needs="mcp.reset_breaker", refusals=(409,))
+    @operation(takes=shapes.BreakerReset, gives=shapes.BreakerShape, needs="mcp.reset_breaker", refusals=(404, 409))
     def post(self, given: dict[str, Any]) -> Breaker:
         """Reset a breaker
 
-        Calls pass at once; faults count from nought."""
-        return breakers.reset(actor=self.actor, breaker=self.breaker, reason=given["reason"])
+        Calls pass at once; faults count from nought. Without `identity_id` this resets the breaker of all callers, with
+        it the breaker of that identity alone."""
+        breaker = self._of_identity(given["identity_id"]) if given.get("identity_id") else self.breaker
+        return breakers.reset(actor=self.actor, breaker=breaker, reason=given["reason"])
+
+    def _of_identity(self, identity_id: UUID) -> Breaker:
+        service_name = self.breaker.service_name
+        breaker = Breaker.objects.filter(service_name=service_name, agent_id=identity_id).first()
+        if breaker is None:
+            raise NotFound
+        return breaker

@@ -18,7 +18,14 @@ log = logging.getLogger(__name__)
 #: access ended while it was under way.
 MADE = frozenset({"tool_error", "upstream", "unreadable", "timeout", "lost", "cancelled", "unexpected"})
 #: What a gateway raises when it cannot decide, by its code, or must end before its call has.
-STATUS = {"record_unavailable": 503, "database_unavailable": 503, "queue_full": 503, "stopping": 503, "limited": 429}
+STATUS = {
+    "record_unavailable": 503,
+    "database_unavailable": 503,
+    "queue_full": 503,
+    "overloaded": 503,
+    "stopping": 503,
+    "limited": 429,
+}
 
 
 def told(
@@ -33,7 +40,8 @@ def told(
         # The protocol's own answer to a client that has left them out. One that declared them is told in a result.
         wanted: dict[str, Any] = {name: {} for name in outcome.required}
         return refusals.protocol(refusals.MISSING_CAPABILITY, outcome.message, requiredCapabilities=wanted)
-    call_id = "" if outcome.call_id is None else str(outcome.call_id)
+    # A refusal that was counted has no row, so there is no id that would name one.
+    call_id = "" if outcome.call_id is None or not outcome.recorded else str(outcome.call_id)
     if outcome.result is not None and outcome.status in {"success", "error"}:
         return results.tool_result(outcome.result, call_id=call_id, info=info)
     return results.refused_call(
@@ -51,7 +59,7 @@ def told(
 def numbers(outcome: Outcome) -> Pairs:
     """What REST says in headers too; a stream that has begun says the call's id in its result alone."""
     found: list[tuple[bytes, UUID | int | None]] = [
-        (b"x-call-id", outcome.call_id),
+        (b"x-call-id", outcome.call_id if outcome.recorded else None),
         (b"retry-after", outcome.retry_after),
         (b"ratelimit-remaining", outcome.remaining),
         (b"ratelimit-reset", outcome.reset),

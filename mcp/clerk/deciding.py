@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from common.ids import uuid7
+from mcp.choices import BreakerScope
 from mcp.clerk import chaining, reading
 from mcp.clerk.chaining import Behind
 from mcp.clerk.reading import Found
@@ -132,8 +133,17 @@ def _begin(draft: Draft) -> dict[str, Any]:
         row["role_id"] = match.role_id
         row["agent_role"] = match.name if match.kind == "role" else ""
     if found.row["breaker_state"]:
-        row["details"]["breaker"] = {"state": found.row["breaker_state"], "failures": found.row["failures"]}
+        row["details"]["breaker"] = _breaker(found)
     return row
+
+
+def _breaker(found: Found) -> dict[str, Any]:
+    """The breaker that refuses the call; else the server's, as the call met it."""
+    closed = reading.blocking(found)
+    if closed is not None:
+        return {"state": closed.state.value, "failures": closed.failures, "scope": closed.scope.value}
+    row = found.row
+    return {"state": row["breaker_state"], "failures": row["breaker_failures"], "scope": BreakerScope.SERVER.value}
 
 
 def refuse(draft: Draft, reason: str, message: str, **more: Any) -> tuple[Refusal, dict[str, Any] | None]:
@@ -162,7 +172,10 @@ def _stood(check: Check, draft: Draft, reason: str) -> list[str]:
 def refuse_as_decided(draft: Draft) -> tuple[Refusal, dict[str, Any] | None]:
     decision, more = draft.decision, dict[str, Any]()
     if decision.reason == "breaker_open":
-        more["retry_after"] = reading.probe_in(draft.found)
+        closed = reading.blocking(draft.found)
+        assert closed is not None  # it gave the reason
+        more["retry_after"] = closed.probe_in(draft.found.now)
+        more["breaker_scope"] = closed.scope.value
     if decision.reason == "invalid_parameters":
         more["fields"] = _broken(draft)
     if decision.reason == "parameters_not_allowed" and decision.match is not None:

@@ -6,7 +6,6 @@ shared by all that came meanwhile.
 
 import logging
 import os
-import queue
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -21,11 +20,15 @@ from psycopg.errors import DeadlockDetected
 
 from common.errors import RecordUnavailable
 from mcp.clerk import database, recording, renewing, reserving
-from mcp.clerk.words import Answer, DatabaseAway, Outcome, Overloaded, Wish
+from mcp.clerk.callers import callers
+from mcp.clerk.fair_queue import FairQueue, Limits
+from mcp.clerk.words import Answer, CallerOverloaded, DatabaseAway, Outcome, Overloaded, Wish
+from nhi import tokens
 
 log = logging.getLogger(__name__)
 
-MOST_WAITING, LARGEST_BATCH = 4000, 200
+#: A batch holds up whoever comes when it has begun, so one caller alone fills a small part of the largest.
+LIMITS = Limits(total=4000, share=1000, batch=200, turn=16)
 #: Between two looks at the leases of calls in flight, and at rows that could not be written.
 TURN = 1.0
 LONGEST_END = 10.0
@@ -46,7 +49,7 @@ class Desk:
 
     def restart(self) -> None:
         """A fork inherits no thread, and no call of its parent's is its own."""
-        self._items: queue.SimpleQueue[Item | None] = queue.SimpleQueue()
+        self._items: FairQueue[Item] = FairQueue(LIMITS)
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self.flights = renewing.Flights()
@@ -55,12 +58,25 @@ class Desk:
         #: A refusal could not be written: the next decision waits until a row was tried out.
         self._doubtful = False
 
+    def require_room(self, shown: tokens.Parsed, source: str) -> None:
+        """Turn away whoever could not be decided about in time, before its call costs anything more."""
+        if not self._items.has_room(callers.key(shown, source)):
+            raise self._overloaded()
+
     def decide(self, wish: Wish) -> "Future[Answer]":
-        return self._put(Item(wish))
+        item = Item(wish)
+        if self._items.put(callers.key(wish.shown, wish.source), item):
+            self._see_to_it()
+        else:
+            item.future.set_exception(self._overloaded())
+        return item.future
 
     def record(self, outcome: Outcome) -> "Future[bool]":
         """True when this outcome is the call's row; false when the call had been given up before."""
-        return self._put(Item(outcome))
+        item = Item(outcome)
+        self._items.put_first(item)
+        self._see_to_it()
+        return item.future
 
     def stop(self) -> None:
         """Finish what was brought and what comes of it: a call that is decided now and given up gets its row, too."""
@@ -70,49 +86,34 @@ class Desk:
                 thread, self._thread = self._thread, None
             if thread is None:
                 return
-            self._items.put(None)
+            self._items.close()
             thread.join(max(deadline - time.monotonic(), 0))
 
-    def _put(self, item: Item) -> "Future[Any]":
-        if self._items.qsize() >= MOST_WAITING and isinstance(item.work, Wish):
-            item.future.set_exception(Overloaded("More calls wait than can be decided in time.", retry_after=1))
-            return item.future
-        self._items.put(item)
-        if self._thread is None:
-            self._start()
-        return item.future
+    def _overloaded(self) -> Overloaded | CallerOverloaded:
+        if self._items.is_full():
+            return Overloaded("More calls wait than can be decided in time.", retry_after=1)
+        return CallerOverloaded("More calls of this identity wait than can be decided in time.", retry_after=1)
 
-    def _start(self) -> None:
+    def _see_to_it(self) -> None:
+        if self._thread is not None:
+            return
         with self._lock:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="clerk", daemon=True)
                 self._thread.start()
 
     def _run(self) -> None:
-        looked = time.monotonic()
+        looked, closed = time.monotonic(), False
         while True:
-            batch, ended = self._collect()
-            self._work(batch)
-            if ended:
+            batch = self._items.take(0 if closed else TURN)
+            self._work(batch.items)
+            closed = closed or batch.closed
+            if closed and self._items.is_empty():
                 connection.close()
                 return
             if time.monotonic() - looked >= TURN:
                 looked = time.monotonic()
                 self._look_after_flights()
-
-    def _collect(self) -> tuple[list[Item], bool]:
-        """Wait for one, take what else has come by then."""
-        batch: list[Item] = []
-        try:
-            item = self._items.get(timeout=TURN)
-            while item is not None:
-                batch.append(item)
-                if len(batch) >= LARGEST_BATCH:
-                    return batch, False
-                item = self._items.get_nowait()
-        except queue.Empty:
-            return batch, False
-        return batch, True
 
     def _work(self, batch: Sequence[Item]) -> None:
         outcomes = [item for item in batch if isinstance(item.work, Outcome)]

@@ -46,8 +46,8 @@ def ask(draft: Draft) -> tuple[Refusal, dict[str, Any] | None]:
     draft.begun["details"]["approval_id"] = str(approval.pk)
     waits = _waits(draft, approval)
     return deciding.refuse(
-        draft, "approval_required", message(approval), expires_at=approval.expires_at, waits=waits,
-        needs_superuser=approval.needs_superuser,
+        draft, "approval_required", message(approval), expires_at=approval.expires_at, approval_id=approval.pk,
+        waits=waits, needs_superuser=approval.needs_superuser,
     )  # fmt: skip
 
 

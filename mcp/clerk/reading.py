@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from common import clock
-from mcp.choices import ApprovalState, BreakerState, DefinitionState
+from mcp.choices import ApprovalState, BreakerScope, BreakerState, DefinitionState
 from mcp.clerk import sql
 from mcp.clerk.words import Wish
 from nhi import credentials, facts
@@ -15,6 +15,8 @@ from nhi.delegation import Standing
 from nhi.terms import Condition, Facts, Match, Party
 from nhi.tokens import ParsedToken
 
+#: The two breakers of a call, and what their columns begin with.
+BREAKERS = ((BreakerScope.SERVER, "breaker_"), (BreakerScope.IDENTITY, "own_breaker_"))
 NOTHING_PASSES: dict[str, Any] = {"not": {}}
 #: Of a tool that was registered by hand, or whose server was never added.
 NO_SERVER = Condition("server", False, "target_unusable", "No server offers this tool.")
@@ -220,33 +222,80 @@ def _approval(found: Found, wish: Wish) -> Condition:
     return Condition("approval", False, "approval_required", "This call waits for a person's approval.")
 
 
+@dataclass(frozen=True)
+class BreakerFacts:
+    """A breaker that is not closed, as one call meets it."""
+
+    id: UUID
+    scope: BreakerScope
+    state: BreakerState
+    failures: int
+    since: datetime
+    recovery: int
+    probe_until: datetime | None
+
+    def wants_probe(self, now: datetime) -> bool:
+        if self.state == BreakerState.OPEN:
+            return (now - self.since).total_seconds() >= self.recovery
+        return self.probe_until is None or self.probe_until <= now
+
+    def probe_in(self, now: datetime) -> int:
+        """Seconds until the next call may try; at least 1."""
+        if self.state == BreakerState.HALF_OPEN and self.probe_until is not None:
+            return max(1, int((self.probe_until - now).total_seconds()))
+        waited = (now - self.since).total_seconds()
+        return max(1, int(self.recovery - waited + 0.999))
+
+
+def tripped(found: Found) -> list[BreakerFacts]:
+    """The breakers in the way of a call that are not closed: the server's before the identity's."""
+    row = found.row
+    breakers = []
+    for scope, prefix in BREAKERS:
+        state = row[f"{prefix}state"]
+        if state is None or state == BreakerState.CLOSED:
+            continue
+        breaker_id, since = found.id(f"{prefix}id"), found.at(f"{prefix}since")
+        assert breaker_id is not None  # a state has a row, and each row has both
+        assert since is not None
+        breakers.append(
+            BreakerFacts(
+                breaker_id, scope, BreakerState(state), row[f"{prefix}failures"], since, row[f"{prefix}recovery"],
+                found.at(f"{prefix}probe_until"),
+            )
+        )  # fmt: skip
+    return breakers
+
+
+def blocking(found: Found) -> BreakerFacts | None:
+    """The breaker that refuses the call."""
+    return next((breaker for breaker in tripped(found) if not breaker.wants_probe(found.now)), None)
+
+
+def probed(found: Found) -> list[BreakerFacts]:
+    """The breakers that let one call try now; which call that is, is settled when its lease is written."""
+    return [breaker for breaker in tripped(found) if breaker.wants_probe(found.now)]
+
+
 def breaker(found: Found) -> Condition | None:
-    """Open ones whose time has come let one call try; which one is settled when its lease is written."""
-    state, row = found.row["breaker_state"], found.row
-    if state is None:
+    row = found.row
+    if row["breaker_state"] is None:
         return None
-    if state == BreakerState.CLOSED or wants_probe(found):
+    closed = blocking(found)
+    if closed is None:
         return Condition("breaker", True, message="Its breaker lets calls through.")
-    said = f"{row['server_name']} failed {row['failures']} times in a row; it is left alone until the next probe."
-    return Condition("breaker", False, "breaker_open", said)
+    return Condition("breaker", False, "breaker_open", breaker_says(row["server_name"], closed.scope, closed.failures))
+
+
+def breaker_says(server_name: str, scope: BreakerScope, failures: int) -> str:
+    if scope == BreakerScope.IDENTITY:
+        times = f"{server_name} failed {failures} times in a row for this identity"
+        return f"{times}; this identity's calls of it are refused until the next probe."
+    return f"{server_name} failed {failures} times in a row; it is left alone until the next probe."
 
 
 def wants_probe(found: Found) -> bool:
-    since, until = found.at("breaker_since"), found.at("probe_until")
-    if found.row["breaker_state"] == BreakerState.OPEN and since is not None:
-        return bool((found.now - since).total_seconds() >= found.row["recovery"])
-    if found.row["breaker_state"] == BreakerState.HALF_OPEN:
-        return until is None or until <= found.now
-    return False
-
-
-def probe_in(found: Found) -> int:
-    """Seconds until the next call may try; at least 1."""
-    since, until = found.at("breaker_since"), found.at("probe_until")
-    if found.row["breaker_state"] == BreakerState.HALF_OPEN and until is not None:
-        return max(1, int((until - found.now).total_seconds()))
-    waited = (found.now - since).total_seconds() if since else 0
-    return max(1, int(found.row["recovery"] - waited + 0.999))
+    return bool(probed(found))
 
 
 def json_of(value: Any) -> Any:

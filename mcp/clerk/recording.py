@@ -131,21 +131,23 @@ def tell_server(outcome: Outcome) -> None:
     if outcome.service == "success":
         connections.succeeded(server_id)
     elif outcome.service == "fault":
-        opened = Breaker.objects.filter(server_id=server_id, state=BreakerState.OPEN).exists()
+        opened = Breaker.objects.for_all().filter(server_id=server_id, state=BreakerState.OPEN).exists()
         connections.faulted(server_id, outcome.error_message, gone=opened)
 
 
 def _tell_breaker(outcome: Outcome) -> None:
     """It learns of every fault, and of a success when there is something to put right."""
-    call_id = outcome.ticket.call_id
-    breaker = Breaker.objects.filter(server_id=outcome.ticket.server_id).first()
+    ticket = outcome.ticket
     if not outcome.service:
         # It says nothing of the service; if it was to try whether that is back, the next call may.
-        breakers.release(call_id)
-    elif breaker is not None and outcome.service == "success":
-        breakers.success(breaker, call_id=call_id)
-    elif breaker is not None:
-        breakers.fault(breaker, call_id=call_id, why=outcome.error_message)
+        breakers.release(ticket.call_id)
+    elif outcome.service == "success":
+        breakers.success_of_server(ticket.server_id, agent_id=ticket.row["agent_id"], call_id=ticket.call_id)
+    else:
+        met = breakers.Fault(
+            outcome.fault_kind, outcome.error_message, ticket.row["agent_id"], ticket.row["agent_name"], ticket.call_id
+        )
+        breakers.fault_of_server(ticket.server_id, met)
 
 
 def _missing_told(outcomes: Sequence[Outcome], written: set[UUID]) -> set[UUID]:

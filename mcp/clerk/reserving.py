@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -14,11 +15,12 @@ from common.ids import uuid7
 from mcp import breakers
 from mcp.clerk import allotting, chaining, database, deciding, leasing, permits, purses, reading, schemas
 from mcp.clerk.allotting import Purse
+from mcp.clerk.callers import callers
 from mcp.clerk.deciding import Draft
 from mcp.clerk.words import Answer, Left, Refusal, Ticket, Wish
 from nhi import usage
 from nhi.models import InvocationLog
-from nhi.record import refusals
+from nhi.record import refusal_counts, refusals
 from nhi.tokens import ParsedCredential
 
 #: A lease is renewed by the process that makes its call; past this it counts as lost.
@@ -60,7 +62,18 @@ class Batch:
             raise Stale(missing)
         for draft, ticket, _ in self.leases:
             self.answers[draft.wish.call_id] = ticket if draft.wish.call_id in written else None
-        database.insert(InvocationLog, self.rows)
+        counted = self._count_refusals()
+        database.insert(InvocationLog, [row for row in self.rows if row["id"] not in counted])
+
+    def _count_refusals(self) -> set[UUID]:
+        """The refused calls past what one identity may have as rows in a minute; their answers name no row."""
+        # The first call that waits for an approval has the approval's id: it keeps its row, and few can wait at once.
+        counted = refusal_counts.limit_calls([row for row in self.rows if not _is_first_asking(row)])
+        for call_id in counted:
+            refusal = self.answers[call_id]
+            assert isinstance(refusal, Refusal)  # only those have rows here
+            self.answers[call_id] = replace(refusal, recorded=False)
+        return counted
 
 
 def reserve(wishes: Sequence[Wish]) -> Written:
@@ -83,6 +96,7 @@ def _note_uses(drafts: Sequence[Draft]) -> None:
         if credential_id is not None and not deciding.is_strangers(draft):
             use = usage.Use(draft.found.now, draft.wish.source, draft.found.id("agent_id"))
             usage.ledger.note(credential_id, use)
+            callers.learn(draft.wish.shown, draft.begun["agent_id"])
 
 
 def _settled(drafts: Sequence[Draft]) -> Written:
@@ -112,6 +126,10 @@ def _write(drafts: Sequence[Draft]) -> Written:
                 batch.refuse(draft, deciding.refuse_as_decided(draft))
         batch.write(whole=True)
     return batch.answers
+
+
+def _is_first_asking(row: dict[str, Any]) -> bool:
+    return bool(row["details"].get("approval_id") == str(row["id"]))
 
 
 def _one_order(draft: Draft) -> tuple[str, str]:
@@ -152,8 +170,7 @@ def _misses_its_turn(batch: Batch, draft: Draft) -> bool:
     if draft.uses_permit and not permits.use(draft):
         batch.answers[draft.wish.call_id] = None
         return True
-    breaker_id = draft.found.id("breaker_id")
-    if breaker_id is None or not reading.wants_probe(draft.found) or _claim_probe(draft, breaker_id):
+    if _claim_probes(draft):
         return False
     if draft.uses_permit:
         permits.give_back(draft)
@@ -161,10 +178,14 @@ def _misses_its_turn(batch: Batch, draft: Draft) -> bool:
     return True
 
 
-def _claim_probe(draft: Draft, breaker_id: UUID) -> bool:
-    """For as long as the call may take: until then nobody else tries."""
+def _claim_probes(draft: Draft) -> bool:
+    """All that the call needs, for as long as it may take: until then nobody else tries."""
+    probed = reading.probed(draft.found)
     seconds = float(draft.found.row["timeout"]) + GRACE.total_seconds()
-    return breakers.claim(breaker_id, draft.wish.call_id, seconds=seconds)
+    if all(breakers.claim(breaker.id, draft.wish.call_id, seconds=seconds) for breaker in probed):
+        return True
+    breakers.release(draft.wish.call_id)
+    return False
 
 
 def _give_back(draft: Draft) -> None:
@@ -192,7 +213,7 @@ def _ticket(draft: Draft, timeout: float, *, slots: bool, left: Left | None) -> 
     server_id, definition_id = found.id("server_id"), found.id("definition_id")
     assert server_id is not None  # the decision saw an enabled server
     assert definition_id is not None  # and an approved definition
-    unwell = row["breaker_state"] not in (None, "CLOSED") or bool(row["failures"]) or row["connection"] != "Ready"
+    unwell = bool(row["breaker_failures"] or row["own_breaker_failures"]) or row["connection"] != "Ready"
     return Ticket(
         call_id=draft.wish.call_id,
         server_id=server_id,
@@ -203,7 +224,7 @@ def _ticket(draft: Draft, timeout: float, *, slots: bool, left: Left | None) -> 
         definition_id=definition_id,
         decided_at=found.now,
         row=draft.begun,
-        unwell=unwell or bool(row["faults"]),
+        unwell=unwell or bool(row["faults"]) or bool(reading.tripped(found)),
         hurried=timeout < float(row["timeout"]),
         slots=slots,
         left=left,

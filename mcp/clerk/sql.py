@@ -10,7 +10,9 @@ COLUMNS = (
     "tool_id", "tool_name", "tool_identity_state", "tool_expires", "capability",
     "tool_state", "wire_name", "asks", "definition_id", "definition_checkable",
     "server_id", "server_name", "enabled", "revision", "era", "timeout", "connection", "faults",
-    "breaker_id", "breaker_state", "failures", "breaker_since", "recovery", "probe_until",
+    "breaker_id", "breaker_state", "breaker_failures", "breaker_since", "breaker_recovery", "breaker_probe_until",
+    "own_breaker_id", "own_breaker_state", "own_breaker_failures", "own_breaker_since", "own_breaker_recovery",
+    "own_breaker_probe_until",
     "grant_id", "granted_by", "grant_expires", "grant_revoked", "limited", "per_hour", "grant_asks",
     "role",
     "approval_id", "approval_state", "approval_expires", "approval_terms",
@@ -93,6 +95,7 @@ SELECT asked.n, {now},
     tool.state, tool.name, tool.requires_approval, tool.approved_id, d.checkable,
     s.id, s.name, s.enabled, s.revision, s.era, s.timeout, s.status, s.faults,
     b.id, b.state, b.failure_count, b.last_state_change, b.recovery_timeout, b.probe_until,
+    ob.id, ob.state, ob.failure_count, ob.last_state_change, ob.recovery_timeout, ob.probe_until,
     {access},
     a.id, a.state, a.expires_at, a.terms,
     EXISTS (
@@ -110,7 +113,8 @@ LEFT JOIN nhi_identity t ON t.kind = 'tool' AND t.name = asked.tool
 LEFT JOIN mcp_tool tool ON tool.identity_id = t.id
 LEFT JOIN mcp_server s ON s.id = tool.server_id
 LEFT JOIN mcp_tool_definition d ON d.id = tool.approved_id
-LEFT JOIN mcp_breaker b ON b.server_id = s.id
+LEFT JOIN mcp_breaker b ON b.server_id = s.id AND b.agent_id IS NULL
+LEFT JOIN mcp_breaker ob ON ob.server_id = s.id AND ob.agent_id = i.id
 {latest_grant}
 LEFT JOIN mcp_call_approval a ON a.agent_id = i.id AND a.tool_id = t.id AND a.args_hash = asked.args_hash
     AND a.state IN ('pending', 'approved')

@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from common.errors import GatehouseError, Limited
+from mcp.choices import FaultKind
 from nhi.registry import Waiting
 from nhi.tokens import Parsed
 
@@ -22,6 +23,12 @@ class Overloaded(Limited):
     """More calls wait here than can be decided in good time."""
 
     code = "queue_full"
+
+
+class CallerOverloaded(Limited):
+    """More calls of this caller wait here than can be decided in good time; those of others are decided."""
+
+    code = "overloaded"
 
 
 class DatabaseAway(GatehouseError):
@@ -115,12 +122,17 @@ class Refusal:
     #: The bearer showed nothing that counts: there is no log row, only a count.
     unknown_bearer: bool = False
     retry_after: int | None = None
-    #: Until when a waiting call may be approved.
+    #: Until when a waiting call may be approved, and the call by which the approval is followed.
     expires_at: datetime | None = None
+    approval_id: UUID | None = None
     fields: tuple[tuple[str, str], ...] = ()
     left: Left | None = None
     #: Of a waiting call: nobody who holds the role may decide about it.
     needs_superuser: bool = False
+    #: Whose calls the breaker stops that refused this one.
+    breaker_scope: str = ""
+    #: False for a call that was counted: it has no row, so its id names nothing.
+    recorded: bool = True
     #: What the task that it was made in is told, when a person has to look at it.
     waits: Waiting | None = None
 
@@ -150,6 +162,7 @@ class Outcome:
     redaction_applied: bool = False
     #: What it says of the service: "fault", "success", or nothing.
     service: str = ""
+    fault_kind: FaultKind = FaultKind.ANSWER
     details: dict[str, Any] = field(default_factory=dict)
 
     @property

@@ -57,9 +57,10 @@ def tool_result(result: Json, *, call_id: str, info: Json) -> Json:
 
 def refused_call(message: str, *, mark: str, info: Json, call_id: str, **said: Any) -> Json:
     """A call that was refused, or came to nothing, as a result: the model reads the sentence, programs the reason."""
-    facts = {"call_id": call_id, **{name: value for name, value in said.items() if value is not None}}
+    facts = {name: value for name, value in said.items() if value is not None}
     content = [{"type": "text", "text": message}]
-    return _complete({"content": content, "isError": True, "_meta": {mark: facts, CALL_ID: call_id}}, info)
+    meta: Json = {mark: {"call_id": call_id, **facts}, CALL_ID: call_id} if call_id else {mark: facts}
+    return _complete({"content": content, "isError": True, "_meta": meta}, info)
 
 
 def envelope(request: RequestId, result: Json) -> Json:

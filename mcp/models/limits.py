@@ -1,11 +1,11 @@
 """How much may be called, and when a failing service is left alone."""
 
 from django.db import models
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from common.ids import uuid7
-from mcp.choices import BreakerState, BudgetScope
+from mcp.choices import BreakerScope, BreakerState, BudgetScope
 from mcp.models.servers import Server
 
 
@@ -65,15 +65,33 @@ class BudgetWindow(models.Model):
         return f"{self.used} at {self.minute:%H:%M}"
 
 
+class BreakerQuerySet(QuerySet["Breaker"]):
+    def for_all(self) -> "BreakerQuerySet":
+        """Breakers that stop every caller of their service."""
+        return self.filter(agent_id=None)
+
+    def for_one(self) -> "BreakerQuerySet":
+        """Breakers that stop one identity only."""
+        return self.exclude(agent_id=None)
+
+
 class Breaker(models.Model):
-    """Whether a service is called: its consecutive faults, shared by all processes."""
+    """Whether a service is called: its consecutive faults, shared by all processes.
+
+    A breaker without an identity stops every caller of its service. A breaker with one stops that identity alone.
+    """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     #: A server's name, or that of an outside service which Gatehouse itself calls.
-    service_name = models.CharField(max_length=100, unique=True)
-    server = models.OneToOneField(Server, on_delete=models.PROTECT, null=True, related_name="breaker")
+    service_name = models.CharField(max_length=100)
+    server = models.ForeignKey(Server, on_delete=models.PROTECT, null=True, related_name="breakers")
+    #: The identity whose calls this breaker stops; null when it stops the calls of all.
+    agent_id = models.UUIDField(null=True, editable=False)
+    agent_name = models.CharField(max_length=192, blank=True, default="", editable=False)
     state = models.CharField(max_length=12, choices=BreakerState, default=BreakerState.CLOSED, editable=False)
     failure_count = models.PositiveIntegerField(default=0, editable=False)
+    #: The last `failure_threshold` faults in a row of a server, oldest first, each as `[source, kind]`.
+    recent_faults = models.JSONField(default=list, editable=False)
     failure_threshold = models.PositiveIntegerField(default=5)
     last_failure_time = models.DateTimeField(null=True, editable=False)
     #: Seconds.
@@ -83,10 +101,23 @@ class Breaker(models.Model):
     probe_id = models.UUIDField(null=True, editable=False)
     probe_until = models.DateTimeField(null=True, editable=False)
 
+    objects = BreakerQuerySet.as_manager()
+
     class Meta:
         db_table = "mcp_breaker"
-        ordering = ["service_name"]
-        constraints = [models.CheckConstraint(condition=Q(state__in=BreakerState.values), name="mcp_breaker_state")]
+        ordering = ["service_name", "agent_name", "id"]
+        constraints = [
+            models.CheckConstraint(condition=Q(state__in=BreakerState.values), name="mcp_breaker_state"),
+            models.UniqueConstraint("service_name", condition=Q(agent_id=None), name="mcp_breaker_of_service"),
+            models.UniqueConstraint("server", condition=Q(agent_id=None), name="mcp_breaker_of_server"),
+            models.UniqueConstraint(
+                "server", "agent_id", condition=Q(agent_id__isnull=False), name="mcp_breaker_of_identity"
+            ),
+        ]
 
     def __str__(self) -> str:
-        return self.service_name
+        return f"{self.service_name} for {self.agent_name}" if self.agent_id else self.service_name
+
+    @property
+    def scope(self) -> BreakerScope:
+        return BreakerScope.IDENTITY if self.agent_id else BreakerScope.SERVER

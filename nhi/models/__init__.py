@@ -6,6 +6,7 @@ from nhi.models.identities import Identity
 from nhi.models.people import LastLook, SavedView, Seen, SignInGuard, SignInNotice, User
 from nhi.models.processes import Process
 from nhi.models.record import AuditEvent, CallRollup, InvocationLog
+from nhi.models.refusals import RefusalCount, RefusalTotal
 from nhi.models.roles import Role, RoleAssignment, RoleCapability
 
 __all__ = [
@@ -17,6 +18,8 @@ __all__ = [
     "LastLook",
     "NhiPermission",
     "Process",
+    "RefusalCount",
+    "RefusalTotal",
     "RefusedAuthentication",
     "Role",
     "RoleAssignment",

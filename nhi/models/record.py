@@ -124,9 +124,12 @@ class InvocationLogQuerySet(QuerySet["InvocationLog"]):
 
 
 class InvocationLog(models.Model):
-    """One row for each call of a tool, whatever became of it. Its id is the call's."""
+    """One row for each call of a tool, whatever became of it. Its id is the call's.
 
-    #: Since version 2 no `run_id` is the caller's word.
+    A row with `details.count` stands for so many calls of one identity that were refused alike in one minute.
+    """
+
+    #: Since version 2 no `run_id` is the caller's word, and `calls` says how many calls the row stands for.
     ROW_VERSION = 2
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
@@ -161,6 +164,8 @@ class InvocationLog(models.Model):
     source = models.CharField(max_length=45, blank=True)
     #: What stood around it: where the time went, budgets and breaker of that moment, the approval.
     details = models.JSONField(default=dict)
+    #: How many calls the row stands for; whoever counts calls sums this.
+    calls = models.IntegerField(default=1, db_default=1)
     writer = models.UUIDField()
     writer_seq = models.BigIntegerField()
     row_version = models.PositiveSmallIntegerField(default=ROW_VERSION)

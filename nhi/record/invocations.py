@@ -68,6 +68,7 @@ def begin(
         "source": source,
         "details": details or {},
         "row_version": InvocationLog.ROW_VERSION,
+        "calls": 1,
     }
 
 
@@ -77,6 +78,8 @@ def end(
 ) -> Row:  # fmt: skip
     """The finished row, sealed: it is as it will be read."""
     done = {
+        # A lease of an earlier version has no such key.
+        "calls": 1,
         **row,
         "status": status,
         "reason": reason,

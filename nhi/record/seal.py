@@ -26,9 +26,15 @@ COVERED: dict[tuple[str, int], tuple[str, ...]] = {
         "thread_id", "session_id", "task_id", "decision_id", "grant_id", "role_id", "chain", "source", "details",
         "writer", "writer_seq", "row_version",
     ),
+    ("nhi_invocation_log", 2): (
+        "id", "timestamp", "run_id", "agent_id", "agent_name", "agent_role", "tool_id", "tool_name", "method",
+        "args_hash", "redaction_applied", "duration", "status", "error_code", "error_message", "reason", "request_id",
+        "thread_id", "session_id", "task_id", "decision_id", "grant_id", "role_id", "chain", "source", "details",
+        "calls", "writer", "writer_seq", "row_version",
+    ),
 }  # fmt: skip
-# The columns stayed; what `run_id` may hold did not (`InvocationLog.execution_id`).
-COVERED["nhi_invocation_log", 2] = COVERED["nhi_invocation_log", 1]
+#: Columns that a version's code does not cover, since they came later, with the one value that its rows have there.
+NOT_COVERED: dict[tuple[str, int], dict[str, Any]] = {("nhi_invocation_log", 1): {"calls": 1}}
 Row = AuditEvent | InvocationLog
 
 
@@ -81,12 +87,14 @@ def verdict(row: Row) -> Verdict:
 
 def verdict_of_columns(table: str, columns: Mapping[str, Any]) -> Verdict:
     """The same for a row that was read as plain values by column."""
-    mac, names = columns["row_mac"], COVERED.get((table, columns["row_version"]))
+    version = table, columns["row_version"]
+    mac, names = columns["row_mac"], COVERED.get(version)
     if not crypto.row_mac_key_is_known(mac):
         return Verdict.UNKNOWN_KEY
     try:
         # A version that this code does not know was never written by it.
         fits = names is not None and crypto.row_mac_fits(_encoded(columns, names), mac)
+        fits = fits and all(columns[name] == value for name, value in NOT_COVERED.get(version, {}).items())
     except canonical.NotCanonical:
         fits = False
     return Verdict.INTACT if fits else Verdict.BROKEN

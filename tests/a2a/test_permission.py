@@ -14,6 +14,7 @@ from nhi.actors import SYSTEM
 from tests.a2a.conftest import Stage
 from tests.api.callers import ABSENT, Caller, calling
 from tests.nhi import cast
+from tests.record.limits import LIMIT, flushed, limited
 
 pytestmark = [pytest.mark.capability("A2A-08", "NHI-07"), pytest.mark.both_databases]
 
@@ -175,3 +176,13 @@ class TestChains:
         stage.sender.post(f"a2a/tasks/{parent}/cancel")
         read = stage.worker.get(f"a2a/tasks/{child}").body
         assert (read["state"], read["error_code"]) == ("cancelled", "parent_cancelled")
+
+
+@pytest.mark.capability("AUD-02")
+def test_refusals_in_a_loop_are_counted(stage: Stage) -> None:
+    with limited():
+        for _ in range(LIMIT + 4):
+            assert stage.sends(stage.stranger).is_refused(404, "NotFound")
+        assert cast.events(stage.writer, event="task.refused") == ["task.refused"] * LIMIT
+        counted = flushed("task.refused")
+    assert (counted.details["count"], counted.subject_id, counted.reason) == (4, stage.writer.pk, "no_grant")

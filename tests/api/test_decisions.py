@@ -1,15 +1,18 @@
 """Asking over the API: an identity for itself, a person about two identities."""
 
+from uuid import uuid4
+
 import pytest
 
 from common.errors import RecordUnavailable
 from nhi import oauth, tokens
 from nhi.models import AuditEvent, Identity
-from nhi.record import events
+from nhi.record import events, seal
 from tests.api.callers import ABSENT, Caller
 from tests.api.conftest import Stage
 from tests.mcp.behind import stand_behind_a_server
 from tests.nhi import cast
+from tests.record.limits import LIMIT, flushed, limited
 
 pytestmark = pytest.mark.capability("NHI-10")
 
@@ -130,3 +133,20 @@ def narrowed_to(stage: Stage, scope: str) -> Caller:
     parsed = tokens.parse(stage.agent.token)
     assert isinstance(parsed, tokens.ParsedCredential)
     return Caller(oauth.exchange(client_id=parsed.public_id, secret=stage.agent.token, scope=scope).token)
+
+
+@pytest.mark.capability("AUD-02")
+@pytest.mark.both_databases
+def test_an_identity_that_asks_in_a_loop_fills_no_log(stage: Stage) -> None:
+    cast.tool_grant(stage.bot, stage.read)
+    with limited():
+        answers = [stage.agent.post("decisions/check", wish(stage.read)) for _ in range(LIMIT + 2)]
+        assert [answer.body["decision"] for answer in answers] == ["allow"] * (LIMIT + 2)
+        for _ in range(4):
+            stage.agent.post("decisions/check", wish(str(uuid4())))
+        assert AuditEvent.objects.filter(event__startswith="decision.").count() == LIMIT
+        counted = flushed("decision.allowed")
+    assert (counted.details["count"], counted.subject_id, counted.actor_id) == (2, stage.read.pk, stage.bot.pk)
+    assert seal.intact(counted)
+    denied = AuditEvent.objects.get(event="decision.denied")
+    assert (denied.details["count"], denied.subject_id, denied.reason) == (4, None, "no_grant")

@@ -106,7 +106,7 @@ def test_sums_and_open_hours_together_are_the_log(summed_before: int) -> None:
 def test_sums_of_rows_and_of_the_hour_agree() -> None:
     hour = hours_ago(3)
     logged.write([logged.call(hour, duration=float(3 * number)) for number in range(40)])
-    columns = ("agent_id", "agent_name", "tool_name", "method", "status", "duration")
+    columns = ("agent_id", "agent_name", "tool_name", "method", "status", "duration", "calls")
     [(key, one)] = rollups.sums(InvocationLog.objects.values_list(*columns)).items()
     rollups.roll_up()
     row = CallRollup.objects.get()

@@ -22,7 +22,7 @@ pytestmark = [
 
 @pytest.fixture
 def made(server: Peer) -> Scene:
-    return scene(server.url, timeout=0.3)
+    return scene(server.url, timeout=0.3, agents=["bot", "other"])
 
 
 @contextmanager
@@ -69,8 +69,8 @@ def test_a_row_that_is_held_holds_up_no_answer(made: Scene, server: Peer) -> Non
     with somebody_holds_the_row(made):
         assert [made.call().reason for _ in range(3)] == ["timeout"] * 3
         assert InvocationLog.objects.filter(reason="timeout").count() == 3
-        assert Breaker.objects.get().failure_count == 3, "the breaker knows at once"
+        assert Breaker.objects.for_all().get().failure_count == 3, "the breaker knows at once"
         assert made.server.faults == 0
-    assert [made.call().reason for _ in range(2)] == ["timeout"] * 2
+    assert [made.call(agent="other").reason for _ in range(2)] == ["timeout"] * 2, "two identities, five faults"
     wait_for("Offline", made)
     server.let_go()

@@ -48,6 +48,7 @@ def add_call(**other: Any) -> InvocationLog:
         tool_name="todo", method="add", args_hash="0" * 64, request_id=uuid7(), source="127.0.0.1",
         details={"decide_ms": 0.1},
     )  # fmt: skip
+    row["row_version"] = other.pop("row_version", InvocationLog.ROW_VERSION)
     call = InvocationLog(**invocations.end(row, status="success", duration=1.5, **other))
     call.save()
     return call
@@ -92,17 +93,25 @@ def test_nothing_to_check_is_good() -> None:
     assert verified() == (0, {"rows": 0, "broken": [], "broken_count": 0, "unknown_key": 0, "unknown_keys": []})
 
 
-@pytest.mark.parametrize("name", [*seal.COVERED["nhi_invocation_log", 1]])
+@pytest.mark.parametrize("name", [*seal.COVERED["nhi_invocation_log", InvocationLog.ROW_VERSION]])
 def test_an_edit_of_any_column_of_a_call_is_found(name: str) -> None:
     call = add_call()
     columns = {field.attname: getattr(call, field.attname) for field in InvocationLog._meta.concrete_fields}
     edited = {
         "id": uuid7(), "timestamp": call.timestamp + timedelta(microseconds=1), "redaction_applied": True,
         "duration": 1.501, "chain": [], "details": {"decide_ms": 0.2}, "writer_seq": call.writer_seq + 1,
-        "row_version": 2,
+        "row_version": 1, "calls": 2,
     }.get(name, uuid7() if columns[name] is None or name.endswith("_id") or name == "writer" else "other")  # fmt: skip
     assert seal.verdict_of_columns("nhi_invocation_log", columns) == "intact"
     assert seal.verdict_of_columns("nhi_invocation_log", {**columns, name: edited}) == "broken"
+
+
+def test_a_call_of_the_version_before_stands_for_one_call() -> None:
+    """Its MAC does not cover the column that says so, which came later."""
+    call = add_call(row_version=1)
+    columns = {field.attname: getattr(call, field.attname) for field in InvocationLog._meta.concrete_fields}
+    assert seal.verdict_of_columns("nhi_invocation_log", columns) == "intact"
+    assert seal.verdict_of_columns("nhi_invocation_log", {**columns, "calls": 2}) == "broken"
 
 
 @pytest.mark.parametrize("table", ["nhi_audit_event", "nhi_invocation_log"])

@@ -5,7 +5,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from common.api.fields import Flag, Identifier, Moment, QueryMoment, Text, Word
+from common.api.fields import Flag, Identifier, Moment, QueryMoment, Text, Whole, Word
 from common.api.shapes import Filters, Shape
 from mcp import public_messages
 from mcp.api.shapes import examples
@@ -25,6 +25,16 @@ class MessageForReader(serializers.Field[Any, Any, Any, Any]):
 class LinkShape(Shape):
     id = Identifier()
     name = Text()
+
+
+class CountedShape(Shape):
+    """Beyond 600 refusals of one identity in a minute, those of one tool and reason are one row."""
+
+    count = Whole(required=False)
+    minute = Moment(required=False)
+
+    def to_representation(self, instance: dict[str, Any]) -> dict[str, Any]:
+        return {name: instance[name] for name in ("count", "minute") if name in instance}
 
 
 class InvocationShape(Shape):
@@ -54,6 +64,8 @@ class InvocationShape(Shape):
     grant_id = Identifier(allow_null=True)
     role_id = Identifier(allow_null=True)
     chain = LinkShape(many=True, help_text="Root … caller.")
+    calls = Whole(help_text="How many calls this row stands for: 1, or `details.count` refused ones.")
+    details = CountedShape(help_text="Empty, but for a row that counts refused calls.")
     source = Text()  # type: ignore[assignment]  # its name on the wire; the metaclass takes it away
 
     example = {
@@ -81,6 +93,8 @@ class InvocationShape(Shape):
         "grant_id": story.GRANT,
         "role_id": None,
         "chain": [{"id": story.DEPLOY_BOT, "name": "deploy-bot"}],
+        "calls": 1,
+        "details": {},
         "source": "192.0.2.7",
     }
 

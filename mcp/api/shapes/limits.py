@@ -5,11 +5,11 @@ from typing import Any
 from rest_framework import serializers
 
 from common.api.fields import Identifier, Moment, Text, Whole, Word
-from common.api.shapes import Filters, Input, Shape
+from common.api.shapes import Filters, Input, Reason, Shape
 from mcp import budgets
 from mcp.api.shapes import examples
 from mcp.api.shapes.fields import Duration, Number, Said, Seconds, SecondsGiven
-from mcp.choices import BreakerState, BudgetScope
+from mcp.choices import BreakerScope, BreakerState, BudgetScope
 from mcp.models import Budget
 from nhi.api.shapes import examples as story
 
@@ -101,6 +101,9 @@ class BudgetFilters(Filters):
 
 class BreakerShape(Shape):
     service_name = Text()
+    scope = Word(choices=BreakerScope.choices, help_text="Whose calls it stops: of all callers, or of one identity.")
+    identity_id = Identifier(source="agent_id", allow_null=True, help_text="The identity of scope `identity`.")
+    identity_name = Text(source="agent_name")
     state = Word(choices=BreakerState.choices)
     failure_count = Whole(help_text="Faults in a row.")
     failure_threshold = Whole()
@@ -110,6 +113,9 @@ class BreakerShape(Shape):
 
     example = {
         "service_name": "todo",
+        "scope": "server",
+        "identity_id": None,
+        "identity_name": "",
         "state": "OPEN",
         "failure_count": 5,
         "failure_threshold": 5,
@@ -121,3 +127,10 @@ class BreakerShape(Shape):
 
 class BreakerFilters(Filters):
     state = Word(choices=BreakerState.choices, required=False)
+    scope = Word(choices=BreakerScope.choices, required=False)
+
+
+class BreakerReset(Reason):
+    identity_id = Identifier(required=False, help_text="The identity whose own breaker is reset.")
+
+    example = {"reason": "The server was restarted"}

@@ -11,17 +11,22 @@ from mcp import approvals
 from mcp.models import Call, CallApproval
 from nhi.actors import SYSTEM
 from nhi.choices import CallStatus
-from nhi.models import InvocationLog
+from nhi.models import InvocationLog, RefusalCount
+from nhi.record import refusal_counts
 from tests.api.callers import ABSENT
 from tests.api.conftest import Stage
 from tests.api.mcp import rows
+from tests.api.mcp.conftest import call
+from tests.mcp.peer import Peer
 from tests.nhi import cast
+from tests.record.limits import LIMIT, limited
 
 pytestmark = pytest.mark.capability("AUD-02")
 SHOWN = {
     "id", "timestamp", "run_id", "agent_id", "agent_name", "agent_role", "tool_id", "tool_name", "method", "args_hash",
     "redaction_applied", "duration", "status", "error_code", "error_message", "reason", "request_id", "thread_id",
     "session_id", "task_id", "decision_id", "grant_id", "role_id", "chain", "source",
+    "calls", "details",
 }  # fmt: skip
 
 
@@ -136,3 +141,17 @@ def waits(stage: Stage, kept: rows.Kept, approval: CallApproval) -> InvocationLo
     return rows.logged(
         stage.bot, kept.tool, status=CallStatus.PERMISSION_DENIED, reason="approval_required", details=details
     )
+
+
+@pytest.mark.capability("AUD-02", "AUD-03")
+def test_refusals_past_the_limit_are_one_row_with_their_count(held: Stage, peer: Peer, clerk: None) -> None:
+    with limited():
+        refused = [call(held.stranger) for _ in range(LIMIT + 4)]
+        assert ["X-Call-ID" in answer.headers for answer in refused] == [True] * LIMIT + [False] * 4
+        RefusalCount.objects.update(minute=clock.database_now() - timedelta(minutes=3))
+        refusal_counts.flush()
+    shown = held.admin.get("mcp/invocations", reason="no_grant").body["invocations"]
+    assert sum(row["calls"] for row in shown) == len(refused)
+    [counted] = [row for row in shown if row["details"]]
+    assert (counted["details"]["count"], counted["calls"]) == (4, 4)
+    assert counted["error_message"] == "4 more calls refused in this minute"

@@ -117,6 +117,7 @@ def test_a_breaker_is_shown_and_reset(stage: Stage) -> None:
     wanted: dict[str, Any] = {
         "service_name": "kept", "state": "CLOSED", "failure_count": 0, "failure_threshold": 5,
         "last_failure_time": None, "recovery_timeout": "PT30S",
+        "scope": "server", "identity_id": None, "identity_name": "",
     }  # fmt: skip
     shown = olga.get("mcp/breakers").body["breakers"][0]
     assert {name: shown[name] for name in wanted} == wanted
@@ -132,4 +133,6 @@ def test_a_breaker_is_shown_and_reset(stage: Stage) -> None:
     done = olga.post(place, given)
     assert (done.status, done.body["state"], done.body["failure_count"]) == (200, "CLOSED", 0)
     assert olga.post("mcp/breakers/nothing/reset", given).is_refused(404, "NotFound")
+    own = {**given, "identity_id": str(stage.bot.pk)}
+    assert olga.post(place, own).is_refused(404, "NotFound"), "this identity has no breaker of its own"
     assert stage.agent.post(place, given).is_refused(404, "NotFound")

@@ -13,6 +13,7 @@ from supervisor.models import Agent, Execution, Runner
 from tests.api.callers import Caller, Reply
 from tests.api.conftest import Stage
 from tests.nhi import cast
+from tests.record.limits import LIMIT, flushed, limited
 
 pytestmark = [pytest.mark.capability("SUP-10"), pytest.mark.both_databases]
 Body = dict[str, Any]
@@ -178,3 +179,14 @@ def test_a_grant_may_be_for_some_actions_and_arguments(stage: Stage, make_agent:
 
 def test_a_service_account_with_a_role_runs_what_people_of_it_run(stage: Stage, echo: Agent) -> None:
     assert execute(stage.automation("operator"), echo).status == 202
+
+
+@pytest.mark.capability("AUD-02")
+def test_refusals_in_a_loop_are_counted(stage: Stage, echo: Agent) -> None:
+    lifecycle.suspend(actor=cast.admin(), identity=stage.bot, reason="Odd calls")
+    with limited():
+        for _ in range(LIMIT + 2):
+            assert execute(stage.admin, echo).is_refused(403, "Unauthorized", "target_unusable")
+        assert cast.events(echo).count("run.refused") == LIMIT
+        counted = flushed("run.refused")
+    assert (counted.details["count"], counted.subject_id) == (2, echo.pk)

@@ -1,0 +1,130 @@
+"""A queue that its callers share fairly: each has a share of the places, and they are served in turn.
+
+One caller that brings thousands of items fills its own share and waits behind its own items. Another caller's item is
+in the next batch.
+"""
+
+import queue
+import threading
+from collections import OrderedDict, deque
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Limits:
+    #: Items of all callers that may wait.
+    total: int
+    #: Items of one caller that may wait.
+    share: int
+    #: Items of one batch.
+    batch: int
+    #: Items of one caller in a batch: what another caller waits for that comes when the batch has just begun.
+    turn: int
+
+
+@dataclass
+class Batch(Generic[T]):
+    items: list[T] = field(default_factory=list)
+    #: The queue was closed: the thread that took this batch ends once nothing waits.
+    closed: bool = False
+
+
+class FairQueue(Generic[T]):
+    """Any thread puts. Taking is for one thread, and safe for a second one that begins while the first one ends."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        #: A queue of the interpreter's own, by which a waiting thread is woken: the fastest there is.
+        self._arrivals: queue.SimpleQueue[tuple[Hashable, T] | None] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        #: Items without a caller, which are served before all others.
+        self._first: deque[T] = deque()
+        #: The callers whose items wait, in the order of their turns.
+        self._turns: OrderedDict[Hashable, deque[T]] = OrderedDict()
+        self._waiting: dict[Hashable, int] = {}
+        self._total = 0
+
+    def has_room(self, caller: Hashable) -> bool:
+        return self._waiting.get(caller, 0) < self._limits.share and self._total < self._limits.total
+
+    def is_full(self) -> bool:
+        return self._total >= self._limits.total
+
+    def put(self, caller: Hashable, item: T) -> bool:
+        """False when the caller's share is used up, or all places are."""
+        with self._lock:
+            if not self.has_room(caller):
+                return False
+            self._waiting[caller] = self._waiting.get(caller, 0) + 1
+            self._total += 1
+        self._arrivals.put((caller, item))
+        return True
+
+    def put_first(self, item: T) -> None:
+        """Never refused, and served before the items of any caller."""
+        self._arrivals.put((None, item))
+
+    def close(self) -> None:
+        """Let one taking thread end."""
+        self._arrivals.put(None)
+
+    def is_empty(self) -> bool:
+        with self._lock:
+            return not self._first and not self._turns and self._arrivals.empty()
+
+    def take(self, timeout: float) -> Batch[T]:
+        """What has come by now, in turns; waits so long where nothing has."""
+        batch: Batch[T] = Batch()
+        with self._lock:
+            wait = not self._first and not self._turns
+        try:
+            arrival = self._arrivals.get(timeout=timeout) if wait else self._arrivals.get_nowait()
+            with self._lock:
+                while True:
+                    self._sort_in(arrival, batch)
+                    arrival = self._arrivals.get_nowait()
+        except queue.Empty:
+            pass
+        with self._lock:
+            self._fill(batch.items)
+        return batch
+
+    def _sort_in(self, arrival: tuple[Hashable, T] | None, batch: Batch[T]) -> None:
+        if arrival is None:
+            batch.closed = True
+            return
+        caller, item = arrival
+        if caller is None:
+            self._first.append(item)
+        else:
+            self._turns.setdefault(caller, deque()).append(item)
+
+    def _fill(self, items: list[T]) -> None:
+        """Everybody in turn gets one place after the other, up to a caller's most in a batch."""
+        while self._first and len(items) < self._limits.batch:
+            items.append(self._first.popleft())
+        for _ in range(self._limits.turn):
+            if not self._turns:
+                return
+            for caller in list(self._turns):
+                if len(items) >= self._limits.batch:
+                    return
+                self._serve(caller, items)
+
+    def _serve(self, caller: Hashable, items: list[T]) -> None:
+        own = self._turns[caller]
+        items.append(own.popleft())
+        self._total -= 1
+        if own:
+            self._turns.move_to_end(caller)
+        else:
+            del self._turns[caller]
+        left = self._waiting[caller] - 1
+        if left:
+            self._waiting[caller] = left
+        else:
+            del self._waiting[caller]

@@ -1,0 +1,158 @@
+"""Requests are begun in turns: a flood of one caller waits, and another caller is read in the next round."""
+
+import asyncio
+from typing import Any
+
+import pytest
+import uvicorn
+from uvicorn.server import ServerState
+
+from common import fair_http
+from common.fair_http import READS_OF_CALLER, FairHttpProtocol
+
+pytestmark = [pytest.mark.capability("MCP-09")]
+
+
+class Transport(asyncio.Transport):
+    """A connection of which nothing goes out."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.paused = False
+
+    def get_extra_info(self, _name: str, default: Any = None) -> Any:
+        return default
+
+    def is_closing(self) -> bool:
+        return False
+
+    def write(self, _data: Any) -> None: ...
+
+    def close(self) -> None: ...
+
+    def pause_reading(self) -> None:
+        self.paused = True
+
+    def resume_reading(self) -> None:
+        self.paused = False
+
+
+class Stage:
+    """Connections of one loop, and the paths whose requests were begun, in their order."""
+
+    def __init__(self) -> None:
+        self.begun: list[str] = []
+        self.bodies: dict[str, bytes] = {}
+        self.config = uvicorn.Config(self.application, interface="asgi3", http=FairHttpProtocol, log_config=None)
+        self.config.load()
+        self.state = ServerState()
+
+    async def application(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
+        path, body, more = scope["path"].strip("/"), b"", True
+        self.begun.append(path)
+        while more:
+            message = await receive()
+            body, more = body + message.get("body", b""), message.get("more_body", False)
+        self.bodies[path] = body
+        await send({"type": "http.response.start", "status": 204, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    def connect(self) -> tuple[FairHttpProtocol, Transport]:
+        protocol = FairHttpProtocol(config=self.config, server_state=self.state, app_state={})
+        transport = Transport()
+        protocol.connection_made(transport)
+        return protocol, transport
+
+    def send(self, caller: str, path: str) -> None:
+        self.connect()[0].data_received(request(caller, path))
+
+    async def until(self, count: int) -> None:
+        async with asyncio.timeout(10):
+            while len(self.begun) < count:
+                await asyncio.sleep(0)
+
+
+def request(caller: str, path: str, body: bytes = b"") -> bytes:
+    head = f"POST /{path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {caller}\r\nContent-Length: {len(body)}\r\n\r\n"
+    return head.encode() + body
+
+
+def stage(work: Any) -> None:
+    async def staged() -> None:
+        await work(Stage())
+
+    asyncio.run(staged())
+
+
+def test_another_caller_is_begun_before_the_rest_of_a_flood() -> None:
+    async def work(stage: Stage) -> None:
+        for number in range(50):
+            stage.send("flood", f"a{number}")
+        stage.send("other", "b")
+        await stage.until(51)
+        assert stage.begun.index("b") <= READS_OF_CALLER
+        assert [path for path in stage.begun if path != "b"] == [f"a{number}" for number in range(50)]
+
+    stage(work)
+
+
+def test_one_caller_alone_is_read_in_every_round() -> None:
+    async def work(stage: Stage) -> None:
+        for number in range(READS_OF_CALLER):
+            stage.send("alone", f"a{number}")
+        await asyncio.sleep(0)
+        assert len(stage.begun) == READS_OF_CALLER
+
+    stage(work)
+
+
+def test_bytes_of_one_connection_stay_in_order() -> None:
+    async def work(stage: Stage) -> None:
+        for number in range(20):
+            stage.send("flood", f"a{number}")
+        protocol, _ = stage.connect()
+        body = bytes(range(100))
+        whole = request("flood", "parted", body)
+        for part in (whole[:30], whole[30:80], whole[80:150], whole[150:]):
+            protocol.data_received(part)
+        await stage.until(21)
+        async with asyncio.timeout(10):
+            while "parted" not in stage.bodies:
+                await asyncio.sleep(0)
+        assert stage.bodies["parted"] == body
+
+    stage(work)
+
+
+def test_a_connection_that_sends_on_while_it_waits_is_not_read_on() -> None:
+    async def work(stage: Stage) -> None:
+        for number in range(20):
+            stage.send("flood", f"a{number}")
+        protocol, transport = stage.connect()
+        parts = request("flood", "last", b"x" * fair_http.MAX_HELD)
+        protocol.data_received(parts[: -fair_http.MAX_HELD])
+        for _ in range(fair_http.MAX_HELD - 2):
+            protocol.data_received(b"x")
+        assert not transport.paused
+        protocol.data_received(b"x")
+        assert transport.paused
+        protocol.data_received(b"x")
+        await stage.until(21)
+        assert not transport.paused
+
+    stage(work)
+
+
+def test_a_connection_that_closed_while_it_waited_is_left_out() -> None:
+    async def work(stage: Stage) -> None:
+        for number in range(10):
+            stage.send("flood", f"a{number}")
+        protocol, _ = stage.connect()
+        protocol.data_received(request("flood", "gone"))
+        protocol.connection_lost(None)
+        stage.send("flood", "after")
+        await stage.until(11)
+        assert "gone" not in stage.begun
+        assert stage.begun[-1] == "after"
+
+    stage(work)

@@ -1,0 +1,31 @@
+"""A small limit of refusals a minute, and the end of that minute."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+
+import pytest
+
+from common import clock
+from nhi.models import AuditEvent, RefusalCount
+from nhi.record import refusal_counts
+
+LIMIT = 3
+
+
+@contextmanager
+def limited() -> Iterator[None]:
+    """A test that runs over the end of a minute counts as one: the hour stands for it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(refusal_counts, "MAX_ROWS", LIMIT)
+        patch.setattr(
+            refusal_counts, "minute_of", lambda moment: moment.replace(minute=0, second=0, microsecond=0)
+        )  # fmt: skip
+        yield
+
+
+def flushed(event: str) -> AuditEvent:
+    """The one event that stands for those that were counted."""
+    RefusalCount.objects.update(minute=clock.database_now() - timedelta(minutes=3))
+    refusal_counts.flush()
+    return AuditEvent.objects.get(event=event, details__has_key="count")

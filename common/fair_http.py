@@ -1,9 +1,11 @@
 """HTTP connections of one process read in turns: nobody's thousand requests are begun before another's one.
 
 Uvicorn begins a request as soon as its bytes are there. When one caller sends thousands at once, all of them are begun
-in one round of the event loop, and every other caller waits for that. Here each caller has `READS_OF_CALLER` reads in a
-round; the rest of its bytes wait for the next rounds. A caller is who sends the same `Authorization`; connections
-without one count by the address of their peer.
+in one round of the event loop, and every other caller waits for that. Here, while several callers send, each of them
+has `SHARED_READS` reads in a round; the rest of its bytes wait for the next rounds. A caller is identified by its
+`Authorization` header, and a connection without one by the address of its peer.
+
+The figures are measured, with `python -m benchmarks.fairness`.
 """
 
 import asyncio
@@ -14,9 +16,11 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-READS_OF_CALLER = 2
-#: While several callers send, a round takes so long: steps of requests that were begun come between the reads.
-ROUND_SECONDS = 0.001
+#: Reads of one caller in a round while several callers send, and of the only caller otherwise.
+SHARED_READS, ONLY_READS = 1, 16
+#: While several callers send, a round takes so long: steps of requests that were begun come between the reads. So one
+#: caller begins at most 500 requests a second in one process, which is near what a process serves at all.
+ROUND_SECONDS = 0.002
 #: How long a caller counts as one who sends.
 SENDS_SECONDS = 0.5
 #: Of all callers in one round.
@@ -45,7 +49,7 @@ class Turns:
         if caller in self._lines:
             return False
         reads = self._reads.get(caller, 0)
-        if reads >= READS_OF_CALLER:
+        if reads >= self._limit(caller):
             return False
         self._note(caller, reads)
         return True
@@ -56,13 +60,20 @@ class Turns:
             line = self._lines[caller] = deque()
         line.append((connection, data))
 
+    def _limit(self, caller: bytes) -> int:
+        """How many reads this caller has in a round."""
+        return SHARED_READS if caller != self._last or self._is_shared(self._loop.time()) else ONLY_READS
+
+    def _is_shared(self, now: float) -> bool:
+        return now - self._other_read < SENDS_SECONDS
+
     def _note(self, caller: bytes, reads: int) -> None:
         now = self._loop.time()
         if caller != self._last:
             self._last, self._other_read = caller, self._last_read
         self._last_read = now
         if not self._reads:
-            if now - self._other_read < SENDS_SECONDS:
+            if self._is_shared(now):
                 self._loop.call_later(ROUND_SECONDS, self._next_round)
             else:
                 self._loop.call_soon(self._next_round)
@@ -75,7 +86,7 @@ class Turns:
             if left <= 0:
                 break
             line = self._lines[caller]
-            count = min(len(line), READS_OF_CALLER, left)
+            count = min(len(line), self._limit(caller), left)
             left -= count
             for reads in range(count):
                 self._note(caller, reads)

@@ -12,10 +12,9 @@ from uuid import UUID
 
 from common import canonical
 from common.ids import uuid7
-from mcp import arguments, call_log, call_numbers, caller_slots, calling, leases, listing, public_messages
+from mcp import arguments, call_log, call_numbers, calling, leases, listing, public_messages
 from mcp.calling import Answered
 from mcp.clerk import words
-from mcp.clerk.callers import callers
 from mcp.clerk.desk import desk
 from mcp.clerk.words import Circumstances as CallContext
 from mcp.clerk.words import Refusal, Ticket, Unchecked, Wish
@@ -91,11 +90,6 @@ async def call_tool(ask: Ask) -> Outcome:
         call_numbers.count("unauthenticated", "malformed", time.monotonic() - began)
         return Outcome(None, "unauthenticated", "malformed", STRANGER)
     desk.require_room(shown, ask.source)
-    async with caller_slots.of_running_loop().slot(callers.key(shown, ask.source)):
-        return await _called(ask, shown, began)
-
-
-async def _called(ask: Ask, shown: tokens.Parsed, began: float) -> Outcome:
     wish = _wish(ask, shown)
     answer = await _decided(wish)
     if isinstance(answer, Refusal):

@@ -6,6 +6,7 @@ in the next batch.
 
 import queue
 import threading
+import time
 from collections import OrderedDict, deque
 from collections.abc import Hashable
 from dataclasses import dataclass, field
@@ -22,8 +23,11 @@ class Limits:
     share: int
     #: Items of one batch.
     batch: int
-    #: Items of one caller in a batch: what another caller waits for that comes when the batch has just begun.
+    #: Items of one caller in a batch while others bring items too: what another caller waits for whose item comes when
+    #: the batch has just begun.
     turn: int
+    #: How long a caller counts as one who brings items, in seconds.
+    contended: float
 
 
 @dataclass
@@ -47,6 +51,9 @@ class FairQueue(Generic[T]):
         self._turns: OrderedDict[Hashable, deque[T]] = OrderedDict()
         self._waiting: dict[Hashable, int] = {}
         self._total = 0
+        #: The caller whose item came last, and when the last item of another caller came.
+        self._last: Hashable = None
+        self._last_put = self._other_put = float("-inf")
 
     def has_room(self, caller: Hashable) -> bool:
         return self._waiting.get(caller, 0) < self._limits.share and self._total < self._limits.total
@@ -61,6 +68,10 @@ class FairQueue(Generic[T]):
                 return False
             self._waiting[caller] = self._waiting.get(caller, 0) + 1
             self._total += 1
+            now = time.monotonic()
+            if caller != self._last:
+                self._last, self._other_put = caller, self._last_put
+            self._last_put = now
         self._arrivals.put((caller, item))
         return True
 
@@ -107,7 +118,8 @@ class FairQueue(Generic[T]):
         """Everybody in turn gets one place after the other, up to a caller's most in a batch."""
         while self._first and len(items) < self._limits.batch:
             items.append(self._first.popleft())
-        for _ in range(self._limits.turn):
+        contended = time.monotonic() - self._other_put < self._limits.contended
+        for _ in range(self._limits.turn if contended else self._limits.batch):
             if not self._turns:
                 return
             for caller in list(self._turns):

@@ -8,7 +8,7 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from common import fair_http
-from common.fair_http import READS_OF_CALLER, FairHttpProtocol
+from common.fair_http import ONLY_READS, FairHttpProtocol
 
 pytestmark = [pytest.mark.capability("MCP-09")]
 
@@ -90,7 +90,7 @@ def test_another_caller_is_begun_before_the_rest_of_a_flood() -> None:
             stage.send("flood", f"a{number}")
         stage.send("other", "b")
         await stage.until(51)
-        assert stage.begun.index("b") <= READS_OF_CALLER
+        assert stage.begun.index("b") <= ONLY_READS
         assert [path for path in stage.begun if path != "b"] == [f"a{number}" for number in range(50)]
 
     stage(work)
@@ -98,10 +98,24 @@ def test_another_caller_is_begun_before_the_rest_of_a_flood() -> None:
 
 def test_one_caller_alone_is_read_in_every_round() -> None:
     async def work(stage: Stage) -> None:
-        for number in range(READS_OF_CALLER):
+        for number in range(ONLY_READS):
             stage.send("alone", f"a{number}")
         await asyncio.sleep(0)
-        assert len(stage.begun) == READS_OF_CALLER
+        assert len(stage.begun) == ONLY_READS
+
+    stage(work)
+
+
+def test_callers_that_send_together_are_begun_one_request_each_in_a_round() -> None:
+    async def work(stage: Stage) -> None:
+        stage.send("other", "b0")
+        for number in range(10):
+            stage.send("flood", f"a{number}")
+        stage.send("other", "b1")
+        stage.send("third", "c0")
+        await stage.until(13)
+        assert {"b1", "c0"} <= set(stage.begun[:5])
+        assert [path for path in stage.begun if path.startswith("a")] == [f"a{number}" for number in range(10)]
 
     stage(work)
 
@@ -145,13 +159,13 @@ def test_a_connection_that_sends_on_while_it_waits_is_not_read_on() -> None:
 
 def test_a_connection_that_closed_while_it_waited_is_left_out() -> None:
     async def work(stage: Stage) -> None:
-        for number in range(10):
+        for number in range(20):
             stage.send("flood", f"a{number}")
         protocol, _ = stage.connect()
         protocol.data_received(request("flood", "gone"))
         protocol.connection_lost(None)
         stage.send("flood", "after")
-        await stage.until(11)
+        await stage.until(21)
         assert "gone" not in stage.begun
         assert stage.begun[-1] == "after"
 

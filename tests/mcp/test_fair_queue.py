@@ -9,7 +9,7 @@ from mcp.clerk.fair_queue import FairQueue, Limits
 from nhi import tokens
 
 pytestmark = [pytest.mark.capability("MCP-09")]
-LIMITS = Limits(total=40, share=20, batch=10, turn=4)
+LIMITS = Limits(total=40, share=20, batch=10, turn=4, contended=3600)
 
 
 def filled(*items: tuple[str, int]) -> FairQueue[str]:
@@ -30,6 +30,11 @@ def test_callers_take_turns_and_none_fills_a_batch() -> None:
     queue = filled(("a", 20), ("b", 5), ("c", 5))
     assert queue.take(0).items == ["a0", "b0", "c0", "a1", "b1", "c1", "a2", "b2", "c2", "a3"]
     assert queue.take(0).items == ["b3", "c3", "a4", "b4", "c4", "a5", "a6", "a7"]
+
+
+def test_the_only_caller_fills_a_batch() -> None:
+    queue = filled(("a", 20))
+    assert queue.take(0).items == [f"a{number}" for number in range(10)]
 
 
 def test_items_of_one_caller_stay_in_order() -> None:
@@ -61,10 +66,10 @@ def test_what_has_no_caller_is_first_and_never_refused() -> None:
 
 
 def test_whoever_closes_it_ends_the_taker_once_all_is_served() -> None:
-    queue = filled(("a", 6))
+    queue = filled(("a", 12))
     queue.close()
     first = queue.take(0)
-    assert (len(first.items), first.closed, queue.is_empty()) == (4, True, False)
+    assert (len(first.items), first.closed, queue.is_empty()) == (10, True, False)
     assert len(queue.take(0).items) == 2
     assert queue.is_empty()
 
@@ -79,7 +84,7 @@ def test_a_taker_that_waits_is_woken() -> None:
 
 
 def test_many_that_put_at_once_lose_nothing() -> None:
-    queue: FairQueue[str] = FairQueue(Limits(total=4000, share=1000, batch=200, turn=16))
+    queue: FairQueue[str] = FairQueue(Limits(total=4000, share=1000, batch=200, turn=4, contended=1))
     putters = [
         threading.Thread(target=lambda who=who: [queue.put(who, f"{who}{number}") for number in range(500)])
         for who in "abcdef"

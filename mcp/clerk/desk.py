@@ -28,7 +28,7 @@ from nhi import tokens
 log = logging.getLogger(__name__)
 
 #: A batch holds up whoever comes when it has begun, so each of several callers fills a small part of the largest.
-LIMITS = Limits(total=4000, share=1000, batch=200, turn=4, contended=1.0)
+LIMITS = Limits(total=4000, share=1000, batch=200, turn=4, contended=0.5)
 #: Between two looks at the leases of calls in flight, and at rows that could not be written.
 TURN = 1.0
 LONGEST_END = 10.0

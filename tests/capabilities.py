@@ -33,7 +33,7 @@ CAPABILITIES: dict[str, Promise] = {
     ),
     "NHI-04": Promise(
         "Credentials are shown once, kept as a fingerprint, end, rotate with an overlap, and are refused when "
-        "malformed without a query.",
+        "malformed without a query; a personal token makes no other.",
         "nhi.credentials:verdict = return ''",
     ),
     "NHI-05": Promise(
@@ -42,7 +42,7 @@ CAPABILITIES: dict[str, Promise] = {
     ),
     "NHI-06": Promise(
         "Agent to tool grants: a duplicate is refused, wrong kinds are refused, every stored constraint is "
-        "enforced or denies.",
+        "enforced or denies, and one that constrains nothing is refused.",
         "nhi.decisions:_arguments = allow",
     ),
     "NHI-07": Promise(
@@ -67,8 +67,8 @@ CAPABILITIES: dict[str, Promise] = {
         "nhi.bulk:give_tools = return []",
     ),
     "NHI-14": Promise(
-        "A call that needs approval waits for a person, goes nowhere meanwhile, and passes once when it was approved; "
-        "the task that it is made in says so.",
+        "A call that needs approval waits for a person who neither asked for it nor handles a member of its chain, goes "
+        "nowhere meanwhile, and passes once when it was approved; the task that it is made in says so.",
         "mcp.clerk.permits:use = return True",
     ),
     "NHI-20": Promise(
@@ -80,7 +80,8 @@ CAPABILITIES: dict[str, Promise] = {
         "nhi.record.guards:install = return None",
     ),
     "AUD-02": Promise(
-        "Every call of a tool leaves one row that nobody can change, whatever became of it.",
+        "Every call of a tool leaves one row that nobody can change, whatever became of it; refusals of one identity past "
+        "600 in a minute are counted in rows.",
         "mcp.clerk.recording:_row = raise",
         "tests/mcp/test_outcomes.py",
     ),
@@ -124,7 +125,8 @@ CAPABILITIES: dict[str, Promise] = {
         "mcp.clerk.allotting:allot = return None",
     ),
     "MCP-09": Promise(
-        "A service that fails is left alone by all processes, and tried by one call at a time.",
+        "A service that fails is left alone by all processes, and tried by one call at a time; one that fails for a "
+        "single identity is left alone for that one.",
         "mcp.clerk.reading:breaker = return None",
     ),
     "MCP-10": Promise(

@@ -67,8 +67,8 @@ CAPABILITIES: dict[str, Promise] = {
         "nhi.bulk:give_tools = return []",
     ),
     "NHI-14": Promise(
-        "A call that needs approval waits for a person who neither asked for it nor handles a member of its chain, goes "
-        "nowhere meanwhile, and passes once when it was approved; the task that it is made in says so.",
+        "A call that needs approval waits for a person who neither asked for it nor handles a member of its chain, "
+        "goes nowhere meanwhile, and passes once when it was approved; the task that it is made in says so.",
         "mcp.clerk.permits:use = return True",
     ),
     "NHI-20": Promise(
@@ -80,8 +80,8 @@ CAPABILITIES: dict[str, Promise] = {
         "nhi.record.guards:install = return None",
     ),
     "AUD-02": Promise(
-        "Every call of a tool leaves one row that nobody can change, whatever became of it; refusals of one identity past "
-        "600 in a minute are counted in rows.",
+        "Every call of a tool leaves one row that nobody can change, whatever became of it; refusals of one identity "
+        "past 600 in a minute are counted in rows.",
         "mcp.clerk.recording:_row = raise",
         "tests/mcp/test_outcomes.py",
     ),

@@ -8,10 +8,9 @@ from uuid import UUID
 
 from common.clock import LATEST
 from common.errors import Invalid, NotFound
-from nhi import decisions, facts, registry, within
+from nhi import decisions, facts, reasons, registry, within
 from nhi.actors import Actor
 from nhi.models import Identity
-from nhi.reasons import REASONS
 from nhi.terms import Action, Check, Decision, Match, Party
 
 
@@ -94,9 +93,11 @@ def _limit_words(match: Match) -> str:
 
 
 def _remedies(decision: Decision, caller: Party, target: Party) -> tuple[str, ...]:
-    failed = [check.reason for check in decision.checks if check.outcome == "fail"]
-    said = [REASONS[reason].remedy.format(caller=caller.name, target=target.name) for reason in failed]
-    return tuple(dict.fromkeys(said))
+    failed = [check for check in decision.checks if check.outcome == "fail"]
+    sentences = [
+        reasons.remedy(check.reason, check=check.name, caller=caller.name, target=target.name) for check in failed
+    ]
+    return tuple(dict.fromkeys(sentences))
 
 
 def _is_about(check: Check, match: Match | None) -> bool:

@@ -42,7 +42,7 @@ DECIDED: dict[str, Reason] = {
     "role_revoked": Reason(False, "Assign the role to {caller} again, if the reason for revoking is gone."),
     "scope_not_allowed": Reason(False, "Ask for a token whose scope covers {target}."),
     # The target.
-    "target_unusable": Reason(False, "Activate {target}; if it is a tool that no server offers, add its server."),
+    "target_unusable": Reason(False, "Activate {target}."),
     "target_expired": Reason(False, "Extend the end of {target}."),
     # What limits the grant.
     "parameters_not_allowed": Reason(False, "Call with arguments that the grant allows, or edit the grant's limits."),
@@ -82,3 +82,11 @@ TOLD: dict[str, Reason] = {
     "quota_exceeded": Reason(False, "Wait until the quota frees up, or raise it."),
 }
 REASONS: dict[str, Reason] = {**DECIDED, **TOLD}
+#: What helps where a check gives a reason that others give too, by check and reason.
+REMEDIES_OF_CHECKS = {("server", "target_unusable"): "Add the server that offers {target}."}
+
+
+def remedy(reason: str, *, check: str, caller: str, target: str) -> str:
+    """What would make the check pass that failed for this reason."""
+    sentence = REMEDIES_OF_CHECKS.get((check, reason), REASONS[reason].remedy)
+    return sentence.format(caller=caller, target=target)

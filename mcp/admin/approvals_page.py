@@ -17,10 +17,9 @@ from mcp.admin import calls_cells
 from mcp.approval_origins import nobody_decides
 from mcp.choices import ApprovalState
 from mcp.models import CallApproval, Tool
-from nhi import explain
+from nhi import explain, reasons
 from nhi.admin.base import Acting, ActingPage
 from nhi.models import Identity, InvocationLog, ToolPermission
-from nhi.reasons import REASONS
 
 #: Past calls alike that are shown.
 SHOWN = 8
@@ -94,7 +93,8 @@ class OfApproval(Acting):
         failed = next((check for check in told.checks if check.outcome == "fail" and check.name != "approval"), None)
         if failed is None:
             return []
-        return [failed.message, REASONS[failed.reason].remedy.format(caller=told.caller.name, target=told.target.name)]
+        names = {"caller": told.caller.name, "target": told.target.name}
+        return [failed.message, reasons.remedy(failed.reason, check=failed.name, **names)]
 
     @property
     def _needs_superuser(self) -> bool:

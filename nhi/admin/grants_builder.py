@@ -236,7 +236,8 @@ def _arguments(tool: Identity | None) -> argument_limits.Arguments:
 
 def _rows(arguments: argument_limits.Arguments) -> list[Row]:
     found = []
-    for number, (name, described) in enumerate(list(arguments.names.items())[:MOST_ROWS]):
+    # By name, as PostgreSQL does not keep the order in which a tool lists them.
+    for number, (name, described) in enumerate(sorted(arguments.names.items())[:MOST_ROWS]):
         parts = [part for part, _ in described if isinstance(part, dict)]
         kinds = {kind for part in parts for kind in argument_limits.kinds_of(part)} - {"null"}
         description = next((str(part["description"]) for part in parts if part.get("description")), "")

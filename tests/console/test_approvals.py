@@ -20,6 +20,7 @@ from nhi.models import AuditEvent, Identity, User
 from tests.console.axe import violations
 from tests.console.calling import asked, call, registered
 from tests.console.conftest import NARROW, SignedIn, Visit, identity
+from tests.mcp.behind import stand_behind_a_server
 
 pytestmark = pytest.mark.capability("NHI-14", "CON-05")
 
@@ -154,6 +155,7 @@ def test_the_dialog_says_whose_words_they_are_and_types_no_reason(signed_in: Sig
 
 
 def test_whoever_approves_hears_that_the_call_would_still_be_refused(signed_in: SignedIn) -> None:
+    stand_behind_a_server([identity("github__create_issue")])
     tom, approval = signed_in("tom"), asked()
     warning = "It would still be refused:"
     assert warning not in page(tom, approval, "approve/")

@@ -264,7 +264,7 @@ def test_a_tool_that_no_server_offers_is_not_usable(mara: Client) -> None:
     cast.tool_grant(identity("deploy-bot"), cast.tool("github__star"))
     answer = ask(mara, "deploy-bot", "github__star")
     assert decider(answer) == "server"
-    for words in ("target_unusable", "No server offers this tool.", "add its server"):
+    for words in ("target_unusable", "No server offers this tool.", "Add the server that offers github__star."):
         assert words in plain(answer)
 
 

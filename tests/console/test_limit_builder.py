@@ -50,8 +50,8 @@ def test_the_dialog_shows_the_arguments_of_the_tool(mara: Client) -> None:
     by_link = mara.get(GIVE, {"tool": str(identity("jira__edit").pk)})
     for answer in (by_button, by_link):
         assert answer.status_code == 200
-        assert [row.name for row in answer.context["builder"].rows] == ["project", "count", "draft"]
-        assert [row.kind for row in answer.context["builder"].rows] == ["string", "number", "boolean"]
+        assert [row.name for row in answer.context["builder"].rows] == ["count", "draft", "project"]
+        assert [row.kind for row in answer.context["builder"].rows] == ["number", "boolean", "string"]
     assert by_button.context["builder_open"], "what was asked for is not folded away"
     assert not by_button.context["form"].errors, "what is still missing is not said before it is sent"
 
@@ -61,7 +61,7 @@ def test_rows_become_a_schema_that_can_be_edited(mara: Client) -> None:
     answer = mara.post(GIVE, {**TYPED, **rules, "step": "build"})
     assert built(answer) == {
         "properties": {"project": {"enum": ["alpha", "beta"]}, "count": {"maximum": 5}, "draft": False},
-        "required": ["project", "count"],
+        "required": ["count", "project"],
     }
     assert not ToolPermission.objects.filter(agent__name="writer", tool__name="jira__edit").exists()
     form = answer.context["form"]
@@ -153,7 +153,7 @@ def test_limits_are_changed_by_rows_that_begin_with_what_there_is(mara: Client) 
     grant = tool_grant("writer", "jira__edit")
     page = at("toolpermission", f"{grant.pk}/limits/")
     builder = mara.get(page).context["builder"]
-    assert [(row.rule, row.value) for row in builder.rows] == [("any", ""), ("at_most", "5"), ("any", "")]
+    assert [(row.rule, row.value) for row in builder.rows] == [("at_most", "5"), ("any", ""), ("any", "")]
     sent = {**rows(count=("at_most", "9")), "written": builder.written, "parameters": builder.written}
     assert mara.post(page, {**sent, "reason": "Needed"}).status_code == 302
     changed = tool_grant("writer", "jira__edit")

@@ -87,7 +87,7 @@ def test_an_odd_card_is_an_answer_too(tested: Bench, far: FarSide, monkeypatch: 
 
 
 def test_both_questions_together_take_no_longer(tested: Bench, far: FarSide, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(testing, "SECONDS", 2.0)
+    monkeypatch.setattr(testing, "SECONDS", 4.0)
     card_read: list[float] = []
 
     async def slow_card(request: Request, writer: asyncio.StreamWriter) -> None:
@@ -97,8 +97,8 @@ def test_both_questions_together_take_no_longer(tested: Bench, far: FarSide, mon
 
     far.on = {"card": [slow_card], "GetTask": [hang]}
     found = tested.finds(far.url)
-    assert time.monotonic() - card_read[0] < 1.5
-    assert (found["outcome"], found["message"]) == ("timeout", "The remote agent did not answer within 2 s.")
+    assert time.monotonic() - card_read[0] < 3.5
+    assert (found["outcome"], found["message"]) == ("timeout", "The remote agent did not answer within 4 s.")
     assert steps(found) == [("card", True), ("interface", True), ("task", False)]
 
 

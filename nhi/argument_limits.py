@@ -7,45 +7,27 @@ the limit is saved, and answered with the schema that was probably meant.
 
 import difflib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
-from urllib.parse import unquote
 
 from nhi import schemas
+from nhi.argument_schemas import (
+    ANNOTATIONS,
+    ASSERTIONS,
+    BY_KIND,
+    KEYWORDS,
+    KINDS,
+    LISTS,
+    MAPS,
+    SINGLES,
+    Arguments,
+    Json,
+    about_the_same,
+    kinds_of,
+    referred,
+    same_value,
+)  # fmt: skip
 
-Json = dict[str, Any]
-#: Keywords whose values hold schemas: by name, one, a list of them.
-MAPS = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
-SINGLES = frozenset({
-    "additionalProperties", "unevaluatedProperties", "propertyNames", "items", "unevaluatedItems", "contains", "not",
-    "if", "then", "else",
-})  # fmt: skip
-LISTS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
-#: Below these the schema is about the same value.
-SAME_VALUE = frozenset({"allOf", "anyOf", "oneOf", "not", "if", "then", "else"})
-#: What a keyword limits, by the kinds of value that it looks at. `format` is not checked, so it is an annotation.
-BY_KIND: dict[str, frozenset[str]] = {
-    **dict.fromkeys(
-        ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"), frozenset({"number"}),
-    ),
-    **dict.fromkeys(("minLength", "maxLength", "pattern"), frozenset({"string"})),
-    **dict.fromkeys(
-        ("items", "prefixItems", "contains", "minContains", "maxContains", "minItems", "maxItems", "uniqueItems",
-         "unevaluatedItems"), frozenset({"array"}),
-    ),
-    **dict.fromkeys(
-        ("properties", "patternProperties", "additionalProperties", "unevaluatedProperties", "propertyNames",
-         "required", "minProperties", "maxProperties", "dependentRequired", "dependentSchemas"), frozenset({"object"}),
-    ),
-}  # fmt: skip
-ANNOTATIONS = frozenset({
-    "title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "format", "contentEncoding",
-    "contentMediaType", "contentSchema", "$comment", "$schema", "$id", "$defs", "definitions",
-})  # fmt: skip
-ASSERTIONS = frozenset({*BY_KIND, *SAME_VALUE, "type", "const", "enum", "$ref"})
-KEYWORDS = ANNOTATIONS | ASSERTIONS
-KINDS = frozenset({"object", "array", "string", "number", "boolean", "null"})
 #: Values by which these keywords let everything pass.
 PASSES_ALL: dict[str, Any] = {"minLength": 0, "minItems": 0, "minProperties": 0, "uniqueItems": False}
 #: Keywords that limit what the schemas below them limit: the kinds of value these look at (None: the same value), and
@@ -102,82 +84,13 @@ def passes_without(limit: Json, tool_schemas: Sequence[Json] = ()) -> list[str]:
     return sorted(name for name, part in named.items() if name not in required and _limits(part, KINDS, limit))
 
 
-def example(arguments: "Arguments") -> Json:
+def example(arguments: Arguments) -> Json:
     """A limit as it is written, with a property that the tool has."""
     names = arguments.names
     if not names:
         return EXAMPLE
     name = next(iter(names))
     return {"properties": {name: {"const": "…"}}, "required": [name]}
-
-
-# ── What a tool takes ────────────────────────────────────────────────────────────────────────────────────────────
-@dataclass(frozen=True)
-class Arguments:
-    """The properties of one object, as the schemas of a tool describe it."""
-
-    #: By name, the schemas that describe the property, each with the whole that its references lead into.
-    names: Mapping[str, list[tuple[Any, Json]]] = field(default_factory=dict)
-    #: Whether other properties may be given too, or nothing is known of them.
-    is_open: bool = True
-
-    @classmethod
-    def of(cls, tool_schemas: Sequence[Json]) -> "Arguments":
-        return cls.described_by([(schema, schema) for schema in tool_schemas])
-
-    @classmethod
-    def described_by(cls, parts: Sequence[tuple[Any, Json]]) -> "Arguments":
-        names: dict[str, list[tuple[Any, Json]]] = {}
-        closed, opened = False, not parts
-        for part, root in parts:
-            for same in _same_value(part, root):
-                described = same.get("properties")
-                for name, below in described.items() if isinstance(described, dict) else ():
-                    names.setdefault(name, []).append((below, root))
-                more = same.get("additionalProperties")
-                closed |= more is False
-                opened |= more is True or isinstance(more, dict) or bool(same.get("patternProperties"))
-                opened |= "$ref" in same  # one that was not followed
-        return cls(names, opened or not (names or closed))
-
-    def below(self, name: str) -> list[tuple[Any, Json]]:
-        return self.names.get(name, [])
-
-    def nearest(self, name: str) -> str:
-        found = difflib.get_close_matches(name.casefold(), [known.casefold() for known in self.names], n=1, cutoff=0.6)
-        return next((known for known in self.names if found and known.casefold() == found[0]), "")
-
-
-def _same_value(part: Any, root: Json, depth: int = 0) -> Iterator[Json]:
-    """The schema, and those within it that describe the same value."""
-    if not isinstance(part, dict) or depth > schemas.DEEPEST:
-        return
-    target = _referred(part.get("$ref"), root)
-    if target is not None:
-        yield from _same_value(target, root, depth + 1)
-        part = {name: value for name, value in part.items() if name != "$ref"}
-    yield part
-    for keyword in ("allOf", "anyOf", "oneOf"):
-        for below in part.get(keyword) or ():
-            yield from _same_value(below, root, depth + 1)
-    for keyword in ("then", "else"):
-        yield from _same_value(part.get(keyword), root, depth + 1)
-
-
-def _referred(reference: Any, root: Json) -> Any:
-    """What a reference within the schema leads to; None for any other."""
-    if not isinstance(reference, str) or not reference.startswith("#/"):
-        return None
-    found: Any = root
-    for step in reference[2:].split("/"):
-        name = unquote(step).replace("~1", "/").replace("~0", "~")
-        if isinstance(found, list) and name.isdecimal() and int(name) < len(found):
-            found = found[int(name)]
-        elif isinstance(found, dict) and name in found:
-            found = found[name]
-        else:
-            return None
-    return found
 
 
 # ── What is wrong with a limit ───────────────────────────────────────────────────────────────────────────────────
@@ -243,7 +156,7 @@ def _schemas_in(keyword: str, part: Json, root: Json) -> list[Any]:
     """The schemas that a keyword holds; of a condition its consequences."""
     value = part[keyword]
     if keyword == "$ref":
-        return [_referred(value, root)]
+        return [referred(value, root)]
     if keyword == "propertyNames" and isinstance(value, dict):
         return [{name: one for name, one in value.items() if name != "type" or "string" not in kinds_of(value)}]
     if keyword == "if":
@@ -251,13 +164,6 @@ def _schemas_in(keyword: str, part: Json, root: Json) -> list[Any]:
     if keyword == "oneOf" and len(value) > 1:
         return [False]  # a value that fits two of them is refused
     return list(value.values()) if keyword in MAPS else value if keyword in LISTS else [value]
-
-
-def kinds_of(part: Any) -> frozenset[str]:
-    """The kinds of value that the schema's own `type` lets pass."""
-    said = part.get("type") if isinstance(part, dict) else None
-    listed = [said] if isinstance(said, str) else said if isinstance(said, list) else KINDS
-    return frozenset("number" if kind == "integer" else kind for kind in listed)
 
 
 def _kinds_of_argument(arguments: Arguments | None, name: str) -> frozenset[str]:
@@ -280,21 +186,14 @@ def _unknown_properties(part: Any, root: Json, arguments: Arguments, path: str, 
         deeper = Arguments.described_by(arguments.below(name))
         yield from _unknown_properties(below, root, deeper, f"{path}{name}.", tool)
         yield from _unknown_in_items(below, root, arguments.below(name), f"{path}{name}[].", tool)
-    for below in _about_the_same(part, root):
+    for below in about_the_same(part, root):
         yield from _unknown_properties(below, root, arguments, path, tool)
-
-
-def _about_the_same(part: Json, root: Json) -> list[Any]:
-    """The schemas within this one that look at the same value."""
-    singles = [part[keyword] for keyword in ("not", "if", "then", "else") if keyword in part]
-    several = [below for keyword in ("allOf", "anyOf", "oneOf") for below in part.get(keyword, ())]
-    return [*singles, *several, *part.get("dependentSchemas", {}).values(), _referred(part.get("$ref"), root)]
 
 
 def _unknown_in_items(part: Any, root: Json, described: list[tuple[Any, Json]], path: str, tool: str) -> Iterator[str]:
     if isinstance(part, dict) and isinstance(part.get("items"), dict):
         parts = [
-            (same["items"], whole) for one, whole in described for same in _same_value(one, whole) if "items" in same
+            (same["items"], whole) for one, whole in described for same in same_value(one, whole) if "items" in same
         ]
         yield from _unknown_properties(part["items"], root, Arguments.described_by(parts), path, tool)
 

@@ -121,6 +121,14 @@ TABLE: dict[str, dict[str, Badge]] = {
         "HALF-OPEN": Badge("Half-open, one probe", _look),
         "OPEN": Badge("Open, calls refused", _bad),
     },
+    "mcp.BreakerScope": {
+        "server": Badge("All callers", _still, "groups"),
+        "identity": Badge("One identity", _still, "person"),
+    },
+    "mcp.FaultKind": {
+        "connection": Badge("Connection", _bad),
+        "answer": Badge("Answer", _look),
+    },
     "mcp.ApprovalState": {
         "pending": Badge("Waiting", _look, "front_hand"),
         "approved": Badge("Approved", _good),

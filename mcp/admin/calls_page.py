@@ -11,6 +11,7 @@ from common.admin.pages import Control, Crumb, link, link_if_any
 from common.errors import GatehouseError, NotFound
 from common.templatetags.console import spelled
 from mcp.admin import calls_cells, calls_checks, calls_runs
+from mcp.clerk.reading import NO_SERVER
 from mcp.models import Tool
 from nhi import explain
 from nhi.admin.base import ActingPage
@@ -114,7 +115,8 @@ class CallPage(ActingPage):
     def _is_a_servers(self) -> bool:
         """Explaining has asked its server; without that, the register of tools is."""
         if self.today is not None:
-            return any(check.name == "server" and check.outcome != "skip" for check in self.today.checks)
+            server = next((check for check in self.today.checks if check.name == "server"), None)
+            return server is not None and server.outcome != "skip" and server.reason != NO_SERVER.reason
         return Tool.objects.filter(pk=self.row.tool_id).exists()
 
     @cached_property

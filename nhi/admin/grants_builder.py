@@ -11,7 +11,7 @@ from django.forms.fields import InvalidJSONInput
 from django.http import HttpRequest, HttpResponse, QueryDict
 
 from common.admin.forms import ConsoleForm
-from nhi import argument_limits, registry, schemas
+from nhi import argument_limits, argument_schemas, registry, schemas
 from nhi.admin.base import ActingDialog
 from nhi.models import Identity
 
@@ -230,16 +230,16 @@ def _from_schema(row: Row, limit: Any) -> Row:
     return _checked(row, rule, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
 
 
-def _arguments(tool: Identity | None) -> argument_limits.Arguments:
-    return argument_limits.Arguments.of(registry.argument_schemas(tool.pk) if tool is not None else [])
+def _arguments(tool: Identity | None) -> argument_schemas.Arguments:
+    return argument_schemas.Arguments.of(registry.argument_schemas(tool.pk) if tool is not None else [])
 
 
-def _rows(arguments: argument_limits.Arguments) -> list[Row]:
+def _rows(arguments: argument_schemas.Arguments) -> list[Row]:
     found = []
     # By name, as PostgreSQL does not keep the order in which a tool lists them.
     for number, (name, described) in enumerate(sorted(arguments.names.items())[:MOST_ROWS]):
         parts = [part for part, _ in described if isinstance(part, dict)]
-        kinds = {kind for part in parts for kind in argument_limits.kinds_of(part)} - {"null"}
+        kinds = {kind for part in parts for kind in argument_schemas.kinds_of(part)} - {"null"}
         description = next((str(part["description"]) for part in parts if part.get("description")), "")
         found.append(Row(number, name, kinds.pop() if len(kinds) == 1 else "", description[:200]))
     return found

@@ -10,13 +10,14 @@ from django.db.migrations.executor import MigrationExecutor
 @contextmanager
 def back_at(app: str, migration: str) -> Iterator[None]:
     """Inside, the app's tables are as this migration left them; afterwards, as the newest does."""
-    newest = MigrationExecutor(connection).loader.graph.leaf_nodes(app)[0][1]
-    _migrate(app, migration)
+    newest = MigrationExecutor(connection).loader.graph.leaf_nodes()
+    _migrate([(app, migration)])
     try:
         yield
     finally:
-        _migrate(app, newest)
+        # Of every app: migrations of others that depend on this one's were taken back with them.
+        _migrate(newest)
 
 
-def _migrate(app: str, to: str) -> None:
-    MigrationExecutor(connection).migrate([(app, to)])
+def _migrate(targets: list[tuple[str, str]]) -> None:
+    MigrationExecutor(connection).migrate(targets)

@@ -164,7 +164,8 @@ def test_a_run_that_acts_for_others_says_nothing_in_tasks_of_before(agent: Agent
     more = {"message": {**SENT["message"], "taskId": task_id}, "configuration": {"returnImmediately": True}}
 
     async def whole() -> None:
-        assert await agent.fault("SendMessage", more, token=run) == (403, -32012)
+        # A run's token does not even see a task that is none of its run's.
+        assert await agent.fault("SendMessage", more, token=run) == (200, -32001)
         assert (await agent.call("SendMessage", more))["task"]["status"]["state"] == "TASK_STATE_WORKING"
 
     in_loop(whole())

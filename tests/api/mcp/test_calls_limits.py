@@ -54,14 +54,14 @@ def test_concurrency_refuses_and_never_queues(held: Stage, peer: Peer) -> None:
 
 
 def test_a_full_queue_is_said_so(held: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(desk._items, "_limits", Limits(total=0, share=1000, batch=200, turn=16))
+    monkeypatch.setattr(desk._items, "_limits", Limits(total=0, share=1000, batch=200, turn=4, contended=1))
     full = call(held.agent)
     assert full.is_refused(503, "ExecutionFailed", "queue_full")
     assert int(full.headers["Retry-After"]) >= 1
 
 
 def test_a_caller_whose_share_is_used_up_is_told_so(held: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(desk._items, "_limits", Limits(total=4000, share=0, batch=200, turn=16))
+    monkeypatch.setattr(desk._items, "_limits", Limits(total=4000, share=0, batch=200, turn=4, contended=1))
     shed = call(held.agent)
     assert shed.is_refused(503, "ExecutionFailed", "overloaded")
     assert int(shed.headers["Retry-After"]) >= 1

@@ -1,5 +1,7 @@
 """Four web processes under load: nothing passes that was sent after the reply to a revoke or stop, or after an end."""
 
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -11,6 +13,7 @@ import pytest
 
 from tests.nhi.load.hammer import Hammer, Probe
 from tests.nhi.load.webs import Webs, running
+from tests.services.migrated import ROOT
 
 pytestmark = [
     pytest.mark.capability("NHI-02", "NHI-03", "NHI-04", "NHI-06", "NHI-09", "NHI-10"),
@@ -58,6 +61,11 @@ class Scene:
 
     def grant(self, agent: str, tool: str, **limits: Any) -> str:
         return str(self.post("permissions/tools", {"agent_id": agent, "tool_id": tool, **limits, **self.reason})["id"])
+
+    def serve_tools(self) -> None:
+        """A tool that no server offers is refused whatever else holds."""
+        command = [sys.executable, "-m", "tests.nhi.load.serving"]
+        subprocess.run(command, cwd=ROOT, env=self.webs.environ, check=True)
 
     def revoked_credential(self) -> Cut:
         agent, issued = self.agent("revoked-credential")
@@ -153,6 +161,7 @@ def test_nothing_that_was_sent_after_the_reply_is_allowed(webs: Webs) -> None:
         scene.revoked_credential(), scene.suspended_caller(), scene.suspended_tool(), scene.revoked_grant(),
         scene.revoked_role(), scene.ended_grant(), scene.ended_caller(), scene.ended_overlap(),
     ]  # fmt: skip
+    scene.serve_tools()
     hammer = Hammer(webs.ports, [probe for cut in cuts for probe in cut.probes])
     hammer.start(each=2)
     try:

@@ -100,6 +100,8 @@ def _calls(actor: Actor, tasks: Sequence[Task], runs: Sequence[Execution]) -> Qu
     seen = InvocationLog.objects.visible_to(actor)
     agents = {task.agent_id for task in tasks}
     within = seen.filter(task_id__in=[str(task.pk) for task in tasks], agent_id__in=agents).exclude(task_id="")
+    # A run that names another task of its agent is refused, and its call is none of that task's.
+    within = within.exclude(reason="task_not_yours")
     in_runs = seen.in_runs([run.pk for run in runs])
     return (within | in_runs).defer(*OF_CALLS).order_by("timestamp", "id")
 

@@ -23,12 +23,13 @@ SHARED_READS, ONLY_READS = 1, 16
 ROUND_SECONDS = 0.002
 #: How long a caller counts as one who sends.
 SENDS_SECONDS = 0.5
-#: Of all callers in one round.
+#: Of all callers in one round, and callers in a round: tokens can be had in any number.
 READS = 64
 NEVER = float("-inf")
-#: Chunks of one connection that wait; past this the connection is not read on.
-MAX_HELD = 8
-AUTHORIZATION = re.compile(rb"\r\nauthorization:[ \t]*([^\r\n]{1,4096})", re.IGNORECASE)
+#: Chunks of one connection that wait, of up to 256 KB each; past this the connection is not read on.
+MAX_HELD = 1
+#: The token alone: who writes the scheme in another way is no other caller.
+AUTHORIZATION = re.compile(rb"\r\nauthorization:[ \t]*(?:[a-z]+[ \t]+)?([^ \t\r\n]{1,4096})", re.IGNORECASE)
 #: The header stands in the first bytes of a request; a body is not searched for it.
 SEARCHED = 16 * 1024
 
@@ -49,7 +50,7 @@ class Turns:
         if caller in self._lines:
             return False
         reads = self._reads.get(caller, 0)
-        if reads >= self._limit(caller):
+        if reads >= self._limit(caller) or len(self._reads) >= READS:
             return False
         self._note(caller, reads)
         return True
@@ -73,7 +74,7 @@ class Turns:
             self._last, self._other_read = caller, self._last_read
         self._last_read = now
         if not self._reads:
-            if self._is_shared(now):
+            if self._lines and self._is_shared(now):
                 self._loop.call_later(ROUND_SECONDS, self._next_round)
             else:
                 self._loop.call_soon(self._next_round)

@@ -48,10 +48,10 @@ class CallRoots:
     def of_call(
         cls, *, agent_id: UUID, above: Iterable[UUID], run_id: UUID | None, task_id: UUID | None
     ) -> "CallRoots":
-        """A call that names neither run nor task counts as part of all that its agent is working on: an agent with a
-        credential of its own cannot leave its chain by not naming it."""
+        """A call that no run made counts as part of all that its agent is working on: an agent with a credential of
+        its own cannot leave its chain by naming no task, or another one."""
         work = Work(frozenset({run_id} - {None}), frozenset({task_id} - {None}))  # type: ignore[arg-type]  # None is out
-        return cls(frozenset({agent_id, *above}), work or registry.work_under_way(agent_id))
+        return cls(frozenset({agent_id, *above}), work if run_id else work | registry.work_under_way(agent_id))
 
     def find(self) -> Origins:
         return origins.find(work=self.work, parties=self.parties)
@@ -158,9 +158,9 @@ def _holds(right: str) -> Q:
 
 def _logged_roots(approval: CallApproval) -> CallRoots:
     """Of an approval of before origins were recorded: what the row of its first call says."""
-    row = InvocationLog.objects.filter(pk=approval.pk).values_list("run_id", "task_id", "chain").first()
-    run_id, task_id, chain = row or (None, "", [])
-    above = [UUID(link["id"]) for link in chain]
-    return CallRoots.of_call(
-        agent_id=approval.agent_id, above=above, run_id=run_id, task_id=parse_uuid(task_id)
-    )  # fmt: skip
+    row = InvocationLog.objects.filter(pk=approval.pk).first()
+    if row is None:
+        return CallRoots.of_call(agent_id=approval.agent_id, above=(), run_id=None, task_id=None)
+    above = [UUID(link["id"]) for link in row.chain]
+    task_id = parse_uuid(row.task_id)
+    return CallRoots.of_call(agent_id=approval.agent_id, above=above, run_id=row.execution_id, task_id=task_id)

@@ -46,7 +46,7 @@ ALONE: dict[str, Callable[[Json, frozenset[str]], bool]] = {
     "type": lambda part, kinds: bool(kinds - kinds_of(part)),
     "required": lambda part, _: bool(part["required"]),
     "dependentRequired": lambda part, _: any(part["dependentRequired"].values()),
-    "not": lambda part, _: part["not"] is not False,
+    "not": lambda part, kinds: part["not"] is not False and bool(kinds_of(part["not"]) & kinds),
     # They add to another keyword, which is looked at itself.
     **dict.fromkeys(("then", "else", "minContains", "maxContains"), lambda _part, _kinds: False),
 }
@@ -261,7 +261,7 @@ def _with_values_as_schemas(limit: Json, arguments: Arguments) -> Json:
     rest = {name: value for name, value in limit.items() if name not in plain}
     properties |= {name: _value_as_schema(value, arguments.below(name)) for name, value in plain.items()}
     required = limit.get("required") if "required" not in plain else None
-    named = required if isinstance(required, list) else []
+    named = [name for name in required if isinstance(name, str)] if isinstance(required, list) else []
     return {**rest, "properties": properties, "required": list(dict.fromkeys([*named, *plain]))}
 
 

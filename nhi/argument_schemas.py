@@ -9,6 +9,8 @@ from urllib.parse import unquote
 from nhi import schemas
 
 Json = dict[str, Any]
+#: Properties of a tool among which the one is looked for that was probably meant.
+MAX_COMPARED = 200
 #: Keywords whose values hold schemas: by name, one, a list of them.
 MAPS = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
 SINGLES = frozenset({
@@ -74,6 +76,9 @@ class Arguments:
         return self.names.get(name, [])
 
     def nearest(self, name: str) -> str:
+        """The property that was probably meant; empty for a tool with very many, which would take seconds."""
+        if len(self.names) > MAX_COMPARED:
+            return ""
         found = difflib.get_close_matches(name.casefold(), [known.casefold() for known in self.names], n=1, cutoff=0.6)
         return next((known for known in self.names if found and known.casefold() == found[0]), "")
 

@@ -28,10 +28,27 @@ def find(*, work: Work, parties: Collection[UUID]) -> Origins:
     """Everybody behind this work and these parties, with the people who handle the identities among them."""
     roles, seen = _follow(work)
     roles = {**dict.fromkeys(parties, OriginRole.MEMBER), **roles}
-    members = frozenset(Identity.objects.filter(pk__in=roles).values_list("pk", flat=True))
+    members, handling = _with_makers(roles)
     asking = User.objects.filter(pk__in=roles.keys() - members).values_list("pk", flat=True)
     people = {person: roles[person] for person in asking}
-    return Origins({**handlers(members), **people}, members, seen)
+    return Origins({**handling, **people}, members, seen)
+
+
+def _with_makers(candidates: Collection[UUID]) -> tuple[frozenset[UUID], dict[UUID, OriginRole]]:
+    """The identities among these and who handles them. A service account that made a credential is one of them."""
+    members, handling = frozenset[UUID](), dict[UUID, OriginRole]()
+    ahead = _identities(candidates)
+    while ahead:
+        members |= ahead
+        found = handlers(ahead)
+        makers = _identities(found)
+        handling = {**{person: role for person, role in found.items() if person not in makers}, **handling}
+        ahead = makers - members
+    return members, handling
+
+
+def _identities(candidates: Collection[UUID]) -> frozenset[UUID]:
+    return frozenset(Identity.objects.filter(pk__in=candidates).values_list("pk", flat=True))
 
 
 def handlers(identities: Collection[UUID]) -> dict[UUID, OriginRole]:

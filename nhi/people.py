@@ -9,6 +9,7 @@ import string
 import zoneinfo
 from collections.abc import Iterable
 from dataclasses import dataclass
+from uuid import UUID
 
 from allauth.mfa.models import Authenticator
 from django.contrib.auth.models import Group
@@ -19,11 +20,11 @@ from django.db.models import F
 from django.db.models.functions import Now
 
 from common.errors import Conflict, Duplicate, FieldError, Invalid, NotAllowed
-from nhi import rights, sign_in_notices
+from nhi import credentials, rights, sign_in_notices
 from nhi.actors import Actor
 from nhi.choices import ActorKind, NoticeKind
 from nhi.inputs import Problems
-from nhi.models import Credential, User
+from nhi.models import AuditEvent, Credential, SignInNotice, User
 from nhi.record import events
 
 #: Letters and digits without those that look alike: l, I, O, 0 and 1.
@@ -117,6 +118,7 @@ def set_roles(*, actor: Actor, user: User, roles: Iterable[str], reason: str = "
         if before == wanted:
             return user
         rights.require_to_change_roles(actor, frozenset(before), frozenset(wanted))
+        decided = rights.person_decides(user)
         user.groups.set(Group.objects.filter(name__in=wanted))
         user.is_staff = user.is_superuser or bool(wanted)
         user.save(update_fields=["is_staff"])
@@ -128,7 +130,38 @@ def set_roles(*, actor: Actor, user: User, roles: Iterable[str], reason: str = "
             after={"roles": wanted},
             reason=reason,
         )
+        if not decided and rights.person_decides(user):
+            _end_earlier_access(actor, user)
     return user
+
+
+def _end_earlier_access(actor: Actor, user: User) -> None:
+    """Who set up sessions, tokens or a password of the account before must not decide through it from now on."""
+    setter = _who_knows_password(user)
+    if actor.id is not None and setter is not None and setter != actor.id and not _is_superuser(setter):
+        raise NotAllowed(
+            f"A security admin knows the password of {user.username}. Let {user.username} sign in and choose another "
+            "one first, or set a new one yourself.",
+            details={"reason": "password_known"},
+        )
+    credentials.revoke_all(actor=actor, holder=user, reason="The role lets its holder approve")
+    User.objects.filter(pk=user.pk).update(session_epoch=F("session_epoch") + 1)
+    user.refresh_from_db()
+
+
+def _who_knows_password(user: User) -> UUID | None:
+    """Who set the password that the person has to change: whoever set it last, or made the account."""
+    if not user.must_change_password:
+        return None
+    notice = SignInNotice.objects.filter(user=user, kind=NoticeKind.PASSWORD_SET).order_by("-at", "-id").first()
+    if notice is not None:
+        return notice.by_id
+    made = AuditEvent.objects.filter(event="person.created", subject_id=user.pk).order_by("-at", "-id").first()
+    return made.actor_id if made is not None else None
+
+
+def _is_superuser(person_id: UUID) -> bool:
+    return bool(User.objects.filter(pk=person_id, is_superuser=True).exists())
 
 
 def change_own(*, actor: Actor, user: User, time_zone: str, single_key_shortcuts: bool) -> User:

@@ -202,8 +202,8 @@ class WorkSource:
 
     #: The origins of this work; runs and tasks of other apps are ignored.
     origins: Callable[[Work], WorkOrigins]
-    #: The work that this identity does at the moment.
-    under_way: Callable[[UUID], Work]
+    #: The work that this identity did at this moment; None for now.
+    under_way: Callable[[UUID, datetime | None], Work]
 
 
 _work_sources: list[WorkSource] = []
@@ -223,10 +223,10 @@ def work_origins(work: Work) -> WorkOrigins:
     return WorkOrigins(parties, above)
 
 
-def work_under_way(identity_id: UUID) -> Work:
+def work_under_way(identity_id: UUID, at: datetime | None = None) -> Work:
     work = Work()
     for source in _work_sources:
-        work |= source.under_way(identity_id)
+        work |= source.under_way(identity_id, at)
     return work
 
 

@@ -145,7 +145,8 @@ def require_to_stand_in(actor: Actor, user: User) -> None:
         actor.require("nhi.superuser", "change a superuser")
     if person_decides(user):
         raise NotAllowed(
-            f"Only a superuser does this to {user.username}, who approves definitions, calls or wildcards.",
+            f"{user.username} approves definitions, calls or wildcards, so only a superuser sets their password or "
+            "resets their second factor.",
             details={"needs": "nhi.superuser"},
         )
 

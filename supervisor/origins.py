@@ -5,7 +5,10 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from django.db.models import Q
+
 from common.ids import parse_uuid
+from nhi import registry
 from nhi.choices import OriginRole
 from nhi.models import AuditEvent, User
 from nhi.registry import Work, WorkOrigins, WorkSource
@@ -19,6 +22,8 @@ AUTHORED = frozenset({"input_parameters", "agent"})
 #: Key of an event whose values were too large to keep.
 OMITTED = "omitted_bytes"
 MAX_SCHEDULE_EVENTS = 500
+#: Runs of one identity that count as its work at a moment, the newest first.
+MAX_UNDER_WAY = 200
 Roles = dict[UUID, OriginRole]
 
 
@@ -38,11 +43,21 @@ def of_work(work: Work) -> WorkOrigins:
             roles |= _of_schedule(run.schedule_id, run.created_at)
     in_sessions, speaking_runs = _of_sessions(work.runs) if runs else ({}, set())
     tasks = {run.task_id for run in runs}
-    return WorkOrigins({**roles, **in_sessions}, Work(_ids(above | speaking_runs), _ids(tasks)))
+    origins = Work(_ids(above | speaking_runs), _ids(tasks))
+    for run in runs:
+        if run.started_by_id is not None and not (run.parent_id or run.task_id or run.schedule_id):
+            # Asked for with a credential of an agent's own: as part of whatever that agent was working on.
+            origins |= registry.work_under_way(run.started_by_id, run.created_at)
+    return WorkOrigins({**roles, **in_sessions}, origins)
 
 
-def under_way(identity_id: UUID) -> Work:
-    return Work(runs=_ids(Execution.objects.active().filter(identity_id=identity_id).values_list("pk", flat=True)))
+def under_way(identity_id: UUID, at: datetime | None) -> Work:
+    runs = Execution.objects.filter(identity_id=identity_id).order_by("-created_at", "-id")
+    if at is None:
+        runs = runs.filter(end_time=None, status=None)
+    else:
+        runs = runs.filter(Q(end_time=None) | Q(end_time__gt=at), created_at__lte=at)
+    return Work(runs=_ids(runs.values_list("pk", flat=True)[:MAX_UNDER_WAY]))
 
 
 def _of_schedule(schedule_id: UUID, fired_at: datetime) -> Roles:

@@ -103,7 +103,7 @@ def _of(by: Sequence[str], where: Q, span: timedelta, *, faults: bool = False) -
 def _forgive(found: dict[tuple[str, ...], Numbers], errors: QuerySet[InvocationLog], by: Sequence[str]) -> None:
     """Sums know no reasons: which errors were not the server's is read from the log: their rows of a day."""
     rows = errors.exclude(reason__in=FAULTS).order_by().values(*by)
-    for row in rows.annotate(blameless=Sum("calls"), turned_away=Sum("calls", filter=Q(duration=0))):
+    for row in rows.annotate(blameless=Sum("calls"), turned_away=Sum("calls", filter=Q(duration=0), default=0)):
         if numbers := found.get(tuple(row[name] for name in by)):
             numbers.without(blameless=row["blameless"], turned_away=row["turned_away"])
 

@@ -3,7 +3,7 @@
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Q, Value
+from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Now
 
 from common.api.operations import listing, operation
@@ -20,8 +20,8 @@ OPEN = (ApprovalState.PENDING, ApprovalState.APPROVED)
 
 def rows(actor: Actor) -> Any:
     """Each with whether its reader is shown the exact arguments."""
-    decides = actor.is_person and actor.may("mcp.decide_approval")
-    return CallApproval.objects.annotate(reader_decides=Value(decides))
+    decidable = CallApproval.objects.decidable_by(actor).filter(pk=OuterRef("pk"))
+    return CallApproval.objects.annotate(reader_decides=Exists(decidable))
 
 
 def in_state(found: Any, state: str) -> Any:
@@ -63,8 +63,8 @@ class Approve(OfApproval):
     def post(self, given: dict[str, Any]) -> CallApproval:
         """Approve a call that waits
 
-        It may then be made once, by this agent with these arguments, within 15 minutes. By a person who does not own
-        the agent."""
+        It may then be made once, by this agent with these arguments, within 15 minutes. Whoever stands behind the
+        call may not decide about it: 403 `own_request`."""
         return approvals.approve(actor=self.actor, approval=self.approval, reason=given["reason"])
 
 

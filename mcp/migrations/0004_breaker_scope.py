@@ -33,7 +33,7 @@ class Migration(migrations.Migration):
         migrations.AlterField(
             model_name='breaker',
             name='server',
-            field=models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='breakers', to='mcp.server'),
+            field=models.ForeignKey(db_constraint=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='breakers', to='mcp.server'),
         ),
         migrations.AlterField(
             model_name='breaker',

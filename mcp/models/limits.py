@@ -84,7 +84,10 @@ class Breaker(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     #: A server's name, or that of an outside service which Gatehouse itself calls.
     service_name = models.CharField(max_length=100)
-    server = models.ForeignKey(Server, on_delete=models.PROTECT, null=True, related_name="breakers")
+    # No constraint in the database: a fault that makes a row must not wait for whoever has locked the server's.
+    server = models.ForeignKey(
+        Server, on_delete=models.PROTECT, null=True, related_name="breakers", db_constraint=False
+    )
     #: The identity whose calls this breaker stops; null when it stops the calls of all.
     agent_id = models.UUIDField(null=True, editable=False)
     agent_name = models.CharField(max_length=192, blank=True, default="", editable=False)

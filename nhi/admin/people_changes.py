@@ -38,7 +38,10 @@ class AddForm(ConsoleForm):
 
 
 class RolesForm(ConsoleForm):
-    roles = RoleTicks()
+    roles = RoleTicks(
+        help_text="A first role that lets its holder approve ends their sessions and personal tokens. Check their "
+        "second factors as well: others may have set them up."
+    )
     reason = ReasonField("New duty", "Duty ended", "Review")
 
 

@@ -149,7 +149,7 @@ class Hub(OfPerson, ActingPage):
         """Why this actor may not stand in for the person."""
         if self.actor.is_superuser or not rights.person_decides(self.person):
             return ""
-        return "Only a superuser does this to somebody who approves definitions, calls or wildcards."
+        return "Only a superuser changes how somebody signs in who approves definitions, calls or wildcards."
 
     @property
     def _not_locked(self) -> str:

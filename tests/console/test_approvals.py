@@ -167,8 +167,8 @@ def test_whoever_approves_hears_that_the_call_would_still_be_refused(signed_in: 
         assert "then activate it." in text
     assert warning not in page(tom, approval, "refuse/")
     Identity.objects.filter(pk=identity().pk).update(state=State.ACTIVE)
-    Server.objects.filter(pk=registered().server_id).update(enabled=False)
-    assert "The server github is disabled." in page(tom, approval, "approve/")
+    Server.objects.filter(name="srv").update(enabled=False)
+    assert "The server srv is disabled." in page(tom, approval, "approve/")
 
 
 def test_past_calls_alike_stand_beside_it(signed_in: SignedIn) -> None:

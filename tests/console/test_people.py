@@ -117,7 +117,7 @@ def test_the_page_tells_what_is_theirs_within_its_budget(mara: Client, django_as
         ("mara", "mara", "Someone else must do this to your account."),
         ("mara", "admin", "Only a superuser changes a superuser."),
         ("mara", "olga", "There is none."),
-        ("mara", "tom", "Only a superuser does this to somebody who approves definitions, calls or wildcards."),
+        ("mara", "tom", "Only a superuser changes how somebody signs in who approves definitions, calls or wildcards."),
     ],
 )
 def test_what_the_state_forbids_says_why(signed_in: SignedIn, who: str, whom: str, why: str) -> None:

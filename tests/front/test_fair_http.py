@@ -7,7 +7,6 @@ import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
-from common import fair_http
 from common.fair_http import ONLY_READS, FairHttpProtocol
 
 pytestmark = [pytest.mark.capability("MCP-09")]
@@ -143,16 +142,31 @@ def test_a_connection_that_sends_on_while_it_waits_is_not_read_on() -> None:
         for number in range(20):
             stage.send("flood", f"a{number}")
         protocol, transport = stage.connect()
-        parts = request("flood", "last", b"x" * fair_http.MAX_HELD)
-        protocol.data_received(parts[: -fair_http.MAX_HELD])
-        for _ in range(fair_http.MAX_HELD - 2):
-            protocol.data_received(b"x")
-        assert not transport.paused
-        protocol.data_received(b"x")
+        head, body = request("flood", "last"), b"x" * 4
+        protocol.data_received(head.replace(b"Content-Length: 0", b"Content-Length: 4") + body[:2])
         assert transport.paused
-        protocol.data_received(b"x")
+        protocol.data_received(body[2:])
         await stage.until(21)
+        async with asyncio.timeout(10):
+            while "last" not in stage.bodies:
+                await asyncio.sleep(0)
+        assert stage.bodies["last"] == body
         assert not transport.paused
+
+    stage(work)
+
+
+def test_a_caller_is_known_by_its_token_however_the_header_is_written() -> None:
+    async def work(stage: Stage) -> None:
+        stage.send("other", "b0")
+        for number in range(40):
+            scheme = "".join(letter.upper() if number >> place & 1 else letter for place, letter in enumerate("bearer"))
+            written = f"aUtHorization:{' ' * (number % 5)}{scheme}{' ' * (1 + number % 3)}flood"
+            head = f"POST /a{number} HTTP/1.1\r\nHost: x\r\n{written}\r\nContent-Length: 0\r\n\r\n"
+            stage.connect()[0].data_received(head.encode())
+        stage.send("other", "b1")
+        await stage.until(42)
+        assert stage.begun.index("b1") <= 3
 
     stage(work)
 

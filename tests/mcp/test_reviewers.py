@@ -276,7 +276,11 @@ def test_who_made_a_credential_of_the_service_account_stands_behind_it(server: P
     made = house(server, "automated")
     account = cast.service("deployer")
     identities.set_console_roles(actor=SYSTEM, identity=account, roles=["security-admin"])
-    credentials.issue(actor=cast.admin("tom"), holder=account)
+    # Only a superuser makes credentials of an account that may approve.
+    tom = cast.user("tom", "security-admin")
+    User.objects.filter(pk=tom.pk).update(is_superuser=True)
+    credentials.issue(actor=actors.person(User.objects.get(pk=tom.pk)), holder=account)
+    User.objects.filter(pk=tom.pk).update(is_superuser=False)
     servers.change(actor=actors.identity(account), server=made.server, headers={"X-A": "1"})
     assert not may_approve(made, "tom")
     assert made.tool not in quarantined(cast.admin("tom"))

@@ -45,6 +45,10 @@ def set_roles(actor: Actor, user: User, *roles: str) -> User:
     return people.set_roles(actor=actor, user=user, roles=roles, reason="Review")
 
 
+def superuser() -> User:
+    return people.create(actor=SYSTEM, username="root", roles=[], superuser=True).user
+
+
 #: What makes a second hand, or cuts one off.
 ATTEMPTS: dict[str, Callable[[Actor, World], Any]] = {
     "add an approver": lambda a, w: people.create(actor=a, username="twin", roles=["approver"]),
@@ -170,3 +174,40 @@ def test_somebody_elses_password_needs_a_reason(world: World) -> None:
     with pytest.raises(Invalid) as refused:
         people.set_password(actor=cast.admin(), user=world.olga, password=people.new_password(), reason=" ")
     assert [problem.field for problem in refused.value.fields] == ["reason"]
+
+
+def test_who_becomes_an_approver_keeps_nothing_that_was_set_up_before(world: World) -> None:
+    """A security admin may have made the account, and kept a token or a session of it."""
+    token = credentials.issue(actor=SYSTEM, holder=world.olga)
+    epoch = world.olga.session_epoch
+    promoted = set_roles(actors.person(superuser()), world.olga, "operator", "approver")
+    assert Credential.objects.get(pk=token.credential.pk).revoked_at is not None
+    assert promoted.session_epoch == epoch + 1
+    assert rights.person_decides(promoted)
+
+
+def test_what_an_approver_has_set_up_stays_when_roles_change_again(world: World) -> None:
+    token = credentials.issue(actor=SYSTEM, holder=world.tom)
+    set_roles(actors.person(superuser()), world.tom, "operator", "approver")
+    assert Credential.objects.get(pk=token.credential.pk).revoked_at is None
+
+
+@pytest.mark.parametrize("way", ["made", "password set"])
+def test_nobody_becomes_an_approver_whose_password_a_security_admin_knows(world: World, way: str) -> None:
+    mara, root = cast.admin(), superuser()
+    if way == "made":
+        user = people.create(actor=mara, username="newby", roles=["operator"]).user
+    else:
+        user = world.olga
+        user.set_password(people.new_password())
+        user.save()
+        people.set_password(actor=mara, user=user, password=people.new_password(), reason="Forgotten")
+    user.refresh_from_db()
+    with pytest.raises(NotAllowed, match=f"A security admin knows the password of {user.username}"):
+        set_roles(actors.person(root), user, "approver")
+    assert not rights.person_decides(user)
+    people.set_password(
+        actor=actors.person(root), user=user, password=people.new_password(), reason="To be an approver"
+    )
+    user.refresh_from_db()
+    assert rights.person_decides(set_roles(actors.person(root), user, "approver"))

@@ -229,7 +229,7 @@ CHECKS: tuple[tuple[str, Callable[[Question], Check]], ...] = (
     ("definition", _told("definition", "It has no definition that could change.")),
     ("chain", _told("chain", "No chain of tasks leads here.")),
     ("arguments", _arguments),
-    ("input", _told("input", "No schema describes the arguments.")),
+    ("input", _told("input", "Not checked: no arguments were given, or no schema describes them.")),
     ("action", _actions),
     ("approval", _approval),
     ("breaker", _told("breaker", "No breaker guards it.")),

@@ -113,7 +113,7 @@ def set_roles(*, actor: Actor, user: User, roles: Iterable[str], reason: str = "
     problems.settle()
     _require_over(actor, user)
     with transaction.atomic():
-        User.objects.select_for_update().get(pk=user.pk)
+        locked = User.objects.select_for_update().get(pk=user.pk)
         before = sorted(user.groups.values_list("name", flat=True))
         if before == wanted:
             return user
@@ -131,7 +131,8 @@ def set_roles(*, actor: Actor, user: User, roles: Iterable[str], reason: str = "
             reason=reason,
         )
         if not decided and rights.person_decides(user):
-            _end_earlier_access(actor, user)
+            _end_earlier_access(actor, locked)
+            user.refresh_from_db()
     return user
 
 
@@ -146,7 +147,6 @@ def _end_earlier_access(actor: Actor, user: User) -> None:
         )
     credentials.revoke_all(actor=actor, holder=user, reason="The role lets its holder approve")
     User.objects.filter(pk=user.pk).update(session_epoch=F("session_epoch") + 1)
-    user.refresh_from_db()
 
 
 def _who_knows_password(user: User) -> UUID | None:
@@ -198,11 +198,11 @@ def set_password(*, actor: Actor, user: User, password: str, reason: str) -> Non
     """Set somebody else's password. They are told who did it and why, and must change it when they sign in."""
     actor.require("nhi.change_user", "change other people's passwords")
     _require_change(actor, user, reason)
-    rights.require_to_stand_in(actor, user)
     if not user.has_usable_password():
         raise NoPassword(f"{user.username} signs in elsewhere and has no password here.")
     check_password(password, user)
     with transaction.atomic():
+        _lock_to_stand_in(actor, user)
         _swap_password(user, password, must_change=True)
         sign_in_notices.add(actor=actor, user=user, kind=NoticeKind.PASSWORD_SET, reason=reason)
         events.write("person.password_changed", actor=actor, subject=user, reason=reason)
@@ -251,8 +251,8 @@ def why_not_reactivate(actor: Actor, user: User) -> str:
 def reset_second_factor(*, actor: Actor, user: User, reason: str) -> int:
     """Remove someone's second factors and recovery codes, say when a phone is lost. Returns how many factors went."""
     _require_change(actor, user, reason)
-    rights.require_to_stand_in(actor, user)
     with transaction.atomic():
+        _lock_to_stand_in(actor, user)
         held = list(Authenticator.objects.select_for_update().filter(user=user))
         factors = [row.type for row in held if row.type != Authenticator.Type.RECOVERY_CODES]
         Authenticator.objects.filter(user=user).delete()
@@ -261,6 +261,12 @@ def reset_second_factor(*, actor: Actor, user: User, reason: str) -> int:
             "person.second_factor_reset", actor=actor, subject=user, before={"factors": factors}, reason=reason
         )
     return len(factors)
+
+
+def _lock_to_stand_in(actor: Actor, user: User) -> None:
+    """Under the lock that a change of roles takes too: nobody becomes an approver between the check and the change."""
+    User.objects.select_for_update().get(pk=user.pk)
+    rights.require_to_stand_in(actor, user)
 
 
 def new_password() -> str:

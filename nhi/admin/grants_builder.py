@@ -111,15 +111,13 @@ class BuildsLimit(ActingDialog):
     def post(self, request: HttpRequest, **kwargs: Any) -> HttpResponse:
         self._builder = builder = read(self.limited_tool(request.POST), request.POST)
         step, typed = request.POST.get("step", ""), request.POST.get("parameters", "")
+        if step not in {"build", "arguments"} and _conflict(builder, typed):
+            return self._again(builder, typed, problem=CONFLICT, status=422)
         if step in STEPS:
             return self._stepped(builder, step, typed)
-        if builder.rows and not builder.problem:
-            rows_say = write(builder.rows)
-            if rows_say != builder.written and not _same(typed, rows_say):
-                if not _same(typed, builder.written):
-                    return self._again(builder, typed, problem=CONFLICT, status=422)
-                # The rows were set and the schema was not written from them: they are what is meant.
-                self._written = rows_say
+        if builder.rows and not builder.problem and not _same(write(builder.rows), builder.written):
+            # The rows were set and the schema was not written from them: they are what is meant.
+            self._written = write(builder.rows)
         if builder.problem:
             return self._again(builder, typed, status=422)
         return super().post(request, **kwargs)
@@ -158,6 +156,13 @@ class BuildsLimit(ActingDialog):
         form.initial = {**kept, "parameters": InvalidJSONInput(typed) if typed else None}
         self._conflict = problem
         return self._drawn(form, self.effects(), status=status)
+
+
+def _conflict(builder: Builder, typed: str) -> bool:
+    """Whether rows were set since the schema was written from them, and the schema was edited by hand as well."""
+    rows_say = write(builder.rows)
+    was_set = not builder.problem and not _same(rows_say, builder.written)
+    return was_set and not _same(typed, rows_say) and not _same(typed, builder.written)
 
 
 def read(tool: Identity | None, data: QueryDict) -> Builder:

@@ -166,3 +166,24 @@ def test_what_would_limit_nothing_is_refused_beside_its_field(mara: Client) -> N
     [said] = answer.context["form"].errors["parameters"]
     assert 'Did you mean {"properties": {"project": {"const": "alpha"}}, "required": ["project"]}?' in said
     assert not ToolPermission.objects.filter(agent__name="writer", tool__name="jira__edit").exists()
+
+
+def test_rows_set_beside_a_schema_edited_by_hand_are_refused_by_try_as_by_give(mara: Client) -> None:
+    """What is on the screen is never passed over in silence."""
+    first = mara.post(GIVE, {**TYPED, **rows(project=("equals", "alpha")), "step": "build"})
+    written = first.context["builder"].written
+    by_hand = '{"properties": {"project": {"enum": ["alpha", "gamma"]}}, "required": ["project"]}'
+    # A browser sends the lines of a hidden field with carriage returns.
+    sent = {
+        **TYPED,
+        "written": written.replace("\n", "\r\n"),
+        "parameters": by_hand,
+        "try_arguments": '{"project": "gamma"}',
+    }
+    both = {**rows(project=("equals", "alpha"), count=("at_most", "5")), **sent}
+    for step in ({"step": "try"}, {}):
+        answer = mara.post(GIVE, {**both, **step})
+        assert answer.status_code == 422
+        assert "The rows and the schema differ." in answer.content.decode()
+    text_alone = {**rows(project=("equals", "alpha")), **sent}
+    assert mara.post(GIVE, {**text_alone, "step": "try"}).context["builder"].tried.passes

@@ -65,7 +65,7 @@ def install(apt: list[str], names: list[str]) -> None:
 
 
 def succeeds(command: list[str], **streams: int) -> bool:
-    return subprocess.run(command, check=False, stdin=subprocess.DEVNULL, **streams).returncode == 0  # noqa: S603
+    return subprocess.run(command, check=False, stdin=subprocess.DEVNULL, **streams).returncode == 0  # noqa: S603 - no shell
 
 
 if __name__ == "__main__":

@@ -91,6 +91,9 @@ def fault_of_server(server_id: UUID, fault: Fault) -> None:
     The last faults in a row, as many as the breaker's threshold, decide. When all of them are faults of the connection
     or they come from two sources, the breaker of all callers opens. The health check is a source; health checks alone
     open no breaker. Otherwise the fault counts for the identity that met it, whose own breaker opens at the threshold.
+
+    A probe that fails opens the breaker of all callers again when the connection failed, or when probes of two sources
+    failed in a row. Otherwise only the breaker of the identity that made it opens, and the next caller may try.
     """
     breaker = Breaker.objects.for_all().select_for_update().filter(server_id=server_id).first()
     if breaker is None:
@@ -101,28 +104,36 @@ def fault_of_server(server_id: UUID, fault: Fault) -> None:
     if was_closed or failed_probe:
         breaker.failure_count += 1
         breaker.recent_faults = [*breaker.recent_faults, [fault.source, fault.kind]][-breaker.failure_threshold :]
-    if failed_probe or (was_closed and opens(breaker.recent_faults, breaker.failure_threshold)):
+    concerns_all = _has_two_sources(breaker.recent_faults) or fault.kind == FaultKind.CONNECTION
+    if (was_closed and opens(breaker.recent_faults, breaker.failure_threshold)) or (failed_probe and concerns_all):
         _open(breaker, fault.why)
+        breaker.recent_faults = []
+    elif failed_probe:
+        breaker.probe_until = clock.database_now()
     breaker.save()
     if fault.agent_id is not None:
-        _fault_of_identity(breaker, fault)
+        _fault_of_identity(breaker, fault, failed_probe_of_all=failed_probe)
 
 
 def opens(recent_faults: Sequence[Sequence[str]], threshold: int) -> bool:
     """Whether these faults in a row of a server concern all of its callers."""
     if len(recent_faults) < threshold:
         return False
-    sources = {source for source, _ in recent_faults}
-    if sources == {CHECK}:
+    if all(source == CHECK for source, _ in recent_faults):
         return False
-    return len(sources) > 1 or all(kind == FaultKind.CONNECTION for _, kind in recent_faults)
+    return _has_two_sources(recent_faults) or all(kind == FaultKind.CONNECTION for _, kind in recent_faults)
 
 
-def _fault_of_identity(of_all: Breaker, fault: Fault) -> None:
+def _has_two_sources(recent_faults: Sequence[Sequence[str]]) -> bool:
+    return len({source for source, _ in recent_faults}) > 1
+
+
+def _fault_of_identity(of_all: Breaker, fault: Fault, *, failed_probe_of_all: bool) -> None:
     """Under the lock of the server's breaker, so that two faults of one identity never make two rows."""
     own = Breaker.objects.for_one().filter(server=of_all.server_id, agent_id=fault.agent_id)
     breaker = own.select_for_update().first()
-    if of_all.state != BreakerState.CLOSED:
+    opens_at_once = failed_probe_of_all and of_all.state == BreakerState.HALF_OPEN
+    if of_all.state != BreakerState.CLOSED and not opens_at_once:
         # The server's breaker stops this identity, too. Its own breaker only gives back a probe it was lent.
         if breaker is not None and _is_probe(breaker, fault.call_id):
             _open(breaker, fault.why)
@@ -136,10 +147,12 @@ def _fault_of_identity(of_all: Breaker, fault: Fault) -> None:
     )  # fmt: skip
     breaker.failure_threshold, breaker.recovery_timeout = of_all.failure_threshold, of_all.recovery_timeout
     breaker.last_failure_time = of_all.last_failure_time
+    was_closed = breaker.state == BreakerState.CLOSED
     failed_probe = _is_probe(breaker, fault.call_id)
-    if breaker.state == BreakerState.CLOSED or failed_probe:
+    if was_closed or failed_probe:
         breaker.failure_count += 1
-    if failed_probe or (breaker.state == BreakerState.CLOSED and breaker.failure_count >= breaker.failure_threshold):
+    full = breaker.failure_count >= breaker.failure_threshold
+    if failed_probe or (was_closed and (full or opens_at_once)):
         _open(breaker, fault.why)
     breaker.save()
 

@@ -183,6 +183,52 @@ def test_a_probe_of_one_identity_that_fails_opens_it_again_for_that_identity(mad
     assert made.call(agent="other").status == "success"
 
 
+def outage(made: Scene, server: Peer) -> None:
+    """Faults of the connection open the server's breaker; then its recovery time is over, and the server is back."""
+    server.mode = "error"
+    for _ in range(5):
+        made.call(agent="other")
+    assert of_all().state == "OPEN"
+    server.mode = "echo"
+    rest(of_all())
+
+
+def test_whoever_wins_each_probe_with_calls_that_raise_keeps_nobody_else_out(made: Scene, server: Peer) -> None:
+    outage(made, server)
+    server.answers = raises
+    assert made.call().reason == "upstream", "the probe"
+    assert (of_all().state, own().state, own().agent_name, own().failure_count) == ("HALF-OPEN", "OPEN", "bot", 1)
+    refused = made.call()
+    assert (refused.reason, refused.breaker_scope) == ("breaker_open", "identity")
+    rest(own())
+    assert made.call().reason == "upstream", "its next probe is one of both breakers"
+    assert (of_all().state, own().state, own().failure_count) == ("HALF-OPEN", "OPEN", 2)
+    server.answers = None
+    assert made.call(agent="other").status == "success", "the very next call of somebody else"
+    assert (of_all().state, of_all().failure_count, of_all().recent_faults) == ("CLOSED", 0, [])
+    assert made.call().breaker_scope == "identity"
+
+
+def test_probes_of_two_identities_that_fail_close_it_to_all_again(made: Scene, server: Peer) -> None:
+    outage(made, server)
+    server.answers = raises
+    assert made.call().reason == "upstream"
+    assert made.call(agent="third").reason == "upstream", "the next caller may try at once"
+    assert of_all().state == "OPEN"
+    server.answers = None
+    refused = made.call(agent="other")
+    assert (refused.reason, refused.breaker_scope) == ("breaker_open", "server")
+
+
+def test_a_probe_whose_connection_fails_closes_it_to_all_again(made: Scene, server: Peer) -> None:
+    outage(made, server)
+    server.mode = "error"
+    assert made.call().reason == "upstream"
+    assert of_all().state == "OPEN"
+    assert made.call().breaker_scope == "server"
+    assert not Breaker.objects.for_one().exists()
+
+
 def test_what_explains_a_decision_says_what_a_call_is_told(made: Scene, server: Peer) -> None:
     server.answers = raises
     for _ in range(5):

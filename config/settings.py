@@ -1,6 +1,7 @@
 """Gatehouse's settings: one file, every value from the environment, with defaults that are safe to run."""
 
 import os
+import tomllib
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 
@@ -11,7 +12,7 @@ from config import environment as env
 from config import oidc, openapi
 
 BASE_DIR = Path(__file__).resolve().parent.parent
-VERSION = "0.1.0"
+VERSION: str = tomllib.loads((BASE_DIR / "pyproject.toml").read_text())["project"]["version"]
 
 # The database, its log and what processes write beside them are for this account alone, also in a directory that others
 # may enter. Every process reads this file before it writes one.

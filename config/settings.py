@@ -1,18 +1,17 @@
 """Gatehouse's settings: one file, every value from the environment, with defaults that are safe to run."""
 
 import os
-import tomllib
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
-from common import keys, logs, proxies
+from common import keys, logs, proxies, version
 from config import environment as env
 from config import oidc, openapi
 
 BASE_DIR = Path(__file__).resolve().parent.parent
-VERSION: str = tomllib.loads((BASE_DIR / "pyproject.toml").read_text())["project"]["version"]
+VERSION = version.VERSION
 
 # The database, its log and what processes write beside them are for this account alone, also in a directory that others
 # may enter. Every process reads this file before it writes one.

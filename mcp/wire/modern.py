@@ -12,12 +12,13 @@ from mcp_types import (
 from mcp_types.jsonrpc import HEADER_MISMATCH, MISSING_REQUIRED_CLIENT_CAPABILITY, UNSUPPORTED_PROTOCOL_VERSION
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_MODERN_VERSION, MODERN_PROTOCOL_VERSIONS
 
+from common.version import VERSION
 from mcp.faults import UpstreamError, UpstreamFault
 from mcp.wire.headers import encode_value
 from mcp.wire.jsonrpc import Message, RequestId, request
 
 LATEST = LATEST_MODERN_VERSION
-CLIENT_INFO = {"name": "gatehouse", "version": "0.1.0"}
+CLIENT_INFO = {"name": "gatehouse", "version": VERSION}
 ACCEPT = "application/json, text/event-stream"
 #: What a request's `Mcp-Name` repeats.
 NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}

@@ -13,7 +13,7 @@ from a2a.models import Task
 from a2a.models.tasks import FOR_ANOTHER
 from common import context
 from common.errors import GatehouseError, Limited, NotAllowed, NotFound, TooLarge
-from common.prepared import Prepared
+from common.fastsql.prepared import Prepared
 from nhi import decisions, facts, run_tokens, within
 from nhi.actors import Actor
 from nhi.chains import Chain as NobodyBehind

@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 from a2a import queueing
 from a2a.choices import DeliveryState, Trouble
 from a2a.models import Delivery, DisabledUrl, Task
-from common import clock
+from common.db import clock
 from common.errors import Conflict, NotAllowed
 from nhi.actors import Actor
 from nhi.inputs import Problems

@@ -11,7 +11,7 @@ from a2a import card_rights, endpoint_changes, endpoints
 from a2a.choices import CardForm
 from a2a.models import AgentCard, Skill
 from a2a.wire import media
-from common import clock
+from common.db import clock
 from common.errors import Conflict
 from nhi.actors import Actor
 from nhi.inputs import Problems

@@ -19,7 +19,7 @@ from a2a.models import AgentCard, Skill
 from a2a.wire import card_checks, cards, media, methods
 from a2a.wire.card_checks import Objection
 from a2a.wire.cards import Card, Facts, Interface, Security
-from common import canonical
+from common import canonical_json
 from common.errors import NotFound
 from nhi.actors import Actor
 from nhi.choices import Kind
@@ -86,7 +86,7 @@ def served(name: str, version: str = "", caller: Any = None) -> Served:
     told = describe(identity)
     facts = facts_of(told)
     card = _form(told, version, facts)
-    mark = hashlib.sha256(canonical.encode(card)).hexdigest()[:32]
+    mark = hashlib.sha256(canonical_json.encode(card)).hexdigest()[:32]
     return Served(signed(card, facts), f'W/"{mark}"', told.modified, identity.shown)  # type: ignore[attr-defined]  # annotated by `find`
 
 

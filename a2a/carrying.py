@@ -14,7 +14,7 @@ from a2a import carrier_leases as leases
 from a2a import carriers
 from a2a.carriers import Carrier, Elsewhere
 from a2a.models import Task
-from a2a.office import Office, Round
+from common.office import Office, Round
 
 log = logging.getLogger(__name__)
 MOST_AT_ONCE = 64

@@ -16,8 +16,8 @@ from a2a.models import Delivery, DeliveryAttempt, DisabledUrl, PushConfig
 from a2a.posting import Outcome
 from a2a.turns import Turns
 from a2a.webhooks import Owner
-from common import clock
 from common.crypto import Unreadable
+from common.db import clock
 from common.errors import Conflict, NotAllowed
 from common.redaction import taken
 from nhi.actors import SYSTEM, Actor

@@ -11,8 +11,8 @@ from collections import Counter
 from a2a import deliveries, posting, signatures
 from a2a.deliveries import Parcel
 from a2a.models import Delivery
-from a2a.office import Office, Round
 from a2a.turns import Lane, Turns
+from common.office import Office, Round
 
 log = logging.getLogger(__name__)
 MOST_AT_ONCE = 64

@@ -18,7 +18,7 @@ from a2a.choices import RUN_HERE, RuntimeKind, TaskState
 from a2a.models import Task
 from a2a.models.tasks import TaskQuerySet
 from a2a.runtimes import Behind
-from common import clock
+from common.db import clock
 from common.errors import Conflict, GatehouseError, Invalid, InvalidTransition
 from nhi import lifecycle
 from nhi.actors import SYSTEM

@@ -12,7 +12,7 @@ from a2a.choices import Authentication, Transport
 from a2a.models import Endpoint
 from a2a.models.endpoints import LARGEST
 from a2a.wire import media, methods
-from common import clock
+from common.db import clock
 from nhi import rights
 from nhi.actors import Actor
 from nhi.choices import Kind

@@ -6,9 +6,10 @@ from typing import Any
 from uuid import UUID
 
 from a2a.models import Endpoint, Task
-from common import canonical, clock
+from common import canonical_json
+from common.db import clock
 from common.errors import Limited, TooLarge
-from common.prepared import Prepared
+from common.fastsql.prepared import Prepared
 from nhi.models import Identity
 
 #: Bytes of what one artifact may be.
@@ -44,7 +45,7 @@ def require(identity: Identity, given: Any = None) -> None:
     row = _of(identity)
     if row is None:
         return
-    if len(canonical.encode(given)) > row.max_input_size:
+    if len(canonical_json.encode(given)) > row.max_input_size:
         raise InputTooLarge(row.max_input_size)
     if row.is_limited:
         _require_room(Endpoint.objects.select_for_update(of=("self",)).get(pk=row.pk), identity)
@@ -60,7 +61,7 @@ def _of(identity: Identity) -> Endpoint | None:
 
 def require_output(most: int | None, made: Any) -> None:
     """Of one artifact, by its JSON; `most` is None for an agent whose endpoint nobody has set."""
-    require_size(most, len(canonical.encode(made)))
+    require_size(most, len(canonical_json.encode(made)))
 
 
 def require_size(most: int | None, size: int) -> None:

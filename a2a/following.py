@@ -10,12 +10,12 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
 
-from a2a import cancelling, each, endpoint_room, parts, relaying, waking, writer
+from a2a import cancelling, endpoint_room, parts, relaying, waking, writer
 from a2a.changes import Change, Made, Status
 from a2a.choices import TERMINAL, Role, TaskState
 from a2a.models import Task
 from a2a.models.tasks import TaskQuerySet
-from common import strict_json
+from common import each, strict_json
 from common.errors import Conflict, InvalidTransition, TooLarge
 from nhi.actors import SYSTEM
 from nhi.models import Identity

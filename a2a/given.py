@@ -10,7 +10,7 @@ from a2a import covering
 from a2a.choices import Role
 from a2a.models import Task, TaskMessage
 from a2a.parts import Part, role_of
-from common.prepared import Prepared
+from common.fastsql.prepared import Prepared
 
 _LAST = Prepared(
     lambda task: TaskMessage.objects.filter(task=task, role=Role.USER).order_by("-position")[:1], task=UUID

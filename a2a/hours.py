@@ -6,7 +6,7 @@ from uuid import UUID
 from django.db.models import Count, Min
 
 from a2a.models import Task
-from common import clock
+from common.db import clock
 from nhi.terms import Condition, Match
 
 HOUR = timedelta(hours=1)

@@ -16,9 +16,10 @@ from a2a.choices import Role, RuntimeKind, TaskState
 from a2a.models import Task
 from a2a.wire.reading import Reader
 from a2a.wire.v1 import requests as v1
-from common import clock, crypto
+from common import crypto
+from common.db import clock
 from common.errors import Conflict
-from common.prepared import Prepared
+from common.fastsql.prepared import Prepared
 from nhi.actors import Actor
 from nhi.inputs import Problems
 

@@ -8,8 +8,9 @@ from django.db.models import Case, F, JSONField, OuterRef, SmallIntegerField, Su
 
 from a2a import endpoint_room
 from a2a.models import Artifact, ArtifactPiece
-from common import canonical, prepared
-from common.prepared import Prepared
+from common import canonical_json
+from common.fastsql import prepared
+from common.fastsql.prepared import Prepared
 
 Made = Mapping[str, Any]
 _LAST_PIECE = ArtifactPiece.objects.filter(artifact=OuterRef("pk")).order_by("-number")
@@ -48,7 +49,7 @@ def append(found: Artifact, made: Made, *, most: int | None) -> None:
     """Refused where all of it is more than `most`. What is added need not name the artifact again."""
     head = {**found.body, **made, "parts": []}
     pieces = _pieces(found, made["parts"])
-    endpoint_room.require_size(most, len(canonical.encode(head)) + pieces[-1].bytes)
+    endpoint_room.require_size(most, len(canonical_json.encode(head)) + pieces[-1].bytes)
     if head != found.body:
         found.body = head
         found.save(update_fields=["body"])
@@ -67,4 +68,4 @@ def _pieces(found: Artifact, parts: Sequence[Any]) -> list[ArtifactPiece]:
 
 def _bytes(parts: Sequence[Any]) -> int:
     """Without the brackets around them; between two stands a comma."""
-    return len(canonical.encode(parts)) - 2
+    return len(canonical_json.encode(parts)) - 2

@@ -17,7 +17,7 @@ from uuid import UUID
 from django.db import connection
 
 from a2a import hearing
-from common import statements
+from common.fastsql import statements
 
 log = logging.getLogger(__name__)
 #: Seconds between looks without news.

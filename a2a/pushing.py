@@ -9,7 +9,8 @@ from django.db import transaction
 from a2a import callback_urls
 from a2a.choices import DeliveryState, Trouble
 from a2a.models import Delivery, PushConfig, Task
-from common import clock, crypto
+from common import crypto
+from common.db import clock
 from common.errors import Conflict, NotFound
 from common.ids import uuid7
 from common.redaction import redact_text

@@ -14,13 +14,14 @@ from django.db import InterfaceError, OperationalError, connection, transaction
 from django.db.models import Max
 from django.utils import timezone
 
-from a2a import each, parts, writer
+from a2a import parts, writer
 from a2a.changes import Change, Made, Printed, Status
 from a2a.choices import TaskState
 from a2a.models import Artifact, Task
-from a2a.office import Office
 from a2a.writer import TaskFull
+from common import each
 from common.errors import TooLarge
+from common.office import Office
 from supervisor.choices import Kind, OutputPattern, Stream
 from supervisor.models import Attempt, Execution, OutputChunk
 

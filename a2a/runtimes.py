@@ -16,8 +16,9 @@ from django.db.models import OuterRef, QuerySet, Subquery
 from a2a import runtime_checks
 from a2a.choices import RuntimeKind
 from a2a.models import Runtime, Task
-from common import clock, crypto
-from common.prepared import Prepared
+from common import crypto
+from common.db import clock
+from common.fastsql.prepared import Prepared
 from common.redaction import redact_text
 from nhi.actors import Actor
 from nhi.models import Identity

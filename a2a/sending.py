@@ -30,7 +30,8 @@ from a2a.chains import Chain, Link
 from a2a.changes import Said, Status
 from a2a.choices import Role, TaskState
 from a2a.models import SentOnce, Task
-from common import canonical, clock, context
+from common import canonical_json, context
+from common.db import clock
 from common.errors import Conflict, NotAllowed, NotFound
 from common.ids import uuid7
 from nhi import tokens
@@ -140,7 +141,7 @@ def once(*, caller: Caller, key: str, body: Any, sending: Callable[[], Task]) ->
     problems.unless(key.isascii() and key.isprintable(), "Idempotency-Key", "Use printable ASCII characters.")
     problems.unless(tokens.parse(key) is None, "Idempotency-Key", "This is a token; keys are kept, so send another.")
     problems.settle()
-    mark = hashlib.sha256(canonical.encode(body)).hexdigest()
+    mark = hashlib.sha256(canonical_json.encode(body)).hexdigest()
     found = _sent(caller, key)
     if found is None:
         try:

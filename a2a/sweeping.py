@@ -9,12 +9,13 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.db.models.functions import Now
 
-from a2a import cancelling, dispatching, each, following, inbox, runtimes, sending, tallies, waiting, webhooks, writer
+from a2a import cancelling, dispatching, following, inbox, runtimes, sending, tallies, waiting, webhooks, writer
 from a2a.changes import Status
 from a2a.choices import TaskState
 from a2a.models import Task
 from a2a.writer import TaskEnded
-from common import clock
+from common import each
+from common.db import clock
 from common.errors import InvalidTransition
 from nhi import lifecycle
 from nhi.choices import State

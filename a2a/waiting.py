@@ -11,7 +11,7 @@ from a2a import parts, writer
 from a2a.changes import Status
 from a2a.choices import Role, TaskState
 from a2a.models import AwaitedCall, Task
-from common import clock
+from common.db import clock
 from mcp.choices import ApprovalState
 from mcp.models import CallApproval
 from nhi.registry import Waiting, WaitListener

@@ -10,7 +10,7 @@ from django.db.models.lookups import Exact
 
 from a2a import webhooks
 from a2a.models import Delivery, WebhookSecret
-from common import clock
+from common.db import clock
 from common.errors import Conflict, NotAllowed
 from nhi.actors import Actor
 from nhi.inputs import Problems

@@ -12,7 +12,8 @@ from django.db.models import QuerySet
 
 from a2a import signatures
 from a2a.models import Task, WebhookSecret
-from common import clock, crypto
+from common import crypto
+from common.db import clock
 from common.errors import Conflict, Duplicate, NotAllowed, NotFound
 from nhi.actors import SYSTEM, Actor
 from nhi.choices import Kind

@@ -19,9 +19,11 @@ from a2a.changes import Change, Made, Status
 from a2a.choices import RUN_HERE, TERMINAL, TRANSITIONS, EventKind, Role, TaskState
 from a2a.models import Artifact, Task, TaskEvent, TaskMessage
 from a2a.models.tasks import OFFERED
-from common import canonical, clock, prepared
+from common import canonical_json
+from common.db import clock
 from common.errors import Conflict, InvalidTransition
-from common.prepared import Prepared
+from common.fastsql import prepared
+from common.fastsql.prepared import Prepared
 
 LONGEST_ERROR, LONGEST_CODE = 1000, 100
 #: Of one task, so that whoever reads it can hold it.
@@ -278,7 +280,7 @@ def _require_room(task: Task, changes: tuple[Change, ...]) -> None:
 
 
 def _weight(body: Any) -> int:
-    return len(canonical.encode(body))
+    return len(canonical_json.encode(body))
 
 
 def _message(

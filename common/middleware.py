@@ -5,7 +5,7 @@ from collections.abc import Callable
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
-from common import proxies
+from common.asgi import proxies
 from common.context import Context, bound
 from common.ids import parse_uuid, uuid7
 

@@ -9,7 +9,7 @@ from typing import Any
 import django
 from django.conf import settings
 
-from common.asgi import bounded
+from common.asgi.bodies import bounded
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 django.setup(set_prefix=False)
@@ -18,8 +18,8 @@ django.setup(set_prefix=False)
 from a2a import asgi as tasks  # noqa: E402 - the same
 from a2a.api.waiting import Waiting  # noqa: E402 - the same
 from a2a.operations.desk import desk as operations  # noqa: E402 - the same
-from common.handler import ThreadedHandler  # noqa: E402 - the same
-from common.processor import Processor  # noqa: E402 - the same
+from common.asgi.django_handler import ThreadedHandler  # noqa: E402 - the same
+from common.process.cpu_affinity import Processor  # noqa: E402 - the same
 from config import metrics  # noqa: E402 - see the line before
 from config.pulse import Pulse  # noqa: E402 - the same
 from mcp import asgi, gateway  # noqa: E402 - the same

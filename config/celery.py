@@ -17,8 +17,9 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 from django.conf import settings
 from django.db import connections
 
-from common import context, leash
+from common import context
 from common.ids import parse_uuid, uuid7
+from common.process import parent_death
 
 REQUEST_ID = "gatehouse_request_id"
 EXCHANGE = Exchange("gatehouse", type="direct")
@@ -97,7 +98,7 @@ def tick_at_once(**_: Any) -> None:
 @signals.worker_process_init.connect
 def end_with_the_worker(**_: Any) -> None:
     """A pool process must not outlive its worker, however that ends."""
-    leash.tie(MAIN_PID)
+    parent_death.tie(MAIN_PID)
 
 
 @signals.before_task_publish.connect

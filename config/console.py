@@ -11,8 +11,8 @@ from django.template.response import TemplateResponse
 from django.utils import timezone
 from unfold.sites import UnfoldAdminSite
 
-from common.admin import account, navigation, palette, site_pages, times
-from common.admin.pages import refused, render
+from common.console import account, navigation, palette, site_pages, times
+from common.console.pages import refused, render
 from common.errors import GatehouseError, Invalid, NotAllowed, NotFound
 
 View = Callable[..., Any]

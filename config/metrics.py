@@ -22,7 +22,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
 from common import crypto
-from common.asgi import Application, Message, Receive
+from common.asgi.bodies import Application, Message, Receive
 from mcp import call_numbers
 from nhi import processes
 from supervisor import numbers

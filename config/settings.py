@@ -6,7 +6,8 @@ from urllib.parse import quote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
-from common import keys, logs, proxies, version
+from common import keys, logs, version
+from common.asgi import proxies
 from config import environment as env
 from config import oidc, openapi
 

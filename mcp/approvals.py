@@ -8,7 +8,7 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models.functions import Now
 
-from common import clock
+from common.db import clock
 from common.errors import Conflict, NotAllowed
 from common.redaction.redactor import Redactor
 from mcp import approval_origins

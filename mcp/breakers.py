@@ -11,7 +11,7 @@ from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from common import clock
+from common.db import clock
 from common.errors import Conflict, GatehouseError
 from common.ids import uuid7
 from mcp.choices import BreakerState, FaultKind

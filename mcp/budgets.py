@@ -8,7 +8,7 @@ from uuid import UUID
 from django.db import IntegrityError, transaction
 from django.db.models import Count, Sum
 
-from common import clock
+from common.db import clock
 from common.errors import Duplicate, FieldError
 from mcp.choices import BudgetScope
 from mcp.clerk.allotting import WINDOWS, Purse, minute_of

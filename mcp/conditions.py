@@ -7,7 +7,8 @@ from uuid import UUID
 
 from django.db.models import Q
 
-from common import canonical, clock
+from common import canonical_json
+from common.db import clock
 from mcp.choices import ApprovalState, BreakerScope, BreakerState, BudgetScope, DefinitionState
 from mcp.clerk.allotting import WINDOWS, Purse, minute_of
 from mcp.clerk.purses import COLUMNS as BUDGET_COLUMNS
@@ -74,7 +75,7 @@ def _input(tool: Tool, parameters: Any) -> Condition | None:
 
 
 def _approval(caller_id: UUID, tool: Tool, grant: ToolPermission | None, parameters: Any, now: datetime) -> Condition:
-    digest = hashlib.sha256(canonical.encode(parameters or {})).hexdigest()
+    digest = hashlib.sha256(canonical_json.encode(parameters or {})).hexdigest()
     epoch = Identity.objects.filter(pk=caller_id).values_list("access_epoch", flat=True).first() or 0
     permit = CallApproval.objects.filter(
         agent_id=caller_id,

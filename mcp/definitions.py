@@ -10,7 +10,7 @@ from django.db import transaction
 from django.db.models import Case, Max, When
 from django.db.models.functions import Now
 
-from common import canonical
+from common import canonical_json
 from common.errors import Conflict, Invalid, NotAllowed
 from mcp import flags, reviewers
 from mcp.choices import DEFINITION_MOVES, DefinitionState
@@ -63,8 +63,8 @@ def body_of(listed: dict[str, Any], identity: dict[str, Any]) -> dict[str, Any]:
     """What is pinned of a tool that the server of this identity lists. Too large or no JSON is said as Invalid."""
     body = {name: listed[name] for name in PINNED if listed.get(name) is not None} | {"server": identity}
     try:
-        size = len(canonical.encode(body))
-    except canonical.NotCanonical as error:
+        size = len(canonical_json.encode(body))
+    except canonical_json.NotCanonical as error:
         raise Invalid.field("tool", str(error)) from error
     if lines.storable(body) != body:
         raise Invalid.field("tool", "Its definition holds the character U+0000, which no database stores.")
@@ -74,7 +74,7 @@ def body_of(listed: dict[str, Any], identity: dict[str, Any]) -> dict[str, Any]:
 
 
 def hash_of(body: dict[str, Any]) -> str:
-    return hashlib.sha256(canonical.encode(body)).hexdigest()
+    return hashlib.sha256(canonical_json.encode(body)).hexdigest()
 
 
 def see(
@@ -301,7 +301,7 @@ def _leaves(value: Any, place: str = "") -> Iterator[tuple[str, str]]:
         for name, item in value.items():
             yield from _leaves(item, f"{place}.{name}" if place else str(name))
     else:
-        yield place, value if isinstance(value, str) else canonical.encode(value).decode()
+        yield place, value if isinstance(value, str) else canonical_json.encode(value).decode()
 
 
 def _kind(place: str, old: dict[str, str], new: dict[str, str]) -> str:

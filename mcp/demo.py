@@ -6,17 +6,18 @@ Seeded when the house is up, because the server is met for it like any other.
 import sys
 
 from common.ids import uuid7
-from mcp import budgets, catalogue, definitions, executables, gateway, health, servers, upstream
+from common.process import executable_allowlist
+from common.threads import loop
+from mcp import budgets, catalogue, definitions, gateway, health, servers, upstream
 from mcp.choices import DefinitionState, Transport
 from mcp.models import Server, Tool
 from mcp.targets import reach
-from mcp.threads import loop
 from nhi import actors, credentials, grants
 from nhi.actors import Actor
 from nhi.models import Identity, User
 
 NAME = "todo"
-SCRIPT = str(executables.EXAMPLES / "todo_server.py")
+SCRIPT = str(executable_allowlist.EXAMPLES / "todo_server.py")
 #: Called by the demo's agent; the others wait for somebody to look at them, and one has changed since.
 APPROVED = ("create_todo", "list_todos", "search_todos")
 CHANGED = "delete_todo"
@@ -29,7 +30,7 @@ def seed() -> str:
 
     What may run is read anew at each start: a list that came later can leave the demo out.
     """
-    if executables.problem(sys.executable, [SCRIPT]):
+    if executable_allowlist.problem(sys.executable, [SCRIPT]):
         return ""
     _seed()
     tool = Tool.objects.filter(server__name=NAME, name=APPROVED[0]).select_related("identity").first()

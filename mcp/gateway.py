@@ -10,8 +10,9 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from common import canonical
+from common import canonical_json
 from common.ids import uuid7
+from common.threads import in_thread
 from mcp import arguments, call_log, call_numbers, calling, leases, listing, public_messages
 from mcp.calling import Answered
 from mcp.clerk import words
@@ -19,7 +20,6 @@ from mcp.clerk.desk import desk
 from mcp.clerk.words import Circumstances as CallContext
 from mcp.clerk.words import Refusal, Ticket, Unchecked, Wish
 from mcp.targets import kept
-from mcp.threads import in_thread
 from mcp.upstream import OnProgress
 from nhi import oauth, registry, tokens
 from nhi.choices import CallStatus
@@ -229,7 +229,7 @@ def _wish(ask: Ask, shown: tokens.Parsed) -> Wish:
         server=server,
         tool=tool,
         arguments=ask.arguments,
-        args_hash=hashlib.sha256(canonical.encode(ask.arguments)).hexdigest(),
+        args_hash=hashlib.sha256(canonical_json.encode(ask.arguments)).hexdigest(),
         request_id=ask.request_id,
         source=ask.source,
         circumstances=ask.context,

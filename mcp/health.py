@@ -15,13 +15,13 @@ from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
 from common.redaction.redactor import Redactor
+from common.threads import loop
 from mcp import breakers, catalogue, connections, upstream
 from mcp.catalogue import Report
 from mcp.choices import Connection, FaultKind, HealthStatus
 from mcp.faults import UpstreamFault, UpstreamTrouble
 from mcp.models import HealthReport, Server
 from mcp.targets import reach
-from mcp.threads import loop
 from mcp.upstream import Handshake
 from nhi.actors import SYSTEM, Actor
 from nhi.record import events, lines

@@ -10,11 +10,11 @@ from typing import Any
 from django.db import InterfaceError, OperationalError
 
 from common.errors import GatehouseError, RecordUnavailable
+from common.threads import in_thread
 from mcp.calling import Answered
 from mcp.clerk import recording, words
 from mcp.clerk.desk import desk
 from mcp.clerk.words import Ticket
-from mcp.threads import in_thread
 from nhi.choices import CallStatus
 
 GONE = "The caller went away, or the process that made the call was stopped."

@@ -7,9 +7,9 @@ from uuid import UUID
 
 from common.context import Context, bound
 from common.ids import uuid7
+from common.threads import in_thread
 from mcp.choices import DefinitionState
 from mcp.models import Tool
-from mcp.threads import in_thread
 from nhi import authentication, effective, oauth
 from nhi.authentication import Unauthenticated
 from nhi.models import Identity

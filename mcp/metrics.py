@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db.models import Q, Sum
 
-from common import clock
+from common.db import clock
 from mcp import rollups
 from mcp.models import Call, Server, Tool
 from nhi.choices import CallStatus

@@ -16,7 +16,7 @@ from django.contrib.auth.models import Permission
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.utils import timezone
 
-from common import canonical
+from common import canonical_json
 from mcp.models import PendingChange, Server, Tool
 from nhi.actors import READ_ONLY, Actor
 from nhi.models import Identity, User
@@ -101,9 +101,9 @@ def places_of(server_identity: Mapping[str, Any]) -> dict[str, str]:
     places: dict[str, str] = {}
     for name, value in server_identity.items():
         if isinstance(value, dict):
-            places |= {f"{name}.{key}": canonical.encode(item).decode() for key, item in value.items()}
+            places |= {f"{name}.{key}": canonical_json.encode(item).decode() for key, item in value.items()}
         else:
-            places[name] = canonical.encode(value).decode()
+            places[name] = canonical_json.encode(value).decode()
     return places
 
 

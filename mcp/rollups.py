@@ -10,7 +10,7 @@ from uuid import UUID
 
 from django.db import transaction
 
-from common import clock
+from common.db import clock
 from nhi.models import CallRollup, InvocationLog
 
 HOUR = timedelta(hours=1)

@@ -4,9 +4,10 @@ import re
 from collections.abc import Mapping
 
 from common import egress
+from common.process import executable_allowlist
 from common.redaction import redact_text
-from common.redaction.names import is_secret
-from mcp import executables, secrets
+from common.redaction.secret_names import is_secret
+from mcp import secrets
 from mcp.choices import Transport
 from mcp.front.endpoints import RESERVED
 from mcp.models import Server
@@ -50,7 +51,7 @@ def _check_process(problems: Problems, server: Server, known: set[str]) -> None:
     problems.unless(not server.headers, "headers", "A process is sent no headers; leave them out, or choose http.")
     if not server.command:
         problems.add("command", "Name the program to run, as an absolute path.")
-    elif said := executables.problem(server.command, server.args):
+    elif said := executable_allowlist.problem(server.command, server.args):
         problems.add("command", said)
     for number, argument in enumerate(server.args):
         problems.unless(len(argument) <= 2000, f"args[{number}]", "Use at most 2000 characters.")
@@ -58,7 +59,7 @@ def _check_process(problems: Problems, server: Server, known: set[str]) -> None:
         said = "Arguments are seen by others on the machine; put secrets into env."
         problems.unless(not named and redact_text(argument) == argument, f"args[{number}]", said)
     for name, value in server.env.items():
-        said = executables.environment_problem(name)
+        said = executable_allowlist.environment_problem(name)
         problems.unless(not said, f"env.{name}", said)
         _check_value(problems, "env", name, value, known)
 

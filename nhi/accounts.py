@@ -17,7 +17,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme
 
-from common.admin import times
+from common.console import times
 from common.errors import Duplicate
 from nhi import factors, people, sessions, sign_in, sign_in_notices
 from nhi.actors import SYSTEM

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-from common import canonical, context
+from common import canonical_json, context
 from common.errors import NotAllowed
 from nhi import decisions, facts, registry, tokens, within
 from nhi.actors import Actor
@@ -58,5 +58,5 @@ def _said(decision: Decision, parameters: Any, action: str | None) -> dict[str, 
         "decided_at": decision.decided_at.isoformat(),
         "matched": {"kind": match.kind, "id": str(match.id), "name": match.name} if match else None,
         "action": action,
-        "args_hash": hashlib.sha256(canonical.encode(parameters or {})).hexdigest(),
+        "args_hash": hashlib.sha256(canonical_json.encode(parameters or {})).hexdigest(),
     }

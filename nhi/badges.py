@@ -4,8 +4,8 @@ from datetime import datetime, timedelta
 
 from django.utils import timezone
 
-from common.admin import badges, times
-from common.admin.badges import Badge
+from common.console import badges, times
+from common.console.badges import Badge
 from nhi.choices import GrantState, State
 from nhi.models import Credential, Identity
 from nhi.models.credentials import TimeBoxed

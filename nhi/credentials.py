@@ -12,7 +12,8 @@ from django.db import transaction
 from django.db.models import F
 from django.db.models.functions import Now
 
-from common import clock, crypto
+from common import crypto
+from common.db import clock
 from common.errors import Conflict, NotAllowed
 from nhi import inputs, rights, tokens
 from nhi.actors import Actor

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from common import clock
+from common.db import clock
 from nhi import actors, credentials, grants, identities, lifecycle, people, roles
 from nhi.actors import SYSTEM, Actor
 from nhi.choices import Kind, StopCause

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from common.clock import LATEST
+from common.db.clock import LATEST
 from common.errors import Invalid, NotFound
 from nhi import decisions, facts, reasons, registry, within
 from nhi.actors import Actor

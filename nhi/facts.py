@@ -15,9 +15,9 @@ from uuid import UUID
 from django.db.models import DateTimeField, F, OuterRef, Q, QuerySet, Subquery, Value
 from django.db.models.functions import Coalesce, Greatest, JSONObject, Least, Now, NullIf
 
-from common import clock
+from common.db import clock
+from common.fastsql.prepared import Prepared
 from common.ids import uuid7
-from common.prepared import Prepared
 from nhi import credentials, tokens
 from nhi.chains import Link
 from nhi.choices import Kind, PermissionType

@@ -9,8 +9,8 @@ from typing import Any
 
 from django.utils import timezone
 
-from common import canonical
-from common.clock import LATEST
+from common import canonical_json
+from common.db.clock import LATEST
 from common.errors import FieldError, Invalid
 from common.redaction import redact_text
 from nhi import argument_limits
@@ -73,8 +73,8 @@ def _unstorable(value: Any) -> str:
     if not isinstance(value, dict):
         return "Give a JSON Schema object."
     try:
-        text = canonical.encode(value)
-    except canonical.NotCanonical as error:
+        text = canonical_json.encode(value)
+    except canonical_json.NotCanonical as error:
         return str(error)
     if len(text) > SCHEMA_BYTES:
         return "The schema is larger than 64 KiB."

@@ -13,7 +13,7 @@ from django.db import transaction
 from django.db.models import DateTimeField, Exists, F, OuterRef, Q, QuerySet, Subquery, Value
 from django.db.models.functions import Coalesce
 
-from common import clock
+from common.db import clock
 from common.errors import NotAllowed
 from nhi.actors import Actor
 from nhi.models import LastLook, Seen

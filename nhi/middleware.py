@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 
-from common.admin.pages import PART
+from common.console.pages import PART
 from common.errors import GatehouseError, RecordUnavailable
 from nhi import actors, factors, sessions, sign_in
 from nhi.models import User

@@ -6,7 +6,7 @@ from datetime import timedelta
 from django.conf import settings
 from django.db import transaction
 
-from common import clock
+from common.db import clock
 from common.errors import Invalid, NotAllowed
 from nhi import authentication, capabilities, tokens
 from nhi.authentication import Unauthenticated

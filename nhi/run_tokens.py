@@ -12,7 +12,7 @@ from uuid import UUID
 
 from django.db.models import Q
 
-from common import prepared
+from common.fastsql import prepared
 from nhi import chains, credentials, tokens
 from nhi.actors import Actor
 from nhi.chains import Chain

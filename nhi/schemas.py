@@ -7,7 +7,7 @@ from urllib.parse import unquote
 
 import jsonschema_rs
 
-from common import canonical
+from common import canonical_json
 
 DEEPEST = 32
 #: Parts of a schema with every reference put in its place: what one value costs at most.
@@ -50,7 +50,7 @@ def violations(schema: dict[str, Any], value: Any, *, whose: str = "the grant") 
 
 def checker(schema: dict[str, Any]) -> "Checker":
     """Compiled once; a schema that cannot be read is the engine's error."""
-    return _checker(canonical.encode(schema))
+    return _checker(canonical_json.encode(schema))
 
 
 class Checker:

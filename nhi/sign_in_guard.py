@@ -17,7 +17,7 @@ from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from common import clock
+from common.db import clock
 from common.errors import Limited
 from nhi.models import SignInGuard, User
 

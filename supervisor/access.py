@@ -7,7 +7,7 @@ from uuid import UUID
 
 from common import context
 from common.errors import NotAllowed
-from common.prepared import Prepared
+from common.fastsql.prepared import Prepared
 from nhi import decisions, facts, registry, run_tokens, tokens, within
 from nhi.actors import Actor
 from nhi.choices import Kind, State

@@ -6,8 +6,8 @@ from urllib.parse import urlsplit
 
 from common import egress
 from common.errors import Invalid
-from mcp import executables
-from mcp.executables import NotExecutable
+from common.process import executable_allowlist
+from common.process.executable_allowlist import NotExecutable
 from nhi.choices import Kind as IdentityKind
 from nhi.inputs import Problems
 from supervisor import account, command_lines, file_names, surroundings
@@ -101,7 +101,7 @@ def _check_process(problems: Problems, agent: Agent) -> None:
 def _settle_program(problems: Problems, agent: Agent) -> None:
     """From here on by the real names of its files: what is on record is what was looked at, and what is run."""
     try:
-        agent.executable_path, *agent.cli_args = executables.resolve(agent.executable_path, agent.cli_args)
+        agent.executable_path, *agent.cli_args = executable_allowlist.resolve(agent.executable_path, agent.cli_args)
     except NotExecutable as reason:
         problems.add("executable_path", str(reason))
         return

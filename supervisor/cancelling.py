@@ -8,7 +8,7 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
-from common import clock
+from common.db import clock
 from common.errors import Conflict, NotAllowed
 from nhi import lifecycle as identities
 from nhi.actors import SYSTEM, Actor

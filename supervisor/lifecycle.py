@@ -6,8 +6,9 @@ from typing import Any
 
 from django.db import transaction
 
-from common import clock, prepared
+from common.db import clock
 from common.errors import InvalidTransition
+from common.fastsql import prepared
 from supervisor import moves
 from supervisor.choices import OUTCOMES, TRANSITIONS, ExecutionState, Mode, SessionState
 from supervisor.models import Execution, ExecutionTransition, Session, SessionMessage

@@ -10,7 +10,7 @@ import psutil
 from django.db import connection, transaction
 from django.db.models.functions import Now
 
-from common import clock
+from common.db import clock
 from common.errors import InvalidTransition
 from nhi import lifecycle as identities
 from nhi import processes, run_tokens

@@ -12,9 +12,11 @@ from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from common import clock, context, crypto, prepared
+from common import context, crypto
+from common.db import clock
 from common.errors import Conflict
-from common.prepared import Prepared
+from common.fastsql import prepared
+from common.fastsql.prepared import Prepared
 from common.redaction import Redactor
 from nhi.actors import Actor
 from nhi.inputs import Problems

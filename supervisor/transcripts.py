@@ -6,7 +6,7 @@ from uuid import UUID
 
 from django.db.models.functions import Now
 
-from common import clock
+from common.db import clock
 from common.ids import uuid7
 from nhi.actors import Actor
 from nhi.inputs import LONGEST_REASON

@@ -143,7 +143,7 @@ CAPABILITIES: dict[str, Promise] = {
     ),
     "MCP-15": Promise(
         "The bundled to-do server runs over stdio and HTTP, and the demo uses it.",
-        "mcp.executables:_example = raise",
+        "common.process.executable_allowlist:_example = raise",
         "tests/owner/test_executables.py",
     ),
     "SUP-01": Promise(

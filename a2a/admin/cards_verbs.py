@@ -9,9 +9,9 @@ from a2a import card_changes, card_rights, cards, endpoint_changes
 from a2a.admin.cards_forms import CardFields, EndpointFields, SkillFields
 from a2a.models import AgentCard, Endpoint, Skill
 from a2a.wire import methods
-from common.admin import site_pages
-from common.admin.dialogs import Call
-from common.admin.forms import ConsoleForm, ReasonField
+from common.console import site_pages
+from common.console.dialogs import Call
+from common.console.forms import ConsoleForm, ReasonField
 from common.errors import NotAllowed, NotFound
 from nhi import identities, rights
 from nhi.admin import names

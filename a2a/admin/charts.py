@@ -6,8 +6,8 @@ from django.http import HttpRequest
 
 from a2a.admin import charts_data, charts_draw
 from a2a.models import Delivery, Task
-from common.admin import site_pages
-from common.admin.pages import Crumb, Tab, link
+from common.console import site_pages
+from common.console.pages import Crumb, Tab, link
 from common.errors import NotFound
 from mcp.admin import charts as charts_of_calls
 from mcp.admin.charts_data import RANGES, Range

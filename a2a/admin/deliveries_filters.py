@@ -8,9 +8,9 @@ from django.utils import timezone
 
 from a2a.admin.tasks_filters import SHORT
 from a2a.choices import DeliveryState, Trouble
-from common.admin import badges
-from common.admin.lists import Filter, text_filter
-from common.admin.pages import link
+from common.console import badges
+from common.console.lists import Filter, text_filter
+from common.console.pages import link
 from common.ids import parse_uuid
 from nhi.admin.audit_filters import SPANS, limit
 

@@ -11,7 +11,7 @@ from a2a.admin import deliveries_cells
 from a2a.choices import DeliveryState, Trouble
 from a2a.models import Delivery, Task
 from a2a.retrying import ATTEMPTS
-from common.admin.pages import PART, Control, Crumb, Tab, link, wants_part
+from common.console.pages import PART, Control, Crumb, Tab, link, wants_part
 from common.egress import urls
 from common.errors import NotFound
 from nhi.admin.base import Acting, ActingPage

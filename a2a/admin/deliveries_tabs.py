@@ -8,7 +8,7 @@ from django.urls import path
 from a2a import posting, webhooks
 from a2a.admin.deliveries_hub import Hub
 from a2a.models import WebhookSecret
-from common.admin.pages import link
+from common.console.pages import link
 from nhi.admin import sentences
 
 SEES_ALL = "a2a.view_delivery"

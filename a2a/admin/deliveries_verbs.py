@@ -11,8 +11,8 @@ from a2a.admin import deliveries_cells
 from a2a.admin.deliveries_hub import OfDelivery
 from a2a.choices import DeliveryState
 from a2a.retrying import ATTEMPTS
-from common.admin.dialogs import Call, Effect, counted
-from common.admin.forms import ConsoleForm, ReasonField
+from common.console.dialogs import Call, Effect, counted
+from common.console.forms import ConsoleForm, ReasonField
 from common.errors import NotAllowed
 from nhi.admin.base import ActingDialog
 

@@ -7,8 +7,8 @@ from a2a import card_rights, cards
 from a2a.admin import cards_cells
 from a2a.cards import Described
 from a2a.choices import CardForm
-from common.admin import site_pages
-from common.admin.pages import Control, Tab
+from common.console import site_pages
+from common.console.pages import Control, Tab
 from nhi import rights
 from nhi.admin import identities_hub
 from nhi.admin.identities_hub import Added, Hub

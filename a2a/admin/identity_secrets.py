@@ -4,7 +4,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from a2a.models import WebhookSecret
-from common.admin.pages import link
+from common.console.pages import link
 from nhi.actors import Actor
 from nhi.admin import identities_hub
 from nhi.admin.identities_hub import Part

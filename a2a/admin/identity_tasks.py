@@ -5,8 +5,8 @@ from typing import Any
 from a2a.admin import runtimes, tasks_cells, tasks_send
 from a2a.admin.tasks_filters import list_url
 from a2a.models import Task
-from common.admin import keyset, site_pages
-from common.admin.pages import Tab
+from common.console import keyset, site_pages
+from common.console.pages import Tab
 from nhi.admin import identities_hub
 from nhi.admin.identities_hub import Added, Hub
 from nhi.choices import Kind

@@ -11,7 +11,7 @@ from a2a.admin.tasks_filters import OFFERED, OPEN, WAITING, list_url
 from a2a.choices import RuntimeKind, TaskState
 from a2a.models import Task
 from a2a.models.tasks import WAITS
-from common.admin import site_pages
+from common.console import site_pages
 from nhi.admin.base import ActingPage
 
 MOST = 100

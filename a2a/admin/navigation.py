@@ -12,8 +12,8 @@ from a2a.admin.deliveries_filters import DEAD
 from a2a.admin.tasks_filters import WAITING, WENT_WRONG, WRONG
 from a2a.choices import DeliveryState
 from a2a.models import Delivery, Task
-from common.admin import navigation
-from common.admin.navigation import Item
+from common.console import navigation
+from common.console.navigation import Item
 from nhi.actors import Actor
 from nhi.admin import counts, sentences
 from nhi.admin.acting import may

@@ -10,10 +10,10 @@ from a2a.choices import Binding, RuntimeKind, WireVersion
 from a2a.models import Runtime, Task
 from a2a.remote import testing
 from a2a.runtimes import Behind
-from common.admin import site_pages
-from common.admin.dialogs import Call
-from common.admin.forms import Chips, ConsoleForm
-from common.admin.pages import Control, link
+from common.console import site_pages
+from common.console.dialogs import Call
+from common.console.forms import Chips, ConsoleForm
+from common.console.pages import Control, link
 from common.errors import NotAllowed, NotFound
 from nhi.actors import Actor
 from nhi.admin.base import ActingDialog

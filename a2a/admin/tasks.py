@@ -21,8 +21,8 @@ from a2a.admin import (
 )
 from a2a.admin.tasks_filters import FILTERS, GROUPS, OPEN, SEARCH, WAITING, WRONG, needs
 from a2a.models import Task
-from common.admin.lists import Bulk, Preset
-from common.admin.pages import PART, Control, Crumb, link
+from common.console.lists import Bulk, Preset
+from common.console.pages import PART, Control, Crumb, link
 from common.ids import parse_uuid
 from nhi.admin.acting import actor_of
 from nhi.admin.base import ActingPage, GovernedAdmin

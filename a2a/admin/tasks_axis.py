@@ -12,8 +12,8 @@ from a2a import tracing
 from a2a.admin import tasks_cells
 from a2a.models import Task
 from a2a.tracing import Step
-from common.admin import times
-from common.admin.pages import link
+from common.console import times
+from common.console.pages import link
 from common.templatetags.console import badge, icon, outside
 from mcp.admin import calls_cells
 from nhi.models import InvocationLog

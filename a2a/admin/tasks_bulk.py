@@ -14,8 +14,8 @@ from a2a.admin.tasks_cancel import CancelForm
 from a2a.admin.tasks_filters import FILTERS, SEARCH, needs
 from a2a.choices import TaskState
 from a2a.models import Task
-from common.admin.dialogs import Effect, counted
-from common.admin.forms import ConsoleForm
+from common.console.dialogs import Effect, counted
+from common.console.forms import ConsoleForm
 from nhi.actors import Actor
 from nhi.admin.several import Several
 from nhi.models import Identity

@@ -11,8 +11,8 @@ from a2a.admin import tasks_cells
 from a2a.admin.tasks_hub import OfTask
 from a2a.choices import TaskState
 from a2a.models import Task
-from common.admin.dialogs import Call, Effect, counted
-from common.admin.forms import ConsoleForm, ReasonField
+from common.console.dialogs import Call, Effect, counted
+from common.console.forms import ConsoleForm, ReasonField
 from common.errors import NotAllowed
 from nhi.admin.base import ActingDialog
 from supervisor.models import Execution

@@ -10,8 +10,8 @@ from django.http import HttpRequest
 from a2a.admin import tasks_cells
 from a2a.admin.tasks_filters import FILTERS, SEARCH, needs
 from a2a.models import Task
-from common.admin.lists import OWN
-from common.admin.pages import link
+from common.console.lists import OWN
+from common.console.pages import link
 from nhi.admin.acting import may
 from nhi.admin.log_export import LogExport
 

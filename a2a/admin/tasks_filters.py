@@ -11,8 +11,8 @@ from django.utils import timezone
 from a2a.choices import TaskState
 from a2a.models import Task
 from a2a.models.tasks import WAITS
-from common.admin.lists import Filter, text_filter
-from common.admin.pages import link
+from common.console.lists import Filter, text_filter
+from common.console.pages import link
 from common.ids import parse_uuid
 from nhi.actors import Actor
 from nhi.admin.audit_filters import SPANS, limit

@@ -9,9 +9,9 @@ from django.http import HttpRequest
 from a2a.admin import tasks_cells
 from a2a.admin.tasks_filters import SHORT
 from a2a.models import Task
-from common.admin import palette
-from common.admin.pages import link
-from common.admin.palette import PER_GROUP, Group, Hit
+from common.console import palette
+from common.console.pages import link
+from common.console.palette import PER_GROUP, Group, Hit
 from common.ids import parse_uuid
 from nhi.admin.acting import actor_of
 

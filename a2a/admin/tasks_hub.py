@@ -12,8 +12,8 @@ from a2a import cancelling, inbox, sending, waiting
 from a2a.admin import tasks_cells, tasks_more
 from a2a.choices import RUN_HERE, RuntimeKind, TaskState
 from a2a.models import Delivery, Task
-from common.admin import times
-from common.admin.pages import PART, Control, Crumb, Tab, link, wants_part
+from common.console import times
+from common.console.pages import PART, Control, Crumb, Tab, link, wants_part
 from common.errors import NotFound
 from mcp.models import CallApproval
 from nhi.admin.base import Acting, ActingPage

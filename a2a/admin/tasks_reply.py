@@ -11,8 +11,8 @@ from a2a.admin import tasks_cells
 from a2a.admin.tasks_content import pieces
 from a2a.admin.tasks_hub import OfTask
 from a2a.choices import Role, TaskState
-from common.admin.dialogs import Effect
-from common.admin.forms import ConsoleForm
+from common.console.dialogs import Effect
+from common.console.forms import ConsoleForm
 from common.errors import NotAllowed
 from nhi.admin.base import ActingDialog
 from supervisor.access import Caller

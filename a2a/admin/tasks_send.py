@@ -12,9 +12,9 @@ from django.utils.functional import cached_property
 from a2a import access, callback_urls, sending
 from a2a.admin import runtimes
 from a2a.sending import Wish
-from common import statuses, strict_json
-from common.admin.forms import ConsoleForm, MomentField
-from common.admin.pages import Control, Crumb, link
+from common import http_statuses, strict_json
+from common.console.forms import ConsoleForm, MomentField
+from common.console.pages import Control, Crumb, link
 from common.errors import GatehouseError, Limited, NotAllowed, NotFound, TooLarge
 from common.strict_json import NotStrict
 from nhi.actors import Actor
@@ -106,7 +106,7 @@ class Send(FormPage[SendForm]):
             form = self._form(request.POST)
             form.is_valid()
             form.add_error(None, self._refusal(error, form.cleaned_data.get("to")))
-            return self.drawn(form, status=statuses.of(error))
+            return self.drawn(form, status=http_statuses.of(error))
 
     def _refusal(self, error: GatehouseError, target: Identity | None) -> str:
         """Why, and what to do about it."""

@@ -14,9 +14,9 @@ from a2a.admin.tasks_filters import list_url
 from a2a.admin.tasks_hub import Hub
 from a2a.choices import Role, RuntimeKind
 from a2a.models import Task, TaskEvent
-from common.admin import badges, times
-from common.admin.badges import Badge
-from common.admin.pages import link
+from common.console import badges, times
+from common.console.badges import Badge
+from common.console.pages import link
 from nhi.actors import Actor
 from nhi.admin import sentences
 from nhi.models import NhiPermission

@@ -3,7 +3,7 @@
 from uuid import UUID
 
 from a2a.models import Task
-from common.admin.pages import link
+from common.console.pages import link
 from mcp.admin import calls_runs
 from mcp.admin.calls_runs import Within
 from nhi.actors import Actor

@@ -18,11 +18,11 @@ from a2a.admin.webhook_secret_ends import URLS, OfSecret
 from a2a.admin.webhook_secrets_beside import signs_alone
 from a2a.models import WebhookSecret
 from a2a.webhooks import Shown
-from common.admin import times
-from common.admin.dialogs import Call, Effect
-from common.admin.forms import ConsoleForm
-from common.admin.lists import Bulk, Column, text_filter
-from common.admin.pages import Control, Tab, link, render, render_once
+from common.console import times
+from common.console.dialogs import Call, Effect
+from common.console.forms import ConsoleForm
+from common.console.lists import Bulk, Column, text_filter
+from common.console.pages import Control, Tab, link, render, render_once
 from common.errors import Invalid, NotAllowed
 from common.templatetags.console import icon, outside
 from nhi.admin import columns, names

@@ -11,7 +11,7 @@ from a2a.inbox import Claimed
 from a2a.models import Task
 from common.api.operations import listing, operation
 from common.errors import NotFound
-from common.prepared import Prepared
+from common.fastsql.prepared import Prepared
 from nhi.asking import OnlyIdentitiesAsk
 
 _MINE = Prepared(

@@ -11,8 +11,8 @@ from a2a.models import Task
 from a2a.models.whose import WhoseQuerySet
 from a2a.sending import Wish
 from common.api.operations import listing, operation
-from common.api.pages import Counted
-from common.prepared import Prepared
+from common.api.pagination import Counted
+from common.fastsql.prepared import Prepared
 from nhi import oauth
 from nhi.models import Identity
 from supervisor.access import Caller

@@ -15,7 +15,7 @@ from uuid import UUID
 from rest_framework.request import Request
 
 from a2a.operations import rooms
-from common.asgi import Application, Message, Receive, kept
+from common.asgi.bodies import Application, Message, Receive, kept
 from mcp.asgi.clients import until_gone
 from mcp.leases import Stopping
 

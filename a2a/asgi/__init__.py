@@ -7,7 +7,7 @@ from typing import Any
 
 from a2a.asgi import paths
 from a2a.asgi.exchanges import Exchange
-from common.asgi import Application, Receive
+from common.asgi.bodies import Application, Receive
 from mcp.asgi import headers
 
 takes = paths.takes

@@ -17,10 +17,10 @@ from a2a.operations.following import Item
 from a2a.operations.table import OPERATIONS
 from a2a.operations.visits import Shown
 from a2a.wire.faults import Fault, Kind
-from common.asgi import Receive
+from common.asgi.bodies import Receive
+from common.asgi.hosts import knows_host
 from common.ids import parse_uuid, uuid7
 from mcp.asgi import bodies, clients
-from mcp.asgi.hosts import knows_host
 from mcp.front.refusals import Pairs, Refusal
 from mcp.leases import Stopping
 from nhi import oauth, tokens

@@ -10,8 +10,8 @@ from django.conf import settings
 from a2a.operations import faults
 from a2a.operations.visits import Shown
 from a2a.wire.faults import Fault, Kind, invalid
+from common.asgi.proxies import client_address
 from common.ids import parse_uuid, uuid7
-from common.proxies import client_address
 from nhi import authentication, tokens
 
 AGENT, TENANT, VERSION = "x-gatehouse-agent", "tenant", "a2a-version"

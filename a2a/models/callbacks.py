@@ -10,8 +10,8 @@ from django.db.models.functions import Now
 from a2a.choices import DeliveryState, Trouble
 from a2a.models.pushing import PushConfig
 from a2a.models.tasks import Task
+from common.db.querysets import Kept, KeptQuerySet
 from common.ids import uuid7
-from common.querysets import Kept, KeptQuerySet
 from nhi.models import Identity
 
 if TYPE_CHECKING:

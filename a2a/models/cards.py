@@ -7,8 +7,8 @@ from django.db.models import Q
 from django.utils import timezone
 
 from a2a.choices import CardForm
+from common.db.querysets import Kept, KeptQuerySet
 from common.ids import uuid7
-from common.querysets import Kept, KeptQuerySet
 from nhi.models import Identity
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from a2a.choices import Authentication
-from common.querysets import Kept, KeptQuerySet
+from common.db.querysets import Kept, KeptQuerySet
 from nhi.models import Identity
 
 if TYPE_CHECKING:

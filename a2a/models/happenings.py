@@ -4,8 +4,8 @@ from django.db import models
 
 from a2a.choices import EventKind, Role
 from a2a.models.tasks import Task
+from common.db.querysets import Kept
 from common.ids import uuid7
-from common.querysets import Kept
 
 
 class TaskEvent(Kept):

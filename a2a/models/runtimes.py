@@ -4,8 +4,8 @@ from django.db import models
 from django.db.models import Q
 
 from a2a.choices import Binding, RuntimeKind, WireVersion
+from common.db.querysets import Kept, KeptQuerySet
 from common.ids import uuid7
-from common.querysets import Kept, KeptQuerySet
 from nhi.models import Identity
 from supervisor.models import Agent
 

@@ -13,8 +13,8 @@ from django.utils import timezone
 from a2a.choices import OPEN, TERMINAL, WORDS, RuntimeKind, TaskState, Word
 from a2a.models.runtimes import Runtime
 from a2a.models.whose import WhoseQuerySet
+from common.db.querysets import Kept
 from common.ids import short_task, uuid7
-from common.querysets import Kept
 from nhi.choices import PermissionType
 from nhi.models import Identity
 from supervisor.models import Execution

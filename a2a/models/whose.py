@@ -7,7 +7,7 @@ from django.db import models
 from django.db.models import Q
 
 from a2a.choices import states_of
-from common.querysets import KeptQuerySet
+from common.db.querysets import KeptQuerySet
 from nhi.models import Identity
 
 if TYPE_CHECKING:

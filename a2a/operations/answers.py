@@ -6,7 +6,7 @@ from uuid import UUID
 
 from a2a import showing
 from a2a.models import Task
-from common.prepared import Prepared
+from common.fastsql.prepared import Prepared
 
 _TASK = Prepared(lambda pk: Task.objects.filter(pk=pk).order_by(), pk=UUID)
 

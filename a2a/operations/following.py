@@ -28,7 +28,7 @@ from a2a.operations.answers import Began
 from a2a.operations.desk import AWAY, PAUSE, desk
 from a2a.wire.faults import Fault, Kind
 from common.errors import Limited
-from common.prepared import Prepared
+from common.fastsql.prepared import Prepared
 
 log = logging.getLogger(__name__)
 ASKED = frozenset({"TASK_STATE_INPUT_REQUIRED"})

@@ -19,7 +19,7 @@ from a2a.operations.answers import Began
 from a2a.operations.visits import Visit
 from a2a.wire.faults import invalid
 from common import crypto
-from mcp.front.cursors import Cursors
+from common.api.signed_cursors import Cursors
 
 PAGE = 50
 #: Of a page with what was said and made.

@@ -12,8 +12,8 @@ from a2a.endpoints import Settings
 from a2a.models import Task
 from a2a.operations import faults
 from common.errors import NotAllowed, NotFound
+from common.fastsql.prepared import Prepared
 from common.ids import parse_uuid
-from common.prepared import Prepared
 from nhi import authentication, oauth, tokens
 from nhi.actors import Actor
 from nhi.authentication import Unauthenticated

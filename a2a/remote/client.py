@@ -16,8 +16,8 @@ from a2a.remote.target import Interface, Target
 from a2a.remote.troubles import Code, Trouble
 from a2a.wire import metadata
 from common import egress, strict_json
+from common.egress.request_body import Body, Sent
 from common.errors import TooLarge
-from mcp.upstream.bodies import Body, Sent
 from mcp.upstream.failing import kind_of, translated
 from mcp.upstream.sending import next_chunk, read
 from mcp.wire import jsonrpc, sse

@@ -11,7 +11,7 @@ from a2a.remote.target import Target
 from a2a.remote.troubles import Trouble
 from a2a.wire.faults import Kind
 from common.ids import uuid7
-from mcp.threads import in_thread
+from common.threads import in_thread
 from nhi.actors import SYSTEM
 from nhi.record import events
 

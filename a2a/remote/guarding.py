@@ -4,9 +4,9 @@ from types import TracebackType
 
 from a2a.remote.troubles import Code, Trouble
 from a2a.wire.faults import Kind
+from common.threads import in_thread
 from mcp import breakers
 from mcp.breakers import BreakerOpen, Passage
-from mcp.threads import in_thread
 
 THRESHOLD, RECOVERY_SECONDS = 5, 30
 #: Faults of the place, and not of what it was sent.

@@ -16,7 +16,7 @@ from a2a.models import RemoteTask, Task, TaskMessage
 from a2a.remote.target import Interface, Target
 from a2a.remote.troubles import Trouble
 from a2a.writer import TaskEnded
-from common import clock
+from common.db import clock
 from common.ids import uuid7
 from nhi.actors import SYSTEM
 from nhi.record import events

@@ -20,8 +20,8 @@ from a2a.wire.metadata import DETAILS
 from a2a.wire.protobuf import Rpc
 from a2a.wire.v03 import protobuf as old
 from a2a.wire.v1 import protobuf as new
-from common.egress import EgressBlocked, rpc
-from mcp.upstream.bodies import Sent
+from common.egress import EgressBlocked, grpc_channels
+from common.egress.request_body import Sent
 
 Metadata = Sequence[tuple[str, str]]
 RPCS = {(one.version, one.operation): one for one in (*new.RPCS, *old.RPCS)}
@@ -75,7 +75,7 @@ async def _opened(
     body = _written(method, call)
     async with AsyncExitStack() as stack:
         with _connected():
-            channel = await stack.enter_async_context(rpc.channel(interface.url, largest=largest))
+            channel = await stack.enter_async_context(grpc_channels.channel(interface.url, largest=largest))
         sent.yes = True
         yield channel, method, body
 

@@ -16,9 +16,9 @@ from a2a.remote.finding import Card
 from a2a.remote.target import Interface, Target
 from a2a.remote.troubles import Code, Trouble
 from a2a.wire.faults import Kind
+from common.egress.request_body import Sent
 from common.ids import uuid7
 from common.redaction.redactor import Redactor
-from mcp.upstream.bodies import Sent
 from nhi.record import lines
 
 log = logging.getLogger(__name__)

@@ -11,11 +11,11 @@ from a2a.models import Runtime
 from a2a.remote import errands, troubles
 from a2a.remote.probing import Probe, Report
 from common import crypto
+from common.egress.request_body import Sent
 from common.errors import Conflict
 from common.redaction import redact_text
 from common.redaction.redactor import Redactor
-from mcp.threads import loop
-from mcp.upstream.bodies import Sent
+from common.threads import loop
 from nhi.actors import Actor
 from nhi.models import Identity
 from nhi.record import events

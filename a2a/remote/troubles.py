@@ -11,8 +11,8 @@ import aiohttp
 from a2a.wire.faults import Kind
 from a2a.wire.v03 import errors
 from common.egress import EgressBlocked
+from common.egress.request_body import Sent
 from mcp.faults import FaultCode, UpstreamFault
-from mcp.upstream.bodies import Sent
 from nhi.record import lines
 
 #: What is kept of the words of a remote agent.

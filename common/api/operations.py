@@ -15,7 +15,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from common.api import pages
+from common.api import pagination
 from common.api.shapes import Filters, Input, Nothing, Shape
 
 Handler = Callable[..., Any]
@@ -118,7 +118,7 @@ def listing(
     `at`.
 
     The rows stand under `key`, or under the path's last segment."""
-    turn = pages.by_offset if paged == "offset" else partial(pages.by_cursor, column=at)
+    turn = pagination.by_offset if paged == "offset" else partial(pagination.by_cursor, column=at)
 
     def mark(method: Handler) -> Handler:
         summary, description = said(method)
@@ -129,7 +129,7 @@ def listing(
         def answer(view: Any, request: Request) -> Response:
             query = request.query_params.dict()
             rows = method(view, read(filters, query))
-            return Response(turn(rows, query, of, key or pages.key_of(request.path)))
+            return Response(turn(rows, query, of, key or pagination.key_of(request.path)))
 
         return _handler(method, declared, answer)
 

@@ -7,7 +7,7 @@ from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.plumbing import build_media_type_object
 from drf_spectacular.utils import OpenApiExample, OpenApiResponse
 
-from common.api import pages
+from common.api import pagination
 from common.api.operations import Operation, of_handler
 from common.api.shapes import Input, Problem, Shape
 
@@ -83,7 +83,7 @@ class GatehouseSchema(AutoSchema):
         return takes(partial=self.operation.partial) if takes and takes().fields else None
 
     def get_override_parameters(self) -> list[Any]:
-        turns: dict[str, list[Any]] = {"offset": [pages.Page], "cursor": [pages.CursorPage], "": []}
+        turns: dict[str, list[Any]] = {"offset": [pagination.Page], "cursor": [pagination.CursorPage], "": []}
         asked = (self.operation.filters, *turns[self.operation.paged])
         return [shape for shape in asked if shape is not None and shape().fields]
 
@@ -121,7 +121,8 @@ class GatehouseSchema(AutoSchema):
 
     def _page(self, declared: Operation) -> OpenApiResponse:
         """The rows under the path's own word, and where the page stands."""
-        key, item = declared.key or pages.key_of(self.path), self.resolve_serializer(declared.gives, "response").ref
+        key = declared.key or pagination.key_of(self.path)
+        item = self.resolve_serializer(declared.gives, "response").ref
         whole = {"type": "integer"}
         rest: dict[str, Any] = {"total": whole, "limit": whole, "offset": whole}
         stands: dict[str, Any] = {"total": 1, "limit": 20, "offset": 0}

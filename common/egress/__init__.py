@@ -8,7 +8,7 @@ Whoever starts an event loop of their own ends it with `close()`.
 """
 
 from common.egress.client import close, read, session
-from common.egress.names import check
+from common.egress.resolver import check
 from common.egress.urls import EgressBlocked, problem
 
 __all__ = ["EgressBlocked", "check", "close", "problem", "read", "session"]

@@ -15,7 +15,7 @@ from aiohttp.connector import Connection
 from aiohttp.tracing import Trace
 from django.conf import settings
 
-from common.egress import names, urls
+from common.egress import resolver, urls
 from common.egress.urls import EgressBlocked
 from common.errors import TooLarge
 
@@ -52,7 +52,7 @@ class Connector(aiohttp.TCPConnector):
             protocol.close()
             raise aiohttp.ServerDisconnectedError
         try:
-            names.refuse_private(req.url.raw_host or "", req.url.port or 0, [peer[0]])
+            resolver.refuse_private(req.url.raw_host or "", req.url.port or 0, [peer[0]])
         except EgressBlocked:
             transport.abort()
             raise
@@ -123,7 +123,7 @@ def _open() -> Session:
         del _sessions.by_loop[loop]
     return Session(
         connector=Connector(
-            resolver=names.Resolver(),
+            resolver=resolver.Resolver(),
             limit=MOST_CONNECTIONS,
             limit_per_host=MOST_TO_ONE_PLACE,
             keepalive_timeout=KEPT_IDLE,

@@ -7,10 +7,10 @@ values went, for a `Redactor` of what comes of them.
 
 from typing import Any, overload
 
+from common.redaction.extraction import taken
 from common.redaction.masks import EMAIL, IP, MASK, PHONE, UNREADABLE
 from common.redaction.redactor import Policy, Redactor
 from common.redaction.stream import StreamRedactor
-from common.redaction.taken import taken
 
 __all__ = [
     "EMAIL", "IP", "MASK", "PHONE", "UNREADABLE", "Policy", "Redactor", "StreamRedactor", "redact", "redact_text",

@@ -3,9 +3,9 @@
 import re
 from collections.abc import Iterable, Sequence
 
-from common.redaction import values
+from common.redaction import known_values
+from common.redaction.known_values import Form
 from common.redaction.masks import Find
-from common.redaction.values import Form
 
 #: Where one thing that may be a secret ends and another begins.
 ENDS = re.compile(r"""[\s,;"'&<>]""")
@@ -15,7 +15,7 @@ LONGEST_PART = 8 * 1024
 
 def safe_end(text: str, forms: Iterable[Form], found: Sequence[Find]) -> int:
     """How much of it holds nothing that was begun: no known value, no last word, no part of a find."""
-    end = min(values.open_at(text, forms), _last_word(text))
+    end = min(known_values.open_at(text, forms), _last_word(text))
     return min((item.start for item in found if item.start < end < item.end), default=end)
 
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from common.redaction import contexts, keys, personal, tokens, values
+from common.redaction import known_values, labelled_secrets, personal_data, private_keys, token_patterns
 from common.redaction.cuts import safe_end
 from common.redaction.masks import MASK, UNREADABLE, Find, merged, replaced
-from common.redaction.names import LONGEST_KEPT, MOST_KEPT, judged
+from common.redaction.secret_names import LONGEST_KEPT, MOST_KEPT, judged
 
 #: Nothing shorter holds a secret, or an address, that anything here would find.
 SHORTEST, SHORTEST_ADDRESS = 6, 3
@@ -41,13 +41,17 @@ class _Compiled:
     """What one policy and one set of known values come to."""
 
     def __init__(self, policy: Policy, known: frozenset[str]) -> None:
-        self.forms = values.forms(known) if policy.secrets else ()
+        self.forms = known_values.forms(known) if policy.secrets else ()
         self._sought = [(form.text, form) for form in self.forms]
         #: Secrets that may stand in JSON as a number, without quotes.
         self.numeric = tuple(form.text for form in self.forms if OF_NUMBERS.issuperset(form.text))
         self.secrets = policy.secrets
         self.shortest = SHORTEST_ADDRESS if policy.ip else SHORTEST
-        chosen = (policy.email, personal.emails), (policy.phone, personal.phones), (policy.ip, personal.addresses)
+        chosen = (
+            (policy.email, personal_data.emails),
+            (policy.phone, personal_data.phones),
+            (policy.ip, personal_data.addresses),
+        )
         self.personal: list[Finder] = [finder for wanted, finder in chosen if wanted]
         #: Names that hold nothing, with what they say of their values: a text's, a number's.
         self.names: dict[str, tuple[bool, bool]] = {}
@@ -55,13 +59,13 @@ class _Compiled:
     def finds(self, text: str) -> list[Find]:
         found: list[Find] = []
         if forms := [form for sought, form in self._sought if sought in text]:
-            found += values.finds(text, forms)
+            found += known_values.finds(text, forms)
         if self.secrets:
-            if rules := tokens.present(text):
-                found += tokens.finds(text, rules)
-            if keys.MARKER in text:
-                found += keys.finds(text)
-            found += contexts.finds(text)
+            if rules := token_patterns.present(text):
+                found += token_patterns.finds(text, rules)
+            if private_keys.MARKER in text:
+                found += private_keys.finds(text)
+            found += labelled_secrets.finds(text)
         for finder in self.personal:
             found += finder(text)
         return merged(text, found) if found else found
@@ -110,7 +114,7 @@ class Redactor:
         """What would go, in order; nothing of it overlaps."""
         return self._does.finds(text)
 
-    def forms(self) -> tuple[values.Form, ...]:
+    def forms(self) -> tuple[known_values.Form, ...]:
         return self._does.forms
 
 

@@ -8,7 +8,7 @@ at once, and the rest of the key or of the line swallowed as it comes.
 
 import re
 
-from common.redaction import keys
+from common.redaction import private_keys
 from common.redaction.masks import MASK, Find
 from common.redaction.redactor import Redactor
 
@@ -67,7 +67,7 @@ class StreamRedactor:
         """How much of what is held ends with a line, and has nothing open at its end."""
         at = self._held.rfind("\n") + 1
         while at:
-            if (key := keys.open_at(self._held[:at])) >= 0:
+            if (key := private_keys.open_at(self._held[:at])) >= 0:
                 at = self._held.rfind("\n", 0, key) + 1
             elif self._is_open(at):
                 at = self._held.rfind("\n", 0, at - 1) + 1
@@ -80,7 +80,7 @@ class StreamRedactor:
 
     def _forced(self) -> str:
         """Some of a line that is too long, or the mask of a secret that is."""
-        key, size = keys.open_at(self._held), len(self._held)
+        key, size = private_keys.open_at(self._held), len(self._held)
         if key == 0:
             return self._mask_key()
         if key > 0:
@@ -96,7 +96,7 @@ class StreamRedactor:
         return self._take(last) if last < size else self._mask_line()
 
     def _mask_key(self) -> str:
-        begin = keys.BEGIN.match(self._held)
+        begin = private_keys.BEGIN.match(self._held)
         assert begin is not None  # it was found there
         self._held, self._swallowing = self._held[begin.end() :], "key"
         return MASK
@@ -112,9 +112,9 @@ class StreamRedactor:
             self._held = self._held[end:] if end >= 0 else ""
             self._swallowing = "" if end >= 0 else "line"
         elif self._swallowing == "key":
-            end = keys.body_end(self._held, 0)
+            end = private_keys.body_end(self._held, 0)
             edge = len(self._held) - EDGE
-            over = ended or end < edge or keys.END.search(self._held, 0, end) is not None
+            over = ended or end < edge or private_keys.END.search(self._held, 0, end) is not None
             self._held = self._held[end if over else max(0, edge) :]
             self._swallowing = "" if over else "key"
         return not self._swallowing

@@ -13,7 +13,7 @@ from django.utils import timezone
 from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from common.admin import badges, times
+from common.console import badges, times
 
 register = template.Library()
 

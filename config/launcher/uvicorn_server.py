@@ -18,7 +18,7 @@ APPLICATION = "config.asgi:application"
 OPTIONS: dict[str, Any] = {
     "loop": "uvloop",
     # Uvicorn's own, which reads the connections of one process in turns.
-    "http": "common.fair_http:FairHttpProtocol",
+    "http": "common.asgi.fair_protocol:FairHttpProtocol",
     "lifespan": "on",
     "access_log": False,
     "server_header": False,

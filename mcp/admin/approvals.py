@@ -11,11 +11,11 @@ from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from common.admin import navigation, times
-from common.admin.badges import Badge
-from common.admin.lists import Bulk, Column, Filter, Preset, text_filter
-from common.admin.navigation import Item
-from common.admin.pages import link
+from common.console import navigation, times
+from common.console.badges import Badge
+from common.console.lists import Bulk, Column, Filter, Preset, text_filter
+from common.console.navigation import Item
+from common.console.pages import link
 from common.templatetags.console import badge, outside, spelled
 from mcp import approvals
 from mcp.admin import approvals_decide

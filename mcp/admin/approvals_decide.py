@@ -6,8 +6,8 @@ from django.contrib import messages
 from django.core.signing import Signer
 from django.utils.crypto import constant_time_compare
 
-from common.admin.dialogs import Call
-from common.admin.forms import ConsoleForm, ReasonField
+from common.console.dialogs import Call
+from common.console.forms import ConsoleForm, ReasonField
 from common.errors import Conflict, NotAllowed
 from common.templatetags.console import spelled
 from mcp import approvals

@@ -6,9 +6,9 @@ from typing import Any
 from django.utils import timezone
 from django.utils.functional import cached_property
 
-from common.admin import badges
-from common.admin.badges import Badge
-from common.admin.pages import Control, Crumb, link, link_if_any
+from common.console import badges
+from common.console.badges import Badge
+from common.console.pages import Control, Crumb, link, link_if_any
 from common.errors import GatehouseError, NotFound
 from common.redaction.redactor import Redactor
 from common.templatetags.console import spelled

@@ -12,11 +12,11 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from common.admin import badges
-from common.admin.dialogs import Call
-from common.admin.forms import ConsoleForm, ReasonField
-from common.admin.lists import Bulk, Column, Filter, choice_filter
-from common.admin.pages import Tab, link, link_if_any
+from common.console import badges
+from common.console.dialogs import Call
+from common.console.forms import ConsoleForm, ReasonField
+from common.console.lists import Bulk, Column, Filter, choice_filter
+from common.console.pages import Tab, link, link_if_any
 from common.errors import NotAllowed, NotFound
 from common.templatetags.console import badge
 from mcp import breakers

@@ -10,9 +10,9 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from common.admin import badges, times
-from common.admin.lists import Bulk, Column, Filter, Preset, choice_filter, text_filter
-from common.admin.pages import Tab, link, link_if_any
+from common.console import badges, times
+from common.console.lists import Bulk, Column, Filter, Preset, choice_filter, text_filter
+from common.console.pages import Tab, link, link_if_any
 from common.templatetags.console import badge, outside
 from mcp.choices import HealthStatus
 from mcp.models import HealthReport, Server

@@ -11,9 +11,9 @@ from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from common.admin import badges
-from common.admin.lists import Bulk, Column, Preset, choice_filter
-from common.admin.pages import Control, link, link_if_any
+from common.console import badges
+from common.console.lists import Bulk, Column, Preset, choice_filter
+from common.console.pages import Control, link, link_if_any
 from common.templatetags.console import badge, when
 from mcp import budgets
 from mcp.admin import budgets_change

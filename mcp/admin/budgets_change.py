@@ -7,9 +7,9 @@ from django import forms
 from django.contrib import messages
 from django.utils.functional import cached_property
 
-from common.admin.dialogs import Call
-from common.admin.forms import Chips, ConsoleForm
-from common.admin.pages import link
+from common.console.dialogs import Call
+from common.console.forms import Chips, ConsoleForm
+from common.console.pages import link
 from common.errors import NotAllowed, NotFound
 from mcp import budgets
 from mcp.budgets import LEAST_RATE, LONGEST, MOST, MOST_RATE, SHORTEST

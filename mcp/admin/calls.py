@@ -9,10 +9,10 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.urls import URLPattern, path
 
-from common.admin import keyset, navigation, times
-from common.admin.lists import OWN, Bulk, Listing, Preset
-from common.admin.navigation import Item
-from common.admin.pages import link
+from common.console import keyset, navigation, times
+from common.console.lists import OWN, Bulk, Listing, Preset
+from common.console.navigation import Item
+from common.console.pages import link
 from mcp.admin import calls_cells, calls_filters, calls_flights, calls_runs, calls_strip, calls_tail
 from mcp.admin.calls_export import Export
 from mcp.admin.calls_flights import Flight

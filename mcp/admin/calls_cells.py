@@ -5,9 +5,9 @@ from typing import Any
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from common.admin import badges, times
-from common.admin.badges import Badge
-from common.admin.lists import Column
+from common.console import badges, times
+from common.console.badges import Badge
+from common.console.lists import Column
 from common.templatetags.console import badge, icon, outside
 from nhi.admin import columns
 

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from common.admin import badges
-from common.admin.badges import Badge
+from common.console import badges
+from common.console.badges import Badge
 from nhi import decisions
 from nhi.admin.explain import ASKS, WOULD
 from nhi.models import InvocationLog

@@ -10,9 +10,9 @@ from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
-from common.admin import badges
-from common.admin.lists import Filter
-from common.admin.pages import link
+from common.console import badges
+from common.console.lists import Filter
+from common.console.pages import link
 from common.ids import parse_uuid
 from common.templatetags.console import spelled
 from mcp import stopping

@@ -7,8 +7,8 @@ from uuid import UUID
 
 from django.utils import timezone
 
-from common.admin.lists import Listing
-from common.admin.pages import link
+from common.console.lists import Listing
+from common.console.pages import link
 from mcp.models import Call
 from nhi.actors import Actor
 from nhi.models import Identity

@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from django.db.models import Q
 from django.http import HttpRequest
 
-from common.admin import palette
-from common.admin.pages import link
-from common.admin.palette import Group, Hit
+from common.console import palette
+from common.console.pages import link
+from common.console.palette import Group, Hit
 from common.ids import parse_uuid
 from common.templatetags.console import spelled
 from mcp.admin import calls_cells

@@ -4,8 +4,8 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from common.admin import keyset, site_pages
-from common.admin.pages import Tab, link
+from common.console import keyset, site_pages
+from common.console.pages import Tab, link
 from common.templatetags.console import spelled
 from mcp.admin import calls_cells, calls_flights
 from mcp.admin.calls_filters import log_url

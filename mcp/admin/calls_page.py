@@ -6,8 +6,8 @@ from functools import cached_property
 from typing import Any
 from urllib.parse import urlencode
 
-from common.admin import badges, times
-from common.admin.pages import Control, Crumb, link, link_if_any
+from common.console import badges, times
+from common.console.pages import Control, Crumb, link, link_if_any
 from common.errors import GatehouseError, NotFound
 from common.templatetags.console import spelled
 from mcp.admin import calls_cells, calls_checks, calls_runs

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from common.admin import times
-from common.admin.pages import link, wants_part
+from common.console import times
+from common.console.pages import link, wants_part
 from common.templatetags.console import spelled
 from mcp.admin.calls_page import CallPage
 

@@ -6,7 +6,7 @@ from datetime import datetime
 from django.http import HttpRequest, QueryDict
 from django.utils import timezone
 
-from common.admin.lists import OWN, Drawn, Listing
+from common.console.lists import OWN, Drawn, Listing
 from mcp.admin import calls_filters, calls_strip_data
 from mcp.admin.calls_strip_data import HOUR, MINUTE, TIMES, Counted, Window
 from nhi.admin.acting import actor_of

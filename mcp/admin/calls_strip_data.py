@@ -10,7 +10,7 @@ from django.db.models import CharField, DateTimeField, F, IntegerField, Min, Q, 
 from django.db.models.functions import Coalesce, TruncHour, TruncMinute
 from django.utils import timezone
 
-from common.admin.lists import Drawn
+from common.console.lists import Drawn
 from common.ids import parse_uuid
 from mcp import rollups
 from mcp.admin.calls_filters import LAST_DAY, OTHER_SPANS

@@ -8,8 +8,8 @@ from urllib.parse import urlencode
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 
-from common.admin.lists import OWN, Listing
-from common.admin.pages import Crumb, link
+from common.console.lists import OWN, Listing
+from common.console.pages import Crumb, link
 from mcp import rollups
 from mcp.admin import calls_cells, calls_filters
 from nhi.admin.base import ActingPage

@@ -5,8 +5,8 @@ from urllib.parse import urlencode
 
 from django.http import HttpRequest
 
-from common.admin import site_pages
-from common.admin.pages import Crumb, Tab, link
+from common.console import site_pages
+from common.console.pages import Crumb, Tab, link
 from common.errors import NotFound
 from mcp.admin import charts_data, charts_draw, charts_limits
 from mcp.admin.charts_data import RANGES, Range, Source

@@ -8,9 +8,9 @@ from urllib.parse import urlencode
 
 from django.utils import timezone
 
-from common.admin import badges, times
-from common.admin.badges import Badge
-from common.admin.pages import link, link_if_any
+from common.console import badges, times
+from common.console.badges import Badge
+from common.console.pages import link, link_if_any
 from common.templatetags.console import spelled
 from mcp.admin.budgets_lines import Line, lines_of
 from mcp.admin.calls_filters import log_url

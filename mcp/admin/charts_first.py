@@ -2,7 +2,7 @@
 
 from django.db.models import Exists
 
-from common.admin.pages import link
+from common.console.pages import link
 from mcp.choices import DefinitionState
 from mcp.models import Server, Tool
 from nhi.admin import home

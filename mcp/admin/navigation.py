@@ -9,8 +9,8 @@ from typing import Any
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from common.admin import navigation
-from common.admin.navigation import Item
+from common.console import navigation
+from common.console.navigation import Item
 from mcp import reviewers
 from mcp.choices import Connection, DefinitionState
 from mcp.models import Server, Tool

@@ -8,8 +8,8 @@ from django.db.models import Count, Q
 from django.http import HttpRequest
 from django.urls import URLPattern
 
-from common.admin.lists import Preset, choice_filter
-from common.admin.pages import Control, link
+from common.console.lists import Preset, choice_filter
+from common.console.pages import Control, link
 from mcp.admin import servers_cells, servers_forms, servers_tabs, servers_verbs
 from mcp.admin.servers_numbers import Numbers, of_servers
 from mcp.choices import Connection, DefinitionState, Transport

@@ -5,8 +5,8 @@ from typing import Any
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from common.admin import badges
-from common.admin.lists import Column
+from common.console import badges
+from common.console.lists import Column
 from common.templatetags.console import badge, when
 from mcp.choices import Transport
 from mcp.models import Server

@@ -5,10 +5,10 @@ from typing import Any
 
 from django import forms
 
-from common.admin.forms import Chips, ConsoleForm
+from common.console.form_fields import LinesField, PairsField
+from common.console.forms import Chips, ConsoleForm
 from common.errors import FieldError, GatehouseError
 from mcp import secrets
-from mcp.admin.servers_fields import LinesField, PairsField
 from mcp.choices import Transport
 from mcp.models import Server, ServerSecret
 from nhi.admin.fields import PersonField

@@ -6,7 +6,7 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import path
 
-from common.admin.pages import Crumb, link, render
+from common.console.pages import Crumb, link, render
 from common.errors import Conflict, Invalid, NotAllowed
 from mcp import servers
 from mcp.admin import servers_faults

@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from django.db.models import Case, IntegerField, Value, When
 from django.http import HttpRequest
 
-from common.admin import palette
-from common.admin.pages import link
-from common.admin.palette import PER_GROUP, Group, Hit
+from common.console import palette
+from common.console.pages import link
+from common.console.palette import PER_GROUP, Group, Hit
 from common.ids import parse_uuid
 from mcp.admin import servers_cells
 from mcp.choices import DefinitionState

@@ -5,7 +5,7 @@ from typing import Any
 from django.db.models import Count
 from django.utils.functional import cached_property
 
-from common.admin.pages import Control, Crumb, Tab, link
+from common.console.pages import Control, Crumb, Tab, link
 from common.errors import NotFound
 from mcp import rights
 from mcp.admin import servers_cells

@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from common import clock
+from common.db import clock
 from common.redaction.redactor import Redactor
+from common.threads import loop
 from mcp import upstream
 from mcp.faults import UpstreamTrouble
 from mcp.models import Server
 from mcp.targets import reach
-from mcp.threads import loop
 from mcp.upstream.stdio import StdioTransport
 
 #: A page does not wait longer for the owner than this.

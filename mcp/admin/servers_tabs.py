@@ -8,8 +8,8 @@ from django.db.models import Q
 from django.urls import path
 from django.utils import timezone
 
-from common.admin import badges, keyset, times
-from common.admin.pages import Control, link_if_any
+from common.console import badges, keyset, times
+from common.console.pages import Control, link_if_any
 from common.ids import parse_uuid
 from mcp import budgets, definitions
 from mcp.admin import servers_faults, servers_process

@@ -5,9 +5,9 @@ from typing import Any
 from django.contrib import messages
 from django.urls import path
 
-from common.admin import times
-from common.admin.dialogs import Call, Effect, counted
-from common.admin.forms import ConsoleForm, ReasonField
+from common.console import times
+from common.console.dialogs import Call, Effect, counted
+from common.console.forms import ConsoleForm, ReasonField
 from common.errors import NotAllowed
 from mcp import breakers, health, servers
 from mcp import models as rows

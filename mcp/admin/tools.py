@@ -9,9 +9,9 @@ from django.http import HttpRequest
 from django.urls import URLPattern
 from django.utils.html import format_html
 
-from common.admin import badges
-from common.admin.lists import Bulk, Column, Filter, Preset, choice_filter
-from common.admin.pages import Control, link
+from common.console import badges
+from common.console.lists import Bulk, Column, Filter, Preset, choice_filter
+from common.console.pages import Control, link
 from mcp.admin import tools_bulk, tools_change, tools_reach, tools_tabs, tools_verbs
 from mcp.admin.navigation import pending, quarantined
 from mcp.admin.servers_numbers import Numbers, of_tools

@@ -8,10 +8,10 @@ from django.db.models import QuerySet
 from django.urls import path
 from django.utils.functional import cached_property
 
-from common.admin import several
-from common.admin.dialogs import Effect, counted
-from common.admin.forms import ConsoleForm, ReasonField
-from common.admin.pages import link
+from common.console import several
+from common.console.dialogs import Effect, counted
+from common.console.forms import ConsoleForm, ReasonField
+from common.console.pages import link
 from common.errors import NotAllowed
 from mcp import definitions, flags
 from mcp.admin import tools_definition

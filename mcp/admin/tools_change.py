@@ -10,9 +10,9 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import path
 from django.utils.functional import cached_property
 
-from common.admin.dialogs import Call, Effect, counted
-from common.admin.forms import ConsoleForm, ReasonField
-from common.admin.pages import Control
+from common.console.dialogs import Call, Effect, counted
+from common.console.forms import ConsoleForm, ReasonField
+from common.console.pages import Control
 from common.errors import NotAllowed
 from mcp import definitions, reviewers, rights
 from mcp.admin import tools_definition, tools_reach

@@ -4,8 +4,8 @@ from typing import Any
 
 from django.utils.functional import cached_property
 
-from common.admin import badges
-from common.admin.pages import Control, Crumb, Tab, link
+from common.console import badges
+from common.console.pages import Control, Crumb, Tab, link
 from common.errors import NotFound
 from mcp.admin import tools_reach
 from mcp.choices import DefinitionState

@@ -8,7 +8,7 @@ from django.db.models import Q
 from django.urls import path
 from django.utils import timezone
 
-from common.admin.pages import link_if_any
+from common.console.pages import link_if_any
 from mcp import budgets, rights
 from mcp.admin import tools_definition
 from mcp.admin.servers_numbers import of_tool

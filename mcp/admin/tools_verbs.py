@@ -5,8 +5,8 @@ from typing import Any
 from django.contrib import messages
 from django.urls import path
 
-from common.admin.dialogs import Effect, counted
-from common.admin.forms import ConsoleForm
+from common.console.dialogs import Effect, counted
+from common.console.forms import ConsoleForm
 from common.errors import NotAllowed
 from mcp import tools
 from mcp.admin import tools_reach

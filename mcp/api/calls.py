@@ -9,13 +9,13 @@ from rest_framework.response import Response
 from common import context
 from common.api.operations import answering, operation
 from common.errors import Invalid, NotAllowed, NotFound
+from common.threads import loop
 from mcp import edge, gateway
 from mcp.api.shapes.approvals import state_of
 from mcp.api.shapes.calls import CalledShape, CallGiven, CallShape, PendingShape
 from mcp.choices import ApprovalState
 from mcp.clerk import permits
 from mcp.models import Call, CallApproval, Tool
-from mcp.threads import loop
 from nhi.api.views import ApiView
 from nhi.models import Identity, InvocationLog
 

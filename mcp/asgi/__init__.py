@@ -11,14 +11,14 @@ from urllib.parse import urlsplit
 from django.conf import settings
 
 from common import egress
-from common.asgi import Application, Receive
+from common.asgi.bodies import Application, Receive
+from common.asgi.hosts import knows_host
+from common.threads import loop
 from mcp import upstream
 from mcp.asgi.exchanges import Door, Exchange, Gateway
-from mcp.asgi.hosts import knows_host
 from mcp.clerk.desk import desk
 from mcp.front.admission import House
 from mcp.front.endpoints import server_of
-from mcp.threads import loop
 from nhi import oauth
 
 #: Seconds for the rows of calls that end with the process; one that is not written by then is found as lost.

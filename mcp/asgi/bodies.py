@@ -2,7 +2,7 @@
 
 import asyncio
 
-from common.asgi import DRAINED, Receive
+from common.asgi.bodies import DRAINED, Receive
 from mcp.front.modern import LARGEST
 from mcp.front.refusals import Refusal, http
 

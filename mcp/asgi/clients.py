@@ -6,8 +6,8 @@ from typing import Any, TypeVar
 
 from django.conf import settings
 
-from common.asgi import Receive
-from common.proxies import client_address
+from common.asgi.bodies import Receive
+from common.asgi.proxies import client_address
 from mcp.leases import Stopping
 
 T = TypeVar("T")

@@ -8,7 +8,8 @@ from functools import partial
 from typing import Any, Protocol
 
 from common import crypto
-from common.asgi import Receive
+from common.api.signed_cursors import Cursors
+from common.asgi.bodies import Receive
 from common.context import Context, bound
 from common.ids import parse_uuid, uuid7
 from mcp import edge
@@ -16,7 +17,6 @@ from mcp.asgi import answers, bodies, clients
 from mcp.asgi.replies import QUIET_SECONDS, Reply
 from mcp.front import admission, heads, modern, refusals, results
 from mcp.front.admission import House
-from mcp.front.cursors import Cursors
 from mcp.front.modern import Notification, Request
 from mcp.front.progress import Progress
 from mcp.front.refusals import Pairs, Refusal

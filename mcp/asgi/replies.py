@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from common.asgi import Message
+from common.asgi.bodies import Message
 from mcp.front import results
 from mcp.front.refusals import Pairs, Refusal
 

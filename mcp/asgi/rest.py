@@ -13,14 +13,14 @@ import orjson
 
 from common import strict_json
 from common.api import errors
-from common.asgi import Application, Message, Receive
+from common.asgi.bodies import Application, Message, Receive
+from common.asgi.hosts import knows_host
 from common.context import Context, bound
 from common.errors import Invalid
 from common.ids import parse_uuid, uuid7
 from common.strict_json import NotStrict
 from mcp import edge, gateway
 from mcp.asgi import bodies, clients
-from mcp.asgi.hosts import knows_host
 from mcp.edge import Reply
 from mcp.front import heads
 from mcp.front.refusals import Pairs, Refusal

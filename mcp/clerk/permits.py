@@ -4,7 +4,7 @@ import json
 from datetime import timedelta
 from typing import Any
 
-from common import canonical, crypto
+from common import canonical_json, crypto
 from common.context import Context, bound
 from mcp import approval_origins
 from mcp.approval_origins import CallRoots
@@ -137,7 +137,7 @@ def _new(draft: Draft) -> CallApproval:
         asked_at=draft.found.now,
         expires_at=draft.found.now + WAIT,
     )
-    text = canonical.encode(dict(wish.arguments)).decode()
+    text = canonical_json.encode(dict(wish.arguments)).decode()
     approval.sealed_arguments = crypto.seal(text, place=place(approval))
     approval.save(force_insert=True)
     asker = Actor(ActorKind.IDENTITY, row["agent_id"], row["agent_name"])

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from common import clock
+from common.db import clock
 from common.ids import uuid7
 from mcp.choices import BudgetScope
 from mcp.clerk import database

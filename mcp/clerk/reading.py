@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from common import clock
+from common.db import clock
 from mcp.choices import ApprovalState, BreakerScope, BreakerState, DefinitionState
 from mcp.clerk import sql
 from mcp.clerk.words import Wish

@@ -6,8 +6,8 @@ from uuid import UUID
 
 from django.db import transaction
 
-from common import clock
 from common.context import Context, bound
+from common.db import clock
 from common.ids import uuid7
 from mcp import breakers, connections
 from mcp.choices import BreakerState

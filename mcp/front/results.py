@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from mcp.front.cursors import Cursors
+from common.api.signed_cursors import Cursors
 from mcp.front.modern import SUPPORTED
 from mcp.front.refusals import RequestId
 

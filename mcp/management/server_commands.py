@@ -6,9 +6,9 @@ from typing import Any
 from common import egress
 from common.commands import GatehouseCommand
 from common.errors import Invalid
+from common.threads import loop
 from mcp import upstream
 from mcp.models import Server
-from mcp.threads import loop
 
 
 def named(name: str) -> Server:

@@ -7,8 +7,8 @@ from django.db import models
 from django.db.models import ExpressionWrapper, Q, Value
 from django.utils import timezone
 
+from common.db.querysets import Kept, KeptQuerySet
 from common.ids import uuid7
-from common.querysets import Kept, KeptQuerySet
 from mcp.choices import SEED_WORDS, Connection, Transport
 from nhi.models import Identity
 

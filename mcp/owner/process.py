@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
-from common import leash
+from common.process import parent_death
 from mcp.faults import UpstreamFault
 from mcp.owner import groups
 from mcp.owner.lines import LONGEST_LINE, LineTooLong, Splitter
@@ -42,7 +42,7 @@ class Process(asyncio.SubprocessProtocol):
         """Start it as the leader of a session of its own, tied to this thread by the kernel."""
         await asyncio.get_running_loop().subprocess_exec(
             lambda: self,
-            *leash.command([*argv], rules=RULES),
+            *parent_death.command([*argv], rules=RULES),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

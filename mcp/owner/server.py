@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Protocol
 from uuid import UUID
 
-from mcp import executables
-from mcp.executables import NotExecutable
+from common.process import executable_allowlist
+from common.process.executable_allowlist import NotExecutable
 from mcp.faults import UpstreamFault, UpstreamTrouble
 from mcp.owner import surroundings
 from mcp.owner.channel import Asked
@@ -236,10 +236,10 @@ class Server:
 def _command(launch: Launch) -> list[str]:
     """What is started, by the list of today: it may have been shortened since the server was set up."""
     for name in launch.env:
-        if problem := executables.environment_problem(name):
+        if problem := executable_allowlist.environment_problem(name):
             raise UpstreamFault("not_running", problem, sent=False)
     try:
-        return executables.resolve(launch.argv[0], launch.argv[1:])
+        return executable_allowlist.resolve(launch.argv[0], launch.argv[1:])
     except NotExecutable as problem:
         raise UpstreamFault("not_running", str(problem), sent=False) from None
 

@@ -3,8 +3,8 @@
 from django import template
 from django.utils.safestring import SafeString
 
-from common.admin import badges
-from common.admin.pages import link_if_any
+from common.console import badges
+from common.console.pages import link_if_any
 from common.templatetags.console import badge
 from mcp.models import Tool
 from nhi.models import InvocationLog

@@ -6,8 +6,8 @@ from typing import Any
 
 import aiohttp
 
+from common.egress.request_body import Sent
 from mcp.faults import UpstreamFault, UpstreamTrouble
-from mcp.upstream.bodies import Sent
 from mcp.upstream.failing import kind_of
 from mcp.upstream.sending import RESULT_LIMIT, drain, next_chunk, read
 from mcp.upstream.target import OnChange, OnProgress

@@ -4,8 +4,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
+from common.egress.request_body import Sent
 from mcp.faults import UpstreamFault
-from mcp.upstream.bodies import Sent
 from mcp.upstream.target import Era, OnChange, OnProgress
 from mcp.wire.jsonrpc import Message
 from mcp.wire.listing import Tools

@@ -10,9 +10,9 @@ from typing import Any
 import aiohttp
 from yarl import URL
 
+from common.egress.request_body import Sent
 from mcp.faults import UpstreamFault, UpstreamTrouble
 from mcp.upstream.answering import Errands, Hear, hearing, hearing_changes, ignore, no_stream
-from mcp.upstream.bodies import Sent
 from mcp.upstream.failing import kind_of
 from mcp.upstream.sending import RESULT_LIMIT, Sender, drain, next_chunk
 from mcp.upstream.target import OnChange, OnProgress

@@ -8,9 +8,9 @@ import aiohttp
 from yarl import URL
 
 from common import egress
+from common.egress.request_body import Sent
 from common.errors import TooLarge
 from mcp.faults import FaultCode, UpstreamFault, UpstreamTrouble
-from mcp.upstream.bodies import Sent
 from mcp.wire import jsonrpc
 
 #: How much of a refusal is read, and for how long: its status has said most.

@@ -12,9 +12,9 @@ from weakref import WeakKeyDictionary
 from mcp_types.jsonrpc import UNSUPPORTED_PROTOCOL_VERSION
 
 from common import egress
+from common.egress.request_body import Sent
 from mcp.faults import UpstreamError, UpstreamTrouble
 from mcp.upstream.answering import Errands
-from mcp.upstream.bodies import Sent
 from mcp.upstream.connection import Connection
 from mcp.upstream.failing import within
 from mcp.upstream.http_sse import EventStream

@@ -3,9 +3,9 @@
 import asyncio
 from functools import partial
 
+from common.egress.request_body import Sent
 from mcp.faults import UpstreamFault, UpstreamTrouble
 from mcp.upstream.answering import Errands
-from mcp.upstream.bodies import Sent
 from mcp.upstream.connection import Connection
 from mcp.upstream.event_stream import Stream
 from mcp.upstream.failing import within

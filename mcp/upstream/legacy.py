@@ -5,9 +5,9 @@ import itertools
 import re
 from dataclasses import dataclass
 
+from common.egress.request_body import Sent
 from mcp.faults import UpstreamError, UpstreamFault, UpstreamTrouble
 from mcp.upstream.answering import Errands, Hear, answer, hear_all, hearing, hearing_changes, ignore
-from mcp.upstream.bodies import Sent
 from mcp.upstream.connection import Connection, again_if_closed
 from mcp.upstream.failing import within
 from mcp.upstream.resuming import Resumable

@@ -6,9 +6,9 @@ from typing import Any
 
 from mcp_types.jsonrpc import HEADER_MISMATCH
 
+from common.egress.request_body import Sent
 from mcp.faults import UpstreamError
 from mcp.upstream.answering import Errands, Hear, answer, hearing, hearing_changes
-from mcp.upstream.bodies import Sent
 from mcp.upstream.connection import Connection
 from mcp.upstream.sending import Sender
 from mcp.upstream.target import Era, OnChange, OnProgress

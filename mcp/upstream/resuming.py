@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import aiohttp
 
+from common.egress.request_body import Sent
 from mcp.faults import UpstreamFault, UpstreamTrouble
 from mcp.upstream.answering import Errands, Hear, answer
-from mcp.upstream.bodies import Sent
 from mcp.upstream.sending import RESULT_LIMIT, Sender
 from mcp.wire import jsonrpc, sse
 

@@ -7,9 +7,9 @@ import aiohttp
 from multidict import CIMultiDict
 
 from common import egress
+from common.egress.request_body import Body, Sent
 from common.errors import TooLarge
 from mcp.faults import UpstreamFault
-from mcp.upstream.bodies import Body, Sent
 from mcp.upstream.failing import refusal, translated
 from mcp.upstream.target import Target
 from mcp.wire import jsonrpc

@@ -11,10 +11,10 @@ from django.shortcuts import redirect
 from django.urls import path, reverse
 from django.utils.functional import cached_property
 
-from common.admin.account import Entry, add
-from common.admin.dialogs import Effect, counted
-from common.admin.forms import ConsoleForm, ReasonField
-from common.admin.pages import Control, render_once
+from common.console.account import Entry, add
+from common.console.dialogs import Effect, counted
+from common.console.forms import ConsoleForm, ReasonField
+from common.console.pages import Control, render_once
 from common.errors import Invalid, NotAllowed, NotFound
 from nhi import credentials, people, sessions
 from nhi.admin.base import ActingDialog, ActingPage, FreshlyProven

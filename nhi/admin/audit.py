@@ -10,9 +10,9 @@ from django.urls import URLPattern, path
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from common.admin import times
-from common.admin.lists import OWN, Bulk, Column, Preset
-from common.admin.pages import Tab, link
+from common.console import times
+from common.console.lists import OWN, Bulk, Column, Preset
+from common.console.pages import Tab, link
 from nhi.admin import columns, sentences
 from nhi.admin.audit_event import Event
 from nhi.admin.audit_export import Export

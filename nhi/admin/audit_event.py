@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from common.admin import badges, times
-from common.admin.pages import Crumb, link
+from common.console import badges, times
+from common.console.pages import Crumb, link
 from common.errors import NotFound
 from nhi.admin import sentences
 from nhi.admin.base import ActingPage

@@ -10,7 +10,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
-from common.admin.lists import Filter
+from common.console.lists import Filter
 from common.ids import parse_uuid
 from nhi.actors import ANONYMOUS, SYSTEM
 from nhi.choices import ActorKind

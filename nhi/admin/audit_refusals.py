@@ -7,8 +7,8 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 
-from common.admin.lists import Filter, choice_filter, text_filter
-from common.admin.pages import Tab
+from common.console.lists import Filter, choice_filter, text_filter
+from common.console.pages import Tab
 from nhi.admin import columns
 from nhi.admin.audit import logs
 from nhi.admin.audit_filters import FILTERS, SPANS

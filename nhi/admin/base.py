@@ -5,10 +5,10 @@ from typing import Any, ClassVar
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 
-from common.admin.base import ListAdmin
-from common.admin.dialogs import Dialog, go
-from common.admin.lists import Bulk, Listing
-from common.admin.pages import Page, link
+from common.console.dialogs import Dialog, go
+from common.console.list_admin import ListAdmin
+from common.console.lists import Bulk, Listing
+from common.console.pages import Page, link
 from nhi import sessions
 from nhi.actors import Actor
 from nhi.admin.acting import actor_of

@@ -8,11 +8,11 @@ from django import forms
 from django.http import HttpRequest, HttpResponse
 from django.urls import path
 
-from common import statuses
-from common.admin import badges
-from common.admin.badges import Badge
-from common.admin.forms import Chips, ConsoleForm, ReasonField
-from common.admin.pages import Crumb, link
+from common import http_statuses
+from common.console import badges
+from common.console.badges import Badge
+from common.console.forms import Chips, ConsoleForm, ReasonField
+from common.console.pages import Crumb, link
 from common.errors import Conflict, Invalid, NotAllowed
 from nhi import bulk
 from nhi.access import ItemResult
@@ -123,7 +123,7 @@ class ManyPage(ActingPage):
             return self._previewed_or_given(request, form)
         except (Invalid, Conflict) as error:
             form.refuse(error)
-            return self._drawn(form, status=422 if isinstance(error, Invalid) else statuses.of(error))
+            return self._drawn(form, status=422 if isinstance(error, Invalid) else http_statuses.of(error))
 
     def _previewed_or_given(self, request: HttpRequest, form: ManyForm) -> HttpResponse:
         lines = self._foreseen(form)

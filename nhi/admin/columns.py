@@ -6,8 +6,8 @@ from typing import Any
 
 from django.utils.html import format_html
 
-from common.admin import times
-from common.admin.lists import Column
+from common.console import times
+from common.console.lists import Column
 from common.templatetags.console import when
 
 Read = Callable[[Any], Any]

@@ -12,7 +12,7 @@ from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 from django.http import HttpRequest
 
-from common.admin.pages import link
+from common.console.pages import link
 from nhi.actors import Actor
 from nhi.admin.acting import actor_of
 from nhi.choices import State

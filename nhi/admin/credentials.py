@@ -12,10 +12,10 @@ from django.urls import URLPattern
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from common.admin import times
-from common.admin.lists import Bulk, Column, Filter, Preset, text_filter
-from common.admin.pages import link
-from common.querysets import LIVE
+from common.console import times
+from common.console.lists import Bulk, Column, Filter, Preset, text_filter
+from common.console.pages import link
+from common.db.querysets import LIVE
 from common.templatetags.console import when
 from nhi import badges, rights
 from nhi.actors import Actor

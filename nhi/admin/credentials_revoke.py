@@ -8,9 +8,9 @@ from django.db.models import QuerySet
 from django.urls import path
 from django.utils.functional import cached_property
 
-from common.admin.dialogs import Call, Effect, counted
-from common.admin.forms import ConsoleForm
-from common.admin.pages import link
+from common.console.dialogs import Call, Effect, counted
+from common.console.forms import ConsoleForm
+from common.console.pages import link
 from common.errors import NotAllowed, NotFound
 from nhi import credentials
 from nhi.actors import Actor

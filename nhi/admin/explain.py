@@ -7,10 +7,10 @@ from urllib.parse import urlencode
 from django import forms
 from django.http import HttpRequest, HttpResponse
 
-from common.admin import badges, site_pages, times
-from common.admin.badges import Badge
-from common.admin.forms import ConsoleForm, JSONLinesField, MomentField
-from common.admin.pages import Control, link
+from common.console import badges, site_pages, times
+from common.console.badges import Badge
+from common.console.forms import ConsoleForm, JSONLinesField, MomentField
+from common.console.pages import Control, link
 from common.errors import Invalid, NotAllowed
 from nhi import explain
 from nhi.admin import names

@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 from django import forms
 from django.urls import reverse_lazy
 
-from common.admin.forms import ConsoleForm
+from common.console.forms import ConsoleForm
 from nhi.actors import Actor
 from nhi.models import User
 

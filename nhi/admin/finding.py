@@ -5,9 +5,9 @@ from uuid import UUID
 
 from django.http import HttpRequest
 
-from common.admin import badges
-from common.admin.pages import link, link_if_any
-from common.admin.palette import PER_GROUP, Group, Hit
+from common.console import badges
+from common.console.pages import link, link_if_any
+from common.console.palette import PER_GROUP, Group, Hit
 from common.ids import parse_uuid
 from nhi import tokens
 from nhi.actors import Actor

@@ -5,8 +5,8 @@ from typing import Any, Generic, TypeVar
 
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 
-from common import statuses
-from common.admin.forms import ConsoleForm
+from common import http_statuses
+from common.console.forms import ConsoleForm
 from common.errors import Conflict, Invalid
 from nhi.admin import names
 from nhi.admin.base import ActingPage
@@ -43,7 +43,7 @@ class FormPage(ActingPage, ABC, Generic[F]):
             place = self.save(form)
         except (Invalid, Conflict) as error:
             form.refuse(error)
-            return self.drawn(form, status=statuses.of(error))
+            return self.drawn(form, status=http_statuses.of(error))
         return HttpResponseRedirect(place)
 
     def _form(self, data: Any = None) -> F:

@@ -8,8 +8,8 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.urls import URLPattern, path
 
-from common.admin.lists import Bulk, Column, Preset, choice_filter
-from common.admin.pages import Control, Tab, link
+from common.console.lists import Bulk, Column, Preset, choice_filter
+from common.console.pages import Control, Tab, link
 from nhi.admin import bulk_grant, columns, grants_bulk, names
 from nhi.admin import grants_cells as cells
 from nhi.admin import grants_change as change

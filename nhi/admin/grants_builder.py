@@ -10,7 +10,7 @@ from typing import Any
 from django.forms.fields import InvalidJSONInput
 from django.http import HttpRequest, HttpResponse, QueryDict
 
-from common.admin.forms import ConsoleForm
+from common.console.forms import ConsoleForm
 from nhi import argument_limits, argument_schemas, registry, schemas
 from nhi.admin.base import ActingDialog
 from nhi.models import Identity

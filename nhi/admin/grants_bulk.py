@@ -5,8 +5,8 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from common.admin.dialogs import Effect, counted
-from common.admin.forms import ConsoleForm
+from common.console.dialogs import Effect, counted
+from common.console.forms import ConsoleForm
 from nhi import grants, roles
 from nhi.admin import grants_left
 from nhi.admin.grants_change import RenewForm, RevokeForm

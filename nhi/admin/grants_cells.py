@@ -10,8 +10,8 @@ from django.http import HttpRequest
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from common.admin import badges
-from common.admin.lists import Column, Filter
+from common.console import badges
+from common.console.lists import Column, Filter
 from common.templatetags.console import badge, outside
 from nhi import badges as states
 from nhi.admin import columns

@@ -6,10 +6,10 @@ from django.contrib import messages
 from django.http import QueryDict
 from django.utils import timezone
 
-from common.admin import times
-from common.admin.dialogs import Call, Effect, counted
-from common.admin.forms import ConsoleForm, EndsForm, ReasonField
-from common.admin.pages import link
+from common.console import times
+from common.console.dialogs import Call, Effect, counted
+from common.console.forms import ConsoleForm, EndsForm, ReasonField
+from common.console.pages import link
 from common.errors import NotAllowed
 from nhi import explain, grants, roles
 from nhi.admin import grants_left, names

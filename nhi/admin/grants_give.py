@@ -8,9 +8,9 @@ from django.core.exceptions import ValidationError
 from django.http import QueryDict
 from django.utils.html import format_html
 
-from common.admin.dialogs import Call
-from common.admin.forms import Chips, ConsoleForm, EndsForm, ReasonField
-from common.admin.pages import link
+from common.console.dialogs import Call
+from common.console.forms import Chips, ConsoleForm, EndsForm, ReasonField
+from common.console.pages import link
 from common.errors import Duplicate, NotAllowed
 from nhi import grants, roles
 from nhi.admin import names

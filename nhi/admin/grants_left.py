@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from common.admin.dialogs import Effect
+from common.console.dialogs import Effect
 from nhi.models import Identity
 
 #: Each is of a caller and its target.

@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 
 from django import forms
 
-from common.admin.forms import EndsForm, JSONLinesField
+from common.console.forms import EndsForm, JSONLinesField
 
 #: Also the most that a budget takes.
 MOST_CALLS = 2_000_000_000

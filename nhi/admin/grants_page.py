@@ -7,7 +7,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.functional import cached_property
 
-from common.admin.pages import Control, Crumb, link
+from common.console.pages import Control, Crumb, link
 from common.errors import NotFound
 from nhi import explain, facts
 from nhi.admin import sentences

@@ -7,7 +7,7 @@ from typing import Any
 from django.db.models import Exists
 from django.http import HttpRequest
 
-from common.admin.pages import Control, link
+from common.console.pages import Control, link
 from nhi.admin import counts, sentences
 from nhi.admin.base import ActingPage
 from nhi.choices import Kind

@@ -11,8 +11,8 @@ from django.http import HttpRequest
 from django.urls import URLPattern, path
 from django.utils.html import format_html
 
-from common.admin.lists import Bulk, Column, Filter, Preset, choice_filter, text_filter
-from common.admin.pages import Control, Tab, link
+from common.console.lists import Bulk, Column, Filter, Preset, choice_filter, text_filter
+from common.console.pages import Control, Tab, link
 from nhi import badges
 from nhi.admin import columns, identities_bulk
 from nhi.admin import identities_access as access

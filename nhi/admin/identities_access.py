@@ -8,9 +8,9 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.urls import path
 
-from common.admin.dialogs import Call
-from common.admin.forms import Chips, ConsoleForm, ReasonField
-from common.admin.pages import render
+from common.console.dialogs import Call
+from common.console.forms import Chips, ConsoleForm, ReasonField
+from common.console.pages import render
 from common.errors import Conflict, Invalid, NotAllowed
 from nhi import access, bulk, grants
 from nhi.admin import names

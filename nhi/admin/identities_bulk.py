@@ -6,8 +6,8 @@ from typing import Any
 from django.db.models import QuerySet
 from django.urls import path
 
-from common.admin.dialogs import Effect, counted
-from common.admin.forms import ConsoleForm, WordsField
+from common.console.dialogs import Effect, counted
+from common.console.forms import ConsoleForm, WordsField
 from nhi import identities, lifecycle
 from nhi.admin.fields import PersonField, among_people
 from nhi.admin.identities_effects import stop_effects

@@ -9,9 +9,9 @@ from django.http import HttpResponse
 from django.urls import path
 from django.utils.functional import cached_property
 
-from common.admin.dialogs import Call, Effect, counted
-from common.admin.forms import Chips, ConsoleForm, ReasonField, WordsField
-from common.admin.pages import render_once
+from common.console.dialogs import Call, Effect, counted
+from common.console.forms import Chips, ConsoleForm, ReasonField, WordsField
+from common.console.pages import render_once
 from common.errors import NotAllowed, NotFound
 from nhi import credentials, rights
 from nhi.admin.base import ActingDialog, FreshlyProven

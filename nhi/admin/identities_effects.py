@@ -5,7 +5,7 @@ from typing import Any
 
 from django.db.models import Q
 
-from common.admin.dialogs import Effect, counted
+from common.console.dialogs import Effect, counted
 from nhi import lifecycle
 from nhi.models import Identity, NhiPermission, RoleAssignment, ToolPermission, UserPermission
 

@@ -5,8 +5,8 @@ from typing import Any
 from django import forms
 from django.contrib import messages
 
-from common.admin.forms import ConsoleForm, MomentField, WordsField
-from common.admin.pages import Crumb, link
+from common.console.forms import ConsoleForm, MomentField, WordsField
+from common.console.pages import Crumb, link
 from common.errors import NotAllowed
 from nhi import identities, rights
 from nhi.admin.fields import PersonField, among_people

@@ -7,7 +7,7 @@ from typing import Any
 from django.db.models import Q
 from django.utils.functional import cached_property
 
-from common.admin.pages import Control, Crumb, Tab, link
+from common.console.pages import Control, Crumb, Tab, link
 from common.errors import NotAllowed, NotFound
 from nhi import rights
 from nhi.actors import Actor

@@ -9,9 +9,9 @@ from django.urls import path
 from django.utils import timezone
 from django.utils.functional import cached_property
 
-from common.admin.dialogs import Call, Effect, counted
-from common.admin.forms import ConsoleForm, ReasonField
-from common.admin.pages import render
+from common.console.dialogs import Call, Effect, counted
+from common.console.forms import ConsoleForm, ReasonField
+from common.console.pages import render
 from common.errors import NotAllowed
 from nhi import lifecycle, rights
 from nhi.admin.base import ActingDialog

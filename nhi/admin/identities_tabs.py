@@ -9,8 +9,8 @@ from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 from django.urls import path
 
-from common.admin import keyset
-from common.admin.pages import Control
+from common.console import keyset
+from common.console.pages import Control
 from nhi import capabilities, effective, rights, roles
 from nhi.admin import sentences
 from nhi.admin.identities_hub import Hub

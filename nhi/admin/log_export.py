@@ -12,9 +12,9 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.utils import timezone
 
-from common.admin import export, keyset, streams
-from common.admin.lists import Filter, Listing, Lookup
-from common.admin.pages import Crumb, link
+from common.console import export, keyset, streams
+from common.console.lists import Filter, Listing, Lookup
+from common.console.pages import Crumb, link
 from common.errors import Invalid
 from nhi.admin.base import ActingPage
 from nhi.record import events

@@ -10,8 +10,8 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.urls import path
 
-from common.admin.forms import ConsoleForm
-from common.admin.pages import link
+from common.console.forms import ConsoleForm
+from common.console.pages import link
 from common.errors import NotFound
 from common.ids import parse_uuid
 from nhi.actors import Actor

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from django.http import HttpRequest
 from django.urls import reverse
 
-from common.admin import navigation, palette
-from common.admin.navigation import Item
+from common.console import navigation, palette
+from common.console.navigation import Item
 from nhi.admin import counts, finding
 from nhi.admin.acting import may
 from nhi.admin.counts import Need

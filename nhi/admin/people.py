@@ -11,10 +11,10 @@ from django.urls import URLPattern
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from common.admin import badges
-from common.admin.badges import Badge
-from common.admin.lists import Column, Filter, Preset, choice_filter
-from common.admin.pages import Control, link
+from common.console import badges
+from common.console.badges import Badge
+from common.console.lists import Column, Filter, Preset, choice_filter
+from common.console.pages import Control, link
 from common.templatetags.console import badge
 from nhi import factors
 from nhi.admin import columns, people_changes, people_page

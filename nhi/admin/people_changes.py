@@ -9,9 +9,9 @@ from django.http import HttpResponse
 from django.urls import path
 from django.utils.functional import cached_property
 
-from common.admin.dialogs import Effect, counted
-from common.admin.forms import ConsoleForm, ReasonField
-from common.admin.pages import link, render, render_once
+from common.console.dialogs import Effect, counted
+from common.console.forms import ConsoleForm, ReasonField
+from common.console.pages import link, render, render_once
 from common.errors import NotAllowed
 from nhi import factors, handover, people, sign_in
 from nhi.admin import names

@@ -7,8 +7,8 @@ from allauth.mfa.models import Authenticator
 from django.urls import path
 from django.utils.functional import cached_property
 
-from common.admin import badges
-from common.admin.pages import Control, Crumb, link
+from common.console import badges
+from common.console.pages import Control, Crumb, link
 from common.errors import NotFound
 from nhi import handover, people, rights, sign_in_guard, sign_in_notices
 from nhi.admin import sentences

@@ -10,10 +10,10 @@ from django.urls import URLPattern
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from common.admin import badges
-from common.admin.badges import Badge
-from common.admin.lists import Column, Filter, Preset
-from common.admin.pages import Control, link
+from common.console import badges
+from common.console.badges import Badge
+from common.console.lists import Column, Filter, Preset
+from common.console.pages import Control, link
 from common.templatetags.console import badge
 from nhi.admin import columns, roles_change, roles_page
 from nhi.admin.acting import actor_of, may_change

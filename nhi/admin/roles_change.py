@@ -8,9 +8,9 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import path
 from django.utils.functional import cached_property
 
-from common.admin.dialogs import Call, Effect, counted
-from common.admin.forms import ConsoleForm, ReasonField, WordsField
-from common.admin.pages import link, render
+from common.console.dialogs import Call, Effect, counted
+from common.console.forms import ConsoleForm, ReasonField, WordsField
+from common.console.pages import link, render
 from common.errors import NotAllowed, NotFound
 from nhi import capabilities, roles
 from nhi.admin.base import ActingDialog

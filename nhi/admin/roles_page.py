@@ -7,7 +7,7 @@ from django.core.paginator import Paginator
 from django.urls import path
 from django.utils.functional import cached_property
 
-from common.admin.pages import Control, Crumb, link
+from common.console.pages import Control, Crumb, link
 from common.errors import NotFound
 from nhi import capabilities, roles
 from nhi.admin import sentences

@@ -5,7 +5,7 @@ from django.contrib import admin
 from django.contrib.admin import ModelAdmin
 from django.urls import NoReverseMatch, URLPattern, path, reverse
 
-from common.admin.forms import ConsoleForm
+from common.console.forms import ConsoleForm
 from common.errors import NotAllowed, NotFound
 from nhi import saved_views
 from nhi.admin.base import ActingDialog

@@ -10,8 +10,8 @@ from django.db.models.functions import Cast, Length
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from common.admin import keyset
-from common.admin.pages import link_if_any
+from common.console import keyset
+from common.console.pages import link_if_any
 from nhi.actors import Actor
 from nhi.models import AuditEvent
 from nhi.reasons import REASONS

@@ -9,10 +9,10 @@ from django.db.models import Model, QuerySet
 from django.http import HttpResponse
 from django.utils.functional import cached_property
 
-from common.admin import several
-from common.admin.forms import ConsoleForm
-from common.admin.lists import Filter, Lookup
-from common.admin.pages import link, render
+from common.console import several
+from common.console.forms import ConsoleForm
+from common.console.lists import Filter, Lookup
+from common.console.pages import link, render
 from common.errors import Conflict, NotAllowed
 from nhi.access import ItemResult, attempt
 from nhi.admin.base import ActingDialog

@@ -11,8 +11,8 @@ from django.conf import settings
 from django.db import connection
 from django.utils import timezone
 
-from common.admin import badges, site_pages
-from common.admin.badges import Badge
+from common.console import badges, site_pages
+from common.console.badges import Badge
 from nhi import credentials, processes, registry, sign_in_guard
 from nhi.admin.base import ActingPage
 from nhi.admin.people_rights import LABELS, table

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from common.api import paths  # noqa: F401 - its converter registers itself
+from common.api import path_converters  # noqa: F401 - its converter registers itself
 from nhi.api import credentials, decisions, grants, identities, people, record, roles
 
 IDENTITY, CREDENTIAL, GRANT = "identities/<id:identity_id>", "credentials/<id:credential_id>", "<id:grant_id>"

@@ -9,8 +9,8 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
+from common.db.querysets import Kept, TimeBoxedQuerySet
 from common.ids import uuid7
-from common.querysets import Kept, TimeBoxedQuerySet
 from nhi.choices import GrantState
 from nhi.models.identities import Identity
 

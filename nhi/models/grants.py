@@ -7,8 +7,8 @@ from django.conf import settings
 from django.db import models
 from django.db.models import F, Q
 
+from common.db.querysets import TimeBoxedQuerySet
 from common.ids import uuid7
-from common.querysets import TimeBoxedQuerySet
 from nhi.choices import Level, PermissionType
 from nhi.models.credentials import TimeBoxed
 from nhi.models.identities import Identity

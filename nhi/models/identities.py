@@ -9,8 +9,8 @@ from django.db.models import F, Q
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from common.db.querysets import Kept, KeptQuerySet, live_through
 from common.ids import uuid7
-from common.querysets import Kept, KeptQuerySet, live_through
 from nhi.choices import Kind, Level, State, StopCause
 
 if TYPE_CHECKING:

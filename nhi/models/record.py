@@ -8,7 +8,7 @@ from django.db import models
 from django.db.models import F, OuterRef, Q, QuerySet
 from django.utils import timezone
 
-from common import prepared
+from common.fastsql import prepared
 from common.ids import uuid7
 from nhi.choices import ActorKind, CallStatus
 from nhi.models.identities import Identity

@@ -7,8 +7,8 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
+from common.db.querysets import Kept, KeptQuerySet, TimeBoxedQuerySet
 from common.ids import uuid7
-from common.querysets import Kept, KeptQuerySet, TimeBoxedQuerySet
 from nhi.models.grants import Grant
 from nhi.models.identities import Identity
 

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from django.db import DatabaseError, models
 
-from common import canonical, context
+from common import canonical_json, context
 from common.errors import RecordUnavailable
 from common.redaction import redact
 from nhi.actors import Actor
@@ -63,7 +63,7 @@ def write(
 def _bounded(value: dict[str, Any]) -> dict[str, Any]:
     """A row stays for ever, so nobody fills it: past the cap, what was said is kept as a size and a hash."""
     kept: dict[str, Any] = lines.storable(redact(value))
-    text = canonical.encode(kept)
+    text = canonical_json.encode(kept)
     if len(text) <= LARGEST:
         return kept
     return {"omitted_bytes": len(text), "sha256": hashlib.sha256(text).hexdigest()}

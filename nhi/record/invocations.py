@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from common import canonical, crypto
+from common import canonical_json, crypto
 from nhi.chains import Link
 from nhi.models import InvocationLog
 from nhi.record import lines, seal
@@ -98,7 +98,7 @@ def end(
 
 def covered(row: Row) -> bytes:
     names = seal.COVERED["nhi_invocation_log", row["row_version"]]
-    return canonical.encode({name: _plain(row[name]) for name in names})
+    return canonical_json.encode({name: _plain(row[name]) for name in names})
 
 
 def as_json(row: Row) -> Row:

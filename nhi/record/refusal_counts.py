@@ -13,8 +13,8 @@ from uuid import UUID
 
 from django.db import DatabaseError, connection, models, transaction
 
-from common import clock
 from common.context import Context, bound
+from common.db import clock
 from common.errors import RecordUnavailable
 from common.ids import uuid7
 from nhi.actors import Actor

@@ -9,7 +9,7 @@ from itertools import count
 from typing import Any
 from uuid import UUID
 
-from common import canonical, crypto
+from common import canonical_json, crypto
 from common.ids import uuid7
 from nhi.models import AuditEvent, InvocationLog
 
@@ -95,7 +95,7 @@ def verdict_of_columns(table: str, columns: Mapping[str, Any]) -> Verdict:
         # A version that this code does not know was never written by it.
         fits = names is not None and crypto.row_mac_fits(_encoded(columns, names), mac)
         fits = fits and all(columns[name] == value for name, value in NOT_COVERED.get(version, {}).items())
-    except canonical.NotCanonical:
+    except canonical_json.NotCanonical:
         fits = False
     return Verdict.INTACT if fits else Verdict.BROKEN
 
@@ -106,7 +106,7 @@ def covered(row: Row) -> bytes:
 
 
 def _encoded(columns: Mapping[str, Any], names: Sequence[str]) -> bytes:
-    return canonical.encode({name: _plain(columns[name]) for name in names})
+    return canonical_json.encode({name: _plain(columns[name]) for name in names})
 
 
 def _plain(value: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from django import template
 
-from common.admin.pages import link
+from common.console.pages import link
 from nhi.grants import PAIRS
 from nhi.models import Identity
 from nhi.models.grants import Grant

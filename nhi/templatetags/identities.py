@@ -4,8 +4,8 @@ from django import template
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from common.admin import badges
-from common.admin.pages import link
+from common.console import badges
+from common.console.pages import link
 from common.templatetags.console import badge, icon
 from nhi import badges as standing
 from nhi.models import Credential, Identity

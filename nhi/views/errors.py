@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.template.loader import render_to_string
 
-from common import context, statuses
+from common import context, http_statuses
 from common.errors import GatehouseError, Limited
 from nhi.models import User
 
@@ -43,7 +43,7 @@ def answer(
 
 def of(request: HttpRequest, error: GatehouseError) -> HttpResponse:
     """The page for a refusal of a verb."""
-    response = answer(request, statuses.of(error), error.message, reason=error.code)
+    response = answer(request, http_statuses.of(error), error.message, reason=error.code)
     if isinstance(error, Limited):
         response["Retry-After"] = str(error.retry_after)
     return response

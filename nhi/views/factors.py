@@ -23,7 +23,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse_lazy
 from django.utils import timezone
 
-from common.admin import pages
+from common.console import pages
 from nhi import factors, sessions, sign_in_notices
 from nhi.record import refusals
 from nhi.views.factor_forms import waits

@@ -8,8 +8,8 @@ from django.db.models import Count, F, Q, QuerySet
 from django.http import HttpRequest
 from django.urls import URLPattern
 
-from common.admin.lists import Bulk, Preset, choice_filter, text_filter
-from common.admin.pages import Control, link
+from common.console.lists import Bulk, Preset, choice_filter, text_filter
+from common.console.pages import Control, link
 from common.templatetags.console import as_curl
 from nhi.admin.acting import actor_of, may_change
 from nhi.admin.base import GovernedAdmin

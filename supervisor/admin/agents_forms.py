@@ -5,7 +5,7 @@ from typing import Any
 from django.contrib import messages
 from django.urls import path
 
-from common.admin.pages import Crumb, link
+from common.console.pages import Crumb, link
 from common.errors import Invalid, NotAllowed
 from common.ids import parse_uuid
 from nhi.admin import names

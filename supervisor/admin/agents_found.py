@@ -4,9 +4,9 @@ from collections.abc import Iterable
 
 from django.http import HttpRequest
 
-from common.admin import badges, palette
-from common.admin.pages import link
-from common.admin.palette import Group, Hit
+from common.console import badges, palette
+from common.console.pages import link
+from common.console.palette import Group, Hit
 from common.ids import parse_uuid
 from nhi.actors import Actor
 from nhi.admin.acting import actor_of

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
-from common.admin.dialogs import Call
-from common.admin.pages import Control, Crumb, Tab, link
+from common.console.dialogs import Call
+from common.console.pages import Control, Crumb, Tab, link
 from common.errors import NotFound
-from mcp import executables
+from common.process import executable_allowlist
 from nhi.admin.base import Acting, ActingPage
 from nhi.models import Identity
 from supervisor import access, command_lines
@@ -87,7 +87,7 @@ class OfAgent(Acting):
         """What its runs will fail of: what was allowed when it was added need not be so any more."""
         if self.agent.kind != Kind.PROCESS:
             return ""
-        return executables.problem(self.agent.executable_path, self.agent.cli_args)
+        return executable_allowlist.problem(self.agent.executable_path, self.agent.cli_args)
 
 
 class Hub(OfAgent, ActingPage):

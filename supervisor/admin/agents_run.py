@@ -10,9 +10,9 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import path
 
-from common import statuses
-from common.admin.forms import ConsoleForm, JSONLinesField
-from common.admin.pages import Crumb, link
+from common import http_statuses
+from common.console.forms import ConsoleForm, JSONLinesField
+from common.console.pages import Crumb, link
 from common.errors import Conflict, Invalid, NotAllowed
 from common.ids import parse_uuid
 from nhi.admin.base import ActingPage
@@ -155,7 +155,7 @@ class Run(OfAgent, ActingPage):
             return self.page(form=form, status=503)
         except (Invalid, Conflict) as error:
             form.refuse(error)
-            return self.page(form=form, status=statuses.of(error))
+            return self.page(form=form, status=http_statuses.of(error))
         if submitted.again:
             messages.info(request, "The same was asked for a moment ago: this is that run.")
         return HttpResponseRedirect(link("supervisor_execution_hub", submitted.execution.pk))

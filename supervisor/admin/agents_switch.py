@@ -5,8 +5,8 @@ from typing import Any
 from django.contrib import messages
 from django.urls import path
 
-from common.admin.dialogs import Call, Effect, counted
-from common.admin.forms import ConsoleForm, ReasonField
+from common.console.dialogs import Call, Effect, counted
+from common.console.forms import ConsoleForm, ReasonField
 from nhi.admin.base import ActingDialog
 from supervisor import agents
 from supervisor.admin.agents_hub import OfAgent, follows, foreseen

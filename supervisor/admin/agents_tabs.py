@@ -6,8 +6,8 @@ from typing import Any
 
 from django.urls import path
 
-from common.admin import keyset
-from common.admin.pages import link
+from common.console import keyset
+from common.console.pages import link
 from mcp.admin import charts as charts_of_calls
 from nhi.admin import sentences
 from supervisor import agents

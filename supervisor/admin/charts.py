@@ -5,8 +5,8 @@ from typing import Any
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from common.admin import site_pages
-from common.admin.pages import Crumb, Tab, link
+from common.console import site_pages
+from common.console.pages import Crumb, Tab, link
 from mcp.admin import charts as charts_of_calls
 from mcp.admin.charts_data import RANGES, Range
 from mcp.admin.charts_draw import Chart

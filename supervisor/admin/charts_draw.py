@@ -6,7 +6,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from common.admin.pages import link
+from common.console.pages import link
 from mcp.admin.charts_data import Range
 from mcp.admin.charts_draw import Chart
 from supervisor.admin import executions_cells

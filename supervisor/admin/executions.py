@@ -11,8 +11,8 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path
 from django.utils.functional import cached_property
 
-from common.admin.lists import Bulk, Preset
-from common.admin.pages import PART, Control, Crumb, link
+from common.console.lists import Bulk, Preset
+from common.console.pages import PART, Control, Crumb, link
 from common.ids import parse_uuid
 from common.templatetags.console import as_curl
 from nhi.admin.acting import actor_of

@@ -12,9 +12,9 @@ from django.urls import path
 from django.utils.functional import cached_property
 from django.utils.html import format_html
 
-from common.admin.dialogs import Effect, counted
-from common.admin.forms import ConsoleForm
-from common.admin.pages import link
+from common.console.dialogs import Effect, counted
+from common.console.forms import ConsoleForm
+from common.console.pages import link
 from common.errors import Conflict
 from nhi.access import ItemResult
 from supervisor import access, admission, submitting

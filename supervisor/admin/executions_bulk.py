@@ -8,8 +8,8 @@ from django.db.models import QuerySet
 from django.urls import path
 from django.utils.functional import cached_property
 
-from common.admin.dialogs import Effect, counted
-from common.admin.forms import ConsoleForm
+from common.console.dialogs import Effect, counted
+from common.console.forms import ConsoleForm
 from nhi.actors import Actor
 from nhi.admin.several import Several
 from nhi.models import Identity

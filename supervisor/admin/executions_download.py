@@ -3,7 +3,7 @@
 from django.http import HttpRequest, HttpResponseBase
 from django.urls import path
 
-from common.admin import streams
+from common.console import streams
 from nhi.admin.base import ActingPage
 from supervisor.admin.executions_hub import OfExecution
 from supervisor.choices import Stream

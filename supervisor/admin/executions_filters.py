@@ -6,8 +6,8 @@ from urllib.parse import urlencode
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from common.admin.lists import Filter, choice_filter
-from common.admin.pages import link
+from common.console.lists import Filter, choice_filter
+from common.console.pages import link
 from common.ids import parse_uuid
 from nhi import looks
 from nhi.admin.audit_filters import SPANS, limit

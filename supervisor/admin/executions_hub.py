@@ -9,9 +9,9 @@ from django.db.models.functions import Coalesce
 from django.utils import timezone
 from django.utils.functional import cached_property
 
-from common.admin import badges
-from common.admin.badges import Badge
-from common.admin.pages import Control, Crumb, Tab, link
+from common.console import badges
+from common.console.badges import Badge
+from common.console.pages import Control, Crumb, Tab, link
 from common.errors import NotFound
 from mcp.admin import calls_runs
 from nhi import badges as standing

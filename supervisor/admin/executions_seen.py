@@ -12,9 +12,9 @@ from django.urls import path
 from django.utils.dateparse import parse_datetime
 from django.utils.http import urlencode
 
-from common.admin.forms import ConsoleForm
-from common.admin.lists import Listing
-from common.admin.pages import Control, link
+from common.console.forms import ConsoleForm
+from common.console.lists import Listing
+from common.console.pages import Control, link
 from common.errors import Conflict, NotAllowed, NotFound
 from nhi import looks
 from nhi.actors import Actor

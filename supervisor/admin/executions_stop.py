@@ -5,8 +5,8 @@ from typing import Any
 from django.contrib import messages
 from django.urls import path
 
-from common.admin.dialogs import Call, Effect
-from common.admin.forms import ConsoleForm, ReasonField
+from common.console.dialogs import Call, Effect
+from common.console.forms import ConsoleForm, ReasonField
 from nhi.admin.base import ActingDialog
 from supervisor import cancelling
 from supervisor.admin.executions_hub import OfExecution

@@ -4,8 +4,8 @@ from typing import Any
 
 from django.urls import path
 
-from common.admin import keyset
-from common.admin.pages import link
+from common.console import keyset
+from common.console.pages import link
 from mcp.admin import calls_cells
 from nhi.models import InvocationLog
 from supervisor.admin import charts_draw, executions_cells

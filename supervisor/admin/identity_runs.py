@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from common.admin import keyset, site_pages
-from common.admin.pages import Control, link
+from common.console import keyset, site_pages
+from common.console.pages import Control, link
 from nhi.admin import identities_hub
 from nhi.admin.acting import may_change
 from nhi.admin.identities_hub import Added, Hub

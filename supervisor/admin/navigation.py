@@ -11,8 +11,8 @@ from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 from django.http import HttpRequest
 
-from common.admin import navigation
-from common.admin.navigation import Item
+from common.console import navigation
+from common.console.navigation import Item
 from nhi.actors import Actor
 from nhi.admin import counts, sentences
 from nhi.admin.acting import may

@@ -11,9 +11,9 @@ from django.db.models import F, Q, QuerySet, Window
 from django.db.models.functions import RowNumber
 from django.utils import timezone
 
-from common.admin import badges, site_pages
-from common.admin.badges import Badge
-from common.admin.pages import Control, link
+from common.console import badges, site_pages
+from common.console.badges import Badge
+from common.console.pages import Control, link
 from nhi import badges as standing
 from nhi.admin.base import ActingPage
 from nhi.choices import State

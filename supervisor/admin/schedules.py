@@ -7,8 +7,8 @@ from django.db.models import Case, OuterRef, QuerySet, Subquery, When
 from django.http import HttpRequest
 from django.urls import URLPattern
 
-from common.admin.lists import Bulk, Preset
-from common.admin.pages import Control, link
+from common.console.lists import Bulk, Preset
+from common.console.pages import Control, link
 from common.templatetags.console import as_curl
 from nhi.admin.acting import actor_of
 from nhi.admin.base import GovernedAdmin

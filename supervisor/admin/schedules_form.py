@@ -6,7 +6,7 @@ from zoneinfo import available_timezones
 
 from django import forms
 
-from common.admin.forms import Chips, ConsoleForm, JSONLinesField
+from common.console.forms import Chips, ConsoleForm, JSONLinesField
 from common.errors import GatehouseError, Invalid
 from nhi.admin import names
 from nhi.admin.names import Named, NameField

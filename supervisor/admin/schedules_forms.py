@@ -6,7 +6,7 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.urls import path
 
-from common.admin.pages import Crumb, link, render
+from common.console.pages import Crumb, link, render
 from common.errors import Invalid, NotAllowed
 from nhi.actors import Actor
 from nhi.admin import names

@@ -4,7 +4,7 @@ from typing import Any
 
 from django.utils.functional import cached_property
 
-from common.admin.pages import Control, Crumb, Tab, link
+from common.console.pages import Control, Crumb, Tab, link
 from common.errors import NotFound
 from nhi.admin.base import Acting, ActingPage
 from supervisor.admin import agents_cells, schedules_cells

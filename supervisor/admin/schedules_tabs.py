@@ -6,8 +6,8 @@ from typing import Any
 
 from django.urls import path
 
-from common.admin import badges, keyset
-from common.admin.pages import link
+from common.console import badges, keyset
+from common.console.pages import link
 from common.ids import parse_uuid
 from common.templatetags.console import spelled
 from nhi.admin import sentences

@@ -5,9 +5,9 @@ from typing import Any
 from django.contrib import messages
 from django.urls import path
 
-from common.admin.dialogs import Call, Effect, counted
-from common.admin.forms import ConsoleForm, ReasonField
-from common.admin.pages import link
+from common.console.dialogs import Call, Effect, counted
+from common.console.forms import ConsoleForm, ReasonField
+from common.console.pages import link
 from common.errors import Conflict
 from nhi.admin.base import ActingDialog
 from supervisor import admission, schedules

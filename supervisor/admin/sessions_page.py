@@ -5,9 +5,9 @@ from typing import Any
 from django import forms
 from django.urls import path
 
-from common.admin.dialogs import Call
-from common.admin.forms import ConsoleForm
-from common.admin.pages import Control, Crumb, link
+from common.console.dialogs import Call
+from common.console.forms import ConsoleForm
+from common.console.pages import Control, Crumb, link
 from common.errors import NotAllowed, NotFound
 from nhi.admin.base import Acting, ActingDialog, ActingPage
 from supervisor import access, cancelling, sessions

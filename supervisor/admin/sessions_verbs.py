@@ -5,10 +5,10 @@ from typing import Any
 
 from django.urls import path
 
-from common.admin import times
-from common.admin.dialogs import Call, Effect
-from common.admin.forms import ConsoleForm, ReasonField
-from common.admin.pages import link
+from common.console import times
+from common.console.dialogs import Call, Effect
+from common.console.forms import ConsoleForm, ReasonField
+from common.console.pages import link
 from common.errors import Conflict, NotAllowed
 from nhi.admin.base import ActingDialog
 from supervisor import access, admission, cancelling, sessions

@@ -16,7 +16,7 @@ from uuid import UUID
 
 from rest_framework.request import Request
 
-from common.asgi import Application, Message, Receive, kept
+from common.asgi.bodies import Application, Message, Receive, kept
 from common.errors import Limited
 from mcp.asgi.clients import until_gone
 from mcp.leases import Stopping

@@ -13,9 +13,10 @@ from django.db import transaction
 from django.db.models import Max
 from django.db.models.functions import Now
 
-from common import clock, prepared
+from common.db import clock
+from common.fastsql import prepared
+from common.fastsql.prepared import Prepared
 from common.ids import uuid7
-from common.prepared import Prepared
 from mcp.owner.groups import boot
 from nhi import processes, run_tokens
 from supervisor import lifecycle

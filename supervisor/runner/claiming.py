@@ -10,7 +10,7 @@ from uuid import UUID
 
 from django.db import transaction
 
-from common import clock
+from common.db import clock
 from nhi import actors, run_tokens
 from nhi.chains import Chain
 from nhi.run_tokens import Opening

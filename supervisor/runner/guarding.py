@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 
+from common.threads import in_thread
 from mcp import breakers
 from mcp.breakers import Passage
-from mcp.threads import in_thread
 from supervisor.chat import ChatFault
 
 FAULTS, SECONDS = 3, 60

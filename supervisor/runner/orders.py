@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from common import clock
+from common.db import clock
 from common.errors import Invalid
-from mcp import executables
-from mcp.executables import NotExecutable
+from common.process import executable_allowlist
+from common.process.executable_allowlist import NotExecutable
 from supervisor import account, agents, command_lines, file_names, submitting, surroundings
 from supervisor.choices import ErrorCategory, InputPattern, OutputPattern
 from supervisor.models import Agent, Execution
@@ -76,7 +76,7 @@ def _argv(run: Execution, given: Mapping[str, Any], files: Mapping[str, Path]) -
     agent = run.agent
     values = {**given["parameters"], **{name: str(path) for name, path in files.items()}}
     try:
-        words = executables.resolve(agent.executable_path, command_lines.filled(agent.cli_args, values))
+        words = executable_allowlist.resolve(agent.executable_path, command_lines.filled(agent.cli_args, values))
     except NotExecutable as problem:
         raise CannotStart(ErrorCategory.PERMANENT, str(problem)) from None
     except KeyError as missing:

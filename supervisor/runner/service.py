@@ -15,7 +15,8 @@ from uuid import UUID
 
 from django.conf import settings
 
-from common import egress, processor
+from common import egress
+from common.process import cpu_affinity
 from mcp import upstream
 from supervisor import reaping, waking
 from supervisor.nursery import Nursery
@@ -45,7 +46,7 @@ class Service:
         self._look = asyncio.Event()
         self._stopping = False
         # Where this process may be before it keeps to one, there its agents may be.
-        self._nursery = Nursery(processors=processor.allowed() if on_one_processor else ())
+        self._nursery = Nursery(processors=cpu_affinity.allowed() if on_one_processor else ())
         self._pulse = Desk("runner-pulse")
         # What is written of one run is written in order, by one of these.
         self._pens = [Desk(f"runner-pen-{number}") for number in range(PENS)]
@@ -84,7 +85,7 @@ class Service:
     async def _live(self) -> None:
         beside = [asyncio.create_task(self._fence())]
         if self._on_one_processor:
-            beside.append(asyncio.create_task(processor.Processor().keep()))
+            beside.append(asyncio.create_task(cpu_affinity.Processor().keep()))
         while not self._stopping:
             try:
                 await self._turn()

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from common.clock import EARLIEST, LATEST
+from common.db.clock import EARLIEST, LATEST
 from common.errors import Invalid
 from nhi.inputs import Problems
 from supervisor import submitting

@@ -14,7 +14,7 @@ from uuid import UUID
 from django.db import OperationalError, connection, transaction
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 
-from common.clock import LATEST
+from common.db.clock import LATEST
 from nhi.actors import SYSTEM
 from nhi.record import events
 from supervisor.choices import FireState, OverlapPolicy

@@ -12,8 +12,8 @@ from django.test import override_settings
 from django.urls import path
 from django.utils import timezone
 
-from common.admin import streams
-from common.handler import ThreadedHandler
+from common.asgi.django_handler import ThreadedHandler
+from common.console import streams
 from tests.services.asgi import Answer, Door
 
 pytestmark = [pytest.mark.capability("OPS-01"), pytest.mark.both_databases]

@@ -9,7 +9,7 @@ from django.core.management import call_command
 from django.http import HttpRequest
 from django.test import Client
 
-from common import clock
+from common.db import clock
 from nhi import credentials, identities, people
 from nhi.actors import SYSTEM
 from nhi.models import Credential, User

@@ -4,8 +4,8 @@ import inspect
 
 import pytest
 
-from common.admin.dialogs import Dialog
 from common.api.operations import of_handler
+from common.console.dialogs import Dialog
 from nhi.admin.base import FreshlyProven
 from nhi.api.shapes.credentials import IssuedShape
 from nhi.api.views import ApiView

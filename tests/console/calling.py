@@ -5,7 +5,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from common import canonical, crypto
+from common import canonical_json, crypto
 from common.ids import uuid7
 from mcp.clerk import permits
 from mcp.models import Call, CallApproval, Server, Tool
@@ -78,7 +78,7 @@ def asked(
         agent_id=caller.pk, agent_name=caller.name, tool_id=identity(tool).pk, tool_name=tool,
         args_hash=uuid7().hex * 2, owner_id=caller.owner_id, asked_at=at, expires_at=at + permits.WAIT, **more,
     )  # fmt: skip
-    sent = canonical.encode(arguments or {"title": "Ship 1.0"}).decode()
+    sent = canonical_json.encode(arguments or {"title": "Ship 1.0"}).decode()
     approval.sealed_arguments = crypto.seal(sent, place=permits.place(approval))
     approval.save(force_insert=True)
     return approval

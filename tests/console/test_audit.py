@@ -13,8 +13,9 @@ from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
-from common import clock, context
+from common import context
 from common.context import Context
+from common.db import clock
 from common.ids import uuid7
 from nhi import lifecycle
 from nhi.actors import SYSTEM

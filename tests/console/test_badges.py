@@ -7,8 +7,8 @@ from django.apps import apps
 from django.db.models import Choices
 from django.utils import timezone
 
-from common.admin import badges
-from common.admin.badges import TABLE, Badge, Tone
+from common.console import badges
+from common.console.badges import TABLE, Badge, Tone
 from common.templatetags.console import badge
 from nhi import badges as standing
 from nhi import choices

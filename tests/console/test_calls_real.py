@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from common import threads
 from common.ids import uuid7
-from mcp import approvals, budgets, gateway, threads
+from mcp import approvals, budgets, gateway
 from mcp.models import CallApproval, Tool
 from nhi import credentials, demo, grants
 from nhi.actors import SYSTEM

@@ -5,7 +5,7 @@ import pytest
 from aiohttp.typedefs import StrOrURL
 
 from common import egress
-from common.egress import addresses, client, names
+from common.egress import addresses, client, resolver
 from tests.egress.far_side import PUBLIC, Listener, NameServers, Wire, run
 
 pytestmark = pytest.mark.capability("OPS-01")
@@ -143,7 +143,7 @@ def test_the_connector_guards_by_itself(host: str, listener: Listener, names_are
     """Also a session that is not ours, on a connector that is."""
 
     async def main(wire: Wire) -> None:
-        async with aiohttp.ClientSession(connector=client.Connector(resolver=names.Resolver())) as bare:
+        async with aiohttp.ClientSession(connector=client.Connector(resolver=resolver.Resolver())) as bare:
             with pytest.raises((egress.EgressBlocked, aiohttp.InvalidURL)):
                 await bare.get(at(host, listener.port))
         assert wire.connected == []
@@ -154,7 +154,7 @@ def test_the_connector_guards_by_itself(host: str, listener: Listener, names_are
 
 @pytest.fixture
 def names_are_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(names, "_ask", lambda *question: ["127.0.0.1"])
+    monkeypatch.setattr(resolver, "_ask", lambda *question: ["127.0.0.1"])
 
 
 @pytest.mark.parametrize("method", ["get", "post", "put", "patch", "delete", "head", "options", "ws_connect"])

@@ -7,7 +7,7 @@ from typing import Any
 
 import uvicorn
 
-from common.asgi import Application
+from common.asgi.bodies import Application
 from mcp import asgi
 from mcp.asgi.exchanges import Gateway
 from tests.services.waiting import wait_for

@@ -7,7 +7,7 @@ import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
-from common.fair_http import ONLY_READS, FairHttpProtocol
+from common.asgi.fair_protocol import ONLY_READS, FairHttpProtocol
 
 pytestmark = [pytest.mark.capability("MCP-09")]
 

@@ -8,8 +8,8 @@ import pytest
 from mcp_types import methods
 
 from common import crypto
+from common.api.signed_cursors import SECONDS, Cursors
 from mcp.front import results
-from mcp.front.cursors import SECONDS, Cursors
 from mcp.front.progress import MOST_A_SECOND, Progress
 
 pytestmark = pytest.mark.capability("MCP-06")

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from common.canonical import encode
+from common.canonical_json import encode
 from mcp import gateway, stopping
 from mcp.choices import Connection, DefinitionState, Transport
 from mcp.models import Server, Tool, ToolDefinition

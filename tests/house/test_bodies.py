@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from common import asgi
+from common.asgi import bodies as asgi
 from common.ids import uuid7
 from mcp.asgi import bodies
 

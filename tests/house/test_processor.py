@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from common import processor
-from common.processor import Processor, current, put
+from common.process import cpu_affinity
+from common.process.cpu_affinity import Processor, current, put
 from tests.nhi.load.webs import running
 
 ALLOWED = os.sched_getaffinity(0)
@@ -67,9 +67,9 @@ def test_threads_that_are_there_and_threads_to_come_go_along() -> None:
 
 
 def test_it_is_let_go_again_and_again_and_stays_where_it_was_put(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processor, "EVERY", 0.01)
+    monkeypatch.setattr(cpu_affinity, "EVERY", 0.01)
     told: list[set[int]] = []
-    monkeypatch.setattr(processor, "put", lambda where: told.append(where) or put(where))
+    monkeypatch.setattr(cpu_affinity, "put", lambda where: told.append(where) or put(where))
 
     async def for_a_while() -> None:
         keeping = asyncio.create_task(Processor().keep())
@@ -83,14 +83,14 @@ def test_it_is_let_go_again_and_again_and_stays_where_it_was_put(monkeypatch: py
 
 
 def test_one_that_may_not_go_where_it_began_is_left_to_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processor, "EVERY", 0.01)
+    monkeypatch.setattr(cpu_affinity, "EVERY", 0.01)
     asked: list[set[int]] = []
 
     def refused(where: set[int]) -> None:
         asked.append(where)
         raise OSError(22, "Invalid argument")
 
-    monkeypatch.setattr(processor, "put", refused)
+    monkeypatch.setattr(cpu_affinity, "put", refused)
 
     async def for_a_while() -> None:
         keeping = asyncio.create_task(Processor().keep())
@@ -104,9 +104,9 @@ def test_one_that_may_not_go_where_it_began_is_left_to_the_kernel(monkeypatch: p
 
 
 def test_it_goes_where_somebody_puts_it_meanwhile_and_stays_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processor, "EVERY", 0.01)
+    monkeypatch.setattr(cpu_affinity, "EVERY", 0.01)
     told: list[set[int]] = []
-    monkeypatch.setattr(processor, "put", lambda where: told.append(where) or put(where))
+    monkeypatch.setattr(cpu_affinity, "put", lambda where: told.append(where) or put(where))
 
     async def for_a_while() -> set[int]:
         keeping = asyncio.create_task(Processor().keep())

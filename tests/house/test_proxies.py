@@ -14,7 +14,7 @@ import grpc
 import pytest
 
 from a2a.grpc_door import heads
-from common.proxies import DEFAULT_NETWORKS, client_address
+from common.asgi.proxies import DEFAULT_NETWORKS, client_address
 from nhi import credentials
 from nhi.actors import SYSTEM
 from nhi.models import RefusedAuthentication

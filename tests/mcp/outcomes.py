@@ -8,7 +8,7 @@ from typing import Any
 
 from aiohttp import web
 
-from common import clock
+from common.db import clock
 from mcp import budgets, servers
 from mcp.choices import BreakerState
 from mcp.models import Breaker, Budget, CallSlot, Tool

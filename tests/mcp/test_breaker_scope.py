@@ -7,7 +7,7 @@ import pytest
 from aiohttp import web
 from django.db import transaction
 
-from common import clock
+from common.db import clock
 from mcp import breakers, conditions, health
 from mcp.breakers import CHECK, Fault
 from mcp.choices import BreakerState, FaultKind

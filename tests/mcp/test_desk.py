@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from common import clock
+from common.db import clock
 from common.errors import RecordUnavailable
 from mcp import arguments, gateway
 from mcp.clerk import deciding, recording, reserving

@@ -12,7 +12,7 @@ from uuid import UUID
 import pytest
 from django.db import connection
 
-from common import clock
+from common.db import clock
 from mcp import arguments, gateway
 from mcp.clerk import leasing, recording, renewing
 from mcp.clerk.desk import desk

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from common import clock
+from common.db import clock
 from mcp import gateway, metrics
 from mcp.models import Breaker, Call
 from nhi.models import InvocationLog

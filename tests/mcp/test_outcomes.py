@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from common import clock
+from common.db import clock
 from mcp import gateway
 from mcp.gateway import Outcome
 from mcp.models import Call, CallSlot

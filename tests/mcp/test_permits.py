@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from common import clock
+from common.db import clock
 from mcp import approvals, budgets, conditions
 from mcp.approvals import NotWaiting
 from mcp.models import Breaker, CallApproval, Tool

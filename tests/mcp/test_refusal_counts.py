@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from common import clock, crypto
+from common import crypto
+from common.db import clock
 from mcp import edge, gateway, metrics, rollups
 from mcp.models import CallApproval
 from nhi.models import CallRollup, InvocationLog, RefusalCount, RefusalTotal

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from common import clock
+from common.db import clock
 from mcp import metrics, rollups
 from nhi.models import CallRollup, InvocationLog
 from tests.mcp import logged

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from common import canonical
+from common import canonical_json
 from common.ids import uuid7
 from mcp.arguments import known, problems
 from mcp.clerk import database, deciding, reading
@@ -115,7 +115,7 @@ def wish(each: Staged) -> Wish:
         server=server,
         tool=tool,
         arguments=arguments,
-        args_hash=hashlib.sha256(canonical.encode(arguments)).hexdigest(),
+        args_hash=hashlib.sha256(canonical_json.encode(arguments)).hexdigest(),
         request_id=uuid7(),
         source=each.source,
         checked={

@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 from typing import Any
 
-from common import clock
+from common.db import clock
 from nhi import actors, grants, identities, people
 from nhi.actors import SYSTEM, Actor
 from nhi.choices import Kind

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from common import clock
+from common.db import clock
 from nhi import decisions, effective, facts
 from nhi.choices import GrantState
 from nhi.models import ToolPermission

@@ -8,7 +8,7 @@ import time_machine
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from common import clock
+from common.db import clock
 from common.errors import Invalid, NotAllowed
 from nhi import authentication, credentials, identities, lifecycle, people, tokens
 from nhi.actors import SYSTEM

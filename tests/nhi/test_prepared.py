@@ -10,9 +10,9 @@ from django.db.models import F
 from django.db.models.functions import Now
 from django.db.transaction import TransactionManagementError
 
-from common import prepared
+from common.fastsql import prepared
+from common.fastsql.prepared import Change, Prepared, change_each
 from common.ids import uuid7
-from common.prepared import Change, Prepared, change_each
 from nhi import credentials
 from nhi.actors import SYSTEM
 from nhi.choices import Kind

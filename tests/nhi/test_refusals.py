@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from django.db import DatabaseError, connection
 
-from common import clock, context
+from common import context
+from common.db import clock
 from common.errors import RecordUnavailable
 from common.ids import uuid7
 from nhi import authentication, credentials, lifecycle, tokens

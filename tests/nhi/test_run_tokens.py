@@ -7,7 +7,7 @@ import pytest
 from django.db import IntegrityError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 
-from common import clock
+from common.db import clock
 from common.ids import uuid7
 from nhi import authentication, credentials, identities, lifecycle, oauth, run_tokens, tasks, tokens
 from nhi.actors import SYSTEM

@@ -7,7 +7,8 @@ import pytest
 from django.db import DatabaseError, connection
 from django.test.utils import CaptureQueriesContext
 
-from common import clock, context
+from common import context
+from common.db import clock
 from common.ids import uuid7
 from nhi import authentication, credentials, usage
 from nhi.actors import SYSTEM

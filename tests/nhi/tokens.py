@@ -3,7 +3,8 @@
 import zlib
 from uuid import UUID
 
-from common import clock, context
+from common import context
+from common.db import clock
 from common.ids import uuid7
 from nhi import authentication, run_tokens, tokens
 from nhi.actors import Actor

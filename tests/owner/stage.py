@@ -17,8 +17,8 @@ from uuid import UUID
 
 import psutil
 
-from common import locks
 from common.ids import uuid7
+from common.process import file_lock
 from mcp.upstream.stdio import StdioTransport
 from mcp.upstream.target import Target
 from tests.services.house import PLAIN, ROOT
@@ -200,7 +200,7 @@ def main(data: Path) -> None:
             file.write(f"{server_id}\n")
 
     house = House(read, revisions, lambda one: next(t for t in watched() if t.server_id == one), refresh)
-    with locks.held(data / run.LOCK):
+    with file_lock.held(data / run.LOCK):
         asyncio.run(run.run(data=data, socket=data / "stdio.sock", house=house))
 
 

@@ -7,7 +7,7 @@ from django.contrib.auth.models import AnonymousUser
 from django.test import Client, RequestFactory
 from django.urls import path
 
-from common.admin.pages import PART, refused
+from common.console.pages import PART, refused
 from common.errors import Conflict, GatehouseError, Invalid, Limited, NotAllowed, NotFound, RecordUnavailable
 from config import urls
 from nhi.views import errors

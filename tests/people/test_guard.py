@@ -12,7 +12,7 @@ from django.db import DatabaseError, connection
 from django.db.models import F
 from django.test import Client
 
-from common import clock
+from common.db import clock
 from common.errors import Limited
 from nhi import sign_in, sign_in_guard
 from nhi.actors import SYSTEM

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from common import clock
+from common.db import clock
 from nhi.models import AuditEvent, RefusalCount
 from nhi.record import refusal_counts
 

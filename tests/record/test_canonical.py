@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.canonical import NotCanonical, encode
+from common.canonical_json import NotCanonical, encode
 
 pytestmark = pytest.mark.capability("AUD-01")
 

@@ -8,7 +8,7 @@ from django.core.checks import ERROR, run_checks
 from django.core.management import call_command
 from django.db import DatabaseError, connection, transaction
 
-from common import canonical
+from common import canonical_json
 from nhi import checks
 from nhi.actors import SYSTEM
 from nhi.models import AuditEvent
@@ -256,5 +256,5 @@ def test_no_value_keeps_a_row_from_being_written() -> None:
 
 def test_what_is_not_json_is_refused_before_the_database() -> None:
     for value in (float("nan"), float("inf"), "\ud800", {1: 2}, object(), b"x"):
-        with pytest.raises(canonical.NotCanonical):
-            canonical.encode({"value": value})
+        with pytest.raises(canonical_json.NotCanonical):
+            canonical_json.encode({"value": value})

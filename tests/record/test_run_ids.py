@@ -8,7 +8,7 @@ from django.test import Client
 from django.urls import reverse
 
 from a2a import tracing
-from common import clock
+from common.db import clock
 from common.ids import uuid7
 from mcp import gateway
 from mcp.admin import calls_runs

@@ -130,7 +130,7 @@ def test_an_error_inside_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*_: object) -> None:
         raise RuntimeError("a defect")
 
-    monkeypatch.setattr("common.redaction.contexts.finds", fails)
+    monkeypatch.setattr("common.redaction.labelled_secrets.finds", fails)
     assert Redactor().result(["plain text"]) == (UNREADABLE, True)
     assert redact_text("plain text") == UNREADABLE
     assert redact({"a": "plain text"}) == UNREADABLE

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db import connection
 
-from common import clock
+from common.db import clock
 from nhi import capabilities, decisions, facts, tokens
 from nhi.choices import Kind, State
 from nhi.models import (

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from common.asgi import Application, Message
+from common.asgi.bodies import Application, Message
 
 Json = dict[str, Any]
 LONGEST = 20.0

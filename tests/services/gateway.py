@@ -1,7 +1,7 @@
 """What this process keeps of servers, ended before its database is emptied."""
 
-from common import egress
-from mcp import threads, upstream
+from common import egress, threads
+from mcp import upstream
 from mcp.clerk.desk import desk
 
 

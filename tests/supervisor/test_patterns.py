@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from common.errors import Invalid
-from mcp import executables
+from common.process import executable_allowlist
 from supervisor import agents
 from supervisor.models import Agent, Execution
 from supervisor.runner.service import Service
@@ -169,7 +169,7 @@ def test_an_example_runs_as_it_is_now(
     """Whoever adds or edits a script there need start nothing again."""
     scripts = open_directory / "examples" / "agents"
     scripts.mkdir(parents=True)
-    monkeypatch.setattr(executables, "EXAMPLES", scripts.parent)
+    monkeypatch.setattr(executable_allowlist, "EXAMPLES", scripts.parent)
     script = scripts / "wordcount.py"
     for said in ("first", "second"):
         script.write_text(f"#!/usr/bin/env python3\nprint({said!r})\n")

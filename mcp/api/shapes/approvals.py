@@ -6,10 +6,10 @@ from django.utils import timezone
 
 from common.api.fields import Flag, Identifier, Mapping, Moment, Text, Whole, Word
 from common.api.shapes import Filters, Shape
+from common.api.value_fields import Said
 from common.redaction import redact
 from mcp import approvals
 from mcp.api.shapes import examples
-from mcp.api.shapes.fields import Said
 from mcp.choices import ApprovalState
 from mcp.models import CallApproval
 from nhi.api.shapes import examples as story

@@ -6,9 +6,9 @@ from rest_framework import serializers
 
 from common.api.fields import Flag, Identifier, Moment, Text, Texts, Whole, Word
 from common.api.shapes import Filters, Input, Shape
+from common.api.value_fields import NullableTexts, Number, Pairs, Said, Seconds, SecondsGiven
 from mcp import metrics
 from mcp.api.shapes import examples
-from mcp.api.shapes.fields import NullableTexts, Number, Pairs, Said, Seconds, SecondsGiven
 from mcp.choices import SEED_WORDS, Connection, DefinitionState, HealthStatus, Transport
 from mcp.metrics import Metrics
 from mcp.models import Server

@@ -6,9 +6,9 @@ from rest_framework import serializers
 
 from common.api.fields import Flag, Identifier, Mapping, Moment, Text, Texts, Whole, Word
 from common.api.shapes import Filters, Input, Shape
+from common.api.value_fields import Said
 from mcp import metrics
 from mcp.api.shapes import examples
-from mcp.api.shapes.fields import Said
 from mcp.api.shapes.servers import MetricsShape
 from mcp.choices import Connection, DefinitionState
 from mcp.models import Tool, ToolDefinition

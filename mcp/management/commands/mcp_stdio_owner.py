@@ -6,7 +6,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management import BaseCommand
 
-from common import locks
+from common.process import file_lock
 from mcp import tasks
 from mcp.owner import run
 from mcp.owner.house import House
@@ -21,8 +21,8 @@ class Command(BaseCommand):
 
     def handle(self, **_: Any) -> None:
         try:
-            with locks.held(settings.DATA / run.LOCK):
+            with file_lock.held(settings.DATA / run.LOCK):
                 asyncio.run(run.run(data=settings.DATA, socket=settings.STDIO_SOCKET, house=HOUSE))
-        except locks.Held as other:
+        except file_lock.Held as other:
             # Not a failure: there is one, which is what was asked for.
             self.stdout.write(f"The stdio owner of {settings.DATA} already runs (process {other.holder}).")

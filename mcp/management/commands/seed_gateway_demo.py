@@ -6,9 +6,9 @@ from typing import Any
 from django.core.management import BaseCommand
 
 from common import egress
+from common.threads import loop
 from mcp import demo, upstream
 from mcp.clerk.desk import desk
-from mcp.threads import loop
 
 
 class Command(BaseCommand):

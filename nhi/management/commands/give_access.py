@@ -4,8 +4,8 @@ from argparse import ArgumentParser
 from datetime import timedelta
 from typing import Any
 
-from common import clock
 from common.commands import GatehouseCommand
+from common.db import clock
 from common.errors import Invalid
 from nhi import actors, command_line, grants
 from nhi.choices import Kind, PermissionType

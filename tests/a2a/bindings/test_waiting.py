@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from a2a.api.waiting import Waiting
-from common.asgi import bounded
-from common.handler import ThreadedHandler
+from common.asgi.bodies import bounded
+from common.asgi.django_handler import ThreadedHandler
 from tests.a2a.bindings.conftest import Agent, in_loop, in_thread
 from tests.services.asgi import Door
 

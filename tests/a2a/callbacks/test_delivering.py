@@ -15,7 +15,8 @@ from a2a.choices import Trouble
 from a2a.models import Delivery, DeliveryAttempt, WebhookSecret
 from a2a.posting import Outcome
 from a2a.turns import Turns
-from common import clock, crypto
+from common import crypto
+from common.db import clock
 from nhi import actors
 from nhi.actors import SYSTEM
 from tests.a2a.callbacks.conftest import ended, make_due, now_of

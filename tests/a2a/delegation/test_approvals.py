@@ -7,7 +7,7 @@ import pytest
 from a2a import parts, sending, sweeping, waiting
 from a2a.choices import Role, TaskState
 from a2a.models import AwaitedCall, Task
-from common import clock
+from common.db import clock
 from mcp import approvals
 from mcp.models import CallApproval
 from nhi import actors

@@ -13,7 +13,7 @@ from django.urls import URLPattern
 
 from a2a.api.urls import bare, urlpatterns
 from a2a.models import Task
-from common import clock
+from common.db import clock
 from mcp.api import urls as of_gateway
 from mcp.models import Call
 from nhi import run_tokens

@@ -9,7 +9,7 @@ from asgiref.sync import async_to_sync
 from django.core.asgi import get_asgi_application
 
 from common import egress
-from common.asgi import Application, bounded
+from common.asgi.bodies import Application, bounded
 from mcp import asgi, upstream
 from mcp.asgi import rest
 

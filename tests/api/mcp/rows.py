@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from common import clock, crypto
+from common import crypto
+from common.db import clock
 from common.ids import uuid7
 from mcp import breakers, budgets, catalogue, definitions
 from mcp.choices import Connection

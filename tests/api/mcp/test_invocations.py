@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from common import clock
+from common.db import clock
 from common.ids import uuid7
 from mcp import approvals
 from mcp.models import Call, CallApproval

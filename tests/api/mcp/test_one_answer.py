@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from common import clock
+from common.db import clock
 from mcp import budgets, servers
 from mcp.choices import BreakerState
 from mcp.models import Breaker, Budget, CallSlot, Server, Tool

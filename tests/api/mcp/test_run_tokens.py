@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from common import clock
+from common.db import clock
 from common.ids import uuid7
 from mcp import gateway
 from mcp.models import Tool

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from common import clock
+from common.db import clock
 from common.ids import uuid7
 from nhi import capabilities, decisions, facts, terms, tokens
 from nhi.choices import Kind, PermissionType

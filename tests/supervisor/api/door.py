@@ -2,7 +2,7 @@
 
 from django.core.asgi import get_asgi_application
 
-from common.asgi import bounded
+from common.asgi.bodies import bounded
 from supervisor.api.following import Followed
 from tests.services import asgi
 from tests.services.asgi import LONGEST, Answer, Event

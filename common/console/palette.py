@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from django.http import HttpRequest
 
-from common.admin import navigation
+from common.console import navigation
 
 LONGEST = 200
 PER_GROUP = 6

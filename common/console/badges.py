@@ -6,8 +6,8 @@ purpose. A test fails when a choice of a model has no row here.
 
 from typing import Any
 
-from common.admin import agent_badges, task_badges
-from common.admin.tones import ICONS, Badge, Tone
+from common.console import agent_badges, task_badges
+from common.console.tones import ICONS, Badge, Tone
 
 __all__ = ["ICONS", "TABLE", "Badge", "Tone", "find", "of", "vocabulary"]
 _good, _busy, _look, _bad, _still = Tone.GOOD, Tone.BUSY, Tone.LOOK, Tone.BAD, Tone.STILL

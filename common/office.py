@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Generic, TypeVar
 
 from common import egress
-from mcp.threads import in_thread
+from common.threads import in_thread
 
 log = logging.getLogger(__name__)
 #: Each with a connection to the database.

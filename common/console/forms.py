@@ -9,7 +9,7 @@ from django.forms.renderers import TemplatesSetting
 from django.utils import timezone
 from django.utils.safestring import SafeString
 
-from common.clock import EARLIEST, LATEST
+from common.db.clock import EARLIEST, LATEST
 from common.errors import GatehouseError
 
 ENDS = (

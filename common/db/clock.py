@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from django.utils.dateparse import parse_datetime
 from django.utils.timezone import is_naive, make_aware
 
-from common import statements
+from common.fastsql import statements
 
 #: What can be asked for lies between these: far from the ends of the calendar, which not every zone can say.
 EARLIEST, LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)

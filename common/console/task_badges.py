@@ -1,6 +1,6 @@
 """The part of the table of badges that is of tasks between agents."""
 
-from common.admin.tones import Badge, Tone
+from common.console.tones import Badge, Tone
 
 _good, _busy, _look, _bad, _still = Tone.GOOD, Tone.BUSY, Tone.LOOK, Tone.BAD, Tone.STILL
 

@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 from django.db.models.query import FlatValuesListIterable, ModelIterable, ValuesListIterable, get_related_populators
 from django.db.models.sql.compiler import SQLCompiler
 
-from common import statements
+from common.fastsql import statements
 
 Reader = Callable[[Iterable[Any]], list[Any]]
 

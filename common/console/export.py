@@ -7,7 +7,7 @@ from typing import Any
 
 from django.http import HttpResponse
 
-from common.admin.lists import Column
+from common.console.lists import Column
 
 MOST_ROWS = 50_000
 #: A cell that begins with one of these is a formula to a spreadsheet.

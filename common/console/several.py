@@ -7,7 +7,7 @@ from uuid import UUID
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from common.admin.lists import Filter, Listing, Lookup
+from common.console.lists import Filter, Listing, Lookup
 from common.ids import parse_uuid
 
 MOST = 100

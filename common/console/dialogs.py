@@ -9,9 +9,9 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 
-from common import statuses
-from common.admin.forms import ConsoleForm
-from common.admin.pages import Page, wants_part
+from common import http_statuses
+from common.console.forms import ConsoleForm
+from common.console.pages import Page, wants_part
 from common.errors import Conflict, Invalid
 
 #: Where the browser goes after a dialog that was shown over a page.
@@ -94,7 +94,7 @@ class Dialog(Page):
             done = self.act(form)
         except (Invalid, Conflict) as error:
             form.refuse(error)
-            return self._drawn(form, self.effects(), status=statuses.of(error))
+            return self._drawn(form, self.effects(), status=http_statuses.of(error))
         return done if isinstance(done, HttpResponse) else go(request, done)
 
     def _drawn(

@@ -14,7 +14,7 @@ import grpc
 from django.conf import settings
 from yarl import URL
 
-from common.egress import names, urls
+from common.egress import resolver, urls
 from common.egress.urls import EgressBlocked
 
 SECONDS_TO_CONNECT = 10
@@ -41,7 +41,7 @@ async def channel(url: str, *, largest: int) -> AsyncIterator[grpc.aio.Channel]:
     read = URL(url)
     host, port = read.raw_host or "", read.port or 0
     async with asyncio.timeout(SECONDS_TO_CONNECT):
-        places = _places(await names.resolve(host, port), port)
+        places = _places(await resolver.resolve(host, port), port)
         ours: tuple[str, int | str] = ("grpc.primary_user_agent", f"Gatehouse/{settings.VERSION}")
         options = [*PLAIN, ours, ("grpc.max_receive_message_length", largest), *_named(host, port)]
         opened = await _first(places, options, secure=read.scheme == "https")

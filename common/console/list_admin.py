@@ -13,9 +13,9 @@ from django.http import HttpRequest, HttpResponse, QueryDict
 from django.urls import URLPattern, path
 from unfold.admin import ModelAdmin
 
-from common.admin import export, keyset
-from common.admin.lists import Bulk, Column, Filter, Listing, Lookup, Preset
-from common.admin.pages import Control, Tab, render
+from common.console import export, keyset
+from common.console.lists import Bulk, Column, Filter, Listing, Lookup, Preset
+from common.console.pages import Control, Tab, render
 from common.errors import NotAllowed
 
 

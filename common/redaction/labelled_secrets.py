@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterator
 
 from common.redaction.masks import MASK, Find, find
-from common.redaction.names import is_secret
-from common.redaction.tokens import glued
+from common.redaction.secret_names import is_secret
+from common.redaction.token_patterns import glued
 
 SCHEMES = ("bearer", "basic")
 CREDENTIALS = re.compile(r"\s{1,32}+([A-Za-z0-9._~+/=-]{8,}+)")

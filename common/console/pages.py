@@ -10,7 +10,7 @@ from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
 from django.views import View
 
-from common import context, statuses
+from common import context, http_statuses
 from common.errors import GatehouseError
 
 #: The console asks for a part of a page, a dialog, with this header; without it the same address is a whole page.
@@ -85,7 +85,7 @@ def render_once(request: HttpRequest, template: str, *, title: str, **more: Any)
 
 def refused(request: HttpRequest, error: GatehouseError) -> HttpResponse:
     """One sentence, the request's id, and the way on."""
-    status = statuses.of(error)
+    status = http_statuses.of(error)
     titles = {403: "Not allowed", 404: "Nothing here", 503: "Not recorded"}
     return render(
         request,

@@ -16,8 +16,8 @@ from django.db import models
 from django.db.models import QuerySet
 from django.db.transaction import TransactionManagementError
 
-from common import statements
-from common.instances import Reader, reader
+from common.fastsql import statements
+from common.fastsql.row_readers import Reader, reader
 
 _FIELDS: "dict[type, models.Field[Any, Any]]" = {
     UUID: models.UUIDField(), str: models.TextField(), int: models.IntegerField(),

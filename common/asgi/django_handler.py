@@ -17,7 +17,7 @@ from django.core.handlers.asgi import ASGIHandler, get_script_prefix
 from django.db import close_old_connections
 from django.urls import set_script_prefix
 
-from common.asgi import Receive
+from common.asgi.bodies import Receive
 
 #: At a time. As many are made as are needed at once, and none waits for one that hangs before there are as many.
 THREADS = 128

@@ -1,6 +1,6 @@
 """The part of the table of badges that is about agents: their cards, their endpoints, and what does their tasks."""
 
-from common.admin.tones import Badge, Tone
+from common.console.tones import Badge, Tone
 
 _good, _look, _bad, _still = Tone.GOOD, Tone.LOOK, Tone.BAD, Tone.STILL
 

@@ -1,0 +1,1 @@
+"""HTTP before and beside Django."""

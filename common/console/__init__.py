@@ -1,0 +1,1 @@
+"""Console mechanics that know no actor."""

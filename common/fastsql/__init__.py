@@ -1,0 +1,1 @@
+"""Statements compiled once and executed with new values."""

@@ -9,7 +9,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 APPS = ("common", "config", "nhi", "mcp", "supervisor", "a2a")
-TRANSLATIONS = frozenset({"_", "gettext", "gettext_lazy", "ngettext", "ngettext_lazy"})
+#: Their texts are labels, or repeat the name of a variable.
+CALLS_WITHOUT_DATA = frozenset({"_", "gettext", "gettext_lazy", "ngettext", "ngettext_lazy", "TypeVar", "ParamSpec"})
+NAMES_OF_CODE = frozenset({"__all__", "__slots__"})
 DOTTED_PATH = re.compile(rf"(?:{'|'.join(APPS)})(?:\.\w+)+(?::\w+)?")
 
 
@@ -43,7 +45,9 @@ def _name(function: ast.expr) -> str:
 
 
 def _strings(node: ast.AST) -> Iterator[str]:
-    if isinstance(node, ast.Call) and _name(node.func) in TRANSLATIONS:
+    if isinstance(node, ast.Call) and _name(node.func) in CALLS_WITHOUT_DATA:
+        return
+    if isinstance(node, ast.Assign) and any(getattr(target, "id", "") in NAMES_OF_CODE for target in node.targets):
         return
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
         return  # a docstring

@@ -12,8 +12,8 @@ from a2a.chains import Chain
 from a2a.models import Task
 from a2a.models.tasks import FOR_ANOTHER
 from common import context
-from common.errors import GatehouseError, Limited, NotAllowed, NotFound, TooLarge
-from common.fastsql.prepared import Prepared
+from common.errors import GatehouseError, NotAllowed, NotFound, PayloadTooLarge, RateLimited
+from common.fastsql.prepared import PreparedQuery
 from nhi import decisions, facts, run_tokens, within
 from nhi.actors import Actor
 from nhi.chains import Chain as NobodyBehind
@@ -26,11 +26,11 @@ from supervisor.access import Caller
 
 #: Of one whole; and after how many seconds to ask again.
 MOST_OPEN, RETRY_AFTER = 200, 30
-_SENDER = Prepared(lambda identity: Identity.objects.filter(pk=identity).order_by(), identity=UUID)
+_SENDER = PreparedQuery(lambda identity: Identity.objects.filter(pk=identity).order_by(), identity=UUID)
 SEND = "a2a.send_task"
 
 
-class QuotaExceeded(Limited):
+class QuotaExceeded(RateLimited):
     """The hour of a grant is used up."""
 
     code = "quota_exceeded"
@@ -65,7 +65,7 @@ def source_of(caller: Caller, named: UUID | None) -> Identity | None:
     """In whose name the task is sent: the caller's own, unless somebody who may says another; None for people."""
     actor = caller.actor
     if named is None or named == actor.id:
-        return None if actor.is_person else caller.identity or _SENDER.first(identity=actor.id)
+        return None if actor.is_person else caller.identity or _SENDER.fetch_first(identity=actor.id)
     if not actor.may(FOR_ANOTHER):
         # The same whether or not there is such an identity.
         said = NotAllowed("You may send tasks in your own name only.", details={"reason": "source_not_yours"})
@@ -94,7 +94,7 @@ def require(
     permit = _permit(caller, source, target, action, given, chain)
     try:
         endpoint_room.require(target, given)
-    except (Limited, TooLarge) as full:
+    except (RateLimited, PayloadTooLarge) as full:
         raise Refused(full, full.code, {"reason": full.code}) from full
     return permit
 

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from a2a.choices import OPEN
 from a2a.models import Task
-from common.errors import Conflict, Invalid, NotFound
+from common.errors import Conflict, InvalidInput, NotFound
 from nhi import chains, run_tokens
 from nhi.actors import Actor
 from nhi.chains import DEEPEST, Link, TaskFacts
@@ -46,7 +46,9 @@ class Chain:
         """A task is given no longer than the one that it is a part of."""
         ends = self.parent.deadline if self.parent else None
         if asked is not None and ends is not None and asked > ends:
-            raise Invalid.field("deadline", "The task that this is a part of ends sooner; choose a time before that.")
+            raise InvalidInput.for_field(
+                "deadline", "The task that this is a part of ends sooner; choose a time before that."
+            )
         return asked or ends
 
     def as_json(self) -> list[dict[str, str]]:

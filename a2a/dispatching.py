@@ -19,7 +19,7 @@ from a2a.models import Task
 from a2a.models.tasks import TaskQuerySet
 from a2a.runtimes import Behind
 from common.db import clock
-from common.errors import Conflict, GatehouseError, Invalid, InvalidTransition
+from common.errors import Conflict, GatehouseError, InvalidInput, InvalidTransition
 from nhi import lifecycle
 from nhi.actors import SYSTEM
 from nhi.models import Identity
@@ -158,7 +158,7 @@ def _by(task: Task) -> dict[str, Any]:
 
 
 def _refuse(task: Task, error: GatehouseError) -> None:
-    code = UNFIT if isinstance(error, Invalid) else error.code
+    code = UNFIT if isinstance(error, InvalidInput) else error.code
     status = Status(TaskState.FAILED, error_code=code, error_message=error.message)
     try:
         writer.apply_event(task.pk, status, check=_still_waits)

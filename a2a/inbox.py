@@ -19,7 +19,7 @@ from a2a.wire.v1 import requests as v1
 from common import crypto
 from common.db import clock
 from common.errors import Conflict
-from common.fastsql.prepared import Prepared
+from common.fastsql.prepared import PreparedQuery
 from nhi.actors import Actor
 from nhi.inputs import Problems
 
@@ -77,7 +77,7 @@ def claim_next(*, actor: Actor, lease_seconds: int, limit: int) -> list[Claimed]
     _settle_claim(lease_seconds, limit)
     assert actor.id is not None  # whoever asks at a door is somebody
     with transaction.atomic():
-        return [_lend(held, lease_seconds) for held in _next(limit).all(agent=actor.id)]
+        return [_lend(held, lease_seconds) for held in _next(limit).fetch_all(agent=actor.id)]
 
 
 def heartbeat(*, task: Task, lease_token: str) -> Task:
@@ -162,7 +162,7 @@ def _settle_claim(lease_seconds: int, limit: int = 1) -> None:
 
 def _lend(held: Task, lease_seconds: int) -> Claimed:
     """Anew each time it is lent: then everybody who follows it sees that."""
-    token, now = secrets.token_urlsafe(24), clock.moment(held.now)  # type: ignore[attr-defined]  # annotated by `lockable`
+    token, now = secrets.token_urlsafe(24), clock.parse_database_time(held.now)  # type: ignore[attr-defined]  # annotated by `lockable`
     writer.write(
         held,
         Status(TaskState.WORKING),
@@ -175,10 +175,10 @@ def _lend(held: Task, lease_seconds: int) -> Claimed:
 
 
 @cache
-def _next(most: int) -> Prepared:
+def _next(most: int) -> PreparedQuery:
     """No more than are taken are locked: the rest are for who comes beside us."""
     rows = writer.lockable(skip_locked=True).offered().order_by("created_at", "id")
-    return Prepared(lambda agent: rows.filter(agent_id=agent)[:most], agent=UUID)
+    return PreparedQuery(lambda agent: rows.filter(agent_id=agent)[:most], agent=UUID)
 
 
 def _read(reading: Callable[[Reader, str, Any], Any], place: str, value: Any) -> Any:
@@ -207,7 +207,7 @@ def _check(lease_token: str) -> Callable[[Task], None]:
             raise writer.ended(task)
         if task.lease_mark is None:
             raise StaleLease(f"No claim holds the {task} now. Nothing was changed.")
-        if not crypto.same(bytes(task.lease_mark), mark):
+        if not crypto.is_equal_in_constant_time(bytes(task.lease_mark), mark):
             said = f"This lease token is not the one of the claim that holds the {task}. Nothing was changed."
             raise StaleLease(said)
 
@@ -215,7 +215,7 @@ def _check(lease_token: str) -> Callable[[Task], None]:
 
 
 def _until(task: Task) -> Any:
-    return clock.moment(task.now) + timedelta(seconds=task.lease_seconds)  # type: ignore[attr-defined]  # annotated
+    return clock.parse_database_time(task.now) + timedelta(seconds=task.lease_seconds)  # type: ignore[attr-defined]  # annotated
 
 
 def _not_offered(task: Task) -> Conflict:

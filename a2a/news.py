@@ -94,7 +94,7 @@ class Board:
 def tell(what: UUID) -> None:
     """Once what was written is committed. A file is looked at by those who want to know."""
     if connection.vendor == "postgresql":
-        statements.touched(("SELECT pg_notify(%s, %s)", [hearing.CHANNEL, str(what)]))
+        statements.execute_statements(("SELECT pg_notify(%s, %s)", [hearing.CHANNEL, str(what)]))
 
 
 board = Board()

@@ -10,7 +10,7 @@ from a2a.choices import RUN_HERE, Binding, RuntimeKind, WireVersion
 from a2a.models import Runtime
 from a2a.wire import metadata
 from common import egress
-from common.errors import Invalid
+from common.errors import InvalidInput
 from common.redaction import redact_text
 from mcp.wire import headers
 from nhi.choices import Kind as IdentityKind
@@ -44,16 +44,16 @@ def check(draft: Runtime, credential: str | None) -> None:
 def look_up(url: str) -> None:
     """Refuse a name that leads to where Gatehouse does not call. Not within a transaction: name servers may be slow."""
     try:
-        asyncio.run(egress.check(url))
+        asyncio.run(egress.check_url(url))
     except egress.EgressBlocked as blocked:
-        raise Invalid.field("url", blocked.message) from blocked
+        raise InvalidInput.for_field("url", blocked.message) from blocked
 
 
 def require_same_place(before: str, now: str) -> None:
     """A credential goes with what it was for, and is not handed to another place."""
     if _origin(before) != _origin(now):
         said = "Another place is asked now: give its credential, or take this one away (an empty text, by the API)."
-        raise Invalid.field("credential", said)
+        raise InvalidInput.for_field("credential", said)
 
 
 def _check_agent(problems: Problems, draft: Runtime) -> None:
@@ -69,7 +69,7 @@ def _check_agent(problems: Problems, draft: Runtime) -> None:
 def _check_remote(problems: Problems, draft: Runtime, credential: str | None) -> None:
     problems.unless(len(draft.url) <= LONGEST_URL, "url", f"Use at most {LONGEST_URL} characters.")
     problems.unless(redact_text(draft.url) == draft.url, "url", "This holds a token or a password; use the credential.")
-    if said := egress.problem(draft.url):
+    if said := egress.find_url_problem(draft.url):
         problems.add("url", said)
     problems.unless(draft.wire_version in WireVersion.values, "wire_version", _choose(WireVersion))
     problems.unless(draft.binding in Binding.values, "binding", _choose(Binding))

@@ -224,7 +224,7 @@ def _chain(caller: Caller, source: Identity | None, wish: Wish) -> Chain:
 
 
 def _row(caller: Caller, source: Identity | None, target: Identity, wish: Wish, chain: Chain, permit: Permit) -> Task:
-    actor, known, now = caller.actor, context.known(), permit.at or clock.database_now()
+    actor, known, now = caller.actor, context.current_or_none(), permit.at or clock.database_now()
     return Task(
         agent=target,
         agent_name=target.name,

@@ -55,7 +55,7 @@ def settle(task_id: UUID) -> bool:
             return False
         said = _said(_what_became(over[-1].approval_id))
         # Its worker could do nothing meanwhile: it has a whole lease again.
-        kept = {"lease_until": clock.moment(task.now) + task.lease} if task.lease_mark is not None else {}  # type: ignore[attr-defined]  # annotated by `locked`
+        kept = {"lease_until": clock.parse_database_time(task.now) + task.lease} if task.lease_mark is not None else {}  # type: ignore[attr-defined]  # annotated by `locked`
         writer.write(task, Status(TaskState.WORKING, said), **kept)
         return True
 

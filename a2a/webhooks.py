@@ -178,7 +178,7 @@ def _make(owner: Owner, url_prefix: str, actor: Actor) -> Shown:
     row.sealed = crypto.seal(text, place=_place(row))
     if before is not None:
         # What cannot be read signs nothing that a receiver would miss.
-        with suppress(crypto.Unreadable):
+        with suppress(crypto.UnsealError):
             _follow(row, before, now)
     row.save(force_insert=True)
     details = {TAKEN_OVER: before.url_prefix} if before is not None and row.sealed_previous else {}

@@ -102,7 +102,7 @@ def percentile(numbers: list[float], share: int) -> float:
 
 @contextmanager
 def running(job: dict[str, Any]) -> Iterator["subprocess.Popen[str]"]:
-    command = parent_death.command([sys.executable, "-m", "benchmarks.calls.flood"])
+    command = parent_death.build_command([sys.executable, "-m", "benchmarks.calls.flood"])
     process = subprocess.Popen(command, cwd=ROOT, env=plain(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     with ended(process):
         assert process.stdin is not None

@@ -6,81 +6,81 @@ from json.encoder import encode_basestring
 from typing import Any
 
 
-class NotCanonical(ValueError):
+class CanonicalizationError(ValueError):
     """The value has no canonical JSON: NaN, infinity, a lone surrogate, or a type JSON does not know."""
 
 
 # Quotes as RFC 8785, 3.2.2.2 says: what JSON must escape and nothing else, in C.
-_string = encode_basestring
+_encode_string = encode_basestring
 
 
 def encode(value: Any) -> bytes:
     try:
-        return _text(value).encode()
+        return _encode_value(value).encode()
     except UnicodeEncodeError as error:
-        raise NotCanonical("A string holds half of a surrogate pair.") from error
+        raise CanonicalizationError("A string holds half of a surrogate pair.") from error
     except RecursionError as error:
-        raise NotCanonical("The value is nested too deep.") from error
+        raise CanonicalizationError("The value is nested too deep.") from error
 
 
-def _text(value: Any) -> str:
+def _encode_value(value: Any) -> str:
     kind = type(value)
     if kind is str:
-        return _string(value)
+        return _encode_string(value)
     if kind is dict:
-        return _object(value)
+        return _encode_object(value)
     if value is None:
         return "null"
     if kind is bool:
         return "true" if value else "false"
-    return _other(value)
+    return _encode_rare_type(value)
 
 
-def _other(value: Any) -> str:
+def _encode_rare_type(value: Any) -> str:
     """What is rarer, and subclasses of what is not."""
     match value:
         case str():
-            return _string(str(value))
+            return _encode_string(str(value))
         case int() | float():
-            return _number(value)
+            return _encode_number(value)
         case dict():
-            return _object(value)
+            return _encode_object(value)
         case list() | tuple():
-            return f"[{','.join([_text(item) for item in value])}]"
-    raise NotCanonical(f"JSON has no {type(value).__name__}.")
+            return f"[{','.join([_encode_value(item) for item in value])}]"
+    raise CanonicalizationError(f"JSON has no {type(value).__name__}.")
 
 
-def _object(value: dict[Any, Any]) -> str:
+def _encode_object(value: dict[Any, Any]) -> str:
     try:
         plain = "".join(value).isascii()
     except TypeError as error:
-        raise NotCanonical("The names of an object are strings.") from error
+        raise CanonicalizationError("The names of an object are strings.") from error
     # Names are ordered by their UTF-16 code units (RFC 8785, 3.2.3), which for ASCII is the order of the strings.
     names = sorted(value) if plain else sorted(value, key=lambda name: name.encode("utf-16-be", "surrogatepass"))
-    return "{" + ",".join([f"{_string(name)}:{_text(value[name])}" for name in names]) + "}"
+    return "{" + ",".join([f"{_encode_string(name)}:{_encode_value(value[name])}" for name in names]) + "}"
 
 
-def _number(value: float) -> str:
+def _encode_number(value: float) -> str:
     """ECMAScript's Number to string (RFC 8785, 3.2.2.3); a whole number past 2**53 is one of its doubles."""
     if isinstance(value, int):
-        return str(value) if abs(value) <= 2**53 else _number(_float(value))
+        return str(value) if abs(value) <= 2**53 else _encode_number(_to_double(value))
     if not math.isfinite(value):
-        raise NotCanonical("JSON has no NaN and no infinity.")
+        raise CanonicalizationError("JSON has no NaN and no infinity.")
     if value == 0:
         return "0"
     sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
     point = len(digits) + int(exponent)
-    return ("-" if sign else "") + _place("".join(map(str, digits)), point)
+    return ("-" if sign else "") + _place_decimal_point("".join(map(str, digits)), point)
 
 
-def _float(value: int) -> float:
+def _to_double(value: int) -> float:
     try:
         return float(value)
     except OverflowError as error:
-        raise NotCanonical("The number is too large.") from error
+        raise CanonicalizationError("The number is too large.") from error
 
 
-def _place(digits: str, point: int) -> str:
+def _place_decimal_point(digits: str, point: int) -> str:
     count = len(digits)
     if count <= point <= 21:
         return digits + "0" * (point - count)

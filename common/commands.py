@@ -14,7 +14,7 @@ from django.db import DatabaseError, connection
 from common.errors import GatehouseError
 
 
-class NoHouse(GatehouseError):
+class MissingInstallationError(GatehouseError):
     """The database has no tables: most often another data directory than the running house's."""
 
     code = "no_house"
@@ -45,13 +45,13 @@ class GatehouseCommand(BaseCommand):
         except DatabaseError:
             if connection.introspection.table_names():
                 raise
-            self._refuse(NoHouse(), as_json=as_json)
+            self._refuse(MissingInstallationError(), as_json=as_json)
         if as_json:
-            self.stdout.write(json.dumps(result, default=_plain))
+            self.stdout.write(json.dumps(result, default=_encode_scalar))
         else:
             for name, value in result.items():
                 self.stdout.write(
-                    f"{name}: {json.dumps(value, default=_plain) if isinstance(value, list | dict) else value}"
+                    f"{name}: {json.dumps(value, default=_encode_scalar) if isinstance(value, list | dict) else value}"
                 )
 
     @abstractmethod
@@ -66,5 +66,5 @@ class GatehouseCommand(BaseCommand):
         sys.exit(1)
 
 
-def _plain(value: Any) -> str:
+def _encode_scalar(value: Any) -> str:
     return value.isoformat().replace("+00:00", "Z") if isinstance(value, datetime) else str(value)

@@ -4,7 +4,7 @@ from django.db import DEFAULT_DB_ALIAS, connection, connections
 from django.db.utils import load_backend
 
 
-def leave_the_pool() -> None:
+def use_unpooled_connection() -> None:
     """This thread's connection is its own from here on: kept, it takes none away from requests, and what is set on it
     is never handed on to somebody else."""
     if "pool" not in connection.settings_dict["OPTIONS"]:

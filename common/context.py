@@ -10,30 +10,30 @@ from common.ids import uuid7
 
 
 @dataclass(frozen=True)
-class Context:
+class RequestContext:
     request_id: UUID
     source: str = ""
 
 
-_current: ContextVar[Context | None] = ContextVar("gatehouse_context", default=None)
+_current: ContextVar[RequestContext | None] = ContextVar("gatehouse_context", default=None)
 
 
-def current() -> Context:
+def current() -> RequestContext:
     """The context of this request or task; outside of both a fresh one that stays for the rest of the thread."""
     context = _current.get()
     if context is None:
-        context = Context(uuid7())
+        context = RequestContext(uuid7())
         _current.set(context)
     return context
 
 
-def known() -> Context | None:
+def current_or_none() -> RequestContext | None:
     """The context of this request or task, or None outside of both."""
     return _current.get()
 
 
 @contextmanager
-def bound(context: Context) -> Iterator[Context]:
+def bind_context(context: RequestContext) -> Iterator[RequestContext]:
     token = _current.set(context)
     try:
         yield context

@@ -7,10 +7,10 @@ from typing import TypeVar
 from django.db import InterfaceError, OperationalError
 
 log = logging.getLogger(__name__)
-What = TypeVar("What")
+Item = TypeVar("Item")
 
 
-def by_itself(work: Callable[[What], int | None], what: What) -> int:
+def run_isolated(work: Callable[[Item], int | None], what: Item) -> int:
     """How many it did; none where it failed, which is in the log. Without a database nothing goes on."""
     try:
         return work(what) or 0

@@ -25,17 +25,17 @@ class GatehouseError(Exception):
         self.details = details or {}
 
 
-class Invalid(GatehouseError):
+class InvalidInput(GatehouseError):
     """What was sent cannot be taken: which field, why, what to do."""
 
     code = "invalid"
 
     @classmethod
-    def field(cls, name: str, message: str) -> "Invalid":
+    def for_field(cls, name: str, message: str) -> "InvalidInput":
         return cls(message, fields=[FieldError(name, message)])
 
 
-class TooLarge(GatehouseError):
+class PayloadTooLarge(GatehouseError):
     """More than `limit` bytes were sent."""
 
     code = "too_large"
@@ -73,7 +73,7 @@ class InvalidTransition(Conflict):
     code = "invalid_transition"
 
 
-class Limited(GatehouseError):
+class RateLimited(GatehouseError):
     """Too many, too fast: `retry_after` whole seconds from now it may work."""
 
     code = "limited"

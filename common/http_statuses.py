@@ -1,18 +1,18 @@
 """What an error is in HTTP on every page, plain or of the console. The API's edge adds codes in a table of its own."""
 
-from common.errors import Conflict, GatehouseError, Invalid, Limited, NotAllowed, NotFound, RecordUnavailable
+from common.errors import Conflict, GatehouseError, InvalidInput, NotAllowed, NotFound, RateLimited, RecordUnavailable
 
-STATUS: dict[type[GatehouseError], int] = {
+HTTP_STATUSES: dict[type[GatehouseError], int] = {
     NotFound: 404,
     NotAllowed: 403,
-    Invalid: 400,
+    InvalidInput: 400,
     Conflict: 409,
-    Limited: 429,
+    RateLimited: 429,
     RecordUnavailable: 503,
 }
 #: A refusal of a kind that is not named here: nothing was changed.
-OTHER = 409
+DEFAULT_HTTP_STATUS = 409
 
 
-def of(error: GatehouseError) -> int:
-    return next((number for kind, number in STATUS.items() if isinstance(error, kind)), OTHER)
+def status_for(error: GatehouseError) -> int:
+    return next((number for kind, number in HTTP_STATUSES.items() if isinstance(error, kind)), DEFAULT_HTTP_STATUS)

@@ -20,6 +20,6 @@ def parse_uuid(text: str) -> UUID | None:
         return None
 
 
-def short_task(task: UUID) -> str:
+def short_task_id(task: UUID) -> str:
     """Enough of a task's id for people: its end, which is random."""
     return f"T-{task.hex[-6:]}"

@@ -17,8 +17,8 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from django.core.exceptions import ImproperlyConfigured
 
-FEWEST_CHARACTERS = 32
-KEY_LINE = re.compile(r"([A-Za-z0-9-]{1,16}):([A-Za-z0-9_-]{43}=?)")
+MIN_SECRET_LENGTH = 32
+KEY_ENTRY = re.compile(r"([A-Za-z0-9-]{1,16}):([A-Za-z0-9_-]{43}=?)")
 
 
 @dataclass(frozen=True, repr=False)
@@ -28,7 +28,7 @@ class KeyRing:
     keys: dict[str, bytes] = field(default_factory=dict)
 
     @property
-    def first(self) -> tuple[str, bytes]:
+    def primary_key(self) -> tuple[str, bytes]:
         return next(iter(self.keys.items()))
 
     def __repr__(self) -> str:
@@ -36,35 +36,35 @@ class KeyRing:
 
 
 @dataclass(frozen=True, repr=False)
-class Keys:
+class InstallationKeys:
     secret_key: str
     token_pepper: str
     field_keys: str
     signing_keys: str
 
 
-def load(environ: dict[str, str], data: Path, *, required: bool) -> Keys:
+def load(environ: dict[str, str], data: Path, *, required: bool) -> InstallationKeys:
     """Keys of the environment, else those kept in the data directory; `required` allows only the first."""
     names = ("SECRET_KEY", "TOKEN_PEPPER", "FIELD_KEYS", "SIGNING_KEYS")
     given = {name: environ.get(name, "").strip() for name in names}
     for name in names[:2]:
-        if given[name] and len(given[name]) < FEWEST_CHARACTERS:
-            raise ImproperlyConfigured(f"{name} must have at least {FEWEST_CHARACTERS} characters.")
+        if given[name] and len(given[name]) < MIN_SECRET_LENGTH:
+            raise ImproperlyConfigured(f"{name} must have at least {MIN_SECRET_LENGTH} characters.")
     for name in names[2:]:
-        ring(name, given[name])
+        parse_key_ring(name, given[name])
     missing = [name for name in names[:3] if not given[name]]
     if missing and required:
         raise ImproperlyConfigured(f"{' and '.join(missing)} must be set when DATABASE_URL is set and DEBUG is off.")
-    made = _kept(data / "keys.json") if missing else {}
+    made = _read_or_create_file(data / "keys.json") if missing else {}
     chosen = {name: given[name] or made.get(name, "") for name in names}
-    return Keys(chosen["SECRET_KEY"], chosen["TOKEN_PEPPER"], chosen["FIELD_KEYS"], chosen["SIGNING_KEYS"])
+    return InstallationKeys(chosen["SECRET_KEY"], chosen["TOKEN_PEPPER"], chosen["FIELD_KEYS"], chosen["SIGNING_KEYS"])
 
 
-def ring(name: str, value: str) -> KeyRing:
+def parse_key_ring(name: str, value: str) -> KeyRing:
     """Read `<id>:<base64url of 32 bytes>`, comma-separated."""
     keys: dict[str, bytes] = {}
     for item in filter(None, (part.strip() for part in value.split(","))):
-        match = KEY_LINE.fullmatch(item)
+        match = KEY_ENTRY.fullmatch(item)
         try:
             key = base64.urlsafe_b64decode(match[2].rstrip("=") + "=") if match else b""
         except binascii.Error:
@@ -80,14 +80,14 @@ def derive(secret: str, label: str) -> bytes:
     return HKDF(algorithm=SHA256(), length=32, salt=None, info=b"gatehouse/" + label.encode()).derive(secret.encode())
 
 
-def _kept(path: Path) -> dict[str, str]:
+def _read_or_create_file(path: Path) -> dict[str, str]:
     if not path.exists():
-        _make(path)
+        _create_file(path)
     kept: dict[str, str] = json.loads(path.read_text())
     return kept
 
 
-def _make(path: Path) -> None:
+def _create_file(path: Path) -> None:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     made = {
         "SECRET_KEY": secrets.token_urlsafe(48),

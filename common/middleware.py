@@ -6,7 +6,7 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
 from common.asgi import proxies
-from common.context import Context, bound
+from common.context import RequestContext, bind_context
 from common.ids import parse_uuid, uuid7
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
@@ -18,12 +18,12 @@ def request_context(get_response: GetResponse) -> GetResponse:
     def middleware(request: HttpRequest) -> HttpResponse:
         request_id = parse_uuid(request.headers.get("X-Request-ID", "")) or uuid7()
         peer = request.META.get("REMOTE_ADDR", "")
-        if not proxies.is_trusted(peer):
+        if not proxies.is_trusted_proxy(peer):
             # Only a proxy of ours may say that its own peer spoke TLS.
             request.META.pop("HTTP_X_FORWARDED_PROTO", None)
         forwarded_for = request.META.get("HTTP_X_FORWARDED_FOR", "")
-        source = proxies.client_address(peer=peer, forwarded_for=forwarded_for, proxies=settings.TRUSTED_PROXIES)
-        with bound(Context(request_id, source)):
+        source = proxies.find_client_address(peer=peer, forwarded_for=forwarded_for, proxies=settings.TRUSTED_PROXIES)
+        with bind_context(RequestContext(request_id, source)):
             response = get_response(request)
         response["X-Request-ID"] = str(request_id)
         return response

@@ -12,16 +12,16 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Generic, TypeVar
 
 from common import egress
-from common.threads import in_thread
+from common.threads import run_in_thread
 
 log = logging.getLogger(__name__)
 #: Each with a connection to the database.
-CLERKS = 2
+DB_THREADS = 2
 T = TypeVar("T")
-About = TypeVar("About")
+Subject = TypeVar("Subject")
 
 
-class Office:
+class BackgroundThread:
     """At most one thread of this process, for as long as there is something to do."""
 
     def __init__(self, name: str, work: Callable[[], None], *, failed: str) -> None:
@@ -30,7 +30,7 @@ class Office:
         self._thread: threading.Thread | None = None
         self._again = False
 
-    def poke(self) -> None:
+    def wake(self) -> None:
         with self._lock:
             self._again = True
             if self._thread is None:
@@ -38,14 +38,14 @@ class Office:
                 self._thread.start()
 
     def _run(self) -> None:
-        while self._has_more():
+        while self._take_request():
             try:
                 self._work()
             except Exception:
                 # The next tick tries again.
                 log.exception(self._failed)
 
-    def _has_more(self) -> bool:
+    def _take_request(self) -> bool:
         with self._lock:
             again, self._again = self._again, False
             if not again:
@@ -53,45 +53,45 @@ class Office:
             return again
 
 
-class Round(ABC, Generic[About]):
+class PollLoop(ABC, Generic[Subject]):
     """Taking up what is due until nothing is under way any more. `look_every`: seconds, meanwhile."""
 
     def __init__(self, name: str, *, look_every: float) -> None:
         self._look_every = look_every
-        self._clerks = ThreadPoolExecutor(CLERKS, name)
+        self._clerks = ThreadPoolExecutor(DB_THREADS, name)
         #: What is under way, and what it is about.
-        self._under_way: dict[asyncio.Task[None], About] = {}
+        self._under_way: dict[asyncio.Task[None], Subject] = {}
 
     @abstractmethod
-    async def _take(self) -> None:
+    async def _start_due_work(self) -> None:
         """Begin what is due, as far as there is room."""
 
-    async def _look(self) -> None:
+    async def _check_running_work(self) -> None:
         """After what is under way."""
 
     async def run(self) -> None:
         try:
-            await self._take()
+            await self._start_due_work()
             while self._under_way:
                 await asyncio.wait(
                     self._under_way, timeout=self._look_every, return_when=asyncio.FIRST_COMPLETED
                 )  # fmt: skip
                 self._under_way = {job: about for job, about in self._under_way.items() if not job.done()}
-                await self._look()
-                await self._take()
+                await self._check_running_work()
+                await self._start_due_work()
         finally:
-            await self._end()
+            await self._cancel_all()
 
-    def _begin(self, work: Coroutine[Any, Any, None], about: About) -> None:
+    def _start(self, work: Coroutine[Any, Any, None], about: Subject) -> None:
         self._under_way[asyncio.create_task(work)] = about
 
-    async def _ask(self, verb: Callable[[], T]) -> T:
+    async def _run_in_db_thread(self, verb: Callable[[], T]) -> T:
         """The database, by a clerk."""
-        return await in_thread(verb, self._clerks)
+        return await run_in_thread(verb, self._clerks)
 
-    async def _end(self) -> None:
+    async def _cancel_all(self) -> None:
         for job in self._under_way:
             job.cancel()
         await asyncio.gather(*self._under_way, return_exceptions=True)
-        await egress.close()
+        await egress.close_session()
         self._clerks.shutdown(wait=False)

@@ -14,20 +14,20 @@ from django.db import connection
 T = TypeVar("T")
 
 
-async def in_thread(work: Callable[[], T], by: Executor | None = None) -> T:
+async def run_in_thread(work: Callable[[], T], by: Executor | None = None) -> T:
     """Blocking work of a loop: in a thread, whose database connection is given back afterwards."""
     context = copy_context()
-    return await asyncio.get_running_loop().run_in_executor(by, partial(context.run, _closing, work))
+    return await asyncio.get_running_loop().run_in_executor(by, partial(context.run, _run_and_close_connection, work))
 
 
-def _closing(work: Callable[[], T]) -> T:
+def _run_and_close_connection(work: Callable[[], T]) -> T:
     try:
         return work()
     finally:
         connection.close()
 
 
-class Loop:
+class BackgroundEventLoop:
     """One event loop of this process for blocking callers, so that what it has open to servers is used again."""
 
     def __init__(self) -> None:
@@ -40,7 +40,7 @@ class Loop:
 
     def run(self, work: Coroutine[Any, Any, T], *, timeout: float) -> T:
         """What the coroutine returns, or TimeoutError once it has been cancelled."""
-        future = asyncio.run_coroutine_threadsafe(_within(work, timeout), self._running())
+        future = asyncio.run_coroutine_threadsafe(_run_with_timeout(work, timeout), self._get_running_loop())
         return future.result(timeout + 5)
 
     def stop(self, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -51,22 +51,22 @@ class Loop:
             asyncio.run_coroutine_threadsafe(last(), loop).result(10)
             loop.call_soon_threadsafe(loop.stop)
 
-    def _running(self) -> asyncio.AbstractEventLoop:
+    def _get_running_loop(self) -> asyncio.AbstractEventLoop:
         with self._lock:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
-                threading.Thread(target=self._live, args=(self._loop,), name="upstreams", daemon=True).start()
+                threading.Thread(target=self._run_forever, args=(self._loop,), name="upstreams", daemon=True).start()
             return self._loop
 
-    def _live(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _run_forever(self, loop: asyncio.AbstractEventLoop) -> None:
         loop.run_forever()
         loop.close()
 
 
-async def _within(work: Coroutine[Any, Any, T], seconds: float) -> T:
+async def _run_with_timeout(work: Coroutine[Any, Any, T], seconds: float) -> T:
     async with asyncio.timeout(seconds):
         return await work
 
 
-loop = Loop()
-os.register_at_fork(after_in_child=loop.restart)
+background_loop = BackgroundEventLoop()
+os.register_at_fork(after_in_child=background_loop.restart)

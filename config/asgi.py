@@ -9,7 +9,7 @@ from typing import Any
 import django
 from django.conf import settings
 
-from common.asgi.bodies import bounded
+from common.asgi.bodies import limit_body
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 django.setup(set_prefix=False)
@@ -19,7 +19,7 @@ from a2a import asgi as tasks  # noqa: E402 - the same
 from a2a.api.waiting import Waiting  # noqa: E402 - the same
 from a2a.operations.desk import desk as operations  # noqa: E402 - the same
 from common.asgi.django_handler import ThreadedHandler  # noqa: E402 - the same
-from common.process.cpu_affinity import Processor  # noqa: E402 - the same
+from common.process.cpu_affinity import CpuPinner  # noqa: E402 - the same
 from config import metrics  # noqa: E402 - see the line before
 from config.pulse import Pulse  # noqa: E402 - the same
 from mcp import asgi, gateway  # noqa: E402 - the same
@@ -32,7 +32,7 @@ from supervisor.api.following import Followed  # noqa: E402 - the same
 # Two threads share this process's work: the one that serves, and the clerk's, which waits for the database several
 # times a call and after each wait for its turn.
 sys.setswitchinterval(0.001)
-pages = bounded(Waiting(Followed(ThreadedHandler())), limit=1024 * 1024)
+pages = limit_body(Waiting(Followed(ThreadedHandler())), limit=1024 * 1024)
 tools = metrics.counted(asgi.make_application(gateway), metrics.counting("mcp"))
 agents = metrics.counted(tasks.make_application(), metrics.counting("a2a"))
 calls = rest.application(pages, asgi.headers(), metrics.counting(f"api/nhi/{CALL}"))
@@ -59,7 +59,7 @@ async def live(receive: Any, send: Any) -> None:
             # In the log at once, for whoever runs this process without the worker that repairs.
             background.add(asyncio.create_task(asyncio.to_thread(guard_watch.log_findings)))
             if settings.ONE_PROCESSOR:
-                background.add(asyncio.create_task(Processor().keep()))
+                background.add(asyncio.create_task(CpuPinner().run()))
             # What is loaded by now stays: the collector need not walk it again and again, while calls wait.
             gc.collect()
             gc.freeze()

@@ -13,7 +13,7 @@ from unfold.sites import UnfoldAdminSite
 
 from common.console import account, navigation, palette, site_pages, times
 from common.console.pages import refused, render
-from common.errors import GatehouseError, Invalid, NotAllowed, NotFound
+from common.errors import GatehouseError, InvalidInput, NotAllowed, NotFound
 
 View = Callable[..., Any]
 
@@ -77,7 +77,7 @@ def _framed(view: View) -> View:
 def _refuse_nul(*sent: QueryDict) -> None:
     """PostgreSQL stores none and cannot be asked for one: refused here once, for every filter, name and field."""
     if any("\0" in value for part in sent for _, values in part.lists() for value in values):
-        raise Invalid("Leave out the NUL character.")
+        raise InvalidInput("Leave out the NUL character.")
 
 
 def _rendered(response: HttpResponse) -> HttpResponse:

@@ -22,7 +22,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
 from common import crypto
-from common.asgi.bodies import Application, Message, Receive
+from common.asgi.bodies import AsgiApplication, AsgiMessage, Receive
 from mcp import call_numbers
 from nhi import processes
 from supervisor import numbers
@@ -85,7 +85,7 @@ def counting(route: str) -> Callable[[dict[str, Any], Any], Any]:
     def wrapped(scope: dict[str, Any], send: Any) -> Any:
         begun = time.monotonic()
 
-        async def counted(message: Message) -> None:
+        async def counted(message: AsgiMessage) -> None:
             if message["type"] == "http.response.start":
                 _requests(scope["method"], route, message["status"]).inc()
             elif not message.get("more_body"):
@@ -97,7 +97,7 @@ def counting(route: str) -> Callable[[dict[str, Any], Any], Any]:
     return wrapped
 
 
-def counted(application: Application, counting: Callable[[dict[str, Any], Any], Any]) -> Application:
+def counted(application: AsgiApplication, counting: Callable[[dict[str, Any], Any], Any]) -> AsgiApplication:
     async def outer(scope: dict[str, Any], receive: Receive, send: Any) -> None:
         await application(scope, receive, counting(scope, send))
 
@@ -145,5 +145,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
 
 def _may_read(request: HttpRequest) -> bool:
     scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-    is_sent = scheme.lower() == "bearer" and crypto.same(token.strip().encode(), settings.METRICS_TOKEN.encode())
+    is_sent = scheme.lower() == "bearer" and crypto.is_equal_in_constant_time(
+        token.strip().encode(), settings.METRICS_TOKEN.encode()
+    )
     return is_sent or not settings.METRICS_TOKEN

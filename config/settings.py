@@ -46,7 +46,7 @@ CSRF_TRUSTED_ORIGINS = [PUBLIC_URL] if SECURE else []
 TRUSTED_PROXIES = env.number("TRUSTED_PROXIES", 0, low=0, high=10)
 #: The gRPC port is often reached past the proxy of the web port, so it has a number of its own.
 GRPC_TRUSTED_PROXIES = env.number("GRPC_TRUSTED_PROXIES", 0, low=0, high=10)
-TRUSTED_PROXY_NETWORKS = env.networks("TRUSTED_PROXY_NETWORKS", proxies.DEFAULT_NETWORKS)
+TRUSTED_PROXY_NETWORKS = env.networks("TRUSTED_PROXY_NETWORKS", proxies.DEFAULT_TRUSTED_NETWORKS)
 #: The bearer token that /metrics asks for; empty: everybody who reaches the web port reads it.
 METRICS_TOKEN = env.secret("METRICS_TOKEN", shortest=32)
 REQUIRE_MFA = env.flag("REQUIRE_MFA")
@@ -56,10 +56,10 @@ EGRESS_ALLOW = env.endpoints("EGRESS_ALLOW")
 KEYS = keys.load(dict(os.environ), DATA, required=bool(env.text("DATABASE_URL")) and not DEBUG)
 SECRET_KEY = KEYS.secret_key
 #: Earlier values of SECRET_KEY: sessions of then go on, and record rows whose MACs hang on it stay verifiable.
-SECRET_KEY_FALLBACKS = env.secrets("SECRET_KEY_FALLBACKS", shortest=keys.FEWEST_CHARACTERS)
+SECRET_KEY_FALLBACKS = env.secrets("SECRET_KEY_FALLBACKS", shortest=keys.MIN_SECRET_LENGTH)
 TOKEN_PEPPER = KEYS.token_pepper
-FIELD_KEYS = keys.ring("FIELD_KEYS", KEYS.field_keys)
-SIGNING_KEYS = keys.ring("SIGNING_KEYS", KEYS.signing_keys)
+FIELD_KEYS = keys.parse_key_ring("FIELD_KEYS", KEYS.field_keys)
+SIGNING_KEYS = keys.parse_key_ring("SIGNING_KEYS", KEYS.signing_keys)
 
 # ── Applications ──────────────────────────────────────────────────────────────────────────────────────────────────
 INSTALLED_APPS = [
@@ -245,7 +245,7 @@ STATIC_ROOT = BASE_DIR / "static-collected"
 FILE_UPLOAD_PERMISSIONS, FILE_UPLOAD_DIRECTORY_PERMISSIONS = 0o644, 0o755
 WHITENOISE_USE_FINDERS = not STATIC_ROOT.exists()
 WHITENOISE_AUTOREFRESH = False
-LOGGING = logs.configuration("DEBUG" if DEBUG else "INFO")
+LOGGING = logs.build_logging_configuration("DEBUG" if DEBUG else "INFO")
 LOGGING_CONFIG = "logging.config.dictConfig"
 
 # ── REST ──────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -100,7 +100,7 @@ def _locked_pending(approval: CallApproval) -> CallApproval:
 def _write_decision(
     actor: Actor, waiting: CallApproval, reason: str, to: ApprovalState, *, break_glass: bool
 ) -> None:  # fmt: skip
-    waiting.arguments = lines.storable(Redactor().value(permits.opened(waiting)))
+    waiting.arguments = lines.storable(Redactor().redact_value(permits.opened(waiting)))
     waiting.sealed_arguments = ""
     waiting.state, waiting.reason = to, reason
     waiting.decided_by_id, waiting.decided_by_name = actor.id, actor.name

@@ -46,7 +46,7 @@ async def call(
     ticket: Ticket, reach: Reach, arguments: dict[str, Any], *, meta: dict[str, Any], on_progress: OnProgress | None,
     input_schema: dict[str, Any] | None,
 ) -> Answered:  # fmt: skip
-    redactor = Redactor(known=frozenset(reach.known_values))
+    redactor = Redactor(secret_values=frozenset(reach.known_values))
     told = _redacted_progress(redactor, on_progress) if on_progress is not None else None
     try:
         async with asyncio.timeout(ticket.timeout + MARGIN):
@@ -73,9 +73,9 @@ async def _read(result: dict[str, Any], redactor: Redactor) -> Answered:
         said = "The server's result has no list of content, as the protocol wants it."
         return Answered(CallStatus.ERROR, None, "upstream", "ExecutionFailed", said, service="fault")
     if _size(result) > LARGE:
-        shown, changed = await asyncio.to_thread(redactor.result, result)
+        shown, changed = await asyncio.to_thread(redactor.redact_and_report, result)
     else:
-        shown, changed = redactor.result(result)
+        shown, changed = redactor.redact_and_report(result)
     if not isinstance(shown, dict):
         said = "The result could not be looked through for secrets, so it is not given on."
         return Answered(CallStatus.ERROR, None, "unreadable", "ExecutionFailed", said, redacted=True)
@@ -98,7 +98,7 @@ def _faulted(ticket: Ticket, fault: UpstreamFault, redactor: Redactor) -> Answer
     # The process that runs stdio servers is ours, and so is what we cannot pass on: neither says that the server fails.
     service = "" if fault.is_own else "fault"
     kind = FaultKind.CONNECTION if fault.of_connection else FaultKind.ANSWER
-    message, public = redactor.text(fault.detail), public_messages.of_fault(fault)
+    message, public = redactor.redact_text(fault.detail), public_messages.of_fault(fault)
     redacted = message != fault.detail
     return Answered(
         CallStatus.ERROR, None, "upstream", "ExecutionFailed", message, public, redacted, service, fault_kind=kind
@@ -108,7 +108,7 @@ def _faulted(ticket: Ticket, fault: UpstreamFault, redactor: Redactor) -> Answer
 def _refused(error: UpstreamError, redactor: Redactor) -> Answered:
     if error.code == MISSING_REQUIRED_CLIENT_CAPABILITY:
         return _wants_more(error)
-    said = redactor.text(error.message)
+    said = redactor.redact_text(error.message)
     changed = said != error.message
     if error.callers_fault:
         return Answered(CallStatus.ERROR, None, "invalid_parameters", "InvalidParameters", said, redacted=changed)
@@ -126,7 +126,7 @@ def _wants_more(error: UpstreamError) -> Answered:
 
 def _redacted_progress(redactor: Redactor, on_progress: OnProgress) -> OnProgress:
     async def told(progress: dict[str, Any]) -> None:
-        await on_progress(redactor.value(progress))
+        await on_progress(redactor.redact_value(progress))
 
     return told
 

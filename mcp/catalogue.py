@@ -9,7 +9,7 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models.functions import Now
 
-from common.errors import Conflict, GatehouseError, Invalid
+from common.errors import Conflict, GatehouseError, InvalidInput
 from common.redaction import known_values, masks
 from mcp import definitions, reviewers
 from mcp.choices import DefinitionState
@@ -93,14 +93,18 @@ def _pending_changes(server: Server) -> dict[UUID, list[PendingChange]]:
 def without(known: Iterable[str], listed: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """What the server lists, without its secrets that Gatehouse knows. Nothing else is taken out of a definition:
     there, a name like `password` is a property's."""
-    forms = known_values.forms(frozenset(known))
+    forms = known_values.encode_forms(frozenset(known))
     return [_without(forms, tool) for tool in listed] if forms else listed
 
 
-def _without(forms: tuple[known_values.Form, ...], value: Any) -> Any:
+def _without(forms: tuple[known_values.EncodedForm, ...], value: Any) -> Any:
     if isinstance(value, str):
         present = [form for form in forms if form.text in value]
-        return masks.replaced(value, masks.merged(value, known_values.finds(value, present))) if present else value
+        return (
+            masks.replace_spans(value, masks.merge_spans(value, known_values.find_spans(value, present)))
+            if present
+            else value
+        )
     if isinstance(value, dict):
         return {_without(forms, name): _without(forms, item) for name, item in value.items()}
     return [_without(forms, item) for item in value] if isinstance(value, list) else value
@@ -146,7 +150,7 @@ def _by_name(listed: list[dict[str, Any]], server: Server, report: Report) -> di
             twice.add(name)
         try:
             found[name] = definitions.body_of(tool, identity)
-        except Invalid as error:
+        except InvalidInput as error:
             _refuse(report, name, error.message)
     for name in twice:
         _refuse(report, name, "The server lists this name twice, so it is not clear which one is meant.")

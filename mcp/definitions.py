@@ -11,7 +11,7 @@ from django.db.models import Case, Max, When
 from django.db.models.functions import Now
 
 from common import canonical_json
-from common.errors import Conflict, Invalid, NotAllowed
+from common.errors import Conflict, InvalidInput, NotAllowed
 from mcp import flags, reviewers
 from mcp.choices import DEFINITION_MOVES, DefinitionState
 from mcp.models import Server, Tool, ToolDefinition
@@ -64,12 +64,12 @@ def body_of(listed: dict[str, Any], identity: dict[str, Any]) -> dict[str, Any]:
     body = {name: listed[name] for name in PINNED if listed.get(name) is not None} | {"server": identity}
     try:
         size = len(canonical_json.encode(body))
-    except canonical_json.NotCanonical as error:
-        raise Invalid.field("tool", str(error)) from error
+    except canonical_json.CanonicalizationError as error:
+        raise InvalidInput.for_field("tool", str(error)) from error
     if lines.storable(body) != body:
-        raise Invalid.field("tool", "Its definition holds the character U+0000, which no database stores.")
+        raise InvalidInput.for_field("tool", "Its definition holds the character U+0000, which no database stores.")
     if size > LARGEST:
-        raise Invalid.field("tool", f"Its definition is larger than {LARGEST // 1024} KiB.")
+        raise InvalidInput.for_field("tool", f"Its definition is larger than {LARGEST // 1024} KiB.")
     return body
 
 

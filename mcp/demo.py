@@ -7,7 +7,7 @@ import sys
 
 from common.ids import uuid7
 from common.process import executable_allowlist
-from common.threads import loop
+from common.threads import background_loop
 from mcp import budgets, catalogue, definitions, gateway, health, servers, upstream
 from mcp.choices import DefinitionState, Transport
 from mcp.models import Server, Tool
@@ -17,7 +17,7 @@ from nhi.actors import Actor
 from nhi.models import Identity, User
 
 NAME = "todo"
-SCRIPT = str(executable_allowlist.EXAMPLES / "todo_server.py")
+SCRIPT = str(executable_allowlist.EXAMPLES_DIRECTORY / "todo_server.py")
 #: Called by the demo's agent; the others wait for somebody to look at them, and one has changed since.
 APPROVED = ("create_todo", "list_todos", "search_todos")
 CHANGED = "delete_todo"
@@ -30,7 +30,7 @@ def seed() -> str:
 
     What may run is read anew at each start: a list that came later can leave the demo out.
     """
-    if executable_allowlist.problem(sys.executable, [SCRIPT]):
+    if executable_allowlist.find_command_problem(sys.executable, [SCRIPT]):
         return ""
     _seed()
     tool = Tool.objects.filter(server__name=NAME, name=APPROVED[0]).select_related("identity").first()
@@ -63,7 +63,7 @@ def _seed() -> None:
 
 def _approve_release_before(actor: Actor, server: Server) -> None:
     """Its tools are taken down as the release before described them, so that one has changed when it is met."""
-    listed = loop.run(upstream.list_tools(reach(server).target, timeout=10), timeout=11)
+    listed = background_loop.run(upstream.list_tools(reach(server).target, timeout=10), timeout=11)
     before = [{**tool, "description": BEFORE} if tool["name"] == CHANGED else tool for tool in listed]
     catalogue.take_down(actor=actor, server=server, listed=before)
     for tool in Tool.objects.filter(server=server, name__in=[*APPROVED, CHANGED]).select_related("current"):
@@ -87,5 +87,5 @@ def _call(actor: Actor, bot: Identity) -> None:
             bearer=issued.token, server=NAME, tool="create_todo", arguments={"title": "Look around in the console"},
             request_id=uuid7(), source="127.0.0.1",
         )  # fmt: skip
-        loop.run(gateway.call_tool(ask), timeout=15)
+        background_loop.run(gateway.call_tool(ask), timeout=15)
         credentials.revoke(actor=actor, credential=issued.credential, reason="Made for one call of the demo")

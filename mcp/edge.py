@@ -7,7 +7,7 @@ from typing import Any
 from django.conf import settings
 
 from common import context
-from common.errors import FieldError, Invalid
+from common.errors import FieldError, InvalidInput
 from mcp.front.modern import CONTEXT_FIELDS
 from mcp.gateway import CallContext, Outcome
 from nhi import oauth
@@ -61,7 +61,7 @@ def answer(outcome: Outcome) -> Reply:
 def read_call(body: Any) -> tuple[dict[str, Any], CallContext]:
     """The arguments, and what the caller says around them."""
     if not isinstance(body, dict):
-        raise Invalid("Send a JSON object with parameters.")
+        raise InvalidInput("Send a JSON object with parameters.")
     problems = [FieldError(name, "There is no such field.") for name in body if name not in {"parameters", "context"}]
     parameters, around = body.get("parameters"), body.get("context") or {}
     if "parameters" not in body:
@@ -74,7 +74,7 @@ def read_call(body: Any) -> tuple[dict[str, Any], CallContext]:
     problems += _context_problems(around)
     if problems:
         first = problems[0]
-        raise Invalid(f"{first.field}: {first.message}", fields=problems)
+        raise InvalidInput(f"{first.field}: {first.message}", fields=problems)
     assert isinstance(parameters, dict)  # checked above
     return parameters, circumstances(around)
 

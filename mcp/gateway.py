@@ -12,7 +12,7 @@ from uuid import UUID
 
 from common import canonical_json
 from common.ids import uuid7
-from common.threads import in_thread
+from common.threads import run_in_thread
 from mcp import arguments, call_log, call_numbers, calling, leases, listing, public_messages
 from mcp.calling import Answered
 from mcp.clerk import words
@@ -98,7 +98,7 @@ async def call_tool(ask: Ask) -> Outcome:
         if not answer.unknown_bearer:
             _tell(wish, outcome, began)
         if answer.waits is not None:
-            await in_thread(partial(_tell_task, answer.waits))
+            await run_in_thread(partial(_tell_task, answer.waits))
         return outcome
     return await _made(ask, wish, answer, began)
 
@@ -141,7 +141,7 @@ async def _made(ask: Ask, wish: Wish, ticket: Ticket, began: float) -> Outcome:
 async def _call(ask: Ask, ticket: Ticket) -> Answered:
     reach = kept.find(ticket.server_id, ticket.revision, ticket.era)
     if reach is None:
-        reach = await in_thread(partial(kept.load, ticket.server_id))
+        reach = await run_in_thread(partial(kept.load, ticket.server_id))
     if reach.target.revision != ticket.revision:
         # What was decided upon is not what would be called now.
         said = "The server was changed while the call was decided. Nothing was sent; send it again."

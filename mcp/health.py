@@ -15,7 +15,7 @@ from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
 from common.redaction.redactor import Redactor
-from common.threads import loop
+from common.threads import background_loop
 from mcp import breakers, catalogue, connections, upstream
 from mcp.catalogue import Report
 from mcp.choices import Connection, FaultKind, HealthStatus
@@ -47,7 +47,7 @@ class Met:
         self.server = server
         self.known = reach(server)
         self.asks_for_tools = asks_for_tools
-        self.redactor = Redactor(known=frozenset(self.known.known_values))
+        self.redactor = Redactor(secret_values=frozenset(self.known.known_values))
         self.handshake: Handshake | None = None
         self.tools: list[dict[str, Any]] | None = None
         self.error = ""
@@ -75,12 +75,14 @@ class Met:
 
     async def _talk(self, timeout: float) -> None:
         shaken = await upstream.handshake(self.known.target, timeout=min(timeout, CONNECT_SECONDS))
-        self.steps = tuple(self.redactor.text(step) for step in shaken.steps)
+        self.steps = tuple(self.redactor.redact_text(step) for step in shaken.steps)
         self.handshake = replace(
             shaken,
-            server_info=self.redactor.value(shaken.server_info),
-            capabilities={self.redactor.text(name)[:100]: None for name in sorted(shaken.capabilities)[:MOST_NAMED]},
-            instructions=self.redactor.text(shaken.instructions),
+            server_info=self.redactor.redact_value(shaken.server_info),
+            capabilities={
+                self.redactor.redact_text(name)[:100]: None for name in sorted(shaken.capabilities)[:MOST_NAMED]
+            },
+            instructions=self.redactor.redact_text(shaken.instructions),
         )
         if self.asks_for_tools:
             now = replace(self.known.target, era=shaken.era, protocol_version=shaken.protocol_version)
@@ -88,8 +90,8 @@ class Met:
             self.tools = catalogue.without(self.known.known_values, listed)
 
     def _failed(self, why: str, steps: tuple[str, ...]) -> None:
-        self.error = self.redactor.text(why)
-        told = tuple(self.redactor.text(step) for step in steps)
+        self.error = self.redactor.redact_text(why)
+        told = tuple(self.redactor.redact_text(step) for step in steps)
         self.steps = told or (*self.steps, *([f"tools/list: {self.error}"] if self.handshake else []))
 
 
@@ -118,7 +120,7 @@ def forget() -> int:
 
 def _meet(meetings: Sequence[Met], timeout: float) -> None:
     """Side by side: a few that hang keep no others waiting, and nobody holds a connection to the database meanwhile."""
-    loop.run(_all(meetings, timeout), timeout=timeout + 1)
+    background_loop.run(_all(meetings, timeout), timeout=timeout + 1)
 
 
 async def _all(meetings: Sequence[Met], timeout: float) -> None:

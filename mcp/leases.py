@@ -10,7 +10,7 @@ from typing import Any
 from django.db import InterfaceError, OperationalError
 
 from common.errors import GatehouseError, RecordUnavailable
-from common.threads import in_thread
+from common.threads import run_in_thread
 from mcp.calling import Answered
 from mcp.clerk import recording, words
 from mcp.clerk.desk import desk
@@ -58,7 +58,7 @@ async def recorded(outcome: words.Outcome) -> bool:
 
 async def told(outcome: words.Outcome) -> None:
     """Say of the server how it is doing. Who is answered waits for that, but not for whoever holds the server's row."""
-    telling = asyncio.ensure_future(in_thread(partial(_tell, outcome), by=_tellers.threads))
+    telling = asyncio.ensure_future(run_in_thread(partial(_tell, outcome), by=_tellers.threads))
     await asyncio.wait({telling}, timeout=TELLING)
 
 

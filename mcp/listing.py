@@ -5,9 +5,9 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from common.context import Context, bound
+from common.context import RequestContext, bind_context
 from common.ids import uuid7
-from common.threads import in_thread
+from common.threads import run_in_thread
 from mcp.choices import DefinitionState
 from mcp.models import Tool
 from nhi import authentication, effective, oauth
@@ -25,11 +25,11 @@ class Listing:
 
 
 async def of_bearer(bearer: str, *, server: str = "", source: str = "") -> Listing | Unauthenticated:
-    return await in_thread(partial(_of_bearer, bearer, server, source))
+    return await run_in_thread(partial(_of_bearer, bearer, server, source))
 
 
 def _of_bearer(bearer: str, server: str, source: str) -> Listing | Unauthenticated:
-    with bound(Context(uuid7(), source)):
+    with bind_context(RequestContext(uuid7(), source)):
         try:
             found = authentication.authenticate(bearer, audience=oauth.mcp_resource())
         except Unauthenticated as refused:

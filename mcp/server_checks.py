@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from common import egress
 from common.process import executable_allowlist
 from common.redaction import redact_text
-from common.redaction.secret_names import is_secret
+from common.redaction.secret_names import is_secret_name
 from mcp import secrets
 from mcp.choices import Transport
 from mcp.front.endpoints import RESERVED
@@ -51,7 +51,7 @@ def _check_process(problems: Problems, server: Server, known: set[str]) -> None:
     problems.unless(not server.headers, "headers", "A process is sent no headers; leave them out, or choose http.")
     if not server.command:
         problems.add("command", "Name the program to run, as an absolute path.")
-    elif said := executable_allowlist.problem(server.command, server.args):
+    elif said := executable_allowlist.find_command_problem(server.command, server.args):
         problems.add("command", said)
     for number, argument in enumerate(server.args):
         problems.unless(len(argument) <= 2000, f"args[{number}]", "Use at most 2000 characters.")
@@ -59,7 +59,7 @@ def _check_process(problems: Problems, server: Server, known: set[str]) -> None:
         said = "Arguments are seen by others on the machine; put secrets into env."
         problems.unless(not named and redact_text(argument) == argument, f"args[{number}]", said)
     for name, value in server.env.items():
-        said = executable_allowlist.environment_problem(name)
+        said = executable_allowlist.find_variable_problem(name)
         problems.unless(not said, f"env.{name}", said)
         _check_value(problems, "env", name, value, known)
 
@@ -72,7 +72,7 @@ def _check_address(problems: Problems, server: Server, known: set[str]) -> None:
         problems.add("base_url", "Give the server's address, like https://mcp.example.org/mcp.")
     elif secrets.names_in([server.base_url]):
         problems.add("base_url", "Addresses stand in logs; put secrets into headers.")
-    elif said := egress.problem(server.base_url):
+    elif said := egress.find_url_problem(server.base_url):
         problems.add("base_url", said)
     for name, value in server.headers.items():
         fine = HEADER.fullmatch(name) and not headers.is_own(name)
@@ -88,7 +88,7 @@ def _check_value(problems: Problems, where: str, name: str, value: str, known: s
         problems.add(field, f"${{{missing}}} names no secret of this server. Add it to secrets.")
     # Whoever may see the server sees this, and its record for ever.
     plain = secrets.REFERENCE.sub("", value)
-    shown = bool(value) and not wanted and is_secret(name, value)
+    shown = bool(value) and not wanted and is_secret_name(name, value)
     said = "This looks like a secret: put it into secrets, and write ${NAME} here."
     problems.unless(not shown and redact_text(plain) == plain, field, said)
 

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from common.errors import Invalid
+from common.errors import InvalidInput
 from nhi import capabilities, grants
 from nhi.access import ItemResult, attempt
 from nhi.actors import Actor
@@ -92,7 +92,7 @@ def select(actor: Actor, selection: Selection) -> tuple[list[Identity], list[UUI
     rows = Identity.objects.visible_to(actor).filter(kind=Kind.TOOL)
     chosen = [name for name in ("tool_ids", "server", "pattern") if getattr(selection, name) is not None]
     if len(chosen) != 1:
-        raise Invalid.field(
+        raise InvalidInput.for_field(
             chosen[1] if chosen else "tool_ids", "Choose tools by exactly one of tool_ids, server and pattern."
         )
     if selection.tool_ids is not None:
@@ -101,16 +101,20 @@ def select(actor: Actor, selection: Selection) -> tuple[list[Identity], list[UUI
         return _bounded(rows.filter(name__startswith=f"{selection.server}__"), "server"), []
     assert selection.pattern is not None  # the one that is left
     if selection.pattern == capabilities.EVERYTHING:
-        raise Invalid.field("pattern", "Everything at once takes two people: give a role *.* and have it approved.")
+        raise InvalidInput.for_field(
+            "pattern", "Everything at once takes two people: give a role *.* and have it approved."
+        )
     if not capabilities.is_pattern(selection.pattern):
-        raise Invalid.field("pattern", "This is no pattern; write github.read, github.commits.*, github.* or *.*.")
+        raise InvalidInput.for_field(
+            "pattern", "This is no pattern; write github.read, github.commits.*, github.* or *.*."
+        )
     return _bounded(rows.covered_by(selection.pattern), "pattern"), []
 
 
 def _by_list(rows: IdentityQuerySet, tool_ids: Iterable[UUID]) -> tuple[list[Identity], list[UUID]]:
     wanted = list(dict.fromkeys(tool_ids))
     if not 1 <= len(wanted) <= MOST:
-        raise Invalid.field("tool_ids", f"Name 1 to {MOST} tools.")
+        raise InvalidInput.for_field("tool_ids", f"Name 1 to {MOST} tools.")
     found = {tool.pk: tool for tool in rows.filter(pk__in=wanted)}
     return [found[pk] for pk in wanted if pk in found], [pk for pk in wanted if pk not in found]
 
@@ -118,9 +122,9 @@ def _by_list(rows: IdentityQuerySet, tool_ids: Iterable[UUID]) -> tuple[list[Ide
 def _bounded(rows: IdentityQuerySet, field: str) -> list[Identity]:
     tools = list(rows.order_by("name")[: MOST + 1])
     if not tools:
-        raise Invalid.field(field, "No tool matches this.")
+        raise InvalidInput.for_field(field, "No tool matches this.")
     if len(tools) > MOST:
-        raise Invalid.field(
+        raise InvalidInput.for_field(
             field, f"More than {MOST} tools match this. Choose fewer, or assign a role with this pattern."
         )
     return tools

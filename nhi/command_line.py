@@ -1,6 +1,6 @@
 """How the command line names things: `agent/deploy-bot`, `mara`."""
 
-from common.errors import Invalid
+from common.errors import InvalidInput
 from nhi.choices import Kind
 from nhi.models import Identity, Role, User
 
@@ -9,22 +9,24 @@ def identity(text: str) -> Identity:
     """`KIND/NAME`, as in `agent/deploy-bot`."""
     kind, slash, name = text.partition("/")
     if not slash or kind not in Kind.values:
-        raise Invalid.field("identity", f"Write KIND/NAME with KIND one of {', '.join(Kind.values)}, not {text!r}.")
+        raise InvalidInput.for_field(
+            "identity", f"Write KIND/NAME with KIND one of {', '.join(Kind.values)}, not {text!r}."
+        )
     found = Identity.objects.select_related("owner", "backup_owner").filter(kind=kind, name=name).first()
     if found is None:
-        raise Invalid.field("identity", f"There is no {Kind(kind).label.lower()} {name!r}.")
+        raise InvalidInput.for_field("identity", f"There is no {Kind(kind).label.lower()} {name!r}.")
     return found
 
 
 def person(username: str) -> User:
     found: User | None = User.objects.filter(username=username).first()
     if found is None:
-        raise Invalid.field("username", f"There is no person {username!r}.")
+        raise InvalidInput.for_field("username", f"There is no person {username!r}.")
     return found
 
 
 def role(name: str) -> Role:
     found = Role.objects.filter(name=name).first()
     if found is None:
-        raise Invalid.field("role", f"There is no role {name!r}.")
+        raise InvalidInput.for_field("role", f"There is no role {name!r}.")
     return found

@@ -70,7 +70,7 @@ def verdict(facts: CredentialFacts | None, shown: tokens.Parsed, source: str, no
     if facts is None:
         return "credential_unknown"
     if isinstance(shown, tokens.ParsedCredential):
-        if facts.digest is None or not crypto.same(facts.digest, shown.digest):
+        if facts.digest is None or not crypto.is_equal_in_constant_time(facts.digest, shown.digest):
             return "credential_unknown"
     elif shown.expires <= now.timestamp() * 1000:
         return "token_expired"

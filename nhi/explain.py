@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from common.db.clock import LATEST
-from common.errors import Invalid, NotFound
+from common.db.clock import MAX_TIME
+from common.errors import InvalidInput, NotFound
 from nhi import decisions, facts, reasons, registry, within
 from nhi.actors import Actor
 from nhi.models import Identity
@@ -52,11 +52,11 @@ def explain(
     visible = Identity.objects.visible_to(actor).filter(pk__in={caller_id, target_id}).count()
     if visible < len({caller_id, target_id}):
         raise NotFound
-    if at is not None and at >= LATEST:
-        raise Invalid.field("at", f"Choose a time before the year {LATEST.year}.")
+    if at is not None and at >= MAX_TIME:
+        raise InvalidInput.for_field("at", f"Choose a time before the year {MAX_TIME.year}.")
     loaded = facts.for_question(caller_id, target_id, at=at)
     if at is not None and at < loaded.facts.decided_at:
-        raise Invalid.field("at", "Choose now or a time to come; what was decided before is in the record.")
+        raise InvalidInput.for_field("at", "Choose now or a time to come; what was decided before is in the record.")
     assert loaded.caller is not None  # both were visible just now, and identities are never deleted
     assert loaded.target is not None
     wanted = Action("call", parameters, name=action)

@@ -69,7 +69,7 @@ def _spend_totp(factor: Authenticator, code: str) -> bool:
     now = int(time.time()) // app_settings.TOTP_PERIOD
     drift = app_settings.TOTP_TOLERANCE
     for counter in range(max(now - drift, factor.data.get(LAST_COUNTER, 0) + 1), now + drift + 1):
-        if crypto.same(format_hotp_value(hotp_value(secret, counter)).encode(), code.encode()):
+        if crypto.is_equal_in_constant_time(format_hotp_value(hotp_value(secret, counter)).encode(), code.encode()):
             factor.data[LAST_COUNTER] = counter
             factor.save(update_fields=["data"])
             return True

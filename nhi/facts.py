@@ -16,7 +16,7 @@ from django.db.models import DateTimeField, F, OuterRef, Q, QuerySet, Subquery, 
 from django.db.models.functions import Coalesce, Greatest, JSONObject, Least, Now, NullIf
 
 from common.db import clock
-from common.fastsql.prepared import Prepared
+from common.fastsql.prepared import PreparedQuery
 from common.ids import uuid7
 from nhi import credentials, tokens
 from nhi.chains import Link
@@ -60,7 +60,7 @@ def for_token(shown: tokens.Parsed, source: str, target_id: UUID | None = None, 
     row = _row_behind(shown, target_id)
     if row is None:
         return Loaded(Facts(uuid7(), clock.database_now(), "credential_unknown"))
-    now = clock.moment(row.facts_now)
+    now = clock.parse_database_time(row.facts_now)
     refused = credentials.verdict(_credential_facts(row, now), shown, source, now)
     token = shown if isinstance(shown, tokens.ParsedToken) else None
     tokens_from = row.identity.tokens_from if row.identity else None
@@ -73,10 +73,10 @@ def for_token(shown: tokens.Parsed, source: str, target_id: UUID | None = None, 
 
 def for_question(caller_id: UUID, target_id: UUID, *, at: datetime | None = None) -> Loaded:
     """The facts behind "may this caller call that target, now or at a time to come", asked by somebody who looks on."""
-    row = _QUESTION.first(caller=caller_id, target=target_id)
+    row = _QUESTION.fetch_first(caller=caller_id, target=target_id)
     if row is None:
         return Loaded(Facts(uuid7(), clock.database_now(), None))
-    asked = clock.moment(row.facts_now)
+    asked = clock.parse_database_time(row.facts_now)
     now = at or asked
     facts = Facts(uuid7(), asked, None, (), _matches(row, now))
     return Loaded(facts, _party_of(row, now), _target(row, now), row)
@@ -92,7 +92,7 @@ def of_principals(principals: Sequence[Link], target_id: UUID, *, at: datetime |
 def _principal(link: Link, row: Any, at: datetime | None) -> Principal:
     if row is None:
         return Principal(link.name, None)
-    now = at or clock.moment(row.facts_now)
+    now = at or clock.parse_database_time(row.facts_now)
     return Principal(link.name, _party_of(row, now), _matches(row, now))
 
 
@@ -101,28 +101,28 @@ def _row_behind(shown: tokens.Parsed, target_id: UUID | None) -> Any:
     asked: dict[str, Any] = {} if target_id is None else {"target": target_id}
     if isinstance(shown, tokens.ParsedToken):
         asked |= {"credential": shown.credential_id, "identity": shown.identity_id}
-        return _issued(of_run=bool(shown.execution_id), with_target=target_id is not None).first(**asked)
+        return _issued(of_run=bool(shown.execution_id), with_target=target_id is not None).fetch_first(**asked)
     holder = "user" if shown.prefix == "usr" else "identity"
-    return _kept(holder, with_target=target_id is not None).first(**asked, public=shown.public_id)
+    return _kept(holder, with_target=target_id is not None).fetch_first(**asked, public=shown.public_id)
 
 
 @cache
-def _issued(*, of_run: bool, with_target: bool) -> Prepared:
+def _issued(*, of_run: bool, with_target: bool) -> PreparedQuery:
     def rows(credential: UUID, identity: UUID, target: UUID | None = None) -> Any:
         known = Credential.runs if of_run else Credential.objects
         found = known.filter(pk=credential, identity_id=identity).select_related("identity")
         return _with_access(found, OuterRef("identity_id"), target)
 
-    return Prepared(rows, credential=UUID, identity=UUID, **_slot(with_target))
+    return PreparedQuery(rows, credential=UUID, identity=UUID, **_slot(with_target))
 
 
 @cache
-def _kept(holder: str, *, with_target: bool) -> Prepared:
+def _kept(holder: str, *, with_target: bool) -> PreparedQuery:
     def rows(public: str, target: UUID | None = None) -> Any:
         known = Credential.objects.filter(public_id=public, **{f"{holder}__isnull": False})
         return _with_access(known.select_related(holder), OuterRef("identity_id"), target)
 
-    return Prepared(rows, public=str, **_slot(with_target))
+    return PreparedQuery(rows, public=str, **_slot(with_target))
 
 
 def _slot(with_target: bool) -> dict[str, type]:
@@ -183,7 +183,7 @@ def _or_never(column: str) -> Coalesce:
     return Coalesce(column, NEVER)
 
 
-_QUESTION = Prepared(
+_QUESTION = PreparedQuery(
     lambda caller, target: _with_access(Identity.objects.filter(pk=caller), OuterRef("pk"), target),
     caller=UUID, target=UUID,
 )  # fmt: skip
@@ -203,8 +203,8 @@ def _match(row: Any, column: str, kind: Any, now: datetime, *, delegates: bool =
     read = _json(getattr(row, column, None))
     if read is None:
         return None
-    ends = clock.moment(read["expires_at"]) if read["expires_at"] else None
-    closed = clock.moment(read["revoked_at"]) if read["revoked_at"] else None
+    ends = clock.parse_database_time(read["expires_at"]) if read["expires_at"] else None
+    closed = clock.parse_database_time(read["revoked_at"]) if read["revoked_at"] else None
     ended_itself = ends is not None and (ends <= now if closed is None else closed >= ends)
     return Match(
         kind=kind,
@@ -226,7 +226,7 @@ def _target(row: Any, now: datetime) -> Party | None:
     read = _json(getattr(row, "facts_target", None))
     if read is None:
         return None
-    ends = clock.moment(read["expires_at"]) if read["expires_at"] else None
+    ends = clock.parse_database_time(read["expires_at"]) if read["expires_at"] else None
     over = ends is not None and ends <= now
     return Party(UUID(read["id"]), read["kind"], read["name"], read["state"], over, read["capability"])
 

@@ -8,7 +8,7 @@ from django.db.models import Model
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from common.errors import Conflict, Duplicate, Invalid
+from common.errors import Conflict, Duplicate, InvalidInput
 from nhi import registry
 from nhi.actors import Actor
 from nhi.choices import Kind, Level, PermissionType, State
@@ -157,7 +157,7 @@ def _replace(actor: Actor, grant: G, again: G, reason: str, event: str) -> G:
     pair = {field: getattr(grant, field) for field in PAIRS[str(grant._meta.model_name)]}
     user = pair.get("user")
     if user is not None and not user.is_active:
-        raise Invalid.field("user_id", f"{user} is deactivated.")
+        raise InvalidInput.for_field("user_id", f"{user} is deactivated.")
     again.reason = reason
     again.granted_by_id, again.granted_by_name = actor.id, actor.name
     after = {**terms(again), "replaces": str(grant.pk)}

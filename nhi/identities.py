@@ -7,7 +7,7 @@ from typing import Any
 from django.contrib.auth.models import Group
 from django.db import IntegrityError, transaction
 
-from common.errors import Duplicate, FieldError, Invalid, NotAllowed
+from common.errors import Duplicate, FieldError, InvalidInput, NotAllowed
 from nhi import credentials, lifecycle, registry, rights
 from nhi.actors import Actor
 from nhi.choices import Kind
@@ -82,10 +82,10 @@ def set_console_roles(*, actor: Actor, identity: Identity, roles: list[str]) -> 
     """
     actor.require("nhi.change_user", "give console roles")
     if identity.kind != Kind.SERVICE_ACCOUNT:
-        raise Invalid.field("identity", "Only service accounts may hold console roles.")
+        raise InvalidInput.for_field("identity", "Only service accounts may hold console roles.")
     groups = list(Group.objects.filter(name__in=roles))
     if len(groups) != len(set(roles)):
-        raise Invalid.field("roles", "One of these console roles does not exist.")
+        raise InvalidInput.for_field("roles", "One of these console roles does not exist.")
     with transaction.atomic():
         Identity.objects.select_for_update(of=("self",)).get(pk=identity.pk)
         before = sorted(identity.console_roles.values_list("name", flat=True))

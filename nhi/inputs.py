@@ -10,8 +10,8 @@ from typing import Any
 from django.utils import timezone
 
 from common import canonical_json
-from common.db.clock import LATEST
-from common.errors import FieldError, Invalid
+from common.db.clock import MAX_TIME
+from common.errors import FieldError, InvalidInput
 from common.redaction import redact_text
 from nhi import argument_limits
 
@@ -37,7 +37,7 @@ class Problems:
         if self._found:
             first = self._found[0]
             more = f" And {len(self._found) - 1} more." if len(self._found) > 1 else ""
-            raise Invalid(f"{first.field}: {first.message}{more}", fields=self._found)
+            raise InvalidInput(f"{first.field}: {first.message}{more}", fields=self._found)
 
     def line(self, field: str, value: str, *, most: int, required: bool = False) -> None:
         """One line of ordinary text."""
@@ -51,7 +51,7 @@ class Problems:
 
     def future(self, field: str, value: datetime | None) -> None:
         self.unless(value is None or value > timezone.now(), field, "Choose a time in the future.")
-        self.unless(value is None or value < LATEST, field, f"Choose a time before the year {LATEST.year}.")
+        self.unless(value is None or value < MAX_TIME, field, f"Choose a time before the year {MAX_TIME.year}.")
 
     def positive(self, field: str, value: int | None) -> None:
         self.unless(
@@ -74,7 +74,7 @@ def _unstorable(value: Any) -> str:
         return "Give a JSON Schema object."
     try:
         text = canonical_json.encode(value)
-    except canonical_json.NotCanonical as error:
+    except canonical_json.CanonicalizationError as error:
         return str(error)
     if len(text) > SCHEMA_BYTES:
         return "The schema is larger than 64 KiB."

@@ -7,7 +7,7 @@ from django.conf import settings
 from django.db import transaction
 
 from common.db import clock
-from common.errors import Invalid, NotAllowed
+from common.errors import InvalidInput, NotAllowed
 from nhi import authentication, capabilities, tokens
 from nhi.authentication import Unauthenticated
 from nhi.record import events, refusals
@@ -20,11 +20,11 @@ MCP_PATH = "/mcp"
 REST_METADATA, MCP_METADATA = METADATA + REST_PATH, METADATA + MCP_PATH
 
 
-class InvalidScope(Invalid):
+class InvalidScope(InvalidInput):
     code = "invalid_scope"
 
 
-class InvalidTarget(Invalid):
+class InvalidTarget(InvalidInput):
     code = "invalid_target"
 
 
@@ -98,7 +98,7 @@ def _patterns(scope: str) -> str:
     short = len(wanted) <= MOST_PATTERNS and len(scope) <= LONGEST_SCOPE
     if not short or not all(capabilities.is_pattern(pattern) for pattern in wanted):
         said = f"A scope is at most {MOST_PATTERNS} capability patterns like github.read or github.*, one space apart."
-        raise InvalidScope.field("scope", said)
+        raise InvalidScope.for_field("scope", said)
     return " ".join(wanted)
 
 
@@ -108,7 +108,7 @@ def _audience(resource: str) -> str:
     if asked in {"", settings.PUBLIC_URL}:
         return ""
     if asked not in {rest_resource(), mcp_resource()}:
-        raise InvalidTarget.field("resource", "There is no such resource here.")
+        raise InvalidTarget.for_field("resource", "There is no such resource here.")
     return asked
 
 

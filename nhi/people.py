@@ -19,7 +19,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import F
 from django.db.models.functions import Now
 
-from common.errors import Conflict, Duplicate, FieldError, Invalid, NotAllowed
+from common.errors import Conflict, Duplicate, FieldError, InvalidInput, NotAllowed
 from nhi import credentials, rights, sign_in_notices
 from nhi.actors import Actor
 from nhi.choices import ActorKind, NoticeKind
@@ -187,7 +187,7 @@ def change_password(*, actor: Actor, user: User, password: str) -> None:
     if actor.id != user.pk:
         raise NotAllowed("This is another person's password. Set a new one for them, with a reason.")
     if user.must_change_password and user.check_password(password):
-        raise Invalid.field("password", "Somebody else knows this password. Choose another one.")
+        raise InvalidInput.for_field("password", "Somebody else knows this password. Choose another one.")
     check_password(password, user)
     with transaction.atomic():
         _swap_password(user, password, must_change=False)
@@ -278,7 +278,7 @@ def check_password(password: str, user: User) -> None:
     try:
         validate_password(password, user)
     except ValidationError as error:
-        raise Invalid(
+        raise InvalidInput(
             " ".join(error.messages), fields=[FieldError("password", text) for text in error.messages]
         ) from error
 

@@ -39,7 +39,7 @@ class Opening:
 def open_each(openings: Sequence[Opening], *, actor: Actor, at: datetime) -> dict[UUID, str]:
     """The tokens of runs, by their ids; the rows behind them come and go with the caller's transaction."""
     rows = [_row(opening, actor, at) for opening in openings]
-    prepared.insert(*rows)
+    prepared.insert_rows(*rows)
     return _shown(rows)
 
 
@@ -98,8 +98,11 @@ def chain_behind(shown: tokens.Parsed | None) -> Chain | None:
 def close(*, execution_ids: Sequence[UUID], at: datetime) -> int:
     """End the tokens of these runs; of what was closed before, nothing is changed."""
     ended = {"revoked_at": at, "revoke_reason": ENDED}
-    still = [prepared.Change(Credential, pk, ended, {"revoked_at": None}, by="execution_id") for pk in execution_ids]
-    return sum(prepared.change_each(still))
+    still = [
+        prepared.ConditionalUpdate(Credential, pk, ended, {"revoked_at": None}, key_column="execution_id")
+        for pk in execution_ids
+    ]
+    return sum(prepared.update_each_if(still))
 
 
 def forget(now: datetime) -> int:

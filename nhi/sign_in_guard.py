@@ -18,7 +18,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from common.db import clock
-from common.errors import Limited
+from common.errors import RateLimited
 from nhi.models import SignInGuard, User
 
 WINDOW = timedelta(minutes=15)
@@ -135,11 +135,11 @@ def forget(now: datetime) -> int:
     return SignInGuard.objects.filter(stale & unknown).delete()[0]
 
 
-def limited(seconds: float) -> Limited:
+def limited(seconds: float) -> RateLimited:
     """The same sentence for every lock and every name, known or not."""
     whole = max(1, round(seconds))
     wait = f"{-(-whole // 60)} minutes" if whole > 90 else f"{whole} seconds" if whole > 1 else "a second"
-    return Limited(f"Too many failed sign-ins. Try again in {wait}.", retry_after=whole)
+    return RateLimited(f"Too many failed sign-ins. Try again in {wait}.", retry_after=whole)
 
 
 def _charge(keys: tuple[Key, ...]) -> Attempt | None:

@@ -63,7 +63,7 @@ def make(prefix: str) -> NewCredential:
 def parse(token: str) -> Parsed | None:
     """What the token claims, or None for one that was never ours. Pure: no database."""
     if match := CREDENTIAL.fullmatch(token):
-        sound = crypto.same(checksum(token[:-CRC_LENGTH]).encode(), match[4].encode())
+        sound = crypto.is_equal_in_constant_time(checksum(token[:-CRC_LENGTH]).encode(), match[4].encode())
         return ParsedCredential(match[1], match[2], crypto.fingerprint(token)) if sound else None
     if match := SHORT.fullmatch(token):
         return _read_short(match[1], match[2])
@@ -86,7 +86,7 @@ def checksum(body: str) -> str:
 
 
 def _read_short(body: str, signature: str) -> ParsedToken | None:
-    if not crypto.same(_base64(crypto.sign(LABEL, body.encode())).encode(), signature.encode()):
+    if not crypto.is_equal_in_constant_time(_base64(crypto.sign(LABEL, body.encode())).encode(), signature.encode()):
         return None
     try:
         said = json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))

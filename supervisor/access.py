@@ -7,7 +7,7 @@ from uuid import UUID
 
 from common import context
 from common.errors import NotAllowed
-from common.fastsql.prepared import Prepared
+from common.fastsql.prepared import PreparedQuery
 from nhi import decisions, facts, registry, run_tokens, tokens, within
 from nhi.actors import Actor
 from nhi.choices import Kind, State
@@ -20,7 +20,7 @@ from supervisor.models import Agent
 #: What a grant between identities names when it allows some actions only.
 EXECUTE, TALK = "execute", "session"
 RUN = "supervisor.run_agent"
-_USABLE = Prepared(
+_USABLE = PreparedQuery(
     lambda identity: Identity.objects.usable().filter(pk=identity, kind=Kind.AGENT).order_by().values_list("pk"),
     identity=UUID,
 )
@@ -111,7 +111,7 @@ def _require_an_end(caller: Caller, agent: Agent, delegates: bool) -> dict[str, 
 
 def _require_usable(actor: Actor, agent: Agent) -> None:
     """What runs acts as its identity, so that must be one that may act."""
-    if _USABLE.first(identity=agent.identity_id) is None:
+    if _USABLE.fetch_first(identity=agent.identity_id) is None:
         identity = Identity.objects.get(pk=agent.identity_id)
         now = "expired" if identity.state == State.ACTIVE else State(identity.state).label.lower()
         _refuse(actor, agent, "target_unusable", f"{agent} cannot run: its identity {identity.name} is {now}.")

@@ -5,9 +5,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from common import egress
-from common.errors import Invalid
+from common.errors import InvalidInput
 from common.process import executable_allowlist
-from common.process.executable_allowlist import NotExecutable
+from common.process.executable_allowlist import ExecutableRefused
 from nhi.choices import Kind as IdentityKind
 from nhi.inputs import Problems
 from supervisor import account, command_lines, file_names, surroundings
@@ -62,7 +62,7 @@ def check_key(problems: Problems, agent: Agent, key: str) -> None:
 def require_same_place(before: str, now: str) -> None:
     if _origin(before) != _origin(now):
         said = "Another place is asked now: give its key, or take this one away (an empty text, by the API)."
-        raise Invalid.field("api_key", said)
+        raise InvalidInput.for_field("api_key", said)
 
 
 def _check_numbers(problems: Problems, agent: Agent) -> None:
@@ -101,8 +101,10 @@ def _check_process(problems: Problems, agent: Agent) -> None:
 def _settle_program(problems: Problems, agent: Agent) -> None:
     """From here on by the real names of its files: what is on record is what was looked at, and what is run."""
     try:
-        agent.executable_path, *agent.cli_args = executable_allowlist.resolve(agent.executable_path, agent.cli_args)
-    except NotExecutable as reason:
+        agent.executable_path, *agent.cli_args = executable_allowlist.resolve_command(
+            agent.executable_path, agent.cli_args
+        )
+    except ExecutableRefused as reason:
         problems.add("executable_path", str(reason))
         return
     # As far as it is known here: its worker looks again.
@@ -129,7 +131,7 @@ def _check_model(problems: Problems, agent: Agent) -> None:
     problems.unless(len(agent.name) <= LONGEST_NAME, "name", f"Use at most {LONGEST_NAME} characters for a model.")
     problems.line("model", agent.model, most=200, required=True)
     problems.unless(len(agent.instructions) <= LONGEST_INSTRUCTIONS, "instructions", "Use at most 65,536 characters.")
-    if said := egress.problem(agent.base_url):
+    if said := egress.find_url_problem(agent.base_url):
         problems.add("base_url", said)
 
 

@@ -8,7 +8,7 @@ from django.db import IntegrityError, transaction
 from django.db.models.functions import Now
 
 from common.errors import Conflict, Duplicate, FieldError
-from common.redaction import redact, redact_text, taken
+from common.redaction import extract_secrets, redact, redact_text
 from nhi.actors import Actor
 from nhi.choices import Kind as IdentityKind
 from nhi.inputs import Problems
@@ -128,7 +128,7 @@ def shown_words(agent: Agent) -> list[str]:
 def secret_values(agent: Agent, given: Mapping[str, Any] | None = None) -> frozenset[str]:
     """What its runs must not be shown to have said: its key, and whatever is masked in its variables and in what a run
     is given, which is the input, parameters and variables of that."""
-    return (taken(declared(agent)) | taken(given or {}) | {key(agent)}) - {""}
+    return (extract_secrets(declared(agent)) | extract_secrets(given or {}) | {key(agent)}) - {""}
 
 
 def facts(agent: Agent) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from supervisor.choices import AccessType, InputPattern, Mode, OutputPattern, Tr
 from supervisor.models import Agent
 from supervisor.submitting import Wish
 
-SCRIPTS = executable_allowlist.EXAMPLES / "agents"
+SCRIPTS = executable_allowlist.EXAMPLES_DIRECTORY / "agents"
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def seed() -> Agent | None:
 
     None where a list of programs that may run leaves the demo's out.
     """
-    if any(executable_allowlist.problem(str(SCRIPTS / one.script)) for one in EXAMPLES):
+    if any(executable_allowlist.find_command_problem(str(SCRIPTS / one.script)) for one in EXAMPLES):
         return None
     _seed()
     return Agent.objects.filter(name=EXAMPLES[0].name).first()

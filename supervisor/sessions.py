@@ -58,7 +58,7 @@ def say(*, caller: Caller, session: Session, text: str) -> SessionMessage:
         raise NotAllowed(f"You may not speak in this {session}: {session.opened_by_name} opened it.")
     _check(text)
     access.require(caller, session.agent, action=access.TALK)
-    shown = Redactor(known=agents.secret_values(session.agent)).text(text).replace(NUL, ITS_PICTURE)
+    shown = Redactor(secret_values=agents.secret_values(session.agent)).redact_text(text).replace(NUL, ITS_PICTURE)
     with transaction.atomic():
         current = transcripts.locked(session)
         _require_open(current)

@@ -16,7 +16,7 @@ from common import context, crypto
 from common.db import clock
 from common.errors import Conflict
 from common.fastsql import prepared
-from common.fastsql.prepared import Prepared
+from common.fastsql.prepared import PreparedQuery
 from common.redaction import Redactor
 from nhi.actors import Actor
 from nhi.inputs import Problems
@@ -26,7 +26,7 @@ from supervisor.access import Caller
 from supervisor.choices import ExecutionState, Kind, Mode, Trigger
 from supervisor.models import Agent, Execution
 
-_LOCKED = Prepared(
+_LOCKED = PreparedQuery(
     lambda agent: Agent.objects.select_for_update(of=("self",)).select_related("identity").filter(pk=agent).order_by(),
     agent=UUID,
 )
@@ -79,7 +79,7 @@ def submit(*, caller: Caller, agent: Agent, wish: Wish) -> Submitted:
         raise Conflict(f"{agent} is interactive and runs no tasks: open a session with it.")
     check(agent, wish, for_operator=caller.actor.reads_operator_text)
     with transaction.atomic():
-        locked: Agent = _LOCKED.first(agent=agent.pk)
+        locked: Agent = _LOCKED.fetch_first(agent=agent.pk)
         if locked.deduplicate and (same := _same(locked, wish, caller.actor)) is not None:
             return Submitted(same, _position(same), again=True)
         submitted = insert(caller=caller, agent=locked, wish=wish, by=by)
@@ -153,8 +153,8 @@ def keep(caller: Caller, runs: Sequence[Execution]) -> None:
     """Write runs that were prepared, each with the beginning of its history and an event."""
     begun = [lifecycle.begin(run, reason=f"Asked for by {caller.actor.name}.") for run in runs]
     for agent in {run.agent for run in runs}:
-        prepared.change(Agent, agent.pk, {"runs": agent.runs}, where={})
-    prepared.insert(*runs, *begun)
+        prepared.update_if(Agent, agent.pk, {"runs": agent.runs}, where={})
+    prepared.insert_rows(*runs, *begun)
     for run in runs:
         details = {"run": str(run.pk), "number": run.number, "trigger": run.trigger, **run.context["by"]}
         # With the agent's other changes, and by the name of the run, which is what was asked for.
@@ -180,7 +180,7 @@ def encodes(text: str) -> bool:
 
 def _row(caller: Caller, agent: Agent, wish: Wish, by: Mapping[str, Any], now: datetime) -> Execution:
     given = wish.given
-    redactor, known = Redactor(known=agents.secret_values(agent, given)), context.known()
+    redactor, known = Redactor(secret_values=agents.secret_values(agent, given)), context.current_or_none()
     execution = Execution(
         agent=agent,
         agent_name=agent.name,
@@ -190,9 +190,9 @@ def _row(caller: Caller, agent: Agent, wish: Wish, by: Mapping[str, Any], now: d
         mode=agent.mode,
         created_at=now,
         wait_until=now + timedelta(seconds=agent.queue_wait),
-        input=redactor.text(wish.input).replace("\0", "\N{SYMBOL FOR NULL}"),
+        input=redactor.redact_text(wish.input).replace("\0", "\N{SYMBOL FOR NULL}"),
         input_bytes=len(wish.input.encode()),
-        parameters=redactor.value(dict(wish.parameters)),
+        parameters=redactor.redact_value(dict(wish.parameters)),
         input_mark=_mark(wish),
         working_directory=wish.working_directory or agent.working_directory,
         timeout=wish.timeout or (agent.session_timeout if agent.mode == Mode.INTERACTIVE else agent.timeout),

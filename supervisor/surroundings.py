@@ -33,7 +33,7 @@ def name_problem(name: str) -> str:
     """Why no run may be given this variable, as a sentence; empty when it may."""
     if name.upper() in SETTINGS or name.upper().startswith("OIDC_"):
         return f"{name} may not be set: it is a setting of this installation."
-    return executable_allowlist.environment_problem(name)
+    return executable_allowlist.find_variable_problem(name)
 
 
 def check_variables(problems: Problems, field: str, variables: Mapping[str, str]) -> None:

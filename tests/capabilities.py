@@ -92,7 +92,7 @@ CAPABILITIES: dict[str, Promise] = {
     ),
     "AUD-07": Promise(
         "Secrets are taken out before anything is stored, shown or returned, and the record says so.",
-        "common.redaction.redactor:redacted = return ''",
+        "common.redaction.redactor:redact_by_policy = return ''",
     ),
     "MCP-01": Promise(
         "Servers are described as IDEs do; every problem of a description is said at once, with its place.",
@@ -143,7 +143,7 @@ CAPABILITIES: dict[str, Promise] = {
     ),
     "MCP-15": Promise(
         "The bundled to-do server runs over stdio and HTTP, and the demo uses it.",
-        "common.process.executable_allowlist:_example = raise",
+        "common.process.executable_allowlist:_check_example = raise",
         "tests/owner/test_executables.py",
     ),
     "SUP-01": Promise(
@@ -235,7 +235,7 @@ CAPABILITIES: dict[str, Promise] = {
     ),
     "OPS-02": Promise(
         "Settings come from the environment; unsafe or odd values stop the start.",
-        "common.keys:ring = return None",
+        "common.keys:parse_key_ring = return None",
         "tests/house/test_environment.py",
     ),
     "OPS-03": Promise(

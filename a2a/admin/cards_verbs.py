@@ -221,4 +221,4 @@ PAGES: tuple[tuple[str, Any, str], ...] = (
     (f"{SKILL}/move", MoveSkill, "card_skill_move"),
 )
 for _path, _page, _name in PAGES:
-    site_pages.add(f"nhi/identity/<uuid:pk>/{_path}/", _page.as_view(), f"nhi_identity_{_name}")
+    site_pages.add_site_page(f"nhi/identity/<uuid:pk>/{_path}/", _page.as_view(), f"nhi_identity_{_name}")

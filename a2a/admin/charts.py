@@ -79,5 +79,5 @@ def on_home(request: HttpRequest) -> dict[str, Any] | None:
     return {"url": f"{link('a2a_charts')}?range={chosen.key}", "alone": not charts_of_calls.sees_calls(request)}
 
 
-site_pages.add("tasks/charts/", Charts.as_view(), "a2a_charts")
+site_pages.add_site_page("tasks/charts/", Charts.as_view(), "a2a_charts")
 home.add(home.Part("admin/a2a/charts/home.html", on_home))

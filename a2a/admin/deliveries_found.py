@@ -30,4 +30,4 @@ def _hit(row: Delivery) -> Hit:
     )  # fmt: skip
 
 
-palette.add(find)
+palette.add_palette_providers(find)

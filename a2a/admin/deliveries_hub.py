@@ -93,7 +93,7 @@ class Hub(OfDelivery, ActingPage):
             made = row.attempts - row.attempts_before
             return f"Nobody took it in {made} {'attempt' if made == 1 else 'attempts'}. {_last(row)}."
         if row.state == DeliveryState.BLOCKED:
-            return f"Gatehouse does not call this address. {urls.way_on('it', row.place)} Then redeliver it."
+            return f"Gatehouse does not call this address. {urls.allowlist_hint('it', row.place)} Then redeliver it."
         if row.state == DeliveryState.DISABLED:
             return _over(row)
         return f"{_last(row)}." if row.reason else ""

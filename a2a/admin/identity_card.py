@@ -120,5 +120,5 @@ class Endpoint(Card):
 PAGES = (("card", Skills), ("card_preview", Preview), ("card_checks", Checks), ("card_endpoint", Endpoint))
 for _name, _page in PAGES:
     _path = _name.replace("_", "/")
-    site_pages.add(f"nhi/identity/<uuid:pk>/{_path}/", _page.as_view(), f"nhi_identity_{_name}")
+    site_pages.add_site_page(f"nhi/identity/<uuid:pk>/{_path}/", _page.as_view(), f"nhi_identity_{_name}")
 identities_hub.add_tab(Added("card", "Card", frozenset({Kind.AGENT}), place=1))

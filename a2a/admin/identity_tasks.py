@@ -52,5 +52,5 @@ class Tasks(Hub):
         return [Tab(label, f"?side={name}", current=name == side) for name, label in words]
 
 
-site_pages.add("nhi/identity/<uuid:pk>/tasks/", Tasks.as_view(), "nhi_identity_tasks")
+site_pages.add_site_page("nhi/identity/<uuid:pk>/tasks/", Tasks.as_view(), "nhi_identity_tasks")
 identities_hub.add_tab(Added("tasks", "Tasks", frozenset({Kind.AGENT, Kind.SERVICE_ACCOUNT})))

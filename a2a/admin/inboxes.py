@@ -70,4 +70,4 @@ def _links(agent: str) -> dict[str, str]:
     }
 
 
-site_pages.add("tasks/inboxes/", Inboxes.as_view(), "a2a_inboxes")
+site_pages.add_site_page("tasks/inboxes/", Inboxes.as_view(), "a2a_inboxes")

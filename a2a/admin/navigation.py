@@ -57,7 +57,7 @@ def dead_letters(actor: Actor) -> QuerySet[Any]:
     return dead if actor.may(deliveries.RIGHT) else dead.held_by(actor)
 
 
-navigation.add(
+navigation.add_sidebar_items(
     Item("Tasks", "Tasks", "task", "a2a_task_changelist", _reads, badge="tasks_waiting", counted=NEEDED),
     Item("Tasks", "Inboxes", "inbox", "a2a_inboxes", _reads),
     Item("Tasks", "Cards and endpoints", "badge", "a2a_agentcard_changelist", _reads_cards),

@@ -219,5 +219,5 @@ def initial(behind: Behind) -> dict[str, Any]:
 
 agents_hub.add_consequence(goes_to)
 agents_hub.add_foresight(will_go_to)
-site_pages.add("nhi/identity/<uuid:pk>/runtime/", Change.as_view(), "a2a_runtime_change")
-site_pages.add("nhi/identity/<uuid:pk>/runtime/test/", Test.as_view(), "a2a_runtime_test")
+site_pages.add_site_page("nhi/identity/<uuid:pk>/runtime/", Change.as_view(), "a2a_runtime_change")
+site_pages.add_site_page("nhi/identity/<uuid:pk>/runtime/test/", Test.as_view(), "a2a_runtime_test")

@@ -39,4 +39,4 @@ def _hit(task: Task) -> Hit:
     return Hit(f"{task.short_id} for {task.agent_name}", link("a2a_task_hub", task.pk), "task", f"Task, {said.lower()}")
 
 
-palette.add(find)
+palette.add_palette_providers(find)

@@ -15,8 +15,8 @@ from a2a.sending import Wish
 from common import http_statuses, strict_json
 from common.console.forms import ConsoleForm, MomentField
 from common.console.pages import Control, Crumb, link
-from common.errors import GatehouseError, Limited, NotAllowed, NotFound, TooLarge
-from common.strict_json import NotStrict
+from common.errors import GatehouseError, NotAllowed, NotFound, PayloadTooLarge, RateLimited
+from common.strict_json import StrictJsonError
 from nhi.actors import Actor
 from nhi.admin import names
 from nhi.admin.form_page import FormPage
@@ -52,7 +52,7 @@ class SendForm(ConsoleForm):
     def clean_input(self) -> dict[str, Any]:
         try:
             read = strict_json.loads(self.cleaned_data["input"].encode(errors="replace"))
-        except NotStrict as problem:
+        except StrictJsonError as problem:
             raise forms.ValidationError(str(problem).replace("The body", "This", 1)) from None
         if not isinstance(read, dict):
             raise forms.ValidationError(f"Write a JSON object, like {EXAMPLE}.")
@@ -102,17 +102,17 @@ class Send(FormPage[SendForm]):
     def post(self, request: HttpRequest, **kwargs: Any) -> HttpResponse:
         try:
             return super().post(request, **kwargs)
-        except (NotAllowed, NotFound, Limited, TooLarge) as error:
+        except (NotAllowed, NotFound, RateLimited, PayloadTooLarge) as error:
             form = self._form(request.POST)
             form.is_valid()
             form.add_error(None, self._refusal(error, form.cleaned_data.get("to")))
-            return self.drawn(form, status=http_statuses.of(error))
+            return self.drawn(form, status=http_statuses.status_for(error))
 
     def _refusal(self, error: GatehouseError, target: Identity | None) -> str:
         """Why, and what to do about it."""
-        if isinstance(error, Limited):
+        if isinstance(error, RateLimited):
             return f"{error.message} Send it again in {error.retry_after} s."
-        if target is None or isinstance(error, NotFound | TooLarge):
+        if target is None or isinstance(error, NotFound | PayloadTooLarge):
             return error.message
         reason = str(error.details.get("reason", ""))
         if reason == "no_grant":

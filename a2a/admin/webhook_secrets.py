@@ -23,7 +23,7 @@ from common.console.dialogs import Call, Effect
 from common.console.forms import ConsoleForm
 from common.console.lists import Bulk, Column, text_filter
 from common.console.pages import Control, Tab, link, render, render_once
-from common.errors import Invalid, NotAllowed
+from common.errors import InvalidInput, NotAllowed
 from common.templatetags.console import icon, outside
 from nhi.admin import columns, names
 from nhi.admin.acting import actor_of
@@ -198,7 +198,7 @@ class Make(ShownOnce):
             shown = webhooks.make(actor=self.actor, url_prefix=given["url_prefix"], holder=given["owner"])
         except NotAllowed as error:
             # Whom one sees is not always whom one may do this for: the field that named them says so.
-            raise Invalid.field("owner", error.message) from error
+            raise InvalidInput.for_field("owner", error.message) from error
         return self.shown_once(shown)
 
 

@@ -11,10 +11,10 @@ from a2a.inbox import Claimed
 from a2a.models import Task
 from common.api.operations import listing, operation
 from common.errors import NotFound
-from common.fastsql.prepared import Prepared
+from common.fastsql.prepared import PreparedQuery
 from nhi.asking import OnlyIdentitiesAsk
 
-_MINE = Prepared(
+_MINE = PreparedQuery(
     lambda task, agent: Task.objects.filter(pk=task, agent_id=agent).only("pk").order_by(), task=UUID, agent=UUID
 )
 
@@ -61,7 +61,7 @@ class OfMyTask(TasksView):
 
     def find(self, **path: UUID) -> None:
         run_id = self.actor.run_id
-        found = _MINE.first(task=path["task_id"], agent=self.actor.id)
+        found = _MINE.fetch_first(task=path["task_id"], agent=self.actor.id)
         if found is not None and run_id is not None:
             found = Task.objects.within_run(run_id).filter(pk=found.pk).only("pk").first()
         if found is None:

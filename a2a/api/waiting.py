@@ -15,7 +15,7 @@ from uuid import UUID
 from rest_framework.request import Request
 
 from a2a.operations import rooms
-from common.asgi.bodies import Application, Message, Receive, kept
+from common.asgi.bodies import AsgiApplication, AsgiMessage, Receive, capture_response
 from mcp.asgi.clients import until_gone
 from mcp.leases import Stopping
 
@@ -44,7 +44,7 @@ def offer_of(request: Request) -> Offer | None:
 class Waiting:
     """Django, and who waits for an inbox beside it."""
 
-    def __init__(self, django: Application) -> None:
+    def __init__(self, django: AsgiApplication) -> None:
         self._django = django
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Any) -> None:
@@ -57,19 +57,19 @@ class Waiting:
             messages = await until_gone(receive, self._answer(scope, body)) or []
         except Stopping:
             # This process ends: who waits is told what there is, and asks another.
-            messages = await kept(self._django, scope, body)
+            messages = await capture_response(self._django, scope, body)
         for message in messages:
             await send(message)
 
-    async def _answer(self, scope: dict[str, Any], body: bytes) -> list[Message]:
+    async def _answer(self, scope: dict[str, Any], body: bytes) -> list[AsgiMessage]:
         offer = Offer()
-        messages = await kept(self._django, {**scope, KEY: offer}, body)
+        messages = await capture_response(self._django, {**scope, KEY: offer}, body)
         ends = time.monotonic() + offer.seconds
         while offer.agent_id is not None and _is_empty(messages) and time.monotonic() < ends:
             with suppress(TimeoutError):
                 async with asyncio.timeout(ends - time.monotonic()):
                     await rooms.offered(offer.agent_id, takes=scope["path"] == TAKEN)
-            messages = await kept(self._django, {**scope, KEY: Offer()}, body)
+            messages = await capture_response(self._django, {**scope, KEY: Offer()}, body)
         return messages
 
 
@@ -80,7 +80,7 @@ def _may_wait(scope: dict[str, Any]) -> bool:
     return asked == ("POST", TAKEN) or (asked == ("GET", LISTED) and b"wait=" in scope.get("query_string", b""))
 
 
-def _is_empty(messages: list[Message]) -> bool:
+def _is_empty(messages: list[AsgiMessage]) -> bool:
     if messages[0]["status"] != 200:
         return False
     told = json.loads(b"".join(message.get("body", b"") for message in messages[1:]))

@@ -7,13 +7,13 @@ from typing import Any
 
 from a2a.asgi import paths
 from a2a.asgi.exchanges import Exchange
-from common.asgi.bodies import Application, Receive
+from common.asgi.bodies import AsgiApplication, Receive
 from mcp.asgi import headers
 
 takes = paths.takes
 
 
-def make_application() -> Application:
+def make_application() -> AsgiApplication:
     """It takes only scopes whose path `takes` says is one of its own."""
     always = headers()
 

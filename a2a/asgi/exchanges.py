@@ -18,7 +18,7 @@ from a2a.operations.table import OPERATIONS
 from a2a.operations.visits import Shown
 from a2a.wire.faults import Fault, Kind
 from common.asgi.bodies import Receive
-from common.asgi.hosts import knows_host
+from common.asgi.hosts import is_allowed_host
 from common.ids import parse_uuid, uuid7
 from mcp.asgi import bodies, clients
 from mcp.front.refusals import Pairs, Refusal
@@ -69,7 +69,7 @@ class Exchange:
 
     def _admit(self) -> None:
         """All that is known before the body is read. What is no token of ours is refused without a query."""
-        if "host" in self._head.repeated or not knows_host(self._head.get("host")):
+        if "host" in self._head.repeated or not is_allowed_host(self._head.get("host")):
             raise Fault(Kind.INVALID_REQUEST, "This host name is not one of this server's.")
         if self._head.repeated:
             raise Fault(Kind.INVALID_REQUEST, f"Send these headers once: {', '.join(sorted(self._head.repeated))}.")

@@ -10,7 +10,7 @@ from django.conf import settings
 from a2a.operations import faults
 from a2a.operations.visits import Shown
 from a2a.wire.faults import Fault, Kind, invalid
-from common.asgi.proxies import client_address
+from common.asgi.proxies import find_client_address
 from common.ids import parse_uuid, uuid7
 from nhi import authentication, tokens
 
@@ -33,7 +33,7 @@ class Head:
     def source(self) -> str:
         """The caller's address."""
         proxies, forwarded_for = settings.GRPC_TRUSTED_PROXIES, self.get("x-forwarded-for")
-        return client_address(peer=address(self.peer), forwarded_for=forwarded_for, proxies=proxies)
+        return find_client_address(peer=address(self.peer), forwarded_for=forwarded_for, proxies=proxies)
 
     def require_clear(self) -> None:
         if self.repeated:

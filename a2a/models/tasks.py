@@ -13,8 +13,8 @@ from django.utils import timezone
 from a2a.choices import OPEN, TERMINAL, WORDS, RuntimeKind, TaskState, Word
 from a2a.models.runtimes import Runtime
 from a2a.models.whose import WhoseQuerySet
-from common.db.querysets import Kept
-from common.ids import short_task, uuid7
+from common.db.querysets import NonDeletableModel
+from common.ids import short_task_id, uuid7
 from nhi.choices import PermissionType
 from nhi.models import Identity
 from supervisor.models import Execution
@@ -68,7 +68,7 @@ class TaskQuerySet(WhoseQuerySet["Task"]):
         return self.filter(dispatch_at__lte=Now())
 
 
-class Task(Kept):
+class Task(NonDeletableModel):
     """Seed 000: A2aTask."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
@@ -218,7 +218,7 @@ class Task(Kept):
 
     @property
     def short_id(self) -> str:
-        return short_task(self.pk)
+        return short_task_id(self.pk)
 
     @property
     def word(self) -> Word:

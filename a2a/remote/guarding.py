@@ -4,7 +4,7 @@ from types import TracebackType
 
 from a2a.remote.troubles import Code, Trouble
 from a2a.wire.faults import Kind
-from common.threads import in_thread
+from common.threads import run_in_thread
 from mcp import breakers
 from mcp.breakers import BreakerOpen, Passage
 
@@ -22,7 +22,7 @@ class Guard:
 
     async def __aenter__(self) -> "Guard":
         try:
-            self._passage = await in_thread(
+            self._passage = await run_in_thread(
                 lambda: breakers.enter(self._name, threshold=THRESHOLD, recovery_timeout=RECOVERY_SECONDS)
             )
         except BreakerOpen as open_one:
@@ -34,7 +34,7 @@ class Guard:
         """It answered; how long it goes on is of no interest here."""
         passage, self._passage = self._passage, None
         if passage is not None:
-            await in_thread(passage.went_well)
+            await run_in_thread(passage.went_well)
 
     async def __aexit__(
         self, _kind: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
@@ -45,6 +45,6 @@ class Guard:
         if isinstance(error, Trouble):
             found = error
             faulty = found.code in FAULTS and found.kind != Kind.LIMITED
-            await in_thread(lambda: passage.failed(found.code) if faulty else passage.went_well())
+            await run_in_thread(lambda: passage.failed(found.code) if faulty else passage.went_well())
         else:
-            await in_thread(passage.given_up)
+            await run_in_thread(passage.given_up)

@@ -94,7 +94,7 @@ def intend(standing: Standing, interface: Interface, *, check: Check | None) -> 
         if row.leaving is not None or row.arrived >= standing.next.position:
             raise Elsewhere(f"The {task} is being sent on by another process.")
         _keep_interface(row, interface)
-        row.leaving, row.left_at = standing.next.position, clock.moment(task.now)  # type: ignore[attr-defined]  # annotated
+        row.leaving, row.left_at = standing.next.position, clock.parse_database_time(task.now)  # type: ignore[attr-defined]  # annotated
         row.save()
 
 

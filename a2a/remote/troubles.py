@@ -11,7 +11,7 @@ import aiohttp
 from a2a.wire.faults import Kind
 from a2a.wire.v03 import errors
 from common.egress import EgressBlocked
-from common.egress.request_body import Sent
+from common.egress.request_body import SentFlag
 from mcp.faults import FaultCode, UpstreamFault
 from nhi.record import lines
 
@@ -194,13 +194,13 @@ def _words(said: Any) -> str:
     return f" It said: {line}" if line else ""
 
 
-def late(seconds: float, sent: Sent) -> Trouble:
+def late(seconds: float, sent: SentFlag) -> Trouble:
     said = f"The remote agent did not answer within {seconds:g} s."
-    return Trouble(Code.TIMEOUT, said, sent=sent.yes, passing=True)
+    return Trouble(Code.TIMEOUT, said, sent=sent.is_set, passing=True)
 
 
 @contextlib.asynccontextmanager
-async def within(seconds: float | None, sent: Sent) -> AsyncIterator[None]:
+async def within(seconds: float | None, sent: SentFlag) -> AsyncIterator[None]:
     """An absolute deadline: bytes that trickle in do not move it."""
     try:
         async with asyncio.timeout(seconds):

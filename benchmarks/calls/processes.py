@@ -132,7 +132,7 @@ def rss(pids: list[int]) -> float:
 
 @contextmanager
 def load() -> Iterator[Load]:
-    command = parent_death.command([sys.executable, "-m", "benchmarks.calls.load"])
+    command = parent_death.build_command([sys.executable, "-m", "benchmarks.calls.load"])
     process = subprocess.Popen(command, cwd=ROOT, env=plain(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     with ended(process):
         yield Load(process)
@@ -145,7 +145,7 @@ def web(application: str, count: int, environ: Mapping[str, str], log: Path) -> 
     processes = []
     try:
         for port in ports:
-            command = parent_death.command([*UVICORN, "--port", str(port), application])
+            command = parent_death.build_command([*UVICORN, "--port", str(port), application])
             with log.open("ab") as output:
                 processes.append(
                     subprocess.Popen(command, cwd=ROOT, env={**plain(), **environ}, stdout=output, stderr=output)

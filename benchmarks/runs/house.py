@@ -77,14 +77,14 @@ class House:
     def process(self, name: str, argv: Sequence[str], **environ: str) -> Iterator[int]:
         with (self.data / f"{name}.log").open("ab") as log:
             process = subprocess.Popen(
-                parent_death.command([*argv]), cwd=ROOT, env={**self.environ, **environ}, stdout=log, stderr=log
+                parent_death.build_command([*argv]), cwd=ROOT, env={**self.environ, **environ}, stdout=log, stderr=log
             )
         with ended(process):
             yield process.pid
 
     @contextmanager
     def driver(self, **environ: str) -> Iterator[Driver]:
-        argv = parent_death.command([sys.executable, "-m", "benchmarks.runs.driver", str(self.programs.place)])
+        argv = parent_death.build_command([sys.executable, "-m", "benchmarks.runs.driver", str(self.programs.place)])
         pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
         process = subprocess.Popen(argv, cwd=ROOT, env={**self.environ, **environ}, **pipes)
         with ended(process):

@@ -13,7 +13,7 @@ from rest_framework import exceptions
 from rest_framework.response import Response
 
 from common import context
-from common.errors import FieldError, GatehouseError, Invalid, NotFound, TooLarge
+from common.errors import FieldError, GatehouseError, InvalidInput, NotFound, PayloadTooLarge
 
 log = logging.getLogger(__name__)
 
@@ -123,13 +123,13 @@ def body(error: GatehouseError, answer: Answer, reason: str) -> dict[str, Any]:
     }
 
 
-def invalid(detail: Any) -> Invalid:
+def invalid(detail: Any) -> InvalidInput:
     """The framework's tree of problems as ours: a dotted field name for each, all of them said at once."""
     found = _flat(detail, "")
     first = found[0]
     more = f" And {len(found) - 1} more." if len(found) > 1 else ""
     place = f"{first.field}: " if first.field else ""
-    return Invalid(f"{place}{first.message}{more}", fields=found)
+    return InvalidInput(f"{place}{first.message}{more}", fields=found)
 
 
 def _flat(detail: Any, place: str) -> list[FieldError]:
@@ -147,7 +147,11 @@ def _below(place: str, name: str) -> str:
 
 
 def _suspicious(error: SuspiciousOperation) -> GatehouseError:
-    return TooLarge(1024 * 1024) if isinstance(error, RequestDataTooBig) else Invalid("The request is malformed.")
+    return (
+        PayloadTooLarge(1024 * 1024)
+        if isinstance(error, RequestDataTooBig)
+        else InvalidInput("The request is malformed.")
+    )
 
 
 def _framework(error: exceptions.APIException) -> tuple[GatehouseError, Answer, str]:

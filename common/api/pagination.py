@@ -12,7 +12,7 @@ from django.db.models import Q, QuerySet
 from rest_framework import serializers
 
 from common import crypto
-from common.errors import Invalid
+from common.errors import InvalidInput
 
 DEFAULT, MOST = 20, 100
 #: Further than any list reaches, and still a number that every database takes.
@@ -91,9 +91,9 @@ def _place(cursor: str) -> Place:
     """Signed, so that what we read back is what we wrote and not a question of somebody's own."""
     try:
         raw = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
-        if crypto.same(crypto.sign(LABEL, raw[12:])[:12], raw[:12]):
+        if crypto.is_equal_in_constant_time(crypto.sign(LABEL, raw[12:])[:12], raw[:12]):
             at, _, pk = raw[12:].decode().partition("|")
             return Place(datetime.fromisoformat(at), UUID(pk))
     except (binascii.Error, ValueError):
         pass
-    raise Invalid.field("cursor", "This is no cursor of ours; leave it out to begin with the newest.")
+    raise InvalidInput.for_field("cursor", "This is no cursor of ours; leave it out to begin with the newest.")

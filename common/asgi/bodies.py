@@ -12,28 +12,28 @@ from typing import Any
 
 from common.ids import parse_uuid, uuid7
 
-Message = dict[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Application = Callable[[dict[str, Any], Receive, Any], Awaitable[None]]
+AsgiMessage = dict[str, Any]
+Receive = Callable[[], Awaitable[AsgiMessage]]
+AsgiApplication = Callable[[dict[str, Any], Receive, Any], Awaitable[None]]
 #: Read and thrown away, so that a client who is still sending hears the refusal; whoever sends more is cut off.
-DRAINED = 16 * 1024 * 1024
+MAX_DRAINED_BYTES = 16 * 1024 * 1024
 #: For a whole body to arrive.
-BODY_SECONDS = 30.0
+BODY_TIMEOUT_SECONDS = 30.0
 
 
-def bounded(application: Application, *, limit: int) -> Application:
+def limit_body(application: AsgiApplication, *, limit: int) -> AsgiApplication:
     async def checked(scope: dict[str, Any], receive: Receive, send: Any) -> None:
         if scope["type"] != "http":
             await application(scope, receive, send)
             return
         try:
-            async with asyncio.timeout(BODY_SECONDS):
-                body = await _read(receive, limit)
+            async with asyncio.timeout(BODY_TIMEOUT_SECONDS):
+                body = await _read_body(receive, limit)
         except TimeoutError:
             await _refuse_late_body(scope, send)
             return
         if body is not None:
-            await application(_with_length(scope, len(body)), _again(body, receive), send)
+            await application(_with_content_length(scope, len(body)), _replay_body(body, receive), send)
 
     return checked
 
@@ -43,7 +43,7 @@ async def _refuse_late_body(scope: dict[str, Any], send: Any) -> None:
     request_id = parse_uuid(dict(scope["headers"]).get(b"x-request-id", b"").decode("latin-1")) or uuid7()
     body = json.dumps({
         "error_code": "InvalidParameters",
-        "message": f"The body did not arrive within {BODY_SECONDS:.0f} seconds.",
+        "message": f"The body did not arrive within {BODY_TIMEOUT_SECONDS:.0f} seconds.",
         "details": {"reason": "invalid", "fields": []},
         "request_id": str(request_id),
     }).encode()  # fmt: skip
@@ -57,10 +57,10 @@ async def _refuse_late_body(scope: dict[str, Any], send: Any) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
-async def _read(receive: Receive, limit: int) -> bytes | None:
+async def _read_body(receive: Receive, limit: int) -> bytes | None:
     """At most a byte more than `limit`; None when the client has gone."""
     kept, seen, more = bytearray(), 0, True
-    while more and seen <= DRAINED:
+    while more and seen <= MAX_DRAINED_BYTES:
         message = await receive()
         if message["type"] == "http.disconnect":
             return None
@@ -71,32 +71,32 @@ async def _read(receive: Receive, limit: int) -> bytes | None:
     return bytes(kept)
 
 
-def _with_length(scope: dict[str, Any], length: int) -> dict[str, Any]:
+def _with_content_length(scope: dict[str, Any], length: int) -> dict[str, Any]:
     given = [(name, value) for name, value in scope["headers"] if name != b"content-length"]
     return {**scope, "headers": [*given, (b"content-length", b"%d" % length)] if length else given}
 
 
-def _again(body: bytes, receive: Receive) -> Receive:
+def _replay_body(body: bytes, receive: Receive) -> Receive:
     left = [{"type": "http.request", "body": body, "more_body": False}]
 
-    async def replay() -> Message:
+    async def replay() -> AsgiMessage:
         return left.pop() if left else await receive()
 
     return replay
 
 
-async def kept(application: Application, scope: dict[str, Any], body: bytes = b"") -> list[Message]:
+async def capture_response(application: AsgiApplication, scope: dict[str, Any], body: bytes = b"") -> list[AsgiMessage]:
     """What the application answers to a request with this body, in memory. Whether its client stays is watched by who
     asks for this."""
-    messages: list[Message] = []
+    messages: list[AsgiMessage] = []
 
-    async def keep(message: Message) -> None:
+    async def keep(message: AsgiMessage) -> None:
         messages.append(message)
 
-    await application(scope, _again(body, _never), keep)
+    await application(scope, _replay_body(body, _wait_forever), keep)
     return messages
 
 
-async def _never() -> Message:
+async def _wait_forever() -> AsgiMessage:
     await asyncio.Event().wait()
     raise AssertionError  # nobody sets it

@@ -20,13 +20,13 @@ from django.urls import set_script_prefix
 from common.asgi.bodies import Receive
 
 #: At a time. As many are made as are needed at once, and none waits for one that hangs before there are as many.
-THREADS = 128
+MAX_THREADS = 128
 
 
 class ThreadedHandler(ASGIHandler):
     def __init__(self) -> None:
         super().__init__()
-        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="django")
+        self._threads = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="django")
 
     def load_middleware(self, is_async: bool = False) -> None:  # noqa: ARG002 - Django asks for the loop's
         super().load_middleware(is_async=False)
@@ -37,7 +37,7 @@ class ThreadedHandler(ASGIHandler):
         except RequestAborted:
             return
         loop, context = asyncio.get_running_loop(), copy_context()
-        response = await loop.run_in_executor(self._threads, context.run, self._answer, scope, body)
+        response = await loop.run_in_executor(self._threads, context.run, self._get_complete_response, scope, body)
         if not response.streaming:
             await self.send_response(response, send)
             return
@@ -48,7 +48,7 @@ class ThreadedHandler(ASGIHandler):
             finally:
                 await sync_to_async(response.close)()
 
-    def _answer(self, scope: dict[str, Any], body: Any) -> Any:
+    def _get_complete_response(self, scope: dict[str, Any], body: Any) -> Any:
         """The whole of it, or where it streams all but its pieces."""
         set_script_prefix(get_script_prefix(scope))
         signals.request_started.send(sender=self.__class__, scope=scope)

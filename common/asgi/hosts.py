@@ -7,6 +7,6 @@ from django.http.request import split_domain_port, validate_host
 
 
 @lru_cache(maxsize=256)
-def knows_host(host: str) -> bool:
+def is_allowed_host(host: str) -> bool:
     domain, _ = split_domain_port(host)
     return bool(domain) and validate_host(domain, settings.ALLOWED_HOSTS)

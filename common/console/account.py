@@ -21,7 +21,7 @@ class Entry:
 _entries = [Entry("Change password", "key", "admin:password_change")]
 
 
-def add(*entries: Entry) -> None:
+def add_account_links(*entries: Entry) -> None:
     _entries.extend(entries)
 
 

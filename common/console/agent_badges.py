@@ -4,7 +4,7 @@ from common.console.tones import Badge, Tone
 
 _good, _look, _bad, _still = Tone.GOOD, Tone.LOOK, Tone.BAD, Tone.STILL
 
-TABLE: dict[str, dict[str, Badge]] = {
+AGENT_BADGES: dict[str, dict[str, Badge]] = {
     "a2a.RuntimeKind": {
         "inbox": Badge("Its own workers", _still, "inbox"),
         "cli": Badge("A program", _still, "terminal"),

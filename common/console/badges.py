@@ -9,11 +9,11 @@ from typing import Any
 from common.console import agent_badges, task_badges
 from common.console.tones import ICONS, Badge, Tone
 
-__all__ = ["ICONS", "TABLE", "Badge", "Tone", "find", "of", "vocabulary"]
+__all__ = ["BADGES", "ICONS", "Badge", "Tone", "find", "of", "vocabulary"]
 _good, _busy, _look, _bad, _still = Tone.GOOD, Tone.BUSY, Tone.LOOK, Tone.BAD, Tone.STILL
 
 #: By vocabulary, which is `<app>.<class of the choices>`, or a word for what a page derives.
-TABLE: dict[str, dict[str, Badge]] = {
+BADGES: dict[str, dict[str, Badge]] = {
     "nhi.Kind": {
         "agent": Badge("Agent", _still, "smart_toy"),
         "service_account": Badge("Service account", _still, "manufacturing"),
@@ -277,8 +277,8 @@ TABLE: dict[str, dict[str, Badge]] = {
         "skipped": Badge("Skipped", _still),
         "pending": Badge("Still ending", _busy),
     },
-    **task_badges.TABLE,
-    **agent_badges.TABLE,
+    **task_badges.TASK_BADGES,
+    **agent_badges.AGENT_BADGES,
 }
 
 
@@ -287,7 +287,7 @@ def vocabulary(choices: type) -> str:
 
 
 def find(words: str, value: Any) -> Badge:
-    return TABLE[words][str(getattr(value, "value", value))]
+    return BADGES[words][str(getattr(value, "value", value))]
 
 
 def of(choice: Any) -> Badge:

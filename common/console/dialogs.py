@@ -12,7 +12,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from common import http_statuses
 from common.console.forms import ConsoleForm
 from common.console.pages import Page, wants_part
-from common.errors import Conflict, Invalid
+from common.errors import Conflict, InvalidInput
 
 #: Where the browser goes after a dialog that was shown over a page.
 GO = "X-Console-Go"
@@ -92,9 +92,9 @@ class Dialog(Page):
             return self._drawn(form, effects, grown=grown, status=409)
         try:
             done = self.act(form)
-        except (Invalid, Conflict) as error:
+        except (InvalidInput, Conflict) as error:
             form.refuse(error)
-            return self._drawn(form, self.effects(), status=http_statuses.of(error))
+            return self._drawn(form, self.effects(), status=http_statuses.status_for(error))
         return done if isinstance(done, HttpResponse) else go(request, done)
 
     def _drawn(

@@ -9,7 +9,7 @@ from django.forms.renderers import TemplatesSetting
 from django.utils import timezone
 from django.utils.safestring import SafeString
 
-from common.db.clock import EARLIEST, LATEST
+from common.db.clock import MAX_TIME, MIN_TIME
 from common.errors import GatehouseError
 
 ENDS = (
@@ -124,8 +124,8 @@ class MomentField(forms.DateTimeField):
 
     def to_python(self, value: Any) -> datetime | None:
         moment = super().to_python(value)
-        if moment is not None and not EARLIEST <= moment < LATEST:
-            raise forms.ValidationError(f"Choose a time between the years {EARLIEST.year} and {LATEST.year}.")
+        if moment is not None and not MIN_TIME <= moment < MAX_TIME:
+            raise forms.ValidationError(f"Choose a time between the years {MIN_TIME.year} and {MAX_TIME.year}.")
         return moment
 
     def prepare_value(self, value: Any) -> Any:

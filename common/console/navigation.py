@@ -42,7 +42,7 @@ _items: list[Item] = []
 _counters: list[Callable[[HttpRequest], dict[str, int]]] = []
 
 
-def add(*items: Item) -> None:
+def add_sidebar_items(*items: Item) -> None:
     _items.extend(items)
 
 

@@ -85,7 +85,7 @@ def render_once(request: HttpRequest, template: str, *, title: str, **more: Any)
 
 def refused(request: HttpRequest, error: GatehouseError) -> HttpResponse:
     """One sentence, the request's id, and the way on."""
-    status = http_statuses.of(error)
+    status = http_statuses.status_for(error)
     titles = {403: "Not allowed", 404: "Nothing here", 503: "Not recorded"}
     return render(
         request,

@@ -30,7 +30,7 @@ Provider = Callable[[HttpRequest, str], Iterable[Group]]
 _providers: list[Provider] = []
 
 
-def add(*providers: Provider) -> None:
+def add_palette_providers(*providers: Provider) -> None:
     _providers.extend(providers)
 
 

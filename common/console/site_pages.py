@@ -10,7 +10,7 @@ View = Callable[..., Any]
 _pages: list[tuple[str, View, str]] = []
 
 
-def add(where: str, view: View, name: str) -> None:
+def add_site_page(where: str, view: View, name: str) -> None:
     """`add("explain/", Explain.as_view(), "explain")` stands at `/admin/explain/`, as `admin:explain`."""
     _pages.append((where, view, name))
 

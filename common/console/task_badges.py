@@ -4,7 +4,7 @@ from common.console.tones import Badge, Tone
 
 _good, _busy, _look, _bad, _still = Tone.GOOD, Tone.BUSY, Tone.LOOK, Tone.BAD, Tone.STILL
 
-TABLE: dict[str, dict[str, Badge]] = {
+TASK_BADGES: dict[str, dict[str, Badge]] = {
     "a2a.TaskState": {
         "submitted": Badge("Submitted", _still),
         "working": Badge("Working", _busy),

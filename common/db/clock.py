@@ -8,16 +8,16 @@ from django.utils.timezone import is_naive, make_aware
 from common.fastsql import statements
 
 #: What can be asked for lies between these: far from the ends of the calendar, which not every zone can say.
-EARLIEST, LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
+MIN_TIME, MAX_TIME = datetime(1970, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
 
 
 def database_now() -> datetime:
-    sqlite = statements.wrapper().vendor == "sqlite"
+    sqlite = statements.get_connection().vendor == "sqlite"
     sql = "SELECT STRFTIME('%%Y-%%m-%%d %%H:%%M:%%f', 'NOW')" if sqlite else "SELECT STATEMENT_TIMESTAMP()"
-    return moment(statements.rows(sql, [])[0][0])
+    return parse_database_time(statements.fetch_rows(sql, [])[0][0])
 
 
-def moment(value: datetime | str) -> datetime:
+def parse_database_time(value: datetime | str) -> datetime:
     """A time as a database writes it, in a column or inside JSON, as an aware one.
 
     SQLite writes UTC without saying so. The active time zone is the reader's and must not move an expiry.

@@ -9,14 +9,14 @@ from django.db.models.functions import Now
 M = TypeVar("M", bound=models.Model)
 
 
-class KeptQuerySet(QuerySet[M]):
+class NonDeletableQuerySet(QuerySet[M]):
     """Rows that are never deleted: they are archived, revoked or withdrawn."""
 
     def delete(self) -> NoReturn:
         raise TypeError(f"{self.model.__name__} rows are kept; revoke or archive instead.")
 
 
-class Kept(models.Model):
+class NonDeletableModel(models.Model):
     class Meta:
         abstract = True
 
@@ -24,31 +24,31 @@ class Kept(models.Model):
         raise TypeError(f"{type(self).__name__} rows are kept; revoke or archive instead.")
 
 
-class TimeBoxedQuerySet(KeptQuerySet[M]):
+class TimeBoxedQuerySet(NonDeletableQuerySet[M]):
     """Rows with `expires_at` and `revoked_at`; the database's clock decides."""
 
     def live(self) -> "TimeBoxedQuerySet[M]":
-        return self.filter(LIVE)
+        return self.filter(LIVE_CONDITION)
 
     def revoked(self) -> "TimeBoxedQuerySet[M]":
-        return self.filter(REVOKED)
+        return self.filter(REVOKED_CONDITION)
 
     def expired(self) -> "TimeBoxedQuerySet[M]":
-        return self.filter(EXPIRED)
+        return self.filter(EXPIRED_CONDITION)
 
     def in_state(self, state: str) -> "TimeBoxedQuerySet[M]":
-        return self.filter({"live": LIVE, "revoked": REVOKED, "expired": EXPIRED}[state])
+        return self.filter({"live": LIVE_CONDITION, "revoked": REVOKED_CONDITION, "expired": EXPIRED_CONDITION}[state])
 
 
-def live_through(relation: str = "") -> Q:
+def build_live_condition(relation: str = "") -> Q:
     """Neither revoked nor expired, by the database's clock; `relation` names the way to the rows."""
     way = f"{relation}__" if relation else ""
     endless, later = Q(**{f"{way}expires_at": None}), Q(**{f"{way}expires_at__gt": Now()})
     return Q(**{f"{way}revoked_at": None}) & (endless | later)
 
 
-LIVE = live_through()
+LIVE_CONDITION = build_live_condition()
 # What was closed only after its end had passed had expired; revoking is what ends something early.
-_ENDED_ITSELF = Q(expires_at__isnull=False) & Q(revoked_at__gte=F("expires_at"))
-EXPIRED = (Q(revoked_at=None) & Q(expires_at__lte=Now())) | _ENDED_ITSELF
-REVOKED = Q(revoked_at__isnull=False) & ~_ENDED_ITSELF
+_EXPIRED_BEFORE_REVOCATION = Q(expires_at__isnull=False) & Q(revoked_at__gte=F("expires_at"))
+EXPIRED_CONDITION = (Q(revoked_at=None) & Q(expires_at__lte=Now())) | _EXPIRED_BEFORE_REVOCATION
+REVOKED_CONDITION = Q(revoked_at__isnull=False) & ~_EXPIRED_BEFORE_REVOCATION

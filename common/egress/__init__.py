@@ -7,8 +7,8 @@ connected to; redirects, proxies, cookies and netrc are not followed, used, kept
 Whoever starts an event loop of their own ends it with `close()`.
 """
 
-from common.egress.client import close, read, session
-from common.egress.resolver import check
-from common.egress.urls import EgressBlocked, problem
+from common.egress.client import close_session, open_session, read_limited_body
+from common.egress.resolver import check_url
+from common.egress.urls import EgressBlocked, find_url_problem
 
-__all__ = ["EgressBlocked", "check", "close", "problem", "read", "session"]
+__all__ = ["EgressBlocked", "check_url", "close_session", "find_url_problem", "open_session", "read_limited_body"]

@@ -5,7 +5,7 @@ some of these, and a patch of the interpreter must not change what Gatehouse cal
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 
-CLOSED_4 = tuple(
+NON_PUBLIC_IPV4_NETWORKS = tuple(
     map(
         IPv4Network,
         (
@@ -33,8 +33,8 @@ CLOSED_4 = tuple(
 )
 #: Of IPv6 only the part given out so far is public; the rest (::, ::1, ULA, link- and site-local, multicast,
 #: IPv4-compatible, local NAT64 and what is not yet assigned) never was.
-PUBLIC_6 = IPv6Network("2000::/3")
-CLOSED_6 = tuple(
+PUBLIC_IPV6_NETWORK = IPv6Network("2000::/3")
+NON_PUBLIC_IPV6_NETWORKS = tuple(
     map(
         IPv6Network,
         (
@@ -47,35 +47,35 @@ CLOSED_6 = tuple(
     )
 )
 #: Their last 32 bits are the IPv4 address that is really called.
-CARRIERS = (IPv6Network("::ffff:0:0/96"), IPv6Network("64:ff9b::/96"))
+IPV4_IN_IPV6_NETWORKS = (IPv6Network("::ffff:0:0/96"), IPv6Network("64:ff9b::/96"))
 #: The same in an ISATAP interface identifier, below any prefix.
-ISATAP = (0x00005EFE, 0x02005EFE)
+ISATAP_IDENTIFIERS = (0x00005EFE, 0x02005EFE)
 
 
 @lru_cache(maxsize=4096)
-def is_public(text: str) -> bool:
+def is_public_address(text: str) -> bool:
     """Whether `text`, an address as the system prints it, may be called. What cannot be read may not."""
     try:
         address = ip_address(text.partition("%")[0])
     except ValueError:
         return False
-    return _public_4(address) if isinstance(address, IPv4Address) else _public_6(address)
+    return _is_public_ipv4(address) if isinstance(address, IPv4Address) else _is_public_ipv6(address)
 
 
-def _public_4(address: IPv4Address) -> bool:
-    return not any(address in network for network in CLOSED_4)
+def _is_public_ipv4(address: IPv4Address) -> bool:
+    return not any(address in network for network in NON_PUBLIC_IPV4_NETWORKS)
 
 
-def _public_6(address: IPv6Address) -> bool:
+def _is_public_ipv6(address: IPv6Address) -> bool:
     low = IPv4Address(int(address) & 0xFFFFFFFF)
-    if any(address in network for network in CARRIERS):
-        return _public_4(low)
-    if (int(address) >> 32) & 0xFFFFFFFF in ISATAP and not _public_4(low):
+    if any(address in network for network in IPV4_IN_IPV6_NETWORKS):
+        return _is_public_ipv4(low)
+    if (int(address) >> 32) & 0xFFFFFFFF in ISATAP_IDENTIFIERS and not _is_public_ipv4(low):
         return False
-    return address in PUBLIC_6 and not any(address in network for network in CLOSED_6)
+    return address in PUBLIC_IPV6_NETWORK and not any(address in network for network in NON_PUBLIC_IPV6_NETWORKS)
 
 
-def is_loopback(host: str) -> bool:
+def is_loopback_host(host: str) -> bool:
     """Whether only this machine reaches a server that listens there."""
     try:
         return ip_address(host).is_loopback

@@ -17,46 +17,48 @@ from yarl import URL
 from common.egress import resolver, urls
 from common.egress.urls import EgressBlocked
 
-SECONDS_TO_CONNECT = 10
-LARGEST_METADATA = 64 << 10
+CONNECT_TIMEOUT_SECONDS = 10
+MAX_METADATA_BYTES = 64 << 10
 #: No proxy of the environment's, no configuration that a name server gives, and nothing sent twice.
-PLAIN: list[tuple[str, int | str]] = [
+BASE_OPTIONS: list[tuple[str, int | str]] = [
     ("grpc.enable_http_proxy", 0),
     ("grpc.service_config_disable_resolution", 1),
     ("grpc.enable_retries", 0),
-    ("grpc.max_metadata_size", LARGEST_METADATA),
+    ("grpc.max_metadata_size", MAX_METADATA_BYTES),
 ]
 
 
 @asynccontextmanager
-async def channel(url: str, *, largest: int) -> AsyncIterator[grpc.aio.Channel]:
+async def open_channel(url: str, *, largest: int) -> AsyncIterator[grpc.aio.Channel]:
     """Connected to the host and port of `url`, by TLS if it says `https`.
 
     No message that comes has more than `largest` bytes.
 
     Raises EgressBlocked, TimeoutError, or OSError where there is no connection.
     """
-    if said := urls.problem(url):
+    if said := urls.find_url_problem(url):
         raise EgressBlocked(said)
     read = URL(url)
     host, port = read.raw_host or "", read.port or 0
-    async with asyncio.timeout(SECONDS_TO_CONNECT):
-        places = _places(await resolver.resolve(host, port), port)
+    async with asyncio.timeout(CONNECT_TIMEOUT_SECONDS):
+        places = _address_targets(await resolver.resolve_host(host, port), port)
         ours: tuple[str, int | str] = ("grpc.primary_user_agent", f"Gatehouse/{settings.VERSION}")
-        options = [*PLAIN, ours, ("grpc.max_receive_message_length", largest), *_named(host, port)]
-        opened = await _first(places, options, secure=read.scheme == "https")
+        options = [*BASE_OPTIONS, ours, ("grpc.max_receive_message_length", largest), *_host_options(host, port)]
+        opened = await _open_first_reachable(places, options, secure=read.scheme == "https")
     try:
         yield opened
     finally:
         await opened.close(None)
 
 
-async def _first(places: list[str], options: list[tuple[str, int | str]], *, secure: bool) -> grpc.aio.Channel:
+async def _open_first_reachable(
+    places: list[str], options: list[tuple[str, int | str]], *, secure: bool
+) -> grpc.aio.Channel:
     """To the first of them that answers."""
     for place in places:
-        opened = _open(place, options, secure=secure)
+        opened = _create_channel(place, options, secure=secure)
         try:
-            await _connect(opened)
+            await _wait_until_ready(opened)
         except BaseException as error:
             await opened.close(None)
             if not isinstance(error, ConnectionError) or place == places[-1]:
@@ -66,26 +68,26 @@ async def _first(places: list[str], options: list[tuple[str, int | str]], *, sec
     raise ConnectionRefusedError("The name has no address.")
 
 
-def _open(place: str, options: list[tuple[str, int | str]], *, secure: bool) -> grpc.aio.Channel:
+def _create_channel(place: str, options: list[tuple[str, int | str]], *, secure: bool) -> grpc.aio.Channel:
     if not secure:
         return grpc.aio.insecure_channel(place, options=options)
-    return grpc.aio.secure_channel(place, grpc.ssl_channel_credentials(_roots()), options=options)
+    return grpc.aio.secure_channel(place, grpc.ssl_channel_credentials(_read_root_certificates()), options=options)
 
 
-def _named(host: str, port: int) -> list[tuple[str, int | str]]:
+def _host_options(host: str, port: int) -> list[tuple[str, int | str]]:
     """Who is meant, and whose certificate it has to be: the address alone does not say."""
     bracketed = f"[{host}]" if ":" in host else host
     return [("grpc.default_authority", f"{bracketed}:{port}"), ("grpc.ssl_target_name_override", host)]
 
 
-def _places(addresses: list[str], port: int) -> list[str]:
+def _address_targets(addresses: list[str], port: int) -> list[str]:
     """A channel takes addresses of one family."""
     old = [f"{address}:{port}" for address in addresses if ":" not in address]
     new = [f"[{address}]:{port}" for address in addresses if ":" in address]
     return [f"{family}:{','.join(found)}" for family, found in (("ipv4", old), ("ipv6", new)) if found]
 
 
-async def _connect(opened: grpc.aio.Channel) -> None:
+async def _wait_until_ready(opened: grpc.aio.Channel) -> None:
     """The first failure is the last: who calls knows whether to try again."""
     state = opened.get_state(try_to_connect=True)
     while state != grpc.ChannelConnectivity.READY:
@@ -96,7 +98,7 @@ async def _connect(opened: grpc.aio.Channel) -> None:
 
 
 @cache
-def _roots() -> bytes | None:
+def _read_root_certificates() -> bytes | None:
     """Those that the rest of Gatehouse trusts, where the system has a file of them; else those of the library."""
     known = ssl.get_default_verify_paths()
     files = [known.cafile, known.capath and f"{known.capath}/ca-certificates.crt"]

@@ -6,19 +6,19 @@ from aiohttp.abc import AbstractStreamWriter
 from aiohttp.payload import Payload
 
 #: The other side has closed, as far as the system can tell without reading.
-HUNG_UP = getattr(select, "POLLRDHUP", 0)
+POLL_HANGUP = getattr(select, "POLLRDHUP", 0)
 
 
-class Sent:
+class SentFlag:
     """Whether a request's bytes began to leave: after that nobody knows what the server did with it."""
 
-    __slots__ = ("yes",)
+    __slots__ = ("is_set",)
 
     def __init__(self) -> None:
-        self.yes = False
+        self.is_set = False
 
 
-class Body(Payload):
+class TrackedBody(Payload):
     """A body that notes when it goes out, and does not go out to a server that has hung up already.
 
     A server that ends an idle connection at the moment it is used again would leave a call whose effect nobody knows.
@@ -26,9 +26,9 @@ class Body(Payload):
     connection. The head waits for the body, so until here no byte of the request has left."""
 
     _autoclose = True
-    given_up = False
+    connection_was_closed = False
 
-    def __init__(self, raw: bytes, sent: Sent) -> None:
+    def __init__(self, raw: bytes, sent: SentFlag) -> None:
         super().__init__(raw, content_type="application/json")
         self._size = len(raw)
         self._sent = sent
@@ -40,19 +40,19 @@ class Body(Payload):
         await self.write_with_length(writer, None)
 
     async def write_with_length(self, writer: AbstractStreamWriter, content_length: int | None) -> None:
-        if _has_hung_up(writer):
-            self.given_up = True
+        if _is_connection_closed(writer):
+            self.connection_was_closed = True
             raise ConnectionResetError
-        self._sent.yes = True
+        self._sent.is_set = True
         await writer.write(self._value[:content_length])
 
 
-def _has_hung_up(writer: AbstractStreamWriter) -> bool:
+def _is_connection_closed(writer: AbstractStreamWriter) -> bool:
     """Asked of the system, which knows before the event loop. What it may have sent before is of no interest."""
     transport = writer.transport
     connected = transport.get_extra_info("socket") if transport is not None else None
     if connected is None or (number := connected.fileno()) < 0:
         return True
     asked = select.poll()
-    asked.register(number, HUNG_UP)
+    asked.register(number, POLL_HANGUP)
     return bool(asked.poll(0))

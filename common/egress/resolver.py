@@ -17,53 +17,53 @@ from yarl import URL
 from common.egress import addresses, urls
 from common.egress.urls import EgressBlocked
 
-SECONDS_TO_CHECK = 5
+CHECK_TIMEOUT_SECONDS = 5
 #: Threads of their own: name servers that never answer hold up other names, at worst, and no other work.
-THREADS = 16
+MAX_THREADS = 16
 
 
-class _Threads:
+class _ResolverThreads:
     def __init__(self) -> None:
-        self.pool = ThreadPoolExecutor(THREADS, "names")
+        self.pool = ThreadPoolExecutor(MAX_THREADS, "names")
         # A fork copies the pool without its threads.
-        os.register_at_fork(after_in_child=self._renew)
+        os.register_at_fork(after_in_child=self._renew_after_fork)
 
-    def _renew(self) -> None:
-        self.pool = ThreadPoolExecutor(THREADS, "names")
-
-
-_threads = _Threads()
+    def _renew_after_fork(self) -> None:
+        self.pool = ThreadPoolExecutor(MAX_THREADS, "names")
 
 
-async def check(url: str) -> None:
+_threads = _ResolverThreads()
+
+
+async def check_url(url: str) -> None:
     """Refuse what `problem` refuses, and a name that leads to an address that is not public.
 
     A name that cannot be resolved now is not refused: it has no address to judge, and the session judges it again.
     """
-    if said := urls.problem(url):
+    if said := urls.find_url_problem(url):
         raise EgressBlocked(said)
     read = URL(url)
     host, port = read.raw_host or "", read.port or 0
-    if not urls.is_address(host):
+    if not urls.is_numeric_host(host):
         with suppress(OSError):
-            async with asyncio.timeout(SECONDS_TO_CHECK):
-                await resolve(host, port)
+            async with asyncio.timeout(CHECK_TIMEOUT_SECONDS):
+                await resolve_host(host, port)
 
 
-async def resolve(host: str, port: int, family: socket.AddressFamily = socket.AF_UNSPEC) -> list[str]:
+async def resolve_host(host: str, port: int, family: socket.AddressFamily = socket.AF_UNSPEC) -> list[str]:
     """All addresses of a name, in the system's order, when each of them may be called."""
     loop = asyncio.get_running_loop()
-    found = await loop.run_in_executor(_threads.pool, _ask, host, port, family)
-    refuse_private(host, port, found)
+    found = await loop.run_in_executor(_threads.pool, _query_system_resolver, host, port, family)
+    refuse_non_public(host, port, found)
     return found
 
 
-def refuse_private(host: str, port: int, found: Sequence[str]) -> None:
-    if not urls.is_allowed(host, port) and not all(map(addresses.is_public, found)):
-        raise EgressBlocked(urls.not_public(f"{host} leads to an address that is", host, port))
+def refuse_non_public(host: str, port: int, found: Sequence[str]) -> None:
+    if not urls.is_allowlisted(host, port) and not all(map(addresses.is_public_address, found)):
+        raise EgressBlocked(urls.find_non_public_problem(f"{host} leads to an address that is", host, port))
 
 
-class Resolver(AbstractResolver):
+class GuardedResolver(AbstractResolver):
     """aiohttp's way to ask."""
 
     async def resolve(
@@ -78,13 +78,13 @@ class Resolver(AbstractResolver):
                 proto=0,
                 flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV,
             )
-            for address in await resolve(host, port, family)
+            for address in await resolve_host(host, port, family)
         ]
 
     async def close(self) -> None:
         """The threads are every loop's."""
 
 
-def _ask(host: str, port: int, family: socket.AddressFamily) -> list[str]:
+def _query_system_resolver(host: str, port: int, family: socket.AddressFamily) -> list[str]:
     answers = socket.getaddrinfo(host, port, family, socket.SOCK_STREAM)
     return list(dict.fromkeys(str(address[0]) for *_, address in answers))

@@ -17,20 +17,20 @@ from django.db.models import QuerySet
 from django.db.transaction import TransactionManagementError
 
 from common.fastsql import statements
-from common.fastsql.row_readers import Reader, reader
+from common.fastsql.row_readers import RowReader, make_row_reader
 
-_FIELDS: "dict[type, models.Field[Any, Any]]" = {
+_FIELDS_BY_TYPE: "dict[type, models.Field[Any, Any]]" = {
     UUID: models.UUIDField(), str: models.TextField(), int: models.IntegerField(),
 }  # fmt: skip
 #: Rows of one model that one statement writes, where there are so many.
-TOGETHER = 8
+ROWS_PER_INSERT = 8
 #: Values that no query has of its own, and that every column takes.
-_STAND_INS: dict[type, Callable[[], Any]] = {
+_PLACEHOLDER_FACTORIES: dict[type, Callable[[], Any]] = {
     UUID: uuid4, str: lambda: uuid4().hex, int: lambda: 1_000_000_000 + secrets.randbelow(1_000_000_000),
 }  # fmt: skip
 
 
-class Prepared:
+class PreparedQuery:
     """`build` makes the query from one argument for each of `slots`, which says of what type that is.
 
     No value is ever None: the ORM would make another query of it.
@@ -38,67 +38,69 @@ class Prepared:
 
     def __init__(self, build: Callable[..., "QuerySet[Any, Any]"], **slots: type) -> None:
         self._build, self._slots = build, slots
-        self._compiled: dict[str, _Compiled] = {}
+        self._compiled: dict[str, _CompiledQuery] = {}
 
-    def all(self, **values: Any) -> list[Any]:
+    def fetch_all(self, **values: Any) -> list[Any]:
         """Instances, or what else the query's `values` or `values_list` says."""
-        vendor = statements.wrapper().vendor
+        vendor = statements.get_connection().vendor
         found = self._compiled.get(vendor)
         if found is None:
             # Two threads may do this at once, to the same end.
-            found = self._compiled[vendor] = _compile(self._build, self._slots)
-        return found.ask(values)
+            found = self._compiled[vendor] = _compile_query(self._build, self._slots)
+        return found.execute(values)
 
-    def first(self, **values: Any) -> Any:
+    def fetch_first(self, **values: Any) -> Any:
         """The first of them, else None. The query itself says what comes first, and how many it takes."""
-        return next(iter(self.all(**values)), None)
+        return next(iter(self.fetch_all(**values)), None)
 
 
 @dataclass(frozen=True)
-class _Compiled:
+class _CompiledQuery:
     sql: str
     #: In their order; where a slot's name is given, its value comes in that place.
     params: tuple[Any, ...]
     slots: dict[str, type]
-    read: Reader
-    locks: bool
+    read_rows: RowReader
+    locks_rows: bool
 
-    def ask(self, values: dict[str, Any]) -> list[Any]:
-        held = statements.wrapper()
-        if self.locks and not held.in_atomic_block:
+    def execute(self, values: dict[str, Any]) -> list[Any]:
+        held = statements.get_connection()
+        if self.locks_rows and not held.in_atomic_block:
             raise TransactionManagementError("select_for_update cannot be used outside of a transaction.")
-        said = {name: _as_param(self.slots[name], value, held) for name, value in values.items()}
-        params = [said[one.name] if isinstance(one, _Slot) else one for one in self.params]
-        return self.read(statements.rows(self.sql, params))
+        said = {name: _to_database_value(self.slots[name], value, held) for name, value in values.items()}
+        params = [said[one.name] if isinstance(one, _ParameterSlot) else one for one in self.params]
+        return self.read_rows(statements.fetch_rows(self.sql, params))
 
 
 @dataclass(frozen=True)
-class _Slot:
+class _ParameterSlot:
     name: str
 
 
-def _compile(build: Callable[..., "QuerySet[Any, Any]"], slots: dict[str, type]) -> _Compiled:
-    held = statements.wrapper()
-    stand_ins = {name: _STAND_INS[kind]() for name, kind in slots.items()}
+def _compile_query(build: Callable[..., "QuerySet[Any, Any]"], slots: dict[str, type]) -> _CompiledQuery:
+    held = statements.get_connection()
+    stand_ins = {name: _PLACEHOLDER_FACTORIES[kind]() for name, kind in slots.items()}
     rows = build(**stand_ins)
     compiler = rows.query.get_compiler(connection=held)
     sql, params = compiler.as_sql()
-    names = {_as_param(slots[name], value, held): name for name, value in stand_ins.items()}
-    places = {at: names[one] for at, one in enumerate(params) if isinstance(one, tuple(_FIELDS)) and one in names}
+    names = {_to_database_value(slots[name], value, held): name for name, value in stand_ins.items()}
+    places = {
+        at: names[one] for at, one in enumerate(params) if isinstance(one, tuple(_FIELDS_BY_TYPE)) and one in names
+    }
     missing = slots.keys() - places.values()
     assert not missing, f"the query asks nothing of {missing}"
-    marked = [_Slot(places[at]) if at in places else param for at, param in enumerate(params)]
-    sql, left = statements.with_constants(sql, marked, set(places))
+    marked = [_ParameterSlot(places[at]) if at in places else param for at, param in enumerate(params)]
+    sql, left = statements.inline_constants(sql, marked, set(places))
     locks = rows.query.select_for_update and held.features.has_select_for_update
-    return _Compiled(sql, tuple(left), slots, reader(rows, compiler), locks)
+    return _CompiledQuery(sql, tuple(left), slots, make_row_reader(rows, compiler), locks)
 
 
-def _as_param(kind: type, value: Any, held: Any) -> Any:
+def _to_database_value(kind: type, value: Any, held: Any) -> Any:
     assert value is not None
-    return _FIELDS[kind].get_db_prep_value(value, held, prepared=False)
+    return _FIELDS_BY_TYPE[kind].get_db_prep_value(value, held, prepared=False)
 
 
-def insert(*rows: models.Model) -> None:
+def insert_rows(*rows: models.Model) -> None:
     """Write new rows as `save(force_insert=True)` does, for models to whose signals nobody listens.
 
     Parted by model, each model's in the place of its first, and in their order.
@@ -106,19 +108,21 @@ def insert(*rows: models.Model) -> None:
     by_model: dict[type[models.Model], list[models.Model]] = {}
     for row in rows:
         by_model.setdefault(type(row), []).append(row)
-    statements.touched(*(_inserting(some) for each in by_model.values() for some in _parted(each)))
+    statements.execute_statements(
+        *(_build_insert_statement(some) for each in by_model.values() for some in _split_into_batches(each))
+    )
     for row in rows:
-        row._state.adding, row._state.db = False, statements.wrapper().alias
+        row._state.adding, row._state.db = False, statements.get_connection().alias
 
 
-def put(row: models.Model) -> None:
+def upsert_row(row: models.Model) -> None:
     """Write a row, or over the one that has its key."""
-    sql, params = _inserting([row])
-    statements.touched((sql + _over(type(row), statements.wrapper().vendor), params))
+    sql, params = _build_insert_statement([row])
+    statements.execute_statements((sql + _build_conflict_clause(type(row), statements.get_connection().vendor), params))
 
 
 @dataclass(frozen=True)
-class Change:
+class ConditionalUpdate:
     """Of a row by its key, as long as other columns of it are so."""
 
     model: type[models.Model]
@@ -126,80 +130,80 @@ class Change:
     values: Mapping[str, Any]
     where: Mapping[str, Any]
     #: The column that the key is of, which no two rows have alike.
-    by: str = "pk"
+    key_column: str = "pk"
 
     @property
-    def statement(self) -> statements.Statement:
-        held, model = statements.wrapper(), self.model
+    def build_statement(self) -> statements.Statement:
+        held, model = statements.get_connection(), self.model
         asked = {name: value for name, value in self.where.items() if value is not None}
         params = [
             field.get_db_prep_save(value, held)
             for field, value in (
-                *((_field(model, name), value) for name, value in self.values.items()),
-                (_field(model, self.by), self.key),
-                *((_field(model, name), value) for name, value in asked.items()),
+                *((_get_field(model, name), value) for name, value in self.values.items()),
+                (_get_field(model, self.key_column), self.key),
+                *((_get_field(model, name), value) for name, value in asked.items()),
             )
         ]
         nulls = tuple(name for name in self.where if name not in asked)
-        return _change(model, tuple(self.values), self.by, nulls, tuple(asked), held.vendor), params
+        return _build_update_sql(model, tuple(self.values), self.key_column, nulls, tuple(asked), held.vendor), params
 
 
-def change(model: type[models.Model], pk: Any, values: Mapping[str, Any], *, where: Mapping[str, Any]) -> bool:
+def update_if(model: type[models.Model], pk: Any, values: Mapping[str, Any], *, where: Mapping[str, Any]) -> bool:
     """False where the row is not so any more."""
-    return change_each([Change(model, pk, values, where)]) == [True]
+    return update_each_if([ConditionalUpdate(model, pk, values, where)]) == [True]
 
 
-def change_each(changes: Sequence[Change]) -> list[bool]:
+def update_each_if(changes: Sequence[ConditionalUpdate]) -> list[bool]:
     """The same for several, asked together; each for itself."""
-    return [rows == 1 for rows in statements.touched(*(one.statement for one in changes))]
+    return [rows == 1 for rows in statements.execute_statements(*(one.build_statement for one in changes))]
 
 
-def _parted(rows: list[models.Model]) -> Iterator[list[models.Model]]:
+def _split_into_batches(rows: list[models.Model]) -> Iterator[list[models.Model]]:
     """So many at a time, and the rest one by one: of each number of rows a statement is kept."""
-    whole = len(rows) - len(rows) % TOGETHER
-    yield from (rows[at : at + TOGETHER] for at in range(0, whole, TOGETHER))
+    whole = len(rows) - len(rows) % ROWS_PER_INSERT
+    yield from (rows[at : at + ROWS_PER_INSERT] for at in range(0, whole, ROWS_PER_INSERT))
     yield from ([row] for row in rows[whole:])
 
 
-def _inserting(rows: list[models.Model]) -> statements.Statement:
-    held, fields = statements.wrapper(), rows[0]._meta.concrete_fields
+def _build_insert_statement(rows: list[models.Model]) -> statements.Statement:
+    held, fields = statements.get_connection(), rows[0]._meta.concrete_fields
     params = [field.get_db_prep_save(field.pre_save(row, add=True), held) for row in rows for field in fields]
-    return _insertion(type(rows[0]), len(rows), held.vendor), params
+    return _build_insert_sql(type(rows[0]), len(rows), held.vendor), params
 
 
 @cache
-def _insertion(model: type[models.Model], many: int, _vendor: str) -> str:
-    columns = ", ".join(_column(field) for field in model._meta.concrete_fields)
+def _build_insert_sql(model: type[models.Model], many: int, _vendor: str) -> str:
+    columns = ", ".join(_quote_column(field) for field in model._meta.concrete_fields)
     places = f"({', '.join(['%s'] * len(model._meta.concrete_fields))})"
-    return f"INSERT INTO {_quoted(model._meta.db_table)} ({columns}) VALUES {', '.join([places] * many)}"  # noqa: S608 - names of models
+    return f"INSERT INTO {_quote_name(model._meta.db_table)} ({columns}) VALUES {', '.join([places] * many)}"  # noqa: S608 - names of models
 
 
 @cache
-def _over(model: type[models.Model], _vendor: str) -> str:
-    pk, columns = _column(model._meta.pk), [_column(field) for field in model._meta.concrete_fields]
+def _build_conflict_clause(model: type[models.Model], _vendor: str) -> str:
+    pk, columns = _quote_column(model._meta.pk), [_quote_column(field) for field in model._meta.concrete_fields]
     sets = ", ".join(f"{column} = EXCLUDED.{column}" for column in columns if column != pk)
     return f" ON CONFLICT ({pk}) DO UPDATE SET {sets}"
 
 
 @cache
-def _change(
+def _build_update_sql(
     model: type[models.Model], names: tuple[str, ...], by: str, nulls: tuple[str, ...], asked: tuple[str, ...],
     _vendor: str,
 ) -> str:  # fmt: skip
-    columns = {name: _column(_field(model, name)) for name in (*names, *nulls, *asked)}
+    columns = {name: _quote_column(_get_field(model, name)) for name in (*names, *nulls, *asked)}
     sets = ", ".join(f"{columns[name]} = %s" for name in names)
-    key = f"{_column(_field(model, by))} = %s"
+    key = f"{_quote_column(_get_field(model, by))} = %s"
     where = [key, *(f"{columns[name]} = %s" for name in asked), *(f"{columns[name]} IS NULL" for name in nulls)]
-    return f"UPDATE {_quoted(model._meta.db_table)} SET {sets} WHERE {' AND '.join(where)}"  # noqa: S608 - names of models
+    return f"UPDATE {_quote_name(model._meta.db_table)} SET {sets} WHERE {' AND '.join(where)}"  # noqa: S608 - names of models
 
 
-def _field(model: type[models.Model], name: str) -> Any:
+def _get_field(model: type[models.Model], name: str) -> Any:
     return model._meta.pk if name == "pk" else model._meta.get_field(name)
 
 
-def _column(field: Any) -> str:
-    return _quoted(field.column)
+def _quote_column(field: Any) -> str:
+    return _quote_name(field.column)
 
 
-def _quoted(name: str) -> str:
-    return str(statements.wrapper().ops.quote_name(name))
+def _quote_name(name: str) -> str:
+    return str(statements.get_connection().ops.quote_name(name))

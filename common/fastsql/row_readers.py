@@ -10,15 +10,15 @@ from django.db.models.sql.compiler import SQLCompiler
 
 from common.fastsql import statements
 
-Reader = Callable[[Iterable[Any]], list[Any]]
+RowReader = Callable[[Iterable[Any]], list[Any]]
 
 
-def reader(rows: "QuerySet[Any, Any]", compiler: SQLCompiler) -> Reader:
+def make_row_reader(rows: "QuerySet[Any, Any]", compiler: SQLCompiler) -> RowReader:
     """What reads the rows of this query, with all that is the same for each answer found once."""
-    converted = _converting(compiler)
+    converted = _make_value_converter(compiler)
     kind = rows._iterable_class
     if kind is ModelIterable:
-        made = _making(compiler)
+        made = _make_instance_builder(compiler)
         return lambda found: [made(row) for row in converted(found)]
     if kind is FlatValuesListIterable:
         return lambda found: [row[0] for row in converted(found)]
@@ -26,7 +26,7 @@ def reader(rows: "QuerySet[Any, Any]", compiler: SQLCompiler) -> Reader:
     return lambda found: [tuple(row) for row in converted(found)]
 
 
-def _converting(compiler: SQLCompiler) -> Callable[[Iterable[Any]], Iterable[Any]]:
+def _make_value_converter(compiler: SQLCompiler) -> Callable[[Iterable[Any]], Iterable[Any]]:
     """What fields and the database make of each column's raw value."""
     columns = [column[0] for column in compiler.select[: compiler.col_count]]
     turns = [(at, turn, column) for at, (each, column) in compiler.get_converters(columns).items() for turn in each]
@@ -34,7 +34,7 @@ def _converting(compiler: SQLCompiler) -> Callable[[Iterable[Any]], Iterable[Any
         return lambda found: found
 
     def converted(found: Iterable[Any]) -> Iterable[Any]:
-        held = statements.wrapper()
+        held = statements.get_connection()
         for row in found:
             values = list(row)
             for at, turn, column in turns:
@@ -44,7 +44,7 @@ def _converting(compiler: SQLCompiler) -> Callable[[Iterable[Any]], Iterable[Any
     return converted
 
 
-def _making(compiler: SQLCompiler) -> Callable[[Any], Any]:
+def _make_instance_builder(compiler: SQLCompiler) -> Callable[[Any], Any]:
     """An instance, what `select_related` brings along, and what is annotated."""
     info: Any = compiler.klass_info
     model, first, after = info["model"], info["select_fields"][0], info["select_fields"][-1] + 1

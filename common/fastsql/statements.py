@@ -17,12 +17,12 @@ from psycopg import ClientCursor
 from psycopg.errors import FeatureNotSupported
 from psycopg.pq import TransactionStatus
 
-_PLACE = re.compile(r"%[%s]")
+_PLACEHOLDER = re.compile(r"%[%s]")
 #: Its text, and its values.
 Statement = tuple[str, Sequence[Any]]
 
 
-class _Kept(ServerBindingCursor):
+class _PreparingCursor(ServerBindingCursor):
     def execute(self, query: Any, params: Any = None, **how: Any) -> Any:
         try:
             done = super().execute(query, params, prepare=True, **how)  # type: ignore[misc]  # psycopg's own
@@ -35,12 +35,12 @@ class _Kept(ServerBindingCursor):
             # Not kept this once: the server is told to forget behind the next statement.
             done = super().execute(query, params, prepare=False, **how)  # type: ignore[misc]  # as above
         # Where queries are logged, Django asks the cursor which it was; psycopg forgets those that were kept.
-        self._query = _Asked(self.connection, query, params)  # type: ignore[attr-defined]  # psycopg's own
+        self._query = _LoggedQuery(self.connection, query, params)  # type: ignore[attr-defined]  # psycopg's own
         return done
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _LoggedQuery:
     connection: Any
     sql: str
     params: Any
@@ -51,34 +51,34 @@ class _Asked:
         return ClientCursor(self.connection).mogrify(self.sql, self.params).encode()
 
 
-def wrapper() -> Any:
+def get_connection() -> Any:
     """The asking thread's own connection. Its proxy, `django.db.connection`, finds it anew for each attribute."""
     return connections[DEFAULT_DB_ALIAS]
 
 
-def rows(sql: str, params: Sequence[Any]) -> list[Any]:
-    with _cursor(wrapper()) as cursor:
+def fetch_rows(sql: str, params: Sequence[Any]) -> list[Any]:
+    with _open_cursor(get_connection()) as cursor:
         cursor.execute(sql, params)
         return list(cursor.fetchall())
 
 
-def touched(*wanted: Statement) -> list[int]:
+def execute_statements(*wanted: Statement) -> list[int]:
     """How many rows each of them wrote. PostgreSQL is sent all of them before it is waited for."""
-    held = wrapper()
+    held = get_connection()
     if held.vendor != "postgresql" or len(wanted) < 2:
-        return [_touched(held, one) for one in wanted]
+        return [_execute_statement(held, one) for one in wanted]
     held.ensure_connection()
     with held.wrap_database_errors, held.connection.pipeline():
-        asked = [_sent(held, one) for one in wanted]
+        asked = [_send_statement(held, one) for one in wanted]
     return [int(cursor.rowcount) for cursor in asked]
 
 
-def with_constants(sql: str, params: Sequence[Any], varying: set[int]) -> tuple[str, list[Any]]:
+def inline_constants(sql: str, params: Sequence[Any], varying: set[int]) -> tuple[str, list[Any]]:
     """The same statement and its remaining values, where those that are not in a place of `varying` are in its text.
 
     A plan that is kept must know them: what an index leaves out is decided by a constant.
     """
-    held = wrapper()
+    held = get_connection()
     if held.vendor != "postgresql":
         return sql, list(params)
     at = iter(range(len(params)))
@@ -88,24 +88,24 @@ def with_constants(sql: str, params: Sequence[Any], varying: set[int]) -> tuple[
             return found[0]
         return str(held.ops.compose_sql("%s", [params[place]])).replace("%", "%%")
 
-    return _PLACE.sub(placed, sql), [param for place, param in enumerate(params) if place in varying]
+    return _PLACEHOLDER.sub(placed, sql), [param for place, param in enumerate(params) if place in varying]
 
 
-def _touched(held: Any, one: Statement) -> int:
-    with _cursor(held) as cursor:
+def _execute_statement(held: Any, one: Statement) -> int:
+    with _open_cursor(held) as cursor:
         cursor.execute(*one)
         return int(cursor.rowcount)
 
 
-def _sent(held: Any, one: Statement) -> Any:
-    cursor = _cursor(held)
+def _send_statement(held: Any, one: Statement) -> Any:
+    cursor = _open_cursor(held)
     cursor.execute(*one)  # type: ignore[attr-defined]  # a cursor
     return cursor
 
 
-def _cursor(held: Any) -> AbstractContextManager[Any]:
+def _open_cursor(held: Any) -> AbstractContextManager[Any]:
     if held.vendor != "postgresql":
         return held.cursor()  # type: ignore[no-any-return]  # any vendor's
     held.ensure_connection()
     # Django's wrapper around it counts queries, names errors and keeps to its thread, as around any cursor.
-    return held._prepare_cursor(_Kept(held.connection))  # type: ignore[no-any-return, call-arg]  # as above, psycopg's
+    return held._prepare_cursor(_PreparingCursor(held.connection))  # type: ignore[no-any-return, call-arg]  # as above, psycopg's

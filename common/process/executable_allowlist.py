@@ -16,19 +16,19 @@ from pathlib import Path
 
 from django.conf import settings
 
-EXAMPLES = settings.BASE_DIR / "examples"
-NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+EXAMPLES_DIRECTORY = settings.BASE_DIR / "examples"
+VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 #: With these, who sets the environment of a program chooses the code that it runs, or whom it trusts and connects
 #: through: loaders and interpreters, what installs packages for them, and where any of them looks for its settings.
 #: In capitals; a program may read either.
-STEERING_BEGINNINGS = (
+STEERING_PREFIXES = (
     "LD_", "DYLD_", "MALLOC_", "BASH_", "GIT_", "GATEHOUSE_", "XDG_", "OPENSSL_", "SSL_CERT_", "KRB5_", "PYTHON",
     "PIP_", "PIPX_", "UV_", "PERL", "RUBY", "GEM_", "BUNDLE_", "NODE_", "TS_NODE_", "NPM_", "PNPM_", "YARN_", "BUN_",
     "DENO_", "JAVA_", "_JAVA_", "JDK_", "DOTNET_", "COMPLUS_", "CORECLR_", "NUGET_", "LUA_", "PHP_INI_", "ERL_",
     "CARGO_", "RUSTUP_",
 )  # fmt: skip
-STEERING_ENDS = ("_PROXY", "_CA_BUNDLE")
-STEERING = frozenset({
+STEERING_SUFFIXES = ("_PROXY", "_CA_BUNDLE")
+STEERING_NAMES = frozenset({
     "PATH", "HOME", "IFS", "ENV", "SHELL", "SHELLOPTS", "BASHOPTS", "PS4", "CDPATH", "CLASSPATH", "PHPRC",
     "GLIBC_TUNABLES", "GCONV_PATH", "LOCPATH", "NLSPATH", "TZDIR", "LOCALDOMAIN", "RES_OPTIONS", "HOSTALIASES",
     "CURL_HOME", "DOCKER_CONFIG", "GOENV", "GOFLAGS", "GOPATH", "GOPROXY", "GOROOT", "GOTOOLCHAIN", "EDITOR", "VISUAL",
@@ -36,54 +36,56 @@ STEERING = frozenset({
     "KUBECONFIG", "LESSOPEN", "LESSCLOSE", "TAR_OPTIONS", "SSLKEYLOGFILE", "AWS_CONFIG_FILE", "ELECTRON_RUN_AS_NODE",
 })  # fmt: skip
 #: Begins like one of them, says only which of its settings a program takes, and many want it.
-HARMLESS = frozenset({"NODE_ENV"})
+HARMLESS_NAMES = frozenset({"NODE_ENV"})
 #: What this installation itself is told by its environment.
-OWN = frozenset({
+INSTALLATION_VARIABLES = frozenset({
     "ALLOWED_HOSTS", "AUDIT_ANCHOR", "BROKER_URL", "DATABASE_URL", "DEBUG", "DJANGO_SETTINGS_MODULE", "EGRESS_ALLOW",
     "EXECUTABLE_ALLOWLIST", "FIELD_KEYS", "GRPC_TRUSTED_PROXIES", "METRICS_TOKEN", "REDIS_URL", "REQUIRE_MFA", "RUN_AS",
     "SECRET_KEY", "SECRET_KEY_FALLBACKS", "SIGNING_KEYS", "TOKEN_PEPPER", "TRUSTED_PROXIES", "TRUSTED_PROXY_NETWORKS",
     "WORKDIR_ALLOWLIST",
 })  # fmt: skip
 #: By the names of their files, with versions or without.
-INTERPRETER = re.compile(
+INTERPRETER_NAME = re.compile(
     r"(?:python|pypy|perl|ruby|node|nodejs|deno|bun|php|lua|tclsh|java|dotnet|bash|dash|zsh|ksh|fish|sh|env|busybox|"
     r"npx|uvx|uv|pipx)[0-9.]*"
 )
 #: Every kind of program that a kernel runs has a zero in so many bytes.
-LOOKED_AT = 1024
-INSTEAD = "If the server needs it, list a small program that sets it and then starts the server."
+INSPECTED_BYTES = 1024
+WRAPPER_HINT = "If the server needs it, list a small program that sets it and then starts the server."
 
 
-class NotExecutable(Exception):
+class ExecutableRefused(Exception):
     """This may not be started here: why, as a sentence for admins."""
 
 
-def problem(command: str, arguments: Sequence[str] = ()) -> str:
+def find_command_problem(command: str, arguments: Sequence[str] = ()) -> str:
     """Why this may not be started here, as a sentence; empty when it may."""
     try:
-        resolve(command, arguments)
-    except NotExecutable as reason:
+        resolve_command(command, arguments)
+    except ExecutableRefused as reason:
         return str(reason)
     return ""
 
 
-def resolve(command: str, arguments: Sequence[str] = ()) -> list[str]:
+def resolve_command(command: str, arguments: Sequence[str] = ()) -> list[str]:
     """The command line by the real names of its files, or `NotExecutable`."""
     for word in (command, *arguments):
         if "\0" in word or "\n" in word:
-            raise NotExecutable("A command and its arguments are single lines.")
-    program = _program(command)
+            raise ExecutableRefused("A command and its arguments are single lines.")
+    program = _resolve_program(command)
     if settings.EXECUTABLE_ALLOWLIST is None:
-        return [program, *_example(program, arguments)]
-    allowed = listed(settings.EXECUTABLE_ALLOWLIST)
+        return [program, *_check_example(program, arguments)]
+    allowed = read_allowlist(settings.EXECUTABLE_ALLOWLIST)
     if program not in allowed:
         link = f" {command} is, but it leads there by a link." if command in allowed else ""
-        raise NotExecutable(f"{program} is not in the file that EXECUTABLE_ALLOWLIST names.{_way_on(program)}{link}")
+        raise ExecutableRefused(
+            f"{program} is not in the file that EXECUTABLE_ALLOWLIST names.{_allowlist_hint(program)}{link}"
+        )
     return [program, *arguments]
 
 
-def _way_on(program: str) -> str:
-    if not INTERPRETER.fullmatch(Path(program).name):
+def _allowlist_hint(program: str) -> str:
+    if not INTERPRETER_NAME.fullmatch(Path(program).name):
         return " Whoever runs this machine can add it."
     return (
         " It is an interpreter: who may run it may run anything, so it is better not added. Give the path of the "
@@ -91,92 +93,98 @@ def _way_on(program: str) -> str:
     )
 
 
-def environment_problem(name: str) -> str:
+def find_variable_problem(name: str) -> str:
     """Why no server may be given this variable, as a sentence; empty when it may."""
-    if not NAME.fullmatch(name):
+    if not VARIABLE_NAME.fullmatch(name):
         return f"{name} is no name for a variable: letters, digits and underscores make one."
-    if name in OWN:
-        return f"{name} may not be set: it is a setting of this installation, and no server is told those. {INSTEAD}"
-    if _steers(name.upper()):
-        return f"{name} may not be set: it can change what code runs, or whom it trusts and connects through. {INSTEAD}"
+    if name in INSTALLATION_VARIABLES:
+        return (
+            f"{name} may not be set: it is a setting of this installation, and no server is told those. {WRAPPER_HINT}"
+        )
+    if _can_steer_programs(name.upper()):
+        danger = "it can change what code runs, or whom it trusts and connects through"
+        return f"{name} may not be set: {danger}. {WRAPPER_HINT}"
     return ""
 
 
-def _steers(name: str) -> bool:
-    known = name in STEERING or name.startswith(STEERING_BEGINNINGS) or name.endswith(STEERING_ENDS)
-    return known and name not in HARMLESS
+def _can_steer_programs(name: str) -> bool:
+    known = name in STEERING_NAMES or name.startswith(STEERING_PREFIXES) or name.endswith(STEERING_SUFFIXES)
+    return known and name not in HARMLESS_NAMES
 
 
-def listed(path: Path) -> frozenset[str]:
+def read_allowlist(path: Path) -> frozenset[str]:
     """The programs in the file, one a line."""
     try:
         if path.stat().st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-            raise NotExecutable("The file that EXECUTABLE_ALLOWLIST names can be written by others than its owner.")
+            raise ExecutableRefused("The file that EXECUTABLE_ALLOWLIST names can be written by others than its owner.")
         lines = path.read_text().splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise NotExecutable("The file that EXECUTABLE_ALLOWLIST names cannot be read.") from error
-    return frozenset(_entry(number, line) for number, line in enumerate(lines, 1) if _says_something(line))
+        raise ExecutableRefused("The file that EXECUTABLE_ALLOWLIST names cannot be read.") from error
+    return frozenset(_parse_entry(number, line) for number, line in enumerate(lines, 1) if _is_entry_line(line))
 
 
-def _says_something(line: str) -> bool:
+def _is_entry_line(line: str) -> bool:
     return bool(line.strip()) and not line.lstrip().startswith("#")
 
 
-def _entry(number: int, line: str) -> str:
+def _parse_entry(number: int, line: str) -> str:
     path = line.strip()
     if not path.startswith("/") or os.path.normpath(path) != path:
-        raise NotExecutable(f"EXECUTABLE_ALLOWLIST, line {number}: write one absolute path, without .. or //.")
+        raise ExecutableRefused(f"EXECUTABLE_ALLOWLIST, line {number}: write one absolute path, without .. or //.")
     return path
 
 
-def _program(command: str) -> str:
+def _resolve_program(command: str) -> str:
     if not command.startswith("/"):
         instead = f"; {command[:60]!r} is none" if command else ""
-        raise NotExecutable(f"Give the absolute path of a program{instead}.")
+        raise ExecutableRefused(f"Give the absolute path of a program{instead}.")
     program = os.path.realpath(command)
     try:
         mode = Path(program).stat().st_mode
     except OSError as error:
-        raise NotExecutable(f"{command} cannot be run: {error.strerror}.") from None
+        raise ExecutableRefused(f"{command} cannot be run: {error.strerror}.") from None
     if not stat.S_ISREG(mode):
         what = "a directory" if stat.S_ISDIR(mode) else "not a file"
-        raise NotExecutable(f"{command} is {what}: give the path of a program.")
+        raise ExecutableRefused(f"{command} is {what}: give the path of a program.")
     if not os.access(program, os.X_OK):
-        raise NotExecutable(f"{command} may not be executed: make it executable (chmod +x), or give another program.")
-    if _names_nothing(program):
-        raise NotExecutable(
+        raise ExecutableRefused(
+            f"{command} may not be executed: make it executable (chmod +x), or give another program."
+        )
+    if _lacks_interpreter_line(program):
+        raise ExecutableRefused(
             f"{command} is a text without a #! line, so nothing would run it: let its first line name its interpreter, "
             "like #!/usr/bin/env python3."
         )
     return program
 
 
-def _names_nothing(program: str) -> bool:
+def _lacks_interpreter_line(program: str) -> bool:
     """Whether it is a text that does not say what runs it. Nothing is said of what may be executed but not read."""
     try:
         with Path(program).open("rb") as file:
-            begins = file.read(LOOKED_AT)
+            begins = file.read(INSPECTED_BYTES)
     except OSError:
         return False
     return not begins.startswith(b"#!") and b"\0" not in begins
 
 
-def _example(program: str, arguments: Sequence[str]) -> list[str]:
-    if _is_example(program):
+def _check_example(program: str, arguments: Sequence[str]) -> list[str]:
+    if _is_example_script(program):
         return [*arguments]
     if program != os.path.realpath(sys.executable):
-        raise NotExecutable(
-            f"EXECUTABLE_ALLOWLIST is not set, so only what lies in {EXAMPLES} and {EXAMPLES / 'agents'} may run: give "
-            "the path of a script there. To run others, put their paths in a file, let EXECUTABLE_ALLOWLIST name that "
-            "file, and start Gatehouse again; list scripts rather than interpreters."
+        raise ExecutableRefused(
+            f"EXECUTABLE_ALLOWLIST is not set, so only what lies in {EXAMPLES_DIRECTORY} and "
+            f"{EXAMPLES_DIRECTORY / 'agents'} may run: give the path of a script there. To run others, put their paths in "
+            "a file, let EXECUTABLE_ALLOWLIST name that file, and start Gatehouse again; list scripts rather than "
+            "interpreters."
         )
     script = os.path.realpath(arguments[0]) if arguments and arguments[0].startswith("/") else ""
-    if not (_is_example(script) and script.endswith(".py")):
-        raise NotExecutable(f"The first argument must be the absolute path of a script in {EXAMPLES}.")
+    if not (_is_example_script(script) and script.endswith(".py")):
+        raise ExecutableRefused(f"The first argument must be the absolute path of a script in {EXAMPLES_DIRECTORY}.")
     return [script, *arguments[1:]]
 
 
-def _is_example(script: str) -> bool:
+def _is_example_script(script: str) -> bool:
     """One of ours by its real name, which leads nowhere else."""
-    examples = Path(os.path.realpath(EXAMPLES))
+    examples = Path(os.path.realpath(EXAMPLES_DIRECTORY))
     return Path(script).parent in {examples, examples / "agents"} and Path(script).is_file()

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 
-class Held(Exception):
+class FileLockedError(Exception):
     """Another process holds it: `holder` is its number, or the word `unknown`."""
 
     def __init__(self, path: Path, holder: str) -> None:
@@ -16,14 +16,14 @@ class Held(Exception):
 
 
 @contextmanager
-def held(path: Path) -> Iterator[None]:
+def hold_file_lock(path: Path) -> Iterator[None]:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with path.open("a+") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             file.seek(0)
-            raise Held(path, file.read().strip() or "unknown") from None
+            raise FileLockedError(path, file.read().strip() or "unknown") from None
         file.truncate(0)
         file.write(str(os.getpid()))
         file.flush()

@@ -1,9 +1,9 @@
 """Run a program that dies with its parent, whatever ends that.
 
-    python leash.py PARENT_PID UID [--rules=RULES] PROGRAM [ARGUMENT ...]
+    python leash.py PARENT_PID UID [--rules=RULES_OPTION] PROGRAM [ARGUMENT ...]
 
 A wrapper rather than `preexec_fn`, which must not be used in a process that has threads. UID -1 keeps the account.
-RULES are parted by commas: `NOFILE=4096` sets that limit of the kernel, `no-new-privileges` does what it says.
+RULES_OPTION are parted by commas: `NOFILE=4096` sets that limit of the kernel, `no-new-privileges` does what it says.
 """
 
 import ctypes
@@ -15,16 +15,25 @@ import sys
 from pathlib import Path
 
 PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS = 1, 38
-PROGRAM = Path(__file__)
-RULES = "--rules="
+SCRIPT_PATH = Path(__file__)
+RULES_OPTION = "--rules="
 
 
-def command(program: list[str], *, uid: int = -1, rules: str = "") -> list[str]:
+def build_command(program: list[str], *, uid: int = -1, rules: str = "") -> list[str]:
     """How this process calls a program so that it dies with the thread that calls it."""
-    return [sys.executable, "-I", "-S", str(PROGRAM), str(os.getpid()), str(uid), f"{RULES}{rules}", *program]
+    return [
+        sys.executable,
+        "-I",
+        "-S",
+        str(SCRIPT_PATH),
+        str(os.getpid()),
+        str(uid),
+        f"{RULES_OPTION}{rules}",
+        *program,
+    ]
 
 
-def limit(rule: str) -> None:
+def set_resource_limit(rule: str) -> None:
     name, _, value = rule.partition("=")
     which = getattr(resource, f"RLIMIT_{name}")
     # Never above what is allowed already: raising that is for root alone.
@@ -33,15 +42,15 @@ def limit(rule: str) -> None:
     resource.setrlimit(which, (most, most))
 
 
-def bind(rules: str) -> None:
+def apply_rules(rules: str) -> None:
     for rule in rules.split(","):
         if rule == "no-new-privileges" and sys.platform == "linux":
             ctypes.CDLL(None).prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
         elif "=" in rule:
-            limit(rule)
+            set_resource_limit(rule)
 
 
-def tie(parent: int) -> None:
+def die_with_parent(parent: int) -> None:
     """Let the kernel kill this process when `parent`, or rather its thread that made this one, ends."""
     if sys.platform == "linux" and ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL) != 0:
         sys.exit("The kernel refused to tie this process to its parent.")
@@ -50,13 +59,13 @@ def tie(parent: int) -> None:
 
 
 def main(parent: int, uid: int, program: list[str]) -> None:
-    rules, program = (program[0], program[1:]) if program[0].startswith(RULES) else ("", program)
+    rules, program = (program[0], program[1:]) if program[0].startswith(RULES_OPTION) else ("", program)
     if uid not in {-1, os.getuid()}:
         os.setgroups([])
         os.setgid(pwd.getpwuid(uid).pw_gid)
         os.setuid(uid)
-    tie(parent)  # after the change of account, which would undo it
-    bind(rules.removeprefix(RULES))
+    die_with_parent(parent)  # after the change of account, which would undo it
+    apply_rules(rules.removeprefix(RULES_OPTION))
     # Python ignores these, and what is ignored stays ignored in the program that comes next.
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)

@@ -7,20 +7,20 @@ values went, for a `Redactor` of what comes of them.
 
 from typing import Any, overload
 
-from common.redaction.extraction import taken
+from common.redaction.extraction import extract_secrets
 from common.redaction.masks import EMAIL, IP, MASK, PHONE, UNREADABLE
-from common.redaction.redactor import Policy, Redactor
+from common.redaction.redactor import RedactionPolicy, Redactor
 from common.redaction.stream import StreamRedactor
 
 __all__ = [
-    "EMAIL", "IP", "MASK", "PHONE", "UNREADABLE", "Policy", "Redactor", "StreamRedactor", "redact", "redact_text",
-    "taken",
+    "EMAIL", "IP", "MASK", "PHONE", "UNREADABLE", "RedactionPolicy", "Redactor", "StreamRedactor", "extract_secrets",
+    "redact", "redact_text",
 ]  # fmt: skip
-PLAIN = Redactor()
+DEFAULT_REDACTOR = Redactor()
 
 
 def redact_text(text: str) -> str:
-    return PLAIN.text(text)
+    return DEFAULT_REDACTOR.redact_text(text)
 
 
 @overload
@@ -29,4 +29,4 @@ def redact(value: dict[str, Any]) -> dict[str, Any]: ...
 def redact(value: Any) -> Any: ...
 def redact(value: Any) -> Any:
     """The same structure without its secrets."""
-    return PLAIN.value(value)
+    return DEFAULT_REDACTOR.redact_value(value)

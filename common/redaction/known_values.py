@@ -8,103 +8,103 @@ from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import quote, quote_plus
 
-from common.redaction.masks import MASKED, Find, find
+from common.redaction.masks import MASK_PATTERN, SecretSpan, make_span
 
 #: A shorter one stands in ordinary words.
-SHORTEST = 6
+MIN_SECRET_LENGTH = 6
 #: A longer one is sought in pieces, so that a part of it is found too and a stream need not hold all of it.
-PIECE = 1024
-ALPHABET = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_")
+PIECE_LENGTH = 1024
+BASE64_ALPHABET = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_")
 
 
 @dataclass(frozen=True, repr=False)
-class Form:
+class EncodedForm:
     text: str
     #: How many characters beside it hold some bits of the secret: base64 does not end where bytes do.
-    before: int = 0
-    after: int = 0
+    bits_before: int = 0
+    bits_after: int = 0
 
 
 @lru_cache(maxsize=128)
-def forms(values: frozenset[str]) -> tuple[Form, ...]:
-    found = {form for value in values if len(value) >= SHORTEST for form in _dresses(value)}
+def encode_forms(values: frozenset[str]) -> tuple[EncodedForm, ...]:
+    found = {form for value in values if len(value) >= MIN_SECRET_LENGTH for form in _encode_value(value)}
     # What stands in a mask is no secret any more, and masking it there would never end.
-    return tuple(sorted((form for form in found if not _in_a_mask(form.text)), key=lambda form: form.text))
+    return tuple(sorted((form for form in found if not _is_part_of_mask(form.text)), key=lambda form: form.text))
 
 
-def finds(text: str, present: list[Form]) -> Iterator[Find]:
+def find_spans(text: str, present: list[EncodedForm]) -> Iterator[SecretSpan]:
     for form in present:
-        yield from _of(form, text)
+        yield from _find_form_spans(form, text)
 
 
-def _of(form: Form, text: str) -> Iterator[Find]:
+def _find_form_spans(form: EncodedForm, text: str) -> Iterator[SecretSpan]:
     at = text.find(form.text)
     while at >= 0:
         start, end = at, at + len(form.text)
-        start -= form.before if text[max(0, start - 1) : start] in ALPHABET else 0
-        end += form.after if text[end : end + 1] in ALPHABET else 0
-        yield find(start, end)
+        start -= form.bits_before if text[max(0, start - 1) : start] in BASE64_ALPHABET else 0
+        end += form.bits_after if text[end : end + 1] in BASE64_ALPHABET else 0
+        yield make_span(start, end)
         # One that repeats itself may stand there again before its end; the last of these covers the others.
         again = text.rfind(form.text, at + 1, at + 2 * len(form.text) - 1)
         at = again if again >= 0 else text.find(form.text, at + len(form.text))
 
 
-def open_at(text: str, forms: Iterable[Form]) -> int:
+def find_partial_value(text: str, forms: Iterable[EncodedForm]) -> int:
     """Where at its end one of them begins, as far as the text goes; its end where none does."""
-    return min((_begun(text, form) for form in forms), default=len(text))
+    return min((_find_partial_form(text, form) for form in forms), default=len(text))
 
 
-def _begun(text: str, form: Form) -> int:
+def _find_partial_form(text: str, form: EncodedForm) -> int:
     at = text.find(form.text[0], max(0, len(text) - len(form.text)))
     while at >= 0 and not form.text.startswith(text[at:]):
         at = text.find(form.text[0], at + 1)
     if at < 0:
         return len(text)
-    return max(0, at - form.before) if text[max(0, at - 1) : at] in ALPHABET else at
+    return max(0, at - form.bits_before) if text[max(0, at - 1) : at] in BASE64_ALPHABET else at
 
 
-def _dresses(value: str) -> Iterator[Form]:
+def _encode_value(value: str) -> Iterator[EncodedForm]:
     raw = value.encode("utf-8", "surrogatepass")
-    for text in {value, *_escaped(value), *_quoted(raw), raw.hex(), raw.hex().upper(), html.escape(value)}:
-        yield from (Form(piece) for piece in _pieces(text))
+    for text in {value, *_escape_json(value), *_quote_url(raw), raw.hex(), raw.hex().upper(), html.escape(value)}:
+        yield from (EncodedForm(piece) for piece in _split_into_pieces(text))
     for offset in range(3):
-        yield from _base64(raw, offset)
+        yield from _encode_base64(raw, offset)
 
 
-def _escaped(value: str) -> Iterator[str]:
+def _escape_json(value: str) -> Iterator[str]:
     for ascii_only in (True, False):
         once = json.dumps(value, ensure_ascii=ascii_only)[1:-1]
         yield from (once, once.replace("/", "\\/"), json.dumps(once)[1:-1])
 
 
-def _quoted(raw: bytes) -> Iterator[str]:
+def _quote_url(raw: bytes) -> Iterator[str]:
     for text in (quote(raw, safe=""), quote(raw), quote_plus(raw)):
-        yield from (text, _small_hex(text))
+        yield from (text, _lower_percent_escapes(text))
 
 
-def _small_hex(text: str) -> str:
+def _lower_percent_escapes(text: str) -> str:
     first, *parts = text.split("%")
     return "%".join([first, *(part[:2].lower() + part[2:] for part in parts)])
 
 
-def _base64(raw: bytes, offset: int) -> Iterator[Form]:
+def _encode_base64(raw: bytes, offset: int) -> Iterator[EncodedForm]:
     """The characters that depend on nothing but the secret, when `offset` bytes stand before it in a group of three."""
     lead = (0, 2, 3)[offset]
     rest = (offset + len(raw)) % 3
     for encode in (base64.b64encode, base64.urlsafe_b64encode):
         text = encode(b"\0" * offset + raw).decode().rstrip("=")
         core = text[lead : len(text) - (1 if rest else 0)]
-        pieces = list(_pieces(core))
+        pieces = list(_split_into_pieces(core))
         for number, piece in enumerate(pieces):
-            yield Form(piece, int(bool(offset) and number == 0), int(bool(rest) and number == len(pieces) - 1))
+            yield EncodedForm(piece, int(bool(offset) and number == 0), int(bool(rest) and number == len(pieces) - 1))
 
 
-def _pieces(text: str) -> Iterator[str]:
-    count = max(1, len(text) // PIECE)
+def _split_into_pieces(text: str) -> Iterator[str]:
+    count = max(1, len(text) // PIECE_LENGTH)
     for number in range(count):
-        yield text[number * PIECE : (number + 1) * PIECE if number < count - 1 else None]
+        yield text[number * PIECE_LENGTH : (number + 1) * PIECE_LENGTH if number < count - 1 else None]
 
 
-def _in_a_mask(text: str) -> bool:
+def _is_part_of_mask(text: str) -> bool:
     masks = ("[REDACTED:SECRET]", "[REDACTED:EMAIL]", "[REDACTED:PHONE]", "[REDACTED:IP]", "[REDACTED:UNREADABLE]")
-    return any(text in mask for mask in masks) or bool(MASKED.fullmatch(text))
+    return any(text in mask for mask in masks) or bool(MASK_PATTERN.fullmatch(text))

@@ -7,56 +7,68 @@ them look twice at more than a bounded piece.
 import re
 from collections.abc import Iterator
 
-from common.redaction.masks import MASK, Find, find
-from common.redaction.secret_names import is_secret
-from common.redaction.token_patterns import glued
+from common.redaction.masks import MASK, SecretSpan, make_span
+from common.redaction.secret_names import is_secret_name
+from common.redaction.token_patterns import is_inside_word
 
-SCHEMES = ("bearer", "basic")
-CREDENTIALS = re.compile(r"\s{1,32}+([A-Za-z0-9._~+/=-]{8,}+)")
+AUTHORIZATION_SCHEMES = ("bearer", "basic")
+SCHEME_CREDENTIALS = re.compile(r"\s{1,32}+([A-Za-z0-9._~+/=-]{8,}+)")
 #: Something that no word of a sentence has: "basic housekeeping" stays.
-NO_WORD = re.compile(r"[0-9+=_]|[a-z][A-Z]")
-AUTHORITY = re.compile(r"[^\s/\"<>\\']{1,1024}+(?:'(?![,\]})\s:])[^\s/\"<>\\']{1,1024}+)*+")
+NON_WORD_MARK = re.compile(r"[0-9+=_]|[a-z][A-Z]")
+URL_AUTHORITY = re.compile(r"[^\s/\"<>\\']{1,1024}+(?:'(?![,\]})\s:])[^\s/\"<>\\']{1,1024}+)*+")
 #: Every name that counts holds one of these.
-WORDS = (
+SECRET_WORDS = (
     "passw", "passphrase", "secret", "token", "apikey", "api_key", "api-key", "authorization", "cookie", "sessionid",
     "privatekey", "private_key", "private-key", "pepper", "otp", "recovery", "sharedaccesskey", "accountkey",
 )  # fmt: skip
 #: What stands between a name and its value; `=` beside it. Times, URLs and paths do not have it.
-SIGN = re.compile(r":[ \t]|[\"'][ \t]{0,8}:")
+NAME_VALUE_SIGN = re.compile(r":[ \t]|[\"'][ \t]{0,8}:")
 NAME_BEFORE = re.compile(r"[\w.-]{0,64}+")
 NAME_AFTER = re.compile(r"[\w.-]{0,64}+")
 #: `"name": "`, also inside a string of JSON, where each quote has backslashes before it.
-QUOTED = re.compile(r"(?P<slashes>\\{0,15}+)(?P<quote>[\"'])[ \t]{0,8}+:[ \t]{0,8}+")
+QUOTED_NAME_END = re.compile(r"(?P<slashes>\\{0,15}+)(?P<quote>[\"'])[ \t]{0,8}+:[ \t]{0,8}+")
 QUOTE = re.compile(r"(\\*+)([\"'])|\n")
 NUMBER = re.compile(r"-?[0-9][0-9.eE+-]{0,40}+")
-ASSIGNED = re.compile(r"(?P<sign>=|[ \t]{1,8}+=[ \t]{1,8}+|:[ \t]{1,8}+)[\"']?(?P<value>[^\s&;,\"'<>()\[\]{}|\\]{4,}+)")
+ASSIGNED_VALUE = re.compile(
+    r"(?P<sign>=|[ \t]{1,8}+=[ \t]{1,8}+|:[ \t]{1,8}+)[\"']?(?P<value>[^\s&;,\"'<>()\[\]{}|\\]{4,}+)"
+)
 #: Behind a space may stand the next word of a sentence.
-SHORTEST_SPACED = 6
+MIN_SPACED_VALUE_LENGTH = 6
 #: Names of keys in connection strings of the clouds, which `names` does not know.
-KEYS = re.compile(r"(?i)(?:sharedaccess|account)key\Z")
-RANDOM = re.compile(r"[0-9!@#$^*+=~?]")
+CLOUD_KEY_NAMES = re.compile(r"(?i)(?:sharedaccess|account)key\Z")
+NON_LETTER_MARK = re.compile(r"[0-9!@#$^*+=~?]")
 #: `host=db password=correcthorse`: a connection string, in which a password may be a plain word.
-CONNECTION = ("host=", "server=", "data source=", "dbname=", "database=", "user=", "uid=", "user id=", "endpoint=")
-NEAR = 256
+CONNECTION_STRING_PARTS = (
+    "host=",
+    "server=",
+    "data source=",
+    "dbname=",
+    "database=",
+    "user=",
+    "uid=",
+    "user id=",
+    "endpoint=",
+)
+MAX_CONNECTION_DISTANCE = 256
 #: In running text a digest is a name of something public, unlike in the structures we write ourselves.
-PUBLIC = re.compile(r"(?i)digest")
+PUBLIC_NAMES = re.compile(r"(?i)digest")
 
 
-def finds(text: str) -> list[Find]:
-    lower, found = _lower(text), list[Find]()
-    for word in SCHEMES:
+def find_spans(text: str) -> list[SecretSpan]:
+    lower, found = _lower_keeping_length(text), list[SecretSpan]()
+    for word in AUTHORIZATION_SCHEMES:
         if word in lower:
-            found += _credentials(text, lower, word)
+            found += _find_scheme_credentials(text, lower, word)
     if "://" in text:
-        found += _passwords(text)
-    if "=" in text or (":" in text and SIGN.search(text)):
-        for word in WORDS:
+        found += _find_url_passwords(text)
+    if "=" in text or (":" in text and NAME_VALUE_SIGN.search(text)):
+        for word in SECRET_WORDS:
             if word in lower:
-                found += _named(text, lower, word)
+                found += _find_values_by_name(text, lower, word)
     return found
 
 
-def _lower(text: str) -> str:
+def _lower_keeping_length(text: str) -> str:
     """In small letters, each character in its place; some letters become two."""
     lower = text.lower()
     if len(lower) == len(text):
@@ -64,23 +76,23 @@ def _lower(text: str) -> str:
     return "".join(small if len(small := mark.lower()) == 1 else mark for mark in text)
 
 
-def _places(text: str, word: str) -> Iterator[int]:
+def _find_occurrences(text: str, word: str) -> Iterator[int]:
     at = text.find(word)
     while at >= 0:
         yield at
         at = text.find(word, at + len(word))
 
 
-def _credentials(text: str, lower: str, word: str) -> Iterator[Find]:
-    for at in _places(lower, word):
-        match = CREDENTIALS.match(text, at + len(word))
-        if match and not glued(text, at) and NO_WORD.search(match[1]):
-            yield find(*match.span(1), first=at)
+def _find_scheme_credentials(text: str, lower: str, word: str) -> Iterator[SecretSpan]:
+    for at in _find_occurrences(lower, word):
+        match = SCHEME_CREDENTIALS.match(text, at + len(word))
+        if match and not is_inside_word(text, at) and NON_WORD_MARK.search(match[1]):
+            yield make_span(*match.span(1), first=at)
 
 
-def _passwords(text: str) -> Iterator[Find]:
-    for at in _places(text, "://"):
-        match = AUTHORITY.match(text, at + 3)
+def _find_url_passwords(text: str) -> Iterator[SecretSpan]:
+    for at in _find_occurrences(text, "://"):
+        match = URL_AUTHORITY.match(text, at + 3)
         if match is None or not at or not text[at - 1].isalnum():
             continue
         start, end = match.span()
@@ -88,10 +100,10 @@ def _passwords(text: str) -> Iterator[Find]:
         masked = text.find("]", start, end) if text.startswith("[REDACTED:", start) else start
         colon = text.find(":", masked, host) if host >= 0 and masked >= 0 else -1
         if 0 <= colon < host - 1:
-            yield find(colon + 1, host, first=at, last=end)
+            yield make_span(colon + 1, host, first=at, last=end)
 
 
-def _named(text: str, lower: str, word: str) -> Iterator[Find]:
+def _find_values_by_name(text: str, lower: str, word: str) -> Iterator[SecretSpan]:
     at = lower.find(word)
     while at >= 0:
         before = NAME_BEFORE.match(text[max(0, at - 64) : at][::-1])
@@ -100,31 +112,31 @@ def _named(text: str, lower: str, word: str) -> Iterator[Find]:
         assert after is not None
         first, behind = at - before.end(), after.end()
         name = text[first:behind]
-        if (is_secret(name, "") or KEYS.search(name)) and not PUBLIC.search(name):
-            if quoted := QUOTED.match(text, behind):
-                found = _quoted(text, name, first, quoted)
+        if (is_secret_name(name, "") or CLOUD_KEY_NAMES.search(name)) and not PUBLIC_NAMES.search(name):
+            if quoted := QUOTED_NAME_END.match(text, behind):
+                found = _quoted_value_span(text, name, first, quoted)
             else:
-                found = _assigned(text, name, first, behind)
+                found = _assigned_value_span(text, name, first, behind)
             if found:
                 yield found
                 behind = found.end
         at = lower.find(word, behind)
 
 
-def _quoted(text: str, name: str, first: int, opened: re.Match[str]) -> Find | None:
+def _quoted_value_span(text: str, name: str, first: int, opened: re.Match[str]) -> SecretSpan | None:
     slashes, at = opened["slashes"], opened.end()
     quote = text[at + len(slashes) : at + len(slashes) + 1]
     if quote in ('"', "'") and text.startswith(slashes, at):
         start = at + len(slashes) + 1
-        end = _closing(text, start, len(slashes), quote)
-        return find(start, end, first=first, last=end + len(slashes) + 1) if end > start else None
-    if (number := NUMBER.match(text, at)) and is_secret(name, 0):
+        end = _find_closing_quote(text, start, len(slashes), quote)
+        return make_span(start, end, first=first, last=end + len(slashes) + 1) if end > start else None
+    if (number := NUMBER.match(text, at)) and is_secret_name(name, 0):
         opening = slashes + opened["quote"]
-        return find(*number.span(), first=first, mask=f"{opening}{MASK}{opening}")
+        return make_span(*number.span(), first=first, mask=f"{opening}{MASK}{opening}")
     return None
 
 
-def _closing(text: str, at: int, slashes: int, quote: str) -> int:
+def _find_closing_quote(text: str, at: int, slashes: int, quote: str) -> int:
     """Where the string ends: at its quote, which has as many backslashes as the opening one beside escaped ones."""
     for match in QUOTE.finditer(text, at):
         if match[2] is None:
@@ -134,24 +146,26 @@ def _closing(text: str, at: int, slashes: int, quote: str) -> int:
     return len(text)
 
 
-def _assigned(text: str, name: str, first: int, at: int) -> Find | None:
-    match = ASSIGNED.match(text, at)
+def _assigned_value_span(text: str, name: str, first: int, at: int) -> SecretSpan | None:
+    match = ASSIGNED_VALUE.match(text, at)
     if match is None:
         return None
     value, tight = match["value"], match["sign"] == "="
     start, end = match.span("value")
     if NUMBER.fullmatch(value):
-        return find(start, end, first=first) if is_secret(name, 0) else None
-    if RANDOM.search(value):
-        return find(start, end, first=first) if tight or len(value) >= SHORTEST_SPACED else None
-    return _connecting(text, first, start, end) if tight else None
+        return make_span(start, end, first=first) if is_secret_name(name, 0) else None
+    if NON_LETTER_MARK.search(value):
+        return make_span(start, end, first=first) if tight or len(value) >= MIN_SPACED_VALUE_LENGTH else None
+    return _connection_string_span(text, first, start, end) if tight else None
 
 
-def _connecting(text: str, first: int, start: int, end: int) -> Find | None:
+def _connection_string_span(text: str, first: int, start: int, end: int) -> SecretSpan | None:
     """A plain word is a password when a part of a connection string stands near it in its line."""
-    begin = max(text.rfind("\n", max(0, first - NEAR), first) + 1, first - NEAR, 0)
-    stop = text.find("\n", end, end + NEAR)
-    stop = min(end + NEAR, len(text)) if stop < 0 else stop
+    begin = max(
+        text.rfind("\n", max(0, first - MAX_CONNECTION_DISTANCE), first) + 1, first - MAX_CONNECTION_DISTANCE, 0
+    )
+    stop = text.find("\n", end, end + MAX_CONNECTION_DISTANCE)
+    stop = min(end + MAX_CONNECTION_DISTANCE, len(text)) if stop < 0 else stop
     near = text[begin:first].lower(), text[end:stop].lower()
-    told = any(part in side for side in near for part in CONNECTION)
-    return find(start, end, first=begin, last=stop) if told else None
+    told = any(part in side for side in near for part in CONNECTION_STRING_PARTS)
+    return make_span(start, end, first=begin, last=stop) if told else None

@@ -8,39 +8,45 @@ MASK = "[REDACTED:SECRET]"
 EMAIL, PHONE, IP = "[REDACTED:EMAIL]", "[REDACTED:PHONE]", "[REDACTED:IP]"
 #: For what could not be looked at: too deep, too large, or an error inside.
 UNREADABLE = "[REDACTED:UNREADABLE]"
-MASKED = re.compile(r"\[REDACTED:[A-Z]{1,12}\]")
+MASK_PATTERN = re.compile(r"\[REDACTED:[A-Z]{1,12}\]")
 #: Half of a JSON escape before a find: left behind, it would make `\[` of the mask.
 HALF_ESCAPE = re.compile(r"\\(?:u[0-9A-Fa-f]{0,3})?\Z")
-LONGEST_HALF = 5
+MAX_HALF_ESCAPE_LENGTH = 5
 
 
-class Find(NamedTuple):
-    """`start` to `end` goes; `first` to `last` is all that had to be read to know it."""
+class SecretSpan(NamedTuple):
+    """Replaces `start` to `end`. The text from `context_start` to `context_end` decided that it is a secret."""
 
     start: int
     end: int
-    first: int
-    last: int
+    context_start: int
+    context_end: int
     mask: str = MASK
 
 
-def find(start: int, end: int, *, first: int | None = None, last: int | None = None, mask: str = MASK) -> Find:
-    return Find(start, end, start if first is None else first, end if last is None else last, mask)
+def make_span(
+    start: int, end: int, *, first: int | None = None, last: int | None = None, mask: str = MASK
+) -> SecretSpan:
+    return SecretSpan(start, end, start if first is None else first, end if last is None else last, mask)
 
 
-def merged(text: str, finds: Iterable[Find]) -> list[Find]:
+def merge_spans(text: str, finds: Iterable[SecretSpan]) -> list[SecretSpan]:
     """In order and apart from each other: of two that overlap, the wider one says which mask."""
-    earlier = [find(*match.span(), mask=match[0]) for match in MASKED.finditer(text)] if "[REDACTED:" in text else []
-    kept: list[Find] = []
-    for item in sorted([*earlier, *(_whole(text, found) for found in finds)]):
+    earlier = (
+        [make_span(*match.span(), mask=match[0]) for match in MASK_PATTERN.finditer(text)]
+        if "[REDACTED:" in text
+        else []
+    )
+    kept: list[SecretSpan] = []
+    for item in sorted([*earlier, *(_extend_over_escape(text, found) for found in finds)]):
         if kept and item.start < kept[-1].end:
-            kept[-1] = _union(kept[-1], item)
+            kept[-1] = _merge_overlapping(kept[-1], item)
         else:
             kept.append(item)
     return kept
 
 
-def replaced(text: str, finds: Iterable[Find]) -> str:
+def replace_spans(text: str, finds: Iterable[SecretSpan]) -> str:
     parts, at = [], 0
     for item in finds:
         parts += [text[at : item.start], item.mask]
@@ -48,17 +54,23 @@ def replaced(text: str, finds: Iterable[Find]) -> str:
     return "".join([*parts, text[at:]])
 
 
-def _union(one: Find, other: Find) -> Find:
+def _merge_overlapping(one: SecretSpan, other: SecretSpan) -> SecretSpan:
     wider = one if one.end - one.start >= other.end - other.start else other
-    return Find(one.start, max(one.end, other.end), min(one.first, other.first), max(one.last, other.last), wider.mask)
+    return SecretSpan(
+        one.start,
+        max(one.end, other.end),
+        min(one.context_start, other.context_start),
+        max(one.context_end, other.context_end),
+        wider.mask,
+    )
 
 
-def _whole(text: str, item: Find) -> Find:
+def _extend_over_escape(text: str, item: SecretSpan) -> SecretSpan:
     """Backslashes that begin an escape go with it: all of them, because JSON in JSON has several for each."""
-    half = HALF_ESCAPE.search(text, max(0, item.start - LONGEST_HALF), item.start)
+    half = HALF_ESCAPE.search(text, max(0, item.start - MAX_HALF_ESCAPE_LENGTH), item.start)
     if half is None:
         return item
     at = half.start()
     while at and text[at - 1] == "\\":
         at -= 1
-    return item._replace(start=at, first=min(at, item.first))
+    return item._replace(start=at, context_start=min(at, item.context_start))

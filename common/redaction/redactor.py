@@ -7,25 +7,25 @@ from functools import lru_cache
 from typing import Any
 
 from common.redaction import known_values, labelled_secrets, personal_data, private_keys, token_patterns
-from common.redaction.cuts import safe_end
-from common.redaction.masks import MASK, UNREADABLE, Find, merged, replaced
-from common.redaction.secret_names import LONGEST_KEPT, MOST_KEPT, judged
+from common.redaction.cuts import find_safe_end
+from common.redaction.masks import MASK, UNREADABLE, SecretSpan, merge_spans, replace_spans
+from common.redaction.secret_names import MAX_CACHED_NAME_LENGTH, MAX_CACHED_NAMES, classify_name
 
 #: Nothing shorter holds a secret, or an address, that anything here would find.
-SHORTEST, SHORTEST_ADDRESS = 6, 3
+MIN_SECRET_LENGTH, MIN_ADDRESS_LENGTH = 6, 3
 #: The JSON that this house reads is no deeper.
-DEEPEST = 64
-MOST_PARTS = 1_000_000
+MAX_DEPTH = 64
+MAX_PARTS = 1_000_000
 #: A text in which finds still appear after so many rounds was made for that.
-ROUNDS = 4
-NUMBERS = (int, float)
-OF_NUMBERS = frozenset("0123456789.+-e")
-PARTS = (dict, list, tuple, set, frozenset, Mapping)
-Finder = Callable[[str], Iterable[Find]]
+MAX_ROUNDS = 4
+NUMBER_TYPES = (int, float)
+NUMBER_CHARACTERS = frozenset("0123456789.+-e")
+CONTAINER_TYPES = (dict, list, tuple, set, frozenset, Mapping)
+SpanFinder = Callable[[str], Iterable[SecretSpan]]
 
 
 @dataclass(frozen=True)
-class Policy:
+class RedactionPolicy:
     """Secrets always go unless somebody says otherwise; what belongs to people stays unless somebody says so."""
 
     secrets: bool = True
@@ -34,180 +34,187 @@ class Policy:
     ip: bool = False
 
 
-DEFAULT = Policy()
+DEFAULT_POLICY = RedactionPolicy()
 
 
-class _Compiled:
+class _CompiledPolicy:
     """What one policy and one set of known values come to."""
 
-    def __init__(self, policy: Policy, known: frozenset[str]) -> None:
-        self.forms = known_values.forms(known) if policy.secrets else ()
+    def __init__(self, policy: RedactionPolicy, known: frozenset[str]) -> None:
+        self.forms = known_values.encode_forms(known) if policy.secrets else ()
         self._sought = [(form.text, form) for form in self.forms]
         #: Secrets that may stand in JSON as a number, without quotes.
-        self.numeric = tuple(form.text for form in self.forms if OF_NUMBERS.issuperset(form.text))
+        self.numeric = tuple(form.text for form in self.forms if NUMBER_CHARACTERS.issuperset(form.text))
         self.secrets = policy.secrets
-        self.shortest = SHORTEST_ADDRESS if policy.ip else SHORTEST
+        self.shortest = MIN_ADDRESS_LENGTH if policy.ip else MIN_SECRET_LENGTH
         chosen = (
-            (policy.email, personal_data.emails),
-            (policy.phone, personal_data.phones),
-            (policy.ip, personal_data.addresses),
+            (policy.email, personal_data.find_emails),
+            (policy.phone, personal_data.find_phones),
+            (policy.ip, personal_data.find_ip_addresses),
         )
-        self.personal: list[Finder] = [finder for wanted, finder in chosen if wanted]
+        self.personal: list[SpanFinder] = [finder for wanted, finder in chosen if wanted]
         #: Names that hold nothing, with what they say of their values: a text's, a number's.
         self.names: dict[str, tuple[bool, bool]] = {}
 
-    def finds(self, text: str) -> list[Find]:
-        found: list[Find] = []
+    def find_spans(self, text: str) -> list[SecretSpan]:
+        found: list[SecretSpan] = []
         if forms := [form for sought, form in self._sought if sought in text]:
-            found += known_values.finds(text, forms)
+            found += known_values.find_spans(text, forms)
         if self.secrets:
-            if rules := token_patterns.present(text):
-                found += token_patterns.finds(text, rules)
-            if private_keys.MARKER in text:
-                found += private_keys.finds(text)
-            found += labelled_secrets.finds(text)
+            if rules := token_patterns.find_matching_rules(text):
+                found += token_patterns.find_spans(text, rules)
+            if private_keys.KEY_MARKER in text:
+                found += private_keys.find_spans(text)
+            found += labelled_secrets.find_spans(text)
         for finder in self.personal:
             found += finder(text)
-        return merged(text, found) if found else found
+        return merge_spans(text, found) if found else found
 
 
-_compiled = lru_cache(maxsize=128)(_Compiled)
+_compile_policy = lru_cache(maxsize=128)(_CompiledPolicy)
 
 
 @dataclass(frozen=True)
 class Redactor:
     """Cheap to make: what a policy and a set of known values come to is worked out once."""
 
-    policy: Policy = DEFAULT
-    known: frozenset[str] = field(default=frozenset(), repr=False)
-    _does: _Compiled = field(init=False, repr=False, compare=False)
+    policy: RedactionPolicy = DEFAULT_POLICY
+    secret_values: frozenset[str] = field(default=frozenset(), repr=False)
+    _compiled_policy: _CompiledPolicy = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_does", _compiled(self.policy, frozenset(self.known)))
+        object.__setattr__(self, "_compiled_policy", _compile_policy(self.policy, frozenset(self.secret_values)))
 
-    def text(self, text: str) -> str:
+    def redact_text(self, text: str) -> str:
         try:
-            return redacted(self._does, text)
+            return redact_by_policy(self._compiled_policy, text)
         except Exception:  # whatever it is, the text was not looked at and goes nowhere
             return UNREADABLE
 
-    def beginning(self, text: str) -> str:
+    def redact_truncated_text(self, text: str) -> str:
         """The same of a text that breaks off: what may be the beginning of a secret at its end goes too."""
         try:
-            return redacted(self._does, text[: safe_end(text, self._does.forms, self._does.finds(text))])
+            return redact_by_policy(
+                self._compiled_policy,
+                text[: find_safe_end(text, self._compiled_policy.forms, self._compiled_policy.find_spans(text))],
+            )
         except Exception:  # the same
             return UNREADABLE
 
-    def value(self, value: Any) -> Any:
+    def redact_value(self, value: Any) -> Any:
         """The same structure without its secrets."""
-        return self.result(value)[0]
+        return self.redact_and_report(value)[0]
 
-    def result(self, value: Any) -> tuple[Any, bool]:
+    def redact_and_report(self, value: Any) -> tuple[Any, bool]:
         """A copy without secrets, and whether anything was taken out of it."""
         try:
-            walk = _Walk(self._does)
-            return walk.of(value), walk.changed
+            walk = _StructureWalk(self._compiled_policy)
+            return walk.redact_value(value), walk.changed
         except Exception:  # the same
             return UNREADABLE, True
 
-    def finds(self, text: str) -> list[Find]:
+    def find_spans(self, text: str) -> list[SecretSpan]:
         """What would go, in order; nothing of it overlaps."""
-        return self._does.finds(text)
+        return self._compiled_policy.find_spans(text)
 
-    def forms(self) -> tuple[known_values.Form, ...]:
-        return self._does.forms
+    def encoded_forms(self) -> tuple[known_values.EncodedForm, ...]:
+        return self._compiled_policy.forms
 
 
-def redacted(does: _Compiled, text: str) -> str:
+def redact_by_policy(does: _CompiledPolicy, text: str) -> str:
     """The same object when nothing was found."""
     if len(text) < does.shortest:
         return text
-    clean = _until_quiet(does, text)
+    clean = _redact_until_stable(does, text)
     if clean is not text and text.lstrip()[:1] in ("{", "[", '"') and _is_json(text) and not _is_json(clean):
         # Masks in its text broke what was JSON, so it is walked instead.
-        clean = json.dumps(_Walk(does).of(json.loads(text)), ensure_ascii=False)
+        clean = json.dumps(_StructureWalk(does).redact_value(json.loads(text)), ensure_ascii=False)
     return clean
 
 
-def _until_quiet(does: _Compiled, text: str) -> str:
+def _redact_until_stable(does: _CompiledPolicy, text: str) -> str:
     """Until another round finds nothing, so that redacting the outcome changes nothing."""
-    for _ in range(ROUNDS):
-        found = does.finds(text)
-        clean = replaced(text, found) if found else text
+    for _ in range(MAX_ROUNDS):
+        found = does.find_spans(text)
+        clean = replace_spans(text, found) if found else text
         if clean == text:
             return text
         text = clean
     return MASK
 
 
-class _Walk:
+class _StructureWalk:
     """One walk through one value, which knows how far it went and whether it changed anything."""
 
-    def __init__(self, does: _Compiled) -> None:
-        self._does = does
-        self._left = MOST_PARTS
+    def __init__(self, does: _CompiledPolicy) -> None:
+        self._compiled_policy = does
+        self._left = MAX_PARTS
         self.changed = False
 
-    def of(self, value: Any, depth: int = 1) -> Any:
+    def redact_value(self, value: Any, depth: int = 1) -> Any:
         if isinstance(value, str):
-            return self._text(value)
-        if value is None or isinstance(value, NUMBERS):
-            return self._number(value) if self._does.numeric else value
-        if isinstance(value, PARTS):
-            return self._parts(value, depth)
+            return self._redact_text(value)
+        if value is None or isinstance(value, NUMBER_TYPES):
+            return self._redact_number(value) if self._compiled_policy.numeric else value
+        if isinstance(value, CONTAINER_TYPES):
+            return self._redact_container(value, depth)
         if isinstance(value, bytes | bytearray):
-            return self._text(value.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+            return self._redact_text(value.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
         return value
 
-    def _number(self, value: Any) -> Any:
+    def _redact_number(self, value: Any) -> Any:
         """A known secret of digits is masked as a number too: the mask is a string, so JSON stays JSON."""
         text = str(value)
-        if not any(secret in text for secret in self._does.numeric):
+        if not any(secret in text for secret in self._compiled_policy.numeric):
             return value
         self.changed = True
         return MASK
 
-    def _parts(self, value: Any, depth: int) -> Any:
+    def _redact_container(self, value: Any, depth: int) -> Any:
         self._left -= len(value)
-        if depth > DEEPEST or self._left < 0:
+        if depth > MAX_DEPTH or self._left < 0:
             self.changed = True
             return UNREADABLE
         if isinstance(value, Mapping):
-            return self._mapping(value, depth)
-        return [self.of(item, depth + 1) for item in value]
+            return self._redact_mapping(value, depth)
+        return [self.redact_value(item, depth + 1) for item in value]
 
-    def _mapping(self, value: Mapping[Any, Any], depth: int) -> dict[Any, Any]:
+    def _redact_mapping(self, value: Mapping[Any, Any], depth: int) -> dict[Any, Any]:
         made: dict[Any, Any] = {}
-        names = self._does.names
+        names = self._compiled_policy.names
         for key, item in value.items():
             kinds = names.get(key) if type(key) is str else None
-            name, (text, number) = (key, kinds) if kinds else self._name(key)
+            name, (text, number) = (key, kinds) if kinds else self._redact_name(key)
             if name in made:
-                name = _free(name, made)
-            if (number if isinstance(item, NUMBERS) else text) and item is not None and not isinstance(item, bool):
+                name = _make_unique_name(name, made)
+            if (number if isinstance(item, NUMBER_TYPES) else text) and item is not None and not isinstance(item, bool):
                 self.changed = self.changed or item != MASK
                 made[name] = MASK
             else:
-                made[name] = self.of(item, depth + 1)
+                made[name] = self.redact_value(item, depth + 1)
         return made
 
-    def _name(self, key: Any) -> tuple[Any, tuple[bool, bool]]:
+    def _redact_name(self, key: Any) -> tuple[Any, tuple[bool, bool]]:
         """The key to show, and what it says of its value."""
         text = str(key)
-        clean = self._text(text)
-        kinds = judged(text) if self._does.secrets else (False, False)
-        if clean is text and len(text) <= LONGEST_KEPT and len(self._does.names) < MOST_KEPT:
-            self._does.names[text] = kinds
+        clean = self._redact_text(text)
+        kinds = classify_name(text) if self._compiled_policy.secrets else (False, False)
+        if (
+            clean is text
+            and len(text) <= MAX_CACHED_NAME_LENGTH
+            and len(self._compiled_policy.names) < MAX_CACHED_NAMES
+        ):
+            self._compiled_policy.names[text] = kinds
         return (key if clean is text else clean), kinds
 
-    def _text(self, text: str) -> str:
-        clean = redacted(self._does, text)
+    def _redact_text(self, text: str) -> str:
+        clean = redact_by_policy(self._compiled_policy, text)
         if clean is not text:
             self.changed = self.changed or clean != text
         return clean
 
 
-def _free(name: str, taken: Mapping[Any, Any]) -> str:
+def _make_unique_name(name: str, taken: Mapping[Any, Any]) -> str:
     """Two names that look alike without their secrets stay two."""
     number = 2
     while f"{name} {number}" in taken:

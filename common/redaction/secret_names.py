@@ -14,17 +14,17 @@ WORD_BREAKS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[-.\s]+")
 #: Names that hold such a word and no secret.
 PLAIN_NAMES = frozenset({"token_type", "tokens", "token_endpoint", "public_id"})
 #: Whoever calls a tool chooses its names, and the memory is ours.
-MOST_KEPT, LONGEST_KEPT = 4096, 64
+MAX_CACHED_NAMES, MAX_CACHED_NAME_LENGTH = 4096, 64
 
 
-def is_secret(name: str, value: Any) -> bool:
-    text, number = _remembered(name) if len(name) <= LONGEST_KEPT else judged(name)
+def is_secret_name(name: str, value: Any) -> bool:
+    text, number = _classify_cached(name) if len(name) <= MAX_CACHED_NAME_LENGTH else classify_name(name)
     if value is None or isinstance(value, bool):
         return False
     return number if isinstance(value, int | float) else text
 
 
-def judged(name: str) -> tuple[bool, bool]:
+def classify_name(name: str) -> tuple[bool, bool]:
     """Whether a text of that name is a secret, and whether a number is."""
     if name in PLAIN_NAMES:
         return False, False
@@ -32,4 +32,4 @@ def judged(name: str) -> tuple[bool, bool]:
     return bool(SECRET_NAMES.search(words)), bool(SECRET_NUMBERS.search(words))
 
 
-_remembered = lru_cache(maxsize=MOST_KEPT)(judged)
+_classify_cached = lru_cache(maxsize=MAX_CACHED_NAMES)(classify_name)

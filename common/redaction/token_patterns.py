@@ -9,88 +9,88 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from common.redaction.masks import Find, find
+from common.redaction.masks import SecretSpan, make_span
 
 Match = re.Match[str]
 #: A letter before a beginning may be the end of an escape: `\n`, `%3D`, `\u003d`.
 ESCAPES = re.compile(r"(?:\\[nrtbf]|%[0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4})\Z")
-LONGEST_BEGINNING = 12
+MAX_PREFIX_LENGTH = 12
 DIGIT, LOWER, UPPER = re.compile(r"[0-9]"), re.compile(r"[a-z]"), re.compile(r"[A-Z]")
 LETTER, PIECES = re.compile(r"[A-Za-z]"), re.compile(r"[_-]")
 #: What stands between the hyphens of a slug is shorter.
-SHORTEST_PIECE = 20
+MIN_PIECE_LENGTH = 20
 
 
 @dataclass(frozen=True)
-class Rule:
-    beginning: str
+class TokenRule:
+    prefix: str
     pattern: re.Pattern[str]
-    judge: Callable[[Match], bool]
+    is_token: Callable[[Match], bool]
     #: The group that is the secret; 0 is all.
-    part: int
+    secret_group: int
 
 
-def glued(text: str, at: int) -> bool:
+def is_inside_word(text: str, at: int) -> bool:
     """Whether the place is inside a word or a blob, where a short beginning means nothing."""
     if not at or not (text[at - 1].isalnum() or text[at - 1] in "_+/"):
         return False
     return not ESCAPES.search(text, max(0, at - 6), at)
 
 
-def mixed(text: str) -> bool:
+def has_mixed_characters(text: str) -> bool:
     """Digits, small and large letters: no word, no slug."""
     return bool(DIGIT.search(text) and LOWER.search(text) and UPPER.search(text))
 
 
-def present(text: str) -> list[Rule]:
+def find_matching_rules(text: str) -> list[TokenRule]:
     """The rules whose beginnings stand in the text: for most texts none."""
-    return [rule for beginning, rule in BEGINNINGS if beginning in text]
+    return [rule for beginning, rule in RULES_BY_PREFIX if beginning in text]
 
 
-def finds(text: str, rules: list[Rule]) -> Iterator[Find]:
+def find_spans(text: str, rules: list[TokenRule]) -> Iterator[SecretSpan]:
     for rule in rules:
-        yield from _of(rule, text)
+        yield from _find_rule_spans(rule, text)
 
 
-def _of(rule: Rule, text: str) -> Iterator[Find]:
-    at = text.find(rule.beginning)
+def _find_rule_spans(rule: TokenRule, text: str) -> Iterator[SecretSpan]:
+    at = text.find(rule.prefix)
     while at >= 0:
         match = rule.pattern.match(text, at)
-        if match and rule.judge(match):
-            start, end = match.span(rule.part)
-            yield find(start, end, first=at)
-            at = text.find(rule.beginning, match.end())
+        if match and rule.is_token(match):
+            start, end = match.span(rule.secret_group)
+            yield make_span(start, end, first=at)
+            at = text.find(rule.prefix, match.end())
         else:
             # The end of a run may be the beginning of a token: `ghp_ghp_…`.
-            at = text.find(rule.beginning, max(at + 1, match.end() - LONGEST_BEGINNING if match else 0))
+            at = text.find(rule.prefix, max(at + 1, match.end() - MAX_PREFIX_LENGTH if match else 0))
 
 
 def _at_least(least: int) -> Callable[[Match], bool]:
     return lambda match: match.end() - match.start() >= least
 
 
-def _github(match: Match) -> bool:
+def _is_github_token(match: Match) -> bool:
     # In a long base64url text these four characters stand by chance; a real token has 36 behind them.
     length = match.end() - match.start() - 4
-    return length == 36 if glued(match.string, match.start()) else length >= 20
+    return length == 36 if is_inside_word(match.string, match.start()) else length >= 20
 
 
-def _apart(least: int) -> Callable[[Match], bool]:
-    return lambda match: match.end() - match.start() >= least and not glued(match.string, match.start())
+def _at_least_outside_word(least: int) -> Callable[[Match], bool]:
+    return lambda match: match.end() - match.start() >= least and not is_inside_word(match.string, match.start())
 
 
-def _sk(match: Match) -> bool:
+def _is_sk_token(match: Match) -> bool:
     length = match.end() - match.start()
     if length < 20:
         return False
-    if glued(match.string, match.start()):
-        return bool(match["kind"]) and mixed(match[0])
-    return bool(match["kind"]) or mixed(match[0]) or _unbroken(match)
+    if is_inside_word(match.string, match.start()):
+        return bool(match["kind"]) and has_mixed_characters(match[0])
+    return bool(match["kind"]) or has_mixed_characters(match[0]) or _has_long_piece(match)
 
 
-def _unbroken(match: Match) -> bool:
+def _has_long_piece(match: Match) -> bool:
     """Whether a long piece of it is of letters and digits, as keys in one case are."""
-    pieces = (piece for piece in PIECES.split(match[0]) if len(piece) >= SHORTEST_PIECE)
+    pieces = (piece for piece in PIECES.split(match[0]) if len(piece) >= MIN_PIECE_LENGTH)
     return any(DIGIT.search(piece) and LETTER.search(piece) for piece in pieces)
 
 
@@ -98,9 +98,9 @@ def _always(_match: Match) -> bool:
     return True
 
 
-def _rule(beginning: str, pattern: str, judge: Callable[[Match], bool]) -> Rule:
+def _rule(beginning: str, pattern: str, judge: Callable[[Match], bool]) -> TokenRule:
     compiled = re.compile(pattern)
-    return Rule(beginning, compiled, judge, 1 if compiled.groups and not compiled.groupindex else 0)
+    return TokenRule(beginning, compiled, judge, 1 if compiled.groups and not compiled.groupindex else 0)
 
 
 #: A JWT that lacks its dots is taken as a run and let go. Five parts: an encrypted one.
@@ -110,14 +110,14 @@ RULES = (
     # A credential's public id may be read by anyone; its secret and checksum may not.
     _rule("nhi_", r"nhi_(?:agt|svc|usr)_[0-9A-Za-z]{1,32}+_([0-9A-Za-z]{1,46}+)", _always),
     _rule("nhi_tok_", r"nhi_tok_[0-9A-Za-z_.-]++", _always),
-    _rule("gh", r"gh[opsur]_(?:(?!gh[opsur]_)[A-Za-z0-9])*+", _github),
+    _rule("gh", r"gh[opsur]_(?:(?!gh[opsur]_)[A-Za-z0-9])*+", _is_github_token),
     _rule("github_pat_", r"github_pat_[A-Za-z0-9_]*+", _at_least(31)),
     _rule("glpat-", r"glpat-[A-Za-z0-9_.-]*+", _at_least(22)),
     _rule("xox", r"xox[a-z](?:\.xox[a-z])?-[A-Za-z0-9-]*+", _at_least(16)),
     _rule("xapp-", r"xapp-[A-Za-z0-9-]*+", _at_least(20)),
     _rule("hooks.slack", r"hooks\.slack(?:-gov)?\.com/[a-z]++/([A-Za-z0-9_/+-]++)", _always),
-    _rule("sk-", r"sk-(?P<kind>(?:ant|proj|svcacct|admin|or-v1)-)?+[A-Za-z0-9_-]*+", _sk),
-    _rule("AIza", r"AIza[A-Za-z0-9_-]*+", _apart(34)),
+    _rule("sk-", r"sk-(?P<kind>(?:ant|proj|svcacct|admin|or-v1)-)?+[A-Za-z0-9_-]*+", _is_sk_token),
+    _rule("AIza", r"AIza[A-Za-z0-9_-]*+", _at_least_outside_word(34)),
     _rule("ya29.", r"ya29\.[A-Za-z0-9_.-]*+", _at_least(25)),
     _rule("GOCSPX-", r"GOCSPX-[A-Za-z0-9_-]*+", _at_least(24)),
     _rule("k_live_", r"(?<=[sr])k_live_([A-Za-z0-9]{10,}+)", _always),
@@ -127,4 +127,4 @@ RULES = (
     _rule("ASIA", r"ASIA[A-Z0-9]*+", _at_least(20)),
     _rule("eyJ", JWT, lambda match: bool(match[1])),
 )
-BEGINNINGS = tuple((rule.beginning, rule) for rule in RULES)
+RULES_BY_PREFIX = tuple((rule.prefix, rule) for rule in RULES)

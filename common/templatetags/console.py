@@ -19,9 +19,9 @@ register = template.Library()
 
 LONGEST_OUTSIDE = 2000
 #: Categories of marks that show nothing, or turn text around.
-UNSEEN = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
+INVISIBLE_CATEGORIES = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
 #: Letters and signs that are drawn as nothing.
-LOOKS_BLANK = frozenset("\u115f\u1160\u2800\u3164\uffa0")
+BLANK_CHARACTERS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 
 
 @register.simple_tag
@@ -68,18 +68,20 @@ def outside(text: Any, most: int = LONGEST_OUTSIDE) -> SafeString:
     """Text from elsewhere: escaped, capped, with marks that hide or turn text around made visible."""
     shown = text if isinstance(text, str) else json.dumps(text, ensure_ascii=False, indent=2)
     cut = format_html(' <span class="gh-subtle">(cut, {} more)</span>', len(shown) - most) if len(shown) > most else ""
-    return format_html('<span class="gh-outside">{}{}</span>', _marks(shown[:most]), cut)
+    return format_html('<span class="gh-outside">{}{}</span>', _mark_invisible(shown[:most]), cut)
 
 
-def spelled(text: str) -> str:
+def spell_invisible(text: str) -> str:
     """The same for titles and labels, which hold no markup."""
-    return "".join(f"[U+{ord(one):04X}]" if _hidden(one) else one for one in text)
+    return "".join(f"[U+{ord(one):04X}]" if _is_invisible(one) else one for one in text)
 
 
-def _marks(text: str) -> SafeString:
+def _mark_invisible(text: str) -> SafeString:
     """Each kind of character is looked at once: a text may have millions."""
     marks = {
-        one: format_html('<span class="gh-mark">U+{}</span>', f"{ord(one):04X}") for one in set(text) if _hidden(one)
+        one: format_html('<span class="gh-mark">U+{}</span>', f"{ord(one):04X}")
+        for one in set(text)
+        if _is_invisible(one)
     }
     if not marks:
         return escape(text)
@@ -87,8 +89,8 @@ def _marks(text: str) -> SafeString:
     return SafeString("".join(marks[part] if part in marks else escape(part) for part in parts))
 
 
-def _hidden(one: str) -> bool:
-    return one not in "\n\t" and (one in LOOKS_BLANK or unicodedata.category(one) in UNSEEN)
+def _is_invisible(one: str) -> bool:
+    return one not in "\n\t" and (one in BLANK_CHARACTERS or unicodedata.category(one) in INVISIBLE_CATEGORIES)
 
 
 @register.simple_tag

@@ -36,7 +36,7 @@ class Child:
     def start(self) -> None:
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(  # noqa: S603 - our own programs, no shell
-                parent_death.command([*self.argv]),
+                parent_death.build_command([*self.argv]),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,

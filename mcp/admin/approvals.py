@@ -16,7 +16,7 @@ from common.console.badges import Badge
 from common.console.lists import Bulk, Column, Filter, Preset, text_filter
 from common.console.navigation import Item
 from common.console.pages import link
-from common.templatetags.console import badge, outside, spelled
+from common.templatetags.console import badge, outside, spell_invisible
 from mcp import approvals
 from mcp.admin import approvals_decide
 from mcp.admin.approvals_page import ApprovalPage, standing
@@ -82,7 +82,7 @@ def _decide(row: Any) -> SafeString:
 def _button(row: Any, verb: str, label: str, tone: str) -> SafeString:
     return format_html(
         '<a class="gh-btn gh-btn--small{}" href="{}" data-dialog>{}<span class="gh-hidden"> {}</span></a>',
-        tone, link(f"mcp_callapproval_{verb}", row.pk), label, spelled(str(row)),
+        tone, link(f"mcp_callapproval_{verb}", row.pk), label, spell_invisible(str(row)),
     )  # fmt: skip
 
 
@@ -197,7 +197,7 @@ counts.add(
         f"decide={SUPERUSER}",
     ),
 )
-navigation.add(
+navigation.add_sidebar_items(
     Item(
         "Access",
         "Approvals",

@@ -9,7 +9,7 @@ from django.utils.crypto import constant_time_compare
 from common.console.dialogs import Call
 from common.console.forms import ConsoleForm, ReasonField
 from common.errors import Conflict, NotAllowed
-from common.templatetags.console import spelled
+from common.templatetags.console import spell_invisible
 from mcp import approvals
 from mcp.admin.approvals_page import OfApproval
 from nhi.admin import counts
@@ -40,7 +40,7 @@ class Decision(OfApproval, ActingDialog):
 
     @property
     def title(self) -> str:  # type: ignore[override]  # the names are known once there is an approval
-        return spelled(f"{self.verb.capitalize()} {self.approval}")
+        return spell_invisible(f"{self.verb.capitalize()} {self.approval}")
 
     @property
     def button(self) -> str:  # type: ignore[override]  # the same
@@ -55,7 +55,7 @@ class Decision(OfApproval, ActingDialog):
     def act(self, form: ConsoleForm) -> str:
         self.decide(form.cleaned_data["reason"])
         counts.forget(self.actor)
-        messages.success(self.request, spelled(f"{self.approval}: {self.done}"))
+        messages.success(self.request, spell_invisible(f"{self.approval}: {self.done}"))
         return self.back()
 
     def decide(self, reason: str) -> None:

@@ -11,7 +11,7 @@ from common.console.badges import Badge
 from common.console.pages import Control, Crumb, link, link_if_any
 from common.errors import GatehouseError, NotFound
 from common.redaction.redactor import Redactor
-from common.templatetags.console import spelled
+from common.templatetags.console import spell_invisible
 from mcp import approvals
 from mcp.admin import calls_cells
 from mcp.approval_origins import nobody_decides
@@ -63,7 +63,7 @@ class OfApproval(Acting):
         sent = approvals.arguments_of(self.approval)
         if sent is None:
             return ""
-        readable = Redactor().value(sent) if self.why_not else sent
+        readable = Redactor().redact_value(sent) if self.why_not else sent
         text = json.dumps(readable, ensure_ascii=False, sort_keys=True)
         if len(text) > LONGEST_INDENTED:
             return text
@@ -122,7 +122,7 @@ class ApprovalPage(OfApproval, ActingPage):
         tool = Tool.objects.visible_to(self.actor).select_related("approved", "server").filter(pk=one.tool_id).first()
         return {
             **self.asked(),
-            "title": spelled(f"{one}: {standing(one).label.lower()}, asked {one.asked_at:%H:%M:%S}"),
+            "title": spell_invisible(f"{one}: {standing(one).label.lower()}, asked {one.asked_at:%H:%M:%S}"),
             "heading": str(one),
             "state": standing(one),
             "waiting": self.is_waiting,

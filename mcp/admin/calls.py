@@ -112,7 +112,7 @@ def _refused_tokens(request: HttpRequest) -> str:
     return link("nhi_refusedauthentication_changelist") if may(request, "nhi.view_auditevent") else ""
 
 
-navigation.add(
+navigation.add_sidebar_items(
     Item(
         "Activity",
         "Calls",

@@ -14,7 +14,7 @@ from common.console import badges
 from common.console.lists import Filter
 from common.console.pages import link
 from common.ids import parse_uuid
-from common.templatetags.console import spelled
+from common.templatetags.console import spell_invisible
 from mcp import stopping
 from mcp.clerk.deciding import STATUS
 from mcp.models import Server, Tool
@@ -118,11 +118,12 @@ def misread(request: HttpRequest) -> list[str]:
 
 def _problem(one: Filter, value: str, request: HttpRequest) -> str:
     if one.choices and value not in dict(one.choices(request)) and not (one.name == "span" and value in SPANS):
-        return f"{one.label}: {spelled(value[:60])} is not known here, so this filter is left out."
+        return f"{one.label}: {spell_invisible(value[:60])} is not known here, so this filter is left out."
     if one.kind == "number" and not _is_number(value):
-        return f"{one.label}: {spelled(value[:60])} is no number, so nothing matches."
+        return f"{one.label}: {spell_invisible(value[:60])} is no number, so nothing matches."
     if one.kind == "datetime-local" and not _is_moment(value):
-        return f"{one.label}: {spelled(value[:60])} is no time, so nothing matches. Write it like 2026-11-18T14:00."
+        text = spell_invisible(value[:60])
+        return f"{one.label}: {text} is no time, so nothing matches. Write it like 2026-11-18T14:00."
     return ""
 
 

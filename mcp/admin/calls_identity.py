@@ -6,7 +6,7 @@ from django.db.models import QuerySet
 
 from common.console import keyset, site_pages
 from common.console.pages import Tab, link
-from common.templatetags.console import spelled
+from common.templatetags.console import spell_invisible
 from mcp.admin import calls_cells, calls_flights
 from mcp.admin.calls_filters import log_url
 from nhi.actors import Actor
@@ -81,10 +81,10 @@ def last_refusals(actor: Actor, identity: Identity) -> dict[str, Any]:
 
 def _refusal(row: InvocationLog) -> dict[str, Any]:
     known = REASONS.get(row.reason)
-    remedy = known.remedy.format(caller=row.agent_name, target=spelled(calls_cells.tool(row))) if known else ""
+    remedy = known.remedy.format(caller=row.agent_name, target=spell_invisible(calls_cells.tool(row))) if known else ""
     return {"call": row, "remedy": remedy}
 
 
-site_pages.add("nhi/identity/<uuid:pk>/activity/", Activity.as_view(), "nhi_identity_activity")
+site_pages.add_site_page("nhi/identity/<uuid:pk>/activity/", Activity.as_view(), "nhi_identity_activity")
 identities_hub.add_tab(Added("activity", "Activity"))
 identities_hub.add_part(Part("connect", "admin/mcp/calls/refusals.html", last_refusals))

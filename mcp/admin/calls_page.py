@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from common.console import badges, times
 from common.console.pages import Control, Crumb, link, link_if_any
 from common.errors import GatehouseError, NotFound
-from common.templatetags.console import spelled
+from common.templatetags.console import spell_invisible
 from mcp.admin import calls_cells, calls_checks, calls_runs
 from mcp.clerk.reading import NO_SERVER
 from mcp.models import Tool
@@ -54,7 +54,7 @@ class CallPage(ActingPage):
     def context(self) -> dict[str, Any]:
         row = self.row
         return {
-            "title": spelled(f"{row}, {times.exact(row.timestamp)}"),
+            "title": spell_invisible(f"{row}, {times.exact(row.timestamp)}"),
             "heading": str(row),
             "call": row,
             "tool": calls_cells.tool(row),
@@ -93,7 +93,7 @@ class CallPage(ActingPage):
 
     def _remedy(self) -> str:
         known = REASONS.get(self.row.reason)
-        target = spelled(calls_cells.tool(self.row))
+        target = spell_invisible(calls_cells.tool(self.row))
         return known.remedy.format(caller=self.row.agent_name, target=target) if known else ""
 
     @cached_property
@@ -158,7 +158,7 @@ class CallPage(ActingPage):
 def _named(stood: dict[str, Any]) -> str:
     """`agent deploy-bot`; a grant is named as one already."""
     scope, name = str(stood.get("scope", "")), str(stood.get("name", ""))
-    return spelled(name if name.startswith(f"the {scope} ") else f"{scope} {name}".strip())
+    return spell_invisible(name if name.startswith(f"the {scope} ") else f"{scope} {name}".strip())
 
 
 def _beside(other: InvocationLog, row: InvocationLog) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from typing import Any
 
 from common.console import times
 from common.console.pages import link, wants_part
-from common.templatetags.console import spelled
+from common.templatetags.console import spell_invisible
 from mcp.admin.calls_page import CallPage
 
 
@@ -17,7 +17,7 @@ class CallPanel(CallPage):
         known = super().context()
         return {
             **known,
-            "title": spelled(f"At a glance: {self.row}, {times.exact(self.row.timestamp)}"),
+            "title": spell_invisible(f"At a glance: {self.row}, {times.exact(self.row.timestamp)}"),
             "page_url": link("nhi_invocationlog_call", self.row.pk),
             "level": 3 if wants_part(self.request) else 2,
             "decided_by": next((check for check in known["checks"] if check.decides), None),

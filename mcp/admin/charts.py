@@ -87,5 +87,5 @@ def on_home(request: HttpRequest) -> dict[str, Any] | None:
     return {"url": f"{link('charts')}?range={span.key}", "ranges": _ranges(span, link("index"))}
 
 
-site_pages.add("charts/", Charts.as_view(), "charts")
+site_pages.add_site_page("charts/", Charts.as_view(), "charts")
 home.add(home.Part("admin/mcp/calls/charts_home.html", on_home))

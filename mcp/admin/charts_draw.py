@@ -11,7 +11,7 @@ from django.utils import timezone
 from common.console import badges, times
 from common.console.badges import Badge
 from common.console.pages import link, link_if_any
-from common.templatetags.console import spelled
+from common.templatetags.console import spell_invisible
 from mcp.admin.budgets_lines import Line, lines_of
 from mcp.admin.calls_filters import log_url
 from mcp.admin.charts_data import HOUR, Hour, Range
@@ -165,7 +165,7 @@ def top(what: str, question: str, counts: dict[str, dict[str, int]], span: str) 
     leader = ""
     if ranked:
         every = sum(sum(by.values()) for _, by in ranked)
-        leader = f"{spelled(ranked[0][0])} leads with {most:,} of {every:,} calls."
+        leader = f"{spell_invisible(ranked[0][0])} leads with {most:,} of {every:,} calls."
     return Bars(f"top-{what}s", question, leader or "No call.", bars)
 
 
@@ -173,7 +173,7 @@ def _called(name: str, by: dict[str, int], most: int, url: str) -> Bar:
     total = sum(by.values())
     refused = by.get(CallStatus.PERMISSION_DENIED, 0) + by.get(CallStatus.RATE_LIMITED, 0)
     words = f"{total:,}" + (f", {_percent(refused, total)} refused" if refused else "")
-    return Bar(spelled(name), url, total, round(100 * total / most, 1), words)
+    return Bar(spell_invisible(name), url, total, round(100 * total / most, 1), words)
 
 
 def reasons(rows: list[tuple[str, str, int]], span: str) -> Bars:

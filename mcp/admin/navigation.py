@@ -52,7 +52,7 @@ def offline(actor: Actor) -> QuerySet[Any]:
     return down if actor.may("mcp.operate_server") else down.filter(owner_id=actor.id)
 
 
-navigation.add(
+navigation.add_sidebar_items(
     Item(
         "Gateway", "Servers", "dns", "mcp_server_changelist", _who("mcp.view_server"), badge="servers_offline", key="s"
     ),

@@ -7,7 +7,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import path
 
 from common.console.pages import Crumb, link, render
-from common.errors import Conflict, Invalid, NotAllowed
+from common.errors import Conflict, InvalidInput, NotAllowed
 from mcp import servers
 from mcp.admin import servers_faults
 from mcp.admin.servers_form import AddForm, ServerForm, initial
@@ -66,7 +66,7 @@ class Form(ActingPage):
         look = self.foresee(form) if set(form.cleaned_data) >= READ else None
         try:
             self.look_over(form)
-        except (Invalid, Conflict) as error:
+        except (InvalidInput, Conflict) as error:
             form.refuse(error)
         return look
 
@@ -132,7 +132,7 @@ class Add(Form):
                 given=form.given,
                 secret_values=_values(form),
             )
-        except (Invalid, Conflict) as error:
+        except (InvalidInput, Conflict) as error:
             form.refuse(error)
             return None
 
@@ -195,7 +195,7 @@ class Edit(OfServer, Form):
                 secret_values=form.secret_values,
                 **form.given,
             )
-        except (Invalid, Conflict) as error:
+        except (InvalidInput, Conflict) as error:
             form.refuse(error)
             return None
 

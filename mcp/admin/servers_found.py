@@ -86,4 +86,4 @@ def _prefix_first(column: str, term: str) -> Case:
     return Case(begins, default=Value(1), output_field=IntegerField())
 
 
-palette.add(find)
+palette.add_palette_providers(find)

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from common.db import clock
 from common.redaction.redactor import Redactor
-from common.threads import loop
+from common.threads import background_loop
 from mcp import upstream
 from mcp.faults import UpstreamTrouble
 from mcp.models import Server
@@ -37,18 +37,18 @@ def of(server: Server) -> Process | None:
     if not isinstance(owner, StdioTransport):
         return None
     try:
-        told = loop.run(owner.status(server.pk, timeout=SECONDS), timeout=SECONDS + 1)
+        told = background_loop.run(owner.status(server.pk, timeout=SECONDS), timeout=SECONDS + 1)
     except UpstreamTrouble as trouble:
         return Process(trouble=str(getattr(trouble, "detail", trouble)))
     except TimeoutError:
         return Process(trouble=f"The process that runs servers did not answer within {SECONDS:g} s.")
-    redactor = Redactor(known=frozenset(reach(server).known_values))
-    lines = tuple(redactor.text(str(line)) for line in told.get("stderr", [])[-LAST_LINES:])
+    redactor = Redactor(secret_values=frozenset(reach(server).known_values))
+    lines = tuple(redactor.redact_text(str(line)) for line in told.get("stderr", [])[-LAST_LINES:])
     return Process(
         pid=told.get("pid"),
-        since=clock.moment(told["since"]) if told.get("since") else None,
+        since=clock.parse_database_time(told["since"]) if told.get("since") else None,
         starts=int(told.get("starts", 0)),
         failures=int(told.get("failures", 0)),
-        last_end=redactor.text(str(told.get("last_end") or "")),
+        last_end=redactor.redact_text(str(told.get("last_end") or "")),
         said=lines,
     )

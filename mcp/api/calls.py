@@ -8,8 +8,8 @@ from rest_framework.response import Response
 
 from common import context
 from common.api.operations import answering, operation
-from common.errors import Invalid, NotAllowed, NotFound
-from common.threads import loop
+from common.errors import InvalidInput, NotAllowed, NotFound
+from common.threads import background_loop
 from mcp import edge, gateway
 from mcp.api.shapes.approvals import state_of
 from mcp.api.shapes.calls import CalledShape, CallGiven, CallShape, PendingShape
@@ -48,7 +48,7 @@ class CallTool(ApiView):
         `tool_error` and `details.result`; 503 with `breaker_open` while its server is left alone."""
         if self.actor.is_person:
             raise NotAllowed(NOT_PEOPLE, details={"reason": "identities_only"})
-        outcome = loop.run(gateway.call_tool(self._ask()), timeout=LONGEST)
+        outcome = background_loop.run(gateway.call_tool(self._ask()), timeout=LONGEST)
         reply = edge.answer(outcome)
         return Response(reply.body, status=reply.status, headers=reply.headers)
 
@@ -59,7 +59,7 @@ class CallTool(ApiView):
         asked = {"bearer": bearer, "server": "", "tool": self.name, "request_id": here.request_id}
         try:
             parameters, around = edge.read_call(self.request.data)
-        except Invalid as problem:
+        except InvalidInput as problem:
             fields = tuple((one.field, one.message) for one in problem.fields)
             return gateway.Ask(
                 **asked, arguments={}, source=here.source, problem=problem.message, problem_fields=fields

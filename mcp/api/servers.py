@@ -7,7 +7,7 @@ from django.db.models import Prefetch
 
 from common.api.operations import listing, operation
 from common.api.shapes import Input, Reason
-from common.errors import GatehouseError, Invalid
+from common.errors import GatehouseError, InvalidInput
 from mcp import health, servers
 from mcp.api.shapes import servers as shapes
 from mcp.catalogue import Report
@@ -37,7 +37,7 @@ def owner(view: ApiView, given: dict[str, Any]) -> User:
         named: User = view.named(User.objects.all(), "owner_id", given.pop("owner_id"))
         return named
     if not view.actor.is_person:
-        raise Invalid.field("owner_id", "Name a person: an identity owns no server.")
+        raise InvalidInput.for_field("owner_id", "Name a person: an identity owns no server.")
     return cast("User", User.objects.get(pk=view.actor.id))
 
 

@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 from django.conf import settings
 
 from common import egress
-from common.asgi.bodies import Application, Receive
-from common.asgi.hosts import knows_host
-from common.threads import loop
+from common.asgi.bodies import AsgiApplication, Receive
+from common.asgi.hosts import is_allowed_host
+from common.threads import background_loop
 from mcp import upstream
 from mcp.asgi.exchanges import Door, Exchange, Gateway
 from mcp.clerk.desk import desk
@@ -25,7 +25,7 @@ from nhi import oauth
 LAST_ROWS = 1.5
 
 
-def make_application(gateway: Gateway) -> Application:
+def make_application(gateway: Gateway) -> AsgiApplication:
     """The application over a gateway; it takes only scopes whose path is one of its endpoints."""
     door = Door(gateway, house(), {"name": "gatehouse", "title": "Gatehouse", "version": settings.VERSION}, headers())
 
@@ -40,7 +40,7 @@ async def close() -> None:
     await _recorded()
     await asyncio.to_thread(desk.stop)
     await _let_go()
-    await asyncio.to_thread(loop.stop, _let_go)
+    await asyncio.to_thread(background_loop.stop, _let_go)
 
 
 async def _recorded() -> None:
@@ -52,14 +52,14 @@ async def _recorded() -> None:
 
 async def _let_go() -> None:
     await upstream.close_all()
-    await egress.close()
+    await egress.close_session()
 
 
 def house() -> House:
     parts = urlsplit(settings.PUBLIC_URL.lower())
     port = "" if parts.port in {None, {"http": 80, "https": 443}[parts.scheme]} else f":{parts.port}"
     name = f"[{parts.hostname}]" if ":" in str(parts.hostname) else parts.hostname
-    return House(f"{parts.scheme}://{name}{port}", knows_host, f"{settings.PUBLIC_URL}{oauth.MCP_METADATA}")
+    return House(f"{parts.scheme}://{name}{port}", is_allowed_host, f"{settings.PUBLIC_URL}{oauth.MCP_METADATA}")
 
 
 def headers() -> tuple[tuple[bytes, bytes], ...]:

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from django.db import InterfaceError, OperationalError
 
-from common.errors import GatehouseError, Limited
+from common.errors import GatehouseError, RateLimited
 from mcp.front import admission, refusals, results
 from mcp.front.admission import House
 from mcp.front.refusals import Pairs, Refusal
@@ -73,7 +73,7 @@ def failure(error: Exception) -> Refusal:
         log.warning("the database is away", exc_info=error)
         return _own(503, "database_unavailable", "The database cannot be reached, so nothing was done.")
     if isinstance(error, GatehouseError) and error.code in STATUS:
-        wait = error.retry_after if isinstance(error, Limited) else None
+        wait = error.retry_after if isinstance(error, RateLimited) else None
         headers = () if wait is None else ((b"retry-after", str(wait).encode()),)
         return replace(_own(STATUS[error.code], error.code, error.message), headers=headers)
     log.error("unexpected", exc_info=error)

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from common.asgi.bodies import DRAINED, Receive
+from common.asgi.bodies import MAX_DRAINED_BYTES, Receive
 from mcp.front.modern import LARGEST
 from mcp.front.refusals import Refusal, http
 
@@ -32,7 +32,7 @@ async def _rest(message: dict[str, object], receive: Receive, largest: int) -> b
         assert isinstance(part, bytes)  # ASGI says so
         seen += len(part)
         kept += part[: largest + 1 - len(kept)]
-        if not message.get("more_body") or seen > DRAINED:
+        if not message.get("more_body") or seen > MAX_DRAINED_BYTES:
             return bytes(kept)
         message = await receive()
     raise Gone

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from django.conf import settings
 
 from common.asgi.bodies import Receive
-from common.asgi.proxies import client_address
+from common.asgi.proxies import find_client_address
 from mcp.leases import Stopping
 
 T = TypeVar("T")
@@ -16,7 +16,7 @@ T = TypeVar("T")
 def source(scope: Mapping[str, Any], forwarded_for: str) -> str:
     client = scope.get("client")
     peer = client[0] if client else ""
-    return client_address(peer=peer, forwarded_for=forwarded_for, proxies=settings.TRUSTED_PROXIES)
+    return find_client_address(peer=peer, forwarded_for=forwarded_for, proxies=settings.TRUSTED_PROXIES)
 
 
 async def until_gone(receive: Receive, call: Awaitable[T]) -> T | None:

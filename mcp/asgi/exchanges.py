@@ -8,9 +8,9 @@ from functools import partial
 from typing import Any, Protocol
 
 from common import crypto
-from common.api.signed_cursors import Cursors
+from common.api.signed_cursors import SignedCursors
 from common.asgi.bodies import Receive
-from common.context import Context, bound
+from common.context import RequestContext, bind_context
 from common.ids import parse_uuid, uuid7
 from mcp import edge
 from mcp.asgi import answers, bodies, clients
@@ -61,7 +61,7 @@ class Exchange:
         self._bearer = ""
 
     async def run(self) -> None:
-        with bound(Context(self._request_id, self._source)):
+        with bind_context(RequestContext(self._request_id, self._source)):
             try:
                 await self._run()
             except bodies.Gone:
@@ -112,8 +112,8 @@ class Exchange:
     def _listed(self, asked: Request, listing: Listing) -> dict[str, Any] | Refusal:
         if asked.method == "server/discover":
             return results.discovered(self._door.info)
-        now, cursors = time.time(), Cursors(sign, str(listing.identity_id), self._server)
-        after = "" if asked.cursor is None else cursors.read(asked.cursor, now=now)
+        now, cursors = time.time(), SignedCursors(sign, str(listing.identity_id), self._server)
+        after = "" if asked.cursor is None else cursors.decode_cursor(asked.cursor, now=now)
         if after is None:
             said = "This cursor is not one that a list gave you here, or it is too old. Begin again without one."
             return refusals.protocol(refusals.INVALID_PARAMS, said)

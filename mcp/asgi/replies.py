@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from common.asgi.bodies import Message
+from common.asgi.bodies import AsgiMessage
 from mcp.front import results
 from mcp.front.refusals import Pairs, Refusal
 
@@ -78,5 +78,5 @@ class Reply:
         await self._send({"type": "http.response.start", "status": status, "headers": [*self._headers, *headers]})
 
     async def _part(self, body: bytes, *, last: bool = False) -> None:
-        message: Message = {"type": "http.response.body", "body": body, "more_body": not last}
+        message: AsgiMessage = {"type": "http.response.body", "body": body, "more_body": not last}
         await self._send(message)

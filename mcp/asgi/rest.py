@@ -13,12 +13,12 @@ import orjson
 
 from common import strict_json
 from common.api import errors
-from common.asgi.bodies import Application, Message, Receive
-from common.asgi.hosts import knows_host
-from common.context import Context, bound
-from common.errors import Invalid
+from common.asgi.bodies import AsgiApplication, AsgiMessage, Receive
+from common.asgi.hosts import is_allowed_host
+from common.context import RequestContext, bind_context
+from common.errors import InvalidInput
 from common.ids import parse_uuid, uuid7
-from common.strict_json import NotStrict
+from common.strict_json import StrictJsonError
 from mcp import edge, gateway
 from mcp.asgi import bodies, clients
 from mcp.edge import Reply
@@ -32,7 +32,7 @@ LENGTHS = range(1, 1024 * 1024 + 1)
 Counting = Callable[[dict[str, Any], Any], Any]
 
 
-def application(django: Application, headers: Pairs, counting: Counting) -> Application:
+def application(django: AsgiApplication, headers: Pairs, counting: Counting) -> AsgiApplication:
     """Calls of tools here, each counted; everything else to `django`, which counts for itself."""
 
     async def routed(scope: dict[str, Any], receive: Receive, send: Any) -> None:
@@ -70,7 +70,7 @@ class Call:
         self._source = clients.source(scope, _text(head, b"x-forwarded-for"))
 
     async def run(self) -> None:
-        with bound(Context(self._request_id, self._source)):
+        with bind_context(RequestContext(self._request_id, self._source)):
             try:
                 reply = await self._reply()
             except bodies.Gone:
@@ -83,7 +83,7 @@ class Call:
     async def _reply(self) -> Reply | None:
         body = await bodies.read(self._receive)
         if isinstance(body, Refusal):
-            raise Invalid("The body did not arrive in time.")
+            raise InvalidInput("The body did not arrive in time.")
         outcome = await clients.until_gone(self._receive, gateway.call_tool(self._ask(body)))
         return None if outcome is None else edge.answer(outcome)
 
@@ -92,7 +92,7 @@ class Call:
         ask = gateway.Ask(self._bearer, "", self._name, {}, self._request_id, self._source)
         try:
             parameters, around = edge.read_call(_json(body))
-        except Invalid as problem:
+        except InvalidInput as problem:
             fields = tuple((one.field, one.message) for one in problem.fields)
             return replace(ask, problem=problem.message, problem_fields=fields)
         return replace(ask, arguments=parameters, context=around)
@@ -107,7 +107,7 @@ class Call:
             (b"x-request-id", str(self._request_id).encode()),
             *own,
         ]
-        start: Message = {"type": "http.response.start", "status": reply.status, "headers": headers}
+        start: AsgiMessage = {"type": "http.response.start", "status": reply.status, "headers": headers}
         await self._send(start)
         await self._send({"type": "http.response.body", "body": body})
 
@@ -120,7 +120,7 @@ def _is_ordinary(scope: Mapping[str, Any], head: Mapping[bytes, bytes]) -> bool:
         and not head.keys() & {b"cookie", b"transfer-encoding"}
         and _length(head) in LENGTHS
         and heads.is_json(_text(head, b"content-type"))
-        and knows_host(_text(head, b"host"))
+        and is_allowed_host(_text(head, b"host"))
     )
 
 
@@ -136,8 +136,8 @@ def _text(head: Mapping[bytes, bytes], name: bytes) -> str:
 def _json(body: bytes) -> Any:
     try:
         return strict_json.loads(body)
-    except NotStrict as error:
-        raise Invalid(str(error)) from error
+    except StrictJsonError as error:
+        raise InvalidInput(str(error)) from error
 
 
 def _failure(error: Exception) -> Reply:

@@ -12,7 +12,7 @@ import orjson
 import psycopg
 from django.db import connection, models
 
-from common.connections import leave_the_pool
+from common.connections import use_unpooled_connection
 from mcp.clerk import sql
 
 PATIENCE_MS = 2000
@@ -36,7 +36,7 @@ def prepare() -> None:
     if connection.connection is not None and _ready.link is connection.connection:
         return
     # What is set on this connection stays on it.
-    leave_the_pool()
+    use_unpooled_connection()
     connection.close()
     connection.ensure_connection()
     if is_postgresql():

@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 from common import canonical_json, crypto
-from common.context import Context, bound
+from common.context import RequestContext, bind_context
 from mcp import approval_origins
 from mcp.approval_origins import CallRoots
 from mcp.choices import ApprovalState
@@ -141,7 +141,7 @@ def _new(draft: Draft) -> CallApproval:
     approval.sealed_arguments = crypto.seal(text, place=place(approval))
     approval.save(force_insert=True)
     asker = Actor(ActorKind.IDENTITY, row["agent_id"], row["agent_name"])
-    with bound(Context(wish.request_id, wish.source)):
+    with bind_context(RequestContext(wish.request_id, wish.source)):
         events.write("approval.asked", actor=asker, subject=approval, details={"args_hash": wish.args_hash})
     return approval
 

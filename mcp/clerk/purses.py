@@ -105,8 +105,10 @@ def _count(purses: Sequence[Purse]) -> datetime:
     for budget_id, _now, used, first, flights in rows:
         purse = by_id[UUID(str(budget_id))]
         purse.hour_used, purse.in_flight = int(used or 0), int(flights)
-        purse.hour_frees_at = clock.moment(first) + WINDOWS + timedelta(minutes=1) if first is not None else None
-    return clock.moment(rows[0][1])
+        purse.hour_frees_at = (
+            clock.parse_database_time(first) + WINDOWS + timedelta(minutes=1) if first is not None else None
+        )
+    return clock.parse_database_time(rows[0][1])
 
 
 def of(draft: Draft, purses: dict[Place, Purse]) -> list[Purse]:
@@ -170,7 +172,7 @@ def _purse(row: tuple[Any, ...]) -> Purse:
     for name in ("id", "target_id"):
         read[name] = read[name] if isinstance(read[name], UUID) else UUID(read[name])
     if read["tokens_at"] is not None:
-        read["tokens_at"] = clock.moment(read["tokens_at"])
+        read["tokens_at"] = clock.parse_database_time(read["tokens_at"])
     if isinstance(read["day"], str):
         read["day"] = datetime.fromisoformat(read["day"]).date()
     return Purse(**read)

@@ -43,7 +43,7 @@ class Found:
 
     def at(self, name: str) -> datetime | None:
         value = self.row[name]
-        return None if value is None else clock.moment(value)
+        return None if value is None else clock.parse_database_time(value)
 
     def past(self, name: str) -> bool:
         ends = self.at(name)
@@ -56,12 +56,12 @@ class Found:
 
 def read(raw: tuple[Any, ...]) -> Found:
     row = dict(zip(sql.COLUMNS, raw, strict=True))
-    return Found(row, clock.moment(row["now"]))
+    return Found(row, clock.parse_database_time(row["now"]))
 
 
 def read_principal(raw: tuple[Any, ...]) -> Found:
     row = dict(zip(sql.OF_PRINCIPALS, raw, strict=True))
-    return Found(row, clock.moment(row["now"]))
+    return Found(row, clock.parse_database_time(row["now"]))
 
 
 def caller(found: Found) -> Party | None:
@@ -131,8 +131,8 @@ def role(found: Found) -> Match | None:
     covering = json_of(found.row["role"])
     if covering is None:
         return None
-    ends = clock.moment(covering["expires_at"]) if covering["expires_at"] else None
-    closed = clock.moment(covering["closed"]) if covering["closed"] else None
+    ends = clock.parse_database_time(covering["expires_at"]) if covering["expires_at"] else None
+    closed = clock.parse_database_time(covering["closed"]) if covering["closed"] else None
     return Match(
         kind="role",
         id=UUID(covering["id"]),

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from django.db import transaction
 
-from common.context import Context, bound
+from common.context import RequestContext, bind_context
 from common.db import clock
 from common.ids import uuid7
 from mcp import breakers, connections
@@ -154,7 +154,7 @@ def _missing_told(outcomes: Sequence[Outcome], written: set[UUID]) -> set[UUID]:
     for outcome in outcomes:
         if outcome.ticket.call_id not in written:
             row = outcome.ticket.row
-            with bound(Context(row["request_id"], row["source"])), transaction.atomic():
+            with bind_context(RequestContext(row["request_id"], row["source"])), transaction.atomic():
                 events.write(
                     "call.late_result",
                     actor=SYSTEM,

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from django.db import transaction
 
-from common.context import Context, bound
+from common.context import RequestContext, bind_context
 from common.errors import RecordUnavailable
 from common.ids import uuid7
 from mcp import breakers
@@ -246,7 +246,7 @@ def _count_strangers(drafts: Sequence[Draft]) -> None:
     strangers = [draft for draft in drafts if deciding.is_strangers(draft)]
     named = [(draft.found.row["public_id"] or refusals.UNKNOWN, draft.wish.source, draft) for draft in strangers]
     for public_id, _, draft in sorted(named, key=lambda one: one[:2]):
-        with bound(Context(draft.wish.request_id, draft.wish.source)):
+        with bind_context(RequestContext(draft.wish.request_id, draft.wish.source)):
             refusals.note(public_id, draft.decision.reason, draft.found.now)
 
 

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from common.errors import GatehouseError, Limited
+from common.errors import GatehouseError, RateLimited
 from mcp.choices import FaultKind
 from nhi.registry import Waiting
 from nhi.tokens import Parsed
@@ -19,13 +19,13 @@ Checked = Mapping[UUID, Sequence[tuple[str, str]]]
 MOST_QUESTIONS = 4
 
 
-class Overloaded(Limited):
+class Overloaded(RateLimited):
     """More calls wait here than can be decided in good time."""
 
     code = "queue_full"
 
 
-class CallerOverloaded(Limited):
+class CallerOverloaded(RateLimited):
     """More calls of this caller wait here than can be decided in good time; those of others are decided."""
 
     code = "overloaded"

@@ -50,7 +50,7 @@ def read(head: Head, body: bytes) -> Request | Refusal | Notification:
         return http(413, f"The body is longer than {LARGEST} bytes; that is the most.")
     try:
         message = strict_json.loads(body)
-    except strict_json.NotStrict as error:
+    except strict_json.StrictJsonError as error:
         return protocol(refusals.PARSE_ERROR, str(error))
     malformed = _malformed(message)
     if malformed:

@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from common.api.signed_cursors import Cursors
+from common.api.signed_cursors import SignedCursors
 from mcp.front.modern import SUPPORTED
 from mcp.front.refusals import RequestId
 
@@ -33,7 +33,7 @@ def discovered(info: Json) -> Json:
     return _complete({**said, **NOT_KEPT}, info)
 
 
-def tools_page(tools: Sequence[Json], cursors: Cursors, *, after: str, now: float, info: Json) -> Json:
+def tools_page(tools: Sequence[Json], cursors: SignedCursors, *, after: str, now: float, info: Json) -> Json:
     """A page of tools by name, beginning behind `after`, which need not be there any more."""
     # Here and by code points: databases order names by rules of their own, in which a page would not end where the
     # next begins.
@@ -42,7 +42,7 @@ def tools_page(tools: Sequence[Json], cursors: Cursors, *, after: str, now: floa
     page = ordered[begin : begin + PAGE]
     listed: Json = {"tools": [_unmirrored(tool) for tool in page], **NOT_KEPT}
     if begin + PAGE < len(ordered):
-        listed["nextCursor"] = cursors.after(page[-1]["name"], now=now)
+        listed["nextCursor"] = cursors.encode_cursor(page[-1]["name"], now=now)
     return _complete(listed, info)
 
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from common import egress
 from common.commands import GatehouseCommand
-from common.errors import Invalid
-from common.threads import loop
+from common.errors import InvalidInput
+from common.threads import background_loop
 from mcp import upstream
 from mcp.models import Server
 
@@ -14,7 +14,7 @@ from mcp.models import Server
 def named(name: str) -> Server:
     found: Server | None = Server.objects.select_related("owner").filter(name=name).first()
     if found is None:
-        raise Invalid.field("name", f"There is no server {name!r}.")
+        raise InvalidInput.for_field("name", f"There is no server {name!r}.")
     return found
 
 
@@ -41,12 +41,12 @@ class ServerCommand(GatehouseCommand):
         try:
             super().handle(*args, **options)
         finally:
-            loop.stop(_let_go)
+            background_loop.stop(_let_go)
 
 
 async def _let_go() -> None:
     await upstream.close_all()
-    await egress.close()
+    await egress.close_session()
 
 
 class SwitchCommand(ServerCommand):

@@ -7,7 +7,7 @@ from django.db import models
 from django.db.models import ExpressionWrapper, Q, Value
 from django.utils import timezone
 
-from common.db.querysets import Kept, KeptQuerySet
+from common.db.querysets import NonDeletableModel, NonDeletableQuerySet
 from common.ids import uuid7
 from mcp.choices import SEED_WORDS, Connection, Transport
 from nhi.models import Identity
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from nhi.actors import Actor
 
 
-class ServerQuerySet(KeptQuerySet["Server"]):
+class ServerQuerySet(NonDeletableQuerySet["Server"]):
     def visible_to(self, actor: "Actor") -> "ServerQuerySet":
         """All for those who read the register of servers; for people, those they own or own a tool of."""
         if actor.may("mcp.view_server"):
@@ -37,7 +37,7 @@ class ServerQuerySet(KeptQuerySet["Server"]):
         return self.filter(enabled=True)
 
 
-class Server(Kept):
+class Server(NonDeletableModel):
     """How a server is reached, and how it is doing."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)

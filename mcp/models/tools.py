@@ -6,7 +6,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
-from common.db.querysets import Kept, KeptQuerySet
+from common.db.querysets import NonDeletableModel, NonDeletableQuerySet
 from common.ids import uuid7
 from mcp.choices import DefinitionState
 from mcp.models.servers import Server
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from nhi.actors import Actor
 
 
-class ToolQuerySet(KeptQuerySet["Tool"]):
+class ToolQuerySet(NonDeletableQuerySet["Tool"]):
     def visible_to(self, actor: "Actor") -> "ToolQuerySet":
         if actor.may("mcp.view_tool"):
             return self
@@ -26,7 +26,7 @@ class ToolQuerySet(KeptQuerySet["Tool"]):
         return self.filter(state__in=states)
 
 
-class Tool(Kept):
+class Tool(NonDeletableModel):
     """What stands behind a tool's identity: its server, and the definition that was approved for it."""
 
     identity = models.OneToOneField(Identity, on_delete=models.PROTECT, primary_key=True, related_name="tool")
@@ -68,7 +68,7 @@ class Tool(Kept):
         return f"{self.server}__{self.name}"
 
 
-class ToolDefinition(Kept):
+class ToolDefinition(NonDeletableModel):
     """One version of what a server says of a tool, with the server as it was reached then. Pinned by its hash."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)

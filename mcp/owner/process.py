@@ -42,7 +42,7 @@ class Process(asyncio.SubprocessProtocol):
         """Start it as the leader of a session of its own, tied to this thread by the kernel."""
         await asyncio.get_running_loop().subprocess_exec(
             lambda: self,
-            *parent_death.command([*argv], rules=RULES),
+            *parent_death.build_command([*argv], rules=RULES),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -110,7 +110,7 @@ async def _hear_no_more(news: News) -> None:
         async with asyncio.timeout(2):
             await news.close()
             await upstream.close_all()
-            await egress.close()
+            await egress.close_session()
 
 
 async def _beat(database: Database) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from common.process import executable_allowlist
-from common.process.executable_allowlist import NotExecutable
+from common.process.executable_allowlist import ExecutableRefused
 from mcp.faults import UpstreamFault, UpstreamTrouble
 from mcp.owner import surroundings
 from mcp.owner.channel import Asked
@@ -236,11 +236,11 @@ class Server:
 def _command(launch: Launch) -> list[str]:
     """What is started, by the list of today: it may have been shortened since the server was set up."""
     for name in launch.env:
-        if problem := executable_allowlist.environment_problem(name):
+        if problem := executable_allowlist.find_variable_problem(name):
             raise UpstreamFault("not_running", problem, sent=False)
     try:
-        return executable_allowlist.resolve(launch.argv[0], launch.argv[1:])
-    except NotExecutable as problem:
+        return executable_allowlist.resolve_command(launch.argv[0], launch.argv[1:])
+    except ExecutableRefused as problem:
         raise UpstreamFault("not_running", str(problem), sent=False) from None
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import aiohttp
 
-from common.egress.request_body import Sent
+from common.egress.request_body import SentFlag
 from mcp.faults import UpstreamFault, UpstreamTrouble
 from mcp.upstream.failing import kind_of
 from mcp.upstream.sending import RESULT_LIMIT, drain, next_chunk, read
@@ -82,7 +82,7 @@ async def answer(
     response: aiohttp.ClientResponse,
     request_id: jsonrpc.RequestId,
     *,
-    sent: Sent,
+    sent: SentFlag,
     hear: Hear,
     errands: Errands,
     parser: sse.Parser | None = None,
@@ -116,13 +116,13 @@ def _let_go(response: aiohttp.ClientResponse, errands: Errands) -> None:
 
 
 async def _from_stream(
-    response: aiohttp.ClientResponse, request_id: jsonrpc.RequestId, parser: sse.Parser, sent: Sent, hear: Hear
+    response: aiohttp.ClientResponse, request_id: jsonrpc.RequestId, parser: sse.Parser, sent: SentFlag, hear: Hear
 ) -> jsonrpc.Message:
     size = 0
     while chunk := await next_chunk(response, sent):
         size += len(chunk)
         if size > STREAM_LIMIT:
-            raise UpstreamFault("too_large", "The server's event stream is too long.", sent=sent.yes)
+            raise UpstreamFault("too_large", "The server's event stream is too long.", sent=sent.is_set)
         for event in parser.feed(chunk):
             if event.name != "message":
                 continue
@@ -130,7 +130,7 @@ async def _from_stream(
                 if jsonrpc.answers(message, request_id):
                     return message
                 await hear(message)
-    raise UpstreamFault("closed", "The server ended its event stream before it had answered.", sent=sent.yes)
+    raise UpstreamFault("closed", "The server ended its event stream before it had answered.", sent=sent.is_set)
 
 
 async def hear_all(response: aiohttp.ClientResponse, *, hear: Hear) -> None:
@@ -139,7 +139,7 @@ async def hear_all(response: aiohttp.ClientResponse, *, hear: Hear) -> None:
     try:
         if kind_of(response) != "text/event-stream":
             raise no_stream()
-        while chunk := await next_chunk(response, Sent()):
+        while chunk := await next_chunk(response, SentFlag()):
             for event in parser.feed(chunk):
                 await _tell(event, hear)
     finally:
@@ -157,13 +157,13 @@ def no_stream() -> UpstreamFault:
 
 
 async def _from_body(
-    response: aiohttp.ClientResponse, request_id: jsonrpc.RequestId, sent: Sent, hear: Hear
+    response: aiohttp.ClientResponse, request_id: jsonrpc.RequestId, sent: SentFlag, hear: Hear
 ) -> jsonrpc.Message:
     for message in jsonrpc.decode(await read(response, RESULT_LIMIT, sent)):
         if jsonrpc.answers(message, request_id):
             return message
         await hear(message)
-    raise UpstreamFault("protocol", "The server's answer belongs to no request of ours.", sent=sent.yes)
+    raise UpstreamFault("protocol", "The server's answer belongs to no request of ours.", sent=sent.is_set)
 
 
 def _no_answer(response: aiohttp.ClientResponse, kind: str) -> UpstreamFault:

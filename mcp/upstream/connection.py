@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from common.egress.request_body import Sent
+from common.egress.request_body import SentFlag
 from mcp.faults import UpstreamFault
 from mcp.upstream.target import Era, OnChange, OnProgress
 from mcp.wire.jsonrpc import Message
@@ -24,20 +24,20 @@ class Connection(ABC):
         method: str,
         params: Message,
         *,
-        sent: Sent,
+        sent: SentFlag,
         meta: Message | None = None,
         on_progress: OnProgress | None = None,
     ) -> Message: ...
 
     async def list_tools(self) -> list[Message]:
-        return await every_page(lambda params: self.request("tools/list", params, sent=Sent()))
+        return await every_page(lambda params: self.request("tools/list", params, sent=SentFlag()))
 
     async def call_tool(
         self,
         name: str,
         arguments: Message,
         *,
-        sent: Sent,
+        sent: SentFlag,
         meta: Message | None = None,
         on_progress: OnProgress | None = None,
         input_schema: dict[str, Any] | None = None,  # noqa: ARG002 -- of use to the era with header bindings alone

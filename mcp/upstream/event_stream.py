@@ -10,7 +10,7 @@ from typing import Any
 import aiohttp
 from yarl import URL
 
-from common.egress.request_body import Sent
+from common.egress.request_body import SentFlag
 from mcp.faults import UpstreamFault, UpstreamTrouble
 from mcp.upstream.answering import Errands, Hear, hearing, hearing_changes, ignore, no_stream
 from mcp.upstream.failing import kind_of
@@ -42,7 +42,7 @@ class Stream:
         return not self._over and not self._owner.done()
 
     async def initialize(self) -> legacy.Welcome:
-        answer = await self.ask("initialize", legacy.INITIALIZE, sent=Sent(), hear=ignore, cancellable=False)
+        answer = await self.ask("initialize", legacy.INITIALIZE, sent=SentFlag(), hear=ignore, cancellable=False)
         self.welcome = legacy.welcome(answer)
         await self._sender.tell(legacy.INITIALIZED, {}, url=await self._address())
         return self.welcome
@@ -52,7 +52,7 @@ class Stream:
         method: str,
         params: Message,
         *,
-        sent: Sent,
+        sent: SentFlag,
         meta: Message | None = None,
         on_progress: OnProgress | None = None,
         hear: Hear | None = None,
@@ -73,7 +73,7 @@ class Stream:
                 response.close()
             return jsonrpc.outcome(await self._answer(answered))
         except asyncio.CancelledError:
-            if sent.yes and cancellable:
+            if sent.is_set and cancellable:
                 self._tell(legacy.cancelled(request_id, "Nobody waits for the answer any more."))
             raise
         finally:
@@ -139,7 +139,7 @@ class Stream:
             if kind_of(response) != "text/event-stream":
                 raise no_stream()
             parser = sse.Parser(RESULT_LIMIT)
-            while chunk := await next_chunk(response, Sent()):
+            while chunk := await next_chunk(response, SentFlag()):
                 for event in parser.feed(chunk):
                     await self._take(event, response)
         finally:

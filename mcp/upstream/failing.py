@@ -8,8 +8,8 @@ import aiohttp
 from yarl import URL
 
 from common import egress
-from common.egress.request_body import Sent
-from common.errors import TooLarge
+from common.egress.request_body import SentFlag
+from common.errors import PayloadTooLarge
 from mcp.faults import FaultCode, UpstreamFault, UpstreamTrouble
 from mcp.wire import jsonrpc
 
@@ -29,7 +29,7 @@ FAULTS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], FaultCode, st
 
 
 @contextlib.contextmanager
-def translated(sent: Sent) -> Iterator[None]:
+def translated(sent: SentFlag) -> Iterator[None]:
     """What the HTTP client raises, as faults."""
     try:
         yield
@@ -37,19 +37,19 @@ def translated(sent: Sent) -> Iterator[None]:
         raise as_fault(error, sent) from error
 
 
-def as_fault(error: Exception, sent: Sent) -> UpstreamFault:
+def as_fault(error: Exception, sent: SentFlag) -> UpstreamFault:
     if isinstance(error, egress.EgressBlocked):
         return UpstreamFault("unreachable", str(error), sent=False)
     if isinstance(error, aiohttp.ClientConnectorError) and not isinstance(error, NAMED):
         return UpstreamFault("unreachable", f"No connection to the server: {error.strerror or error}.", sent=False)
     for kinds, code, detail in FAULTS:
         if isinstance(error, kinds):
-            return UpstreamFault(code, detail, sent=code != "unreachable" and sent.yes)
+            return UpstreamFault(code, detail, sent=code != "unreachable" and sent.is_set)
     return UpstreamFault("unreachable", "The server's headers cannot be written as HTTP.", sent=False)
 
 
 @contextlib.asynccontextmanager
-async def within(seconds: float, sent: Sent) -> AsyncIterator[None]:
+async def within(seconds: float, sent: SentFlag) -> AsyncIterator[None]:
     """An absolute deadline: bytes that trickle in do not move it.
 
     What fails before the request itself has left, a handshake for it say, is a fault without an effect."""
@@ -57,10 +57,10 @@ async def within(seconds: float, sent: Sent) -> AsyncIterator[None]:
         async with asyncio.timeout(seconds):
             yield
     except UpstreamFault as fault:
-        fault.sent = fault.sent and sent.yes
+        fault.sent = fault.sent and sent.is_set
         raise
     except TimeoutError:
-        raise UpstreamFault("timeout", f"The server did not answer within {seconds:g} s.", sent=sent.yes) from None
+        raise UpstreamFault("timeout", f"The server did not answer within {seconds:g} s.", sent=sent.is_set) from None
 
 
 async def refusal(response: aiohttp.ClientResponse) -> UpstreamTrouble:
@@ -94,10 +94,10 @@ async def _said(response: aiohttp.ClientResponse) -> UpstreamTrouble | None:
         return None
     try:
         async with asyncio.timeout(REFUSAL_SECONDS):
-            with translated(Sent()):
-                raw = await egress.read(response, REFUSAL_LIMIT)
+            with translated(SentFlag()):
+                raw = await egress.read_limited_body(response, REFUSAL_LIMIT)
         message = next(jsonrpc.decode(raw), {})
-    except (UpstreamFault, TooLarge, TimeoutError):
+    except (UpstreamFault, PayloadTooLarge, TimeoutError):
         return None
     if "error" not in message:
         return None

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 from mcp_types.jsonrpc import UNSUPPORTED_PROTOCOL_VERSION
 
 from common import egress
-from common.egress.request_body import Sent
+from common.egress.request_body import SentFlag
 from mcp.faults import UpstreamError, UpstreamTrouble
 from mcp.upstream.answering import Errands
 from mcp.upstream.connection import Connection
@@ -69,14 +69,14 @@ class _Loop:
 
 
 class HttpTransport:
-    def __init__(self, *, session: Sessions = egress.session) -> None:
+    def __init__(self, *, session: Sessions = egress.open_session) -> None:
         self._session = session
         self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _Loop] = WeakKeyDictionary()
 
     async def handshake(self, target: Target, *, timeout: float) -> Handshake:
         started = time.perf_counter()
         steps: list[str] = []
-        async with within(timeout, Sent()):
+        async with within(timeout, SentFlag()):
             found = await self._probe(target, steps)
         await self._adopt(target, found.connection)
         return Handshake(
@@ -90,7 +90,7 @@ class HttpTransport:
         )
 
     async def list_tools(self, target: Target, *, timeout: float) -> list[dict[str, Any]]:
-        async with within(timeout, Sent()):
+        async with within(timeout, SentFlag()):
             return await self._ask(target, lambda connection: connection.list_tools())
 
     async def call_tool(
@@ -104,7 +104,7 @@ class HttpTransport:
         on_progress: OnProgress | None = None,
         input_schema: dict[str, Any] | None = None,
     ) -> dict[str, Any]:
-        sent = Sent()
+        sent = SentFlag()
 
         def call(connection: Connection) -> Awaitable[Message]:
             return connection.call_tool(
@@ -156,7 +156,7 @@ class HttpTransport:
         async with loop.probing.setdefault(target.server_id, asyncio.Lock()):
             kept = loop.kept.get(target.server_id)
             if kept is None or kept.revision != target.revision:
-                async with within(target.handshake_timeout, Sent()):
+                async with within(target.handshake_timeout, SentFlag()):
                     found = await self._probe(target, [])
                 kept = await self._keep(target, found.connection, time.monotonic())
             return kept

@@ -3,7 +3,7 @@
 import asyncio
 from functools import partial
 
-from common.egress.request_body import Sent
+from common.egress.request_body import SentFlag
 from mcp.faults import UpstreamFault, UpstreamTrouble
 from mcp.upstream.answering import Errands
 from mcp.upstream.connection import Connection
@@ -39,7 +39,7 @@ class EventStream(Connection):
     async def _opened(self) -> Stream:
         stream = Stream(self._sender, self._errands)
         try:
-            async with within(self._handshake_timeout, Sent()):
+            async with within(self._handshake_timeout, SentFlag()):
                 await stream.initialize()
         except BaseException:
             await stream.close()
@@ -51,7 +51,7 @@ class EventStream(Connection):
         method: str,
         params: Message,
         *,
-        sent: Sent,
+        sent: SentFlag,
         meta: Message | None = None,
         on_progress: OnProgress | None = None,
     ) -> Message:
@@ -64,7 +64,7 @@ class EventStream(Connection):
             if refused.status != 404 and not (isinstance(refused, UpstreamFault) and _never_sent(refused)):
                 raise
             await stream.close()
-            sent.yes = False
+            sent.is_set = False
         return await ask(await self._open())
 
     async def watch(self, on_change: OnChange) -> None:

@@ -5,7 +5,7 @@ import itertools
 import re
 from dataclasses import dataclass
 
-from common.egress.request_body import Sent
+from common.egress.request_body import SentFlag
 from mcp.faults import UpstreamError, UpstreamFault, UpstreamTrouble
 from mcp.upstream.answering import Errands, Hear, answer, hear_all, hearing, hearing_changes, ignore
 from mcp.upstream.connection import Connection, again_if_closed
@@ -58,13 +58,13 @@ class Legacy(Connection):
         return self._session
 
     async def _open(self) -> Session:
-        async with within(self._handshake_timeout, Sent()):
+        async with within(self._handshake_timeout, SentFlag()):
             session = await again_if_closed(self._initialize, legacy.INITIALIZE)
             await self._sender.tell(legacy.INITIALIZED, session.headers)
             return session
 
     async def _initialize(self, params: Message) -> Session:
-        request_id, sent = next(self._ids), Sent()
+        request_id, sent = next(self._ids), SentFlag()
         message = jsonrpc.request(request_id, "initialize", params)
         response = await self._sender.post(message, {"Accept": modern.ACCEPT}, sent)
         session_id = response.headers.get("Mcp-Session-Id", "")
@@ -78,7 +78,7 @@ class Legacy(Connection):
         method: str,
         params: Message,
         *,
-        sent: Sent,
+        sent: SentFlag,
         meta: Message | None = None,
         on_progress: OnProgress | None = None,
     ) -> Message:
@@ -86,7 +86,7 @@ class Legacy(Connection):
             return await self._once(await self.session(), method, params, sent, meta, on_progress)
         except SessionGone:
             # Refused, so it may be sent again; a server that forgets each session at once is not asked a third time.
-            sent.yes = False
+            sent.is_set = False
         try:
             return await self._once(await self.session(), method, params, sent, meta, on_progress)
         except SessionGone:
@@ -98,7 +98,7 @@ class Legacy(Connection):
         session: Session,
         method: str,
         params: Message,
-        sent: Sent,
+        sent: SentFlag,
         meta: Message | None,
         on_progress: OnProgress | None,
     ) -> Message:
@@ -112,7 +112,7 @@ class Legacy(Connection):
             return await stream.answer(response, request_id, sent=sent, hear=hear)
         except asyncio.CancelledError:
             # A connection that closes means nothing in these revisions.
-            if sent.yes:
+            if sent.is_set:
                 self._tell(session, legacy.cancelled(request_id, "Nobody waits for the answer any more."))
             raise
         except UpstreamTrouble as refused:

@@ -6,7 +6,7 @@ from typing import Any
 
 from mcp_types.jsonrpc import HEADER_MISMATCH
 
-from common.egress.request_body import Sent
+from common.egress.request_body import SentFlag
 from mcp.faults import UpstreamError
 from mcp.upstream.answering import Errands, Hear, answer, hearing, hearing_changes
 from mcp.upstream.connection import Connection
@@ -35,7 +35,7 @@ class Modern(Connection):
         method: str,
         params: Message,
         *,
-        sent: Sent,
+        sent: SentFlag,
         meta: Message | None = None,
         on_progress: OnProgress | None = None,
         mirrored: tuple[tuple[str, str], ...] = (),
@@ -51,7 +51,7 @@ class Modern(Connection):
         return modern.complete(await answer(response, request_id, sent=sent, hear=hear, errands=self._errands))
 
     async def discover(self, params: Message) -> Message:
-        return await self.request("server/discover", params, sent=Sent())
+        return await self.request("server/discover", params, sent=SentFlag())
 
     async def list_tools(self) -> list[Message]:
         return [tool for tool in await super().list_tools() if self._can_be_called(tool)]
@@ -61,7 +61,7 @@ class Modern(Connection):
         name: str,
         arguments: Message,
         *,
-        sent: Sent,
+        sent: SentFlag,
         meta: Message | None = None,
         on_progress: OnProgress | None = None,
         input_schema: dict[str, Any] | None = None,
@@ -78,13 +78,13 @@ class Modern(Connection):
                 if refused.code != HEADER_MISMATCH or last:
                     raise
             # The server refused the headers before it ran anything: the tool wants others than we knew.
-            sent.yes = False
+            sent.is_set = False
             bound = await self._learn(name, input_schema)
         raise AssertionError("the second attempt returns or raises")
 
     async def watch(self, on_change: OnChange) -> None:
         wanted = {"notifications": {"toolsListChanged": True}}
-        await self.request("subscriptions/listen", wanted, sent=Sent(), hear=hearing_changes(on_change))
+        await self.request("subscriptions/listen", wanted, sent=SentFlag(), hear=hearing_changes(on_change))
 
     async def close(self) -> None:
         """There is nothing to end."""

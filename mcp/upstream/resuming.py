@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import aiohttp
 
-from common.egress.request_body import Sent
+from common.egress.request_body import SentFlag
 from mcp.faults import UpstreamFault, UpstreamTrouble
 from mcp.upstream.answering import Errands, Hear, answer
 from mcp.upstream.sending import RESULT_LIMIT, Sender
@@ -27,7 +27,7 @@ class Resumable:
     errands: Errands
 
     async def answer(
-        self, response: aiohttp.ClientResponse, request_id: jsonrpc.RequestId, *, sent: Sent, hear: Hear
+        self, response: aiohttp.ClientResponse, request_id: jsonrpc.RequestId, *, sent: SentFlag, hear: Hear
     ) -> jsonrpc.Message:
         parser = sse.Parser(RESULT_LIMIT)
         vain = 0

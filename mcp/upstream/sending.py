@@ -7,8 +7,8 @@ import aiohttp
 from multidict import CIMultiDict
 
 from common import egress
-from common.egress.request_body import Body, Sent
-from common.errors import TooLarge
+from common.egress.request_body import SentFlag, TrackedBody
+from common.errors import PayloadTooLarge
 from mcp.faults import UpstreamFault
 from mcp.upstream.failing import refusal, translated
 from mcp.upstream.target import Target
@@ -36,12 +36,12 @@ class Sender:
         )
 
     async def post(
-        self, message: jsonrpc.Message, headers: Mapping[str, str], sent: Sent, *, url: str = ""
+        self, message: jsonrpc.Message, headers: Mapping[str, str], sent: SentFlag, *, url: str = ""
     ) -> aiohttp.ClientResponse:
         """The answer's head, when it is no refusal. Whoever gets it lets go of it."""
         raw = jsonrpc.encode(message)
         for _ in range(MOST_GIVEN_UP):
-            body = Body(raw, sent)
+            body = TrackedBody(raw, sent)
             try:
                 with translated(sent):
                     response = await self._session().post(
@@ -49,19 +49,19 @@ class Sender:
                     )
                 return await self._accepted(response)
             except UpstreamFault:
-                if not body.given_up:
+                if not body.connection_was_closed:
                     raise
         raise UpstreamFault("closed", "The server hangs up each connection before it can be used.", sent=False)
 
     async def get(self, headers: Mapping[str, str]) -> aiohttp.ClientResponse:
-        with translated(Sent()):
+        with translated(SentFlag()):
             response = await self._session().get(
                 self.url, headers=self._with(headers), allow_redirects=False, timeout=TIMEOUT
             )
         return await self._accepted(response)
 
     async def delete(self, headers: Mapping[str, str]) -> None:
-        with translated(Sent()):
+        with translated(SentFlag()):
             response = await self._session().delete(
                 self.url, headers=self._with(headers), allow_redirects=False, timeout=TIMEOUT
             )
@@ -69,7 +69,7 @@ class Sender:
 
     async def tell(self, message: jsonrpc.Message, headers: Mapping[str, str], *, url: str = "") -> None:
         """Send what has no answer."""
-        response = await self.post(message, headers, Sent(), url=url)
+        response = await self.post(message, headers, SentFlag(), url=url)
         await drain(response)
 
     def _with(self, headers: Mapping[str, str]) -> CIMultiDict[str]:
@@ -86,20 +86,20 @@ class Sender:
             response.close()
 
 
-async def next_chunk(response: aiohttp.ClientResponse, sent: Sent) -> bytes:
+async def next_chunk(response: aiohttp.ClientResponse, sent: SentFlag) -> bytes:
     """What has come of a stream, or nothing at its end."""
     with translated(sent):
         return await response.content.readany()
 
 
-async def read(response: aiohttp.ClientResponse, limit: int, sent: Sent) -> bytes:
+async def read(response: aiohttp.ClientResponse, limit: int, sent: SentFlag) -> bytes:
     """The whole body, unless it is too long: then no more of it is read."""
     try:
         with translated(sent):
-            return await egress.read(response, limit)
-    except TooLarge:
+            return await egress.read_limited_body(response, limit)
+    except PayloadTooLarge:
         detail = f"The server's answer is longer than {limit >> 20} MiB."
-        raise UpstreamFault("too_large", detail, sent=sent.yes) from None
+        raise UpstreamFault("too_large", detail, sent=sent.is_set) from None
 
 
 async def drain(response: aiohttp.ClientResponse) -> None:

@@ -11,11 +11,11 @@ from django.shortcuts import redirect
 from django.urls import path, reverse
 from django.utils.functional import cached_property
 
-from common.console.account import Entry, add
+from common.console.account import Entry, add_account_links
 from common.console.dialogs import Effect, counted
 from common.console.forms import ConsoleForm, ReasonField
 from common.console.pages import Control, render_once
-from common.errors import Invalid, NotAllowed, NotFound
+from common.errors import InvalidInput, NotAllowed, NotFound
 from nhi import credentials, people, sessions
 from nhi.admin.base import ActingDialog, ActingPage, FreshlyProven
 from nhi.admin.identities_credentials import IssueForm
@@ -159,7 +159,7 @@ class Profile(Own, ActingPage):
             return self.page(form=form, status=422)
         try:
             people.change_own(actor=self.actor, user=self.user, **form.cleaned_data)
-        except Invalid as error:
+        except InvalidInput as error:
             form.refuse(error)
             return self.page(form=form, status=422)
         messages.success(request, "Saved.")
@@ -169,7 +169,7 @@ class Profile(Own, ActingPage):
         return {"time_zone": self.user.time_zone, "single_key_shortcuts": self.user.single_key_shortcuts}
 
 
-add(
+add_account_links(
     Entry("Profile", "person", "my_profile"),
     Entry("Sign-in", "lock", "mfa_index"),
     Entry("My tokens", "vpn_key", "my_tokens"),

@@ -13,7 +13,7 @@ from common.console import badges
 from common.console.badges import Badge
 from common.console.forms import Chips, ConsoleForm, ReasonField
 from common.console.pages import Crumb, link
-from common.errors import Conflict, Invalid, NotAllowed
+from common.errors import Conflict, InvalidInput, NotAllowed
 from nhi import bulk
 from nhi.access import ItemResult
 from nhi.admin import names
@@ -121,9 +121,9 @@ class ManyPage(ActingPage):
             return self._drawn(form, status=422)
         try:
             return self._previewed_or_given(request, form)
-        except (Invalid, Conflict) as error:
+        except (InvalidInput, Conflict) as error:
             form.refuse(error)
-            return self._drawn(form, status=422 if isinstance(error, Invalid) else http_statuses.of(error))
+            return self._drawn(form, status=422 if isinstance(error, InvalidInput) else http_statuses.status_for(error))
 
     def _previewed_or_given(self, request: HttpRequest, form: ManyForm) -> HttpResponse:
         lines = self._foreseen(form)
@@ -143,7 +143,7 @@ class ManyPage(ActingPage):
             for item in preview.items
         ]  # fmt: skip
         if len(lines) > MOST:
-            raise Invalid.field("agents", f"That makes {len(lines)} grants. Give at most {MOST} at a time.")
+            raise InvalidInput.for_field("agents", f"That makes {len(lines)} grants. Give at most {MOST} at a time.")
         return lines
 
     def _given(self, form: ManyForm) -> HttpResponse:

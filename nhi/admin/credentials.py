@@ -15,7 +15,7 @@ from django.utils.safestring import SafeString
 from common.console import times
 from common.console.lists import Bulk, Column, Filter, Preset, text_filter
 from common.console.pages import link
-from common.db.querysets import LIVE
+from common.db.querysets import LIVE_CONDITION
 from common.templatetags.console import when
 from nhi import badges, rights
 from nhi.actors import Actor
@@ -37,7 +37,7 @@ AGES = (("90", "Older than 90 days"), ("180", "Older than 180 days"), ("365", "O
 ENDS = (("1", "Within 1 day"), ("7", "Within 7 days"), ("30", "Within 30 days"), ("90", "Within 90 days"))
 USES = (("30", "Not for 30 days"), ("90", "Not for 90 days"), ("never", "Never"))
 #: What still works stands first, and of it what ends first.
-ENDED = Case(When(LIVE, then=0), default=1)
+ENDED = Case(When(LIVE_CONDITION, then=0), default=1)
 
 
 def _in_state(rows: Any, value: str) -> Any:

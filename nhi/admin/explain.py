@@ -11,7 +11,7 @@ from common.console import badges, site_pages, times
 from common.console.badges import Badge
 from common.console.forms import ConsoleForm, JSONLinesField, MomentField
 from common.console.pages import Control, link
-from common.errors import Invalid, NotAllowed
+from common.errors import InvalidInput, NotAllowed
 from nhi import explain
 from nhi.admin import names
 from nhi.admin.base import ActingPage
@@ -138,7 +138,7 @@ class Explain(ActingPage):
         asked.data = {**request.GET.dict(), **read}
         try:
             told = self._explain(asked, arguments)
-        except Invalid as error:
+        except InvalidInput as error:
             asked.refuse(error)
             return self.page(form=asked, given=None, status=400)
         return self.page(form=asked, given=given, status=status, **self._drawn(asked, told))
@@ -257,4 +257,4 @@ def _address(asked: AskForm) -> str:
     return urlencode(query)
 
 
-site_pages.add("explain/", Explain.as_view(), "explain")
+site_pages.add_site_page("explain/", Explain.as_view(), "explain")

@@ -7,7 +7,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 
 from common import http_statuses
 from common.console.forms import ConsoleForm
-from common.errors import Conflict, Invalid
+from common.errors import Conflict, InvalidInput
 from nhi.admin import names
 from nhi.admin.base import ActingPage
 
@@ -41,9 +41,9 @@ class FormPage(ActingPage, ABC, Generic[F]):
             return self.drawn(form, status=422)
         try:
             place = self.save(form)
-        except (Invalid, Conflict) as error:
+        except (InvalidInput, Conflict) as error:
             form.refuse(error)
-            return self.drawn(form, status=http_statuses.of(error))
+            return self.drawn(form, status=http_statuses.status_for(error))
         return HttpResponseRedirect(place)
 
     def _form(self, data: Any = None) -> F:

@@ -11,7 +11,7 @@ from django.urls import path
 from common.console.dialogs import Call
 from common.console.forms import Chips, ConsoleForm, ReasonField
 from common.console.pages import render
-from common.errors import Conflict, Invalid, NotAllowed
+from common.errors import Conflict, InvalidInput, NotAllowed
 from nhi import access, bulk, grants
 from nhi.admin import names
 from nhi.admin.base import ActingDialog
@@ -183,7 +183,7 @@ class GivePreview(Give):
             return self._foreseen_call(form.cleaned_data["agent"])
         try:
             preview = bulk.preview(actor=self.actor, agent=self.identity, selection=form.selection)
-        except (Invalid, Conflict) as error:
+        except (InvalidInput, Conflict) as error:
             said = error.fields[0].message if error.fields else error.message
             return {"sentence": said, "trouble": True}
         wide = form.cleaned_data["what"] != "tools" and form.cleaned_data.get("ends") == "never"

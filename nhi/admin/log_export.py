@@ -15,7 +15,7 @@ from django.utils import timezone
 from common.console import export, keyset, streams
 from common.console.lists import Filter, Listing, Lookup
 from common.console.pages import Crumb, link
-from common.errors import Invalid
+from common.errors import InvalidInput
 from nhi.admin.base import ActingPage
 from nhi.record import events
 
@@ -77,7 +77,7 @@ class LogExport(ActingPage):
 
     def _file(self, wanted: str) -> HttpResponseBase:
         if wanted not in FORMATS:
-            raise Invalid.field("format", f"Choose among {', '.join(FORMATS)}.")
+            raise InvalidInput.for_field("format", f"Choose among {', '.join(FORMATS)}.")
         listing = self._listing()
         details = {"format": wanted, "query": listing.state or self.unfiltered}
         events.write("export.made", actor=self.actor, subject_kind="list", subject_name=self.log, details=details)

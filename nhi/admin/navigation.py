@@ -27,7 +27,7 @@ class Own(Item):
         return reverse(self.page)
 
 
-navigation.add(
+navigation.add_sidebar_items(
     Item("", "Home", "home", "index", lambda _request: True, key="h"),
     Item("Identities", "All identities", "smart_toy", "nhi_identity_changelist", _who("nhi.view_identity"), key="i"),
     Item(
@@ -114,4 +114,4 @@ counts.add(
 )
 
 navigation.count_with(counts.for_request)
-palette.add(finding.find)
+palette.add_palette_providers(finding.find)

@@ -125,4 +125,4 @@ def _database_version() -> tuple[int, ...]:
     return version
 
 
-site_pages.add("system/", System.as_view(), "system")
+site_pages.add_site_page("system/", System.as_view(), "system")

@@ -10,12 +10,12 @@ from urllib.parse import parse_qsl, unquote_plus
 from rest_framework.parsers import BaseParser
 
 from common.api import parsers
-from common.errors import Invalid
+from common.errors import InvalidInput
 
 FEW = 20
 
 
-class BadRequest(Invalid):
+class BadRequest(InvalidInput):
     """RFC 6749's `invalid_request`."""
 
     code = "invalid_request"

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from common.api.operations import listing, operation
 from common.api.shapes import Reason
-from common.errors import Invalid
+from common.errors import InvalidInput
 from nhi import access, effective, identities, lifecycle
 from nhi.access import ItemResult
 from nhi.api.shapes.identities import (
@@ -71,7 +71,7 @@ class Identities(ApiView):
 
     def _caller_as_owner(self) -> User:
         if not self.actor.is_person:
-            raise Invalid.field("owner_id", "Name a person: an identity owns no identity.")
+            raise InvalidInput.for_field("owner_id", "Name a person: an identity owns no identity.")
         return cast("User", User.objects.get(pk=self.actor.id))
 
 

@@ -9,7 +9,7 @@ from rest_framework.views import APIView
 
 from common.api import errors
 from common.api.operations import Operation, operation
-from common.errors import GatehouseError, Invalid
+from common.errors import GatehouseError, InvalidInput
 from nhi import oauth
 from nhi.api import forms
 from nhi.api.shapes.oauth import RefusedShape, ResourceMetadataShape, ServerMetadataShape, TokenRequest, TokenShape
@@ -22,7 +22,7 @@ WORDS = ("invalid_scope", "invalid_target", "unauthorized_client", "unsupported_
 GRANT_TYPE = "client_credentials"
 
 
-class UnsupportedGrant(Invalid):
+class UnsupportedGrant(InvalidInput):
     code = "unsupported_grant_type"
 
 

@@ -9,7 +9,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
-from common.db.querysets import Kept, TimeBoxedQuerySet
+from common.db.querysets import NonDeletableModel, TimeBoxedQuerySet
 from common.ids import uuid7
 from nhi.choices import GrantState
 from nhi.models.identities import Identity
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from nhi.actors import Actor
 
 
-class TimeBoxed(Kept):
+class TimeBoxed(NonDeletableModel):
     """Made by someone, ends at some time, may be revoked before."""
 
     expires_at = models.DateTimeField(null=True, blank=True)

@@ -9,7 +9,7 @@ from django.db.models import F, Q
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from common.db.querysets import Kept, KeptQuerySet, live_through
+from common.db.querysets import NonDeletableModel, NonDeletableQuerySet, build_live_condition
 from common.ids import uuid7
 from nhi.choices import Kind, Level, State, StopCause
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from nhi.actors import Actor
 
 
-class IdentityQuerySet(KeptQuerySet["Identity"]):
+class IdentityQuerySet(NonDeletableQuerySet["Identity"]):
     def of_kind(self, *kinds: Kind) -> "IdentityQuerySet":
         return self.filter(kind__in=kinds)
 
@@ -73,14 +73,14 @@ def _owned_by(actor: "Actor") -> Q:
 
 def _granted_to(actor: "Actor", level: Level) -> Q:
     holding = Identity.objects.filter(
-        live_through("user_permissions"),
+        build_live_condition("user_permissions"),
         user_permissions__user_id__in=[actor.id],
         user_permissions__level__in=Level.at_least(level),
     )
     return Q(pk__in=holding.values("pk"))
 
 
-class Identity(Kept):
+class Identity(NonDeletableModel):
     """Who may call, and what may be called. A tool is an identity too: it has an owner and a lifecycle."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)

@@ -92,7 +92,7 @@ class AuditEvent(models.Model):
     def save(self, *_args: Any, **_kwargs: Any) -> None:
         if not self._state.adding:
             raise AppendOnly("Audit events are never changed.")
-        prepared.insert(self)
+        prepared.insert_rows(self)
 
     def delete(self, *_args: Any, **_kwargs: Any) -> NoReturn:
         raise AppendOnly("Audit events are never removed.")

@@ -7,7 +7,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
-from common.db.querysets import Kept, KeptQuerySet, TimeBoxedQuerySet
+from common.db.querysets import NonDeletableModel, NonDeletableQuerySet, TimeBoxedQuerySet
 from common.ids import uuid7
 from nhi.models.grants import Grant
 from nhi.models.identities import Identity
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from nhi.actors import Actor
 
 
-class RoleQuerySet(KeptQuerySet["Role"]):
+class RoleQuerySet(NonDeletableQuerySet["Role"]):
     def visible_to(self, actor: "Actor") -> "RoleQuerySet":
         if actor.may("nhi.view_role"):
             return self
@@ -24,7 +24,7 @@ class RoleQuerySet(KeptQuerySet["Role"]):
         return self.filter(pk__in=held.values("role_id"))
 
 
-class Role(Kept):
+class Role(NonDeletableModel):
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     name = models.CharField(max_length=63, unique=True)
     description = models.CharField(max_length=1000, blank=True)
@@ -42,7 +42,7 @@ class Role(Kept):
         return self.name
 
 
-class RoleCapabilityQuerySet(KeptQuerySet["RoleCapability"]):
+class RoleCapabilityQuerySet(NonDeletableQuerySet["RoleCapability"]):
     def effective(self) -> "RoleCapabilityQuerySet":
         """Approved and not removed: the only ones that let a call pass."""
         return self.filter(removed_at=None, approved_at__isnull=False)
@@ -51,7 +51,7 @@ class RoleCapabilityQuerySet(KeptQuerySet["RoleCapability"]):
         return self.filter(removed_at=None)
 
 
-class RoleCapability(Kept):
+class RoleCapability(NonDeletableModel):
     """One pattern of a role. `*.*` waits for a second admin; everything else is approved by who adds it."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)

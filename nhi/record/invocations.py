@@ -92,7 +92,7 @@ def end(
         "row_version": row.get("row_version", 1),
     }
     done["writer"], done["writer_seq"] = seal.writer.next()
-    done["row_mac"] = crypto.row_mac(covered(done))
+    done["row_mac"] = crypto.compute_row_mac(covered(done))
     return done
 
 

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from django.db import DatabaseError, connection, models, transaction
 
-from common.context import Context, bound
+from common.context import RequestContext, bind_context
 from common.db import clock
 from common.errors import RecordUnavailable
 from common.ids import uuid7
@@ -182,7 +182,7 @@ def _counted_call(count: RefusalCount, now: datetime) -> dict[str, Any]:
 def _write_counted_event(count: RefusalCount) -> None:
     row = count.row
     actor = Actor(ActorKind(row["actor_kind"]), count.identity_id, row["actor_name"])
-    with bound(Context(count.pk, "")):
+    with bind_context(RequestContext(count.pk, "")):
         events.write(
             count.event,
             actor=actor,

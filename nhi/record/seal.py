@@ -72,7 +72,7 @@ os.register_at_fork(after_in_child=writer.restart)
 
 def seal(row: Row) -> None:
     row.writer, row.writer_seq = writer.next()
-    row.row_mac = crypto.row_mac(covered(row))
+    row.row_mac = crypto.compute_row_mac(covered(row))
 
 
 def intact(row: Row) -> bool:
@@ -89,13 +89,13 @@ def verdict_of_columns(table: str, columns: Mapping[str, Any]) -> Verdict:
     """The same for a row that was read as plain values by column."""
     version = table, columns["row_version"]
     mac, names = columns["row_mac"], COVERED.get(version)
-    if not crypto.row_mac_key_is_known(mac):
+    if not crypto.has_row_mac_key(mac):
         return Verdict.UNKNOWN_KEY
     try:
         # A version that this code does not know was never written by it.
-        fits = names is not None and crypto.row_mac_fits(_encoded(columns, names), mac)
+        fits = names is not None and crypto.is_row_mac_valid(_encoded(columns, names), mac)
         fits = fits and all(columns[name] == value for name, value in NOT_COVERED.get(version, {}).items())
-    except canonical_json.NotCanonical:
+    except canonical_json.CanonicalizationError:
         fits = False
     return Verdict.INTACT if fits else Verdict.BROKEN
 

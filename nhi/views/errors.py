@@ -9,7 +9,7 @@ from django.shortcuts import render
 from django.template.loader import render_to_string
 
 from common import context, http_statuses
-from common.errors import GatehouseError, Limited
+from common.errors import GatehouseError, RateLimited
 from nhi.models import User
 
 #: The status, as the title of a page and as the code of the API's envelope.
@@ -43,8 +43,8 @@ def answer(
 
 def of(request: HttpRequest, error: GatehouseError) -> HttpResponse:
     """The page for a refusal of a verb."""
-    response = answer(request, http_statuses.of(error), error.message, reason=error.code)
-    if isinstance(error, Limited):
+    response = answer(request, http_statuses.status_for(error), error.message, reason=error.code)
+    if isinstance(error, RateLimited):
         response["Retry-After"] = str(error.retry_after)
     return response
 

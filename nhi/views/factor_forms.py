@@ -7,7 +7,7 @@ from allauth.mfa.totp.forms import ActivateTOTPForm
 from django import forms
 from django.core.exceptions import ValidationError
 
-from common.errors import Limited
+from common.errors import RateLimited
 from nhi import factors
 from nhi.sign_in import SignInRefused
 
@@ -31,7 +31,7 @@ class _Guarded:
         code: str = self.cleaned_data["code"]
         try:
             self.authenticator = factors.check_code(user=self.user, code=code)
-        except Limited as refusal:
+        except RateLimited as refusal:
             self.retry_after = refusal.retry_after
             raise ValidationError(refusal.message, code=LIMITED) from refusal
         except SignInRefused as refusal:

@@ -13,7 +13,7 @@ from django.utils.decorators import method_decorator
 from django.views import View
 from django.views.decorators.debug import sensitive_post_parameters
 
-from common.errors import Invalid, NotAllowed
+from common.errors import InvalidInput, NotAllowed
 from nhi import actors, people, sessions
 from nhi.sessions import freshly_proven
 from nhi.views import errors
@@ -50,7 +50,7 @@ class ChangePassword(View):
         forced = user.must_change_password
         try:
             people.change_password(actor=actors.person(user), user=user, password=form.cleaned_data["password"])
-        except Invalid as error:
+        except InvalidInput as error:
             for problem in error.fields:
                 form.add_error("password", problem.message)
             return self.page(form, status=400)

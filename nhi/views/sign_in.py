@@ -21,7 +21,7 @@ from django.views import View
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
 
-from common.errors import GatehouseError, Limited
+from common.errors import GatehouseError, RateLimited
 from nhi import sessions, sign_in
 from nhi.views import errors
 
@@ -52,7 +52,7 @@ class SignIn(View):
             user = sign_in.by_password(**form.cleaned_data)
         except sign_in.SignInRefused as refusal:
             return self.page(form, refusal)
-        except Limited as refusal:
+        except RateLimited as refusal:
             return self.page(form, refusal, status=429)
         login = Login(user=user, redirect_url=own_path(request))
         response: HttpResponse = perform_password_login(request, {"username": user.username}, login)
@@ -80,7 +80,7 @@ class Confirm(View):
             sign_in.confirm_password(user=sessions.person(request), password=form.cleaned_data["password"])
         except sign_in.SignInRefused as refusal:
             return self.page(form, refusal)
-        except Limited as refusal:
+        except RateLimited as refusal:
             return self.page(form, refusal, status=429)
         reauthenticate_by_password(request)
         return resume_request(request) or redirect("mfa_index")
@@ -121,7 +121,7 @@ def own_path(request: HttpRequest) -> str:
 
 
 def with_retry(response: HttpResponse, refusal: GatehouseError | None) -> HttpResponse:
-    if isinstance(refusal, Limited):
+    if isinstance(refusal, RateLimited):
         response["Retry-After"] = str(refusal.retry_after)
     return response
 

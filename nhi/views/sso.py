@@ -40,7 +40,7 @@ def start(request: HttpRequest, provider_id: str) -> HttpResponse:
     _require_configured(provider_id)
     process = AuthProcess.LOGIN
     if request.user.is_authenticated and request.GET.get("process") == AuthProcess.CONNECT:
-        if not crypto.same(connect_token(request).encode(), request.GET.get("token", "").encode()):
+        if not crypto.is_equal_in_constant_time(connect_token(request).encode(), request.GET.get("token", "").encode()):
             return errors.csrf_failure(request)
         raise_if_reauthentication_required(request, app="allauth.socialaccount")
         process = AuthProcess.CONNECT

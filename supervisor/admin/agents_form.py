@@ -240,9 +240,9 @@ def allowed_programs() -> list[str]:
     if settings.EXECUTABLE_ALLOWLIST is None:
         return [
             sys.executable,
-            *(str(path) for path in sorted((executable_allowlist.EXAMPLES / "agents").glob("*.py"))),
+            *(str(path) for path in sorted((executable_allowlist.EXAMPLES_DIRECTORY / "agents").glob("*.py"))),
         ]
     try:
-        return sorted(executable_allowlist.listed(settings.EXECUTABLE_ALLOWLIST))
-    except executable_allowlist.NotExecutable:
+        return sorted(executable_allowlist.read_allowlist(settings.EXECUTABLE_ALLOWLIST))
+    except executable_allowlist.ExecutableRefused:
         return []

@@ -6,7 +6,7 @@ from django.contrib import messages
 from django.urls import path
 
 from common.console.pages import Crumb, link
-from common.errors import Invalid, NotAllowed
+from common.errors import InvalidInput, NotAllowed
 from common.ids import parse_uuid
 from nhi.admin import names
 from nhi.admin.form_page import FormPage
@@ -27,7 +27,7 @@ class Form(FormPage[AgentForm]):
     def say_the_rest(self, form: AgentForm) -> None:
         try:
             agents.foresee(given=form.given, envs=form.variables, api_key=form.key, agent=form.agent)
-        except Invalid as error:
+        except InvalidInput as error:
             form.refuse(error)
 
 

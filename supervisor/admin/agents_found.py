@@ -58,4 +58,4 @@ def _word(agent: Agent) -> str:
     return "Talk to" if agent.mode == Mode.INTERACTIVE else "Run"
 
 
-palette.add(find)
+palette.add_palette_providers(find)

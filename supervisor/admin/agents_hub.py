@@ -87,7 +87,7 @@ class OfAgent(Acting):
         """What its runs will fail of: what was allowed when it was added need not be so any more."""
         if self.agent.kind != Kind.PROCESS:
             return ""
-        return executable_allowlist.problem(self.agent.executable_path, self.agent.cli_args)
+        return executable_allowlist.find_command_problem(self.agent.executable_path, self.agent.cli_args)
 
 
 class Hub(OfAgent, ActingPage):

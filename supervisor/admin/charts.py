@@ -59,5 +59,5 @@ def on_home(request: HttpRequest) -> dict[str, Any] | None:
     return {"url": f"{link('run_charts')}?range={chosen.key}", "alone": alone}
 
 
-site_pages.add("runs/charts/", Charts.as_view(), "run_charts")
+site_pages.add_site_page("runs/charts/", Charts.as_view(), "run_charts")
 home.add(home.Part("admin/supervisor/charts/home.html", on_home))

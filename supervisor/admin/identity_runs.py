@@ -45,5 +45,5 @@ class Runs(Hub):
         return Control("Add program or model", url, "add", dialog=False)
 
 
-site_pages.add("nhi/identity/<uuid:pk>/runs/", Runs.as_view(), "nhi_identity_runs")
+site_pages.add_site_page("nhi/identity/<uuid:pk>/runs/", Runs.as_view(), "nhi_identity_runs")
 identities_hub.add_tab(Added("runs", "Runs", frozenset({Kind.AGENT})))

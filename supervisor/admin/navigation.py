@@ -53,7 +53,7 @@ def missed_lately(actor: Actor) -> QuerySet[Any]:
     return by_missed(seen, "24h")
 
 
-navigation.add(
+navigation.add_sidebar_items(
     Item("Runs", "Agents", "smart_toy", "supervisor_agent_changelist", _who("supervisor.view_agent")),
     Item(
         "Runs", "Executions", "play_circle", "supervisor_execution_changelist", _who("supervisor.view_execution"),

@@ -170,4 +170,4 @@ def _strained(runner: Runner) -> list[str]:
     return [words for over, words in limits if over]
 
 
-site_pages.add("runs/queue/", Queue.as_view(), "supervisor_queue")
+site_pages.add_site_page("runs/queue/", Queue.as_view(), "supervisor_queue")

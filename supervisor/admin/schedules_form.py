@@ -7,7 +7,7 @@ from zoneinfo import available_timezones
 from django import forms
 
 from common.console.forms import Chips, ConsoleForm, JSONLinesField
-from common.errors import GatehouseError, Invalid
+from common.errors import GatehouseError, InvalidInput
 from nhi.admin import names
 from nhi.admin.names import Named, NameField
 from supervisor import schedules
@@ -83,7 +83,7 @@ class ScheduleForm(ConsoleForm):
         shown, opened = self.schedule.input_parameters, schedule_facts.opened(self.schedule)
         kept: dict[str, Any] = _unmasked(typed, shown=shown, opened=opened)
         if kept != typed and said.get("agent", self.schedule.agent) != self.schedule.agent:
-            raise Invalid.field("input_parameters", schedules.HIDDEN)
+            raise InvalidInput.for_field("input_parameters", schedules.HIDDEN)
         return kept
 
     def clean_input(self) -> str:

@@ -7,7 +7,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import path
 
 from common.console.pages import Crumb, link, render
-from common.errors import Invalid, NotAllowed
+from common.errors import InvalidInput, NotAllowed
 from nhi.actors import Actor
 from nhi.admin import names
 from nhi.admin.base import ActingPage
@@ -38,7 +38,7 @@ class Form(FormPage[ScheduleForm]):
     def say_the_rest(self, form: ScheduleForm) -> None:
         try:
             schedules.foresee(given=form.given, inputs=form.inputs, schedule=form.schedule)
-        except Invalid as error:
+        except InvalidInput as error:
             form.refuse(error)
 
     def drawn(self, form: ScheduleForm, *, status: int = 200) -> HttpResponse:
@@ -112,7 +112,7 @@ def look(rule: str, zone: str) -> dict[str, Any]:
         return {}
     try:
         times = schedule_checks.preview(cron_expression=rule, timezone=zone or "UTC")
-    except Invalid as error:
+    except InvalidInput as error:
         return {"wrong": [problem.message for problem in error.fields]}
     place = cron.zone(zone or "UTC")
     return {

@@ -9,7 +9,7 @@ from django.urls import path
 from common.console import badges, keyset
 from common.console.pages import link
 from common.ids import parse_uuid
-from common.templatetags.console import spelled
+from common.templatetags.console import spell_invisible
 from nhi.admin import sentences
 from supervisor.admin import executions_cells, schedules_cells
 from supervisor.admin.schedules_hub import Hub
@@ -44,7 +44,7 @@ class Overview(Hub):
         """With the words for who does not see its colour; it leads to the line that says why."""
         shown = badges.find("supervisor.FireState", fire.state)
         local = schedules_cells.due_time(fire.due_at, schedule_facts.clock(self.schedule)).local
-        words = f"{local}: {shown.label}{f', {spelled(fire.reason)}' if fire.reason else ''}"
+        words = f"{local}: {shown.label}{f', {spell_invisible(fire.reason)}' if fire.reason else ''}"
         url = f"{self.url('fires')}?before={fire.due_at.isoformat().replace('+', '%2B')}~{LAST}&fire={fire.pk}"
         return {"tone": shown.tone.value, "words": words, "url": f"{url}#fire-{fire.pk}"}
 

@@ -38,9 +38,9 @@ def _become(wanted: Word, pipes: Sequence[int], told: int, keeper: int) -> None:
         ("pipes", lambda: _hold_only(pipes, told)),
         ("memory", _go_first),
         ("account", lambda: _change_account(wanted["uid"], wanted["gid"])),
-        ("leash", lambda: parent_death.tie(keeper)),  # after the change of account, which would undo it
+        ("leash", lambda: parent_death.die_with_parent(keeper)),  # after the change of account, which would undo it
         ("directory", lambda: os.chdir(wanted["directory"])),
-        ("limits", lambda: parent_death.bind(wanted["rules"])),
+        ("limits", lambda: parent_death.apply_rules(wanted["rules"])),
         ("program", lambda: _run(wanted["argv"], wanted["environment"])),
     )
     for what, step in steps:

@@ -15,7 +15,7 @@ from django.db.models.functions import Now
 
 from common.db import clock
 from common.fastsql import prepared
-from common.fastsql.prepared import Prepared
+from common.fastsql.prepared import PreparedQuery
 from common.ids import uuid7
 from mcp.owner.groups import boot
 from nhi import processes, run_tokens
@@ -28,7 +28,7 @@ from supervisor.runner.capture import Capture
 from supervisor.runner.words import Ended, Measured, Piece
 
 S = ExecutionState
-_FLAGS = Prepared(
+_FLAGS = PreparedQuery(
     lambda runner: Execution.objects.open().filter(runner_id=runner, cancel_requested_at__isnull=False).order_by()
     .values_list("pk", "cancelled_by_name", "cancel_reason", "cancel_grace"),
     runner=UUID,
@@ -80,7 +80,7 @@ def used_places() -> set[str]:
 
 
 def flags(runner_id: UUID) -> list[Flag]:
-    return [Flag(*row) for row in _FLAGS.all(runner=runner_id)]
+    return [Flag(*row) for row in _FLAGS.fetch_all(runner=runner_id)]
 
 
 def started(run: Execution, pid: int | None) -> None:
@@ -94,11 +94,11 @@ def last_piece(run: Execution) -> int:
 
 
 def keep_output(run: Execution, pieces: Sequence[Piece], after: int) -> None:
-    prepared.insert(*_chunks(run, pieces, after))
+    prepared.insert_rows(*_chunks(run, pieces, after))
 
 
 def keep_usage(run: Execution, used: Measured, seconds: float, *, at: datetime | None = None) -> None:
-    prepared.put(ResourceUsage(execution=run, **_usage(used, seconds), updated_at=at or clock.database_now()))
+    prepared.upsert_row(ResourceUsage(execution=run, **_usage(used, seconds), updated_at=at or clock.database_now()))
 
 
 def note_attempt(run: Execution, ended: Ended, wait: float, written: int) -> None:
@@ -131,7 +131,7 @@ def finish(run: Execution, ended: Ended, capture: Capture, pieces: Sequence[Piec
         facts = {"exit_code": ended.exit_code, "context": {**run.context, **ended.context}, **_error(ended)}
         lifecycle.walk(run, [*steps, (S.CLEANUP, "")], at=at, **facts)
         run_tokens.close(execution_ids=[run.pk], at=at)
-        prepared.insert(*_chunks(run, pieces, after), _result(run, ended, capture, seconds))
+        prepared.insert_rows(*_chunks(run, pieces, after), _result(run, ended, capture, seconds))
         if used is not None:
             keep_usage(run, used, seconds, at=at)
 

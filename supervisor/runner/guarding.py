@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 
-from common.threads import in_thread
+from common.threads import run_in_thread
 from mcp import breakers
 from mcp.breakers import Passage
 from supervisor.chat import ChatFault
@@ -19,16 +19,16 @@ PROBE_SECONDS = 300.0
 async def guarded(service: str) -> AsyncIterator[None]:
     """Raise `BreakerOpen`, or count what becomes of the one request that is made inside."""
     enter = partial(breakers.enter, service, threshold=FAULTS, recovery_timeout=SECONDS, seconds=PROBE_SECONDS)
-    passage = await _entered(asyncio.create_task(in_thread(enter)))
+    passage = await _entered(asyncio.create_task(run_in_thread(enter)))
     try:
         yield
     except ChatFault as fault:
-        await in_thread(partial(passage.failed, fault.what) if fault.is_the_services else passage.went_well)
+        await run_in_thread(partial(passage.failed, fault.what) if fault.is_the_services else passage.went_well)
         raise
     except BaseException:
-        await asyncio.shield(in_thread(passage.given_up))
+        await asyncio.shield(run_in_thread(passage.given_up))
         raise
-    await in_thread(passage.went_well)
+    await run_in_thread(passage.went_well)
 
 
 async def _entered(entering: "asyncio.Task[Passage]") -> Passage:
@@ -43,4 +43,4 @@ async def _entered(entering: "asyncio.Task[Passage]") -> Passage:
 async def _give_up(entering: "asyncio.Task[Passage]") -> None:
     await asyncio.wait({entering})
     if entering.exception() is None:
-        await in_thread(entering.result().given_up)
+        await run_in_thread(entering.result().given_up)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from common import strict_json
-from common.context import Context, bound
+from common.context import RequestContext, bind_context
 from common.errors import GatehouseError
 from common.ids import uuid7
 from mcp import gateway
@@ -48,7 +48,7 @@ class Tools:
         name = self._offer.tool(call.name)
         request_id = uuid7()
         known = {"bearer": self._token, "server": "", "request_id": request_id, "source": SOURCE, "door": "model"}
-        with bound(Context(request_id, SOURCE)):
+        with bind_context(RequestContext(request_id, SOURCE)):
             ask = _ask(call, tool=name, **known)
             try:
                 outcome = await gateway.call_tool(ask)
@@ -64,7 +64,7 @@ def _ask(call: Call, **known: Any) -> Ask:
     """Arguments that cannot be read are somebody's call all the same: whether the tool may be known of comes first."""
     try:
         arguments = strict_json.loads(call.arguments.encode() or b"{}")
-    except strict_json.NotStrict as problem:
+    except strict_json.StrictJsonError as problem:
         return Ask(arguments={}, problem=f"The arguments cannot be read: {problem}", **known)
     if not isinstance(arguments, dict):
         return Ask(arguments={}, problem="The arguments must be a JSON object.", **known)

@@ -7,7 +7,7 @@ from typing import Any
 from django.db import IntegrityError, transaction
 from django.db.models.functions import Now
 
-from common.errors import Conflict, Duplicate, FieldError, Invalid
+from common.errors import Conflict, Duplicate, FieldError, InvalidInput
 from nhi.actors import Actor
 from nhi.inputs import Problems
 from nhi.record import events
@@ -133,7 +133,7 @@ def _input(schedule: Schedule, given: Mapping[str, Any] | None, was: Schedule) -
         return schedule_facts.whole(given)
     if new_agent and schedule_facts.hides(schedule):
         # Whoever sees only the mask would have another program print what is behind it.
-        raise Invalid.field("input_parameters", HIDDEN)
+        raise InvalidInput.for_field("input_parameters", HIDDEN)
     return schedule_facts.opened(schedule) if new_agent or (schedule.enabled and not was.enabled) else None
 
 

@@ -8,7 +8,7 @@ from django.core.management import call_command
 from django.test import Client
 from django.urls import reverse
 
-from common.errors import Invalid
+from common.errors import InvalidInput
 from nhi import access, grants
 from nhi.actors import SYSTEM
 from nhi.models import ToolPermission
@@ -73,9 +73,9 @@ def held_from_before(stage: Stage) -> ToolPermission:
 
 def test_one_of_before_is_not_given_again_nor_copied(stage: Stage) -> None:
     old = held_from_before(stage)
-    with pytest.raises(Invalid, match="allowed_parameters"):
+    with pytest.raises(InvalidInput, match="allowed_parameters"):
         grants.renew(actor=cast.admin(), grant=old, expires_at=None, reason="For the test")
-    with pytest.raises(Invalid, match="allowed_parameters"):
+    with pytest.raises(InvalidInput, match="allowed_parameters"):
         grants.change_limits(actor=cast.admin(), grant=old, limits={"max_calls_per_hour": 5}, reason="For the test")
     [item] = access.copy(actor=cast.admin(), source=stage.bot, target=stage.other)
     assert (item.result, "Did you mean" in item.message) == ("refused", True)

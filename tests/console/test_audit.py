@@ -14,7 +14,7 @@ from django.test import Client
 from django.utils import timezone
 
 from common import context
-from common.context import Context
+from common.context import RequestContext
 from common.db import clock
 from common.ids import uuid7
 from nhi import lifecycle
@@ -86,7 +86,7 @@ def test_it_is_narrowed_by_whom_with_the_grants_and_roles_of_theirs(mara: Client
 def test_it_is_narrowed_by_code_area_time_and_request(mara: Client) -> None:
     assert {row.event for row in rows(mara, event="role.*")} == {"role.created", "role.assigned"}
     event = suspended()
-    with context.bound(Context(uuid7(), "192.0.2.7")):
+    with context.bind_context(RequestContext(uuid7(), "192.0.2.7")):
         events.write("decision.allowed", actor=SYSTEM)
         request_id = context.current().request_id
     assert [row.source for row in rows(mara, request=str(request_id))] == ["192.0.2.7"]
@@ -240,7 +240,11 @@ def test_jsonl_holds_every_column_of_every_row(mara: Client) -> None:
     for line in lines[:50]:
         row = kept[line["id"]]
         assert line.keys() == {field.attname for field in AuditEvent._meta.concrete_fields}
-        assert (line["row_mac"], line["after"], clock.moment(line["at"])) == (row.row_mac, row.after, row.at)
+        assert (line["row_mac"], line["after"], clock.parse_database_time(line["at"])) == (
+            row.row_mac,
+            row.after,
+            row.at,
+        )
 
 
 def test_a_look_exports_nothing_and_what_is_no_format_is_refused(mara: Client) -> None:

@@ -37,7 +37,7 @@ def test_what_the_gateway_writes_reads_on_the_pages(upstreams: Peer) -> None:
         ask = gateway.Ask(
             bearer=token, server="todo", tool="echo", arguments=arguments, request_id=uuid7(), source="127.0.0.1"
         )
-        return threads.loop.run(gateway.call_tool(ask), timeout=20)
+        return threads.background_loop.run(gateway.call_tool(ask), timeout=20)
 
     refused = call(text="a")
     grants.give_tool(actor=SYSTEM, agent=planner, tool=tool.identity, reason="For the test")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from common.errors import Conflict, Invalid
+from common.errors import Conflict, InvalidInput
 from nhi import grants, lifecycle
 from nhi.actors import SYSTEM
 from nhi.models import Identity, ToolPermission
@@ -52,5 +52,5 @@ def test_nothing_is_renewed_past_an_archive() -> None:
                 return lifecycle.archive(actor=SYSTEM, identity=old, reason="Gone")
             return grants.renew(actor=SYSTEM, grant=grant, expires_at=None, reason="Needed")
 
-        split(at_once(4, act), Invalid, Conflict)
+        split(at_once(4, act), InvalidInput, Conflict)
         assert not ToolPermission.objects.live().filter(tool=reader).exists()

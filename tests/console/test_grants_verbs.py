@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from common.errors import Invalid
+from common.errors import InvalidInput
 from nhi import grants, lifecycle, roles
 from nhi.actors import SYSTEM
 from nhi.models import AuditEvent, NhiPermission, Role, ToolPermission
@@ -147,7 +147,7 @@ def test_limits_that_cannot_be_are_said_beside_their_field(mara: Client) -> None
     assert answer.status_code == 400
     assert "This is no usable JSON Schema" in plain(answer)
     assert tool_grant() == one
-    with pytest.raises(Invalid, match="no such limit"):
+    with pytest.raises(InvalidInput, match="no such limit"):
         grants.change_limits(actor=as_mara(), grant=one, limits={"allowed_actions": []}, reason="Wrong kind")
 
 

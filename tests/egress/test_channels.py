@@ -43,7 +43,7 @@ async def serving(certificate: Certificate | None = None) -> AsyncIterator[int]:
 
 
 async def echo(url: str, said: bytes = b"hello", *, largest: int = 1000) -> bytes:
-    async with grpc_channels.channel(url, largest=largest) as opened:
+    async with grpc_channels.open_channel(url, largest=largest) as opened:
         return bytes(await opened.unary_unary("/any/Echo", None, None)(said))
 
 
@@ -57,9 +57,9 @@ def run(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
 @pytest.fixture(autouse=True)
 def _no_roots_kept() -> Iterator[None]:
-    grpc_channels._roots.cache_clear()
+    grpc_channels._read_root_certificates.cache_clear()
     yield
-    grpc_channels._roots.cache_clear()
+    grpc_channels._read_root_certificates.cache_clear()
 
 
 def allow(settings: Settings, place: str) -> None:

@@ -22,14 +22,14 @@ async def whose(request: web.Request) -> web.Response:
 
 
 async def connection_used(url: str) -> str:
-    async with egress.session().get(url) as response:
-        return (await egress.read(response, 100)).decode()
+    async with egress.open_session().get(url) as response:
+        return (await egress.read_limited_body(response, 100)).decode()
 
 
 async def asks_name_servers() -> bool:
     """Whether they were heard: without an answer nothing would be refused."""
     try:
-        await egress.check("https://tools.example/")
+        await egress.check_url("https://tools.example/")
     except egress.EgressBlocked:
         return True
     return False
@@ -73,7 +73,7 @@ def test_a_fork_starts_afresh_and_leaves_the_parents_connections_alone(
             async def of_the_child() -> bool:
                 other = await connection_used(url)
                 heard = await asks_name_servers()
-                await egress.close()
+                await egress.close_session()
                 return heard and other != before
 
             assert await ended(in_a_child(lambda: asyncio.run(of_the_child()))) == 0
@@ -86,11 +86,11 @@ def test_a_fork_that_goes_on_with_its_parents_loop_has_another_session() -> None
     """A worker process that keeps one loop for all its work may have got it from before the fork."""
 
     async def mine() -> int:
-        return id(egress.session())
+        return id(egress.open_session())
 
     with asyncio.Runner() as runner:
         before = runner.run(mine())
         child = in_a_child(lambda: runner.get_loop().run_until_complete(mine()) != before)
         _, status = os.waitpid(child, 0)
-        runner.run(egress.close())
+        runner.run(egress.close_session())
     assert os.waitstatus_to_exitcode(status) == 0

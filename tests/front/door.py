@@ -30,7 +30,7 @@ class Gateway:
         self.outcome = outcome
         self.listing = Listing(CALLER, []) if listing is None else listing
         self.asked: list[Ask] = []
-        self.contexts: list[context.Context] = []
+        self.contexts: list[context.RequestContext] = []
         self.begun = asyncio.Event()
         self.cancelled = False
 

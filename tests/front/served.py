@@ -7,7 +7,7 @@ from typing import Any
 
 import uvicorn
 
-from common.asgi.bodies import Application
+from common.asgi.bodies import AsgiApplication
 from mcp import asgi
 from mcp.asgi.exchanges import Gateway
 from tests.services.waiting import wait_for
@@ -33,7 +33,7 @@ def served(gateway: Gateway) -> Iterator[str]:
         assert not thread.is_alive()
 
 
-def ending(application: Application) -> Application:
+def ending(application: AsgiApplication) -> AsgiApplication:
     """As the web process does it: what calls kept open is let go of, in the loop that opened it."""
 
     async def whole(scope: dict[str, Any], receive: Any, send: Any) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from common.errors import Invalid
+from common.errors import InvalidInput
 from mcp import edge
 from mcp.front import heads, modern
 from mcp.front.modern import CONTEXT, CONTEXT_FIELDS, Request
@@ -23,7 +23,7 @@ def over_mcp(said: dict[str, Any]) -> CallContext | None:
 def over_rest(said: dict[str, Any]) -> CallContext | None:
     try:
         return edge.read_call({"parameters": {}, "context": said})[1]
-    except Invalid:
+    except InvalidInput:
         return None
 
 

@@ -9,7 +9,7 @@ import pytest
 from django.db import OperationalError
 from mcp_types import methods
 
-from common.errors import Conflict, Limited, RecordUnavailable
+from common.errors import Conflict, RateLimited, RecordUnavailable
 from mcp.gateway import Outcome
 from mcp.listing import Listing
 from nhi.authentication import Unauthenticated
@@ -129,14 +129,14 @@ def test_a_token_that_does_not_hold_is_401() -> None:
         )  # fmt: skip
 
 
-class Full(Limited):
+class Full(RateLimited):
     code = "queue_full"
 
 
 FAILURES: dict[str, tuple[Exception, int, str]] = {
     "no record": (RecordUnavailable(), 503, "record_unavailable"),
     "no database": (OperationalError("connection to 10.0.0.5 refused"), 503, "database_unavailable"),
-    "too many at once": (Limited("Busy.", retry_after=2), 429, "limited"),
+    "too many at once": (RateLimited("Busy.", retry_after=2), 429, "limited"),
     "too many waiting": (Full("Busy.", retry_after=2), 503, "queue_full"),
     "a refusal nobody thought of": (Conflict("secret"), 500, "unexpected"),
     "a mistake of ours": (KeyError("secret"), 500, "unexpected"),
@@ -150,7 +150,7 @@ def test_what_fails_here_fails_closed(method: str, error: Exception, status: int
     assert found.status == status
     assert (found.answer["id"], found.answer["error"]["code"]) == (1, -32603)
     assert found.answer["error"]["data"] == {"reason": reason}
-    assert found.header("retry-after") == ("2" if isinstance(error, Limited) else None)
+    assert found.header("retry-after") == ("2" if isinstance(error, RateLimited) else None)
     assert b"secret" not in found.body
     assert b"10.0.0.5" not in found.body
 

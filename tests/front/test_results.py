@@ -8,14 +8,14 @@ import pytest
 from mcp_types import methods
 
 from common import crypto
-from common.api.signed_cursors import SECONDS, Cursors
+from common.api.signed_cursors import CURSOR_LIFETIME_SECONDS, SignedCursors
 from mcp.front import results
 from mcp.front.progress import MOST_A_SECOND, Progress
 
 pytestmark = pytest.mark.capability("MCP-06")
 INFO = {"name": "gatehouse", "version": "0.1.0"}
 SIGN = partial(crypto.sign, "a-test")
-MINE = Cursors(SIGN, "caller", "")
+MINE = SignedCursors(SIGN, "caller", "")
 NOW = 1_800_000_000.0
 CALL = "018f0000-0000-7000-8000-000000000000"
 
@@ -30,7 +30,7 @@ def valid(method: str, result: dict[str, Any]) -> None:
     assert result["_meta"]["io.modelcontextprotocol/serverInfo"] == INFO
 
 
-def page(listed: list[dict[str, Any]], after: str = "", cursors: Cursors = MINE) -> dict[str, Any]:
+def page(listed: list[dict[str, Any]], after: str = "", cursors: SignedCursors = MINE) -> dict[str, Any]:
     found = results.tools_page(listed, cursors, after=after, now=NOW, info=INFO)
     valid("tools/list", found)
     return found
@@ -53,7 +53,7 @@ def test_pages_hold_every_tool_once_in_order(count: int) -> None:
         seen += [tool["name"] for tool in found["tools"]]
         if "nextCursor" not in found:
             break
-        after = MINE.read(found["nextCursor"], now=NOW) or "?"
+        after = MINE.decode_cursor(found["nextCursor"], now=NOW) or "?"
     assert seen == [tool["name"] for tool in listed]
 
 
@@ -61,7 +61,7 @@ def test_pages_follow_each_other_in_whatever_order_the_tools_come() -> None:
     names = [f"{server}__{tool}" for server in ("a", "a-b", "a1") for tool in ("Z", "_", "b", *map(str, range(60)))]
     listed = [{"name": name, "inputSchema": {"type": "object"}} for name in names]
     first = page(listed)
-    second = page(listed[::-1], MINE.read(first["nextCursor"], now=NOW) or "?")
+    second = page(listed[::-1], MINE.decode_cursor(first["nextCursor"], now=NOW) or "?")
     assert [tool["name"] for tool in first["tools"] + second["tools"]] == sorted(names)
 
 
@@ -71,24 +71,24 @@ def test_a_page_begins_behind_a_tool_that_is_gone() -> None:
 
 
 def test_a_cursor_is_for_one_caller_one_endpoint_and_an_hour() -> None:
-    cursor = MINE.after("t0099", now=NOW)
-    assert MINE.read(cursor, now=NOW + SECONDS - 1) == "t0099"
-    assert MINE.read(cursor, now=NOW + SECONDS + 1) is None
-    assert Cursors(SIGN, "another", "").read(cursor, now=NOW) is None
-    assert Cursors(SIGN, "caller", "todo").read(cursor, now=NOW) is None
-    assert Cursors(partial(crypto.sign, "another"), "caller", "").read(cursor, now=NOW) is None
+    cursor = MINE.encode_cursor("t0099", now=NOW)
+    assert MINE.decode_cursor(cursor, now=NOW + CURSOR_LIFETIME_SECONDS - 1) == "t0099"
+    assert MINE.decode_cursor(cursor, now=NOW + CURSOR_LIFETIME_SECONDS + 1) is None
+    assert SignedCursors(SIGN, "another", "").decode_cursor(cursor, now=NOW) is None
+    assert SignedCursors(SIGN, "caller", "todo").decode_cursor(cursor, now=NOW) is None
+    assert SignedCursors(partial(crypto.sign, "another"), "caller", "").decode_cursor(cursor, now=NOW) is None
 
 
 @pytest.mark.parametrize("cursor", ["", "x", "!", "ä", "AAAA", "A" * 5000, "=" * 9, "A" * 40])
 def test_a_cursor_that_is_not_ours_is_none(cursor: str) -> None:
-    assert MINE.read(cursor, now=NOW) is None
+    assert MINE.decode_cursor(cursor, now=NOW) is None
 
 
 def test_a_changed_cursor_is_none() -> None:
-    cursor = MINE.after("t0099", now=NOW)
+    cursor = MINE.encode_cursor("t0099", now=NOW)
     for at in range(len(cursor)):
         other = cursor[:at] + ("A" if cursor[at] != "A" else "B") + cursor[at + 1 :]
-        assert MINE.read(other, now=NOW) in {None} | ({"t0099"} if at == len(cursor) - 1 else set())
+        assert MINE.decode_cursor(other, now=NOW) in {None} | ({"t0099"} if at == len(cursor) - 1 else set())
 
 
 def test_a_result_is_relayed_whole() -> None:

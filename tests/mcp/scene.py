@@ -63,7 +63,7 @@ async def _whole(work: Coroutine[Any, Any, T]) -> T:
         return await work
     finally:
         await upstream.close_all()
-        await egress.close()
+        await egress.close_session()
 
 
 async def left_alone(ask: Ask, after: asyncio.Event | None = None, *, seconds: float = 0.0) -> None:

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from django.db import connection
 
-from common.errors import Conflict, Invalid
+from common.errors import Conflict, InvalidInput
 from mcp import definitions, servers
 from mcp.definitions import OwnChange, StaleHash
 from mcp.models import Tool
@@ -175,6 +175,6 @@ def test_a_first_definition_may_be_approved_by_any_security_admin(server: Peer) 
     approved = definitions.approve(actor=tom(), tool=tool, definition_hash=tool.current.hash, reason="Looked at it")
     assert approved.approved is not None
     assert not approved.approved.self_approved
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidInput):
         definitions.approve(actor=tom(), tool=tool, definition_hash=tool.current.hash, reason="")
     assert User.objects.filter(username="tom").exists()

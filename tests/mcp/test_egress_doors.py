@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from common.errors import GatehouseError, Invalid
+from common.errors import GatehouseError, InvalidInput
 from mcp import health, servers
 from mcp.models import HealthReport, Server
 from nhi.models import InvocationLog
@@ -73,7 +73,7 @@ def test_each_is_refused_by_name_and_nobody_is_connected_to(
         url = place.replace("PORT", str(listener.port))
         try:
             DOORS[door](made, transport, url)
-        except Invalid as error:
+        except InvalidInput as error:
             named = [one.field for one in error.fields]
             if named != ["base_url"]:
                 wrong.append(f"{url!r}: names {named}")

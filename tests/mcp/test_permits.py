@@ -192,9 +192,9 @@ def test_who_owns_the_agent_does_not_decide_about_its_calls(made: Scene) -> None
     ],
 )  # fmt: skip
 def test_a_budget_that_means_nothing_is_refused_by_name(made: Scene, limits: dict[str, Any]) -> None:
-    from common.errors import Duplicate, Invalid
+    from common.errors import Duplicate, InvalidInput
 
-    with pytest.raises(Invalid) as refused:
+    with pytest.raises(InvalidInput) as refused:
         budgets.create(actor=cast.admin(), scope="agent", target_id=made.made["agents"]["bot"], **limits)
     assert refused.value.fields
     assert not isinstance(refused.value, Duplicate)

@@ -204,7 +204,7 @@ def test_a_row_of_the_version_before_stays_intact_and_stands_for_one_call(made: 
         tool_name="peer", method="echo", args_hash="0" * 64, request_id=made.tool().identity.pk, source="",
     )  # fmt: skip
     old = {**invocations.end(begun, status="success"), "row_version": 1}
-    old["row_mac"] = crypto.row_mac(invocations.covered(old))
+    old["row_mac"] = crypto.compute_row_mac(invocations.covered(old))
     assert seal.intact(InvocationLog(**old))
     assert not seal.intact(InvocationLog(**{**old, "calls": 1000}))
     new = invocations.end(begun, status="success")

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from common.errors import Invalid
+from common.errors import InvalidInput
 from mcp import servers
 from mcp.models import Server
 from tests.nhi import cast
@@ -16,7 +16,7 @@ STDIO = {"transport": "stdio", "command": sys.executable, "args": ["examples/tod
 
 
 def problems(name: str = "peer", secrets: dict[str, str] | None = None, **given: Any) -> dict[str, str]:
-    with pytest.raises(Invalid) as raised:
+    with pytest.raises(InvalidInput) as raised:
         servers.create(
             actor=cast.admin(), name=name, owner=cast.user("olga", "operator"), given=given, secret_values=secrets,
             meet_now=False,

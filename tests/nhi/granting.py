@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from common.errors import Invalid
+from common.errors import InvalidInput
 from nhi import decisions, facts
 from nhi.models import Identity
 from nhi.terms import Action, Decision
@@ -15,5 +15,5 @@ def asked(caller: Identity, target: Identity, parameters: Any = None, action: st
     return decisions.decide(loaded.caller, Action("call", parameters, action), loaded.target, loaded.facts)
 
 
-def fields(error: pytest.ExceptionInfo[Invalid]) -> set[str]:
+def fields(error: pytest.ExceptionInfo[InvalidInput]) -> set[str]:
     return {field.field for field in error.value.fields}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from common.errors import Invalid, NotAllowed
+from common.errors import InvalidInput, NotAllowed
 from nhi import access, bulk, decisions, effective, facts, grants, lifecycle, roles
 from nhi.actors import SYSTEM
 from nhi.bulk import Selection
@@ -45,7 +45,7 @@ def test_by_server_and_by_pattern() -> None:
         cast.tool(name)
     assert give(bot, Selection(server="git")) == [("git__a", "created"), ("git__b/c", "created")]
     assert give(other, Selection(pattern="git.b.*")) == [("git__b/c", "created")]
-    with pytest.raises(Invalid) as refused:
+    with pytest.raises(InvalidInput) as refused:
         give(other, Selection(pattern="*.*"))
     assert [field.field for field in refused.value.fields] == ["pattern"], "everything is for a role, and two people"
 
@@ -63,7 +63,7 @@ def test_one_way_to_choose_and_at_most_a_hundred() -> None:
         (Selection(pattern="s.*"), "pattern"),
         (Selection(pattern="s*"), "pattern"),
     ):
-        with pytest.raises(Invalid) as refused:
+        with pytest.raises(InvalidInput) as refused:
             give(bot, selection)
         assert [one.field for one in refused.value.fields] == [field], selection
     assert not ToolPermission.objects.exists()

@@ -9,7 +9,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from common.db import clock
-from common.errors import Invalid, NotAllowed
+from common.errors import InvalidInput, NotAllowed
 from nhi import authentication, credentials, identities, lifecycle, people, tokens
 from nhi.actors import SYSTEM
 from nhi.choices import GrantState
@@ -53,7 +53,7 @@ def test_an_end_is_mandatory_and_within_a_year() -> None:
     longest = credentials.issue(actor=SYSTEM, holder=bot, days=366).credential.expires_at
     assert longest is not None
     for days in (0, -1, 367, 10**9):
-        with pytest.raises(Invalid) as refused:
+        with pytest.raises(InvalidInput) as refused:
             credentials.issue(actor=SYSTEM, holder=cast.agent(f"bot-{days}"), days=days)
         assert [field.field for field in refused.value.fields] == ["expires_in_days"]
 
@@ -113,7 +113,7 @@ def test_rotation_without_overlap_ends_the_old_one_at_once() -> None:
 @pytest.mark.parametrize("overlap", [-1, 30 * 86400 + 1])
 def test_an_odd_overlap_is_invalid(overlap: int) -> None:
     old = credentials.issue(actor=SYSTEM, holder=cast.agent())
-    with pytest.raises(Invalid) as refused:
+    with pytest.raises(InvalidInput) as refused:
         credentials.rotate(actor=SYSTEM, credential=old.credential, overlap=overlap)
     assert [field.field for field in refused.value.fields] == ["overlap_seconds"]
 
@@ -167,7 +167,7 @@ def test_only_from_allowed_networks(source: str, refused: str) -> None:
 
 @pytest.mark.parametrize("network", ["300.0.0.0/8", "10.0.0.0/33", "", "example.org", "10.0.0.1-10.0.0.9", "1" * 200])
 def test_odd_networks_are_invalid(network: str) -> None:
-    with pytest.raises(Invalid) as refused:
+    with pytest.raises(InvalidInput) as refused:
         credentials.issue(actor=SYSTEM, holder=cast.agent(), allowed_networks=[network])
     assert [field.field for field in refused.value.fields] == ["allowed_networks"]
 
@@ -205,7 +205,7 @@ def test_tools_and_those_who_are_gone_get_none() -> None:
     gone = cast.agent()
     lifecycle.deprecate(actor=SYSTEM, identity=gone, reason="Old")
     for holder in (cast.tool(), Identity.objects.get(pk=gone.pk)):
-        with pytest.raises(Invalid):
+        with pytest.raises(InvalidInput):
             credentials.issue(actor=SYSTEM, holder=holder)
     assert not Credential.objects.exists()
 
@@ -215,7 +215,7 @@ def test_what_was_read_before_an_archive_does_not_help() -> None:
     lifecycle.deprecate(actor=SYSTEM, identity=Identity.objects.get(pk=stale.pk), reason="Old")
     lifecycle.archive(actor=SYSTEM, identity=Identity.objects.get(pk=stale.pk), reason="Gone")
     assert stale.state == "active"
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidInput):
         credentials.issue(actor=SYSTEM, holder=stale)
 
 

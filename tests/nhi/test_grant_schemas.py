@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from common.errors import Invalid
+from common.errors import InvalidInput
 from nhi import schemas
 from tests.nhi import cast
 from tests.nhi.granting import asked, fields
@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.both_databases, pytest.mark.cap
     ],
 )  # fmt: skip
 def test_a_limit_that_could_not_be_checked_is_invalid(schema: Any) -> None:
-    with pytest.raises(Invalid) as refused:
+    with pytest.raises(InvalidInput) as refused:
         cast.tool_grant(cast.agent(), cast.tool(), allowed_parameters=schema)
     assert fields(refused) == {"allowed_parameters"}
 
@@ -42,7 +42,7 @@ def test_a_limit_that_could_not_be_checked_is_invalid(schema: Any) -> None:
     ids=["doubling", "itself", "circle", "two in a circle", "anchor", "dynamic"],
 )
 def test_a_schema_that_unfolds_without_end_is_invalid(schema: Any) -> None:
-    with pytest.raises(Invalid) as refused:
+    with pytest.raises(InvalidInput) as refused:
         cast.tool_grant(cast.agent(), cast.tool(), allowed_parameters=schema)
     assert fields(refused) == {"allowed_parameters"}
 
@@ -109,7 +109,7 @@ def test_a_schema_nested_too_deep_is_invalid() -> None:
         schema: dict[str, Any] = {}
         for _ in range(depth):
             schema = {"not": schema}
-        with pytest.raises(Invalid) as refused:
+        with pytest.raises(InvalidInput) as refused:
             cast.tool_grant(cast.agent(f"bot-{depth}"), cast.tool(f"github__read{depth}"), allowed_parameters=schema)
         assert fields(refused) == {"allowed_parameters"}
 

@@ -191,7 +191,7 @@ def test_a_step_that_is_not_installed_any_more_is_no_open_end() -> None:
 def test_what_a_step_records_names_the_request() -> None:
     bot, request = cast.agent(), uuid7()
     step("tasks", lambda identity: bool(events.write("identity.changed", actor=SYSTEM, subject=identity)))
-    with context.bound(context.Context(request, "192.0.2.9")):
+    with context.bind_context(context.RequestContext(request, "192.0.2.9")):
         lifecycle.suspend(actor=SYSTEM, identity=bot, reason="Stop")
     written = AuditEvent.objects.get(subject_id=bot.pk, event="identity.changed")
     assert (written.request_id, written.source) == (request, "192.0.2.9")

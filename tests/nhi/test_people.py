@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from common.errors import Duplicate, Invalid, NotAllowed
+from common.errors import Duplicate, InvalidInput, NotAllowed
 from nhi import actors, authentication, credentials, people, rights
 from nhi.actors import SYSTEM
 from nhi.models import Credential, User
@@ -28,21 +28,21 @@ def test_a_person_without_a_role_has_no_console() -> None:
 def test_the_four_roles_and_nothing_else() -> None:
     assert set(rights.ROLES) == {"security-admin", "operator", "approver", "auditor"}
     for roles in (["superuser"], ["Security-Admin"], ["operator", "owner"]):
-        with pytest.raises(Invalid) as refused:
+        with pytest.raises(InvalidInput) as refused:
             people.create(actor=SYSTEM, username="uma", roles=roles)
         assert [field.field for field in refused.value.fields] == ["roles"]
 
 
 @pytest.mark.parametrize("username", ["", "a" * 151, "with space", "new\nline", "<script>", "x\x00"])
 def test_odd_names_are_invalid(username: str) -> None:
-    with pytest.raises(Invalid) as refused:
+    with pytest.raises(InvalidInput) as refused:
         people.create(actor=SYSTEM, username=username)
     assert [field.field for field in refused.value.fields] == ["username"]
 
 
 @pytest.mark.parametrize("password", ["short", "password1234", "123456789012345", "uma-uma-uma-uma"])
 def test_weak_passwords_are_invalid(password: str) -> None:
-    with pytest.raises(Invalid) as refused:
+    with pytest.raises(InvalidInput) as refused:
         people.create(actor=SYSTEM, username="uma-uma-uma", password=password)
     assert {field.field for field in refused.value.fields} == {"password"}
     assert not User.objects.filter(username="uma-uma-uma").exists()
@@ -61,7 +61,7 @@ def test_nobody_changes_their_own_roles_or_state() -> None:
         (people.deactivate, {"reason": "Trying"}),
         (people.reactivate, {"reason": "Trying"}),
     ):
-        with pytest.raises(Invalid):
+        with pytest.raises(InvalidInput):
             attempt(actor=mara, user=user, **arguments)
 
 
@@ -147,7 +147,7 @@ def test_a_token_issued_while_its_person_is_deactivated_does_not_live() -> None:
                 return people.deactivate(actor=SYSTEM, user=uma, reason="Left")
             return credentials.issue(actor=own, holder=uma)
 
-        split(at_once(3, act), Invalid)
+        split(at_once(3, act), InvalidInput)
         assert not Credential.objects.live().filter(user=uma).exists()
 
 

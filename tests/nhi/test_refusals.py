@@ -20,7 +20,10 @@ pytestmark = [pytest.mark.capability("NHI-04", "AUD-01"), pytest.mark.django_db,
 
 
 def refused(token: str, source: str = "192.0.2.1") -> str:
-    with pytest.raises(authentication.Unauthenticated) as error, context.bound(context.Context(uuid7(), source)):
+    with (
+        pytest.raises(authentication.Unauthenticated) as error,
+        context.bind_context(context.RequestContext(uuid7(), source)),
+    ):
         authentication.authenticate(token)
     assert error.value.reason == error.value.details["reason"]
     return error.value.reason

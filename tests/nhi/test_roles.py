@@ -2,7 +2,7 @@
 
 import pytest
 
-from common.errors import Conflict, Duplicate, Invalid, NotAllowed
+from common.errors import Conflict, Duplicate, InvalidInput, NotAllowed
 from nhi import actors, credentials, decisions, facts, grants, identities, roles
 from nhi.actors import SYSTEM
 from nhi.models import Identity, Role, RoleAssignment, RoleCapability
@@ -103,7 +103,7 @@ def test_a_change_is_recorded_with_before_and_after_and_nothing_when_nothing_dif
     ],
 )  # fmt: skip
 def test_what_is_no_pattern_is_invalid(pattern: str) -> None:
-    with pytest.raises(Invalid) as refused:
+    with pytest.raises(InvalidInput) as refused:
         make("reader", "github.read", pattern)
     assert [field.field for field in refused.value.fields] == ["capabilities"]
     assert not Role.objects.exists()
@@ -156,7 +156,7 @@ def test_tools_and_unusable_identities_hold_no_roles() -> None:
     Identity.objects.filter(pk=ended.pk).update(expires_at=cast.past(seconds=1))
     asleep = cast.agent("asleep", activate=False)
     for identity in (cast.tool(), ended, Identity.objects.get(pk=ended.pk), asleep):
-        with pytest.raises(Invalid) as refused:
+        with pytest.raises(InvalidInput) as refused:
             assign(role, identity)
         assert {field.field for field in refused.value.fields} == {"identity_id"}
 

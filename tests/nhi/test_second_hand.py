@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import Group, Permission
 
-from common.errors import Invalid, NotAllowed
+from common.errors import InvalidInput, NotAllowed
 from nhi import actors, credentials, identities, people, rights
 from nhi.actors import SYSTEM, Actor
 from nhi.models import Credential, Identity, User
@@ -171,7 +171,7 @@ class TestReactivating:
 
 
 def test_somebody_elses_password_needs_a_reason(world: World) -> None:
-    with pytest.raises(Invalid) as refused:
+    with pytest.raises(InvalidInput) as refused:
         people.set_password(actor=cast.admin(), user=world.olga, password=people.new_password(), reason=" ")
     assert [problem.field for problem in refused.value.fields] == ["reason"]
 

@@ -8,7 +8,7 @@ from django.db import connection
 
 from common import crypto
 from common.errors import GatehouseError
-from common.logs import without_secrets
+from common.logs import redact_event
 from common.redaction import redact_text
 from nhi import authentication, credentials, tokens
 from nhi.actors import SYSTEM
@@ -27,7 +27,7 @@ class Lines(logging.Handler):
         self.setFormatter(logging.getLogger().handlers[0].formatter if logging.getLogger().handlers else None)
 
     def emit(self, record: logging.LogRecord) -> None:
-        shown = without_secrets(None, "", {"event": record.getMessage(), **record.__dict__})
+        shown = redact_event(None, "", {"event": record.getMessage(), **record.__dict__})
         self.lines.append(f"{self.format(record)} {shown}")
 
 

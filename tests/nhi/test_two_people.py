@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from django.test import Client
 
-from common.errors import Invalid, NotAllowed
+from common.errors import InvalidInput, NotAllowed
 from nhi import actors, asking, authentication, credentials, identities, lifecycle, people, roles, tokens
 from nhi.actors import SYSTEM
 from nhi.authentication import Unauthenticated
@@ -103,7 +103,7 @@ def test_who_signs_in_elsewhere_is_given_no_password() -> None:
 def test_an_agent_does_not_fill_the_record() -> None:
     bot = cast.agent()
     token = credentials.issue(actor=SYSTEM, holder=bot).token
-    with pytest.raises(Invalid) as refused:
+    with pytest.raises(InvalidInput) as refused:
         asking.check(
             actor=actors.identity(bot), shown=tokens.parse(token), audience="", target_id=bot.pk, parameters=None,
             action="B" * 201,

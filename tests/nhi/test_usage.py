@@ -28,7 +28,7 @@ def ledger(monkeypatch: pytest.MonkeyPatch) -> Iterator[usage.Ledger]:
 
 
 def use(token: str, source: str) -> None:
-    with context.bound(context.Context(uuid7(), source)):
+    with context.bind_context(context.RequestContext(uuid7(), source)):
         authentication.authenticate(token)
 
 

@@ -18,7 +18,7 @@ DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 def shown(token: str, source: str = "203.0.113.9") -> str:
     """The reason for which the token is refused now, or an empty text."""
     try:
-        with context.bound(context.Context(uuid7(), source)):
+        with context.bind_context(context.RequestContext(uuid7(), source)):
             authentication.authenticate(token)
     except authentication.Unauthenticated as refused:
         return refused.reason

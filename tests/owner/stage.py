@@ -200,7 +200,7 @@ def main(data: Path) -> None:
             file.write(f"{server_id}\n")
 
     house = House(read, revisions, lambda one: next(t for t in watched() if t.server_id == one), refresh)
-    with file_lock.held(data / run.LOCK):
+    with file_lock.hold_file_lock(data / run.LOCK):
         asyncio.run(run.run(data=data, socket=data / "stdio.sock", house=house))
 
 

@@ -8,7 +8,7 @@ from django.test import Client, RequestFactory
 from django.urls import path
 
 from common.console.pages import PART, refused
-from common.errors import Conflict, GatehouseError, Invalid, Limited, NotAllowed, NotFound, RecordUnavailable
+from common.errors import Conflict, GatehouseError, InvalidInput, NotAllowed, NotFound, RateLimited, RecordUnavailable
 from config import urls
 from nhi.views import errors
 
@@ -16,11 +16,11 @@ pytestmark = pytest.mark.capability("CON-01")
 
 LEAKS = ("Traceback", "site-packages", "nhi/", "SELECT", "Exception", "a secret value")
 ERRORS = {
-    "invalid": (Invalid("The name is odd."), 400),
+    "invalid": (InvalidInput("The name is odd."), 400),
     "missing": (NotFound(), 404),
     "forbidden": (NotAllowed("You may not do this."), 403),
     "conflict": (Conflict("It is suspended now."), 409),
-    "limited": (Limited("Wait.", retry_after=7), 429),
+    "limited": (RateLimited("Wait.", retry_after=7), 429),
     "unrecorded": (RecordUnavailable(), 503),
     "broken": (ValueError("a secret value"), 500),
 }

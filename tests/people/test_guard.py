@@ -13,7 +13,7 @@ from django.db.models import F
 from django.test import Client
 
 from common.db import clock
-from common.errors import Limited
+from common.errors import RateLimited
 from nhi import sign_in, sign_in_guard
 from nhi.actors import SYSTEM
 from nhi.models import AuditEvent, SignInGuard
@@ -186,7 +186,7 @@ def test_many_at_once_get_no_more_tries_than_one_by_one() -> None:
             held = sign_in_guard.admit(username="mara", source="192.0.2.1")
             time.sleep(0.01)
             sign_in_guard.failed(held)
-        except Limited:
+        except RateLimited:
             return "refused"
         finally:
             connection.close()
@@ -222,7 +222,7 @@ def test_a_try_of_a_process_that_died_counts_as_wrong() -> None:
     for _ in range(5):
         sign_in_guard.admit(username="mara", source="192.0.2.1")
     let_time_pass(seconds=11)
-    with pytest.raises(Limited) as refusal:
+    with pytest.raises(RateLimited) as refusal:
         sign_in_guard.admit(username="mara", source="192.0.2.1")
     assert refusal.value.retry_after > 800
 

@@ -114,7 +114,7 @@ def test_each_verb_writes_one_event(verb: str) -> None:
     event, act = VERBS[verb]
     cast.admin("nina")
     there, before = world(), AuditEvent.objects.count()
-    with context.bound(context.Context(request := uuid7(), "192.0.2.7")):
+    with context.bind_context(context.RequestContext(request := uuid7(), "192.0.2.7")):
         act(there)
     (written,) = AuditEvent.objects.order_by("-at", "-writer_seq")[: AuditEvent.objects.count() - before]
     assert written.event == event

@@ -256,5 +256,5 @@ def test_no_value_keeps_a_row_from_being_written() -> None:
 
 def test_what_is_not_json_is_refused_before_the_database() -> None:
     for value in (float("nan"), float("inf"), "\ud800", {1: 2}, object(), b"x"):
-        with pytest.raises(canonical_json.NotCanonical):
+        with pytest.raises(canonical_json.CanonicalizationError):
             canonical_json.encode({"value": value})

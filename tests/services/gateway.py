@@ -8,9 +8,9 @@ from mcp.clerk.desk import desk
 def end() -> None:
     desk.stop()
     desk.restart()
-    threads.loop.stop(_let_go)
+    threads.background_loop.stop(_let_go)
 
 
 async def _let_go() -> None:
     await upstream.close_all()
-    await egress.close()
+    await egress.close_session()

@@ -166,8 +166,8 @@ def started(command: list[str], log: Path) -> Iterator[subprocess.Popen[str]]:
     plain = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
     with log.open("ab") as errors:
         process = subprocess.Popen(
-            parent_death.command(command), cwd=log.parent, env=plain, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=errors, text=True,
+            parent_death.build_command(command), cwd=log.parent, env=plain, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=errors, text=True,
         )  # fmt: skip
     try:
         yield process

@@ -76,7 +76,7 @@ def test_workers_that_lend_an_example_at_once_leave_it_whole_and_new(
 ) -> None:
     settings.RUN_AS = environment.Account("nobody", 65534, 65534)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(executable_allowlist, "EXAMPLES", tmp_path / "examples")
+    monkeypatch.setattr(executable_allowlist, "EXAMPLES_DIRECTORY", tmp_path / "examples")
     script = tmp_path / "examples" / "agents" / "own.py"
     script.parent.mkdir(parents=True)
     texts = [f"{number}{'.' * 200_000 * number}{number}" for number in range(5)]

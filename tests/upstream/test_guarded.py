@@ -25,7 +25,7 @@ async def running(server: Server) -> AsyncIterator[Target]:
             yield Target(uuid4(), "tools", 1, "sse" if isinstance(server, SseServer) else "http", f"{url}/mcp")
         finally:
             await upstream.close_all()
-            await egress.close()
+            await egress.close_session()
 
 
 def allow(settings: LazySettings, target: Target) -> None:
@@ -76,7 +76,7 @@ def test_each_loop_has_connections_of_its_own(settings: LazySettings) -> None:
             assert server.opened == 2
         finally:
             await upstream.close_all()
-            await egress.close()
+            await egress.close_session()
 
     run(serve)
 

@@ -14,7 +14,7 @@ from django.conf import settings
 from django.core.management import BaseCommand, CommandError, call_command, get_commands
 from django.db import connection
 
-from common.egress.addresses import is_loopback
+from common.egress.addresses import is_loopback_host
 from common.process import file_lock
 from config.launcher import launch, private
 from config.launcher.listeners import PortTaken
@@ -42,13 +42,13 @@ class Command(BaseCommand):
             os.environ["PORT"] = port
             os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606 - ourselves
         try:
-            with file_lock.held(settings.DATA / "up.lock"):
+            with file_lock.hold_file_lock(settings.DATA / "up.lock"):
                 self.prepare(demo=not no_demo)
                 if sends_in_the_clear(bind):
                     self.say(IN_THE_CLEAR.format(bind=bind))
                 tck = self.tck() if settings.TCK_AGENT else ""
                 launch.run(address=bind, say=self.say, greet=lambda: self.greet(demo=not no_demo), tck=tck)
-        except file_lock.Held as other:
+        except file_lock.FileLockedError as other:
             raise CommandError(
                 f"Gatehouse already runs on {settings.DATA} (process {other.holder}). Stop that one first, or give "
                 "this one a directory of its own with GATEHOUSE_DATA."
@@ -135,7 +135,7 @@ class Command(BaseCommand):
 
 def sends_in_the_clear(bind: str) -> bool:
     """Whether others than this machine reach the address, and no proxy is said to end TLS before it."""
-    return not is_loopback(bind) and not settings.PUBLIC_URL.startswith("https://")
+    return not is_loopback_host(bind) and not settings.PUBLIC_URL.startswith("https://")
 
 
 def curl(token: str, body: object) -> str:

@@ -21,8 +21,8 @@ class Command(BaseCommand):
 
     def handle(self, **_: Any) -> None:
         try:
-            with file_lock.held(settings.DATA / run.LOCK):
+            with file_lock.hold_file_lock(settings.DATA / run.LOCK):
                 asyncio.run(run.run(data=settings.DATA, socket=settings.STDIO_SOCKET, house=HOUSE))
-        except file_lock.Held as other:
+        except file_lock.FileLockedError as other:
             # Not a failure: there is one, which is what was asked for.
             self.stdout.write(f"The stdio owner of {settings.DATA} already runs (process {other.holder}).")

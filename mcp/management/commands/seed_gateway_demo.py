@@ -6,7 +6,7 @@ from typing import Any
 from django.core.management import BaseCommand
 
 from common import egress
-from common.threads import loop
+from common.threads import background_loop
 from mcp import demo, upstream
 from mcp.clerk.desk import desk
 
@@ -20,9 +20,9 @@ class Command(BaseCommand):
             self.stdout.write(demo.seed())
         finally:
             desk.stop()
-            loop.stop(_let_go)
+            background_loop.stop(_let_go)
 
 
 async def _let_go() -> None:
     await upstream.close_all()
-    await egress.close()
+    await egress.close_session()

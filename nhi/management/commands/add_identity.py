@@ -4,7 +4,7 @@ from argparse import ArgumentParser
 from typing import Any
 
 from common.commands import GatehouseCommand
-from common.errors import Invalid
+from common.errors import InvalidInput
 from nhi import actors, command_line, identities
 from nhi.choices import Kind
 
@@ -23,7 +23,7 @@ class Command(GatehouseCommand):
     def run(self, **options: Any) -> dict[str, Any]:
         kind, _, name = options["identity"].partition("/")
         if kind not in Kind.values:
-            raise Invalid.field("identity", f"Write KIND/NAME with KIND one of {', '.join(Kind.values)}.")
+            raise InvalidInput.for_field("identity", f"Write KIND/NAME with KIND one of {', '.join(Kind.values)}.")
         described = {field: options[field] for field in ("purpose", "team", "environment")}
         made = identities.create(
             actor=actors.terminal(),

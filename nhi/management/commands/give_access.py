@@ -6,7 +6,7 @@ from typing import Any
 
 from common.commands import GatehouseCommand
 from common.db import clock
-from common.errors import Invalid
+from common.errors import InvalidInput
 from nhi import actors, command_line, grants
 from nhi.choices import Kind, PermissionType
 
@@ -34,5 +34,5 @@ def _ends(days: int | None) -> Any:
     if days is None:
         return None
     if not 1 <= days <= 3650:
-        raise Invalid.field("days", "Use a whole number of days from 1 to 3650.")
+        raise InvalidInput.for_field("days", "Use a whole number of days from 1 to 3650.")
     return clock.database_now() + timedelta(days=days)

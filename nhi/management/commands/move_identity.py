@@ -4,7 +4,7 @@ from argparse import ArgumentParser
 from typing import Any
 
 from common.commands import GatehouseCommand
-from common.errors import Invalid
+from common.errors import InvalidInput
 from nhi import actors, command_line, lifecycle
 from nhi.choices import StopCause
 from nhi.lifecycle import Stopped
@@ -36,7 +36,7 @@ def _options_of_verb(options: dict[str, Any]) -> dict[str, Any]:
     """The options that only one verb has; with another verb they are refused."""
     verb, cause, revokes = options["verb"], options["cause"], options["revoke_credentials"]
     if cause and verb != "suspend":
-        raise Invalid.field("cause", "Only suspend takes a cause.")
+        raise InvalidInput.for_field("cause", "Only suspend takes a cause.")
     if revokes and verb != "activate":
-        raise Invalid.field("revoke_credentials", "Only activate takes --revoke-credentials.")
+        raise InvalidInput.for_field("revoke_credentials", "Only activate takes --revoke-credentials.")
     return {**({"cause": cause} if cause else {}), **({"revoke_credentials": True} if revokes else {})}

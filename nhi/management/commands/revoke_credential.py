@@ -4,7 +4,7 @@ from argparse import ArgumentParser
 from typing import Any
 
 from common.commands import GatehouseCommand
-from common.errors import Invalid
+from common.errors import InvalidInput
 from nhi import actors, credentials
 from nhi.models import Credential
 
@@ -19,6 +19,6 @@ class Command(GatehouseCommand):
     def run(self, **options: Any) -> dict[str, Any]:
         found = Credential.objects.select_related("identity", "user").filter(public_id=options["public_id"]).first()
         if found is None:
-            raise Invalid.field("public_id", f"There is no credential {options['public_id']!r}.")
+            raise InvalidInput.for_field("public_id", f"There is no credential {options['public_id']!r}.")
         revoked = credentials.revoke(actor=actors.terminal(), credential=found, reason=options["reason"])
         return {"id": revoked.pk, "state": revoked.state, "revoked_at": revoked.revoked_at}

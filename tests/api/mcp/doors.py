@@ -9,7 +9,7 @@ from asgiref.sync import async_to_sync
 from django.core.asgi import get_asgi_application
 
 from common import egress
-from common.asgi.bodies import Application, bounded
+from common.asgi.bodies import AsgiApplication, limit_body
 from mcp import asgi, upstream
 from mcp.asgi import rest
 
@@ -61,7 +61,7 @@ class Said:
 class Doors:
     """The way past Django, with whether it was taken, and the way through it."""
 
-    django: Application = field(default_factory=lambda: bounded(get_asgi_application(), limit=MEBIBYTE))
+    django: AsgiApplication = field(default_factory=lambda: limit_body(get_asgi_application(), limit=MEBIBYTE))
     handed_over: bool = False
 
     def past(self, asked: Asked) -> Said:
@@ -77,7 +77,7 @@ class Doors:
 
 
 @async_to_sync
-async def _send(application: Application, asked: Asked) -> Said:
+async def _send(application: AsgiApplication, asked: Asked) -> Said:
     sent: list[dict[str, Any]] = []
     left = [{"type": "http.request", "body": asked.body, "more_body": False}]
 
@@ -94,6 +94,6 @@ async def _send(application: Application, asked: Asked) -> Said:
             await application(asked.scope, receive, send)
     finally:
         await upstream.close_all()
-        await egress.close()
+        await egress.close_session()
     body = b"".join(told.get("body", b"") for told in sent[1:])
     return Said(sent[0]["status"], json.loads(body) if body else {})

@@ -98,7 +98,7 @@ CASES = {
 def world(held: Stage, peer: Peer, settings: Any) -> Iterator[World]:
     yield World(held, peer, settings)
     async_to_sync(upstream.close_all)()
-    async_to_sync(egress.close)()
+    async_to_sync(egress.close_session)()
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from common.errors import Conflict, Duplicate, Invalid, InvalidTransition
+from common.errors import Conflict, Duplicate, InvalidInput, InvalidTransition
 from nhi import credentials, grants, lifecycle, roles
 from nhi.actors import SYSTEM
 from nhi.models import (
@@ -177,7 +177,7 @@ def test_what_is_given_while_an_identity_is_archived_is_refused_or_revoked() -> 
                 return credentials.issue(actor=SYSTEM, holder=bot)
             return cast.tool_grant(bot, reader)
 
-        split(at_once(5, act), Invalid, Conflict)
+        split(at_once(5, act), InvalidInput, Conflict)
         assert not ToolPermission.objects.live().filter(tool=reader).exists()
 
 
@@ -193,7 +193,7 @@ def test_a_credential_issued_while_its_holder_is_archived_does_not_live() -> Non
                 return lifecycle.archive(actor=SYSTEM, identity=asleep, reason="Gone")
             return credentials.issue(actor=SYSTEM, holder=bot)
 
-        split(at_once(4, act), Invalid, Conflict)
+        split(at_once(4, act), InvalidInput, Conflict)
         assert not Credential.objects.live().filter(identity=bot).exists()
 
 

@@ -14,14 +14,16 @@ from a2a.models.tasks import FOR_ANOTHER
 from common import context
 from common.errors import GatehouseError, NotAllowed, NotFound, PayloadTooLarge, RateLimited
 from common.fastsql.prepared import PreparedQuery
-from nhi import decisions, facts, run_tokens, within
 from nhi.actors import Actor
-from nhi.chains import Chain as NobodyBehind
-from nhi.chains import Link
+from nhi.authorization import delegated_conditions, facts
+from nhi.authorization.facts import Loaded
 from nhi.choices import Kind, PermissionType, State
-from nhi.facts import Loaded
+from nhi.credentials import run_tokens
+from nhi.decisions import engine
+from nhi.decisions.chains import Chain as NobodyBehind
+from nhi.decisions.chains import Link
+from nhi.decisions.types import Action, Condition, Decision, Match
 from nhi.models import Identity, NhiPermission
-from nhi.terms import Action, Condition, Decision, Match
 from supervisor.access import Caller
 
 #: Of one whole; and after how many seconds to ask again.
@@ -122,7 +124,7 @@ def _along(chain: Chain, wanted: Action, loaded: Loaded, target: Identity) -> Co
     closed = chain.to(target)
     if not closed.ok or not chain.behind.principals:
         return closed
-    return within.of(chain.behind, wanted, loaded).condition
+    return delegated_conditions.of(chain.behind, wanted, loaded).condition
 
 
 def require_room(chain: Chain) -> None:
@@ -166,7 +168,7 @@ def _facts(caller: Caller, source: Identity, target: Identity) -> Loaded:
 
 
 def _decide(loaded: Loaded, wanted: Action, *conditions: Condition) -> Decision:
-    return decisions.decide(loaded.caller, wanted, loaded.target, replace(loaded.facts, conditions=conditions))
+    return engine.decide(loaded.caller, wanted, loaded.target, replace(loaded.facts, conditions=conditions))
 
 
 def _budget(match: Match) -> Condition:

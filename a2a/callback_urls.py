@@ -10,7 +10,7 @@ from a2a.models import Task
 from common import crypto, egress
 from common.errors import InvalidInput
 from common.redaction import redact_text
-from nhi.inputs import Problems
+from nhi.validation import Problems
 
 FIELD = "callback_url"
 LONGEST = 2000

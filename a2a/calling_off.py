@@ -12,8 +12,8 @@ from a2a.models import Delivery, DisabledUrl, Task
 from common.db import clock
 from common.errors import Conflict, NotAllowed
 from nhi.actors import Actor
-from nhi.inputs import Problems
-from nhi.record import events
+from nhi.audit import events
+from nhi.validation import Problems
 
 RIGHT = "a2a.disable_delivery"
 #: What was delivered is, and what its receiver or a person called off is over.

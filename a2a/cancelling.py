@@ -12,12 +12,12 @@ from a2a.choices import TaskState
 from a2a.models import Task
 from a2a.writer import TaskEnded
 from common.errors import NotAllowed
-from nhi import lifecycle
 from nhi.actors import SYSTEM, Actor
-from nhi.inputs import Problems
+from nhi.audit import events
+from nhi.hooks import StopStep
+from nhi.identities import lifecycle
 from nhi.models import Identity
-from nhi.record import events
-from nhi.registry import StopStep
+from nhi.validation import Problems
 
 RIGHT = "a2a.cancel_task"
 STOPPED, WITH_PARENT = "stopped", "parent_cancelled"

@@ -14,9 +14,9 @@ from a2a.wire import media
 from common.db import clock
 from common.errors import Conflict
 from nhi.actors import Actor
-from nhi.inputs import Problems
+from nhi.audit import events
 from nhi.models import Identity
-from nhi.record import events
+from nhi.validation import Problems
 
 DESCRIBED = (
     "version", "description", "provider_organization", "provider_url", "documentation_url", "icon_url",

@@ -23,8 +23,8 @@ from common import canonical_json
 from common.errors import NotFound
 from nhi.actors import Actor
 from nhi.choices import Kind
-from nhi.inputs import SLUG
 from nhi.models import Identity, NhiPermission
+from nhi.validation import SLUG
 
 BINDINGS = {Transport.JSON_RPC: cards.JSON_RPC, Transport.HTTP_JSON: cards.HTTP_JSON, Transport.GRPC: cards.GRPC}
 FORMS = {

@@ -9,12 +9,13 @@ from uuid import UUID
 from a2a.choices import OPEN
 from a2a.models import Task
 from common.errors import Conflict, InvalidInput, NotFound
-from nhi import chains, run_tokens
 from nhi.actors import Actor
-from nhi.chains import DEEPEST, Link, TaskFacts
+from nhi.credentials import run_tokens
+from nhi.credentials.tokens import Parsed
+from nhi.decisions import chains
+from nhi.decisions.chains import DEEPEST, Link, TaskFacts
+from nhi.decisions.types import Condition
 from nhi.models import Identity
-from nhi.terms import Condition
-from nhi.tokens import Parsed
 
 __all__ = ["DEEPEST", "Chain", "Link", "known", "of"]
 

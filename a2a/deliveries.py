@@ -21,7 +21,7 @@ from common.db import clock
 from common.errors import Conflict, NotAllowed
 from common.redaction import extract_secrets
 from nhi.actors import SYSTEM, Actor
-from nhi.record import events
+from nhi.audit import events
 
 log = logging.getLogger(__name__)
 RIGHT = "a2a.redeliver_delivery"

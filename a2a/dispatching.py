@@ -20,8 +20,8 @@ from a2a.models.tasks import TaskQuerySet
 from a2a.runtimes import Behind
 from common.db import clock
 from common.errors import Conflict, GatehouseError, InvalidInput, InvalidTransition
-from nhi import lifecycle
 from nhi.actors import SYSTEM
+from nhi.identities import lifecycle
 from nhi.models import Identity
 from supervisor import submitting
 from supervisor import waking as supervisor_waking

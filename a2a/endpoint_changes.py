@@ -13,12 +13,12 @@ from a2a.models import Endpoint
 from a2a.models.endpoints import LARGEST
 from a2a.wire import media, methods
 from common.db import clock
-from nhi import rights
+from nhi.access import rights
 from nhi.actors import Actor
+from nhi.audit import events
 from nhi.choices import Kind
-from nhi.inputs import Problems
 from nhi.models import Identity
-from nhi.record import events
+from nhi.validation import Problems
 
 #: What may be said of an endpoint, and where it stands in its description.
 PLACES = {

@@ -18,8 +18,8 @@ from a2a.models.tasks import TaskQuerySet
 from common import each, strict_json
 from common.errors import Conflict, InvalidTransition, PayloadTooLarge
 from nhi.actors import SYSTEM
+from nhi.hooks import StopStep
 from nhi.models import Identity
-from nhi.registry import StopStep
 from supervisor import cancelling as stopping
 from supervisor import public_errors
 from supervisor.categories import ASKS

@@ -7,7 +7,7 @@ from django.db.models import Count, Min
 
 from a2a.models import Task
 from common.db import clock
-from nhi.terms import Condition, Match
+from nhi.decisions.types import Condition, Match
 
 HOUR = timedelta(hours=1)
 

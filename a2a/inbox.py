@@ -21,7 +21,7 @@ from common.db import clock
 from common.errors import Conflict
 from common.fastsql.prepared import PreparedQuery
 from nhi.actors import Actor
-from nhi.inputs import Problems
+from nhi.validation import Problems
 
 #: A task that was lent so often and never came back is given up.
 MOST_CLAIMS = 5

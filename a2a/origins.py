@@ -7,10 +7,10 @@ from django.db.models import Q
 
 from a2a.models import Task
 from common.ids import parse_uuid
-from nhi import registry
+from nhi import hooks
 from nhi.choices import OriginRole
+from nhi.hooks import Work, WorkOrigins, WorkSource
 from nhi.models import AuditEvent
-from nhi.registry import Work, WorkOrigins, WorkSource
 
 #: Key in the events of a task: the run whose token sent the task, or answered in it.
 RUN = "run"
@@ -31,7 +31,7 @@ def of_work(work: Work) -> WorkOrigins:
             above |= Work(tasks=frozenset({task.parent_id}))
         if task.source_id is not None and task.sent_by_run_id is None:
             # Sent with a credential of the agent's own: as part of whatever it was working on, beside what it names.
-            above |= registry.work_under_way(task.source_id, task.created_at)
+            above |= hooks.work_under_way(task.source_id, task.created_at)
     events = AuditEvent.objects.filter(subject_id__in=work.tasks, event__in=("task.sent", "task.answered"))
     runs = set[UUID]()
     for actor_id, details in events.order_by().values_list("actor_id", "details"):

@@ -15,8 +15,8 @@ from common.errors import Conflict, NotFound
 from common.ids import uuid7
 from common.redaction import redact_text
 from nhi.actors import Actor
-from nhi.inputs import Problems
-from nhi.record import events
+from nhi.audit import events
+from nhi.validation import Problems
 
 MOST = 20
 #: 0.3 knows one receiver of a task that nobody named, and its clients ask for it by this.

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from nhi import rights
+from nhi.access import rights
 
 READS = frozenset(
     {"view_task", "view_delivery", "view_webhooksecret", "view_runtime", "view_agentcard", "view_endpoint"}

@@ -14,7 +14,7 @@ from common.errors import InvalidInput
 from common.redaction import redact_text
 from mcp.wire import headers
 from nhi.choices import Kind as IdentityKind
-from nhi.inputs import Problems, is_plain
+from nhi.validation import Problems, is_plain
 from supervisor.choices import Kind, Mode
 
 HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")

@@ -21,8 +21,8 @@ from common.db import clock
 from common.fastsql.prepared import PreparedQuery
 from common.redaction import redact_text
 from nhi.actors import Actor
+from nhi.audit import events
 from nhi.models import Identity
-from nhi.record import events
 from supervisor.choices import Kind, Mode
 from supervisor.models import Agent
 

@@ -34,12 +34,12 @@ from common import canonical_json, context
 from common.db import clock
 from common.errors import Conflict, NotAllowed, NotFound
 from common.ids import uuid7
-from nhi import tokens
 from nhi.actors import Actor
+from nhi.audit import events, refusal_limits
 from nhi.choices import Kind
-from nhi.inputs import Problems
+from nhi.credentials import tokens
 from nhi.models import Identity
-from nhi.record import events, refusal_counts
+from nhi.validation import Problems
 from supervisor.access import Caller
 
 LONGEST_KEY, LONGEST_TYPE, LONGEST_CONTEXT = 200, 200, 200
@@ -261,7 +261,7 @@ def _for_another(caller: Caller, source: Identity | None) -> dict[str, str]:
 def _on_record(caller: Caller, source: Identity | None, target: Identity, wish: Wish, refused: Refused) -> None:
     def write() -> None:
         about = {**_in_run(caller), **_for_another(caller, source)}
-        refusal_counts.write_event(
+        refusal_limits.write_event(
             "task.refused",
             actor=caller.actor,
             subject=target,

@@ -17,8 +17,8 @@ from a2a.writer import TaskEnded
 from common import each
 from common.db import clock
 from common.errors import InvalidTransition
-from nhi import lifecycle
 from nhi.choices import State
+from nhi.identities import lifecycle
 from nhi.models import Identity
 
 MOST_AT_ONCE = 200

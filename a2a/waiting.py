@@ -14,7 +14,7 @@ from a2a.models import AwaitedCall, Task
 from common.db import clock
 from mcp.choices import ApprovalState
 from mcp.models import CallApproval
-from nhi.registry import Waiting, WaitListener
+from nhi.hooks import Waiting, WaitListener
 
 BECAME = {
     ApprovalState.APPROVED: "A person approved the call of {tool}.",

@@ -13,8 +13,8 @@ from a2a.models import Delivery, WebhookSecret
 from common.db import clock
 from common.errors import Conflict, NotAllowed
 from nhi.actors import Actor
-from nhi.inputs import Problems
-from nhi.record import events
+from nhi.audit import events
+from nhi.validation import Problems
 
 MAY_NOT = "You may not change the webhook secret of somebody else."
 

@@ -16,10 +16,10 @@ from common import crypto
 from common.db import clock
 from common.errors import Conflict, Duplicate, NotAllowed, NotFound
 from nhi.actors import SYSTEM, Actor
+from nhi.audit import events
 from nhi.choices import Kind
-from nhi.inputs import Problems
 from nhi.models import Identity
-from nhi.record import events
+from nhi.validation import Problems
 
 ROTATE = "a2a.rotate_webhooksecret"
 OVERLAP = timedelta(hours=24)

@@ -5,10 +5,10 @@ from django.urls import include, path, re_path
 from a2a.api import urls as tasks
 from common.api import documentation
 from mcp.api import urls as gateway
-from nhi import oauth
 from nhi.api import oauth as endpoints
 from nhi.api import openapi  # noqa: F401 - its classes register themselves
 from nhi.api.views import NoSuchPath
+from nhi.authorization import oauth
 
 urlpatterns = [
     path("api/nhi/", include("nhi.api.urls")),

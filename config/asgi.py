@@ -26,7 +26,7 @@ from mcp import asgi, gateway  # noqa: E402 - the same
 from mcp.api.urls import CALL  # noqa: E402 - the same
 from mcp.asgi import rest  # noqa: E402 - the same
 from mcp.front.endpoints import server_of  # noqa: E402 - the same
-from nhi.record import guard_watch  # noqa: E402 - the same
+from nhi.audit import trigger_repair  # noqa: E402 - the same
 from supervisor.api.following import Followed  # noqa: E402 - the same
 
 # Two threads share this process's work: the one that serves, and the clerk's, which waits for the database several
@@ -57,7 +57,7 @@ async def live(receive: Any, send: Any) -> None:
         if message["type"] == "lifespan.startup":
             pulse.start()
             # In the log at once, for whoever runs this process without the worker that repairs.
-            background.add(asyncio.create_task(asyncio.to_thread(guard_watch.log_findings)))
+            background.add(asyncio.create_task(asyncio.to_thread(trigger_repair.log_findings)))
             if settings.ONE_PROCESSOR:
                 background.add(asyncio.create_task(CpuPinner().run()))
             # What is loaded by now stays: the collector need not walk it again and again, while calls wait.

@@ -77,7 +77,7 @@ app.conf.update(
         "tidy-calls": ticks("mcp.tidy", queue="control", every=300.0),
     },
 )
-app.autodiscover_tasks()
+app.autodiscover_tasks(related_name="celery_tasks")
 
 
 @signals.setup_logging.connect

@@ -9,8 +9,8 @@ from celery import current_app
 from kombu.exceptions import OperationalError
 
 from config import health
-from nhi import registry
-from nhi.registry import House, Readiness
+from nhi import hooks
+from nhi.hooks import House, Readiness
 
 PATIENCE = 1
 
@@ -56,4 +56,4 @@ def _waiting(link: Any, queue: str) -> int:
         return int(channel.queue_declare(queue, passive=True).message_count)
 
 
-registry.describe_house(House(readiness=readiness, queues=Depths()))
+hooks.describe_house(House(readiness=readiness, queues=Depths()))

@@ -11,8 +11,8 @@ from django.db import DatabaseError, connection
 from kombu.exceptions import OperationalError
 
 from nhi import processes
+from nhi.celery_tasks import tick
 from nhi.models.processes import ProcessKind
-from nhi.tasks import tick
 
 TICK_EVERY = 5.0
 WORKERS = {"control": ProcessKind.WORKER_CONTROL, "runs": ProcessKind.WORKER_RUNS}

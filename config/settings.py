@@ -101,11 +101,11 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "allauth.account.middleware.AccountMiddleware",
-    "nhi.middleware.Refusals",
-    "nhi.middleware.bounded_session",
-    "nhi.middleware.own_password_first",
-    "nhi.middleware.second_factor_first",
-    "nhi.middleware.auditors_only_read",
+    "nhi.web.middleware.Refusals",
+    "nhi.web.middleware.bounded_session",
+    "nhi.web.middleware.own_password_first",
+    "nhi.web.middleware.second_factor_first",
+    "nhi.web.middleware.auditors_only_read",
 ]
 ROOT_URLCONF = "config.urls"
 ASGI_APPLICATION = "config.asgi.application"
@@ -179,15 +179,15 @@ LOGIN_URL = "/admin/login/"
 LOGIN_REDIRECT_URL = "/admin/"
 LOGOUT_REDIRECT_URL = "/admin/login/"
 OIDC = oidc.from_environment()
-ACCOUNT_ADAPTER = "nhi.accounts.AccountAdapter"
+ACCOUNT_ADAPTER = "nhi.web.allauth_adapters.AccountAdapter"
 ACCOUNT_LOGIN_METHODS = {"username"}
 ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*", "password2*"]
 ACCOUNT_DEFAULT_HTTP_PROTOCOL = "https" if SECURE else "http"
 ACCOUNT_EMAIL_VERIFICATION = "none"
 ACCOUNT_UNIQUE_EMAIL = False
-# Ours is in the database (nhi.sign_in_guard): allauth's counters live in one process and vanish with its cache.
+# Ours is in the database (nhi.people.sign_in_throttle): allauth's counters live in one process, in its cache.
 ACCOUNT_RATE_LIMITS = MFA_RATE_LIMITS = False
-MFA_ADAPTER = "nhi.accounts.FactorAdapter"
+MFA_ADAPTER = "nhi.web.allauth_adapters.FactorAdapter"
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
 MFA_PASSKEY_LOGIN_ENABLED = True
 MFA_ALLOW_UNVERIFIED_EMAIL = True
@@ -195,11 +195,11 @@ MFA_RECOVERY_CODES_SHOW_ONCE = True
 MFA_TOTP_ISSUER = "Gatehouse"
 MFA_TOTP_TOLERANCE = 1
 MFA_FORMS = {
-    "authenticate": "nhi.views.factor_forms.CodeForm",
-    "reauthenticate": "nhi.views.factor_forms.ConfirmCodeForm",
-    "activate_totp": "nhi.views.factor_forms.AddTotpForm",
+    "authenticate": "nhi.web.mfa_forms.CodeForm",
+    "reauthenticate": "nhi.web.mfa_forms.ConfirmCodeForm",
+    "activate_totp": "nhi.web.mfa_forms.AddTotpForm",
 }
-SOCIALACCOUNT_ADAPTER = "nhi.accounts.SingleSignOnAdapter"
+SOCIALACCOUNT_ADAPTER = "nhi.web.allauth_adapters.SingleSignOnAdapter"
 SOCIALACCOUNT_STORE_TOKENS = False
 SOCIALACCOUNT_PROVIDERS = {"openid_connect": {"APPS": [OIDC.app]}} if OIDC else {}
 
@@ -209,7 +209,7 @@ SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_AGE = 8 * 3600
 SESSION_IDLE_SECONDS = 30 * 60
-CSRF_FAILURE_VIEW = "nhi.views.errors.csrf_failure"
+CSRF_FAILURE_VIEW = "nhi.web.error_pages.csrf_failure"
 CSRF_COOKIE_NAME = "__Host-csrftoken" if SECURE else "csrftoken"
 # Whoever ends TLS redirects; here it would turn the probes of a private network away.
 SECURE_SSL_REDIRECT = False

@@ -15,12 +15,13 @@ from common.ids import parse_uuid
 from mcp import rights
 from mcp.choices import OriginKind
 from mcp.models import CallApproval, CallApprovalOrigin
-from nhi import origins, registry
+from nhi import hooks
 from nhi.actors import READ_ONLY, Actor
+from nhi.authorization import work_origins
+from nhi.authorization.work_origins import Origins
 from nhi.choices import OriginRole
+from nhi.hooks import Work
 from nhi.models import Identity, InvocationLog, User
-from nhi.origins import Origins
-from nhi.registry import Work
 
 WHY_BARRED = {
     OriginRole.ASKED: "You asked for the run that makes this call",
@@ -51,10 +52,10 @@ class CallRoots:
         """A call that no run made counts as part of all that its agent is working on: an agent with a credential of
         its own cannot leave its chain by naming no task, or another one."""
         work = Work(frozenset({run_id} - {None}), frozenset({task_id} - {None}))  # type: ignore[arg-type]  # None is out
-        return cls(frozenset({agent_id, *above}), work if run_id else work | registry.work_under_way(agent_id))
+        return cls(frozenset({agent_id, *above}), work if run_id else work | hooks.work_under_way(agent_id))
 
     def find(self) -> Origins:
-        return origins.find(work=self.work, parties=self.parties)
+        return work_origins.find(work=self.work, parties=self.parties)
 
 
 def record(approval: CallApproval, roots: CallRoots) -> None:

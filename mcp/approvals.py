@@ -15,10 +15,10 @@ from mcp import approval_origins
 from mcp.choices import ApprovalState
 from mcp.clerk import permits
 from mcp.models import CallApproval
-from nhi import registry
+from nhi import hooks
 from nhi.actors import Actor
-from nhi.inputs import Problems
-from nhi.record import events, lines
+from nhi.audit import events, sanitization
+from nhi.validation import Problems
 
 
 class NotWaiting(Conflict):
@@ -100,7 +100,7 @@ def _locked_pending(approval: CallApproval) -> CallApproval:
 def _write_decision(
     actor: Actor, waiting: CallApproval, reason: str, to: ApprovalState, *, break_glass: bool
 ) -> None:  # fmt: skip
-    waiting.arguments = lines.storable(Redactor().redact_value(permits.opened(waiting)))
+    waiting.arguments = sanitization.storable(Redactor().redact_value(permits.opened(waiting)))
     waiting.sealed_arguments = ""
     waiting.state, waiting.reason = to, reason
     waiting.decided_by_id, waiting.decided_by_name = actor.id, actor.name
@@ -115,4 +115,4 @@ def _write_decision(
     events.write(event, actor=actor, subject=waiting, details=details, reason=reason)
     waiting.refresh_from_db()
     # Whoever follows the task is told; the decision stands whether or not that works.
-    transaction.on_commit(partial(registry.call_decided, waiting.pk), robust=True)
+    transaction.on_commit(partial(hooks.call_decided, waiting.pk), robust=True)

@@ -11,11 +11,11 @@ class McpConfig(AppConfig):
 
     def ready(self) -> None:
         from mcp import budgets, catalogue, conditions, rights, stopping  # noqa: PLC0415 - models exist only from here on
-        from nhi import registry  # noqa: PLC0415 - the same
+        from nhi import hooks  # noqa: PLC0415 - the same
 
         post_migrate.connect(rights.after_migrate, sender=self, dispatch_uid="mcp.rights")
-        registry.add_conditions(conditions.conditions)
-        registry.describe_arguments(conditions.argument_schemas)
-        registry.add_stop_step(stopping.STEP)
-        registry.on_identity_change(catalogue.matched_otherwise)
-        registry.on_grant_replaced(budgets.follow)
+        hooks.add_conditions(conditions.conditions)
+        hooks.describe_arguments(conditions.argument_schemas)
+        hooks.add_stop_step(stopping.STEP)
+        hooks.on_identity_change(catalogue.matched_otherwise)
+        hooks.on_grant_replaced(budgets.follow)

@@ -12,8 +12,8 @@ from typing import Any, Generic, TypeVar
 from uuid import UUID
 
 from mcp.clerk.words import Checked, Unchecked
-from nhi import schemas
-from nhi.schemas import Checker
+from nhi.decisions import json_schema
+from nhi.decisions.json_schema import Checker
 
 log = logging.getLogger(__name__)
 
@@ -80,7 +80,7 @@ def schema(one: UUID) -> dict[str, Any] | None:
 
 def known(schema: dict[str, Any], *, whose: str) -> Known:
     try:
-        return Known(schema, whose, schemas.checker(schema))
+        return Known(schema, whose, json_schema.checker(schema))
     except Exception:
         log.exception("a schema could not be read")
         return Known(schema, whose, None)

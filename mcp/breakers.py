@@ -17,8 +17,8 @@ from common.ids import uuid7
 from mcp.choices import BreakerState, FaultKind
 from mcp.models import Breaker, Server
 from nhi.actors import SYSTEM, Actor
-from nhi.inputs import Problems
-from nhi.record import events
+from nhi.audit import events
+from nhi.validation import Problems
 
 #: What a probe may take before another one is let through.
 PROBE_SECONDS = 40.0

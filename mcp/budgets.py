@@ -14,10 +14,10 @@ from mcp.choices import BudgetScope
 from mcp.clerk.allotting import WINDOWS, Purse, minute_of
 from mcp.models import Budget, BudgetWindow, CallSlot, Server, Tool
 from nhi.actors import Actor
+from nhi.audit import events
 from nhi.choices import Kind
-from nhi.inputs import Problems
 from nhi.models import Identity, ToolPermission
-from nhi.record import events
+from nhi.validation import Problems
 
 #: What each limit may be.
 MOST = 2_000_000_000

@@ -8,7 +8,7 @@ from functools import lru_cache
 from prometheus_client import Counter, Histogram
 
 from nhi.choices import CallStatus
-from nhi.reasons import REASONS
+from nhi.decisions.reasons import REASONS
 
 CALLS = Counter("gatehouse_calls", "Calls of tools, by what became of them.", ["status", "reason"])
 SECONDS = Histogram(

@@ -15,12 +15,12 @@ from mcp import definitions, reviewers
 from mcp.choices import DefinitionState
 from mcp.definitions import FoundFlags
 from mcp.models import PendingChange, Server, Tool
-from nhi import identities
 from nhi.actors import SYSTEM, Actor
+from nhi.audit import events, sanitization
 from nhi.choices import Kind
-from nhi.inputs import TOOL_NAME
+from nhi.identities import identities
 from nhi.models import Identity
-from nhi.record import events, lines
+from nhi.validation import TOOL_NAME
 
 #: Of one server.
 MOST_TOOLS = 5000
@@ -165,7 +165,7 @@ def _can_be(qualified: str, name: str) -> bool:
 
 def _refuse(report: Report, name: str, why: str) -> None:
     if len(report.refused) < 100:
-        report.refused.append({"name": lines.line(name, 100), "message": why})
+        report.refused.append({"name": sanitization.line(name, 100), "message": why})
 
 
 def _register(name: str, body: dict[str, Any], server: Server, report: Report) -> Tool | None:
@@ -178,7 +178,7 @@ def _register(name: str, body: dict[str, Any], server: Server, report: Report) -
         _refuse(report, name, f"{said} Give it the capability {usual} first.")
         return None
     if identity is None:
-        described = lines.line(str(body.get("description", "")), 400)
+        described = sanitization.line(str(body.get("description", "")), 400)
         try:
             identity = identities.create(
                 actor=SYSTEM, kind=Kind.TOOL, name=qualified, owner=server.owner, capability=_capability(qualified)

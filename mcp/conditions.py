@@ -14,10 +14,10 @@ from mcp.clerk.allotting import WINDOWS, Purse, minute_of
 from mcp.clerk.purses import COLUMNS as BUDGET_COLUMNS
 from mcp.clerk.reading import DEFINITION_SAYS, NO_SERVER, breaker_says, exact, terms_of
 from mcp.models import Breaker, Budget, BudgetWindow, CallApproval, CallSlot, Tool
-from nhi import schemas
 from nhi.choices import Kind
+from nhi.decisions import json_schema
+from nhi.decisions.types import Condition
 from nhi.models import Identity, ToolPermission
-from nhi.terms import Condition
 
 
 def conditions(caller_id: UUID, target_id: UUID, parameters: Any) -> tuple[Condition, ...]:
@@ -67,7 +67,7 @@ def _definition(tool: Tool) -> Condition:
 def _input(tool: Tool, parameters: Any) -> Condition | None:
     if parameters is None or tool.approved is None or not tool.approved.checkable:
         return None
-    broken = schemas.violations(tool.approved.body.get("inputSchema") or {}, parameters, whose="the tool")
+    broken = json_schema.violations(tool.approved.body.get("inputSchema") or {}, parameters, whose="the tool")
     if not broken:
         return Condition("input", True, message="The arguments are as the tool describes them.")
     place, problem = broken[0]

@@ -15,11 +15,11 @@ from common.errors import Conflict, InvalidInput, NotAllowed
 from mcp import flags, reviewers
 from mcp.choices import DEFINITION_MOVES, DefinitionState
 from mcp.models import Server, Tool, ToolDefinition
-from nhi import schemas
 from nhi.actors import SYSTEM, Actor
+from nhi.audit import events, sanitization
 from nhi.choices import ActorKind
-from nhi.inputs import Problems
-from nhi.record import events, lines
+from nhi.decisions import json_schema
+from nhi.validation import Problems
 
 #: What is pinned of a tool besides the server as it is reached and the capability that roles match.
 PINNED = ("name", "title", "description", "inputSchema", "outputSchema", "annotations", "icons", "_meta")
@@ -66,7 +66,7 @@ def body_of(listed: dict[str, Any], identity: dict[str, Any]) -> dict[str, Any]:
         size = len(canonical_json.encode(body))
     except canonical_json.CanonicalizationError as error:
         raise InvalidInput.for_field("tool", str(error)) from error
-    if lines.storable(body) != body:
+    if sanitization.storable(body) != body:
         raise InvalidInput.for_field("tool", "Its definition holds the character U+0000, which no database stores.")
     if size > LARGEST:
         raise InvalidInput.for_field("tool", f"Its definition is larger than {LARGEST // 1024} KiB.")
@@ -199,7 +199,7 @@ class FoundFlags:
 def find_flags(body: dict[str, Any], others: flags.Vocabulary) -> FoundFlags:
     """Read the whole text. It may be long: never while a row is locked."""
     schema = body.get("inputSchema")
-    unusable = schemas.problem(schema) if isinstance(schema, dict) else "It has no input schema."
+    unusable = json_schema.problem(schema) if isinstance(schema, dict) else "It has no input schema."
     found = flags.of_definition(described(body), others)
     if unusable:
         message = f"arguments are not checked against it here: {unusable}"

@@ -12,8 +12,10 @@ from mcp import budgets, catalogue, definitions, gateway, health, servers, upstr
 from mcp.choices import DefinitionState, Transport
 from mcp.models import Server, Tool
 from mcp.targets import reach
-from nhi import actors, credentials, grants
+from nhi import actors
+from nhi.access import grants
 from nhi.actors import Actor
+from nhi.credentials import credentials
 from nhi.models import Identity, User
 
 NAME = "todo"

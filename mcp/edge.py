@@ -10,7 +10,7 @@ from common import context
 from common.errors import FieldError, InvalidInput
 from mcp.front.modern import CONTEXT_FIELDS
 from mcp.gateway import CallContext, Outcome
-from nhi import oauth
+from nhi.authorization import oauth
 from nhi.choices import CallStatus
 
 #: By the reason of a call that came to nothing; what is not named here is a refusal, 403.

@@ -21,9 +21,11 @@ from mcp.clerk.words import Circumstances as CallContext
 from mcp.clerk.words import Refusal, Ticket, Unchecked, Wish
 from mcp.targets import kept
 from mcp.upstream import OnProgress
-from nhi import oauth, registry, tokens
+from nhi import hooks
+from nhi.authorization import oauth
 from nhi.choices import CallStatus
-from nhi.registry import Waiting
+from nhi.credentials import tokens
+from nhi.hooks import Waiting
 
 __all__ = ["Ask", "CallContext", "Outcome", "call_tool", "list_tools"]
 
@@ -215,7 +217,7 @@ def _refused(refusal: Refusal, began: float) -> Outcome:
 def _tell_task(waiting: Waiting) -> None:
     """Its own business: the call is refused and on record already."""
     try:
-        registry.call_waits(waiting)
+        hooks.call_waits(waiting)
     except Exception:
         log.exception("a task was not told that a call of it waits", extra={"task_id": str(waiting.task_id)})
 

@@ -24,7 +24,7 @@ from mcp.models import HealthReport, Server
 from mcp.targets import reach
 from mcp.upstream import Handshake
 from nhi.actors import SYSTEM, Actor
-from nhi.record import events, lines
+from nhi.audit import events, sanitization
 
 log = logging.getLogger(__name__)
 
@@ -162,7 +162,7 @@ def _report(met: Met, actor: Actor) -> HealthReport:
         status=_status(met),
         handshake_success=shaken is not None,
         handshake_latency_ms=round(shaken.latency_ms, 3) if shaken else None,
-        error_message=lines.line(met.error, 500),
+        error_message=sanitization.line(met.error, 500),
         server_capabilities=sorted(shaken.capabilities) if shaken else [],
         protocol_version=shaken.protocol_version if shaken else "",
         asked_by="" if actor is SYSTEM else actor.name,
@@ -177,15 +177,18 @@ def _status(met: Met) -> HealthStatus:
 
 def _note(met: Met) -> None:
     now = timezone.now()
-    said: dict[str, object] = {"last_checked_at": now, "last_handshake": [lines.line(step, 500) for step in met.steps]}
+    said: dict[str, object] = {
+        "last_checked_at": now,
+        "last_handshake": [sanitization.line(step, 500) for step in met.steps],
+    }
     shaken = met.handshake
     if shaken is not None:
         said |= {
             "era": shaken.era,
             "protocol_version": shaken.protocol_version,
-            "server_info": lines.storable(shaken.server_info),
+            "server_info": sanitization.storable(shaken.server_info),
             "server_capabilities": sorted(shaken.capabilities),
-            "instructions": lines.storable(shaken.instructions)[:20_000],
+            "instructions": sanitization.storable(shaken.instructions)[:20_000],
             "handshake_latency_ms": round(shaken.latency_ms, 3),
         }
     if shaken is not None and not met.error:
@@ -198,7 +201,7 @@ def _note(met: Met) -> None:
         breakers.check_passed(met.server.pk)
     else:
         if met.fault_kind is not None:
-            breakers.fault_of_server(met.server.pk, breakers.Fault(met.fault_kind, lines.line(met.error, 500)))
+            breakers.fault_of_server(met.server.pk, breakers.Fault(met.fault_kind, sanitization.line(met.error, 500)))
         now_offline = Server.objects.filter(pk=met.server.pk, status=Connection.DEGRADED).exists()
         connections.faulted(met.server.pk, met.error, gone=now_offline)
 

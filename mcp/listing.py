@@ -10,8 +10,9 @@ from common.ids import uuid7
 from common.threads import run_in_thread
 from mcp.choices import DefinitionState
 from mcp.models import Tool
-from nhi import authentication, effective, oauth
-from nhi.authentication import Unauthenticated
+from nhi.access import effective_access
+from nhi.authorization import authentication, oauth
+from nhi.authorization.authentication import Unauthenticated
 from nhi.models import Identity
 
 #: What a listed tool has of its definition.
@@ -43,7 +44,7 @@ def _of_bearer(bearer: str, server: str, source: str) -> Listing | Unauthenticat
 
 def callable_by(identity: Identity, server: str = "", scope: tuple[str, ...] = ()) -> list[Tool]:
     """Granted, approved, and on a server that is enabled; in the order of their names."""
-    reached = [reach.id for reach in effective.of(identity).tools if _in_scope(scope, reach.capability)]
+    reached = [reach.id for reach in effective_access.of(identity).tools if _in_scope(scope, reach.capability)]
     rows = Tool.objects.filter(pk__in=reached, state=DefinitionState.APPROVED, server__enabled=True)
     if server:
         rows = rows.filter(server__name=server)
@@ -58,4 +59,4 @@ def as_listed(tool: Tool, server: str = "") -> dict[str, Any]:
 
 
 def _in_scope(scope: tuple[str, ...], capability: str | None) -> bool:
-    return not scope or any(effective.covers(pattern, capability) for pattern in scope)
+    return not scope or any(effective_access.covers(pattern, capability) for pattern in scope)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from mcp.models import Server
-from nhi import rights
+from nhi.access import rights
 from nhi.actors import Actor
 
 READS = frozenset(

@@ -12,7 +12,7 @@ from mcp.choices import Transport
 from mcp.front.endpoints import RESERVED
 from mcp.models import Server
 from mcp.wire import headers
-from nhi.inputs import Problems, is_plain
+from nhi.validation import Problems, is_plain
 
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 SEMVER = re.compile(r"\d{1,6}\.\d{1,6}\.\d{1,6}(?:[-+][0-9A-Za-z.-]{1,40})?")

@@ -15,9 +15,9 @@ from mcp import breakers, catalogue, connections, health, secrets, server_checks
 from mcp.choices import Connection
 from mcp.models import Server, ServerSecret
 from nhi.actors import Actor
-from nhi.inputs import Problems
+from nhi.audit import events
 from nhi.models import User
-from nhi.record import events
+from nhi.validation import Problems
 
 #: How a server is reached: a change of these is another server, as far as what was approved goes.
 REACHED = ("transport", "command", "args", "env", "base_url", "headers")

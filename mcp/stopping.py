@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from django.db.models import Q, QuerySet
 
 from mcp.models import Call
+from nhi.hooks import StopStep
 from nhi.models import Identity
-from nhi.registry import StopStep
 
 REASON = "revoked_in_flight"
 

@@ -5,10 +5,10 @@ from typing import Any
 from django.db import transaction
 
 from mcp.models import Tool
-from nhi import identities
 from nhi.actors import Actor
+from nhi.audit import events
+from nhi.identities import identities
 from nhi.models import User
-from nhi.record import events
 
 
 def change(

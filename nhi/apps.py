@@ -11,11 +11,12 @@ class NhiConfig(AppConfig):
     verbose_name = "Identities and access"
 
     def ready(self) -> None:
-        from nhi import checks, rights  # noqa: PLC0415 - models exist only from here on
-        from nhi.record import guard_watch  # noqa: PLC0415 - the same
+        # Models exist only from here on.
+        from nhi.access import rights  # noqa: PLC0415 - as above
+        from nhi.audit import checks, trigger_repair  # noqa: PLC0415 - as above
 
-        pre_migrate.connect(guard_watch.before_migrate, sender=self, dispatch_uid="nhi.guards")
-        post_migrate.connect(guard_watch.after_migrate, sender=self, dispatch_uid="nhi.guards")
+        pre_migrate.connect(trigger_repair.before_migrate, sender=self, dispatch_uid="nhi.guards")
+        post_migrate.connect(trigger_repair.after_migrate, sender=self, dispatch_uid="nhi.guards")
         post_migrate.connect(rights.after_migrate, sender=self, dispatch_uid="nhi.rights")
         # Of a deployment only: as an everyday check it would stop the very `migrate` that puts the guards back.
         register(Tags.database, deploy=True)(checks.guards_are_set)

@@ -3,10 +3,14 @@
 from datetime import timedelta
 
 from common.db import clock
-from nhi import actors, credentials, grants, identities, lifecycle, people, roles
+from nhi import actors
+from nhi.access import grants, roles
 from nhi.actors import SYSTEM, Actor
 from nhi.choices import Kind, StopCause
+from nhi.credentials import credentials
+from nhi.identities import identities, lifecycle
 from nhi.models import Identity, User
+from nhi.people import people
 
 PEOPLE: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("admin", "superuser", ()),

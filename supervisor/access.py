@@ -1,4 +1,4 @@
-"""Who may run an agent: people by role, ownership or grant; identities by a grant that `nhi.decisions` finds live."""
+"""Who may run an agent: people by role, ownership or grant; identities by a grant that the decision finds live."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
@@ -8,12 +8,15 @@ from uuid import UUID
 from common import context
 from common.errors import NotAllowed
 from common.fastsql.prepared import PreparedQuery
-from nhi import decisions, facts, registry, run_tokens, tokens, within
+from nhi import hooks
 from nhi.actors import Actor
+from nhi.audit import refusal_limits
+from nhi.authorization import delegated_conditions, facts
 from nhi.choices import Kind, State
+from nhi.credentials import run_tokens, tokens
+from nhi.decisions import engine
+from nhi.decisions.types import Action, Condition, Decision
 from nhi.models import Identity
-from nhi.record import refusal_counts
-from nhi.terms import Action, Condition, Decision
 from supervisor import chains
 from supervisor.models import Agent
 
@@ -87,17 +90,17 @@ def _decide(caller: Caller, agent: Agent, action: str, parameters: Any) -> Decis
     loaded = facts.for_token(caller.shown, context.current().source, agent.identity_id, audience=caller.audience)
     wanted = Action("call", parameters, name=action)
     known = _conditions(caller, loaded, agent, wanted)
-    return decisions.decide(loaded.caller, wanted, loaded.target, replace(loaded.facts, conditions=known))
+    return engine.decide(loaded.caller, wanted, loaded.target, replace(loaded.facts, conditions=known))
 
 
 def _conditions(caller: Caller, loaded: facts.Loaded, agent: Agent, wanted: Action) -> tuple[Condition, ...]:
     if loaded.caller is None:
         return ()
-    told = registry.conditions(loaded.caller.id, agent.identity_id, wanted.parameters)
+    told = hooks.conditions(loaded.caller.id, agent.identity_id, wanted.parameters)
     behind = run_tokens.chain_behind(caller.shown)
     if behind is None or not behind.principals:
         return told
-    return (*told, within.of(behind, wanted, loaded).condition)
+    return (*told, delegated_conditions.of(behind, wanted, loaded).condition)
 
 
 def _require_an_end(caller: Caller, agent: Agent, delegates: bool) -> dict[str, Any]:
@@ -119,7 +122,7 @@ def _require_usable(actor: Actor, agent: Agent) -> None:
 
 def _refuse(actor: Actor, agent: Agent, reason: str, message: str, decision: Decision | None = None) -> None:
     details = {"decision_id": str(decision.id)} if decision else {}
-    refusal_counts.write_event(
+    refusal_limits.write_event(
         "run.refused", actor=actor, subject=agent, reason=reason, details={"reason": reason, **details}
     )
     raise NotAllowed(message, details={"reason": reason, **details})

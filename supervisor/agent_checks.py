@@ -9,7 +9,7 @@ from common.errors import InvalidInput
 from common.process import executable_allowlist
 from common.process.executable_allowlist import ExecutableRefused
 from nhi.choices import Kind as IdentityKind
-from nhi.inputs import Problems
+from nhi.validation import Problems
 from supervisor import account, command_lines, file_names, surroundings
 from supervisor.choices import InputPattern, Kind, Mode, OutputPattern
 from supervisor.models import Agent

@@ -10,10 +10,10 @@ from django.db.models.functions import Now
 from common.errors import Conflict, Duplicate, FieldError
 from common.redaction import extract_secrets, redact, redact_text
 from nhi.actors import Actor
+from nhi.audit import events
 from nhi.choices import Kind as IdentityKind
-from nhi.inputs import Problems
 from nhi.models import Identity
-from nhi.record import events
+from nhi.validation import Problems
 from supervisor import agent_checks, sealing, watching
 from supervisor.choices import AccessType, Kind
 from supervisor.models import Agent

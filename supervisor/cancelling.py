@@ -10,13 +10,13 @@ from django.db.models.functions import Now
 
 from common.db import clock
 from common.errors import Conflict, NotAllowed
-from nhi import lifecycle as identities
 from nhi.actors import SYSTEM, Actor
+from nhi.audit import events
 from nhi.choices import State
-from nhi.inputs import Problems
+from nhi.hooks import Ended, StopStep
+from nhi.identities import lifecycle as identities
 from nhi.models import Identity
-from nhi.record import events
-from nhi.registry import Ended, StopStep
+from nhi.validation import Problems
 from supervisor import lifecycle, waking
 from supervisor.choices import ExecutionState
 from supervisor.models import Execution

@@ -5,11 +5,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from nhi import registry, run_tokens
+from nhi import hooks
 from nhi.actors import Actor
-from nhi.chains import Chain, Link, TaskFacts, links
 from nhi.choices import ActorKind
-from nhi.tokens import Parsed, ParsedToken
+from nhi.credentials import run_tokens
+from nhi.credentials.tokens import Parsed, ParsedToken
+from nhi.decisions.chains import Chain, Link, TaskFacts, links
 from supervisor.models import Execution
 
 log = logging.getLogger(__name__)
@@ -60,7 +61,7 @@ def _tasks(runs: Sequence[Execution]) -> Mapping[UUID, TaskFacts] | None:
 
 
 def _tasks_of(runs: Sequence[Execution]) -> Mapping[UUID, TaskFacts]:
-    return registry.tasks([run.task_id for run in runs if run.task_id is not None])
+    return hooks.tasks([run.task_id for run in runs if run.task_id is not None])
 
 
 def _behind(run: Execution, tasks: Mapping[UUID, TaskFacts]) -> Chain:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from common.process import executable_allowlist
-from nhi import actors, grants
+from nhi import actors
+from nhi.access import grants
 from nhi.choices import Kind, PermissionType
 from nhi.models import Identity, User
 from supervisor import access, agents, schedules, submitting

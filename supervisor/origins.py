@@ -8,10 +8,10 @@ from uuid import UUID
 from django.db.models import Q
 
 from common.ids import parse_uuid
-from nhi import registry
+from nhi import hooks
 from nhi.choices import OriginRole
+from nhi.hooks import Work, WorkOrigins, WorkSource
 from nhi.models import AuditEvent, User
-from nhi.registry import Work, WorkOrigins, WorkSource
 from supervisor.choices import Direction
 from supervisor.models import Execution, Schedule, Session, SessionMessage
 
@@ -47,7 +47,7 @@ def of_work(work: Work) -> WorkOrigins:
     for run in runs:
         if run.started_by_id is not None and not (run.parent_id or run.task_id or run.schedule_id):
             # Asked for with a credential of an agent's own: as part of whatever that agent was working on.
-            origins |= registry.work_under_way(run.started_by_id, run.created_at)
+            origins |= hooks.work_under_way(run.started_by_id, run.created_at)
     return WorkOrigins({**roles, **in_sessions}, origins)
 
 

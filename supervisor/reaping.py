@@ -12,11 +12,12 @@ from django.db.models.functions import Now
 
 from common.db import clock
 from common.errors import InvalidTransition
-from nhi import lifecycle as identities
-from nhi import processes, run_tokens
+from nhi import processes
 from nhi.actors import SYSTEM
+from nhi.audit import events
+from nhi.credentials import run_tokens
+from nhi.identities import lifecycle as identities
 from nhi.models import Identity
-from nhi.record import events
 from supervisor import lifecycle
 from supervisor.choices import ErrorCategory, ExecutionState
 from supervisor.models import Execution, Runner

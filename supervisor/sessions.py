@@ -9,11 +9,11 @@ from django.db.models import QuerySet
 
 from common.errors import Conflict, NotAllowed
 from common.redaction import Redactor
-from nhi import run_tokens
 from nhi.actors import Actor
-from nhi.inputs import Problems
+from nhi.audit import events
+from nhi.credentials import run_tokens
 from nhi.models import Identity
-from nhi.record import events
+from nhi.validation import Problems
 from supervisor import access, agents, cancelling, lifecycle, submitting, transcripts, waking
 from supervisor.access import Caller
 from supervisor.choices import ExecutionState, Mode, SessionState, Trigger

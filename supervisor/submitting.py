@@ -19,8 +19,8 @@ from common.fastsql import prepared
 from common.fastsql.prepared import PreparedQuery
 from common.redaction import Redactor
 from nhi.actors import Actor
-from nhi.inputs import Problems
-from nhi.record import events
+from nhi.audit import events
+from nhi.validation import Problems
 from supervisor import access, admission, agents, command_lines, lifecycle, origins, sealing, surroundings, waking
 from supervisor.access import Caller
 from supervisor.choices import ExecutionState, Kind, Mode, Trigger

@@ -8,7 +8,7 @@ from pathlib import Path
 from django.conf import settings
 
 from common.process import executable_allowlist
-from nhi.inputs import Problems
+from nhi.validation import Problems
 
 #: What every run is told besides what was declared for it.
 PATH = "/usr/local/bin:/usr/bin:/bin"

@@ -9,7 +9,7 @@ from django.db.models.functions import Now
 from common.db import clock
 from common.ids import uuid7
 from nhi.actors import Actor
-from nhi.inputs import LONGEST_REASON
+from nhi.validation import LONGEST_REASON
 from supervisor import sealing
 from supervisor.choices import Direction, SessionState
 from supervisor.models import Execution, Session, SessionMessage

@@ -20,35 +20,35 @@ CAPABILITIES: dict[str, Promise] = {
     "NHI-01": Promise(
         "Identities of three kinds have a unique name per kind, an owner, a backup owner who is another, and "
         "what describes them.",
-        "nhi.identities:_check = return None",
+        "nhi.identities.identities:_check = return None",
     ),
     "NHI-02": Promise(
         "One function moves an identity through its lifecycle, by compare-and-swap, on record; an illegal "
         "move changes nothing.",
-        "nhi.lifecycle:_swap = return True",
+        "nhi.identities.lifecycle:_swap = return True",
     ),
     "NHI-03": Promise(
         "Suspending or archiving ends access before the reply; what could not be stopped at once is named and swept.",
-        "nhi.lifecycle:_stop = raise",
+        "nhi.identities.lifecycle:_stop = raise",
     ),
     "NHI-04": Promise(
         "Credentials are shown once, kept as a fingerprint, end, rotate with an overlap, and are refused when "
         "malformed without a query; a personal token makes no other.",
-        "nhi.credentials:verdict = return ''",
+        "nhi.credentials.credentials:verdict = return ''",
     ),
     "NHI-05": Promise(
         "A credential is exchanged for a short-lived token, narrowed to a scope and an audience.",
-        "nhi.facts:token_refused = raise",
+        "nhi.authorization.facts:token_refused = raise",
     ),
     "NHI-06": Promise(
         "Agent to tool grants: a duplicate is refused, wrong kinds are refused, every stored constraint is "
         "enforced or denies, and one that constrains nothing is refused.",
-        "nhi.decisions:_arguments = allow",
+        "nhi.decisions.engine:_arguments = allow",
     ),
     "NHI-07": Promise(
         "Grants between identities: call or delegate, to named actions, so often an hour, until they end; enforced on "
         "every send.",
-        "nhi.decisions:_actions = allow",
+        "nhi.decisions.engine:_actions = allow",
     ),
     "NHI-08": Promise(
         "A person sees and uses only what is granted; strangers get the same answer as for an unknown id.",
@@ -56,15 +56,15 @@ CAPABILITIES: dict[str, Promise] = {
     ),
     "NHI-09": Promise(
         "Roles of capability patterns, matched on whole segments; the widest waits for a second admin.",
-        "nhi.capabilities:prefix = return ''",
+        "nhi.decisions.capabilities:prefix = return ''",
     ),
     "NHI-10": Promise(
         "One decision point: default deny, any error is a deny, always a reason and an id.",
-        "nhi.decisions:decide = allow",
+        "nhi.decisions.engine:decide = allow",
     ),
     "NHI-12": Promise(
         "Many grants at once, each with its own result; access copied from one identity to another.",
-        "nhi.bulk:give_tools = return []",
+        "nhi.access.bulk:give_tools = return []",
     ),
     "NHI-14": Promise(
         "A call that needs approval waits for a person who neither asked for it nor handles a member of its chain, "
@@ -73,11 +73,11 @@ CAPABILITIES: dict[str, Promise] = {
     ),
     "NHI-20": Promise(
         "Every call carries its chain, which has an end and no circle; on another's behalf only what both may is done.",
-        "nhi.delegation:_refused = return None",
+        "nhi.decisions.delegation:_refused = return None",
     ),
     "AUD-01": Promise(
         "Every change is recorded in its own transaction, append-only down to the database's triggers.",
-        "nhi.record.guards:install = return None",
+        "nhi.audit.append_only_triggers:install = return None",
     ),
     "AUD-02": Promise(
         "Every call of a tool leaves one row that nobody can change, whatever became of it; refusals of one identity "
@@ -194,7 +194,7 @@ CAPABILITIES: dict[str, Promise] = {
     "SUP-11": Promise(
         "Every run gets a token of its own, which ends with it; what it calls is governed, and logged under the run's "
         "id.",
-        "nhi.run_tokens:close = return 0",
+        "nhi.credentials.run_tokens:close = return 0",
     ),
     "SUP-12": Promise(
         "No run is taken while memory, disk or load are past their limits; the same input within a minute may share "
@@ -215,7 +215,7 @@ CAPABILITIES: dict[str, Promise] = {
     "CON-02": Promise(
         "Home says what needs this person, each card leading to exactly that, then charts of calls, runs and tasks "
         "over time: outcomes, latency, who drives it, budgets that burn, health, what piles up, who was told.",
-        "nhi.admin.counts:needs = return []",
+        "nhi.console.attention:needs = return []",
         "tests/console/test_home.py",
     ),
     "CON-05": Promise(

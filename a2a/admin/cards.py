@@ -12,9 +12,9 @@ from a2a.models import AgentCard
 from common.console.lists import Bulk, Preset, choice_filter
 from common.console.pages import link
 from common.templatetags.console import as_curl
-from nhi.admin.acting import actor_of
-from nhi.admin.base import GovernedAdmin
 from nhi.choices import Kind, State
+from nhi.console.base import GovernedAdmin
+from nhi.console.request_actor import actor_of
 from nhi.models import Identity
 
 

@@ -12,8 +12,8 @@ from common.console import badges
 from common.console.badges import Badge
 from common.console.lists import Column
 from common.templatetags.console import badge
-from nhi.admin import columns
 from nhi.choices import State
+from nhi.console import columns
 from nhi.models import Identity
 
 

@@ -13,11 +13,12 @@ from common.console import site_pages
 from common.console.dialogs import Call
 from common.console.forms import ConsoleForm, ReasonField
 from common.errors import NotAllowed, NotFound
-from nhi import identities, rights
-from nhi.admin import names
-from nhi.admin.base import ActingDialog, ActingPage
-from nhi.admin.identities_hub import OfIdentity
+from nhi.access import rights
+from nhi.admin.identities.hub import OfIdentity
 from nhi.choices import Kind
+from nhi.console import names
+from nhi.console.base import ActingDialog, ActingPage
+from nhi.identities import identities
 
 
 class OfAgent(OfIdentity):

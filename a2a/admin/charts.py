@@ -14,8 +14,8 @@ from mcp.admin.charts_data import RANGES, Range
 from mcp.admin.charts_draw import Chart
 from nhi.actors import Actor
 from nhi.admin import home
-from nhi.admin.acting import actor_of
-from nhi.admin.base import ActingPage
+from nhi.console.base import ActingPage
+from nhi.console.request_actor import actor_of
 
 TASKS, DELIVERIES = "tasks", "deliveries"
 RIGHTS = {TASKS: "a2a.view_task", DELIVERIES: "a2a.view_delivery"}

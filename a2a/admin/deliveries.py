@@ -15,8 +15,8 @@ from a2a.admin.tasks_export import export_link
 from a2a.models import Delivery
 from common.console.lists import Bulk, Preset
 from common.console.pages import Tab, link
-from nhi.admin.acting import actor_of
-from nhi.admin.base import GovernedAdmin
+from nhi.console.base import GovernedAdmin
+from nhi.console.request_actor import actor_of
 
 
 @admin.register(Delivery)

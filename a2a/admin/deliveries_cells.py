@@ -17,7 +17,7 @@ from common.console.badges import Badge
 from common.console.lists import Column
 from common.console.pages import link
 from common.templatetags.console import badge, outside
-from nhi.admin import columns
+from nhi.console import columns
 
 #: By a person, or by its caller, who took the push configuration away.
 CALLED_OFF = (Trouble.STOPPED, Trouble.WITHDRAWN)

@@ -12,7 +12,7 @@ from common.console import badges
 from common.console.lists import Filter, text_filter
 from common.console.pages import link
 from common.ids import parse_uuid
-from nhi.admin.audit_filters import SPANS, limit
+from nhi.console.log_filters import SPANS, limit
 
 Rows = QuerySet[Any]
 DEAD, QUEUED, RETRYING, STOPPED, TRIED, UNHEARD = "dead", "queued", "retrying", "stopped", "tried", "unheard"

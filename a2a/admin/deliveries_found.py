@@ -11,7 +11,7 @@ from common.console import palette
 from common.console.pages import link
 from common.console.palette import PER_GROUP, Group, Hit
 from common.ids import parse_uuid
-from nhi.admin.acting import actor_of
+from nhi.console.request_actor import actor_of
 
 
 def find(request: HttpRequest, term: str) -> Iterable[Group]:

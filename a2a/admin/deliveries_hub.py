@@ -14,7 +14,7 @@ from a2a.retrying import ATTEMPTS
 from common.console.pages import PART, Control, Crumb, Tab, link, wants_part
 from common.egress import urls
 from common.errors import NotFound
-from nhi.admin.base import Acting, ActingPage
+from nhi.console.base import Acting, ActingPage
 from nhi.models import Identity
 
 TABS = (("hub", "Attempts"), ("sent", "What is sent"), ("changes", "Changes"))

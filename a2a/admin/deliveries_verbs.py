@@ -14,7 +14,7 @@ from a2a.retrying import ATTEMPTS
 from common.console.dialogs import Call, Effect, counted
 from common.console.forms import ConsoleForm, ReasonField
 from common.errors import NotAllowed
-from nhi.admin.base import ActingDialog
+from nhi.console.base import ActingDialog
 
 AGAIN = f"The same body under the same webhook-id, at once, and then up to {ATTEMPTS} attempts within three days."
 

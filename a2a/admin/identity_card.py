@@ -9,9 +9,9 @@ from a2a.cards import Described
 from a2a.choices import CardForm
 from common.console import site_pages
 from common.console.pages import Control, Tab
-from nhi import rights
-from nhi.admin import identities_hub
-from nhi.admin.identities_hub import Added, Hub
+from nhi.access import rights
+from nhi.admin.identities import hub
+from nhi.admin.identities.hub import Added, Hub
 from nhi.choices import Kind
 from nhi.models import Identity
 
@@ -121,4 +121,4 @@ PAGES = (("card", Skills), ("card_preview", Preview), ("card_checks", Checks), (
 for _name, _page in PAGES:
     _path = _name.replace("_", "/")
     site_pages.add_site_page(f"nhi/identity/<uuid:pk>/{_path}/", _page.as_view(), f"nhi_identity_{_name}")
-identities_hub.add_tab(Added("card", "Card", frozenset({Kind.AGENT}), place=1))
+hub.add_tab(Added("card", "Card", frozenset({Kind.AGENT}), place=1))

@@ -7,8 +7,8 @@ from a2a.admin.tasks_filters import list_url
 from a2a.models import Task
 from common.console import keyset, site_pages
 from common.console.pages import Tab
-from nhi.admin import identities_hub
-from nhi.admin.identities_hub import Added, Hub
+from nhi.admin.identities import hub
+from nhi.admin.identities.hub import Added, Hub
 from nhi.choices import Kind
 
 TO, FROM = "to", "from"
@@ -53,4 +53,4 @@ class Tasks(Hub):
 
 
 site_pages.add_site_page("nhi/identity/<uuid:pk>/tasks/", Tasks.as_view(), "nhi_identity_tasks")
-identities_hub.add_tab(Added("tasks", "Tasks", frozenset({Kind.AGENT, Kind.SERVICE_ACCOUNT})))
+hub.add_tab(Added("tasks", "Tasks", frozenset({Kind.AGENT, Kind.SERVICE_ACCOUNT})))

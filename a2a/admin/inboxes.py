@@ -12,7 +12,7 @@ from a2a.choices import RuntimeKind, TaskState
 from a2a.models import Task
 from a2a.models.tasks import WAITS
 from common.console import site_pages
-from nhi.admin.base import ActingPage
+from nhi.console.base import ActingPage
 
 MOST = 100
 HELD = Q(state=TaskState.WORKING, lease_until__gte=Now())

@@ -15,9 +15,9 @@ from a2a.models import Delivery, Task
 from common.console import navigation
 from common.console.navigation import Item
 from nhi.actors import Actor
-from nhi.admin import counts, sentences
-from nhi.admin.acting import may
-from nhi.admin.counts import Need
+from nhi.console import attention, event_sentences
+from nhi.console.attention import Need
+from nhi.console.request_actor import may
 from nhi.models import Identity
 
 LATELY = timedelta(hours=24)
@@ -67,7 +67,7 @@ navigation.add_sidebar_items(
         also=("a2a_webhooksecret_changelist",),
     ),
 )  # fmt: skip
-counts.add(
+attention.add(
     Need(
         "tasks_waiting",
         waiting_for,
@@ -96,4 +96,4 @@ counts.add(
         DEAD_QUERY,
     ),
 )
-sentences.add_hubs({"task": "a2a_task_hub", "delivery": "a2a_delivery_hub"})
+event_sentences.add_hubs({"task": "a2a_task_hub", "delivery": "a2a_delivery_hub"})

@@ -16,9 +16,9 @@ from common.console.forms import Chips, ConsoleForm
 from common.console.pages import Control, link
 from common.errors import NotAllowed, NotFound
 from nhi.actors import Actor
-from nhi.admin.base import ActingDialog
-from nhi.admin.identities_hub import OfIdentity
+from nhi.admin.identities.hub import OfIdentity
 from nhi.choices import Kind
+from nhi.console.base import ActingDialog
 from nhi.models import Identity
 from supervisor.admin import agents_hub
 from supervisor.choices import Kind as RunsKind

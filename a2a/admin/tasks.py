@@ -24,8 +24,8 @@ from a2a.models import Task
 from common.console.lists import Bulk, Preset
 from common.console.pages import PART, Control, Crumb, link
 from common.ids import parse_uuid
-from nhi.admin.acting import actor_of
-from nhi.admin.base import ActingPage, GovernedAdmin
+from nhi.console.base import ActingPage, GovernedAdmin
+from nhi.console.request_actor import actor_of
 
 MOST_ASKED = 50
 

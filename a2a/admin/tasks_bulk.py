@@ -17,7 +17,7 @@ from a2a.models import Task
 from common.console.dialogs import Effect, counted
 from common.console.forms import ConsoleForm
 from nhi.actors import Actor
-from nhi.admin.several import Several
+from nhi.console.bulk_dialog import Several
 from nhi.models import Identity
 
 

@@ -14,7 +14,7 @@ from a2a.models import Task
 from common.console.dialogs import Call, Effect, counted
 from common.console.forms import ConsoleForm, ReasonField
 from common.errors import NotAllowed
-from nhi.admin.base import ActingDialog
+from nhi.console.base import ActingDialog
 from supervisor.models import Execution
 
 #: Runs that a dialog names; of more it says how many.

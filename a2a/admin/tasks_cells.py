@@ -13,7 +13,7 @@ from common.console.badges import Badge
 from common.console.lists import Column
 from common.console.pages import link
 from common.templatetags.console import badge, icon, outside
-from nhi.admin import columns
+from nhi.console import columns
 from supervisor.admin import executions_cells
 
 #: Columns of a task that its line does not show, some of them long.

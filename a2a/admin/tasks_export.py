@@ -12,8 +12,8 @@ from a2a.admin.tasks_filters import FILTERS, SEARCH, needs
 from a2a.models import Task
 from common.console.lists import OWN
 from common.console.pages import link
-from nhi.admin.acting import may
-from nhi.admin.log_export import LogExport
+from nhi.console.log_export import LogExport
+from nhi.console.request_actor import may
 
 
 def export_link(request: HttpRequest, page: str) -> str:

@@ -15,7 +15,7 @@ from common.console.lists import Filter, text_filter
 from common.console.pages import link
 from common.ids import parse_uuid
 from nhi.actors import Actor
-from nhi.admin.audit_filters import SPANS, limit
+from nhi.console.log_filters import SPANS, limit
 from nhi.models import Identity, User
 
 Rows = QuerySet[Any]

@@ -13,7 +13,7 @@ from common.console import palette
 from common.console.pages import link
 from common.console.palette import PER_GROUP, Group, Hit
 from common.ids import parse_uuid
-from nhi.admin.acting import actor_of
+from nhi.console.request_actor import actor_of
 
 #: Among how many of the newest a short id is looked for: it is the end of an id, which no index knows.
 RECENT = 5000

@@ -16,7 +16,7 @@ from common.console import times
 from common.console.pages import PART, Control, Crumb, Tab, link, wants_part
 from common.errors import NotFound
 from mcp.models import CallApproval
-from nhi.admin.base import Acting, ActingPage
+from nhi.console.base import Acting, ActingPage
 from supervisor.admin import executions_cells
 from supervisor.models import Execution
 

@@ -9,8 +9,8 @@ from django.db.models import Count
 from a2a.admin.tasks_filters import OPEN, list_url
 from a2a.models import Task
 from common.console.dialogs import Effect, counted
-from nhi.admin import grants_left
-from nhi.admin.grants_left import Pairs
+from nhi.admin.grants import grants_left
+from nhi.admin.grants.grants_left import Pairs
 from nhi.models import Identity
 
 

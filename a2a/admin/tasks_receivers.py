@@ -15,7 +15,7 @@ from common.console.forms import ConsoleForm, ReasonField
 from common.console.pages import Control, link
 from common.errors import NotAllowed, NotFound
 from nhi.actors import Actor
-from nhi.admin.base import ActingDialog
+from nhi.console.base import ActingDialog
 
 
 class WhyForm(ConsoleForm):

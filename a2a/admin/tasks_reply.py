@@ -14,7 +14,7 @@ from a2a.choices import Role, TaskState
 from common.console.dialogs import Effect
 from common.console.forms import ConsoleForm
 from common.errors import NotAllowed
-from nhi.admin.base import ActingDialog
+from nhi.console.base import ActingDialog
 from supervisor.access import Caller
 
 LONGEST = 20_000

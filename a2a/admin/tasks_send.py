@@ -18,10 +18,10 @@ from common.console.pages import Control, Crumb, link
 from common.errors import GatehouseError, NotAllowed, NotFound, PayloadTooLarge, RateLimited
 from common.strict_json import StrictJsonError
 from nhi.actors import Actor
-from nhi.admin import names
-from nhi.admin.form_page import FormPage
+from nhi.console import names
+from nhi.console.form_page import FormPage
+from nhi.decisions.reasons import REASONS
 from nhi.models import Identity
-from nhi.reasons import REASONS
 from supervisor.access import Caller
 
 EXAMPLE = '{"input": "Hello."}'

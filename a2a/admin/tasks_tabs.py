@@ -18,7 +18,7 @@ from common.console import badges, times
 from common.console.badges import Badge
 from common.console.pages import link
 from nhi.actors import Actor
-from nhi.admin import sentences
+from nhi.console import event_sentences
 from nhi.models import NhiPermission
 
 #: Events of a page, messages.
@@ -156,7 +156,7 @@ class Changes(Hub):
     template = "admin/a2a/tasks/changes.html"
 
     def context(self) -> dict[str, Any]:
-        return {**super().context(), **sentences.page_about(self.actor, self.task.pk, self.request.GET)}
+        return {**super().context(), **event_sentences.page_about(self.actor, self.task.pk, self.request.GET)}
 
 
 URLS = [

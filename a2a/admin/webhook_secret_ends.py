@@ -12,7 +12,7 @@ from common.console.dialogs import Call, Effect, counted
 from common.console.forms import ConsoleForm, ReasonField
 from common.console.pages import link
 from common.errors import NotAllowed, NotFound
-from nhi.admin.base import ActingDialog
+from nhi.console.base import ActingDialog
 
 
 class RevokeForm(ConsoleForm):

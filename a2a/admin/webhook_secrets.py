@@ -25,9 +25,9 @@ from common.console.lists import Bulk, Column, text_filter
 from common.console.pages import Control, Tab, link, render, render_once
 from common.errors import InvalidInput, NotAllowed
 from common.templatetags.console import icon, outside
-from nhi.admin import columns, names
-from nhi.admin.acting import actor_of
-from nhi.admin.base import ActingDialog, GovernedAdmin
+from nhi.console import columns, names
+from nhi.console.base import ActingDialog, GovernedAdmin
+from nhi.console.request_actor import actor_of
 
 HOURS = int(webhooks.OVERLAP.total_seconds() // 3600)
 

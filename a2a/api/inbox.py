@@ -12,7 +12,7 @@ from a2a.models import Task
 from common.api.operations import listing, operation
 from common.errors import NotFound
 from common.fastsql.prepared import PreparedQuery
-from nhi.asking import OnlyIdentitiesAsk
+from nhi.authorization.access_check import OnlyIdentitiesAsk
 
 _MINE = PreparedQuery(
     lambda task, agent: Task.objects.filter(pk=task, agent_id=agent).only("pk").order_by(), task=UUID, agent=UUID

@@ -13,9 +13,9 @@ from rest_framework.views import APIView
 
 from a2a import card_keys, cards, endpoints
 from a2a.cards import Served
-from nhi import authentication, oauth
 from nhi.api.authentication import BearerAuthentication
-from nhi.authentication import Authenticated, Unauthenticated
+from nhi.authorization import authentication, oauth
+from nhi.authorization.authentication import Authenticated, Unauthenticated
 from nhi.choices import Kind
 from nhi.models import Identity
 

@@ -23,8 +23,9 @@ from common.ids import parse_uuid, uuid7
 from mcp.asgi import bodies, clients
 from mcp.front.refusals import Pairs, Refusal
 from mcp.leases import Stopping
-from nhi import oauth, tokens
-from nhi.authentication import lacking
+from nhi.authorization import oauth
+from nhi.authorization.authentication import lacking
+from nhi.credentials import tokens
 
 log = logging.getLogger(__name__)
 LARGEST = 10 * 1024 * 1024

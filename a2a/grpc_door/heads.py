@@ -12,7 +12,8 @@ from a2a.operations.visits import Shown
 from a2a.wire.faults import Fault, Kind, invalid
 from common.asgi.proxies import find_client_address
 from common.ids import parse_uuid, uuid7
-from nhi import authentication, tokens
+from nhi.authorization import authentication
+from nhi.credentials import tokens
 
 AGENT, TENANT, VERSION = "x-gatehouse-agent", "tenant", "a2a-version"
 #: Whoever sends one of these twice is read in two ways by two readers.

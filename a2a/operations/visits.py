@@ -14,10 +14,11 @@ from a2a.operations import faults
 from common.errors import NotAllowed, NotFound
 from common.fastsql.prepared import PreparedQuery
 from common.ids import parse_uuid
-from nhi import authentication, oauth, tokens
 from nhi.actors import Actor
-from nhi.authentication import Unauthenticated
+from nhi.authorization import authentication, oauth
+from nhi.authorization.authentication import Unauthenticated
 from nhi.choices import Kind
+from nhi.credentials import tokens
 from nhi.models import Identity, NhiPermission
 from supervisor.access import Caller
 

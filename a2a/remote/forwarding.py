@@ -13,7 +13,7 @@ from a2a.wire.faults import Kind
 from common.ids import uuid7
 from common.threads import run_in_thread
 from nhi.actors import SYSTEM
-from nhi.record import events
+from nhi.audit import events
 
 #: There is nothing to end there any more.
 NAMELESS = "It ended here while it was being sent on, before the remote agent had said what it is called there."

@@ -19,7 +19,7 @@ from a2a.writer import TaskEnded
 from common.db import clock
 from common.ids import uuid7
 from nhi.actors import SYSTEM
-from nhi.record import events
+from nhi.audit import events
 
 #: What belongs to our side alone: the remote agent has ids of its own.
 OURS = frozenset({"taskId", "contextId", "referenceTaskIds"})

@@ -19,7 +19,7 @@ from a2a.wire.faults import Kind
 from common.egress.request_body import SentFlag
 from common.ids import uuid7
 from common.redaction.redactor import Redactor
-from nhi.record import lines
+from nhi.audit import sanitization
 
 log = logging.getLogger(__name__)
 
@@ -112,7 +112,7 @@ class Probe:
 
     def _name(self, card: Card | None) -> str:
         said: Any = card.says.get("name") if card is not None else None
-        return self.redactor.redact_text(lines.line(said, LONGEST_NAME)) if isinstance(said, str) else ""
+        return self.redactor.redact_text(sanitization.line(said, LONGEST_NAME)) if isinstance(said, str) else ""
 
     def _passed(self, step: TestStep, said: str) -> None:
         self.steps.append(Step(step, True, self.redactor.redact_text(said)))

@@ -17,8 +17,8 @@ from common.redaction import redact_text
 from common.redaction.redactor import Redactor
 from common.threads import background_loop
 from nhi.actors import Actor
+from nhi.audit import events
 from nhi.models import Identity
-from nhi.record import events
 
 DOING = "test the server behind an agent"
 #: Over all that is asked of it.

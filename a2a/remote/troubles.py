@@ -13,7 +13,7 @@ from a2a.wire.v03 import errors
 from common.egress import EgressBlocked
 from common.egress.request_body import SentFlag
 from mcp.faults import FaultCode, UpstreamFault
-from nhi.record import lines
+from nhi.audit import sanitization
 
 #: What is kept of the words of a remote agent.
 LONGEST_SAID = 500
@@ -190,7 +190,7 @@ def _words(said: Any) -> str:
     """What it said to it. Data of another machine's: on one line, without what could pass for ours."""
     held = said.get("error") if isinstance(said, Mapping) and isinstance(said.get("error"), Mapping) else said
     words = held.get("message") if isinstance(held, Mapping) else None
-    line = lines.line(words, LONGEST_SAID) if isinstance(words, str) else ""
+    line = sanitization.line(words, LONGEST_SAID) if isinstance(words, str) else ""
     return f" It said: {line}" if line else ""
 
 

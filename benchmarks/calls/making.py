@@ -13,9 +13,11 @@ REASON = "A measurement"
 def make(server: str, url: str, limits: dict[str, Any]) -> dict[str, str]:
     from mcp import budgets, definitions, servers
     from mcp.models import Tool
-    from nhi import credentials, grants, identities
+    from nhi.access import grants
     from nhi.actors import person
     from nhi.choices import Kind
+    from nhi.credentials import credentials
+    from nhi.identities import identities
     from nhi.models import User
 
     mara = User.objects.get(username="mara")

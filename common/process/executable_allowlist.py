@@ -174,9 +174,9 @@ def _check_example(program: str, arguments: Sequence[str]) -> list[str]:
     if program != os.path.realpath(sys.executable):
         raise ExecutableRefused(
             f"EXECUTABLE_ALLOWLIST is not set, so only what lies in {EXAMPLES_DIRECTORY} and "
-            f"{EXAMPLES_DIRECTORY / 'agents'} may run: give the path of a script there. To run others, put their paths in "
-            "a file, let EXECUTABLE_ALLOWLIST name that file, and start Gatehouse again; list scripts rather than "
-            "interpreters."
+            f"{EXAMPLES_DIRECTORY / 'agents'} may run: give the path of a script there. To run others, put their "
+            "paths in a file, let EXECUTABLE_ALLOWLIST name that file, and start Gatehouse again; list scripts rather "
+            "than interpreters."
         )
     script = os.path.realpath(arguments[0]) if arguments and arguments[0].startswith("/") else ""
     if not (_is_example_script(script) and script.endswith(".py")):

@@ -23,10 +23,10 @@ from mcp.admin.approvals_page import ApprovalPage, standing
 from mcp.choices import ApprovalState
 from mcp.models import CallApproval
 from nhi.actors import Actor
-from nhi.admin import columns, counts
-from nhi.admin.acting import actor_of, may
-from nhi.admin.base import GovernedAdmin
-from nhi.admin.counts import Need
+from nhi.console import attention, columns
+from nhi.console.attention import Need
+from nhi.console.base import GovernedAdmin
+from nhi.console.request_actor import actor_of, may
 
 Rows = QuerySet[Any]
 IS_WAITING = {"state": ApprovalState.PENDING, "expires_at__gt": Now()}
@@ -177,7 +177,7 @@ class Waiting(Need):
         return super().said(count, actor) + oldest
 
 
-counts.add(
+attention.add(
     Waiting(
         "approvals_waiting",
         to_decide,

@@ -12,8 +12,8 @@ from common.errors import Conflict, NotAllowed
 from common.templatetags.console import spell_invisible
 from mcp import approvals
 from mcp.admin.approvals_page import OfApproval
-from nhi.admin import counts
-from nhi.admin.base import ActingDialog
+from nhi.console import attention
+from nhi.console.base import ActingDialog
 
 
 class ArgumentsNotShown(Conflict):
@@ -54,7 +54,7 @@ class Decision(OfApproval, ActingDialog):
 
     def act(self, form: ConsoleForm) -> str:
         self.decide(form.cleaned_data["reason"])
-        counts.forget(self.actor)
+        attention.forget(self.actor)
         messages.success(self.request, spell_invisible(f"{self.approval}: {self.done}"))
         return self.back()
 

@@ -17,8 +17,9 @@ from mcp.admin import calls_cells
 from mcp.approval_origins import nobody_decides
 from mcp.choices import ApprovalState
 from mcp.models import CallApproval, Tool
-from nhi import explain, reasons
-from nhi.admin.base import Acting, ActingPage
+from nhi.authorization import explain
+from nhi.console.base import Acting, ActingPage
+from nhi.decisions import reasons
 from nhi.models import Identity, InvocationLog, ToolPermission
 
 #: Past calls alike that are shown.

@@ -24,10 +24,10 @@ from mcp.admin import breakers_health
 from mcp.choices import BreakerScope, BreakerState
 from mcp.models import Breaker
 from nhi.actors import Actor
-from nhi.admin import columns, counts
-from nhi.admin.acting import actor_of, may_change
-from nhi.admin.base import ActingDialog, GovernedAdmin
-from nhi.admin.counts import Need
+from nhi.console import attention, columns
+from nhi.console.attention import Need
+from nhi.console.base import ActingDialog, GovernedAdmin
+from nhi.console.request_actor import actor_of, may_change
 
 Rows = QuerySet[Any]
 RESET = ("The service is back", "The fault was ours", "Trying it now")
@@ -183,7 +183,7 @@ class Open(Need):
         return f"{super().said(count, actor)}: {', '.join(names)}{' …' if count > len(names) else ''}"
 
 
-counts.add(
+attention.add(
     Open(
         "breakers_open", tripped, "{} breaker open", "{} breakers open", "electrical_services", "mcp_breaker_changelist"
     )

@@ -16,9 +16,9 @@ from common.console.pages import Tab, link, link_if_any
 from common.templatetags.console import badge, outside
 from mcp.choices import HealthStatus
 from mcp.models import HealthReport, Server
-from nhi.admin import columns
-from nhi.admin.acting import actor_of
-from nhi.admin.base import GovernedAdmin
+from nhi.console import columns
+from nhi.console.base import GovernedAdmin
+from nhi.console.request_actor import actor_of
 
 Rows = QuerySet[Any]
 LISTS = (("Breakers", "mcp_breaker_changelist"), ("Checks", "mcp_healthreport_changelist"))

@@ -21,9 +21,9 @@ from mcp.admin.budgets_lines import Line, lines_of
 from mcp.admin.budgets_refused import refused_today
 from mcp.choices import BudgetScope
 from mcp.models import Budget
-from nhi.admin import columns
-from nhi.admin.acting import actor_of, may_change
-from nhi.admin.base import GovernedAdmin
+from nhi.console import columns
+from nhi.console.base import GovernedAdmin
+from nhi.console.request_actor import actor_of, may_change
 from nhi.models import Identity, ToolPermission
 
 Rows = QuerySet[Any]

@@ -15,9 +15,9 @@ from mcp import budgets
 from mcp.budgets import LEAST_RATE, LONGEST, MOST, MOST_RATE, SHORTEST
 from mcp.choices import BudgetScope
 from mcp.models import Budget, Server
-from nhi.admin import names
-from nhi.admin.base import ActingDialog
-from nhi.admin.names import Named, NameField
+from nhi.console import names
+from nhi.console.base import ActingDialog
+from nhi.console.names import Named, NameField
 from nhi.models import ToolPermission
 
 names.NAMED.setdefault("server", Named("server", Server.objects.visible_to))

@@ -18,8 +18,8 @@ from mcp.admin.calls_export import Export
 from mcp.admin.calls_flights import Flight
 from mcp.admin.calls_page import CallPage
 from mcp.admin.calls_panel import CallPanel
-from nhi.admin.acting import actor_of, may
-from nhi.admin.base import GovernedAdmin
+from nhi.console.base import GovernedAdmin
+from nhi.console.request_actor import actor_of, may
 from nhi.models import InvocationLog
 
 

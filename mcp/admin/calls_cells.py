@@ -9,7 +9,7 @@ from common.console import badges, times
 from common.console.badges import Badge
 from common.console.lists import Column
 from common.templatetags.console import badge, icon, outside
-from nhi.admin import columns
+from nhi.console import columns
 
 #: Columns of the log that the line of a call does not show.
 NOT_SHOWN = (

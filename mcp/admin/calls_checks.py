@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from common.console import badges
 from common.console.badges import Badge
-from nhi import decisions
 from nhi.admin.explain import ASKS, WOULD
+from nhi.decisions import engine
 from nhi.models import InvocationLog
 
 #: What the gateway's own checks ask.
@@ -70,7 +70,7 @@ def let_through(row: InvocationLog) -> list[Passed]:
         "breaker": "its state then stands beside" if row.details.get("breaker") else "",
         "budget": "room in each that stands beside" if row.details.get("budgets") else "",
     }
-    names = [name for name, _ in decisions.CHECKS if name not in NOT_OF_TOOLS]
+    names = [name for name, _ in engine.CHECKS if name not in NOT_OF_TOOLS]
     return [
         Passed(WHERE_ASKED.get(name) or _asks(name), facts.get(name, ""), name in ALWAYS or bool(facts.get(name)))
         for name in names

@@ -6,7 +6,7 @@ from typing import Any
 from django.db.models import QuerySet
 
 from mcp.admin.calls_filters import FILTERS, within_a_day
-from nhi.admin.log_export import LogExport
+from nhi.console.log_export import LogExport
 from nhi.models import InvocationLog
 
 

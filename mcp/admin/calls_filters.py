@@ -18,11 +18,11 @@ from common.templatetags.console import spell_invisible
 from mcp import stopping
 from mcp.clerk.deciding import STATUS
 from mcp.models import Server, Tool
-from nhi.admin.audit_filters import SPANS, limit
-from nhi.admin.audit_refusals import REASONS as REFUSED_TOKENS
+from nhi.admin.audit.authentication_failures import REASONS as REFUSED_TOKENS
 from nhi.choices import CallStatus, Kind
+from nhi.console.log_filters import SPANS, limit
+from nhi.decisions.reasons import REASONS
 from nhi.models import Identity
-from nhi.reasons import REASONS
 
 Rows = QuerySet[Any]
 LAST_DAY, EVER = timedelta(hours=24), "all"

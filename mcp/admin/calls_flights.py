@@ -11,8 +11,8 @@ from common.console.lists import Listing
 from common.console.pages import link
 from mcp.models import Call
 from nhi.actors import Actor
+from nhi.audit import invocations
 from nhi.models import Identity
-from nhi.record import invocations
 
 SHOWN = 20
 #: What narrows the log by how a call ended, or to a time that is over: no call under way is among those.

@@ -11,7 +11,7 @@ from common.console.palette import Group, Hit
 from common.ids import parse_uuid
 from common.templatetags.console import spell_invisible
 from mcp.admin import calls_cells
-from nhi.admin.acting import actor_of
+from nhi.console.request_actor import actor_of
 from nhi.models import InvocationLog
 
 

@@ -10,11 +10,11 @@ from common.templatetags.console import spell_invisible
 from mcp.admin import calls_cells, calls_flights
 from mcp.admin.calls_filters import log_url
 from nhi.actors import Actor
-from nhi.admin import identities_hub
-from nhi.admin.identities_hub import Added, Hub, Part
+from nhi.admin.identities import hub
+from nhi.admin.identities.hub import Added, Hub, Part
 from nhi.choices import CallStatus, Kind
+from nhi.decisions.reasons import REASONS
 from nhi.models import Identity, InvocationLog
-from nhi.reasons import REASONS
 
 REFUSED = (CallStatus.PERMISSION_DENIED, CallStatus.RATE_LIMITED)
 SHOWN = 10
@@ -86,5 +86,5 @@ def _refusal(row: InvocationLog) -> dict[str, Any]:
 
 
 site_pages.add_site_page("nhi/identity/<uuid:pk>/activity/", Activity.as_view(), "nhi_identity_activity")
-identities_hub.add_tab(Added("activity", "Activity"))
-identities_hub.add_part(Part("connect", "admin/mcp/calls/refusals.html", last_refusals))
+hub.add_tab(Added("activity", "Activity"))
+hub.add_part(Part("connect", "admin/mcp/calls/refusals.html", last_refusals))

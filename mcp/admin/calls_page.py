@@ -13,12 +13,12 @@ from common.templatetags.console import spell_invisible
 from mcp.admin import calls_cells, calls_checks, calls_runs
 from mcp.clerk.reading import NO_SERVER
 from mcp.models import Tool
-from nhi import explain
-from nhi.admin.base import ActingPage
-from nhi.explain import Explanation
+from nhi.audit import row_macs
+from nhi.authorization import explain
+from nhi.authorization.explain import Explanation
+from nhi.console.base import ActingPage
+from nhi.decisions.reasons import REASONS
 from nhi.models import Identity, InvocationLog, ToolPermission
-from nhi.reasons import REASONS
-from nhi.record import seal
 
 #: How far around a call its neighbours are looked for, and how many are shown on each side.
 AROUND = timedelta(seconds=30)
@@ -79,7 +79,7 @@ class CallPage(ActingPage):
             "within": next(iter(calls_runs.of(self.actor, [row]).values()), None),
             "task": calls_runs.task(self.actor, row.task_id),
             "above": [link["name"] for link in row.chain[:-1]],
-            "verdict": seal.verdict(row).value,
+            "verdict": row_macs.verdict(row).value,
             "address": self.request.build_absolute_uri(self.request.path),
             "api": f"/api/nhi/mcp/invocations/{row.pk}",
         }

@@ -9,8 +9,8 @@ from django.utils import timezone
 from common.console.lists import OWN, Drawn, Listing
 from mcp.admin import calls_filters, calls_strip_data
 from mcp.admin.calls_strip_data import HOUR, MINUTE, TIMES, Counted, Window
-from nhi.admin.acting import actor_of
 from nhi.choices import CallStatus
+from nhi.console.request_actor import actor_of
 from nhi.models import InvocationLog
 
 #: The height of the picture and of its smallest bar, and the width of a bar with its gap, in units of its own.

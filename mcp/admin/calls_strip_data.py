@@ -16,8 +16,8 @@ from mcp import rollups
 from mcp.admin.calls_filters import LAST_DAY, OTHER_SPANS
 from mcp.models import Server
 from nhi.actors import Actor
-from nhi.admin.audit_filters import SPANS, moment_of
 from nhi.choices import Kind
+from nhi.console.log_filters import SPANS, moment_of
 from nhi.models import CallRollup, Identity, InvocationLog
 
 HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)

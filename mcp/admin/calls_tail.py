@@ -12,7 +12,7 @@ from common.console.lists import OWN, Listing
 from common.console.pages import Crumb, link
 from mcp import rollups
 from mcp.admin import calls_cells, calls_filters
-from nhi.admin.base import ActingPage
+from nhi.console.base import ActingPage
 from nhi.models import InvocationLog
 
 SHOWN = 50

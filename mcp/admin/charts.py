@@ -11,8 +11,8 @@ from common.errors import NotFound
 from mcp.admin import charts_data, charts_draw, charts_limits
 from mcp.admin.charts_data import RANGES, Range, Source
 from nhi.admin import home
-from nhi.admin.acting import actor_of
-from nhi.admin.base import ActingPage
+from nhi.console.base import ActingPage
+from nhi.console.request_actor import actor_of
 from nhi.models import Identity
 
 FIRST = "24h"

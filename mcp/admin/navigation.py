@@ -15,9 +15,9 @@ from mcp import reviewers
 from mcp.choices import Connection, DefinitionState
 from mcp.models import Server, Tool
 from nhi.actors import Actor
-from nhi.admin import counts, sentences
-from nhi.admin.acting import may
-from nhi.admin.counts import Need
+from nhi.console import attention, event_sentences
+from nhi.console.attention import Need
+from nhi.console.request_actor import may
 
 #: What is counted, as the list of tools is narrowed to it.
 QUARANTINED, PENDING = "state=quarantined&approve=me", "state=pending&approve=me"
@@ -76,7 +76,7 @@ navigation.add_sidebar_items(
         also=("mcp_healthreport_changelist",),
     ),
 )
-counts.add(
+attention.add(
     Need(
         "tools_quarantined",
         quarantined,
@@ -105,4 +105,4 @@ counts.add(
         "enabled=True&status=Offline",
     ),
 )
-sentences.add_hubs({"server": "mcp_server_hub"})
+event_sentences.add_hubs({"server": "mcp_server_hub"})

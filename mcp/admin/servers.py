@@ -14,8 +14,8 @@ from mcp.admin import servers_cells, servers_forms, servers_tabs, servers_verbs
 from mcp.admin.servers_numbers import Numbers, of_servers
 from mcp.choices import Connection, DefinitionState, Transport
 from mcp.models import Call, Server, Tool
-from nhi.admin.acting import may_change
-from nhi.admin.base import GovernedAdmin
+from nhi.console.base import GovernedAdmin
+from nhi.console.request_actor import may_change
 
 DAY = timedelta(days=1)
 

@@ -10,7 +10,7 @@ from common.console.lists import Column
 from common.templatetags.console import badge, when
 from mcp.choices import Transport
 from mcp.models import Server
-from nhi.admin import columns
+from nhi.console import columns
 
 
 def standing(server: Server) -> badges.Badge:

@@ -15,8 +15,8 @@ from mcp.admin.servers_hub import OfServer
 from mcp.admin.servers_look import command_line, digest
 from mcp.choices import Connection, DefinitionState, Transport
 from mcp.models import Server, Tool
-from nhi.admin.base import ActingPage
-from nhi.admin.fields import among_people
+from nhi.console.base import ActingPage
+from nhi.console.fields import among_people
 from nhi.models import User
 
 #: What must be readable before anything can be said of what would run.

@@ -13,7 +13,7 @@ from mcp.admin import servers_cells
 from mcp.choices import DefinitionState
 from mcp.models import Server, Tool
 from nhi.actors import Actor
-from nhi.admin.acting import actor_of
+from nhi.console.request_actor import actor_of
 
 #: Words that begin a verb on a server, and the verb.
 VERBS = {"test": "test", "check": "test", "ping": "test", "disable": "disable", "off": "disable", "enable": "enable"}

@@ -11,7 +11,7 @@ from mcp import rights
 from mcp.admin import servers_cells
 from mcp.choices import BreakerState, Connection, DefinitionState, Transport
 from mcp.models import Breaker, Server, Tool
-from nhi.admin.base import Acting, ActingPage
+from nhi.console.base import Acting, ActingPage
 
 TABS = (
     ("hub", "Overview"),

@@ -18,7 +18,7 @@ from mcp.admin.servers_look import command_line
 from mcp.admin.servers_numbers import Numbers, of_servers
 from mcp.choices import BudgetScope, DefinitionState
 from mcp.models import Breaker, Budget, Call, HealthReport, Tool
-from nhi.admin import sentences
+from nhi.console import event_sentences
 from nhi.models import InvocationLog
 
 CELLS = 60
@@ -188,7 +188,7 @@ class Changes(Hub):
     template = "admin/mcp/servers/changes.html"
 
     def context(self) -> dict[str, Any]:
-        return {**super().context(), **sentences.page_about(self.actor, self.server.pk, self.request.GET)}
+        return {**super().context(), **event_sentences.page_about(self.actor, self.server.pk, self.request.GET)}
 
 
 URLS = [

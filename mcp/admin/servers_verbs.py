@@ -15,7 +15,7 @@ from mcp.admin import servers_faults, tools_reach
 from mcp.admin.servers_hub import OfServer
 from mcp.catalogue import Report
 from mcp.choices import Connection, DefinitionState, HealthStatus
-from nhi.admin.base import ActingDialog
+from nhi.console.base import ActingDialog
 from nhi.models import Identity
 
 

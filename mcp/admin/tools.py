@@ -19,9 +19,9 @@ from mcp.admin.tools_hub import WAITING
 from mcp.choices import DefinitionState
 from mcp.models import Server, Tool
 from mcp.templatetags.gateway import definition_of
-from nhi.admin import columns
-from nhi.admin.acting import actor_of, may, may_change
-from nhi.admin.base import GovernedAdmin
+from nhi.console import columns
+from nhi.console.base import GovernedAdmin
+from nhi.console.request_actor import actor_of, may, may_change
 
 MONTH = timedelta(days=30)
 MOST_SERVERS = 200

@@ -19,7 +19,7 @@ from mcp.admin import tools_definition, tools_reach
 from mcp.admin.tools_hub import Hub, OfTool
 from mcp.choices import DefinitionState
 from mcp.models import Tool, ToolDefinition
-from nhi.admin.base import ActingDialog
+from nhi.console.base import ActingDialog
 from nhi.models import InvocationLog
 
 BOUND = 1000

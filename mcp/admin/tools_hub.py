@@ -10,10 +10,10 @@ from common.errors import NotFound
 from mcp.admin import tools_reach
 from mcp.choices import DefinitionState
 from mcp.models import Tool
-from nhi.admin import identities_hub
-from nhi.admin.base import Acting, ActingPage
-from nhi.admin.identities_hub import Beside
+from nhi.admin.identities import hub
+from nhi.admin.identities.hub import Beside
 from nhi.choices import Kind
+from nhi.console.base import Acting, ActingPage
 from nhi.models import Identity
 
 TABS = (
@@ -134,4 +134,4 @@ def beside(identity: Identity) -> Beside | None:
     return Beside("Definition", DefinitionState(tool.state).label, link("mcp_tool_hub", tool.pk))
 
 
-identities_hub.add_beside(beside)
+hub.add_beside(beside)

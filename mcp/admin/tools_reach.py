@@ -7,7 +7,7 @@ from uuid import UUID
 
 from django.db.models import Count
 
-from nhi import capabilities
+from nhi.decisions import capabilities
 from nhi.models import Identity, RoleAssignment, RoleCapability, ToolPermission
 
 

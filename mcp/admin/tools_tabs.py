@@ -15,8 +15,8 @@ from mcp.admin.servers_numbers import of_tool
 from mcp.admin.tools_hub import Hub
 from mcp.choices import BudgetScope
 from mcp.models import Budget, Call, ToolDefinition
-from nhi import capabilities
-from nhi.admin import sentences
+from nhi.console import event_sentences
+from nhi.decisions import capabilities
 from nhi.models import InvocationLog, RoleAssignment, RoleCapability, ToolPermission
 
 SHOWN = 50
@@ -118,7 +118,7 @@ class Changes(Hub):
     template = "admin/mcp/tools/changes.html"
 
     def context(self) -> dict[str, Any]:
-        return {**super().context(), **sentences.page_about(self.actor, self.tool.pk, self.request.GET)}
+        return {**super().context(), **event_sentences.page_about(self.actor, self.tool.pk, self.request.GET)}
 
 
 URLS = [

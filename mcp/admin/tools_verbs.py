@@ -11,8 +11,8 @@ from common.errors import NotAllowed
 from mcp import tools
 from mcp.admin import tools_reach
 from mcp.admin.tools_hub import OfTool
-from nhi.admin.base import ActingDialog
-from nhi.admin.fields import PersonField, among_people
+from nhi.console.base import ActingDialog
+from nhi.console.fields import PersonField, among_people
 
 
 class Verb(OfTool, ActingDialog):

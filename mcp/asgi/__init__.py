@@ -19,7 +19,7 @@ from mcp.asgi.exchanges import Door, Exchange, Gateway
 from mcp.clerk.desk import desk
 from mcp.front.admission import House
 from mcp.front.endpoints import server_of
-from nhi import oauth
+from nhi.authorization import oauth
 
 #: Seconds for the rows of calls that end with the process; one that is not written by then is found as lost.
 LAST_ROWS = 1.5

@@ -23,8 +23,8 @@ from mcp.front.refusals import Pairs, Refusal
 from mcp.gateway import Ask, Outcome
 from mcp.listing import Listing
 from mcp.upstream import OnProgress
-from nhi import tokens
-from nhi.authentication import Unauthenticated
+from nhi.authorization.authentication import Unauthenticated
+from nhi.credentials import tokens
 
 log = logging.getLogger(__name__)
 sign = partial(crypto.sign, "mcp-cursor")

@@ -24,7 +24,7 @@ from mcp.asgi import bodies, clients
 from mcp.edge import Reply
 from mcp.front import heads
 from mcp.front.refusals import Pairs, Refusal
-from nhi import tokens
+from nhi.credentials import tokens
 
 PATH = re.compile(r"/(?:api/nhi/)?mcp/tools/([^/\n]{1,400})/call")
 LENGTHS = range(1, 1024 * 1024 + 1)

@@ -8,8 +8,8 @@ pass; until then it shares a turn with the other unknown credentials of its sour
 from collections.abc import Hashable
 from uuid import UUID
 
-from nhi import tokens
-from nhi.tokens import ParsedCredential
+from nhi.credentials import tokens
+from nhi.credentials.tokens import ParsedCredential
 
 #: Credentials that are remembered; the oldest are forgotten first.
 MAX_KNOWN = 20_000

@@ -12,10 +12,11 @@ from uuid import UUID
 from mcp.clerk import database, reading
 from mcp.clerk.reading import Found
 from mcp.clerk.words import Wish
-from nhi import chains, delegation, registry
-from nhi.chains import Chain, TaskFacts
-from nhi.delegation import Principal, Standing
-from nhi.terms import Action, Condition, Party
+from nhi import hooks
+from nhi.decisions import chains, delegation
+from nhi.decisions.chains import Chain, TaskFacts
+from nhi.decisions.delegation import Principal, Standing
+from nhi.decisions.types import Action, Condition, Party
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ def look(asked: Sequence[tuple[Found, Wish]]) -> list[Behind]:
     runs = [_run(found) for found, _ in asked]
     named = [task_named(wish) for _, wish in asked]
     wanted = {chains.task_of(run, task) for run, task in zip(runs, named, strict=True)} - {None}
-    tasks = registry.tasks([task for task in wanted if task is not None])
+    tasks = hooks.tasks([task for task in wanted if task is not None])
     settled = [
         _behind(found, run, task, tasks) for (found, _), run, task in zip(asked, runs, named, strict=True)
     ]  # fmt: skip

@@ -10,12 +10,12 @@ from mcp.clerk import chaining, reading
 from mcp.clerk.chaining import Behind
 from mcp.clerk.reading import Found
 from mcp.clerk.words import Refusal, Unchecked, Wish
-from nhi import decisions
+from nhi.audit import invocations
 from nhi.choices import CallStatus
-from nhi.delegation import Standing
-from nhi.record import invocations
-from nhi.terms import Action, Check, Decision, Match
-from nhi.tokens import ParsedToken
+from nhi.credentials.tokens import ParsedToken
+from nhi.decisions import engine
+from nhi.decisions.delegation import Standing
+from nhi.decisions.types import Action, Check, Decision, Match
 
 #: Checks before the arguments': where one of these refuses, nobody looks at arguments.
 BEFORE_ARGUMENTS = frozenset(
@@ -68,7 +68,7 @@ def decide(found: Found, wish: Wish, behind: Behind = chaining.NOTHING) -> Draft
     checked = {grant.id: () for grant in _grants(found, behind)} if wish.problem else wish.checked
     action = Action("call", None, checked=checked)
     standing = behind.standing(action, target, decision_id=decision_id, found=found)
-    decision = decisions.decide(caller, action, target, reading.question(found, wish, decision_id, standing))
+    decision = engine.decide(caller, action, target, reading.question(found, wish, decision_id, standing))
     draft = Draft(wish, found, decision, behind, standing)
     if not is_strangers(draft):
         draft.row = _begin(draft)

@@ -23,7 +23,7 @@ from mcp.clerk import database, recording, renewing, reserving
 from mcp.clerk.callers import callers
 from mcp.clerk.fair_queue import FairQueue, Limits
 from mcp.clerk.words import Answer, CallerOverloaded, DatabaseAway, Outcome, Overloaded, Wish
-from nhi import tokens
+from nhi.credentials import tokens
 
 log = logging.getLogger(__name__)
 

@@ -9,14 +9,14 @@ from mcp.clerk import database
 from mcp.clerk.deciding import Draft
 from mcp.clerk.words import Ticket
 from mcp.models import Call, CallSlot
-from nhi.record import invocations, seal
+from nhi.audit import invocations, row_macs
 
 
 def take(leases: Sequence[tuple[Draft, Ticket, datetime]], slots: Sequence[dict[str, Any]]) -> set[UUID]:
     """The calls that have a lease now, with their slots; not those whose access is another one by now."""
     if not leases:
         return set()
-    owner = seal.writer.id
+    owner = row_macs.writer.id
     rows = [
         {
             "id": ticket.call_id,

@@ -13,11 +13,11 @@ from mcp.clerk import deciding, reading
 from mcp.clerk.deciding import Draft
 from mcp.clerk.words import Refusal
 from mcp.models import CallApproval
-from nhi import run_tokens
 from nhi.actors import Actor
+from nhi.audit import events, sanitization
 from nhi.choices import ActorKind
-from nhi.record import events, lines
-from nhi.registry import Waiting
+from nhi.credentials import run_tokens
+from nhi.hooks import Waiting
 
 #: How long a call may wait for a person, and how long the permit lasts.
 WAIT = timedelta(minutes=15)
@@ -130,7 +130,7 @@ def _new(draft: Draft) -> CallApproval:
         tool_id=row["tool_id"],
         tool_name=wish.name,
         args_hash=wish.args_hash,
-        context=lines.storable(_context(draft)),
+        context=sanitization.storable(_context(draft)),
         grant_id=match.id if match is not None and match.kind == "grant" else None,
         terms=reading.terms(draft.found),
         owner_id=draft.found.id("owner_id"),
@@ -154,7 +154,7 @@ def _context(draft: Draft) -> dict[str, str]:
         "asked_by": str(chain) if chain is not None else "",
         "user_instruction": around.user_instruction,
     }
-    return {name: lines.line(value, 2000) for name, value in said.items() if value}
+    return {name: sanitization.line(value, 2000) for name, value in said.items() if value}
 
 
 def opened(approval: CallApproval) -> dict[str, Any]:

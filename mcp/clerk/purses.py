@@ -11,8 +11,8 @@ from mcp.choices import BudgetScope
 from mcp.clerk import database
 from mcp.clerk.allotting import WINDOWS, Purse, minute_of
 from mcp.clerk.deciding import Draft
-from nhi.record import lines
-from nhi.terms import Match
+from nhi.audit import sanitization
+from nhi.decisions.types import Match
 
 Place = tuple[str, UUID]
 COLUMNS = (
@@ -49,7 +49,7 @@ def concerns(draft: Draft) -> bool:
 def make_for_grants(drafts: Iterable[Draft]) -> None:
     """A grant that limits calls per hour counts them in a budget of its own, which is made with its first call."""
     wanted = {
-        match.id: (lines.line(f"the grant of {holder} for {draft.wish.name}", 400), draft.found.now)
+        match.id: (sanitization.line(f"the grant of {holder} for {draft.wish.name}", 400), draft.found.now)
         for draft in drafts
         for holder, match in limiting(draft)
     }

@@ -10,10 +10,11 @@ from common.db import clock
 from mcp.choices import ApprovalState, BreakerScope, BreakerState, DefinitionState
 from mcp.clerk import sql
 from mcp.clerk.words import Wish
-from nhi import credentials, facts
-from nhi.delegation import Standing
-from nhi.terms import Condition, Facts, Match, Party
-from nhi.tokens import ParsedToken
+from nhi.authorization import facts
+from nhi.credentials import credentials
+from nhi.credentials.tokens import ParsedToken
+from nhi.decisions.delegation import Standing
+from nhi.decisions.types import Condition, Facts, Match, Party
 
 #: The two breakers of a call, and what their columns begin with.
 BREAKERS = ((BreakerScope.SERVER, "breaker_"), (BreakerScope.IDENTITY, "own_breaker_"))

@@ -15,9 +15,9 @@ from mcp.clerk import database
 from mcp.clerk.words import Outcome
 from mcp.models import Breaker, Call
 from nhi.actors import SYSTEM
+from nhi.audit import events, invocations
 from nhi.choices import CallStatus
 from nhi.models import InvocationLog
-from nhi.record import events, invocations
 
 COLUMNS = ", ".join(invocations.COLUMNS)
 TAKEN = ", ".join(f"r.{column}" for column in invocations.COLUMNS)

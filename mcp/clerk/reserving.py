@@ -18,10 +18,10 @@ from mcp.clerk.allotting import Purse
 from mcp.clerk.callers import callers
 from mcp.clerk.deciding import Draft
 from mcp.clerk.words import Answer, Left, Refusal, Ticket, Wish
-from nhi import usage
+from nhi.audit import authentication_failures, refusal_limits
+from nhi.credentials import last_used
+from nhi.credentials.tokens import ParsedCredential
 from nhi.models import InvocationLog
-from nhi.record import refusal_counts, refusals
-from nhi.tokens import ParsedCredential
 
 #: A lease is renewed by the process that makes its call; past this it counts as lost.
 LEASE = timedelta(seconds=30)
@@ -68,7 +68,7 @@ class Batch:
     def _count_refusals(self) -> set[UUID]:
         """The refused calls past what one identity may have as rows in a minute; their answers name no row."""
         # The first call that waits for an approval has the approval's id: it keeps its row, and few can wait at once.
-        counted = refusal_counts.limit_calls([row for row in self.rows if not _is_first_asking(row)])
+        counted = refusal_limits.limit_calls([row for row in self.rows if not _is_first_asking(row)])
         for call_id in counted:
             refusal = self.answers[call_id]
             assert isinstance(refusal, Refusal)  # only those have rows here
@@ -94,8 +94,8 @@ def _note_uses(drafts: Sequence[Draft]) -> None:
     for draft in drafts:
         credential_id = draft.found.id("credential_id")
         if credential_id is not None and not deciding.is_strangers(draft):
-            use = usage.Use(draft.found.now, draft.wish.source, draft.found.id("agent_id"))
-            usage.ledger.note(credential_id, use)
+            use = last_used.Use(draft.found.now, draft.wish.source, draft.found.id("agent_id"))
+            last_used.ledger.note(credential_id, use)
             callers.learn(draft.wish.shown, draft.begun["agent_id"])
 
 
@@ -244,10 +244,13 @@ def _stood(purse: Purse, now: datetime) -> dict[str, Any]:
 
 def _count_strangers(drafts: Sequence[Draft]) -> None:
     strangers = [draft for draft in drafts if deciding.is_strangers(draft)]
-    named = [(draft.found.row["public_id"] or refusals.UNKNOWN, draft.wish.source, draft) for draft in strangers]
+    named = [
+        (draft.found.row["public_id"] or authentication_failures.UNKNOWN, draft.wish.source, draft)
+        for draft in strangers
+    ]
     for public_id, _, draft in sorted(named, key=lambda one: one[:2]):
         with bind_context(RequestContext(draft.wish.request_id, draft.wish.source)):
-            refusals.note(public_id, draft.decision.reason, draft.found.now)
+            authentication_failures.note(public_id, draft.decision.reason, draft.found.now)
 
 
 def _asked(wish: Wish) -> tuple[Any, ...]:

@@ -59,7 +59,7 @@ WORDS = {
         "recordable": "1",
     },
 }
-# A role's cover counts when assignment, pattern and tool were there at one time, as in nhi.facts.
+# A role's cover counts when assignment, pattern and tool were there at one time, as in nhi.authorization.facts.
 ACCESS = """
     g.id, g.granted_by_name, g.expires_at, g.revoked_at, g.allowed_parameters IS NOT NULL, g.max_calls_per_hour,
         g.requires_approval,

@@ -8,8 +8,8 @@ from uuid import UUID
 
 from common.errors import GatehouseError, RateLimited
 from mcp.choices import FaultKind
-from nhi.registry import Waiting
-from nhi.tokens import Parsed
+from nhi.credentials.tokens import Parsed
+from nhi.hooks import Waiting
 
 #: Where arguments break a schema, by what the schema belongs to: a grant or a tool's definition.
 Checked = Mapping[UUID, Sequence[tuple[str, str]]]

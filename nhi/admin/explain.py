@@ -12,12 +12,12 @@ from common.console.badges import Badge
 from common.console.forms import ConsoleForm, JSONLinesField, MomentField
 from common.console.pages import Control, link
 from common.errors import InvalidInput, NotAllowed
-from nhi import explain
-from nhi.admin import names
-from nhi.admin.base import ActingPage
+from nhi.authorization import explain
+from nhi.authorization.explain import Explanation
 from nhi.choices import Kind
-from nhi.explain import Explanation
-from nhi.terms import Check, Match
+from nhi.console import names
+from nhi.console.base import ActingPage
+from nhi.decisions.types import Check, Match
 
 #: What a check asks, by its name; one that a later room adds goes by its own until it has words here.
 ASKS = {

@@ -8,9 +8,9 @@ from django.db.models import Exists
 from django.http import HttpRequest
 
 from common.console.pages import Control, link
-from nhi.admin import counts, sentences
-from nhi.admin.base import ActingPage
 from nhi.choices import Kind
+from nhi.console import attention, event_sentences
+from nhi.console.base import ActingPage
 from nhi.models import AuditEvent, Credential, Identity, NhiPermission, RoleAssignment, ToolPermission, User
 
 MINE = 8
@@ -112,17 +112,17 @@ class Home(ActingPage):
     title = "Home"
 
     def context(self) -> dict[str, Any]:
-        waiting = counts.for_request(self.request)
+        waiting = attention.for_request(self.request)
         steps = self._first_steps()
         return {
             "cards": [
                 {"need": need, "words": need.said(waiting[need.key], self.actor)}
-                for need in counts.needs()
+                for need in attention.needs()
                 if waiting.get(need.key)
             ],
             "steps": steps if steps and not all(step.done for step in steps) else [],
             "first_run": bool(steps) and not steps[0].done,
-            "recent": sentences.all_of(self._recent()),
+            "recent": event_sentences.all_of(self._recent()),
             "mine": list(self._mine()),
             "reads_only": self.actor.only_reads,
             "parts": self._further(),

@@ -10,9 +10,10 @@ from django.urls import reverse
 
 from common.console import navigation, palette
 from common.console.navigation import Item
-from nhi.admin import counts, finding
-from nhi.admin.acting import may
-from nhi.admin.counts import Need
+from nhi.admin import palette_search
+from nhi.console import attention
+from nhi.console.attention import Need
+from nhi.console.request_actor import may
 
 
 def _who(right: str) -> Callable[[HttpRequest], bool]:
@@ -56,10 +57,10 @@ navigation.add_sidebar_items(
     Item("Settings", "System", "dns", "system", _who("nhi.view_process")),
 )
 
-counts.add(
+attention.add(
     Need(
         "credentials_ending",
-        counts.credentials_ending,
+        attention.credentials_ending,
         "{} credential ends within 7 days",
         "{} credentials end within 7 days",
         "key",
@@ -68,7 +69,7 @@ counts.add(
     ),
     Need(
         "identities_ending",
-        counts.identities_ending,
+        attention.identities_ending,
         "{} identity ends within 7 days",
         "{} identities end within 7 days",
         "event_busy",
@@ -77,7 +78,7 @@ counts.add(
     ),
     Need(
         "access_ending",
-        counts.access_ending,
+        attention.access_ending,
         "{} grant ends within 7 days",
         "{} grants end within 7 days",
         "handshake",
@@ -86,7 +87,7 @@ counts.add(
     ),
     Need(
         "limits_void",
-        counts.limits_void,
+        attention.limits_void,
         "{} grant has a limit that limits nothing",
         "{} grants have a limit that limits nothing",
         "rule",
@@ -95,7 +96,7 @@ counts.add(
     ),
     Need(
         "wildcards_waiting",
-        counts.wildcards_waiting,
+        attention.wildcards_waiting,
         "{} role wildcard waits for your approval",
         "{} role wildcards wait for your approval",
         "badge",
@@ -104,7 +105,7 @@ counts.add(
     ),
     Need(
         "suspended",
-        counts.suspended,
+        attention.suspended,
         "{} identity is suspended",
         "{} identities are suspended",
         "pause_circle",
@@ -113,5 +114,5 @@ counts.add(
     ),
 )
 
-navigation.count_with(counts.for_request)
-palette.add_palette_providers(finding.find)
+navigation.count_with(attention.for_request)
+palette.add_palette_providers(palette_search.find)

@@ -7,9 +7,9 @@ from django.urls import NoReverseMatch, URLPattern, path, reverse
 
 from common.console.forms import ConsoleForm
 from common.errors import NotAllowed, NotFound
-from nhi import saved_views
-from nhi.admin.base import ActingDialog
+from nhi.console.base import ActingDialog
 from nhi.models import SavedView
+from nhi.people import saved_views
 
 
 class NameForm(ConsoleForm):

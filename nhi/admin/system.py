@@ -13,11 +13,13 @@ from django.utils import timezone
 
 from common.console import badges, site_pages
 from common.console.badges import Badge
-from nhi import credentials, processes, registry, sign_in_guard
-from nhi.admin.base import ActingPage
-from nhi.admin.people_rights import LABELS, table
+from nhi import hooks, processes
+from nhi.console.base import ActingPage
+from nhi.console.role_rights import LABELS, table
+from nhi.credentials import credentials
 from nhi.models import Process
 from nhi.models.processes import ProcessKind
+from nhi.people import sign_in_throttle
 
 #: Silent for this many heartbeats' patience, a process is taken for lost.
 LOST_AFTER = 3 * processes.LATE_AFTER
@@ -45,8 +47,8 @@ class System(ActingPage):
     actor_may = "nhi.view_process"
 
     def context(self) -> dict[str, Any]:
-        house = registry.house()
-        readiness = house.readiness() if house else registry.Readiness()
+        house = hooks.house()
+        readiness = house.readiness() if house else hooks.Readiness()
         return {
             "rows": rows(Process.objects.visible_to(self.actor), timezone.now()),
             "checks": _checks(readiness.checks),
@@ -87,8 +89,8 @@ def versions() -> list[tuple[str, str]]:
 
 def limits() -> list[tuple[str, str]]:
     """What holds for everyone, read where it is enforced."""
-    pair, name, address = sign_in_guard.PAIR, sign_in_guard.NAME, sign_in_guard.ADDRESS
-    window = f"in {sign_in_guard.WINDOW.seconds // 60} min"
+    pair, name, address = sign_in_throttle.PAIR, sign_in_throttle.NAME, sign_in_throttle.ADDRESS
+    window = f"in {sign_in_throttle.WINDOW.seconds // 60} min"
     life = f"{credentials.DEFAULT_DAYS} days unless told otherwise, {credentials.LONGEST_DAYS} at most"
     session, idle = settings.SESSION_COOKIE_AGE // 3600, settings.SESSION_IDLE_SECONDS // 60
     return [

@@ -8,9 +8,11 @@ from rest_framework.exceptions import PermissionDenied
 from rest_framework.request import Request
 
 from common.errors import NotAllowed
-from nhi import actors, authentication, oauth, tokens
+from nhi import actors
 from nhi.actors import Actor
-from nhi.facts import Loaded
+from nhi.authorization import authentication, oauth
+from nhi.authorization.facts import Loaded
+from nhi.credentials import tokens
 from nhi.models import User
 
 

@@ -5,7 +5,6 @@ from uuid import UUID
 
 from common.api.operations import listing, operation
 from common.api.shapes import Reason
-from nhi import credentials
 from nhi.api.identities import OfIdentity
 from nhi.api.shapes.credentials import (
     CredentialShape,
@@ -17,7 +16,8 @@ from nhi.api.shapes.credentials import (
     StateFilter,
 )
 from nhi.api.views import ApiView
-from nhi.credentials import Issued
+from nhi.credentials import credentials
+from nhi.credentials.credentials import Issued
 from nhi.models import Credential
 
 

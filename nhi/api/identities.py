@@ -6,8 +6,8 @@ from uuid import UUID
 from common.api.operations import listing, operation
 from common.api.shapes import Reason
 from common.errors import InvalidInput
-from nhi import access, effective, identities, lifecycle
-from nhi.access import ItemResult
+from nhi.access import access, effective_access
+from nhi.access.access import ItemResult
 from nhi.api.shapes.identities import (
     AccessShape,
     Activation,
@@ -22,7 +22,8 @@ from nhi.api.shapes.identities import (
 )
 from nhi.api.shapes.items import CopyResults
 from nhi.api.views import ApiView
-from nhi.lifecycle import Stopped
+from nhi.identities import identities, lifecycle
+from nhi.identities.lifecycle import Stopped
 from nhi.models import Identity, User
 
 ROWS = Identity.objects.select_related("owner", "backup_owner")
@@ -138,12 +139,12 @@ class Suspend(OfIdentity):
 
 class EffectiveAccess(OfIdentity):
     @operation(gives=AccessShape)
-    def get(self) -> effective.Access:
+    def get(self) -> effective_access.Access:
         """Read what an identity can reach
 
         Every usable tool and agent that a live grant or role leads to, and through what. Grants that only name an end
         in the past are not among them."""
-        return effective.of(self.identity)
+        return effective_access.of(self.identity)
 
 
 class CopyAccess(OfIdentity):

@@ -6,7 +6,7 @@ from uuid import UUID
 from common.api.operations import listing, operation
 from common.api.shapes import Reason
 from common.errors import NotFound
-from nhi import roles
+from nhi.access import roles
 from nhi.api.grants import filtered
 from nhi.api.shapes import roles as shapes
 from nhi.api.shapes.credentials import RevokedShape

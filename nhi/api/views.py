@@ -10,10 +10,10 @@ from rest_framework.views import APIView
 
 from common.api.operations import Operation, of_handler
 from common.errors import InvalidInput, NotAllowed, NotFound, RecordUnavailable
-from nhi import sessions
 from nhi.actors import Actor
 from nhi.api.authentication import Caller
-from nhi.record import opened
+from nhi.audit import opened
+from nhi.people import sessions
 
 M = TypeVar("M", bound=Model)
 SAFE = frozenset({"GET", "HEAD"})

@@ -42,7 +42,7 @@ class TimeBoxed(NonDeletableModel):
 
     @property
     def state(self) -> GrantState:
-        """For showing. What may pass is decided by the database's clock, in `nhi.facts`."""
+        """For showing. What may pass is decided by the database's clock, in `nhi.authorization.facts`."""
         return self.state_at(timezone.now())
 
 
@@ -101,7 +101,7 @@ class Credential(TimeBoxed):
     created_by_name = models.CharField(max_length=192, editable=False)
     #: The run that it is for; a standing one is for none.
     execution_id = models.UUIDField(null=True, editable=False)
-    #: What stands behind that run: who asked whom for it, and on whose behalf it acts (`nhi.chains`).
+    #: What stands behind that run: who asked whom for it, and on whose behalf it acts (`nhi.decisions.chains`).
     chain = models.JSONField(null=True, editable=False)
 
     objects: ClassVar[StandingManager] = StandingManager()

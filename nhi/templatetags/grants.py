@@ -3,7 +3,7 @@
 from django import template
 
 from common.console.pages import link
-from nhi.grants import PAIRS
+from nhi.access.grants import PAIRS
 from nhi.models import Identity
 from nhi.models.grants import Grant
 

@@ -7,7 +7,7 @@ from django.utils.safestring import SafeString
 from common.console import badges
 from common.console.pages import link
 from common.templatetags.console import badge, icon
-from nhi import badges as standing
+from nhi.console import state_badges as standing
 from nhi.models import Credential, Identity
 from nhi.models.credentials import TimeBoxed
 from nhi.models.grants import Grant

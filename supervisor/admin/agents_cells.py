@@ -10,9 +10,9 @@ from common.console.badges import Badge
 from common.console.lists import Column
 from common.console.pages import link, link_if_any
 from common.templatetags.console import badge, when
-from nhi import badges as standing
-from nhi.admin import columns
 from nhi.choices import State
+from nhi.console import columns
+from nhi.console import state_badges as standing
 from supervisor import admission
 from supervisor.admin import executions_cells
 from supervisor.choices import Mode

@@ -8,8 +8,8 @@ from django.urls import path
 from common.console.pages import Crumb, link
 from common.errors import InvalidInput, NotAllowed
 from common.ids import parse_uuid
-from nhi.admin import names
-from nhi.admin.form_page import FormPage
+from nhi.console import names
+from nhi.console.form_page import FormPage
 from nhi.models import Identity
 from supervisor import agents
 from supervisor.admin.agents_form import AddForm, AgentForm, initial

@@ -9,7 +9,7 @@ from common.console.pages import link
 from common.console.palette import Group, Hit
 from common.ids import parse_uuid
 from nhi.actors import Actor
-from nhi.admin.acting import actor_of
+from nhi.console.request_actor import actor_of
 from supervisor.admin import agents_cells, found_by_name, schedules_found
 from supervisor.choices import Mode
 from supervisor.models import Agent, Execution

@@ -7,7 +7,7 @@ from common.console.dialogs import Call
 from common.console.pages import Control, Crumb, Tab, link
 from common.errors import NotFound
 from common.process import executable_allowlist
-from nhi.admin.base import Acting, ActingPage
+from nhi.console.base import Acting, ActingPage
 from nhi.models import Identity
 from supervisor import access, command_lines
 from supervisor.admin import agents_cells

@@ -7,7 +7,7 @@ from django.urls import path
 
 from common.console.dialogs import Call, Effect, counted
 from common.console.forms import ConsoleForm, ReasonField
-from nhi.admin.base import ActingDialog
+from nhi.console.base import ActingDialog
 from supervisor import agents
 from supervisor.admin.agents_hub import OfAgent, follows, foreseen
 from supervisor.models import Execution, Schedule

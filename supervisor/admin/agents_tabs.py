@@ -9,7 +9,7 @@ from django.urls import path
 from common.console import keyset
 from common.console.pages import link
 from mcp.admin import charts as charts_of_calls
-from nhi.admin import sentences
+from nhi.console import event_sentences
 from supervisor import agents
 from supervisor.admin import agents_cells, charts, executions_cells
 from supervisor.admin.agents_hub import Hub
@@ -93,7 +93,7 @@ class Changes(Hub):
     template = "admin/supervisor/agents/changes.html"
 
     def context(self) -> dict[str, Any]:
-        return {**super().context(), **sentences.page_about(self.actor, self.agent.pk, self.request.GET)}
+        return {**super().context(), **event_sentences.page_about(self.actor, self.agent.pk, self.request.GET)}
 
 
 URLS = [

@@ -11,8 +11,8 @@ from mcp.admin import charts as charts_of_calls
 from mcp.admin.charts_data import RANGES, Range
 from mcp.admin.charts_draw import Chart
 from nhi.admin import home
-from nhi.admin.acting import may
-from nhi.admin.base import ActingPage
+from nhi.console.base import ActingPage
+from nhi.console.request_actor import may
 from supervisor.admin import charts_data, charts_draw
 from supervisor.models import Agent, Execution
 

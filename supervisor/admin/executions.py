@@ -15,8 +15,8 @@ from common.console.lists import Bulk, Preset
 from common.console.pages import PART, Control, Crumb, link
 from common.ids import parse_uuid
 from common.templatetags.console import as_curl
-from nhi.admin.acting import actor_of
-from nhi.admin.base import ActingPage, GovernedAdmin
+from nhi.console.base import ActingPage, GovernedAdmin
+from nhi.console.request_actor import actor_of
 from supervisor.admin import (
     executions_again,
     executions_bulk,

@@ -11,7 +11,7 @@ from django.utils.functional import cached_property
 from common.console.dialogs import Effect, counted
 from common.console.forms import ConsoleForm
 from nhi.actors import Actor
-from nhi.admin.several import Several
+from nhi.console.bulk_dialog import Several
 from nhi.models import Identity
 from supervisor import access, cancelling
 from supervisor.admin import executions_cells, executions_seen

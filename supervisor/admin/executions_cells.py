@@ -13,7 +13,7 @@ from common.console import badges, times
 from common.console.badges import Badge
 from common.console.lists import Column
 from common.templatetags.console import badge, spell_invisible
-from nhi.admin import columns
+from nhi.console import columns
 from supervisor.admin import executions_starters
 from supervisor.choices import ErrorCategory
 from supervisor.models import Attempt, Execution

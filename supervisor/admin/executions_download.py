@@ -4,7 +4,7 @@ from django.http import HttpRequest, HttpResponseBase
 from django.urls import path
 
 from common.console import streams
-from nhi.admin.base import ActingPage
+from nhi.console.base import ActingPage
 from supervisor.admin.executions_hub import OfExecution
 from supervisor.choices import Stream
 from supervisor.models import OutputChunk

@@ -9,8 +9,8 @@ from django.utils import timezone
 from common.console.lists import Filter, choice_filter
 from common.console.pages import link
 from common.ids import parse_uuid
-from nhi import looks
-from nhi.admin.audit_filters import SPANS, limit
+from nhi.console.log_filters import SPANS, limit
+from nhi.people import read_markers
 from supervisor.choices import ErrorCategory, ExecutionState, ExecutionStatus, Trigger
 
 Rows = QuerySet[Any]
@@ -51,7 +51,7 @@ def by_starter(rows: Rows, value: str) -> Rows:
 
 
 def by_seen(rows: Rows, _value: str) -> Rows:
-    return looks.unseen(rows, time="end_time")
+    return read_markers.unseen(rows, time="end_time")
 
 
 FILTERS = (

@@ -14,9 +14,9 @@ from common.console.badges import Badge
 from common.console.pages import Control, Crumb, Tab, link
 from common.errors import NotFound
 from mcp.admin import calls_runs
-from nhi import badges as standing
-from nhi.admin.base import Acting, ActingPage
 from nhi.choices import State
+from nhi.console import state_badges as standing
+from nhi.console.base import Acting, ActingPage
 from nhi.models import InvocationLog
 from supervisor import access, cancelling
 from supervisor.admin import agents_cells, executions_cells, executions_place, executions_starters, queue

@@ -7,7 +7,7 @@ from django.urls import path
 
 from common.console.dialogs import Call, Effect
 from common.console.forms import ConsoleForm, ReasonField
-from nhi.admin.base import ActingDialog
+from nhi.console.base import ActingDialog
 from supervisor import cancelling
 from supervisor.admin.executions_hub import OfExecution
 from supervisor.choices import ExecutionState

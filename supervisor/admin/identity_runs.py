@@ -4,10 +4,10 @@ from typing import Any
 
 from common.console import keyset, site_pages
 from common.console.pages import Control, link
-from nhi.admin import identities_hub
-from nhi.admin.acting import may_change
-from nhi.admin.identities_hub import Added, Hub
+from nhi.admin.identities import hub
+from nhi.admin.identities.hub import Added, Hub
 from nhi.choices import Kind
+from nhi.console.request_actor import may_change
 from supervisor.admin import agents_cells, executions_cells
 from supervisor.models import Agent, Execution
 
@@ -46,4 +46,4 @@ class Runs(Hub):
 
 
 site_pages.add_site_page("nhi/identity/<uuid:pk>/runs/", Runs.as_view(), "nhi_identity_runs")
-identities_hub.add_tab(Added("runs", "Runs", frozenset({Kind.AGENT})))
+hub.add_tab(Added("runs", "Runs", frozenset({Kind.AGENT})))

@@ -14,9 +14,9 @@ from django.http import HttpRequest
 from common.console import navigation
 from common.console.navigation import Item
 from nhi.actors import Actor
-from nhi.admin import counts, sentences
-from nhi.admin.acting import may
-from nhi.admin.counts import Need
+from nhi.console import attention, event_sentences
+from nhi.console.attention import Need
+from nhi.console.request_actor import may
 from nhi.models import Identity
 from supervisor.admin import executions_seen
 from supervisor.admin.executions_filters import WENT_WRONG, WRONG
@@ -66,7 +66,7 @@ navigation.add_sidebar_items(
     ),
     Item("Runs", "Queue", "hourglass_empty", "supervisor_queue", _who("supervisor.view_execution")),
 )  # fmt: skip
-counts.add(
+attention.add(
     Need(
         "runs_failed",
         failed_lately,
@@ -86,7 +86,7 @@ counts.add(
         MISSED_QUERY,
     ),
 )
-sentences.add_hubs({
+event_sentences.add_hubs({
     "agent": "supervisor_agent_hub", "execution": "supervisor_execution_hub", "schedule": "supervisor_schedule_hub",
     "session": "supervisor_session_page",
 })  # fmt: skip

@@ -14,9 +14,9 @@ from django.utils import timezone
 from common.console import badges, site_pages
 from common.console.badges import Badge
 from common.console.pages import Control, link
-from nhi import badges as standing
-from nhi.admin.base import ActingPage
 from nhi.choices import State
+from nhi.console import state_badges as standing
+from nhi.console.base import ActingPage
 from supervisor import access, admission, cancelling
 from supervisor.admin import agents, executions_cells, executions_starters
 from supervisor.models import Agent, Execution, Runner

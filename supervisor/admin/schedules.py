@@ -10,8 +10,8 @@ from django.urls import URLPattern
 from common.console.lists import Bulk, Preset
 from common.console.pages import Control, link
 from common.templatetags.console import as_curl
-from nhi.admin.acting import actor_of
-from nhi.admin.base import GovernedAdmin
+from nhi.console.base import GovernedAdmin
+from nhi.console.request_actor import actor_of
 from supervisor.admin import schedules_cells, schedules_forms, schedules_tabs, schedules_verbs
 from supervisor.admin.schedules_filters import FILTERS
 from supervisor.models import Schedule, ScheduleFire

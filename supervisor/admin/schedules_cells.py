@@ -13,7 +13,7 @@ from common.console.badges import Badge
 from common.console.lists import Column
 from common.console.pages import link
 from common.templatetags.console import badge, when
-from nhi.admin import columns
+from nhi.console import columns
 from supervisor.choices import MisfirePolicy, OverlapPolicy
 from supervisor.models import Schedule
 from supervisor.schedules import cron

@@ -8,8 +8,8 @@ from django import forms
 
 from common.console.forms import Chips, ConsoleForm, JSONLinesField
 from common.errors import GatehouseError, InvalidInput
-from nhi.admin import names
-from nhi.admin.names import Named, NameField
+from nhi.console import names
+from nhi.console.names import Named, NameField
 from supervisor import schedules
 from supervisor.choices import MisfirePolicy, OverlapPolicy
 from supervisor.models import Agent, Schedule

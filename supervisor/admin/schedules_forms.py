@@ -9,10 +9,10 @@ from django.urls import path
 from common.console.pages import Crumb, link, render
 from common.errors import InvalidInput, NotAllowed
 from nhi.actors import Actor
-from nhi.admin import names
-from nhi.admin.base import ActingPage
-from nhi.admin.form_page import FormPage
 from nhi.choices import State
+from nhi.console import names
+from nhi.console.base import ActingPage
+from nhi.console.form_page import FormPage
 from nhi.models import Identity
 from supervisor import schedules
 from supervisor.admin import schedules_cells

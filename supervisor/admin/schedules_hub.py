@@ -6,7 +6,7 @@ from django.utils.functional import cached_property
 
 from common.console.pages import Control, Crumb, Tab, link
 from common.errors import NotFound
-from nhi.admin.base import Acting, ActingPage
+from nhi.console.base import Acting, ActingPage
 from supervisor.admin import agents_cells, schedules_cells
 from supervisor.models import Schedule
 from supervisor.schedules import facts as schedule_facts

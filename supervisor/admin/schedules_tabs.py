@@ -10,7 +10,7 @@ from common.console import badges, keyset
 from common.console.pages import link
 from common.ids import parse_uuid
 from common.templatetags.console import spell_invisible
-from nhi.admin import sentences
+from nhi.console import event_sentences
 from supervisor.admin import executions_cells, schedules_cells
 from supervisor.admin.schedules_hub import Hub
 from supervisor.choices import MisfirePolicy, OverlapPolicy
@@ -100,7 +100,7 @@ class Changes(Hub):
     template = "admin/supervisor/schedules/changes.html"
 
     def context(self) -> dict[str, Any]:
-        return {**super().context(), **sentences.page_about(self.actor, self.schedule.pk, self.request.GET)}
+        return {**super().context(), **event_sentences.page_about(self.actor, self.schedule.pk, self.request.GET)}
 
 
 URLS = [

@@ -9,7 +9,7 @@ from common.console.dialogs import Call, Effect, counted
 from common.console.forms import ConsoleForm, ReasonField
 from common.console.pages import link
 from common.errors import Conflict
-from nhi.admin.base import ActingDialog
+from nhi.console.base import ActingDialog
 from supervisor import admission, schedules
 from supervisor.access import Caller
 from supervisor.admin import agents_cells

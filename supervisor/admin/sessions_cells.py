@@ -12,7 +12,7 @@ from common.console import badges
 from common.console.badges import Badge
 from common.console.lists import Column
 from common.templatetags.console import badge, outside
-from nhi.admin import columns
+from nhi.console import columns
 from supervisor.admin import executions_cells
 from supervisor.choices import ExecutionState, SessionState
 from supervisor.models import Session

@@ -9,7 +9,7 @@ from common.console.dialogs import Call
 from common.console.forms import ConsoleForm
 from common.console.pages import Control, Crumb, link
 from common.errors import NotAllowed, NotFound
-from nhi.admin.base import Acting, ActingDialog, ActingPage
+from nhi.console.base import Acting, ActingDialog, ActingPage
 from supervisor import access, cancelling, sessions
 from supervisor.access import Caller
 from supervisor.admin import sessions_cells

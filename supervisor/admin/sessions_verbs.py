@@ -10,7 +10,7 @@ from common.console.dialogs import Call, Effect
 from common.console.forms import ConsoleForm, ReasonField
 from common.console.pages import link
 from common.errors import Conflict, NotAllowed
-from nhi.admin.base import ActingDialog
+from nhi.console.base import ActingDialog
 from supervisor import access, admission, cancelling, sessions
 from supervisor.access import Caller
 from supervisor.admin.agents_hub import OfAgent

@@ -5,8 +5,8 @@ from uuid import UUID
 
 from common.api.operations import listing, operation
 from common.api.shapes import Reason
-from nhi import oauth
 from nhi.api.views import ApiView
+from nhi.authorization import oauth
 from nhi.models import Identity
 from supervisor import admission, agents, submitting
 from supervisor.access import Caller

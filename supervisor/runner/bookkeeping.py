@@ -18,7 +18,8 @@ from common.fastsql import prepared
 from common.fastsql.prepared import PreparedQuery
 from common.ids import uuid7
 from mcp.owner.groups import boot
-from nhi import processes, run_tokens
+from nhi import processes
+from nhi.credentials import run_tokens
 from supervisor import lifecycle
 from supervisor.choices import ErrorCategory, ExecutionState
 from supervisor.models import Attempt, Execution, ExecutionResult, OutputChunk, ResourceUsage, Runner

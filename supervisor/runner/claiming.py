@@ -11,9 +11,10 @@ from uuid import UUID
 from django.db import transaction
 
 from common.db import clock
-from nhi import actors, run_tokens
-from nhi.chains import Chain
-from nhi.run_tokens import Opening
+from nhi import actors
+from nhi.credentials import run_tokens
+from nhi.credentials.run_tokens import Opening
+from nhi.decisions.chains import Chain
 from supervisor import chains, slots
 from supervisor.choices import ExecutionState
 from supervisor.models import Execution

@@ -10,7 +10,7 @@ from common.errors import GatehouseError
 from common.ids import uuid7
 from mcp import gateway
 from mcp.gateway import Ask, Outcome
-from nhi.authentication import Unauthenticated
+from nhi.authorization.authentication import Unauthenticated
 from nhi.choices import CallStatus
 from supervisor.chat import Call
 from supervisor.chat.offers import MOST, Offer

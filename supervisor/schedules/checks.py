@@ -5,7 +5,7 @@ from typing import Any
 
 from common.db.clock import MAX_TIME, MIN_TIME
 from common.errors import InvalidInput
-from nhi.inputs import Problems
+from nhi.validation import Problems
 from supervisor import submitting
 from supervisor.choices import MisfirePolicy, Mode, OverlapPolicy
 from supervisor.models import Agent, Schedule

@@ -16,7 +16,7 @@ from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 
 from common.db.clock import MAX_TIME
 from nhi.actors import SYSTEM
-from nhi.record import events
+from nhi.audit import events
 from supervisor.choices import FireState, OverlapPolicy
 from supervisor.models import Execution, Schedule, ScheduleFire
 from supervisor.schedules import clock as schedule_clock

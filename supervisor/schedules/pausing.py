@@ -7,12 +7,12 @@ from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from common.errors import Conflict
-from nhi import lifecycle as identities
 from nhi.actors import SYSTEM, Actor
-from nhi.inputs import Problems
+from nhi.audit import events
+from nhi.hooks import StopStep
+from nhi.identities import lifecycle as identities
 from nhi.models import Identity
-from nhi.record import events
-from nhi.registry import StopStep
+from nhi.validation import Problems
 from supervisor import cancelling
 from supervisor.choices import FireState
 from supervisor.models import Schedule, ScheduleFire

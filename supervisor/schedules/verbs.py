@@ -9,8 +9,8 @@ from django.db.models.functions import Now
 
 from common.errors import Conflict, Duplicate, FieldError, InvalidInput
 from nhi.actors import Actor
-from nhi.inputs import Problems
-from nhi.record import events
+from nhi.audit import events
+from nhi.validation import Problems
 from supervisor import submitting
 from supervisor.access import Caller
 from supervisor.choices import Trigger

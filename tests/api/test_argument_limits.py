@@ -9,7 +9,7 @@ from django.test import Client
 from django.urls import reverse
 
 from common.errors import InvalidInput
-from nhi import access, grants
+from nhi.access import access, grants
 from nhi.actors import SYSTEM
 from nhi.models import ToolPermission
 from tests.api.conftest import Stage

@@ -8,8 +8,10 @@ from urllib.parse import urlencode
 import pytest
 from django.conf import settings
 
-from nhi import credentials, lifecycle, oauth, tokens
 from nhi.actors import SYSTEM
+from nhi.authorization import oauth
+from nhi.credentials import credentials, tokens
+from nhi.identities import lifecycle
 from nhi.models import AuditEvent, Credential, Identity, RefusedAuthentication
 from tests.api.callers import Caller, Reply
 from tests.api.conftest import Stage

@@ -10,9 +10,11 @@ from django.http import HttpRequest
 from django.test import Client
 
 from common.db import clock
-from nhi import credentials, identities, people
 from nhi.actors import SYSTEM
+from nhi.credentials import credentials
+from nhi.identities import identities
 from nhi.models import Credential, User
+from nhi.people import people
 from tests.api.callers import Caller
 from tests.api.conftest import Stage
 from tests.nhi import cast

@@ -10,8 +10,8 @@ ROOT = Path(__file__).resolve().parents[2]
 APPS = ("config", "nhi", "common")
 #: What only translates between the world and the verbs.
 EDGES = (
-    "nhi/admin/", "nhi/api/", "nhi/views/", "nhi/management/", "nhi/templatetags/", "nhi/tasks.py", "nhi/middleware.py",
-    "nhi/accounts.py", "nhi/command_line.py", "config/", "common/",
+    "nhi/admin/", "nhi/api/", "nhi/console/", "nhi/web/", "nhi/management/", "nhi/templatetags/", "nhi/celery_tasks.py",
+    "config/", "common/",
 )  # fmt: skip
 
 

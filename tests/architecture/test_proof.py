@@ -6,9 +6,9 @@ import pytest
 
 from common.api.operations import of_handler
 from common.console.dialogs import Dialog
-from nhi.admin.base import FreshlyProven
 from nhi.api.shapes.credentials import IssuedShape
 from nhi.api.views import ApiView
+from nhi.console.base import FreshlyProven
 
 pytestmark = pytest.mark.capability("NHI-04", "CON-01")
 #: Calls that make a credential and show it.

@@ -6,10 +6,10 @@ import pytest
 from django.apps import apps
 from django.db import models
 
-from nhi.grants import LIMITS
-from nhi.identities import DESCRIPTIVE
+from nhi.access.grants import LIMITS
+from nhi.audit.event_catalogue import EVENTS
+from nhi.identities.identities import DESCRIPTIVE
 from nhi.models import Identity
-from nhi.record.catalogue import EVENTS
 from tests.architecture.source import calls, modules
 
 pytestmark = pytest.mark.capability("NHI-02", "NHI-10", "AUD-01")
@@ -47,12 +47,12 @@ def test_no_module_but_lifecycle_assigns_an_identitys_state() -> None:
     found = [
         module.place(node)
         for module in modules()
-        if module.path != "nhi/lifecycle.py"
+        if module.path != "nhi/identities/lifecycle.py"
         for node in ast.walk(module.tree)
         if STATE & set(assigned(node))
     ]
     for module in modules():
-        if module.path == "nhi/lifecycle.py":
+        if module.path == "nhi/identities/lifecycle.py":
             continue
         for call, name, _of in calls(module):
             named = {keyword.arg for keyword in call.keywords}
@@ -77,7 +77,7 @@ def test_setattr_never_reaches_a_state() -> None:
         for node in ast.walk(module.tree)
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "setattr"
     }
-    assert by_name == {"nhi/identities.py", "nhi/grants.py"}
+    assert by_name == {"nhi/identities/identities.py", "nhi/access/grants.py"}
 
 
 def test_an_edge_writes_no_row() -> None:
@@ -100,7 +100,7 @@ def test_audit_events_have_one_writer() -> None:
         for node in ast.walk(module.tree)
         if isinstance(node, ast.Call) and ast.unparse(node.func) in {"AuditEvent", "AuditEvent.objects.create"}
     }
-    assert built == {"nhi/record/events.py"}
+    assert built == {"nhi/audit/events.py"}
 
 
 def test_every_event_that_is_written_is_in_the_catalogue() -> None:
@@ -122,7 +122,7 @@ def test_one_place_decides() -> None:
         for node in ast.walk(module.tree)
         if isinstance(node, ast.Call) and ast.unparse(node.func) in {"Decision", "terms.Decision"}
     }
-    assert made == {"nhi/decisions.py"}
+    assert made == {"nhi/decisions/engine.py"}
 
 
 def listed() -> list[type[models.Model]]:

@@ -9,8 +9,8 @@ from common import canonical_json, crypto
 from common.ids import uuid7
 from mcp.clerk import permits
 from mcp.models import Call, CallApproval, Server, Tool
+from nhi.audit import invocations
 from nhi.models import Identity, InvocationLog, User
-from nhi.record import invocations
 from tests.console.conftest import identity
 
 HASH = "9f2c" * 16

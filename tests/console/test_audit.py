@@ -17,10 +17,10 @@ from common import context
 from common.context import RequestContext
 from common.db import clock
 from common.ids import uuid7
-from nhi import lifecycle
 from nhi.actors import SYSTEM
+from nhi.audit import authentication_failures, events, row_macs
+from nhi.identities import lifecycle
 from nhi.models import AuditEvent, Identity, RefusedAuthentication
-from nhi.record import events, refusals, seal
 from tests.console.axe import violations
 from tests.console.conftest import NARROW, SignedIn, Visit, identity
 from tests.console.reading import text
@@ -173,7 +173,7 @@ def test_a_row_that_was_changed_in_the_database_is_told(mara: Client) -> None:
     forged = AuditEvent(**{field.attname: getattr(event, field.attname) for field in AuditEvent._meta.concrete_fields})
     forged.pk, forged.writer_seq, forged.reason = uuid7(), 999_999, "Nothing to see"
     forged.save()
-    assert not seal.intact(forged)
+    assert not row_macs.intact(forged)
     assert "Not as written" in text(mara, page_of(forged))
 
 
@@ -270,8 +270,8 @@ def test_refused_tokens_are_counted_with_whose_they_were(mara: Client, signed_in
     credential = identity("ci").credentials.get()
     now = timezone.now()
     for _ in range(3):
-        refusals.note(credential.public_id, "credential_revoked", now)
-    refusals.note("", "credential_unknown", now)
+        authentication_failures.note(credential.public_id, "credential_revoked", now)
+    authentication_failures.note("", "credential_unknown", now)
     shown = text(mara, REFUSED)
     assert "The credential was revoked" in shown
     assert "No such credential" in shown

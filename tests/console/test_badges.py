@@ -10,8 +10,8 @@ from django.utils import timezone
 from common.console import badges
 from common.console.badges import BADGES, Badge, Tone
 from common.templatetags.console import badge
-from nhi import badges as standing
 from nhi import choices
+from nhi.console import state_badges as standing
 from nhi.models import Credential, Identity
 
 pytestmark = pytest.mark.capability("CON-05")

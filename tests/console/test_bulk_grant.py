@@ -8,7 +8,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from nhi import bulk, grants
+from nhi.access import bulk, grants
 from nhi.actors import SYSTEM
 from nhi.choices import Kind
 from nhi.models import AuditEvent, Identity, ToolPermission, User

@@ -9,8 +9,10 @@ from common import threads
 from common.ids import uuid7
 from mcp import approvals, budgets, gateway
 from mcp.models import CallApproval, Tool
-from nhi import credentials, demo, grants
+from nhi import demo
+from nhi.access import grants
 from nhi.actors import SYSTEM
+from nhi.credentials import credentials
 from nhi.models import InvocationLog
 from tests.console.conftest import enter, identity
 from tests.console.gateway import add, approve, person, tool_of

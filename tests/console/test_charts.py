@@ -13,9 +13,10 @@ from django.utils import timezone
 from mcp import rollups
 from mcp.admin.charts_data import BUCKETS, RANGES, Source, quantile
 from mcp.models import HealthReport
-from nhi import actors, identities
+from nhi import actors
 from nhi.actors import SYSTEM
 from nhi.choices import Kind
+from nhi.identities import identities
 from nhi.models import CallRollup, Identity, User
 from tests.console.axe import violations
 from tests.console.calling import call, denied, registered

@@ -3,8 +3,9 @@
 import pytest
 
 from common.errors import Conflict, InvalidInput
-from nhi import grants, lifecycle
+from nhi.access import grants
 from nhi.actors import SYSTEM
+from nhi.identities import lifecycle
 from nhi.models import Identity, ToolPermission
 from tests.nhi import cast
 from tests.nhi.races.crowd import at_once, split

@@ -8,8 +8,9 @@ from django.test import Client
 from django.utils import timezone
 
 from common.errors import InvalidInput
-from nhi import grants, lifecycle, roles
+from nhi.access import grants, roles
 from nhi.actors import SYSTEM
+from nhi.identities import lifecycle
 from nhi.models import AuditEvent, NhiPermission, Role, ToolPermission
 from tests.console.conftest import identity
 from tests.console.grants import KINDS, as_mara, at, tool_grant

@@ -10,12 +10,14 @@ from django.test import Client
 
 from a2a.rights import ROLES as TASK_ROLES
 from mcp.rights import ROLES as GATEWAY_ROLES
-from nhi import credentials, handover, identities, sign_in_guard
+from nhi.access.rights import ROLES
 from nhi.actors import SYSTEM
-from nhi.admin.people_rights import LABELS, RIGHTS, table
 from nhi.choices import GrantState
+from nhi.console.role_rights import LABELS, RIGHTS, table
+from nhi.credentials import credentials
+from nhi.identities import handover, identities
 from nhi.models import AuditEvent, Credential, Identity, User
-from nhi.rights import ROLES
+from nhi.people import sign_in_throttle
 from supervisor.rights import ROLES as RUN_ROLES
 from tests.console.axe import violations
 from tests.console.conftest import NARROW, SignedIn, Visit, identity
@@ -263,7 +265,7 @@ def is_empty_reason(page: str) -> bool:
 
 
 def test_a_locked_name(mara: Client) -> None:
-    for _ in range(sign_in_guard.PAIR.limit):
+    for _ in range(sign_in_throttle.PAIR.limit):
         Client().post("/admin/login/", {"username": "tom", "password": "wrong"})
     assert "sign-in locked until" in mara.get(page_of("tom")).content.decode()
     assert submit(mara, page_of("tom", "unlock/")).status_code == 302

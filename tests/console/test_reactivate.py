@@ -7,9 +7,10 @@ import pytest
 from django.test import Client
 
 from common.errors import InvalidTransition, NotAllowed
-from nhi import credentials, lifecycle
 from nhi.actors import SYSTEM
 from nhi.choices import GrantState, State, StopCause
+from nhi.credentials import credentials
+from nhi.identities import lifecycle
 from nhi.models import AuditEvent, Credential, Identity
 from tests.console.conftest import SignedIn, hub, identity
 from tests.nhi import cast

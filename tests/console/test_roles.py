@@ -8,11 +8,14 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import resolve
 
-from nhi import capabilities, identities, people, roles
+from nhi.access import roles
 from nhi.actors import SYSTEM
-from nhi.admin.roles_coverage import Coverage
+from nhi.admin.roles.coverage import Coverage
 from nhi.choices import Kind
+from nhi.decisions import capabilities
+from nhi.identities import identities
 from nhi.models import AuditEvent, Identity, Role, RoleAssignment, RoleCapability, User
+from nhi.people import people
 from tests.console.conftest import SignedIn
 from tests.console.grants import rows, told
 from tests.console.reading import plain

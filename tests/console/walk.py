@@ -14,8 +14,9 @@ from a2a.models import WebhookSecret
 from mcp import budgets
 from mcp.choices import BreakerState
 from mcp.models import Breaker
-from nhi import actors, credentials, demo, saved_views
+from nhi import actors, demo
 from nhi.actors import SYSTEM
+from nhi.credentials import credentials
 from nhi.models import (
     AuditEvent,
     Credential,
@@ -29,6 +30,7 @@ from nhi.models import (
     User,
     UserPermission,
 )
+from nhi.people import saved_views
 from tests.a2a import rows as tasks
 from tests.console import calling, gateway
 from tests.supervisor import rows

@@ -10,8 +10,8 @@ from common import context
 from mcp import asgi
 from mcp.gateway import Ask, Outcome
 from mcp.listing import Listing
-from nhi import tokens
-from nhi.authentication import Unauthenticated
+from nhi.authorization.authentication import Unauthenticated
+from nhi.credentials import tokens
 from tests.front.asking import Headers, body, headers, message
 
 CALL = UUID("018f0000-0000-7000-8000-000000000000")

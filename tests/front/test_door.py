@@ -12,7 +12,7 @@ from mcp_types import methods
 from common.errors import Conflict, RateLimited, RecordUnavailable
 from mcp.gateway import Outcome
 from mcp.listing import Listing
-from nhi.authentication import Unauthenticated
+from nhi.authorization.authentication import Unauthenticated
 from tests.front.asking import META, VERSION, body, message
 from tests.front.door import CALL, CALLER, TOKEN, Client, Gateway, ask
 

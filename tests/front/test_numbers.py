@@ -6,7 +6,7 @@ from contextlib import closing
 
 import pytest
 
-from nhi import tokens
+from nhi.credentials import tokens
 from tests.front.asking import body, headers, message
 from tests.services.house import House
 

@@ -14,10 +14,13 @@ from mcp import gateway, stopping
 from mcp.choices import Connection, DefinitionState, Transport
 from mcp.models import Server, Tool, ToolDefinition
 from mcp.models.calls import Call
-from nhi import credentials, grants, lifecycle, oauth
+from nhi.access import grants
 from nhi.actors import SYSTEM
+from nhi.authorization import oauth
+from nhi.credentials import credentials
+from nhi.identities import lifecycle
 from nhi.models import Identity
-from nhi.models.record import InvocationLog
+from nhi.models.audit import InvocationLog
 from tests.front.served import DEADLINE, served
 from tests.nhi import cast
 from tests.services.peers import PeerServer, sdk_client, sdk_server

@@ -15,7 +15,7 @@ from redis import Redis
 from common.context import RequestContext, bind_context
 from config.celery import EXCHANGE, app
 from config.launcher import broker
-from nhi.tasks import sweep, tick
+from nhi.celery_tasks import sweep, tick
 from tests.services import valkey
 from tests.services.house import House
 

@@ -15,8 +15,8 @@ import pytest
 
 from a2a.grpc_door import heads
 from common.asgi.proxies import DEFAULT_TRUSTED_NETWORKS, find_client_address
-from nhi import credentials
 from nhi.actors import SYSTEM
+from nhi.credentials import credentials
 from nhi.models import RefusedAuthentication
 from tests.a2a.conftest import Stage, open_stage
 from tests.a2a.grpc.door import NEW, Client

@@ -12,8 +12,10 @@ from common.db import clock
 from mcp import budgets, servers
 from mcp.choices import BreakerState
 from mcp.models import Breaker, Budget, CallSlot, Tool
-from nhi import grants, lifecycle, oauth
+from nhi.access import grants
 from nhi.actors import SYSTEM
+from nhi.authorization import oauth
+from nhi.identities import lifecycle
 from nhi.models import ToolPermission
 from tests.mcp.peer import Json
 from tests.mcp.scene import Scene, scene

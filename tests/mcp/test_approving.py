@@ -10,9 +10,10 @@ from common.errors import Conflict, InvalidInput
 from mcp import definitions, servers
 from mcp.definitions import OwnChange, StaleHash
 from mcp.models import Tool
-from nhi import identities, people
 from nhi.actors import SYSTEM, Actor, person
+from nhi.identities import identities
 from nhi.models import AuditEvent, Identity, User
+from nhi.people import people
 from tests.mcp import peer
 from tests.mcp.peer import Json, Peer
 from tests.mcp.pinning import approve, mara, refresh, refused_as, tom

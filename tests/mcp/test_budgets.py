@@ -7,7 +7,7 @@ import pytest
 from common.errors import InvalidInput
 from mcp import budgets
 from mcp.models import Budget
-from nhi import grants
+from nhi.access import grants
 from nhi.actors import SYSTEM
 from nhi.models import InvocationLog, ToolPermission
 from tests.mcp.peer import Peer

@@ -5,7 +5,7 @@ import pytest
 from mcp import call_numbers
 from mcp.asgi.answers import MADE
 from mcp.stopping import REASON
-from nhi import tokens
+from nhi.credentials import tokens
 from tests.mcp.peer import Peer
 from tests.mcp.scene import Scene, scene
 

@@ -19,7 +19,7 @@ from mcp.clerk import deciding, recording, reserving
 from mcp.clerk.desk import Desk, desk
 from mcp.clerk.words import DatabaseAway, Outcome, Refusal, Ticket, Wish
 from mcp.models import Breaker, Call, CallApproval
-from nhi import tokens
+from nhi.credentials import tokens
 from nhi.models import InvocationLog, RefusedAuthentication
 from tests.mcp import peer
 from tests.mcp.peer import Peer

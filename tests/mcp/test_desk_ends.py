@@ -10,7 +10,7 @@ import pytest
 from mcp import arguments, gateway, leases
 from mcp.clerk.desk import desk
 from mcp.models import Call
-from nhi import tokens
+from nhi.credentials import tokens
 from nhi.models import InvocationLog
 from tests.mcp.peer import Peer
 from tests.mcp.scene import scene

@@ -6,7 +6,7 @@ import pytest
 
 from mcp.clerk.callers import Callers
 from mcp.clerk.fair_queue import FairQueue, Limits
-from nhi import tokens
+from nhi.credentials import tokens
 
 pytestmark = [pytest.mark.capability("MCP-09")]
 LIMITS = Limits(total=40, share=20, batch=10, turn=4, contended=3600)

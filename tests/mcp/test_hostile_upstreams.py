@@ -15,8 +15,8 @@ from aiohttp import web
 
 from mcp import edge
 from mcp.models import Breaker, Call
+from nhi.audit import row_macs
 from nhi.models import InvocationLog
-from nhi.record import seal
 from tests.egress.far_side import Listener
 from tests.mcp.peer import Json, Peer
 from tests.mcp.scene import Scene, scene
@@ -144,7 +144,7 @@ def test_each_fault_has_its_code_in_time_and_one_row(made: Scene, server: Peer) 
         found = (outcome.status, outcome.reason, edge.answer(outcome).status)
         if found != (status, reason, code):
             wrong.append(f"{name}: {found}; {outcome.message}")
-        if (row.status, row.reason) != (status, reason) or not seal.intact(row) or not row.error_message:
+        if (row.status, row.reason) != (status, reason) or not row_macs.intact(row) or not row.error_message:
             wrong.append(f"{name}: its row says {row.status} {row.reason} {row.error_message}")
         if took > TIMEOUT + SPARE:
             wrong.append(f"{name}: took {took:.1f} s")

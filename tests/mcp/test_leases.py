@@ -19,9 +19,10 @@ from mcp.clerk.desk import desk
 from mcp.clerk.words import Ticket
 from mcp.gateway import Outcome
 from mcp.models import Budget, BudgetWindow, Call, CallSlot
-from nhi import lifecycle, tokens
+from nhi.audit import row_macs
+from nhi.credentials import tokens
+from nhi.identities import lifecycle
 from nhi.models import AuditEvent, Identity, InvocationLog
-from nhi.record import seal
 from tests.mcp.leases import made as made
 from tests.mcp.leases import nothing_is_left, rows, warm_up
 from tests.mcp.peer import Peer
@@ -77,7 +78,7 @@ def test_a_result_that_comes_after_the_reaper_is_told_and_not_logged_twice(made:
     assert event.subject_id == outcome.call_id == call_id
     assert event.details["status"] == "success"
     row = InvocationLog.objects.get()
-    assert seal.intact(row)
+    assert row_macs.intact(row)
     assert row.duration > 0
     assert nothing_is_left()
 
@@ -107,7 +108,7 @@ def test_two_reapers_at_once_write_one_row_each(server: Peer) -> None:
     assert sum(counts) == 30
     lost = InvocationLog.objects.filter(reason="lost")
     assert set(lost.values_list("pk", flat=True)) == calls
-    assert all(seal.intact(row) for row in lost)
+    assert all(row_macs.intact(row) for row in lost)
     assert not Call.objects.exists()
 
 

@@ -7,7 +7,7 @@ from pytest_django import Settings
 
 from mcp import definitions, health, servers
 from mcp.models import Tool
-from nhi import grants
+from nhi.access import grants
 from nhi.actors import SYSTEM
 from nhi.models import Identity, InvocationLog
 from tests.mcp import peer

@@ -13,10 +13,11 @@ from common.db import clock
 from mcp import gateway
 from mcp.gateway import Outcome
 from mcp.models import Call, CallSlot
-from nhi import credentials, lifecycle
 from nhi.actors import SYSTEM
+from nhi.audit import row_macs
+from nhi.credentials import credentials
+from nhi.identities import lifecycle
 from nhi.models import Credential, Identity, InvocationLog, RefusedAuthentication
-from nhi.record import seal
 from tests.mcp import peer
 from tests.mcp.outcomes import CASES, ERROR, LIMITED, SCHEMA, Case, answers
 from tests.mcp.peer import Json, Peer
@@ -82,7 +83,7 @@ def mistakes(case: Case, tool: str, outcome: Outcome, made: Scene, far_side: Pee
         "server": (row.tool_name, server),
         "method": (row.method, method.translate({0: "\\u0000", 0xD800: "\\ud800"})),
         "hash": (row.args_hash, hashlib.sha256(plain).hexdigest()),
-        "seal": (seal.intact(row), True),
+        "seal": (row_macs.intact(row), True),
         "redaction_applied": (row.redaction_applied, case.redacted),
         "role": (row.agent_role, role),
         "role_id": (row.role_id is not None, bool(role)),
@@ -112,7 +113,7 @@ def test_a_caller_who_goes_away_leaves_a_row_that_says_so(made: Scene, far_side:
     run(leave())
     [row] = InvocationLog.objects.filter(method="gone")
     assert (row.status, row.reason, row.error_code) == (ERROR, "cancelled", "ExecutionFailed")
-    assert seal.intact(row)
+    assert row_macs.intact(row)
     assert not Call.objects.exists()
 
 

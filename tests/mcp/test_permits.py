@@ -9,7 +9,7 @@ from common.db import clock
 from mcp import approvals, budgets, conditions
 from mcp.approvals import NotWaiting
 from mcp.models import Breaker, CallApproval, Tool
-from nhi import grants, roles
+from nhi.access import grants, roles
 from nhi.actors import SYSTEM
 from nhi.models import AuditEvent, Identity, InvocationLog, ToolPermission
 from tests.mcp.peer import Peer

@@ -14,8 +14,8 @@ from common.errors import RecordUnavailable
 from mcp import gateway
 from mcp.clerk.desk import desk
 from mcp.models import Call
+from nhi.audit import row_macs
 from nhi.models import InvocationLog
-from nhi.record import seal
 from tests.mcp.peer import Peer
 from tests.mcp.scene import Scene, do, run, scene, until
 from tests.services.waiting import wait_for
@@ -96,7 +96,7 @@ def test_after_one_row_that_could_not_be_written_nothing_is_sent(made: Scene, se
         pk=InvocationLog.objects.latest("timestamp", "id").pk
     )
     assert (row.status, row.reason) == ("success", ""), "the call was made, and now has its row"
-    assert seal.intact(row)
+    assert row_macs.intact(row)
     assert not Call.objects.exists()
 
 

@@ -15,9 +15,12 @@ from mcp.admin.navigation import quarantined
 from mcp.definitions import OwnChange
 from mcp.models import PendingChange, Server, Tool
 from mcp.reviewers import Remedy
-from nhi import actors, credentials, identities, people
+from nhi import actors
 from nhi.actors import SYSTEM
+from nhi.credentials import credentials
+from nhi.identities import identities
 from nhi.models import User
+from nhi.people import people
 from tests.mcp import peer
 from tests.mcp.peer import Peer
 from tests.nhi import cast

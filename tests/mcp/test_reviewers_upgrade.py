@@ -5,7 +5,7 @@ from django.db import connection
 
 from mcp import reviewers, servers
 from mcp.models import PendingChange, ToolDefinition
-from nhi import identities
+from nhi.identities import identities
 from tests.mcp import peer
 from tests.mcp.peer import Peer
 from tests.mcp.pinning import mara, refresh, refused_as, tom

@@ -1,4 +1,4 @@
-"""The clerk's own query finds what the one of `nhi.facts` finds: the whole table of decisions, through both."""
+"""The gateway decides from a query of its own. It finds what `nhi.authorization.facts` and its checks find."""
 
 import hashlib
 from dataclasses import replace
@@ -11,11 +11,13 @@ from common.ids import uuid7
 from mcp.arguments import known, problems
 from mcp.clerk import database, deciding, reading
 from mcp.clerk.words import Wish
-from nhi import delegation, facts, tokens
-from nhi.chains import Link
-from nhi.delegation import Principal
+from nhi.authorization import facts
+from nhi.credentials import tokens
+from nhi.decisions import delegation
+from nhi.decisions.chains import Link
+from nhi.decisions.delegation import Principal
+from nhi.decisions.types import Action, Decision
 from nhi.models import Identity, ToolPermission
-from nhi.terms import Action, Decision
 from tests.mcp.behind import stand_behind_a_server
 from tests.nhi.decisions import stage, table
 from tests.nhi.decisions.stage import AUDIENCE, Staged
@@ -57,7 +59,7 @@ def test_one_query_serves_a_whole_batch(django_assert_num_queries: Any) -> None:
 
 @pytest.mark.capability("NHI-20")
 def test_on_whose_behalf_it_may_be_called_is_found_alike() -> None:
-    """Whatever somebody may, whoever acts for it may: the clerk's own query, and the one of `nhi.facts`."""
+    """Whatever somebody may, whoever acts for it may: the batch's query and that of `nhi.authorization.facts`."""
     staged = stage.stage(CASES)
     stand_behind_a_server(Identity.objects.filter(pk__in=[each.target_id for each in staged]))
     names = dict(Identity.objects.values_list("pk", "name"))

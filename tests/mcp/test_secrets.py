@@ -18,7 +18,7 @@ from django.test import Client
 from mcp import catalogue, definitions, health, secrets, servers, upstream
 from mcp.gateway import Outcome
 from mcp.models import Server, ServerSecret, Tool
-from nhi import grants
+from nhi.access import grants
 from nhi.actors import SYSTEM
 from nhi.models import Identity, InvocationLog
 from tests.mcp import peer

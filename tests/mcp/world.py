@@ -32,10 +32,13 @@ class Wanted:
 def build(wanted: Wanted) -> Json:
     from mcp import budgets, definitions, servers
     from mcp.models import Breaker, Tool
-    from nhi import credentials, grants, identities, people, roles
+    from nhi.access import grants, roles
     from nhi.actors import SYSTEM, person
     from nhi.choices import Kind
+    from nhi.credentials import credentials
+    from nhi.identities import identities
     from nhi.models import User
+    from nhi.people import people
 
     owner = User.objects.filter(username="owner").first() or people.create(actor=SYSTEM, username="owner").user
     mara = User.objects.filter(username="mara").first()

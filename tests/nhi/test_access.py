@@ -3,11 +3,14 @@
 import pytest
 
 from common.errors import InvalidInput, NotAllowed
-from nhi import access, bulk, decisions, effective, facts, grants, lifecycle, roles
+from nhi.access import access, bulk, effective_access, grants, roles
+from nhi.access.bulk import Selection
 from nhi.actors import SYSTEM
-from nhi.bulk import Selection
+from nhi.authorization import facts
+from nhi.decisions import engine
+from nhi.decisions.types import Action
+from nhi.identities import lifecycle
 from nhi.models import AuditEvent, Identity, NhiPermission, RoleAssignment, ToolPermission
-from nhi.terms import Action
 from tests.nhi import cast
 
 pytestmark = [pytest.mark.capability("NHI-12"), pytest.mark.django_db, pytest.mark.both_databases]
@@ -131,7 +134,7 @@ def test_what_an_identity_reaches_is_what_decisions_allow() -> None:
     cast.nhi_grant(bot, agents[1], "delegate")
     lifecycle.suspend(actor=SYSTEM, identity=agents[1], reason="Leak")
     cast.nhi_grant(agents[2], bot)
-    found = effective.of(bot)
+    found = effective_access.of(bot)
     assert {reach.id for reach in (*found.tools, *found.agents)} == {
         target.pk for target in (*tools, *agents) if allowed(bot, target)
     }
@@ -142,4 +145,4 @@ def test_what_an_identity_reaches_is_what_decisions_allow() -> None:
 
 def allowed(caller: Identity, target: Identity) -> bool:
     loaded = facts.for_question(caller.pk, target.pk)
-    return decisions.decide(loaded.caller, Action("call"), loaded.target, loaded.facts).allowed
+    return engine.decide(loaded.caller, Action("call"), loaded.target, loaded.facts).allowed

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from nhi import argument_limits
+from nhi.decisions import argument_limits
 
 pytestmark = pytest.mark.capability("NHI-06")
 TOOL: dict[str, Any] = {

@@ -10,10 +10,13 @@ from django.test.utils import CaptureQueriesContext
 
 from common.db import clock
 from common.errors import InvalidInput, NotAllowed
-from nhi import authentication, credentials, identities, lifecycle, people, tokens
 from nhi.actors import SYSTEM
+from nhi.authorization import authentication
 from nhi.choices import GrantState
+from nhi.credentials import credentials, tokens
+from nhi.identities import identities, lifecycle
 from nhi.models import Credential, Identity, RefusedAuthentication
+from nhi.people import people
 from tests.nhi import cast
 from tests.nhi.tokens import crc, shown
 

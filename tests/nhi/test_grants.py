@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 
 from common.errors import Conflict, Duplicate, InvalidInput, NotAllowed
-from nhi import grants, lifecycle, people
+from nhi.access import grants
 from nhi.actors import SYSTEM
+from nhi.identities import lifecycle
 from nhi.models import AuditEvent, Identity, NhiPermission, ToolPermission, UserPermission
+from nhi.people import people
 from tests.nhi import cast
 from tests.nhi.granting import asked, fields
 

@@ -5,10 +5,12 @@ from typing import Any
 import pytest
 
 from common.errors import Duplicate, InvalidInput, NotAllowed
-from nhi import actors, identities, people
+from nhi import actors
 from nhi.actors import SYSTEM
 from nhi.choices import Kind
+from nhi.identities import identities
 from nhi.models import AuditEvent, Identity
+from nhi.people import people
 from tests.nhi import cast
 
 pytestmark = [pytest.mark.capability("NHI-01"), pytest.mark.django_db, pytest.mark.both_databases]

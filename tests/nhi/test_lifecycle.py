@@ -3,9 +3,9 @@
 import pytest
 
 from common.errors import InvalidInput, InvalidTransition, NotAllowed
-from nhi import lifecycle
 from nhi.actors import SYSTEM
 from nhi.choices import State
+from nhi.identities import lifecycle
 from nhi.models import AuditEvent, Identity
 from tests.nhi import cast
 

@@ -5,9 +5,13 @@ from typing import Any
 import pytest
 
 from common.errors import Duplicate, InvalidInput, NotAllowed
-from nhi import actors, authentication, credentials, people, rights
+from nhi import actors
+from nhi.access import rights
 from nhi.actors import SYSTEM
+from nhi.authorization import authentication
+from nhi.credentials import credentials
 from nhi.models import Credential, User
+from nhi.people import people
 from tests.nhi import cast
 from tests.nhi.races.crowd import at_once, split
 

@@ -13,9 +13,9 @@ from django.db.transaction import TransactionManagementError
 from common.fastsql import prepared
 from common.fastsql.prepared import ConditionalUpdate, PreparedQuery, update_each_if
 from common.ids import uuid7
-from nhi import credentials
 from nhi.actors import SYSTEM
 from nhi.choices import Kind
+from nhi.credentials import credentials
 from nhi.models import AuditEvent, Credential, Identity
 from tests.nhi import cast
 

@@ -17,10 +17,12 @@ from hypothesis import strategies as st
 
 from common import crypto
 from common.ids import uuid7
-from nhi import capabilities, decisions, roles, schemas, terms, tokens
+from nhi.access import roles
 from nhi.choices import Kind, State, Verdict
+from nhi.credentials import tokens
+from nhi.decisions import capabilities, engine, json_schema, types
+from nhi.decisions.types import Action, Facts, Match, Party
 from nhi.models import Identity, User
-from nhi.terms import Action, Facts, Match, Party
 from tests.nhi.decisions import oracle
 
 pytestmark = [pytest.mark.capability("NHI-10")]
@@ -78,7 +80,7 @@ Asked = tuple[Party | None, Action, Party | None, Facts]
 def _quiet() -> Iterator[None]:
     """What breaks on purpose need not be printed each time."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(logging.getLogger("nhi.decisions"), "disabled", True)
+        patch.setattr(logging.getLogger("nhi.decisions.engine"), "disabled", True)
         yield
 
 
@@ -89,9 +91,7 @@ def ended(party: Party | None, how: str) -> Party | None:
 def weaker(asked: Asked) -> list[Asked]:
     """The same question after each single loss: a revoke, an end, a stop, a removal, a narrower token."""
     caller, action, target, facts = asked
-    losses: list[Asked] = [
-        (caller, action, target, replace(facts, credential=why)) for why in decisions.CREDENTIAL_SAYS
-    ]
+    losses: list[Asked] = [(caller, action, target, replace(facts, credential=why)) for why in engine.CREDENTIAL_SAYS]
     for how in ("expired", *(state for state in State.values if state != State.ACTIVE)):
         losses += [(ended(caller, how), action, target, facts), (caller, action, ended(target, how), facts)]
     losses += [(None, action, target, facts)]
@@ -114,20 +114,20 @@ def weaker(asked: Asked) -> list[Asked]:
 @settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
 @given(QUESTIONS)
 def test_no_loss_of_access_turns_a_deny_into_an_allow(asked: Asked) -> None:
-    before = decisions.decide(*asked)
+    before = engine.decide(*asked)
     broken = any(match.allowed_parameters == {"type": "nonsense"} for match in asked[3].matches)
     if before.allowed:
         return
     for less in weaker(asked):
         # Taking away a grant whose stored limit is broken takes away what made every decision fail.
-        assert broken or not decisions.decide(*less).allowed, less
+        assert broken or not engine.decide(*less).allowed, less
 
 
 @settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
 @given(QUESTIONS)
 def test_an_allow_rests_on_what_is_live(asked: Asked) -> None:
     caller, action, target, facts = asked
-    decision = decisions.decide(*asked)
+    decision = engine.decide(*asked)
     assert decision.id == facts.decision_id
     assert decision.reason
     assert decision.message
@@ -160,46 +160,46 @@ def breaks(*_args: Any, **_kwargs: Any) -> Any:
 
 #: Everything a decision calls on its way.
 HELPERS: list[tuple[Any, str]] = [
-    (decisions, "_decide"),
-    (decisions, "_with_match"),
-    (decisions, "_run"),
-    (decisions, "_named"),
-    (decisions, "Check"),
-    (decisions, "Question"),
-    (schemas, "violations"),
-    (schemas, "_compiled"),
+    (engine, "_decide"),
+    (engine, "_with_match"),
+    (engine, "_run"),
+    (engine, "_named"),
+    (engine, "Check"),
+    (engine, "Question"),
+    (json_schema, "violations"),
+    (json_schema, "_compiled"),
     (capabilities, "matches"),
     (capabilities, "prefix"),
 ]
 
 
-@pytest.mark.parametrize("name", [name for name, _ in decisions.CHECKS])
+@pytest.mark.parametrize("name", [name for name, _ in engine.CHECKS])
 @pytest.mark.parametrize("error", [RuntimeError, KeyError, AssertionError, RecursionError, MemoryError, TimeoutError])
 def test_a_check_that_breaks_denies(name: str, error: type[Exception], monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(_question: decisions.Question) -> terms.Check:
+    def broken(_question: engine.Question) -> types.Check:
         raise error
 
-    checks = tuple((each, broken if each == name else check) for each, check in decisions.CHECKS)
-    assert decisions.decide(*allowed_question()).allowed
-    monkeypatch.setattr(decisions, "CHECKS", checks)
-    decision = decisions.decide(*allowed_question())
+    checks = tuple((each, broken if each == name else check) for each, check in engine.CHECKS)
+    assert engine.decide(*allowed_question()).allowed
+    monkeypatch.setattr(engine, "CHECKS", checks)
+    decision = engine.decide(*allowed_question())
     assert (decision.verdict, decision.reason) == (Verdict.DENY, "decision_failed")
     assert "broken" not in decision.message
 
 
-@pytest.mark.parametrize("place", range(len(decisions.LIMITS)))
+@pytest.mark.parametrize("place", range(len(engine.LIMITS)))
 def test_a_limit_that_breaks_denies(place: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    limits = tuple(breaks if number == place else check for number, check in enumerate(decisions.LIMITS))
-    monkeypatch.setattr(decisions, "LIMITS", limits)
-    assert decisions.decide(*allowed_question()).reason == "decision_failed"
+    limits = tuple(breaks if number == place else check for number, check in enumerate(engine.LIMITS))
+    monkeypatch.setattr(engine, "LIMITS", limits)
+    assert engine.decide(*allowed_question()).reason == "decision_failed"
 
 
 @pytest.mark.parametrize(("module", "name"), HELPERS, ids=[name for _, name in HELPERS])
 def test_a_helper_that_breaks_denies(module: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    schemas._checker.cache_clear()  # what was compiled before would be used again
+    json_schema._checker.cache_clear()  # what was compiled before would be used again
     monkeypatch.setattr(module, name, breaks)
     try:
-        decision = decisions.decide(*allowed_question())
+        decision = engine.decide(*allowed_question())
     except RuntimeError:
         assert name == "Question", "only what is built before the guarded part may raise, and that allows nothing"
     else:
@@ -223,7 +223,7 @@ def test_a_helper_that_breaks_denies(module: Any, name: str, monkeypatch: pytest
     ],
 )
 def test_facts_that_make_no_sense_deny(spoil: Callable[..., Asked]) -> None:
-    assert not decisions.decide(*spoil(*allowed_question())).allowed
+    assert not engine.decide(*spoil(*allowed_question())).allowed
 
 
 @pytest.mark.capability("NHI-09")

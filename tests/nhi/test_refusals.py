@@ -10,10 +10,12 @@ from common import context
 from common.db import clock
 from common.errors import RecordUnavailable
 from common.ids import uuid7
-from nhi import authentication, credentials, lifecycle, tokens
 from nhi.actors import SYSTEM
+from nhi.audit import authentication_failures
+from nhi.authorization import authentication
+from nhi.credentials import credentials, tokens
+from nhi.identities import lifecycle
 from nhi.models import Credential, Identity, RefusedAuthentication, User
-from nhi.record import refusals
 from tests.nhi import cast
 
 pytestmark = [pytest.mark.capability("NHI-04", "AUD-01"), pytest.mark.django_db, pytest.mark.both_databases]
@@ -55,7 +57,7 @@ def test_one_row_for_each_id_and_source_with_a_count() -> None:
 def test_a_minute_is_a_minute() -> None:
     at = clock.database_now().replace(second=59, microsecond=999999)
     for later in (timedelta(0), timedelta(microseconds=1), timedelta(seconds=60)):
-        refusals.note("abc", "credential_expired", at + later)
+        authentication_failures.note("abc", "credential_expired", at + later)
     assert RefusedAuthentication.objects.count() == 2
     assert {row.minute.second for row in RefusedAuthentication.objects.all()} == {0}
 
@@ -63,7 +65,7 @@ def test_a_minute_is_a_minute() -> None:
 def test_a_thousand_unknown_tokens_make_one_row() -> None:
     at = clock.database_now()
     for _ in range(1000):
-        refusals.note("", "credential_unknown", at)
+        authentication_failures.note("", "credential_unknown", at)
     assert [(row[0], row[3]) for row in rows()] == [("unknown", 1000)]
 
 
@@ -105,7 +107,7 @@ def test_when_the_refusal_cannot_be_counted_the_caller_hears_so(monkeypatch: pyt
         raise DatabaseError
 
     with monkeypatch.context() as patch:
-        patch.setattr(refusals.connection, "cursor", away)
+        patch.setattr(authentication_failures.connection, "cursor", away)
         with pytest.raises(RecordUnavailable):
-            refusals.note("abc", "credential_revoked", datetime.now(UTC))
+            authentication_failures.note("abc", "credential_revoked", datetime.now(UTC))
     assert connection.is_usable()

@@ -3,10 +3,15 @@
 import pytest
 
 from common.errors import Conflict, Duplicate, InvalidInput, NotAllowed
-from nhi import actors, credentials, decisions, facts, grants, identities, roles
+from nhi import actors
+from nhi.access import grants, roles
 from nhi.actors import SYSTEM
+from nhi.authorization import facts
+from nhi.credentials import credentials
+from nhi.decisions import engine
+from nhi.decisions.types import Action
+from nhi.identities import identities
 from nhi.models import Identity, Role, RoleAssignment, RoleCapability
-from nhi.terms import Action
 from tests.nhi import cast
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both_databases, pytest.mark.capability("NHI-09")]
@@ -14,7 +19,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.both_databases, pytest.mark.cap
 
 def reason(caller: Identity, target: Identity) -> str:
     loaded = facts.for_question(caller.pk, target.pk)
-    return decisions.decide(loaded.caller, Action("call"), loaded.target, loaded.facts).reason
+    return engine.decide(loaded.caller, Action("call"), loaded.target, loaded.facts).reason
 
 
 def make(name: str, *patterns: str) -> Role:

@@ -9,9 +9,12 @@ from django.test.utils import CaptureQueriesContext
 
 from common.db import clock
 from common.ids import uuid7
-from nhi import authentication, credentials, identities, lifecycle, oauth, run_tokens, tasks, tokens
+from nhi import celery_tasks
 from nhi.actors import SYSTEM
-from nhi.admin import counts
+from nhi.authorization import authentication, oauth
+from nhi.console import attention
+from nhi.credentials import credentials, run_tokens, tokens
+from nhi.identities import identities, lifecycle
 from nhi.models import Credential, Identity, RefusedAuthentication
 from tests.nhi import cast
 from tests.nhi.tokens import crc, of_run, shown
@@ -83,7 +86,7 @@ def test_it_is_none_of_the_two_that_people_look_after() -> None:
     with pytest.raises(credentials.TooManyLive):
         credentials.issue(actor=SYSTEM, holder=bot)
     assert lifecycle.consequences(bot)["tokens"] == 2
-    assert not counts.credentials_ending(cast.admin()).filter(execution_id__isnull=False)
+    assert not attention.credentials_ending(cast.admin()).filter(execution_id__isnull=False)
     new = credentials.replace(actor=SYSTEM, holder=bot)
     assert [shown(token) for token in held] == ["", "", ""]
     assert [row.pk for row in Credential.objects.live().filter(identity=bot)] == [new.credential.pk]
@@ -127,7 +130,7 @@ def test_what_ended_a_day_ago_is_forgotten_some_at_a_time(monkeypatch: pytest.Mo
     Credential.runs.filter(execution_id=expired).update(expires_at=cast.past(hours=25))
     monkeypatch.setattr(run_tokens, "MOST_FORGOTTEN", 1)
     assert run_tokens.forget(clock.database_now()) == 1
-    tasks.sweep()
+    celery_tasks.sweep()
     assert set(Credential.runs.values_list("execution_id", flat=True)) == {lately, live}
     assert run_tokens.forget(clock.database_now()) == 0
     assert Credential.objects.filter(pk=standing.pk).exists()

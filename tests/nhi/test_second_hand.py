@@ -8,9 +8,13 @@ import pytest
 from django.contrib.auth.models import Group, Permission
 
 from common.errors import InvalidInput, NotAllowed
-from nhi import actors, credentials, identities, people, rights
+from nhi import actors
+from nhi.access import rights
 from nhi.actors import SYSTEM, Actor
+from nhi.credentials import credentials
+from nhi.identities import identities
 from nhi.models import Credential, Identity, User
+from nhi.people import people
 from tests.nhi import cast
 
 pytestmark = [

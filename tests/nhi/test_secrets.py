@@ -10,8 +10,9 @@ from common import crypto
 from common.errors import GatehouseError
 from common.logs import redact_event
 from common.redaction import redact_text
-from nhi import authentication, credentials, tokens
 from nhi.actors import SYSTEM
+from nhi.authorization import authentication
+from nhi.credentials import credentials, tokens
 from nhi.models import Credential
 from tests.nhi import cast
 

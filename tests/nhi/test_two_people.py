@@ -6,12 +6,17 @@ import pytest
 from django.test import Client
 
 from common.errors import InvalidInput, NotAllowed
-from nhi import actors, asking, authentication, credentials, identities, lifecycle, people, roles, tokens
+from nhi import actors
+from nhi.access import roles
 from nhi.actors import SYSTEM
-from nhi.authentication import Unauthenticated
+from nhi.audit import events
+from nhi.authorization import access_check, authentication
+from nhi.authorization.authentication import Unauthenticated
+from nhi.credentials import credentials, tokens
+from nhi.identities import identities, lifecycle
 from nhi.models import AuditEvent, Identity
-from nhi.people import NoPassword
-from nhi.record import events
+from nhi.people import people
+from nhi.people.people import NoPassword
 from tests.nhi import cast
 
 pytestmark = [pytest.mark.django_db, pytest.mark.capability("NHI-09", "NHI-02", "CON-01", "AUD-01")]
@@ -104,7 +109,7 @@ def test_an_agent_does_not_fill_the_record() -> None:
     bot = cast.agent()
     token = credentials.issue(actor=SYSTEM, holder=bot).token
     with pytest.raises(InvalidInput) as refused:
-        asking.check(
+        access_check.check(
             actor=actors.identity(bot), shown=tokens.parse(token), audience="", target_id=bot.pk, parameters=None,
             action="B" * 201,
         )  # fmt: skip

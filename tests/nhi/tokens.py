@@ -6,11 +6,12 @@ from uuid import UUID
 from common import context
 from common.db import clock
 from common.ids import uuid7
-from nhi import authentication, run_tokens, tokens
 from nhi.actors import Actor
-from nhi.chains import Chain
+from nhi.authorization import authentication
+from nhi.credentials import run_tokens, tokens
+from nhi.credentials.run_tokens import Opening
+from nhi.decisions.chains import Chain
 from nhi.models import Identity
-from nhi.run_tokens import Opening
 
 DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 

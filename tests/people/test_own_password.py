@@ -8,10 +8,12 @@ from django.core.management import call_command
 from django.test import Client
 
 from common.errors import NotAllowed
-from nhi import actors, credentials, demo, people
+from nhi import actors, demo
 from nhi.actors import SYSTEM
+from nhi.credentials import credentials
 from nhi.models import SignInNotice, User
-from nhi.people import ALPHABET, PasswordChanged
+from nhi.people import people
+from nhi.people.people import ALPHABET, PasswordChanged
 from tests.people.conftest import Make, Somebody, set_up_app, sign_out
 
 pytestmark = [pytest.mark.capability("CON-01"), pytest.mark.both_databases]

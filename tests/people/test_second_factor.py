@@ -11,9 +11,11 @@ from django.db.models import F
 
 from common import crypto
 from common.errors import InvalidInput, NotAllowed
-from nhi import actors, credentials, factors, people
+from nhi import actors
 from nhi.actors import SYSTEM
+from nhi.credentials import credentials
 from nhi.models import AuditEvent, SignInGuard
+from nhi.people import mfa, people
 from tests.people import totp
 from tests.people.conftest import PASSWORD, Make, Somebody, set_up_app, sign_out
 
@@ -125,8 +127,8 @@ def test_secrets_are_sealed_for_their_owner(make: Make, kind: str) -> None:
     his.save()
     sealed = his.data["secret" if kind == "totp" else "seed"]
     with pytest.raises(crypto.UnsealError):
-        factors.unseal(sealed, owner=tom.user)
-    assert factors.unseal(sealed, owner=mara.user)
+        mfa.unseal(sealed, owner=tom.user)
+    assert mfa.unseal(sealed, owner=mara.user)
 
 
 @pytest.mark.capability("AUD-01")

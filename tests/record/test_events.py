@@ -9,11 +9,15 @@ from django.db import DatabaseError, connection, transaction
 from common import context
 from common.errors import RecordUnavailable
 from common.ids import uuid7
-from nhi import actors, bulk, credentials, grants, identities, lifecycle, people, roles
+from nhi import actors
+from nhi.access import bulk, grants, roles
 from nhi.actors import SYSTEM
+from nhi.audit import events
+from nhi.audit.event_catalogue import EVENTS
+from nhi.credentials import credentials
+from nhi.identities import identities, lifecycle
 from nhi.models import AuditEvent, Credential, Identity, Role, RoleAssignment, RoleCapability, ToolPermission, User
-from nhi.record import events
-from nhi.record.catalogue import EVENTS
+from nhi.people import people
 from tests.nhi import cast
 
 pytestmark = [pytest.mark.capability("AUD-01"), pytest.mark.both_databases]

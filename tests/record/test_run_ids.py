@@ -12,8 +12,8 @@ from common.db import clock
 from common.ids import uuid7
 from mcp import gateway
 from mcp.admin import calls_runs
+from nhi.audit import invocations, row_macs
 from nhi.models import InvocationLog
-from nhi.record import invocations, seal
 from supervisor import submitting
 from supervisor.access import Caller as Asking
 from supervisor.models import Execution
@@ -97,7 +97,7 @@ def test_the_id_of_a_run_as_request_id_leads_into_no_runs_log(bot: Stage, door: 
     assert calls_runs.of(mara, [forged[0]]) == {}
     listed = bot.admin.get("mcp/invocations", run_id=str(run.pk)).body["invocations"]
     assert [row["id"] for row in listed] == [str(made.pk)]
-    assert seal.intact(made)
+    assert row_macs.intact(made)
 
 
 def test_a_run_that_sends_its_own_id_as_request_id_hides_nothing(bot: Stage) -> None:
@@ -114,7 +114,7 @@ def test_rows_of_before_that_a_caller_named_stand_on_no_page(bot: Stage) -> None
     assert [(row.row_version, row.run_id) for row in (true, forged)] == [(1, run.pk), (1, run.pk)]
     assert [row.execution_id for row in (true, forged)] == [run.pk, None]
     assert on_page(run) == {str(true.pk)}
-    assert [seal.intact(row) for row in (true, forged)] == [True, True]
+    assert [row_macs.intact(row) for row in (true, forged)] == [True, True]
     for row in (true, forged):
         assert bot.admin.get(f"mcp/invocations/{row.pk}").body["run_id"] == str(run.pk)
     listed = bot.admin.get("mcp/invocations", run_id=str(run.pk)).body["invocations"]
@@ -125,7 +125,7 @@ def test_a_call_that_began_before_an_upgrade_ends_as_a_row_of_before(bot: Stage)
     lease = invocations.as_json(_begun(bot, uuid7(), uuid7()))
     del lease["row_version"]
     row = InvocationLog(**invocations.end(invocations.from_json(lease), status="error", reason="lost"))
-    assert (row.row_version, seal.intact(row)) == (1, True)
+    assert (row.row_version, row_macs.intact(row)) == (1, True)
 
 
 def test_the_last_runs_token_reads_its_own_calls_alone(bot: Stage) -> None:

@@ -8,8 +8,11 @@ from typing import Any
 from django.db import connection
 
 from common.db import clock
-from nhi import capabilities, decisions, facts, tokens
+from nhi.authorization import facts
 from nhi.choices import Kind, State
+from nhi.credentials import tokens
+from nhi.decisions import capabilities, engine
+from nhi.decisions.types import Action, Decision
 from nhi.models import (
     Credential,
     Identity,
@@ -21,7 +24,6 @@ from nhi.models import (
     User,
     UserPermission,
 )
-from nhi.terms import Action, Decision
 
 BATCH = 2000
 
@@ -41,7 +43,7 @@ class Town:
         parsed = tokens.parse(self.token)
         assert parsed is not None
         loaded = facts.for_token(parsed, "192.0.2.1", target.pk)
-        return decisions.decide(loaded.caller, Action("call"), loaded.target, loaded.facts)
+        return engine.decide(loaded.caller, Action("call"), loaded.target, loaded.facts)
 
 
 def build(identities: int, grants: int) -> Town:

@@ -10,7 +10,7 @@ from django.db import connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.test import TransactionTestCase
 
-from nhi.record import guards as product
+from nhi.audit import append_only_triggers as product
 from tests.services import guards
 
 #: What migrations and `post_migrate` write, and no test is meant to.

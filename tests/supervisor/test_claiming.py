@@ -10,8 +10,9 @@ from django.db import OperationalError, connection
 from django.test.utils import CaptureQueriesContext
 
 from common.ids import uuid7
-from nhi import registry, tokens
-from nhi.chains import TaskFacts
+from nhi import hooks
+from nhi.credentials import tokens
+from nhi.decisions.chains import TaskFacts
 from nhi.models import Credential
 from supervisor import cancelling, chains, lifecycle, reaping, waking
 from supervisor.choices import ExecutionState
@@ -116,7 +117,7 @@ def test_of_all_their_tasks_is_asked_at_once_and_of_each_where_one_is_odd(
             raise KeyError("name")
         return {}
 
-    monkeypatch.setattr(registry, "tasks", tasks)
+    monkeypatch.setattr(hooks, "tasks", tasks)
     rows = list(Execution.objects.order_by("number"))
     assert {*chains.behind_each(rows)} == {run.pk for run in runs}
     assert asked == [[run.pk for run in runs]]

@@ -7,12 +7,12 @@ from django.conf import settings
 from django.core.management import BaseCommand
 
 from common.process import file_lock
-from mcp import tasks
+from mcp import celery_tasks
 from mcp.owner import run
 from mcp.owner.house import House
 from mcp.targets import launch_of, revisions_over_http, target_of
 
-HOUSE = House(launch_of, revisions_over_http, target_of, tasks.ask_for_refresh)
+HOUSE = House(launch_of, revisions_over_http, target_of, celery_tasks.ask_for_refresh)
 
 
 class Command(BaseCommand):

@@ -4,7 +4,7 @@ from common.api.fields import Identifier, Moment, Text, Texts, Whole, Word
 from common.api.shapes import Filters, Input, Shape
 from nhi.api.shapes import examples
 from nhi.choices import GrantState
-from nhi.credentials import DEFAULT_DAYS, LONGEST_DAYS, LONGEST_OVERLAP
+from nhi.credentials.credentials import DEFAULT_DAYS, LONGEST_DAYS, LONGEST_OVERLAP
 
 
 class CredentialShape(Shape):

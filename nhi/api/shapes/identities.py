@@ -8,7 +8,7 @@ from common.api.fields import Flag, Identifier, Moment, Text, Texts, Whole, Word
 from common.api.shapes import Filters, Input, Reason, Shape
 from nhi.api.shapes import examples
 from nhi.choices import Kind, State, StopCause
-from nhi.lifecycle import Stopped
+from nhi.identities.lifecycle import Stopped
 
 
 class OwnerShape(Shape):

@@ -5,8 +5,10 @@ from typing import Any
 
 from common.commands import GatehouseCommand
 from common.errors import InvalidInput
-from nhi import actors, command_line, identities
+from nhi import actors
 from nhi.choices import Kind
+from nhi.identities import identities
+from nhi.management import lookups
 
 
 class Command(GatehouseCommand):
@@ -29,7 +31,7 @@ class Command(GatehouseCommand):
             actor=actors.terminal(),
             kind=Kind(kind),
             name=name,
-            owner=command_line.person(options["owner"]),
+            owner=lookups.person(options["owner"]),
             activate=not options["inactive"],
             **described,
         )

@@ -6,7 +6,9 @@ from typing import Any
 from django.conf import settings
 
 from common.commands import GatehouseCommand
-from nhi import actors, people, rights
+from nhi import actors
+from nhi.access import rights
+from nhi.people import people
 
 
 class Command(GatehouseCommand):

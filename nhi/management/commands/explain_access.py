@@ -5,7 +5,9 @@ from argparse import ArgumentParser
 from typing import Any
 
 from common.commands import GatehouseCommand
-from nhi import actors, command_line, explain
+from nhi import actors
+from nhi.authorization import explain
+from nhi.management import lookups
 
 
 class Command(GatehouseCommand):
@@ -21,7 +23,7 @@ class Command(GatehouseCommand):
             sys.exit(1)
 
     def run(self, **options: Any) -> dict[str, Any]:
-        caller, target = command_line.identity(options["caller"]), command_line.identity(options["target"])
+        caller, target = lookups.identity(options["caller"]), lookups.identity(options["target"])
         found = explain.explain(actor=actors.terminal(), caller_id=caller.pk, target_id=target.pk)
         self.allowed = found.decision.allowed
         return {

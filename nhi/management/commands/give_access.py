@@ -7,8 +7,10 @@ from typing import Any
 from common.commands import GatehouseCommand
 from common.db import clock
 from common.errors import InvalidInput
-from nhi import actors, command_line, grants
+from nhi import actors
+from nhi.access import grants
 from nhi.choices import Kind, PermissionType
+from nhi.management import lookups
 
 
 class Command(GatehouseCommand):
@@ -21,7 +23,7 @@ class Command(GatehouseCommand):
         parser.add_argument("--reason", required=True)
 
     def run(self, **options: Any) -> dict[str, Any]:
-        caller, target = command_line.identity(options["caller"]), command_line.identity(options["target"])
+        caller, target = lookups.identity(options["caller"]), lookups.identity(options["target"])
         given = {"actor": actors.terminal(), "reason": options["reason"], "expires_at": _ends(options["days"])}
         if target.kind == Kind.TOOL:
             grant: Any = grants.give_tool(agent=caller, tool=target, **given)

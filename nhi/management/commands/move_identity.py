@@ -5,9 +5,11 @@ from typing import Any
 
 from common.commands import GatehouseCommand
 from common.errors import InvalidInput
-from nhi import actors, command_line, lifecycle
+from nhi import actors
 from nhi.choices import StopCause
-from nhi.lifecycle import Stopped
+from nhi.identities import lifecycle
+from nhi.identities.lifecycle import Stopped
+from nhi.management import lookups
 
 
 class Command(GatehouseCommand):
@@ -23,7 +25,7 @@ class Command(GatehouseCommand):
         )
 
     def run(self, **options: Any) -> dict[str, Any]:
-        identity = command_line.identity(options["identity"])
+        identity = lookups.identity(options["identity"])
         verb = getattr(lifecycle, options["verb"])
         moved = verb(actor=actors.terminal(), identity=identity, reason=options["reason"], **_options_of_verb(options))
         if isinstance(moved, Stopped):

@@ -5,7 +5,8 @@ from typing import Any
 
 from common.commands import GatehouseCommand
 from common.errors import InvalidInput
-from nhi import actors, credentials
+from nhi import actors
+from nhi.credentials import credentials
 from nhi.models import Credential
 
 

@@ -4,7 +4,10 @@ from argparse import ArgumentParser
 from typing import Any
 
 from common.commands import GatehouseCommand
-from nhi import actors, command_line, identities, rights
+from nhi import actors
+from nhi.access import rights
+from nhi.identities import identities
+from nhi.management import lookups
 
 
 class Command(GatehouseCommand):
@@ -15,6 +18,6 @@ class Command(GatehouseCommand):
         parser.add_argument("--role", action="append", choices=sorted(rights.ROLES), default=[])
 
     def run(self, **options: Any) -> dict[str, Any]:
-        identity = command_line.identity(options["identity"])
+        identity = lookups.identity(options["identity"])
         identities.set_console_roles(actor=actors.terminal(), identity=identity, roles=options["role"])
         return {"id": identity.pk, "console_roles": sorted(options["role"])}

@@ -4,7 +4,8 @@ from argparse import ArgumentParser
 from typing import Any
 
 from common.commands import GatehouseCommand
-from nhi import actors, sign_in
+from nhi import actors
+from nhi.people import sign_in
 
 
 class Command(GatehouseCommand):

@@ -12,7 +12,7 @@ from django.utils import timezone
 from django.utils.dateparse import parse_date, parse_datetime
 
 from common.commands import GatehouseCommand
-from nhi.record import verification
+from nhi.audit import verification
 
 UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 PROGRESS_INTERVAL = 5.0

@@ -14,9 +14,9 @@ from a2a.models import SentOnce, Task
 from a2a.operations import asking, reading
 from a2a.operations.desk import _sound
 from a2a.wire.faults import Fault, Kind
-from nhi import credentials, tokens
 from nhi.actors import SYSTEM
-from nhi.chains import Chain, Link
+from nhi.credentials import credentials, tokens
+from nhi.decisions.chains import Chain, Link
 from nhi.models import AuditEvent, Credential
 from tests.a2a.bindings.conftest import AT_ONCE, SENT, Agent, heard, in_loop, run_in_thread, says
 from tests.nhi import cast

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from nhi import tokens
+from nhi.credentials import tokens
 from tests.a2a.bindings.conftest import Agent, in_loop
 from tests.api.callers import Caller
 

@@ -8,8 +8,8 @@ import pytest
 
 from a2a import card_changes, endpoint_changes
 from common.keys import KeyRing
-from nhi import identities
 from nhi.actors import SYSTEM
+from nhi.identities import identities
 from nhi.models import Identity
 from tests.a2a.cards.reading import decoded, fitting, keys, read
 from tests.a2a.conftest import Stage

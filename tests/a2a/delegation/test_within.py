@@ -12,7 +12,8 @@ from common.errors import NotAllowed, NotFound
 from common.ids import uuid7
 from mcp.clerk import database, reserving
 from mcp.clerk.words import Circumstances, Wish
-from nhi import actors, tokens
+from nhi import actors
+from nhi.credentials import tokens
 from nhi.models import InvocationLog
 from supervisor import submitting
 from supervisor.access import Caller

@@ -9,8 +9,9 @@ from a2a import sending
 from a2a.models import Task
 from a2a.sending import Wish
 from mcp import gateway
-from nhi import actors, credentials, tokens
+from nhi import actors
 from nhi.actors import SYSTEM
+from nhi.credentials import credentials, tokens
 from nhi.models import Identity, InvocationLog
 from supervisor import chains, submitting
 from supervisor.access import Caller

@@ -7,9 +7,9 @@ from django.core.cache import cache
 
 from mcp import gateway
 from mcp.models import CallApproval
-from nhi import people
 from nhi.actors import SYSTEM
 from nhi.models import User
+from nhi.people import people
 from tests.a2a.four_eyes.office import TOOL, Office, claimed_token
 from tests.api.callers import Caller, calling
 from tests.front import asking, door

@@ -13,9 +13,9 @@ from mcp.choices import Connection
 from mcp.clerk import permits
 from mcp.models import Breaker, Budget, CallApproval, HealthReport, Server, Tool
 from nhi.actors import SYSTEM
+from nhi.audit import invocations
 from nhi.choices import CallStatus
 from nhi.models import Identity, InvocationLog, User
-from nhi.record import invocations
 
 
 @dataclass

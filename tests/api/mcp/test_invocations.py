@@ -10,9 +10,9 @@ from common.ids import uuid7
 from mcp import approvals
 from mcp.models import Call, CallApproval
 from nhi.actors import SYSTEM
+from nhi.audit import refusal_limits
 from nhi.choices import CallStatus
 from nhi.models import InvocationLog, RefusalCount
-from nhi.record import refusal_counts
 from tests.api.callers import ABSENT
 from tests.api.conftest import Stage
 from tests.api.mcp import rows
@@ -149,7 +149,7 @@ def test_refusals_past_the_limit_are_one_row_with_their_count(held: Stage, peer:
         refused = [call(held.stranger) for _ in range(LIMIT + 4)]
         assert ["X-Call-ID" in answer.headers for answer in refused] == [True] * LIMIT + [False] * 4
         RefusalCount.objects.update(minute=clock.database_now() - timedelta(minutes=3))
-        refusal_counts.flush()
+        refusal_limits.flush()
     shown = held.admin.get("mcp/invocations", reason="no_grant").body["invocations"]
     assert sum(row["calls"] for row in shown) == len(refused)
     [counted] = [row for row in shown if row["details"]]

@@ -11,7 +11,10 @@ from common.db import clock
 from mcp import budgets, servers
 from mcp.choices import BreakerState
 from mcp.models import Breaker, Budget, CallSlot, Server, Tool
-from nhi import grants, lifecycle, oauth, tokens
+from nhi.access import grants
+from nhi.authorization import oauth
+from nhi.credentials import tokens
+from nhi.identities import lifecycle
 from nhi.models import Identity, InvocationLog, ToolPermission
 from tests.api.callers import Caller
 from tests.api.conftest import Stage

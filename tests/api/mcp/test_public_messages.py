@@ -13,8 +13,8 @@ from django.db.models import F
 from common import egress
 from mcp import upstream
 from mcp.models import Server
+from nhi.audit import invocations
 from nhi.models import InvocationLog
-from nhi.record import invocations
 from tests.api.callers import Reply
 from tests.api.conftest import Stage
 from tests.api.mcp.conftest import call

@@ -11,7 +11,8 @@ from common.db import clock
 from common.ids import uuid7
 from mcp import gateway
 from mcp.models import Tool
-from nhi import lifecycle, run_tokens
+from nhi.credentials import run_tokens
+from nhi.identities import lifecycle
 from nhi.models import Credential, InvocationLog
 from supervisor.runner import claiming
 from tests.api.callers import Caller

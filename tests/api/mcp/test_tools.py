@@ -7,8 +7,8 @@ import pytest
 
 from mcp import servers
 from mcp.models import Server
-from nhi import lifecycle
 from nhi.actors import SYSTEM
+from nhi.identities import lifecycle
 from tests.api.callers import ABSENT, Caller, Reply
 from tests.api.conftest import Stage
 from tests.api.mcp import rows

@@ -8,8 +8,10 @@ from uuid import UUID
 
 from common.db import clock
 from common.ids import uuid7
-from nhi import capabilities, decisions, facts, terms, tokens
+from nhi.authorization import facts
 from nhi.choices import Kind, PermissionType
+from nhi.credentials import tokens
+from nhi.decisions import capabilities, engine, types
 from nhi.models import (
     Credential,
     Identity,
@@ -46,12 +48,12 @@ class Staged:
     shown: str
     source: str
 
-    def decide(self) -> terms.Decision:
+    def decide(self) -> types.Decision:
         loaded = self._load()
         verb: Any = "know_itself" if self.case.verb == "know itself" else "call"
-        action = terms.Action(verb, self.case.arguments, self.case.action or None)
+        action = types.Action(verb, self.case.arguments, self.case.action or None)
         target = loaded.target if verb == "call" else None
-        return decisions.decide(loaded.caller, action, target, loaded.facts)
+        return engine.decide(loaded.caller, action, target, loaded.facts)
 
     def _load(self) -> facts.Loaded:
         if self.case.credential == "none":
@@ -62,7 +64,7 @@ class Staged:
         return facts.for_token(parsed, self.source, wanted, audience=AUDIENCE)
 
 
-def answer(decision: terms.Decision) -> Expected:
+def answer(decision: types.Decision) -> Expected:
     """A decision in the table's words."""
     if decision.allowed:
         by = decision.match.kind if decision.match else "self"

@@ -4,11 +4,12 @@ from collections import Counter
 
 import pytest
 
-from nhi import decisions, explain
 from nhi.actors import SYSTEM
+from nhi.authorization import explain
 from nhi.choices import Kind
+from nhi.decisions import engine
+from nhi.decisions.reasons import DECIDED
 from nhi.models import Identity
-from nhi.reasons import DECIDED
 from tests.mcp.behind import stand_behind_a_server
 from tests.nhi.decisions import oracle, stage, table
 
@@ -58,7 +59,7 @@ def test_explain_says_the_same_and_shows_every_check() -> None:
         assert (told.decision.verdict, told.decision.reason) == (verdict, reason), case.case
         if case.reason == "decision_failed":
             continue
-        assert [check.name for check in told.checks] == [name for name, _ in decisions.CHECKS]
+        assert [check.name for check in told.checks] == [name for name, _ in engine.CHECKS]
         failed = [check for check in told.checks if check.outcome == "fail"]
         assert bool(failed) == bool(told.would_pass) == (verdict == "deny"), case.case
         assert all(check.message for check in told.checks)

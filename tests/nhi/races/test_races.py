@@ -5,8 +5,11 @@ from collections import Counter
 import pytest
 
 from common.errors import Conflict, Duplicate, InvalidInput, InvalidTransition
-from nhi import credentials, grants, lifecycle, roles
+from nhi.access import grants, roles
 from nhi.actors import SYSTEM
+from nhi.audit import authentication_failures, row_macs
+from nhi.credentials import credentials
+from nhi.identities import lifecycle
 from nhi.models import (
     AuditEvent,
     Credential,
@@ -16,7 +19,6 @@ from nhi.models import (
     RoleAssignment,
     ToolPermission,
 )
-from nhi.record import refusals, seal
 from tests.nhi import cast
 from tests.nhi.races.crowd import at_once, split
 
@@ -200,7 +202,7 @@ def test_a_credential_issued_while_its_holder_is_archived_does_not_live() -> Non
 @pytest.mark.capability("AUD-01")
 def test_forty_refusals_in_a_minute_are_one_row_with_a_count() -> None:
     at = cast.past(seconds=0).replace(second=30)
-    split(at_once(40, lambda _: refusals.note("abc", "credential_revoked", at)))
+    split(at_once(40, lambda _: authentication_failures.note("abc", "credential_revoked", at)))
     row = RefusedAuthentication.objects.get()
     assert (row.count, row.public_id, row.reason) == (40, "abc", "credential_revoked")
 
@@ -211,4 +213,4 @@ def test_rows_written_at_once_are_numbered_once() -> None:
     assert len(split(at_once(30, lambda number: cast.agent(f"bot-{number}", owner=owner)))[0]) == 30
     rows = list(AuditEvent.objects.filter(event="identity.created"))
     assert len(rows) == len({(row.writer, row.writer_seq) for row in rows}) == 30
-    assert all(seal.intact(row) for row in rows)
+    assert all(row_macs.intact(row) for row in rows)

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from common.errors import Conflict, Duplicate, InvalidInput, NotAllowed
-from nhi import actors, lifecycle
+from nhi import actors
 from nhi.actors import SYSTEM
+from nhi.identities import lifecycle
 from nhi.models import AuditEvent
 from supervisor import agents, schedules
 from supervisor.access import Caller

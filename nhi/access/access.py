@@ -1,0 +1,111 @@
+"""All the access of one identity at once: ending it and copying it."""
+
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from common.errors import GatehouseError, RecordUnavailable
+from nhi.access import grants, roles
+from nhi.actors import Actor
+from nhi.audit import events
+from nhi.models import Credential, Identity, NhiPermission, RoleAssignment, ToolPermission, UserPermission
+
+
+@dataclass(frozen=True)
+class ItemResult:
+    """What became of one item of a bulk verb."""
+
+    result: str
+    kind: str
+    name: str
+    target_id: UUID
+    id: UUID | None = None
+    error_code: str | None = None
+    message: str = ""
+
+
+def end_all(*, actor: Actor, identity: Identity, reason: str) -> None:
+    """Revoke whatever the identity holds and whatever is held on it. Call it inside the move's transaction."""
+    for model, held in (
+        (Credential, Q(identity=identity)),
+        (ToolPermission, Q(agent=identity) | Q(tool=identity)),
+        (NhiPermission, Q(source=identity) | Q(target=identity)),
+        (UserPermission, Q(nhi=identity)),
+        (RoleAssignment, Q(identity=identity)),
+    ):
+        _end(model, held, actor=actor, reason=reason[:500])
+
+
+def _end(model: Any, held: Q, *, actor: Actor, reason: str) -> None:
+    event = {Credential: "credential.revoked", RoleAssignment: "role.assignment_revoked"}.get(model, "grant.revoked")
+    named = [field.name for field in model._meta.fields if field.is_relation]
+    rows = list(model.objects.live().filter(held).select_related(*named).select_for_update(of=("self",)))
+    model.objects.filter(pk__in=[row.pk for row in rows]).update(
+        revoked_at=Now(), revoked_by_id=actor.id, revoked_by_name=actor.name, revoke_reason=reason
+    )
+    for row in rows:
+        events.write(event, actor=actor, subject=row, after={"state": "revoked"}, reason=reason)
+
+
+def copy(*, actor: Actor, source: Identity, target: Identity) -> list[ItemResult]:
+    """Give `target` what `source` holds now: its grants with their limits and ends, and its roles."""
+    actor.require("nhi.add_toolpermission", "give access")
+    reason = f"Copied from {source.name}"
+    results = [
+        *(_copy_tool(actor, grant, target, reason) for grant in _live(ToolPermission, "tool", agent=source)),
+        *(_copy_nhi(actor, grant, target, reason) for grant in _live(NhiPermission, "target", source=source)),
+        *(_copy_role(actor, held, target, reason) for held in _live(RoleAssignment, "role", identity=source)),
+    ]
+    with transaction.atomic():
+        counts = {word: sum(item.result == word for item in results) for word in ("created", "exists", "refused")}
+        events.write("access.copied", actor=actor, subject=source, details={"to": target.name, **counts})
+    return results
+
+
+def _live(model: Any, related: str, **held: Identity) -> Any:
+    return model.objects.live().filter(**held).select_related(related).order_by("created_at")
+
+
+def _copy_tool(actor: Actor, grant: ToolPermission, target: Identity, reason: str) -> ItemResult:
+    return attempt(
+        "tool", grant.tool.name, grant.tool_id,
+        lambda: grants.give_tool(
+            actor=actor, agent=target, tool=grant.tool, reason=reason, expires_at=grant.expires_at,
+            allowed_parameters=grant.allowed_parameters, max_calls_per_hour=grant.max_calls_per_hour,
+            requires_approval=grant.requires_approval,
+        ),
+    )  # fmt: skip
+
+
+def _copy_nhi(actor: Actor, grant: NhiPermission, target: Identity, reason: str) -> ItemResult:
+    return attempt(
+        "nhi", grant.target.name, grant.target_id,
+        lambda: grants.give_nhi(
+            actor=actor, source=target, target=grant.target, permission_type=grant.permission_type, reason=reason,
+            expires_at=grant.expires_at, allowed_actions=grant.allowed_actions,
+            max_calls_per_hour=grant.max_calls_per_hour,
+        ),
+    )  # fmt: skip
+
+
+def _copy_role(actor: Actor, held: RoleAssignment, target: Identity, reason: str) -> ItemResult:
+    return attempt(
+        "role", held.role.name, held.role_id,
+        lambda: roles.assign(actor=actor, role=held.role, identity=target, expires_at=held.expires_at, reason=reason),
+    )  # fmt: skip
+
+
+def attempt(kind: str, name: str, target_id: UUID, give: Any, *, done: str = "created") -> ItemResult:
+    """One item of a bulk verb: its own transaction, its own result."""
+    try:
+        return ItemResult(done, kind, name, target_id, id=give().pk)
+    except RecordUnavailable:
+        raise
+    except GatehouseError as error:
+        result = "exists" if error.code == "duplicate" else "refused"
+        said = error.fields[0].message if error.fields else error.message
+        return ItemResult(result, kind, name, target_id, error_code=error.code, message=said)

@@ -1,0 +1,218 @@
+"""Roles: making them, changing what they cover, and who holds them."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.contrib.auth.models import Permission
+from django.db import IntegrityError, transaction
+from django.db.models import Q, QuerySet
+from django.db.models.functions import Now
+
+from common.errors import Conflict, Duplicate, FieldError, NotAllowed
+from nhi.access import grants
+from nhi.actors import Actor
+from nhi.audit import events
+from nhi.choices import ActorKind, Kind, State
+from nhi.decisions import capabilities
+from nhi.models import Identity, Role, RoleAssignment, RoleCapability, User
+from nhi.models.identities import IdentityQuerySet
+from nhi.validation import SLUG, Problems
+
+
+class AlreadyApproved(Conflict):
+    code = "already_approved"
+
+
+class OwnRequest(NotAllowed):
+    """Two people are needed, and this one asked."""
+
+    code = "own_request"
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What a change of patterns would do: tools gained and lost, and how many identities it touches."""
+
+    added: int
+    removed: int
+    identities: int
+
+
+def create(*, actor: Actor, name: str, patterns: Iterable[str] = (), description: str = "") -> Role:
+    actor.require("nhi.add_role", "add roles")
+    wanted = list(dict.fromkeys(patterns))
+    problems = Problems()
+    problems.unless(
+        SLUG.fullmatch(name), "name", "Use 1 to 63 lower-case letters, digits, dots, underscores and hyphens."
+    )
+    problems.line("description", description, most=1000)
+    _check_patterns(problems, wanted)
+    problems.settle()
+    _require_person(actor, wanted)
+    role = Role(name=name, description=description, created_by_id=actor.id, created_by_name=actor.name)
+    try:
+        with transaction.atomic():
+            role.save(force_insert=True)
+            for pattern in wanted:
+                _add(role, pattern, actor)
+            events.write("role.created", actor=actor, subject=role, after={"capabilities": wanted})
+    except IntegrityError as error:
+        raise Duplicate(
+            f"There is already a role {name}.", fields=[FieldError("name", "This name is taken.")]
+        ) from error
+    return role
+
+
+def change(*, actor: Actor, role: Role, patterns: Iterable[str] | None = None, description: str | None = None) -> Role:
+    """Set what the role covers. What stays keeps its approval; a new `*.*` waits for a second admin."""
+    actor.require("nhi.change_role", "change roles")
+    problems = Problems()
+    wanted = None if patterns is None else list(dict.fromkeys(patterns))
+    _check_patterns(problems, wanted or [])
+    problems.line("description", description or "", most=1000)
+    problems.settle()
+    with transaction.atomic():
+        locked = Role.objects.select_for_update().get(pk=role.pk)
+        before: dict[str, Any] = {}
+        after: dict[str, Any] = {}
+        if description is not None and description != locked.description:
+            before["description"], after["description"] = locked.description, description
+            locked.description = description
+            locked.save(update_fields=["description"])
+        if wanted is not None and (had := _swap_patterns(locked, wanted, actor)) != sorted(wanted):
+            _require_person(actor, set(wanted) - set(had))
+            before["capabilities"], after["capabilities"] = had, sorted(wanted)
+        if after:
+            events.write("role.changed", actor=actor, subject=locked, before=before, after=after)
+    return locked
+
+
+def approve_capability(*, actor: Actor, capability: RoleCapability, reason: str) -> RoleCapability:
+    """The second admin's yes to `*.*`; who added it may not give it."""
+    actor.require("nhi.change_role", "approve wildcards")
+    problems = Problems()
+    problems.reason(reason)
+    problems.settle()
+    if not actor.is_person:
+        raise NotAllowed("Only people approve wildcards.")
+    if actor.id == capability.added_by_id:
+        raise OwnRequest("You added this wildcard, so someone else must approve it.")
+    with transaction.atomic():
+        waiting = RoleCapability.objects.current().filter(pk=capability.pk, approved_at=None)
+        if not waiting.update(approved_at=Now(), approved_by_name=actor.name):
+            raise AlreadyApproved("This wildcard waits for nobody any more. Nothing was changed.")
+        approved = RoleCapability.objects.select_related("role").get(pk=capability.pk)
+        events.write(
+            "role.capability_approved",
+            actor=actor,
+            subject=approved.role,
+            after={"approved": approved.pattern},
+            details={"added_by": approved.added_by_name},
+            reason=reason,
+        )
+    return approved
+
+
+def assign(
+    *, actor: Actor, role: Role, identity: Identity, expires_at: datetime | None = None, reason: str = ""
+) -> RoleAssignment:
+    actor.require("nhi.add_roleassignment", "assign roles")
+    problems = Problems()
+    holds = identity.kind != Kind.TOOL
+    problems.unless(holds, "identity_id", "A tool is called; it holds no roles.")
+    grants.check_usable(problems, "identity_id", identity)
+    problems.future("expires_at", expires_at)
+    problems.reason(reason, required=False)
+    problems.settle()
+    held = RoleAssignment(role=role, identity=identity, expires_at=expires_at, reason=reason)
+    held.granted_by_id, held.granted_by_name = actor.id, actor.name
+    pair = {"role": role, "identity": identity}
+    return grants.open_pair(grant=held, actor=actor, pair=pair, event="role.assigned", after=grants.terms(held))
+
+
+def unassign(*, actor: Actor, assignment: RoleAssignment, reason: str) -> RoleAssignment:
+    actor.require("nhi.revoke_roleassignment", "revoke role assignments")
+    return grants.close(actor=actor, grant=assignment, reason=reason, event="role.assignment_revoked")
+
+
+def effect(role: Role, patterns: Iterable[str]) -> Effect:
+    """What setting these patterns would add and remove, in tools, for how many identities.
+
+    A wildcard that waits lets nothing pass, so neither the one that is there nor one that is new counts.
+    """
+    had = list(role.capabilities.effective().values_list("pattern", flat=True))
+    wanted = [pattern for pattern in patterns if pattern in had or pattern != capabilities.EVERYTHING]
+    before, after = covered(had), covered(wanted)
+    return Effect(
+        added=after.exclude(pk__in=before.values("pk")).count(),
+        removed=before.exclude(pk__in=after.values("pk")).count(),
+        identities=RoleAssignment.objects.live().filter(role=role).values("identity").distinct().count(),
+    )
+
+
+def covered(patterns: Iterable[str]) -> IdentityQuerySet:
+    """The tools that any of the patterns matches; archived ones do not come back, so they count for nothing."""
+    rows = Identity.objects.filter(kind=Kind.TOOL).exclude(state=State.ARCHIVED)
+    match = Q(pk__in=[])
+    for pattern in patterns:
+        begins = capabilities.prefix(pattern)
+        match |= Q(capability=pattern) if begins is None else Q(capability__startswith=begins)
+    return rows.filter(match)
+
+
+def approvers(capability: RoleCapability) -> QuerySet[User]:
+    """Who may say yes to it: everyone with the right to change roles, but for who asked and who only reads."""
+    named = Permission.objects.filter(content_type__app_label="nhi")
+    able: QuerySet[User] = User.objects.active().filter(
+        Q(is_superuser=True) | _holding(named.filter(codename="change_role"))
+    )
+    able = able.filter(Q(is_superuser=True) | ~_holding(named.filter(codename="read_only"))).order_by("username")
+    return able.exclude(pk__in=[capability.added_by_id]) if capability.added_by_id else able
+
+
+def _holding(rights: QuerySet[Permission]) -> Q:
+    """As one sub-select: a person in two groups stays one person."""
+    held = User.objects.filter(Q(groups__permissions__in=rights) | Q(user_permissions__in=rights))
+    return Q(pk__in=held.values("pk"))
+
+
+def _require_person(actor: Actor, added: Iterable[str]) -> None:
+    """Only a person asks for everything: behind a service account the one who asks could approve."""
+    if capabilities.EVERYTHING in added and actor.kind == ActorKind.IDENTITY:
+        raise NotAllowed("Only people add *.* to a role.")
+
+
+def _swap_patterns(role: Role, wanted: list[str], actor: Actor) -> list[str]:
+    current = {row.pattern: row for row in role.capabilities.current()}
+    gone = [row.pk for pattern, row in current.items() if pattern not in wanted]
+    RoleCapability.objects.filter(pk__in=gone).update(removed_at=Now(), removed_by_name=actor.name)
+    for pattern in wanted:
+        if pattern not in current:
+            _add(role, pattern, actor)
+    return sorted(current)
+
+
+def _add(role: Role, pattern: str, actor: Actor) -> RoleCapability:
+    waits = pattern == capabilities.EVERYTHING
+    return RoleCapability.objects.create(
+        role=role,
+        pattern=pattern,
+        prefix=capabilities.prefix(pattern),
+        added_by_id=actor.id,
+        added_by_name=actor.name,
+        approved_at=None if waits else Now(),
+        approved_by_name="" if waits else actor.name,
+    )
+
+
+def _check_patterns(problems: Problems, patterns: list[str]) -> None:
+    problems.unless(len(patterns) <= 200, "capabilities", "A role has at most 200 patterns.")
+    for pattern in patterns:
+        fine = capabilities.is_pattern(pattern)
+        problems.unless(
+            fine,
+            "capabilities",
+            f"{pattern[:80]!r} is no pattern; write github.read, github.commits.*, github.* or *.*.",
+        )

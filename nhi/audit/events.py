@@ -1,0 +1,69 @@
+"""The one writer of audit events."""
+
+import hashlib
+from typing import Any
+from uuid import UUID
+
+from django.db import DatabaseError, models
+
+from common import canonical_json, context
+from common.errors import RecordUnavailable
+from common.redaction import redact
+from nhi.actors import Actor
+from nhi.audit import row_macs, sanitization
+from nhi.audit.event_catalogue import EVENTS
+from nhi.models import AuditEvent
+
+#: A grant's limits with the largest schema fit.
+LARGEST = 96 * 1024
+
+
+def write(
+    event: str,
+    *,
+    actor: Actor,
+    subject: models.Model | None = None,
+    subject_kind: str = "",
+    subject_id: UUID | None = None,
+    subject_name: str = "",
+    before: dict[str, Any] | None = None,
+    after: dict[str, Any] | None = None,
+    details: dict[str, Any] | None = None,
+    reason: str = "",
+) -> AuditEvent:
+    """Append one event in the caller's transaction; when that fails, so does what it records."""
+    assert event in EVENTS, event
+    now = context.current()
+    holder_id, target_id = getattr(subject, "sides", (None, None))
+    row = AuditEvent(
+        event=event,
+        actor_kind=actor.kind,
+        actor_id=actor.id,
+        actor_name=sanitization.line(actor.name, 192),
+        subject_kind=subject_kind or (subject._meta.model_name or "" if subject else ""),
+        subject_id=subject.pk if subject else subject_id,
+        subject_name=sanitization.line(str(subject) if subject else subject_name, 400),
+        holder_id=holder_id,
+        target_id=target_id,
+        before=_bounded(before) if before else None,
+        after=_bounded(after) if after else None,
+        details=_bounded(details or {}),
+        reason=sanitization.line(reason, 500),
+        request_id=now.request_id,
+        source=now.source,
+    )
+    row_macs.seal(row)
+    try:
+        row.save()
+    except DatabaseError as error:
+        raise RecordUnavailable from error
+    return row
+
+
+def _bounded(value: dict[str, Any]) -> dict[str, Any]:
+    """A row stays for ever, so nobody fills it: past the cap, what was said is kept as a size and a hash."""
+    kept: dict[str, Any] = sanitization.storable(redact(value))
+    text = canonical_json.encode(kept)
+    if len(text) <= LARGEST:
+        return kept
+    return {"omitted_bytes": len(text), "sha256": hashlib.sha256(text).hexdigest()}

@@ -1,0 +1,119 @@
+"""The one writer of the invocation log: rows as plain values, sealed, and their insertion.
+
+Rows are dicts by column: a call's row is begun when it is decided and finished when it ends, often in the same
+millisecond, and a model instance would cost more than the database does.
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from common import canonical_json, crypto
+from nhi.audit import row_macs, sanitization
+from nhi.decisions.chains import Link
+from nhi.models import InvocationLog
+
+COLUMNS = tuple(field.attname for field in InvocationLog._meta.concrete_fields)
+LONGEST_MESSAGE = 500
+Row = dict[str, Any]
+
+
+def begin(
+    *,
+    call_id: UUID,
+    at: datetime,
+    agent: tuple[UUID, str],
+    tool_id: UUID | None,
+    tool_name: str,
+    method: str,
+    args_hash: str,
+    request_id: UUID,
+    source: str,
+    thread_id: str = "",
+    session_id: str = "",
+    task_id: str = "",
+    run_id: UUID | None = None,
+    above: Sequence[Link] = (),
+    decision_id: UUID | None = None,
+    details: dict[str, Any] | None = None,
+) -> Row:
+    """What is known of a call before it is known what becomes of it."""
+    agent_id, agent_name = agent
+    return {
+        "id": call_id,
+        "timestamp": at,
+        "run_id": run_id or call_id,
+        "agent_id": agent_id,
+        "agent_name": agent_name,
+        "agent_role": "",
+        "tool_id": tool_id,
+        "tool_name": sanitization.line(tool_name, 192),
+        "method": sanitization.line(method, 192),
+        "args_hash": args_hash,
+        "redaction_applied": False,
+        "duration": 0.0,
+        "status": "",
+        "error_code": "",
+        "error_message": "",
+        "reason": "",
+        "request_id": request_id,
+        "thread_id": sanitization.line(thread_id, 200),
+        "session_id": sanitization.line(session_id, 200),
+        "task_id": sanitization.line(task_id, 200),
+        "decision_id": decision_id,
+        "grant_id": None,
+        "role_id": None,
+        "chain": [link.as_json() for link in (*above, Link(agent_id, agent_name))],
+        "source": source,
+        "details": details or {},
+        "row_version": InvocationLog.ROW_VERSION,
+        "calls": 1,
+    }
+
+
+def end(
+    row: Row, *, status: str, reason: str = "", error_code: str = "", error_message: str = "", duration: float = 0.0,
+    redaction_applied: bool = False, details: dict[str, Any] | None = None,
+) -> Row:  # fmt: skip
+    """The finished row, sealed: it is as it will be read."""
+    done = {
+        # A lease of an earlier version has no such key.
+        "calls": 1,
+        **row,
+        "status": status,
+        "reason": reason,
+        "error_code": error_code,
+        "error_message": sanitization.line(error_message, LONGEST_MESSAGE),
+        "duration": round(duration, 3),
+        "redaction_applied": redaction_applied,
+        "details": {**row["details"], **(details or {})},
+        # A lease of the version before keeps a row that says nothing of this.
+        "row_version": row.get("row_version", 1),
+    }
+    done["writer"], done["writer_seq"] = row_macs.writer.next()
+    done["row_mac"] = crypto.compute_row_mac(covered(done))
+    return done
+
+
+def covered(row: Row) -> bytes:
+    names = row_macs.COVERED["nhi_invocation_log", row["row_version"]]
+    return canonical_json.encode({name: _plain(row[name]) for name in names})
+
+
+def as_json(row: Row) -> Row:
+    """For a column of JSON: what a lease keeps of the row until its call has ended."""
+    return {name: _plain(value) for name, value in row.items()}
+
+
+def from_json(kept: Row) -> Row:
+    """The way back from a lease."""
+    ids = ("id", "run_id", "agent_id", "tool_id", "request_id", "decision_id", "grant_id", "role_id")
+    read = {name: UUID(kept[name]) if kept[name] else None for name in ids}
+    return {**kept, **read, "timestamp": datetime.fromisoformat(kept["timestamp"])}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat(timespec="microseconds")
+    return str(value) if isinstance(value, UUID) else value

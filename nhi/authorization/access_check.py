@@ -1,0 +1,65 @@
+"""An identity asks whether it may call something: decided like a call, on record, free of charge."""
+
+import hashlib
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+from common import canonical_json, context
+from common.errors import NotAllowed
+from nhi import hooks
+from nhi.actors import Actor
+from nhi.audit import refusal_limits
+from nhi.authorization import delegated_conditions, facts
+from nhi.credentials import tokens
+from nhi.decisions import engine
+from nhi.decisions.types import Action, Decision
+from nhi.validation import LONGEST_ACTION, Problems
+
+
+class OnlyIdentitiesAsk(NotAllowed):
+    """A person is never the caller of a tool."""
+
+    code = "identities_only"
+
+
+def check(
+    *, actor: Actor, shown: tokens.Parsed | None, audience: str, target_id: UUID, parameters: Any, action: str | None,
+    task_id: UUID | None = None,
+) -> Decision:  # fmt: skip
+    """May the bearer of `shown` call the target? What was never held and what does not exist get the same answer."""
+    if shown is None or actor.is_person:
+        raise OnlyIdentitiesAsk("Only an identity asks for itself; people ask why with decisions/explain.")
+    problems = Problems()
+    problems.line("action", action or "", most=LONGEST_ACTION)
+    problems.settle()
+    loaded = facts.for_token(shown, context.current().source, target_id, audience=audience)
+    wanted = Action("call", parameters, name=action)
+    standing = delegated_conditions.asked(loaded, wanted, run=delegated_conditions.run_of(loaded), task_id=task_id)
+    known = hooks.conditions(actor.id, target_id, parameters) if actor.id and loaded.target else ()
+    known = (*known, *delegated_conditions.hour(loaded), *delegated_conditions.conditions(standing))
+    decision = engine.decide(loaded.caller, wanted, loaded.target, replace(loaded.facts, conditions=known))
+    refusal_limits.write_event(
+        "decision.allowed" if decision.allowed else "decision.denied",
+        actor=actor,
+        subject_kind="identity",
+        subject_id=target_id,
+        subject_name=loaded.target.name if loaded.target else "what is not registered",
+        exists=loaded.target is not None,
+        details=_said(decision, parameters, action),
+        reason=decision.reason,
+    )
+    return decision
+
+
+def _said(decision: Decision, parameters: Any, action: str | None) -> dict[str, Any]:
+    match = decision.match
+    return {
+        "decision": decision.verdict,
+        "reason": decision.reason,
+        "decision_id": str(decision.id),
+        "decided_at": decision.decided_at.isoformat(),
+        "matched": {"kind": match.kind, "id": str(match.id), "name": match.name} if match else None,
+        "action": action,
+        "args_hash": hashlib.sha256(canonical_json.encode(parameters or {})).hexdigest(),
+    }

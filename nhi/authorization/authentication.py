@@ -1,0 +1,71 @@
+"""From a bearer token to an actor: the same for every door."""
+
+from dataclasses import dataclass
+from typing import NoReturn
+
+from common import context
+from common.errors import GatehouseError
+from nhi import actors
+from nhi.actors import Actor
+from nhi.audit import authentication_failures
+from nhi.authorization import facts
+from nhi.authorization.facts import Loaded
+from nhi.credentials import last_used, tokens
+from nhi.decisions import engine, types
+
+
+class Unauthenticated(GatehouseError):
+    """No valid credential; `reason` says why, and is the same for a token that was never ours."""
+
+    code = "unauthenticated"
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message, details={"reason": reason})
+        self.reason = reason
+
+
+def lacking(header: str | None) -> Unauthenticated:
+    """Of a request that shows nothing which could be a token of ours: the same at every door."""
+    if header is None:
+        return Unauthenticated("no_credential", "Send a credential: Authorization: Bearer nhi_…")
+    return Unauthenticated("malformed", "This is not a Gatehouse token, or a part of it is missing.")
+
+
+@dataclass(frozen=True)
+class Authenticated:
+    actor: Actor
+    loaded: Loaded
+
+
+def authenticate(bearer: str, *, audience: str = "") -> Authenticated:
+    """Who shows this token. A malformed one is refused without touching the database."""
+    shown = tokens.parse(bearer)
+    if shown is None:
+        raise lacking(bearer)
+    source = context.current().source
+    loaded = facts.for_token(shown, source, audience=audience)
+    if loaded.user is not None and not loaded.facts.credential:
+        return _as_person(loaded, source)
+    decision = engine.decide(loaded.caller, types.Action("know_itself"), None, loaded.facts)
+    if not decision.allowed or loaded.identity is None or loaded.credential is None:
+        _refuse(loaded, decision.reason, decision.message)
+    last_used.note(loaded.credential, at=decision.decided_at, source=source)
+    actor = actors.identity(
+        loaded.identity, credential_id=loaded.credential.pk, narrowed=loaded.is_narrowed, run_id=loaded.run_id
+    )
+    return Authenticated(actor, loaded)
+
+
+def _as_person(loaded: Loaded, source: str) -> Authenticated:
+    assert loaded.user is not None  # asked by the caller
+    assert loaded.credential is not None
+    last_used.note(loaded.credential, at=loaded.facts.decided_at, source=source)
+    credential = loaded.credential
+    actor = actors.person(loaded.user, credential_id=credential.pk, issues_credentials=credential.issues_credentials)
+    return Authenticated(actor, loaded)
+
+
+def _refuse(loaded: Loaded, reason: str, message: str) -> NoReturn:
+    public_id = loaded.credential.public_id if loaded.credential else authentication_failures.UNKNOWN
+    authentication_failures.note(public_id, reason, loaded.facts.decided_at)
+    raise Unauthenticated(reason, message)

@@ -1,0 +1,118 @@
+"""Short-lived tokens: a credential is exchanged for a bearer token of at most 15 minutes (RFC 6749, 4.4)."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.conf import settings
+from django.db import transaction
+
+from common.db import clock
+from common.errors import InvalidInput, NotAllowed
+from nhi.audit import authentication_failures, events
+from nhi.authorization import authentication
+from nhi.authorization.authentication import Unauthenticated
+from nhi.credentials import tokens
+from nhi.decisions import capabilities
+
+LONGEST = timedelta(minutes=15)
+MOST_PATTERNS, LONGEST_SCOPE = 20, 800
+REST_PATH = "/api/nhi"
+METADATA = "/.well-known/oauth-protected-resource"
+MCP_PATH = "/mcp"
+REST_METADATA, MCP_METADATA = METADATA + REST_PATH, METADATA + MCP_PATH
+
+
+class InvalidScope(InvalidInput):
+    code = "invalid_scope"
+
+
+class InvalidTarget(InvalidInput):
+    code = "invalid_target"
+
+
+class OnlyIdentities(NotAllowed):
+    """A person's token is exchanged for nothing."""
+
+    code = "unauthorized_client"
+
+
+@dataclass(frozen=True, repr=False)
+class Granted:
+    token: str
+    expires_in: int
+    scope: str
+
+
+def challenge(*, shown: bool) -> str:
+    """RFC 6750, with the way to the metadata of RFC 9728; `shown` where a credential came and was refused."""
+    refused = 'error="invalid_token", ' if shown else ""
+    return f'Bearer {refused}resource_metadata="{settings.PUBLIC_URL}{REST_METADATA}"'
+
+
+def rest_resource() -> str:
+    """The identifier of this API as a protected resource."""
+    return f"{settings.PUBLIC_URL}{REST_PATH}"
+
+
+def mcp_resource() -> str:
+    """The identifier of the MCP endpoint, for all its servers."""
+    return f"{settings.PUBLIC_URL}{MCP_PATH}"
+
+
+def exchange(*, client_id: str, secret: str, scope: str = "", resource: str = "") -> Granted:
+    """Check the credential like any door does, then mint a token that ends no later than it."""
+    _require_pair(client_id, secret)
+    found = authentication.authenticate(secret)
+    credential, identity = found.loaded.credential, found.loaded.identity
+    if identity is None or credential is None:
+        raise OnlyIdentities("A person's token cannot be exchanged; identities exchange theirs.")
+    patterns, audience = _patterns(scope), _audience(resource)
+    # The moment of the facts query: a stop that commits after it kills this token too.
+    issued = found.loaded.facts.decided_at
+    assert credential.expires_at is not None  # a constraint
+    ends = min(issued + LONGEST, credential.expires_at)
+    claims = tokens.ParsedToken(
+        identity_id=identity.pk,
+        credential_id=credential.pk,
+        issued=_milliseconds(issued.timestamp()),
+        expires=_milliseconds(ends.timestamp()),
+        scope=patterns,
+        audience=audience,
+    )
+    said = {"public_id": credential.public_id, "expires_at": ends.isoformat(), "scope": patterns, "resource": audience}
+    with transaction.atomic():
+        events.write("token.issued", actor=found.actor, subject=identity, details=said)
+    return Granted(tokens.mint(claims), int((ends - issued).total_seconds()), patterns)
+
+
+def _require_pair(client_id: str, secret: str) -> None:
+    """The id and the secret belong together, and the secret is a credential and no short-lived token."""
+    shown = tokens.parse(secret)
+    if isinstance(shown, tokens.ParsedCredential) and shown.public_id == client_id:
+        return
+    if shown is not None:
+        authentication_failures.note(authentication_failures.UNKNOWN, "credential_unknown", clock.database_now())
+    raise Unauthenticated("credential_unknown", "The client is not known, or its secret is wrong.")
+
+
+def _patterns(scope: str) -> str:
+    wanted = list(dict.fromkeys(scope.split(" "))) if scope else []
+    short = len(wanted) <= MOST_PATTERNS and len(scope) <= LONGEST_SCOPE
+    if not short or not all(capabilities.is_pattern(pattern) for pattern in wanted):
+        said = f"A scope is at most {MOST_PATTERNS} capability patterns like github.read or github.*, one space apart."
+        raise InvalidScope.for_field("scope", said)
+    return " ".join(wanted)
+
+
+def _audience(resource: str) -> str:
+    """What the token is for. The whole house is no narrowing; anything else must be served here."""
+    asked = resource.rstrip("/")
+    if asked in {"", settings.PUBLIC_URL}:
+        return ""
+    if asked not in {rest_resource(), mcp_resource()}:
+        raise InvalidTarget.for_field("resource", "There is no such resource here.")
+    return asked
+
+
+def _milliseconds(seconds: float) -> int:
+    return int(seconds * 1000)

@@ -1,0 +1,37 @@
+"""Work that Celery carries here. Each task takes plain values, calls a verb, and may run twice without harm."""
+
+from typing import Any
+
+from celery import Task, shared_task
+from django.utils import timezone
+
+from nhi import processes
+from nhi.audit import refusal_limits, trigger_repair
+from nhi.credentials import run_tokens
+from nhi.identities import lifecycle
+from nhi.models.processes import ProcessKind
+from nhi.people import sessions, sign_in_throttle
+
+
+@shared_task(name="nhi.tick", bind=True)
+def tick(self: "Task[Any, Any]", kind: str, sender_kind: str = "") -> None:
+    """A tick has arrived at a worker: it lives, and so do the broker and whoever sent it with its kind."""
+    processes.seen(kind=ProcessKind(kind))
+    sender = processes.origin(self.request.origin)
+    if sender and sender_kind:
+        processes.seen(kind=ProcessKind(sender_kind), host=sender.host, pid=sender.pid)
+
+
+@shared_task(name="nhi.sweep")
+def sweep() -> None:
+    processes.forget(timezone.now())
+    lifecycle.finish_stops()
+    sign_in_throttle.forget(timezone.now())
+    sessions.forget()
+    run_tokens.forget(timezone.now())
+    refusal_limits.flush()
+
+
+@shared_task(name="nhi.watch_guards")
+def watch_guards() -> None:
+    trigger_repair.watch()

@@ -1,0 +1,151 @@
+"""What needs this person: counted in one statement, bounded, kept for 15 seconds a person."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from django.core.cache import cache
+from django.core.exceptions import EmptyResultSet
+from django.db import connection
+from django.db.models import Q, QuerySet
+from django.db.models.functions import Now
+from django.http import HttpRequest
+
+from common.console.pages import link
+from nhi.actors import Actor
+from nhi.choices import State
+from nhi.console.request_actor import actor_of
+from nhi.models import Credential, Identity, RoleCapability, ToolPermission
+
+BOUND = 100
+SECONDS = 15
+SOON = timedelta(days=7)
+
+Rows = Callable[[Actor], QuerySet[Any]]
+
+
+@dataclass(frozen=True)
+class Need:
+    """One thing that may wait for a person: how many, in words, and the list of them."""
+
+    key: str
+    rows: Rows
+    one: str
+    many: str
+    icon: str
+    #: Name of the list's URL in the admin site, and the query that narrows it to these.
+    page: str
+    query: str = ""
+
+    @property
+    def url(self) -> str:
+        return f"{link(self.page)}?{self.query}" if self.query else link(self.page)
+
+    def said(self, count: int, _actor: Actor) -> str:
+        number = "99+" if count >= BOUND else str(count)
+        return (self.one if count == 1 else self.many).format(number)
+
+
+_needs: list[Need] = []
+
+
+def add(*needs: Need) -> None:
+    """Each app adds what may need a person."""
+    _needs.extend(needs)
+
+
+def needs() -> list[Need]:
+    return list(_needs)
+
+
+def for_request(request: HttpRequest) -> dict[str, int]:
+    """The same answer for every part of one page."""
+    known: dict[str, int] | None = getattr(request, "_needs", None)
+    if known is None:
+        known = _kept(actor_of(request))
+        request._needs = known  # type: ignore[attr-defined]  # kept on the request for the next to ask
+    return known
+
+
+def forget(actor: Actor) -> None:
+    """Have it counted anew, after they did something about it."""
+    cache.delete(_key(actor))
+
+
+def _key(actor: Actor) -> str:
+    return f"needs:{actor.id}"
+
+
+def _kept(actor: Actor) -> dict[str, int]:
+    known: dict[str, int] | None = cache.get(_key(actor))
+    if known is None:
+        known = count(actor)
+        cache.set(_key(actor), known, SECONDS)
+    return known
+
+
+def count(actor: Actor) -> dict[str, int]:
+    """One SELECT of sub-selects; each stops counting at the bound."""
+    parts: list[str] = []
+    given: list[Any] = []
+    for need in _needs:
+        try:
+            # A column that every table has; the order is of no use to a count.
+            statement, params = need.rows(actor).order_by().values("pk")[:BOUND].query.sql_with_params()
+        except EmptyResultSet:
+            # Known without asking: nothing of it is for this person.
+            parts.append("0")
+            continue
+        parts.append(f"(SELECT COUNT(*) FROM ({statement}) counted)")  # noqa: S608 - the ORM wrote the statement
+        given += params
+    if not parts:
+        return {}
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {', '.join(parts)}", given)
+        row = cursor.fetchone()
+    return {need.key: found for need, found in zip(_needs, row, strict=True)}
+
+
+def credentials_ending(actor: Actor) -> QuerySet[Any]:
+    """Live ones that end within 7 days and have no successor yet."""
+    soon = Credential.objects.live().filter(expires_at__lte=Now() + SOON, rotated_at=None)
+    return _to_act_on(actor, "nhi.issue_credential", soon, Q(user_id=actor.id) | Q(identity__in=_managed(actor)))
+
+
+def access_ending(actor: Actor) -> QuerySet[Any]:
+    soon = ToolPermission.objects.live().filter(expires_at__lte=Now() + SOON)
+    return _to_act_on(actor, "nhi.add_toolpermission", soon, Q(agent__in=_managed(actor)))
+
+
+def limits_void(actor: Actor) -> QuerySet[Any]:
+    """Live grants of the version before whose limit every call passes."""
+    void = ToolPermission.objects.live().filter(limits_nothing=True)
+    return _to_act_on(actor, "nhi.add_toolpermission", void, Q(agent__in=_managed(actor)))
+
+
+def identities_ending(actor: Actor) -> QuerySet[Any]:
+    soon = Identity.objects.usable().filter(expires_at__lte=Now() + SOON)
+    return _to_act_on(actor, "nhi.change_identity", soon, Q(pk__in=_managed(actor)))
+
+
+def wildcards_waiting(actor: Actor) -> QuerySet[Any]:
+    """Wildcards of roles that someone else asked for."""
+    waiting = RoleCapability.objects.current().filter(approved_at=None).exclude(added_by_id=actor.id)
+    return _to_act_on(actor, "nhi.change_role", waiting, Q(pk__in=[]))
+
+
+def suspended(actor: Actor) -> QuerySet[Any]:
+    stopped = Identity.objects.filter(state=State.SUSPENDED)
+    return _to_act_on(actor, "nhi.move_identity", stopped, Q(pk__in=_managed(actor)))
+
+
+def _to_act_on(actor: Actor, right: str, rows: QuerySet[Any], own: Q) -> QuerySet[Any]:
+    """All for who has the right, else one's own; what a person can only read needs somebody else."""
+    if actor.only_reads:
+        return rows.none()
+    return rows if actor.may(right) else rows.filter(own)
+
+
+def _managed(actor: Actor) -> QuerySet[Any]:
+    return Identity.objects.managed_by(actor).values("pk")

@@ -1,0 +1,106 @@
+"""Lists and pages of governed models: who asks decides what they hold."""
+
+from typing import Any, ClassVar
+
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+
+from common.console.dialogs import Dialog, go
+from common.console.list_admin import ListAdmin
+from common.console.lists import Bulk, Listing
+from common.console.pages import Page, link
+from nhi.actors import Actor
+from nhi.audit import events
+from nhi.console.request_actor import actor_of
+from nhi.models import SavedView
+from nhi.people import sessions
+
+
+class GovernedAdmin(ListAdmin):
+    """A list whose rows are those that the person may see, with saved views and a recorded export."""
+
+    #: Sees every row; who lacks it sees their own.
+    view_right = ""
+
+    def visible(self, request: HttpRequest) -> QuerySet[Any]:
+        rows: QuerySet[Any] = self.model.objects.visible_to(actor_of(request))
+        return rows
+
+    def may_see_all(self, request: HttpRequest) -> bool:
+        return actor_of(request).may(self.view_right)
+
+    def may_export(self, request: HttpRequest) -> bool:
+        return actor_of(request).may("nhi.export_data")
+
+    def exports_by_link(self, request: HttpRequest) -> bool:
+        """An auditor posts nothing; every page that they open is on record."""
+        return actor_of(request).only_reads
+
+    def exported(self, request: HttpRequest, rows: int, query: str) -> None:
+        details = {"rows": rows, "query": query}
+        events.write(
+            "export.made", actor=actor_of(request), subject_kind="list", subject_name=self.title, details=details
+        )
+
+    def bulk_for(self, request: HttpRequest) -> tuple[Bulk, ...]:
+        return () if actor_of(request).only_reads else tuple(self.bulk)
+
+    def saved_views(self, request: HttpRequest) -> list[tuple[str, str]]:
+        return [(view.name, view.query) for view in _views(request, self.list_name)]
+
+    def save_links(self, request: HttpRequest, listing: Listing) -> dict[str, Any]:
+        actor = actor_of(request)
+        if actor.only_reads:
+            return {}
+        mine = [view for view in _views(request, self.list_name) if view.query == listing.state]
+        if mine:
+            own = [view for view in mine if view.user_id == actor.id]
+            return {"forget_url": link("saved_view_remove", own[0].pk)} if own else {}
+        known = any(preset.query == listing.state for preset in self.presets)
+        return {} if known else {"save_url": f"{link('saved_view_add', self.list_name)}?{listing.state}"}
+
+
+def _views(request: HttpRequest, page: str) -> list[SavedView]:
+    """Asked once a request: the tabs and the links beside the filters read the same answer."""
+    known: dict[str, list[SavedView]] = request.__dict__.setdefault("_saved_views", {})
+    if page not in known:
+        known[page] = list(SavedView.objects.visible_to(actor_of(request)).filter(page=page).order_by("name")[:20])
+    return known[page]
+
+
+class Acting:
+    """Pages and dialogs that know their actor."""
+
+    request: HttpRequest
+    actor_may: ClassVar[str] = ""
+
+    @property
+    def actor(self) -> Actor:
+        return actor_of(self.request)
+
+    def check(self) -> None:
+        """`actor_may` names the right that the page needs; pages of one object look at the object too."""
+        if self.actor_may:
+            self.actor.require(self.actor_may, "open this page")
+
+
+class ActingPage(Acting, Page):
+    """A page of governed things."""
+
+
+class ActingDialog(Acting, Dialog):
+    """A dialog whose verb needs an actor."""
+
+
+class FreshlyProven(ActingDialog):
+    """What would outlive a session that somebody else has taken over. An old proof leads to a new one and back here."""
+
+    def get(self, request: HttpRequest, **kwargs: Any) -> HttpResponse:
+        return self._unproven() or super().get(request, **kwargs)
+
+    def post(self, request: HttpRequest, **kwargs: Any) -> HttpResponse:
+        return self._unproven() or super().post(request, **kwargs)
+
+    def _unproven(self) -> HttpResponse | None:
+        way = sessions.way_to_prove(self.request, back=self.request.get_full_path())
+        return go(self.request, way) if way else None

@@ -1,0 +1,118 @@
+"""A log as a file: CSV for a spreadsheet, JSONL with every column. Streamed, and itself on record."""
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any, ClassVar
+
+from django.db.models import Model, QuerySet
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.utils import timezone
+
+from common.console import export, keyset, streams
+from common.console.lists import Filter, Listing, Lookup
+from common.console.pages import Crumb, link
+from common.errors import InvalidInput
+from nhi.audit import events
+from nhi.console.base import ActingPage
+
+CHUNK = 1000
+FORMATS = {"csv": "text/csv; charset=utf-8", "jsonl": "application/x-ndjson"}
+
+
+class LogExport(ActingPage):
+    """A page that says what will be in it, and the file by POST: an export is put on record, and a GET changes nothing.
+
+    Auditors post nothing anywhere; every page that they open is on record, and so the file comes to them by GET.
+    """
+
+    template = "nhi/audit/export.html"
+    actor_may = "nhi.export_data"
+    #: What the log is called on record; with hyphens, the file.
+    log: ClassVar[str]
+    changelist: ClassVar[str]
+    filters: ClassVar[tuple[Filter, ...]]
+    #: The column that it is in the order of.
+    time: ClassVar[str]
+    head: ClassVar[Sequence[str]]
+    search: ClassVar[Sequence[Lookup]] = ()
+    #: Columns of which a CSV shows nothing, and those that no file shows.
+    only_jsonl: ClassVar[tuple[str, ...]] = ()
+    never: ClassVar[tuple[str, ...]] = ()
+    #: What is put on record where no filter was chosen.
+    unfiltered: ClassVar[str] = ""
+
+    def rows(self) -> QuerySet[Any]:
+        """All that the actor may see of it, before any filter."""
+        raise NotImplementedError
+
+    def cells(self, row: Any) -> Iterable[Any]:
+        """A line of the CSV, after its moment."""
+        raise NotImplementedError
+
+    def context(self) -> dict[str, Any]:
+        return {
+            "listing": self._listing(),
+            "crumb": Crumb(self.log.capitalize(), link(self.changelist)),
+            "formats": [("csv", "CSV, for a spreadsheet"), ("jsonl", "JSONL, every column")],
+            "by_link": self.actor.only_reads,
+        }
+
+    def get(  # type: ignore[override]  # a file that is streamed is another kind of response
+        self, request: HttpRequest, **_kwargs: Any
+    ) -> HttpResponseBase:
+        wanted = request.GET.get("format", "")
+        return self._file(wanted) if wanted and self.actor.only_reads else self.page()
+
+    def post(self, request: HttpRequest, **_kwargs: Any) -> HttpResponseBase:
+        return self._file(request.POST.get("format", ""))
+
+    def _listing(self) -> Listing:
+        # Up to now: neither this export nor what happens meanwhile is in it.
+        rows = self.rows().filter(**{f"{self.time}__lt": timezone.now()})
+        return Listing(self.request, rows, (), self.filters, self.search, order=(f"-{self.time}", "-id"))
+
+    def _file(self, wanted: str) -> HttpResponseBase:
+        if wanted not in FORMATS:
+            raise InvalidInput.for_field("format", f"Choose among {', '.join(FORMATS)}.")
+        listing = self._listing()
+        details = {"format": wanted, "query": listing.state or self.unfiltered}
+        events.write("export.made", actor=self.actor, subject_kind="list", subject_name=self.log, details=details)
+        lines = self._as_csv(listing.matching()) if wanted == "csv" else self._as_jsonl(listing.matching())
+        name = f"{self.log.replace(' ', '-')}.{wanted}"
+        return streams.download(self.request, lines, name=name, content_type=FORMATS[wanted])
+
+    def _as_csv(self, matching: QuerySet[Any]) -> Iterator[str]:
+        yield _line(self.head)
+        for row in self._everything(matching.defer(*self.only_jsonl, *self.never)):
+            yield _line((_moment(getattr(row, self.time)), *self.cells(row)))
+
+    def _as_jsonl(self, matching: QuerySet[Any]) -> Iterator[str]:
+        model: type[Model] = matching.model
+        names = [field.attname for field in model._meta.concrete_fields if field.attname not in self.never]
+        for row in self._everything(matching.defer(*self.never)):
+            whole = {name: getattr(row, name) for name in names} | {self.time: _moment(getattr(row, self.time))}
+            yield json.dumps(whole, default=str, ensure_ascii=False) + "\n"
+
+    def _everything(self, matching: QuerySet[Any]) -> Iterator[Any]:
+        """Row by row, a page of the log at a time."""
+        before = ""
+        while True:
+            part = keyset.page(matching, time=self.time, before=before, size=CHUNK)
+            yield from part.rows
+            if not part.older:
+                return
+            before = part.older
+
+
+def _line(cells: Iterable[Any]) -> str:
+    out = io.StringIO()
+    csv.writer(out).writerow([export.safe(cell) for cell in cells])
+    return out.getvalue()
+
+
+def _moment(at: datetime) -> str:
+    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

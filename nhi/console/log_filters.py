@@ -1,0 +1,113 @@
+"""What the record can be narrowed by. A name stands for every id that went by it, so that the indexes are used."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest
+from django.utils import timezone
+from django.utils.dateparse import parse_datetime
+
+from common.console.lists import Filter
+from common.ids import parse_uuid
+from nhi.actors import ANONYMOUS, SYSTEM
+from nhi.audit.event_catalogue import EVENTS
+from nhi.choices import ActorKind
+from nhi.models import Identity, Role, User
+
+Rows = QuerySet[Any]
+SPANS = {
+    "1h": ("Last hour", timedelta(hours=1)),
+    "24h": ("Last 24 h", timedelta(days=1)),
+    "7d": ("Last 7 d", timedelta(days=7)),
+    "30d": ("Last 30 d", timedelta(days=30)),
+}
+NOBODYS = {SYSTEM.name.lower(): ActorKind.SYSTEM, ANONYMOUS.name.lower(): ActorKind.ANONYMOUS}
+
+
+def by_actor(rows: Rows, value: str) -> Rows:
+    if kind := NOBODYS.get(value.lower()):
+        return rows.filter(actor_kind=kind, actor_id=None)
+    return rows.filter(actor_id__in=_ids(value, _people(value), _identities(value)))
+
+
+def by_subject(rows: Rows, value: str) -> Rows:
+    """What was done to whoever is called this, and to the grants and assignments that they are a side of."""
+    ids = _ids(value, _people(value), _identities(value), Role.objects.filter(name=value))
+    return rows.filter(Q(subject_id__in=ids) | Q(holder_id__in=ids) | Q(target_id__in=ids))
+
+
+def _people(name: str) -> Rows:
+    called: Rows = User.objects.filter(username__iexact=name)
+    return called
+
+
+def _identities(name: str) -> Rows:
+    return Identity.objects.filter(name=name)
+
+
+def _ids(value: str, *named: Rows) -> list[UUID]:
+    """An id as it stands; else all who go by the name, found in one statement. Every index takes a list of ids."""
+    if known := parse_uuid(value):
+        return [known]
+    first, *others = (rows.order_by().values_list("pk", flat=True) for rows in named)
+    return list(first.union(*others))
+
+
+def _areas() -> dict[str, list[str]]:
+    areas: dict[str, list[str]] = {}
+    for code in EVENTS:
+        areas.setdefault(code.partition(".")[0], []).append(code)
+    return {f"{area}.*": codes for area, codes in areas.items() if len(codes) > 1}
+
+
+AREAS = _areas()
+
+
+def by_event(rows: Rows, value: str) -> Rows:
+    return rows.filter(event__in=AREAS[value]) if value in AREAS else rows.filter(event=value)
+
+
+def _events(_request: HttpRequest) -> list[tuple[str, str]]:
+    return sorted((value, value) for value in (*AREAS, *EVENTS))
+
+
+def by_span(rows: Rows, value: str) -> Rows:
+    return rows.filter(at__gte=timezone.now() - SPANS[value][1])
+
+
+def by_request(rows: Rows, value: str) -> Rows:
+    known = parse_uuid(value)
+    return rows.filter(request_id=known) if known else rows.none()
+
+
+def limit(lookup: str) -> Callable[[Rows, str], Rows]:
+    def apply(rows: Rows, value: str) -> Rows:
+        moment = moment_of(value)
+        return rows.filter(Q(**{lookup: moment})) if moment else rows.none()
+
+    return apply
+
+
+def moment_of(value: str) -> datetime | None:
+    """As the browser sends it: in the person's zone unless it names one."""
+    try:
+        found = parse_datetime(value)
+        aware = timezone.make_aware(found) if found and timezone.is_naive(found) else found
+        # In UTC here, since the database asks for that, and not every moment at the calendar's ends has it.
+        return aware.astimezone(UTC) if aware else None
+    except (ValueError, OverflowError):
+        return None
+
+
+FILTERS = (
+    Filter("span", "Time", by_span, lambda _request: [(key, words) for key, (words, _) in SPANS.items()]),
+    Filter("since", "From", limit("at__gte"), kind="datetime-local"),
+    Filter("until", "Until", limit("at__lt"), kind="datetime-local"),
+    Filter("actor", "Who", by_actor),
+    Filter("subject", "To whom or what", by_subject),
+    Filter("event", "Event", by_event, _events),
+    Filter("request", "Request id", by_request),
+)

@@ -1,0 +1,166 @@
+"""Fields that take a name and give the row: what is typed is looked up among what the person may see."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.urls import path
+
+from common.console.forms import ConsoleForm
+from common.console.pages import link
+from common.errors import NotFound
+from common.ids import parse_uuid
+from nhi.actors import Actor
+from nhi.choices import Kind
+from nhi.console.base import ActingPage
+from nhi.models import Identity, Role, User
+
+OFFERED = 12
+MOST = 100
+
+
+@dataclass(frozen=True)
+class Named:
+    """Rows that go by a name."""
+
+    words: str
+    rows: Callable[[Actor], QuerySet[Any]]
+    column: str = "name"
+
+
+def _of(*kinds: Kind) -> Callable[[Actor], QuerySet[Any]]:
+    return lambda actor: Identity.objects.visible_to(actor).of_kind(*kinds)
+
+
+NAMED: dict[str, Named] = {
+    "agent": Named("agent", _of(Kind.AGENT)),
+    "tool": Named("tool", _of(Kind.TOOL)),
+    "caller": Named("agent or service account", _of(Kind.AGENT, Kind.SERVICE_ACCOUNT)),
+    "identity": Named("identity", _of(*Kind)),
+    "person": Named("person", lambda actor: User.objects.visible_to(actor).active(), "username"),
+    "role": Named("role", Role.objects.visible_to),
+}
+#: Those of them that a tool's name is looked up among.
+TOOLS = frozenset({"tool", "identity"})
+
+
+class NameField(forms.CharField):
+    """One row by its name, or by its id; the browser offers names while one types."""
+
+    def __init__(self, what: str, *, label: str, required: bool = True, help_text: str = "") -> None:
+        super().__init__(label=label, required=required, max_length=250, help_text=help_text)
+        self.what = what
+        self.actor: Actor | None = None
+        self.widget.attrs |= {"autocomplete": "off", "spellcheck": "false"}
+
+    def to_python(self, value: Any) -> Any:
+        text = str(value or "").strip()
+        if not text or self.actor is None:
+            return None
+        return one(self.what, self.actor, text)
+
+    def run_validators(self, value: Any) -> None:
+        """Nothing is left to check in a row that was found."""
+
+
+class NamesField(forms.CharField):
+    """Several rows, a name a line; commas and spaces part names too."""
+
+    def __init__(self, what: str, *, label: str, required: bool = True, help_text: str = "") -> None:
+        super().__init__(label=label, required=required, help_text=help_text, widget=forms.Textarea(attrs={"rows": 3}))
+        self.what = what
+        self.actor: Actor | None = None
+        self.widget.attrs |= {"autocomplete": "off", "spellcheck": "false"}
+
+    def to_python(self, value: Any) -> Any:
+        words = list(dict.fromkeys(str(value or "").replace(",", " ").split()))
+        return several(self.what, self.actor, words) if words and self.actor is not None else []
+
+    def run_validators(self, value: Any) -> None:
+        """Nothing is left to check in rows that were found."""
+
+
+def for_actor(form: ConsoleForm, actor: Actor) -> ConsoleForm:
+    """Let the form's name fields look among what this actor may see."""
+    for field in form.fields.values():
+        if isinstance(field, NameField | NamesField):
+            field.actor = actor
+            field.widget.attrs["data-names"] = link("names", field.what)
+    return form
+
+
+def one(what: str, actor: Actor, text: str) -> Any:
+    named = NAMED[what]
+    name, _, kind = text.removesuffix(")").partition(" (")
+    seen = named.rows(actor)
+    known = parse_uuid(text)
+    rows = seen.filter(pk=known) if known else seen.filter(**{named.column: name})
+    if kind:
+        rows = rows.filter(kind=kind.replace(" ", "_"))
+    found = list(rows[:2])
+    if not found and what in TOOLS and "." in name:
+        # As the log of calls writes it: todo.create_todo.
+        found = list(seen.filter(kind=Kind.TOOL, name=name.replace(".", "__", 1)))
+    if not found:
+        raise ValidationError(f"There is no {named.words} {text[:80]} that you can see.", code="unknown")
+    if len(found) > 1:
+        said = " or ".join(full(row, exactly=True) for row in found)
+        raise ValidationError(f"Two go by this name. Write {said}.")
+    return found[0]
+
+
+def several(what: str, actor: Actor, words: list[str]) -> list[Any]:
+    """In the order in which they were named."""
+    named = NAMED[what]
+    if len(words) > MOST:
+        raise ValidationError(f"Name at most {MOST}.")
+    found = {getattr(row, named.column): row for row in named.rows(actor).filter(**{f"{named.column}__in": words})}
+    missing = [word for word in words if word not in found]
+    if missing:
+        said = ", ".join(word[:80] for word in missing[:5])
+        raise ValidationError(f"There is no {named.words} {said} that you can see.")
+    return [found[word] for word in words]
+
+
+def full(row: Any, *, exactly: bool = False) -> str:
+    """The name as a field takes it, with the kind where the name alone could mean two."""
+    return f"{row} ({Kind(row.kind).label.lower()})" if exactly and isinstance(row, Identity) else str(row)
+
+
+def known(what: str, actor: Actor, text: str) -> str:
+    """The name behind an id or a name from an address, or nothing: what a field begins with."""
+    if not text:
+        return ""
+    try:
+        return full(one(what, actor, text))
+    except ValidationError:
+        return ""
+
+
+class Offer(ActingPage):
+    """Names that go on from what was typed, prefix first."""
+
+    def get(self, request: HttpRequest, **kwargs: Any) -> HttpResponse:
+        named = NAMED.get(kwargs["what"])
+        if named is None:
+            raise NotFound
+        typed = request.GET.get("q", "").strip()[:100]
+        rows = named.rows(self.actor).order_by(named.column)
+        found = list(rows.filter(**{f"{named.column}__istartswith": typed})[:OFFERED])
+        if typed and len(found) < OFFERED:
+            inside = rows.filter(**{f"{named.column}__icontains": typed}).exclude(pk__in=[row.pk for row in found])
+            found += inside[: OFFERED - len(found)]
+        return JsonResponse({"names": [_offered(row, found) for row in found]})
+
+
+def _offered(row: Any, among: list[Any]) -> dict[str, str]:
+    twice = sum(str(other) == str(row) for other in among) > 1
+    kind = Kind(row.kind).label if isinstance(row, Identity) else ""
+    return {"name": full(row, exactly=twice), "note": kind}
+
+
+URLS = [path("names/<slug:what>/", Offer.as_view(), name="names")]

@@ -1,0 +1,310 @@
+"""Issuing, rotating and revoking credentials, and the verdict on one that is shown.
+
+`parse` and `verdict` are the two doors' one check: REST, the protocol endpoints and `/oauth/token` all ask here.
+"""
+
+import ipaddress
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import transaction
+from django.db.models import F
+from django.db.models.functions import Now
+
+from common import crypto
+from common.db import clock
+from common.errors import Conflict, NotAllowed
+from nhi import validation
+from nhi.access import rights
+from nhi.actors import Actor
+from nhi.audit import events
+from nhi.choices import GrantState, Kind, State
+from nhi.credentials import tokens
+from nhi.models import Credential, Identity, User
+from nhi.validation import Problems
+
+PREFIXES = {Kind.AGENT: "agt", Kind.SERVICE_ACCOUNT: "svc"}
+MOST_LIVE = 2
+ISSUE = "nhi.issue_credential"
+LONGEST_DAYS, DEFAULT_DAYS = 366, 90
+LONGEST_OVERLAP = 30 * 86400
+
+parse = tokens.parse
+
+
+class TooManyLive(Conflict):
+    code = "two_live"
+
+
+class NotLive(Conflict):
+    code = "not_live"
+
+
+class TokenNotEnough(NotAllowed):
+    """A personal token does not do this, whatever its person may."""
+
+    code = "personal_token"
+
+
+@dataclass(frozen=True, repr=False)
+class Issued:
+    """A credential and its token, which is shown once and kept nowhere."""
+
+    credential: Credential
+    token: str
+    previous: Credential | None = None
+
+
+@dataclass(frozen=True)
+class CredentialFacts:
+    """What the one query found behind a public id or a token."""
+
+    digest: bytes | None
+    live: bool
+    expired: bool
+    revoked: bool
+    networks: tuple[str, ...] = field(default=())
+
+
+def verdict(facts: CredentialFacts | None, shown: tokens.Parsed, source: str, now: datetime) -> str:
+    """The reason for which the shown token is refused, or an empty text. Pure."""
+    if facts is None:
+        return "credential_unknown"
+    if isinstance(shown, tokens.ParsedCredential):
+        if facts.digest is None or not crypto.is_equal_in_constant_time(facts.digest, shown.digest):
+            return "credential_unknown"
+    elif shown.expires <= now.timestamp() * 1000:
+        return "token_expired"
+    if facts.revoked:
+        return "credential_revoked"
+    if facts.expired or not facts.live:
+        return "credential_expired"
+    return "" if _from_allowed(source, facts.networks) else "network_not_allowed"
+
+
+def issue(
+    *,
+    actor: Actor,
+    holder: Identity | User,
+    days: int = DEFAULT_DAYS,
+    allowed_networks: list[str] | None = None,
+    issues_credentials: bool = False,
+) -> Issued:
+    """Make a credential. At most two are live at a time, so that one can be rotated without an outage.
+
+    `issues_credentials` is for personal tokens: they then issue and rotate credentials of identities.
+    """
+    _require_to_issue(actor, holder)
+    problems = Problems()
+    problems.unless(
+        not issues_credentials or isinstance(holder, User),
+        "issues_credentials",
+        "Only a personal token has this right; what an identity may do, its console roles say.",
+    )
+    problems.unless(
+        1 <= days <= LONGEST_DAYS, "expires_in_days", f"Use a whole number of days from 1 to {LONGEST_DAYS}."
+    )
+    read = validation.networks(problems, "allowed_networks", allowed_networks or [])
+    with transaction.atomic():
+        _check_holder(problems, _lock(holder))
+        problems.settle()
+        if _live_of(holder).count() >= MOST_LIVE:
+            raise TooManyLive(f"{holder} has two live credentials. Revoke one first.")
+        now = clock.database_now()
+        terms = _Terms(now + timedelta(days=days), read, issues_credentials, now if isinstance(holder, User) else None)
+        issued = _insert(holder, actor, terms)
+        events.write("credential.issued", actor=actor, subject=holder, after=_shown(issued.credential))
+    return issued
+
+
+def rotate(*, actor: Actor, credential: Credential, overlap: int = 86400) -> Issued:
+    """Make a successor; the old one works for `overlap` seconds more.
+
+    Personal tokens that follow each other by rotation end together, at most `LONGEST_DAYS` after the first was made.
+    """
+    holder = _holder(credential)
+    _require_to_issue(actor, holder)
+    problems = Problems()
+    problems.unless(
+        0 <= overlap <= LONGEST_OVERLAP,
+        "overlap_seconds",
+        f"Use a whole number of seconds from 0 to {LONGEST_OVERLAP}.",
+    )
+    with transaction.atomic():
+        _check_holder(problems, _lock(holder))
+        problems.settle()
+        now = clock.database_now()
+        old = Credential.objects.get(pk=credential.pk)
+        if old.state_at(now) != GrantState.LIVE:
+            raise NotLive(f"This credential of {holder} has ended. Issue a new one.")
+        if _live_of(holder).count() >= MOST_LIVE:
+            raise TooManyLive(f"{holder} has two live credentials. Revoke one first.")
+        ends = min(old.expires_at, now + timedelta(seconds=overlap)) if old.expires_at else now
+        Credential.objects.filter(pk=old.pk).update(rotated_at=Now(), expires_at=ends)
+        issued = _insert(holder, actor, _succeeding(old, now))
+        previous = Credential.objects.get(pk=old.pk)
+        details = {"previous": previous.public_id, "previous_ends": ends.isoformat()}
+        events.write(
+            "credential.rotated", actor=actor, subject=holder, after=_shown(issued.credential), details=details
+        )
+    return Issued(issued.credential, issued.token, previous)
+
+
+def revoke(*, actor: Actor, credential: Credential, reason: str) -> Credential:
+    """End a credential now, and the short-lived tokens made from it."""
+    holder = _holder(credential)
+    _require(actor, holder, "nhi.revoke_credential")
+    problems = Problems()
+    problems.reason(reason)
+    problems.settle()
+    with transaction.atomic():
+        _lock(holder)  # before the credential, in the order of everyone who takes both
+        open_rows = Credential.objects.filter(pk=credential.pk, revoked_at=None)
+        if not open_rows.update(
+            revoked_at=Now(), revoked_by_id=actor.id, revoked_by_name=actor.name, revoke_reason=reason
+        ):
+            raise NotLive("This credential was revoked before. Nothing was changed.")
+        if isinstance(holder, Identity):
+            Identity.objects.filter(pk=holder.pk).update(access_epoch=F("access_epoch") + 1)
+        revoked = Credential.objects.select_related("identity", "user").get(pk=credential.pk)
+        after = {"public_id": revoked.public_id, "state": "revoked"}
+        events.write("credential.revoked", actor=actor, subject=holder, after=after, reason=reason)
+    return revoked
+
+
+def replace(*, actor: Actor, holder: Identity, days: int = DEFAULT_DAYS) -> Issued:
+    """Issue one in place of all that are live, in one commit."""
+    with transaction.atomic():
+        revoke_all(actor=actor, holder=holder, reason="Replaced")
+        return issue(actor=actor, holder=holder, days=days)
+
+
+def revoke_all(*, actor: Actor, holder: Identity | User, reason: str) -> None:
+    """End every live credential of the holder, in one commit."""
+    with transaction.atomic():
+        _lock(holder)
+        for live in _live_of(holder):
+            revoke(actor=actor, credential=live, reason=reason)
+
+
+@dataclass(frozen=True)
+class _Terms:
+    """What a new credential is made with."""
+
+    expires_at: datetime
+    allowed_networks: list[str]
+    issues_credentials: bool = False
+    family_began_at: datetime | None = None
+
+
+def _succeeding(old: Credential, now: datetime) -> _Terms:
+    """The terms of a successor: the same length of life; personal tokens of one family end together."""
+    expires_at = now + old.lifetime
+    if old.user_id is None:
+        return _Terms(expires_at, old.allowed_networks)
+    family_ends = old.family_began + timedelta(days=LONGEST_DAYS)
+    return _Terms(min(expires_at, family_ends), old.allowed_networks, old.issues_credentials, old.family_began)
+
+
+def _insert(holder: Identity | User, actor: Actor, terms: _Terms) -> Issued:
+    made = tokens.make(_prefix(holder))
+    credential = Credential.objects.create(
+        identity=holder if isinstance(holder, Identity) else None,
+        user=holder if isinstance(holder, User) else None,
+        public_id=made.public_id,
+        digest=made.digest,
+        expires_at=terms.expires_at,
+        allowed_networks=terms.allowed_networks,
+        issues_credentials=terms.issues_credentials,
+        family_began_at=terms.family_began_at,
+        created_by_id=actor.id,
+        created_by_name=actor.name,
+    )
+    return Issued(credential, made.token)
+
+
+def _require_to_issue(actor: Actor, holder: Identity | User) -> None:
+    """Whoever is shown a credential can act as its holder, so more is asked than for revoking one."""
+    if isinstance(holder, User) and actor.by_personal_token:
+        raise TokenNotEnough(
+            "A personal token does not issue or rotate personal tokens. Do it in the console, under My tokens."
+        )
+    if isinstance(holder, Identity) and not actor.issues_credentials:
+        raise TokenNotEnough(
+            "This personal token was made without the right to issue and rotate credentials of identities. "
+            "Make one with it in the console, under My tokens."
+        )
+    _require(actor, holder, ISSUE)
+    if isinstance(holder, Identity) and (why_not := rights.why_not_issue(actor, holder)):
+        raise NotAllowed(why_not, details={"needs": "nhi.superuser"})
+
+
+def _require(actor: Actor, holder: Identity | User, right: str) -> None:
+    if isinstance(holder, Identity):
+        if actor.may(right):
+            return
+        rights.require_to_move(actor, holder)
+        if right == ISSUE and holder.console_roles.exists():
+            # Its token acts as a security admin, say; owning it does not make one of its owner.
+            raise NotAllowed(f"{holder.name} holds console roles, so only a security admin makes its credentials.")
+    elif actor.id == holder.pk:
+        if actor.only_reads:
+            raise NotAllowed("You read everything and change nothing, your own tokens included.")
+    elif right == ISSUE:
+        # Who holds another's token is that person: a security admin could approve their own wildcard with it.
+        actor.require("nhi.superuser", "make tokens of other people")
+    else:
+        actor.require("nhi.change_user", "revoke tokens of other people")
+
+
+def _check_holder(problems: Problems, holder: Identity | User) -> None:
+    if isinstance(holder, User):
+        problems.unless(holder.is_active, "user", f"{holder.username} is deactivated.")
+        return
+    problems.unless(holder.kind in PREFIXES, "identity", "A tool is called; it has no credentials.")
+    gone = holder.state in (State.ARCHIVED, State.DEPRECATED)
+    problems.unless(not gone, "identity", f"{holder.name} is {State(holder.state).label.lower()}.")
+
+
+def _lock(holder: Identity | User) -> Identity | User:
+    """The holder as it is now. Two issues at once count the live ones one after the other."""
+    rows: Any = Identity.objects if isinstance(holder, Identity) else User.objects
+    locked: Identity | User = rows.select_for_update().get(pk=holder.pk)
+    return locked
+
+
+def _live_of(holder: Identity | User) -> Any:
+    live = Credential.objects.live()
+    return live.filter(identity=holder) if isinstance(holder, Identity) else live.filter(user=holder)
+
+
+def _holder(credential: Credential) -> Identity | User:
+    holder = credential.identity or credential.user
+    assert holder is not None  # a constraint
+    return holder
+
+
+def _prefix(holder: Identity | User) -> str:
+    return PREFIXES[Kind(holder.kind)] if isinstance(holder, Identity) else "usr"
+
+
+def _shown(credential: Credential) -> dict[str, Any]:
+    assert credential.expires_at is not None  # a constraint
+    return {
+        "public_id": credential.public_id,
+        "expires_at": credential.expires_at.isoformat(),
+        "allowed_networks": credential.allowed_networks,
+        **({"issues_credentials": True} if credential.issues_credentials else {}),
+    }
+
+
+def _from_allowed(source: str, networks: tuple[str, ...]) -> bool:
+    if not networks:
+        return True
+    try:
+        address = ipaddress.ip_address(source)
+    except ValueError:
+        return False
+    mapped = getattr(address, "ipv4_mapped", None) or address
+    return any(mapped in ipaddress.ip_network(network) for network in networks)

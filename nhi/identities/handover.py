@@ -1,0 +1,49 @@
+"""What becomes of the identities of someone who leaves: another owner for each, each on record."""
+
+from typing import Any
+
+from django.db.models import Q
+
+from nhi.access.access import ItemResult, attempt
+from nhi.actors import Actor
+from nhi.choices import State
+from nhi.identities import identities
+from nhi.models import Identity, User
+from nhi.models.identities import IdentityQuerySet
+from nhi.validation import Problems
+
+MOST = 200
+
+
+def held_by(user: User) -> IdentityQuerySet:
+    """What a person owns or stands in for; an archived identity needs nobody any more."""
+    held = Identity.objects.filter(Q(owner=user) | Q(backup_owner=user)).exclude(state=State.ARCHIVED)
+    return held.order_by("name", "id")
+
+
+def hand_over(*, actor: Actor, user: User, to: User) -> list[ItemResult]:
+    """Put `to` in the place of `user`, for up to `MOST` identities at a time, each in a transaction of its own."""
+    actor.require("nhi.change_identity", "hand over identities")
+    problems = Problems()
+    problems.unless(to.pk != user.pk, "to", "Choose someone else.")
+    problems.unless(to.is_active, "to", f"{to.username} is deactivated; choose someone who is here.")
+    problems.settle()
+    return [_hand_over(actor, identity, user, to) for identity in held_by(user)[:MOST]]
+
+
+def _hand_over(actor: Actor, identity: Identity, user: User, to: User) -> ItemResult:
+    changes = _changes(identity, user, to)
+    return attempt(
+        "identity",
+        identity.name,
+        identity.pk,
+        lambda: identities.change(actor=actor, identity=identity, **changes),
+        done="done",
+    )
+
+
+def _changes(identity: Identity, user: User, to: User) -> dict[str, Any]:
+    """Nobody backs up themselves: where `to` holds the other place already, the backup's stays empty."""
+    if identity.owner_id == user.pk:
+        return {"owner": to, **({"backup_owner": None} if identity.backup_owner_id == to.pk else {})}
+    return {"backup_owner": None if identity.owner_id == to.pk else to}

@@ -1,0 +1,219 @@
+"""Registering identities and changing what describes them. Their state is `nhi.identities.lifecycle`'s."""
+
+import re
+from datetime import datetime
+from typing import Any
+
+from django.contrib.auth.models import Group
+from django.db import IntegrityError, transaction
+
+from common.errors import Duplicate, FieldError, InvalidInput, NotAllowed
+from nhi import hooks
+from nhi.access import rights
+from nhi.actors import Actor
+from nhi.audit import events
+from nhi.choices import Kind
+from nhi.credentials import credentials
+from nhi.decisions.capabilities import SEGMENT
+from nhi.identities import lifecycle
+from nhi.models import Identity, User
+from nhi.validation import SLUG, TOOL_NAME, Problems
+
+#: What a PATCH may change, and what the audit record shows before and after.
+DESCRIPTIVE = (
+    "description", "purpose", "environment", "team", "tags", "owner", "backup_owner", "expires_at",
+    "inactivity_days", "discoverable", "capability",
+)  # fmt: skip
+LENGTHS = {"description": 1000, "purpose": 1000, "environment": 100, "team": 100}
+
+
+def create(*, actor: Actor, kind: Kind, name: str, owner: User, activate: bool = True, **described: Any) -> Identity:
+    """Register an identity, active unless told otherwise."""
+    actor.require("nhi.add_identity", "add identities")
+    identity = Identity(kind=kind, name=name, owner=owner, created_by_id=actor.id, created_by_name=actor.name)
+    lifecycle.begin(identity, active=activate, actor=actor)
+    _describe(identity, described)
+    if kind == Kind.TOOL and not identity.capability:
+        identity.capability = default_capability(name)
+    _check(identity, set(described) | {"owner"}, naming=True)
+    try:
+        with transaction.atomic():
+            identity.save(force_insert=True)
+            events.write("identity.created", actor=actor, subject=identity, after=_registered(identity))
+    except IntegrityError as error:
+        message = (
+            f"There is already {kind.label.lower()} {name}."
+            if kind != Kind.AGENT
+            else f"There is already an agent {name}."
+        )
+        raise Duplicate(message, fields=[FieldError("name", "This name is taken for this kind.")]) from error
+    return identity
+
+
+def change(*, actor: Actor, identity: Identity, **described: Any) -> Identity:
+    """Change what describes an identity; only what differs is written and recorded."""
+    rights.require_to_edit(actor, identity)
+    with transaction.atomic():
+        current = (
+            Identity.objects.select_for_update(of=("self",)).select_related("owner", "backup_owner").get(pk=identity.pk)
+        )
+        before, ended = facts(current), current.expires_at
+        _describe(current, described)
+        if current.capability != before["capability"]:
+            # Roles match it: whoever edits it moves the tool into other agents' reach.
+            actor.require("nhi.change_identity", "change what roles match this tool by")
+        _require_for_others(actor, before, ended, current)
+        _check(current, set(described))
+        after = facts(current)
+        changed = [name for name in before if before[name] != after[name]]
+        if changed:
+            current.save(update_fields=[*(name for name in DESCRIPTIVE if name in described), "updated_at"])
+            events.write(
+                "identity.changed",
+                actor=actor,
+                subject=current,
+                before={name: before[name] for name in changed},
+                after={name: after[name] for name in changed},
+            )
+            hooks.identity_changed(current, frozenset(changed), actor)
+    return current
+
+
+def set_console_roles(*, actor: Actor, identity: Identity, roles: list[str]) -> None:
+    """Let a service account act in the console's API as a person with these roles would.
+
+    Its credentials end: whoever made one for it as it was does not hold what it becomes.
+    """
+    actor.require("nhi.change_user", "give console roles")
+    if identity.kind != Kind.SERVICE_ACCOUNT:
+        raise InvalidInput.for_field("identity", "Only service accounts may hold console roles.")
+    groups = list(Group.objects.filter(name__in=roles))
+    if len(groups) != len(set(roles)):
+        raise InvalidInput.for_field("roles", "One of these console roles does not exist.")
+    with transaction.atomic():
+        Identity.objects.select_for_update(of=("self",)).get(pk=identity.pk)
+        before = sorted(identity.console_roles.values_list("name", flat=True))
+        if before == sorted(set(roles)):
+            return
+        rights.require_to_change_roles(actor, frozenset(before), frozenset(roles))
+        identity.console_roles.set(groups)
+        credentials.revoke_all(actor=actor, holder=identity, reason="Its console roles changed")
+        events.write(
+            "identity.console_roles_changed",
+            actor=actor,
+            subject=identity,
+            before={"roles": before},
+            after={"roles": sorted(roles)},
+        )
+
+
+def _require_for_others(actor: Actor, before: dict[str, Any], ended: datetime | None, current: Identity) -> None:
+    """What an owner may not do to an identity although it is theirs to describe."""
+    if actor.may("nhi.change_identity"):
+        return
+    after, owners = facts(current), {before["owner"], before["backup_owner"]}
+    handed = any(before[side] != after[side] for side in ("owner", "backup_owner"))
+    if handed and actor.name not in owners:
+        raise NotAllowed(f"Only an owner of {current.name} or a security admin hands it over.")
+    if ended is not None and (current.expires_at is None or current.expires_at > ended):
+        raise NotAllowed(f"You may bring the end of {current.name} forward; a security admin moves it back.")
+
+
+def default_capability(tool_name: str) -> str:
+    """`github__Commits/List` is `github.commits.list`."""
+    server, _, tool = tool_name.partition("__")
+    path = re.sub(r"[/:]", ".", tool.lower())
+    segments = [re.sub(r"[^a-z0-9_-]", "-", segment) for segment in path.split(".") if segment]
+    return ".".join([server, *(segments or ["tool"])])
+
+
+def facts(identity: Identity) -> dict[str, Any]:
+    """What the record shows of an identity's description."""
+    return {
+        "description": identity.description,
+        "purpose": identity.purpose,
+        "environment": identity.environment,
+        "team": identity.team,
+        "tags": list(identity.tags),
+        "owner": identity.owner.username,
+        "backup_owner": identity.backup_owner.username if identity.backup_owner else None,
+        "expires_at": _iso(identity.expires_at),
+        "inactivity_days": identity.inactivity_days,
+        "discoverable": identity.discoverable,
+        "capability": identity.capability,
+    }
+
+
+def _registered(identity: Identity) -> dict[str, Any]:
+    return {"kind": identity.kind, "state": identity.state, **facts(identity)}
+
+
+def _describe(identity: Identity, described: dict[str, Any]) -> None:
+    for name, value in described.items():
+        if name not in DESCRIPTIVE:
+            raise TypeError(f"{name} does not describe an identity")
+        setattr(identity, name, value)
+
+
+def _check(identity: Identity, given: set[str], *, naming: bool = False) -> None:
+    problems = Problems()
+    if naming:
+        _check_name(problems, identity)
+    for field, most in LENGTHS.items():
+        problems.line(field, getattr(identity, field), most=most)
+    _check_people(problems, identity, given)
+    _check_tags(problems, identity.tags)
+    if "expires_at" in given:
+        problems.future("expires_at", identity.expires_at)
+    days = identity.inactivity_days
+    problems.unless(1 <= days <= 3650, "inactivity_days", "Use a whole number of days from 1 to 3650.")
+    _check_capability(problems, identity)
+    problems.settle()
+
+
+def _check_name(problems: Problems, identity: Identity) -> None:
+    if identity.kind == Kind.TOOL:
+        fine = TOOL_NAME.fullmatch(identity.name)
+        problems.unless(
+            fine, "name", "A tool's name is <server>__<tool>, the server in lower case, digits and hyphens."
+        )
+    else:
+        fine = SLUG.fullmatch(identity.name)
+        problems.unless(
+            fine,
+            "name",
+            "Use 1 to 63 lower-case letters, digits, dots, underscores and hyphens, beginning with a letter or digit.",
+        )
+
+
+def _check_people(problems: Problems, identity: Identity, given: set[str]) -> None:
+    another = identity.backup_owner_id is None or identity.backup_owner_id != identity.owner_id
+    problems.unless(another, "backup_owner_id", "The backup owner is another person than the owner.")
+    for field, one in (("owner", identity.owner), ("backup_owner", identity.backup_owner)):
+        if field in given and one is not None:
+            problems.unless(one.is_active, f"{field}_id", f"{one.username} is deactivated; choose someone who is here.")
+
+
+def _check_tags(problems: Problems, tags: list[str]) -> None:
+    problems.unless(len(tags) <= 20, "tags", "Use at most 20 tags.")
+    fine = all(re.fullmatch(r"[a-z0-9][a-z0-9._:-]{0,49}", tag) for tag in tags)
+    problems.unless(fine, "tags", "A tag is 1 to 50 lower-case letters, digits, dots, underscores, colons and hyphens.")
+    problems.unless(len(set(tags)) == len(tags), "tags", "A tag stands twice.")
+
+
+def _check_capability(problems: Problems, identity: Identity) -> None:
+    capability = identity.capability
+    if identity.kind != Kind.TOOL:
+        problems.unless(capability is None, "capability", "Only tools have a capability.")
+        return
+    segments = (capability or "").split(".")
+    fine = len(segments) >= 2 and all(SEGMENT.fullmatch(segment) for segment in segments)
+    problems.unless(
+        fine and len(capability or "") <= 200,
+        "capability",
+        "A capability is <server>.<verb>, segments of a-z, 0-9, _ and - joined by dots.",
+    )
+
+
+def _iso(value: datetime | None) -> str | None:
+    return value.isoformat() if value else None

@@ -1,0 +1,50 @@
+"""Views that people save of their lists."""
+
+from uuid import UUID
+
+from django.db import IntegrityError, transaction
+
+from common.errors import Duplicate, FieldError, NotAllowed
+from nhi.actors import Actor
+from nhi.audit import events
+from nhi.models import SavedView
+from nhi.validation import Problems
+
+#: Of one person on one page; more would be no shortcut any more.
+MOST = 20
+
+
+def create(*, actor: Actor, page: str, name: str, query: str, shared: bool = False) -> SavedView:
+    """Keep a list's filters and order under a name; shared ones are offered to everyone."""
+    user_id = _person(actor)
+    problems = Problems()
+    problems.line("name", name, most=64, required=True)
+    problems.unless(len(query) <= 2000, "query", "This view has too many filters to be kept.")
+    held = SavedView.objects.filter(user_id=user_id, page=page).count()
+    problems.unless(held < MOST, "name", f"You have {MOST} views of this list. Remove one first.")
+    problems.settle()
+    view = SavedView(user_id=user_id, page=page, name=name.strip(), query=query, shared=shared)
+    try:
+        with transaction.atomic():
+            view.save(force_insert=True)
+            events.write(
+                "saved_view.created", actor=actor, subject=view, after={"page": page, "query": query, "shared": shared}
+            )
+    except IntegrityError as error:
+        fields = [FieldError("name", "You have a view of this name.")]
+        raise Duplicate(f"You have a view {name} of this list.", fields=fields) from error
+    return view
+
+
+def remove(*, actor: Actor, view: SavedView) -> None:
+    if view.user_id != _person(actor):
+        raise NotAllowed("Only who saved this view may remove it.")
+    with transaction.atomic():
+        events.write("saved_view.removed", actor=actor, subject=view, before={"page": view.page, "query": view.query})
+        view.delete()
+
+
+def _person(actor: Actor) -> UUID:
+    if not actor.is_person or actor.only_reads or actor.id is None:
+        raise NotAllowed("You may not save views.")
+    return actor.id

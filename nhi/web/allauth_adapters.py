@@ -1,0 +1,153 @@
+"""What allauth asks of us: who may come in, how secrets are kept, and who single sign-on brings."""
+
+from typing import Any
+
+from allauth.account.adapter import DefaultAccountAdapter
+from allauth.account.authentication import get_authentication_records
+from allauth.account.internal.flows.reauthentication import get_reauthentication_flows
+from allauth.account.internal.stagekit import clear_login
+from allauth.core import context
+from allauth.mfa.adapter import DefaultMFAAdapter
+from allauth.mfa.models import Authenticator
+from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
+from allauth.socialaccount.providers.base import AuthProcess
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.http import url_has_allowed_host_and_scheme
+
+from common.console import times
+from common.errors import Duplicate
+from nhi.actors import SYSTEM
+from nhi.audit import authentication_failures
+from nhi.models import User
+from nhi.people import mfa, people, sessions, sign_in, sign_in_notices
+from nhi.web import error_pages
+
+
+class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth has no types
+    def is_open_for_signup(self, request: HttpRequest) -> bool:
+        return False
+
+    def is_safe_url(self, url: str | None) -> bool:
+        """Own paths only: never another host, not even one of ours."""
+        return bool(url) and str(url).startswith("/") and url_has_allowed_host_and_scheme(url, allowed_hosts=None)
+
+    def pre_login(self, request: HttpRequest, user: User, **kwargs: Any) -> HttpResponse | None:
+        if sign_in.may_enter(user):
+            return None
+        how = ways(request, user)
+        clear_login(request)
+        sign_in.turned_away(user=user, how=", ".join(how))
+        return error_pages.no_console(request, user)
+
+    def login(self, request: HttpRequest, user: User) -> None:
+        how = ways(request, user)
+        sign_in.succeeded(user=user, how=how)
+        super().login(request, user)
+        sessions.touch(request)
+        for notice in sign_in_notices.take_unseen(user=user):
+            at = times.absolute(notice.at, timezone.now())
+            messages.warning(request, sign_in_notices.sentence(notice, at=at))
+
+    def logout(self, request: HttpRequest) -> None:
+        if request.user.is_authenticated:
+            sign_in.signed_out(user=request.user)
+        super().logout(request)
+
+    def is_reauthentication_required(self, *, app: str, **_kwargs: Any) -> bool:
+        """allauth asks again even a minute after signing in; five minutes old is fresh enough for us."""
+        request = context.request
+        if not get_reauthentication_flows(request.user):
+            return False
+        return not sessions.is_freshly_proven(request, request.user)
+
+    def add_message(
+        self, request: HttpRequest, level: int, message_template: str | None = None, *args: Any, **kwargs: Any
+    ) -> None:
+        """Our pages say what happened; allauth's own notices stay out."""
+        if kwargs.get("message"):
+            super().add_message(request, level, message_template, *args, **kwargs)
+
+
+class FactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]  # allauth has no types
+    error_messages = {
+        **DefaultMFAAdapter.error_messages,
+        "incorrect_code": "This code is wrong. Check the clock of your phone and type the current one.",
+    }
+
+    def encrypt(self, text: str) -> str:
+        return mfa.seal(text, owner=_owner())
+
+    def decrypt(self, encrypted_text: str) -> str:
+        return mfa.unseal(encrypted_text, owner=_owner())
+
+    def get_totp_label(self, user: User) -> str:
+        return user.username
+
+    def generate_authenticator_name(self, user: User, type: Authenticator.Type) -> str:  # noqa: A002 - allauth's word
+        held = Authenticator.objects.filter(user=user, type=type).count()
+        return f"Passkey {held + 1}" if held else "Passkey"
+
+    def get_public_key_credential_rp_entity(self) -> dict[str, str]:
+        return {**super().get_public_key_credential_rp_entity(), "name": "Gatehouse"}
+
+
+class SingleSignOnAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # allauth has no types
+    def is_open_for_signup(self, request: HttpRequest, sociallogin: Any) -> bool:
+        """A stranger becomes a person without a console, whom a security admin may give a role."""
+        return True
+
+    def save_user(self, request: HttpRequest, sociallogin: Any, form: Any = None) -> User:
+        email = sociallogin.user.email
+        sociallogin.user = _new_person(sociallogin.user.username or email.partition("@")[0] or "sso", email)
+        sociallogin.save(request)
+        user: User = sociallogin.user
+        return user
+
+    def pre_social_login(self, request: HttpRequest, sociallogin: Any) -> None:
+        connects = sociallogin.state.get("process") == AuthProcess.CONNECT
+        if connects and request.user.is_authenticated and not sociallogin.is_existing:
+            # Before it happens: what cannot be recorded is not done.
+            sign_in.connected(user=request.user)
+
+    def on_authentication_error(self, request: HttpRequest, provider: Any, **kwargs: Any) -> None:
+        authentication_failures.note("single sign-on", "sso_failed", timezone.now())
+
+    def get_connect_redirect_url(self, request: HttpRequest, socialaccount: Any) -> str:
+        return reverse("mfa_index")
+
+    def get_requests_session(self) -> Any:
+        session = super().get_requests_session()
+        # Neither a proxy nor a ~/.netrc of the environment comes between us and the provider.
+        session.trust_env = False
+        return session
+
+
+def ways(request: HttpRequest, user: User) -> list[str]:
+    """How this session proved who it is: password, single sign-on, totp, recovery codes, passkey."""
+    words = {"socialaccount": "single sign-on", "webauthn": "passkey", "recovery_codes": "recovery code"}
+    records = get_authentication_records(request, user)
+    said = [record.get("type") if record["method"] == "mfa" else record["method"] for record in records]
+    return [words.get(way, way) for way in said]
+
+
+def _owner() -> User:
+    """Whose factor is handled: of who is signing in just now, else of who is signed in."""
+    request = context.request
+    stage = getattr(request, "_login_stage", None)
+    owner: User = stage.login.user if stage else request.user
+    return owner
+
+
+def _new_person(wanted: str, email: str) -> User:
+    """Somebody who is here already is never taken over by a name: the newcomer gets a number behind theirs."""
+    base = "".join(mark for mark in wanted if mark.isalnum() or mark in "@.+-_")[:140] or "sso"
+    for number in range(1, 100):
+        username = base if number == 1 else f"{base}-{number}"
+        try:
+            return people.create(actor=SYSTEM, username=username, email=email, password=None).user
+        except Duplicate:
+            continue
+    raise Duplicate(f"There are too many people called {base}.")

@@ -1,0 +1,61 @@
+"""allauth's forms for second factors, with our guard: a code is counted, compared and spent by our verbs."""
+
+from typing import Any
+
+from allauth.mfa.base.forms import AuthenticateForm, ReauthenticateForm
+from allauth.mfa.totp.forms import ActivateTOTPForm
+from django import forms
+from django.core.exceptions import ValidationError
+
+from common.errors import RateLimited
+from nhi.people import mfa
+from nhi.people.sign_in import SignInRefused
+
+LIMITED = "limited"
+
+
+def _code_field() -> forms.CharField:
+    attributes = {"autocomplete": "one-time-code", "inputmode": "numeric", "autofocus": True, "spellcheck": "false"}
+    return forms.CharField(label="Code", max_length=40, widget=forms.TextInput(attrs=attributes))
+
+
+class _Guarded:
+    """Mixed into both: the code is checked by our verb, and a lock is told apart from a wrong code."""
+
+    user: Any
+    authenticator: Any
+    cleaned_data: dict[str, Any]
+    retry_after = 0
+
+    def clean_code(self) -> str:
+        code: str = self.cleaned_data["code"]
+        try:
+            self.authenticator = mfa.check_code(user=self.user, code=code)
+        except RateLimited as refusal:
+            self.retry_after = refusal.retry_after
+            raise ValidationError(refusal.message, code=LIMITED) from refusal
+        except SignInRefused as refusal:
+            raise ValidationError(refusal.message, code=refusal.code) from refusal
+        return code
+
+
+class CodeForm(_Guarded, AuthenticateForm):  # type: ignore[misc]  # allauth has no types
+    code = _code_field()
+
+
+class ConfirmCodeForm(_Guarded, ReauthenticateForm):  # type: ignore[misc]  # allauth has no types
+    code = _code_field()
+
+
+class AddTotpForm(ActivateTOTPForm):  # type: ignore[misc]  # allauth has no types
+    code = _code_field()
+
+    def clean_code(self) -> str:
+        # A space in the middle is how many apps show it.
+        self.cleaned_data["code"] = self.cleaned_data["code"].replace(" ", "")
+        return str(super().clean_code())
+
+
+def waits(form: Any) -> int:
+    """Seconds to wait when the form was refused by a lock, else 0."""
+    return int(getattr(form, "retry_after", 0))

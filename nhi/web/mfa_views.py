@@ -1,0 +1,141 @@
+"""Second factors: shown after the password, added and removed under Settings. allauth's flows, our record.
+
+Each view writes its event in the transaction that changes the factor, so that neither is there without the other.
+"""
+
+from typing import Any
+
+from allauth.mfa.base.views import AuthenticateView, IndexView, ReauthenticateView
+from allauth.mfa.models import Authenticator
+from allauth.mfa.recovery_codes.views import GenerateRecoveryCodesView, ViewRecoveryCodesView
+from allauth.mfa.totp.views import ActivateTOTPView, DeactivateTOTPView
+from allauth.mfa.webauthn.views import (
+    AddWebAuthnView,
+    EditWebAuthnView,
+    LoginWebAuthnView,
+    ReauthenticateWebAuthnView,
+    RemoveWebAuthnView,
+)
+from allauth.socialaccount.models import SocialAccount
+from django.conf import settings
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse_lazy
+from django.utils import timezone
+
+from common.console import pages
+from nhi.audit import authentication_failures
+from nhi.people import mfa, sessions, sign_in_notices
+from nhi.web.mfa_forms import waits
+from nhi.web.sso_views import connect_token
+
+# Every class below builds on allauth's, which has no types.
+
+
+class Prove(AuthenticateView):
+    """The second step of signing in."""
+
+    def form_invalid(self, form: Any) -> HttpResponse:
+        return limited(super().form_invalid(form), form)
+
+
+class ConfirmByCode(ReauthenticateView):
+    def form_invalid(self, form: Any) -> HttpResponse:
+        return limited(super().form_invalid(form), form)
+
+
+class ConfirmByPasskey(ReauthenticateWebAuthnView):
+    pass
+
+
+class Overview(IndexView):
+    """Settings, Sign-in: what one signs in with. While a factor is required and missing, nothing but the way to one."""
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        person = self.request.user
+        forced = settings.REQUIRE_MFA and not mfa.has(person)
+        connected = list(SocialAccount.objects.filter(user=person)) if settings.OIDC else []
+        more = {"forced": forced, "oidc": settings.OIDC, "connected": connected, "title": "Sign-in"}
+        more["connect_token"] = connect_token(self.request)
+        more["notices"] = sign_in_notices.latest(user=person)
+        return {**super().get_context_data(**kwargs), **more}
+
+    def render_to_response(self, context: dict[str, Any], **kwargs: Any) -> HttpResponse:
+        if context["forced"]:
+            return super().render_to_response(context, **kwargs)  # type: ignore[no-any-return]  # allauth has no types
+        return pages.render(self.request, "nhi/account/sign_in.html", **context)
+
+
+class RecentlySignedIn:
+    """The first factor of who signs in elsewhere: allauth asks for no proof where there is nothing to ask for."""
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        if request.user.is_authenticated:
+            sessions.require_recent_sign_in(request)
+        return super().dispatch(request, *args, **kwargs)  # type: ignore[misc]  # of the view beside it
+
+
+class AddTotp(RecentlySignedIn, ActivateTOTPView):
+    def form_valid(self, form: Any) -> HttpResponse:
+        with transaction.atomic():
+            response: HttpResponse = super().form_valid(form)
+            mfa.added(user=self.request.user, kind=Authenticator.Type.TOTP)
+        return response
+
+
+class RemoveTotp(DeactivateTOTPView):
+    def form_valid(self, form: Any) -> HttpResponse:
+        with transaction.atomic():
+            response: HttpResponse = super().form_valid(form)
+            mfa.removed(user=self.request.user, kind=Authenticator.Type.TOTP)
+        return response
+
+
+class AddPasskey(RecentlySignedIn, AddWebAuthnView):
+    def form_valid(self, form: Any) -> HttpResponse:
+        with transaction.atomic():
+            response: HttpResponse = super().form_valid(form)
+            mfa.added(user=self.request.user, kind=Authenticator.Type.WEBAUTHN)
+        return response
+
+
+class RenamePasskey(EditWebAuthnView):
+    success_url = reverse_lazy("mfa_index")
+
+
+class RemovePasskey(RemoveWebAuthnView):
+    success_url = reverse_lazy("mfa_index")
+
+    def form_valid(self, form: Any) -> HttpResponse:
+        with transaction.atomic():
+            response: HttpResponse = super().form_valid(form)
+            mfa.removed(user=self.request.user, kind=Authenticator.Type.WEBAUTHN)
+        return response
+
+
+class SignInByPasskey(LoginWebAuthnView):
+    """Neither guarded nor locked: there is nothing to guess, and it lets in a person whose name a stranger locked."""
+
+    def form_invalid(self, form: Any) -> HttpResponse:
+        authentication_failures.note("passkey", "passkey_refused", timezone.now())
+        response: HttpResponse = super().form_invalid(form)
+        return response
+
+
+class RecoveryCodes(ViewRecoveryCodesView):
+    pass
+
+
+class MakeRecoveryCodes(GenerateRecoveryCodesView):
+    def form_valid(self, form: Any) -> HttpResponse:
+        with transaction.atomic():
+            response: HttpResponse = super().form_valid(form)
+            mfa.recovery_codes_made(user=self.request.user)
+        return response
+
+
+def limited(response: HttpResponse, form: Any) -> HttpResponse:
+    if seconds := waits(form):
+        response.status_code = 429
+        response["Retry-After"] = str(seconds)
+    return response

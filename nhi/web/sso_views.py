@@ -1,0 +1,106 @@
+"""Single sign-on: out to the provider, back from it, and connected to one's own account."""
+
+from allauth.account.adapter import get_adapter as get_account_adapter
+from allauth.account.internal.flows.reauthentication import raise_if_reauthentication_required
+from allauth.socialaccount.adapter import get_adapter
+from allauth.socialaccount.internal.flows.connect import validate_disconnect
+from allauth.socialaccount.models import SocialAccount
+from allauth.socialaccount.providers.base import AuthProcess
+from allauth.socialaccount.providers.oauth2.client import OAuth2Error
+from allauth.socialaccount.providers.openid_connect import views
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.core.exceptions import ValidationError
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.utils import timezone
+from django.views.decorators.http import require_GET, require_POST
+from requests import RequestException
+
+from common import crypto
+from nhi.audit import authentication_failures
+from nhi.people import sessions, sign_in
+from nhi.people.sessions import freshly_proven
+from nhi.web import error_pages
+from nhi.web.sign_in_views import own_path
+
+#: What a provider that is away, or answers with something else than OpenID Connect, makes allauth raise.
+TROUBLE = (RequestException, OAuth2Error, KeyError, ValueError)
+SORRY = "The single sign-on provider gave no answer that we can use. Try again, or sign in with your password."
+
+
+@require_GET
+def start(request: HttpRequest, provider_id: str) -> HttpResponse:
+    """Send the browser to the provider.
+
+    A link, not a form: the browser holds every redirect that follows a form to `form-action`, and where a provider
+    sends people on to is not ours to know. Nothing is changed by it; the state and PKCE tie the answer to this browser.
+    """
+    _require_configured(provider_id)
+    process = AuthProcess.LOGIN
+    if request.user.is_authenticated and request.GET.get("process") == AuthProcess.CONNECT:
+        if not crypto.is_equal_in_constant_time(connect_token(request).encode(), request.GET.get("token", "").encode()):
+            return error_pages.csrf_failure(request)
+        raise_if_reauthentication_required(request, app="allauth.socialaccount")
+        process = AuthProcess.CONNECT
+    provider = get_adapter().get_provider(request, provider_id)
+    try:
+        response: HttpResponse = provider.redirect(request, process, next_url=own_path(request) or None)
+    except TROUBLE:
+        return failed(request)
+    return response
+
+
+@require_GET
+def callback(request: HttpRequest, provider_id: str) -> HttpResponse:
+    _require_configured(provider_id)
+    try:
+        response: HttpResponse = views.callback(request, provider_id)
+    except TROUBLE:
+        return failed(request)
+    return response
+
+
+@require_POST
+@login_required
+@freshly_proven
+def disconnect(request: HttpRequest, pk: int) -> HttpResponse:
+    account = get_object_or_404(SocialAccount, pk=pk, user=request.user)
+    try:
+        validate_disconnect(request, account)
+    except ValidationError:
+        messages.error(request, "You have no password, so single sign-on is your only way in. It stays.")
+        return redirect("mfa_index")
+    sign_in.disconnect(user=sessions.person(request), account=account)
+    return redirect("mfa_index")
+
+
+def cancelled(request: HttpRequest) -> HttpResponse:
+    messages.info(request, "You stopped single sign-on. Nothing happened.")
+    return redirect(settings.LOGIN_URL)
+
+
+def failed(request: HttpRequest) -> HttpResponse:
+    authentication_failures.note("single sign-on", "sso_failed", timezone.now())
+    return error_pages.answer(request, 502, SORRY, reason="sso_failed")
+
+
+def connect_token(request: HttpRequest) -> str:
+    """In the link that connects an account, and good in this session alone.
+
+    Without it, a stranger who has signed this browser in at the provider as themselves could have their account there
+    connected to the person's account here, by a link.
+    """
+    return crypto.sign("connect single sign-on", str(request.session.session_key).encode()).hex()
+
+
+def _require_configured(provider_id: str) -> None:
+    if settings.OIDC is None or provider_id != settings.OIDC.provider_id:
+        raise Http404
+
+
+def back_to_sign_in(request: HttpRequest) -> HttpResponse:
+    """allauth's page for a newcomer it cannot name; ours are named by themselves."""
+    get_account_adapter().add_message(request, messages.ERROR, message=SORRY)
+    return redirect(settings.LOGIN_URL)

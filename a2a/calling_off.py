@@ -85,8 +85,8 @@ def _require(actor: Actor, delivery: Delivery, reason: str) -> None:
     if not may(actor, delivery):
         raise NotAllowed("You may not call this off.", details={"needs": RIGHT})
     problems = Problems()
-    problems.reason(reason)
-    problems.settle()
+    problems.check_reason(reason)
+    problems.raise_if_any()
 
 
 def _call_off(rows: QuerySet[Any]) -> int:

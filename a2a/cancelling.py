@@ -29,8 +29,8 @@ def cancel(*, actor: Actor, task: Task, reason: str = "") -> Task:
     if not may_cancel(actor, task):
         raise NotAllowed(f"You may not cancel the {task}.", details={"needs": RIGHT})
     problems = Problems()
-    problems.reason(reason, required=False)
-    problems.settle()
+    problems.check_reason(reason, required=False)
+    problems.raise_if_any()
     with transaction.atomic():
         cancelled = Status(TaskState.CANCELED)
         done = writer.apply_event(task.pk, cancelled, cancelled_by_name=actor.name, cancel_reason=reason)
@@ -54,7 +54,7 @@ def count(identities: Sequence[Identity]) -> int:
 
 def stop(identity: Identity) -> int:
     """The part of tasks in the kill switch: those that it works on, and those that it asked for."""
-    said, why = f"{identity.name} was stopped", lifecycle.why_not(identity)
+    said, why = f"{identity.name} was stopped", lifecycle.why_inactive(identity)
     return sum(end(task, STOPPED, said, why=why) for task in _of([identity]).only("pk"))
 
 

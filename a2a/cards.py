@@ -24,7 +24,7 @@ from common.errors import NotFound
 from nhi.actors import Actor
 from nhi.choices import Kind
 from nhi.models import Identity, NhiPermission
-from nhi.validation import SLUG
+from nhi.validation import SLUG_PATTERN
 
 BINDINGS = {Transport.JSON_RPC: cards.JSON_RPC, Transport.HTTP_JSON: cards.HTTP_JSON, Transport.GRPC: cards.GRPC}
 FORMS = {
@@ -80,7 +80,7 @@ def served(name: str, version: str = "", caller: Any = None) -> Served:
 
     `caller` is anything with an `actor`; None for who shows nothing.
     """
-    if not SLUG.fullmatch(name):
+    if not SLUG_PATTERN.fullmatch(name):
         raise NotFound
     identity = find(Identity.objects.filter(name=name), caller)
     told = describe(identity)

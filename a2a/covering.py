@@ -12,7 +12,7 @@ from nhi.audit import sanitization
 
 def shown(value: Any) -> Any:
     """The same as it may be stored and shown. Files stay as they are: their letters only look like secrets."""
-    return sanitization.storable(_covered(value))
+    return sanitization.make_storable(_covered(value))
 
 
 def seal(value: Mapping[str, Any], *, row: UUID) -> str:

@@ -119,7 +119,7 @@ def _begin(task: Task) -> int:
         if held.state not in WAITS or held.execution_id is not None:
             return 0
         if not Identity.objects.usable().filter(pk=agent.identity_id).exists():
-            why = lifecycle.why_not(agent.identity)
+            why = lifecycle.why_inactive(agent.identity)
             cancelling.end(held, cancelling.STOPPED, f"{agent.identity.name} may not act", why=why)
             return 0
         submitting.require_on(agent)

@@ -143,8 +143,8 @@ def complete(*, task: Task, lease_token: str, result: Mapping[str, Any] | None) 
 
 def fail(*, task: Task, lease_token: str, error_code: str, error_message: str) -> Task:
     problems = Problems()
-    problems.line("error_code", error_code, most=writer.LONGEST_CODE, required=True)
-    problems.settle()
+    problems.check_line("error_code", error_code, most=writer.LONGEST_CODE, required=True)
+    problems.raise_if_any()
     _settle_text("error_message", error_message, most=writer.LONGEST_ERROR)
     said = parts.message_of_agent(error_message)
     failed = Status(TaskState.FAILED, said, error_code, error_message)
@@ -157,7 +157,7 @@ def _settle_claim(lease_seconds: int, limit: int = 1) -> None:
     problems = Problems()
     problems.unless(1 <= lease_seconds <= LONGEST_LEASE, "lease_seconds", f"Use 1 to {LONGEST_LEASE} seconds.")
     problems.unless(1 <= limit <= MOST_AT_ONCE, "limit", f"Use 1 to {MOST_AT_ONCE}.")
-    problems.settle()
+    problems.raise_if_any()
 
 
 def _lend(held: Task, lease_seconds: int) -> Claimed:
@@ -188,14 +188,14 @@ def _read(reading: Callable[[Reader, str, Any], Any], place: str, value: Any) ->
     problems = Problems()
     for where, said in reader.problems:
         problems.add(where, said)
-    problems.settle()
+    problems.raise_if_any()
     return found
 
 
 def _settle_text(field: str, said: str, *, most: int) -> None:
     problems = Problems()
     problems.unless(len(said) <= most, field, f"Use at most {most} characters.")
-    problems.settle()
+    problems.raise_if_any()
 
 
 def _check(lease_token: str) -> Callable[[Task], None]:

@@ -28,4 +28,4 @@ ROLES: dict[str, frozenset[str]] = {
 
 
 def after_migrate(*, using: str, **_kwargs: Any) -> None:
-    rights.spread("a2a", OWN, ROLES, using=using)
+    rights.install_permissions("a2a", OWN, ROLES, using=using)

@@ -38,7 +38,7 @@ def check(draft: Runtime, credential: str | None) -> None:
     else:
         problems.unless(not draft.url, "url", "Leave this out, or choose remote.")
         problems.unless(not credential, "credential", "Leave this out, or choose remote.")
-    problems.settle()
+    problems.raise_if_any()
 
 
 def look_up(url: str) -> None:

@@ -26,7 +26,7 @@ from a2a import (
     writer,
 )
 from a2a.access import Permit, Refused
-from a2a.chains import Chain, Link
+from a2a.chains import Chain, ChainLink
 from a2a.changes import Said, Status
 from a2a.choices import Role, TaskState
 from a2a.models import SentOnce, Task
@@ -140,7 +140,7 @@ def once(*, caller: Caller, key: str, body: Any, sending: Callable[[], Task]) ->
     problems.unless(0 < len(key) <= LONGEST_KEY, "Idempotency-Key", f"Use 1 to {LONGEST_KEY} characters.")
     problems.unless(key.isascii() and key.isprintable(), "Idempotency-Key", "Use printable ASCII characters.")
     problems.unless(tokens.parse(key) is None, "Idempotency-Key", "This is a token; keys are kept, so send another.")
-    problems.settle()
+    problems.raise_if_any()
     mark = hashlib.sha256(canonical_json.encode(body)).hexdigest()
     found = _sent(caller, key)
     if found is None:
@@ -162,12 +162,12 @@ def forget_keys(now: datetime) -> int:
 
 def check(wish: Wish) -> None:
     problems = Problems()
-    problems.line("task_type", wish.task_type, most=LONGEST_TYPE)
-    problems.line("context_id", wish.context_id, most=LONGEST_CONTEXT)
-    problems.future("deadline", wish.deadline)
+    problems.check_line("task_type", wish.task_type, most=LONGEST_TYPE)
+    problems.check_line("context_id", wish.context_id, most=LONGEST_CONTEXT)
+    problems.check_future("deadline", wish.deadline)
     if wish.callback_url is not None:
         callback_urls.check(problems, wish.callback_url)
-    problems.settle()
+    problems.raise_if_any()
 
 
 def _send(caller: Caller, source: Identity | None, target: Identity, wish: Wish, shown: parts.Message) -> Task:
@@ -218,7 +218,7 @@ def _not_waiting(task: Task) -> TakesNoMessage:
 
 def _chain(caller: Caller, source: Identity | None, wish: Wish) -> Chain:
     actor = caller.actor
-    me = Link(source.pk, source.name) if source is not None else Link(_id_of(caller), actor.name)
+    me = ChainLink(source.pk, source.name) if source is not None else ChainLink(_id_of(caller), actor.name)
     own = source is None or source.pk == actor.id
     return chains.of(me, holder_id=me.id, parent_task_id=wish.parent_task_id, shown=caller.shown if own else None)
 
@@ -261,7 +261,7 @@ def _for_another(caller: Caller, source: Identity | None) -> dict[str, str]:
 def _on_record(caller: Caller, source: Identity | None, target: Identity, wish: Wish, refused: Refused) -> None:
     def write() -> None:
         about = {**_in_run(caller), **_for_another(caller, source)}
-        refusal_limits.write_event(
+        refusal_limits.write_limited_event(
             "task.refused",
             actor=caller.actor,
             subject=target,

@@ -87,7 +87,7 @@ def _briefly(rows: QuerySet[Task]) -> QuerySet[Task]:
 def _stop(task: Task, *, who: str) -> int:
     identity = task.agent if who == "agent" or task.source is None else task.source
     said = f"{identity.name} may not act"
-    return cancelling.end(task, cancelling.STOPPED, said, why=lifecycle.why_not(identity))
+    return cancelling.end(task, cancelling.STOPPED, said, why=lifecycle.why_inactive(identity))
 
 
 def _end_part(task: Task) -> int:

@@ -14,7 +14,7 @@ from a2a.models import AwaitedCall, Task
 from common.db import clock
 from mcp.choices import ApprovalState
 from mcp.models import CallApproval
-from nhi.hooks import Waiting, WaitListener
+from nhi.hooks import WaitingCall, WaitingCallListener
 
 BECAME = {
     ApprovalState.APPROVED: "A person approved the call of {tool}.",
@@ -24,7 +24,7 @@ BECAME = {
 NOBODY = "Nobody decided about the call of {tool} in time."
 
 
-def waits(waiting: Waiting) -> None:
+def waits(waiting: WaitingCall) -> None:
     """A call within the task waits. One that is not worked on, or waits for somebody else as it is, stays as it is."""
     with transaction.atomic():
         task = writer.locked(waiting.task_id)
@@ -91,4 +91,4 @@ def _said(text: str) -> parts.Message:
     return parts.message(Role.AGENT, [parts.text(text)])
 
 
-LISTENER = WaitListener(waits, decided)
+LISTENER = WaitingCallListener(waits, decided)

@@ -81,5 +81,5 @@ def _require(actor: Actor, secret: WebhookSecret, reason: str) -> None:
     if not webhooks.may_rotate(actor, secret):
         raise NotAllowed(MAY_NOT, details={"needs": webhooks.ROTATE})
     problems = Problems()
-    problems.reason(reason)
-    problems.settle()
+    problems.check_reason(reason)
+    problems.raise_if_any()

@@ -65,10 +65,10 @@ def make(*, actor: Actor, url_prefix: str, holder: Identity | None = None) -> Sh
     shorter prefix, signs beside it for a day, retries included."""
     owner = _owner(actor, holder)
     problems = Problems()
-    problems.line("url_prefix", url_prefix, most=LONGEST_PREFIX)
+    problems.check_line("url_prefix", url_prefix, most=LONGEST_PREFIX)
     fine = not url_prefix or url_prefix.startswith(("https://", "http://"))
     problems.unless(fine, "url_prefix", "Write the beginning of a URL, such as https://hooks.example.com/, or nothing.")
-    problems.settle()
+    problems.raise_if_any()
     whose = "You have" if owner.id == actor.id else f"{owner.name} has"
     if WebhookSecret.objects.filter(owner_id=owner.id).count() >= MOST:
         raise Conflict(f"{whose} {MOST} webhook secrets, which is as many as may be.")

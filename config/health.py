@@ -96,7 +96,7 @@ def grpc() -> str:
 
 def heartbeat(kind: ProcessKind) -> Callable[[], str]:
     def look() -> str:
-        if kind in processes.late(timezone.now()):
+        if kind in processes.missing_kinds(timezone.now()):
             raise NotReady(
                 f"No {kind.label.lower()} process was heard of in the last {processes.LATE_AFTER.seconds} s."
             )
@@ -116,7 +116,7 @@ CHECKS = [
 
 def record_rights() -> str:
     """Never a failure: what the database role may do too much, a paragraph for each log table."""
-    return "\n".join(database_role.warnings(connection))
+    return "\n".join(database_role.excess_right_warnings(connection))
 
 
 RECORD_RIGHTS = Check("record_rights", record_rights)

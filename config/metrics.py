@@ -40,7 +40,7 @@ class FromDatabase(Collector):
         up = GaugeMetricFamily("gatehouse_database_up", "1 when the database answered this scrape.")
         heard = GaugeMetricFamily("gatehouse_processes", "Processes heard of lately.", labels=["kind"])
         try:
-            alive = processes.alive(timezone.now())
+            alive = processes.count_alive(timezone.now())
         except DatabaseError:
             alive = {}
         for kind, count in alive.items():

@@ -50,7 +50,7 @@ class Pulse:
 
     def _say(self, *, leaving: bool) -> None:
         try:
-            (processes.leave if leaving else processes.seen)(kind=ProcessKind.WEB)
+            (processes.remove_own if leaving else processes.record_heartbeat)(kind=ProcessKind.WEB)
         except DatabaseError as error:
             log.warning("No heartbeat: the database is away (%s).", type(error).__name__)
         finally:

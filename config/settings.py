@@ -101,11 +101,11 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "allauth.account.middleware.AccountMiddleware",
-    "nhi.web.middleware.Refusals",
-    "nhi.web.middleware.bounded_session",
-    "nhi.web.middleware.own_password_first",
-    "nhi.web.middleware.second_factor_first",
-    "nhi.web.middleware.auditors_only_read",
+    "nhi.web.middleware.ErrorPageMiddleware",
+    "nhi.web.middleware.end_expired_session",
+    "nhi.web.middleware.require_own_password",
+    "nhi.web.middleware.require_second_factor",
+    "nhi.web.middleware.enforce_read_only_auditors",
 ]
 ROOT_URLCONF = "config.urls"
 ASGI_APPLICATION = "config.asgi.application"

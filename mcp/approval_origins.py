@@ -18,9 +18,9 @@ from mcp.models import CallApproval, CallApprovalOrigin
 from nhi import hooks
 from nhi.actors import READ_ONLY, Actor
 from nhi.authorization import work_origins
-from nhi.authorization.work_origins import Origins
+from nhi.authorization.work_origins import OriginTrace
 from nhi.choices import OriginRole
-from nhi.hooks import Work
+from nhi.hooks import WorkIds
 from nhi.models import Identity, InvocationLog, User
 
 WHY_BARRED = {
@@ -43,7 +43,7 @@ class CallRoots:
 
     #: The agent and the links of its chain.
     parties: frozenset[UUID]
-    work: Work
+    work: WorkIds
 
     @classmethod
     def of_call(
@@ -51,11 +51,11 @@ class CallRoots:
     ) -> "CallRoots":
         """A call that no run made counts as part of all that its agent is working on: an agent with a credential of
         its own cannot leave its chain by naming no task, or another one."""
-        work = Work(frozenset({run_id} - {None}), frozenset({task_id} - {None}))  # type: ignore[arg-type]  # None is out
-        return cls(frozenset({agent_id, *above}), work if run_id else work | hooks.work_under_way(agent_id))
+        work = WorkIds(frozenset({run_id} - {None}), frozenset({task_id} - {None}))  # type: ignore[arg-type]  # None is out
+        return cls(frozenset({agent_id, *above}), work if run_id else work | hooks.load_current_work(agent_id))
 
-    def find(self) -> Origins:
-        return work_origins.find(work=self.work, parties=self.parties)
+    def find(self) -> OriginTrace:
+        return work_origins.trace_origins(work=self.work, parties=self.parties)
 
 
 def record(approval: CallApproval, roots: CallRoots) -> None:
@@ -73,7 +73,7 @@ def refresh(approval: CallApproval) -> None:
     ids: dict[str, set[UUID]] = {kind: set() for kind in OriginKind.values}
     for kind, object_id in rows:
         ids[kind].add(object_id)
-    work = Work(frozenset(ids[OriginKind.RUN]), frozenset(ids[OriginKind.TASK]))
+    work = WorkIds(frozenset(ids[OriginKind.RUN]), frozenset(ids[OriginKind.TASK]))
     members = frozenset(ids[OriginKind.IDENTITY])
     roots = CallRoots(members, work) if members else _logged_roots(approval)
     _keep(approval, roots.find())
@@ -92,7 +92,7 @@ def why_barred_each(actor: Actor, approvals: Collection[CallApproval]) -> dict[U
         return {}
     recorded = CallApprovalOrigin.objects.filter(approval__in=barred, kind=OriginKind.PERSON, object_id__in=[actor.id])
     roles = dict(recorded.values_list("approval_id", "role"))
-    agents = Identity.objects.in_hands_of(actor).filter(pk__in={approval.agent_id for approval in approvals})
+    agents = Identity.objects.handled_by(actor).filter(pk__in={approval.agent_id for approval in approvals})
     handled = set(agents.values_list("pk", flat=True))
     return {
         approval.pk: _why(actor, approval, roles.get(approval.pk), handled)
@@ -118,7 +118,7 @@ def nobody_decides() -> str:
     return NEEDS_SUPERUSER.format(roles=" or ".join(sorted(rights.deciding_roles())))
 
 
-def _keep(approval: CallApproval, found: Origins) -> None:
+def _keep(approval: CallApproval, found: OriginTrace) -> None:
     rows = [
         *(_row(approval, OriginKind.PERSON, person, role) for person, role in found.people.items()),
         *(_row(approval, OriginKind.IDENTITY, member) for member in found.members),

@@ -75,8 +75,8 @@ def _decide(actor: Actor, approval: CallApproval, reason: str, to: ApprovalState
     if said := why_not(actor, approval):
         raise OwnRequest(said, details={"reason": "own_request"})
     problems = Problems()
-    problems.reason(reason)
-    problems.settle()
+    problems.check_reason(reason)
+    problems.raise_if_any()
     with transaction.atomic():
         waiting = _locked_pending(approval)
         # Somebody may have come to stand behind the call since it was made; that is kept though they are refused.
@@ -100,7 +100,7 @@ def _locked_pending(approval: CallApproval) -> CallApproval:
 def _write_decision(
     actor: Actor, waiting: CallApproval, reason: str, to: ApprovalState, *, break_glass: bool
 ) -> None:  # fmt: skip
-    waiting.arguments = sanitization.storable(Redactor().redact_value(permits.opened(waiting)))
+    waiting.arguments = sanitization.make_storable(Redactor().redact_value(permits.opened(waiting)))
     waiting.sealed_arguments = ""
     waiting.state, waiting.reason = to, reason
     waiting.decided_by_id, waiting.decided_by_name = actor.id, actor.name
@@ -115,4 +115,4 @@ def _write_decision(
     events.write(event, actor=actor, subject=waiting, details=details, reason=reason)
     waiting.refresh_from_db()
     # Whoever follows the task is told; the decision stands whether or not that works.
-    transaction.on_commit(partial(hooks.call_decided, waiting.pk), robust=True)
+    transaction.on_commit(partial(hooks.notify_call_decided, waiting.pk), robust=True)

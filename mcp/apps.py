@@ -14,8 +14,8 @@ class McpConfig(AppConfig):
         from nhi import hooks  # noqa: PLC0415 - the same
 
         post_migrate.connect(rights.after_migrate, sender=self, dispatch_uid="mcp.rights")
-        hooks.add_conditions(conditions.conditions)
-        hooks.describe_arguments(conditions.argument_schemas)
+        hooks.add_condition_source(conditions.conditions)
+        hooks.set_schema_source(conditions.argument_schemas)
         hooks.add_stop_step(stopping.STEP)
         hooks.on_identity_change(catalogue.matched_otherwise)
         hooks.on_grant_replaced(budgets.follow)

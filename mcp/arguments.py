@@ -13,7 +13,7 @@ from uuid import UUID
 
 from mcp.clerk.words import Checked, Unchecked
 from nhi.decisions import json_schema
-from nhi.decisions.json_schema import Checker
+from nhi.decisions.json_schema import SchemaChecker
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +50,7 @@ class Known:
 
     schema: dict[str, Any]
     whose: str
-    checker: Checker | None
+    checker: SchemaChecker | None
 
 
 _schemas = Recent[UUID, Known](4096)
@@ -80,7 +80,7 @@ def schema(one: UUID) -> dict[str, Any] | None:
 
 def known(schema: dict[str, Any], *, whose: str) -> Known:
     try:
-        return Known(schema, whose, json_schema.checker(schema))
+        return Known(schema, whose, json_schema.compile_schema(schema))
     except Exception:
         log.exception("a schema could not be read")
         return Known(schema, whose, None)
@@ -90,7 +90,7 @@ def problems(against: Known, arguments: Mapping[str, Any]) -> Problems:
     """A schema that cannot be read lets nothing pass."""
     if against.checker is None:
         return [("$", f"the schema of {against.whose} cannot be read, so nothing passes it")]
-    return against.checker.violations(arguments, whose=against.whose)
+    return against.checker.find_violations(arguments, whose=against.whose)
 
 
 def _against(one: UUID, arguments: Mapping[str, Any]) -> Problems:

@@ -231,8 +231,8 @@ def reset(*, actor: Actor, breaker: Breaker, reason: str) -> Breaker:
     """Let calls through at once; the next faults count from nought."""
     actor.require("mcp.reset_breaker", "reset breakers")
     problems = Problems()
-    problems.reason(reason)
-    problems.settle()
+    problems.check_reason(reason)
+    problems.raise_if_any()
     with transaction.atomic():
         breaker = Breaker.objects.select_for_update().get(pk=breaker.pk)
         if breaker.state == BreakerState.CLOSED and not breaker.failure_count:

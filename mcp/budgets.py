@@ -47,7 +47,7 @@ def create(*, actor: Actor, scope: str, target_id: UUID, **limits: Any) -> Budge
     name = target_name(BudgetScope(scope), target_id) if known else ""
     problems.unless(name or not known, "target_id", f"There is no {scope} with this id that can have a budget.")
     _check(problems, limits)
-    problems.settle()
+    problems.raise_if_any()
     budget = Budget(scope=scope, target_id=target_id, target_name=name, created_by_name=actor.name, **limits)
     try:
         with transaction.atomic():
@@ -67,7 +67,7 @@ def change(*, actor: Actor, budget: Budget, **limits: Any) -> Budget:
         before = _limits(current)
         problems = Problems()
         _check(problems, {**{name: getattr(current, name) for name in LIMITS}, **limits})
-        problems.settle()
+        problems.raise_if_any()
         for name, value in limits.items():
             setattr(current, name, value)
         current.save(update_fields=[*limits, "updated_at"])
@@ -150,7 +150,7 @@ def _check(problems: Problems, limits: dict[str, Any]) -> None:
     fine = timeout is None or SHORTEST <= timeout <= LONGEST
     problems.unless(fine, "timeout", f"Use {SHORTEST:g} to {LONGEST} seconds.")
     for name in ("burst_size", "concurrency_limit", "calls_per_hour"):
-        problems.positive(name, limits.get(name))
+        problems.check_positive(name, limits.get(name))
     quota = limits.get("daily_quota") or 0
     problems.unless(0 <= quota <= MOST, "daily_quota", f"Use a whole number up to {MOST}; 0 for no quota.")
     burst = limits.get("burst_size")

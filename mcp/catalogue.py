@@ -20,7 +20,7 @@ from nhi.audit import events, sanitization
 from nhi.choices import Kind
 from nhi.identities import identities
 from nhi.models import Identity
-from nhi.validation import TOOL_NAME
+from nhi.validation import TOOL_NAME_PATTERN
 
 #: Of one server.
 MOST_TOOLS = 5000
@@ -160,12 +160,12 @@ def _by_name(listed: list[dict[str, Any]], server: Server, report: Report) -> di
 
 
 def _can_be(qualified: str, name: str) -> bool:
-    return TOOL_NAME.fullmatch(qualified) is not None and len(name) <= 127
+    return TOOL_NAME_PATTERN.fullmatch(qualified) is not None and len(name) <= 127
 
 
 def _refuse(report: Report, name: str, why: str) -> None:
     if len(report.refused) < 100:
-        report.refused.append({"name": sanitization.line(name, 100), "message": why})
+        report.refused.append({"name": sanitization.single_line(name, 100), "message": why})
 
 
 def _register(name: str, body: dict[str, Any], server: Server, report: Report) -> Tool | None:
@@ -178,7 +178,7 @@ def _register(name: str, body: dict[str, Any], server: Server, report: Report) -
         _refuse(report, name, f"{said} Give it the capability {usual} first.")
         return None
     if identity is None:
-        described = sanitization.line(str(body.get("description", "")), 400)
+        described = sanitization.single_line(str(body.get("description", "")), 400)
         try:
             identity = identities.create(
                 actor=SYSTEM, kind=Kind.TOOL, name=qualified, owner=server.owner, capability=_capability(qualified)

@@ -16,11 +16,11 @@ from mcp.clerk.reading import DEFINITION_SAYS, NO_SERVER, breaker_says, exact, t
 from mcp.models import Breaker, Budget, BudgetWindow, CallApproval, CallSlot, Tool
 from nhi.choices import Kind
 from nhi.decisions import json_schema
-from nhi.decisions.types import Condition
+from nhi.decisions.types import CallCondition
 from nhi.models import Identity, ToolPermission
 
 
-def conditions(caller_id: UUID, target_id: UUID, parameters: Any) -> tuple[Condition, ...]:
+def conditions(caller_id: UUID, target_id: UUID, parameters: Any) -> tuple[CallCondition, ...]:
     """In the words of a real call's decision; nothing is charged."""
     target = Identity.objects.filter(pk=target_id).select_related("tool__server", "tool__approved").first()
     if target is None or target.kind != Kind.TOOL:
@@ -32,7 +32,7 @@ def conditions(caller_id: UUID, target_id: UUID, parameters: Any) -> tuple[Condi
     grant = ToolPermission.objects.live().filter(agent=caller_id, tool=tool.pk).first()
     said = [_server(tool), _definition(tool), _input(tool, parameters)]
     if tool.requires_approval:
-        said.append(Condition("every_call_approved", True))
+        said.append(CallCondition("every_call_approved", True))
     said += [
         _approval(caller_id, tool, grant, parameters, now),
         _breaker(tool, caller_id, now),
@@ -49,32 +49,34 @@ def argument_schemas(tool_id: UUID) -> list[dict[str, Any]]:
     return [schema for schema in found if isinstance(schema, dict)]
 
 
-def _server(tool: Tool) -> Condition:
+def _server(tool: Tool) -> CallCondition:
     if tool.server.enabled:
-        return Condition("server", True, message=f"The server {tool.server} is enabled, and {tool.server.status}.")
-    return Condition("server", False, "server_disabled", f"The server {tool.server} is disabled.")
+        return CallCondition("server", True, message=f"The server {tool.server} is enabled, and {tool.server.status}.")
+    return CallCondition("server", False, "server_disabled", f"The server {tool.server} is disabled.")
 
 
-def _definition(tool: Tool) -> Condition:
+def _definition(tool: Tool) -> CallCondition:
     if tool.state in DEFINITION_SAYS:
         reason, message = DEFINITION_SAYS[DefinitionState(tool.state)]
-        return Condition("definition", False, reason, message)
+        return CallCondition("definition", False, reason, message)
     approved = tool.approved
     who = f" by {approved.approved_by_name}" if approved and approved.approved_by_name else ""
-    return Condition("definition", True, message=f"Its definition {approved} was approved{who}.")
+    return CallCondition("definition", True, message=f"Its definition {approved} was approved{who}.")
 
 
-def _input(tool: Tool, parameters: Any) -> Condition | None:
+def _input(tool: Tool, parameters: Any) -> CallCondition | None:
     if parameters is None or tool.approved is None or not tool.approved.checkable:
         return None
-    broken = json_schema.violations(tool.approved.body.get("inputSchema") or {}, parameters, whose="the tool")
+    broken = json_schema.find_violations(tool.approved.body.get("inputSchema") or {}, parameters, whose="the tool")
     if not broken:
-        return Condition("input", True, message="The arguments are as the tool describes them.")
+        return CallCondition("input", True, message="The arguments are as the tool describes them.")
     place, problem = broken[0]
-    return Condition("input", False, "invalid_parameters", f"{place.removeprefix('$.')}: {problem}.")
+    return CallCondition("input", False, "invalid_parameters", f"{place.removeprefix('$.')}: {problem}.")
 
 
-def _approval(caller_id: UUID, tool: Tool, grant: ToolPermission | None, parameters: Any, now: datetime) -> Condition:
+def _approval(
+    caller_id: UUID, tool: Tool, grant: ToolPermission | None, parameters: Any, now: datetime
+) -> CallCondition:
     digest = hashlib.sha256(canonical_json.encode(parameters or {})).hexdigest()
     epoch = Identity.objects.filter(pk=caller_id).values_list("access_epoch", flat=True).first() or 0
     permit = CallApproval.objects.filter(
@@ -86,11 +88,11 @@ def _approval(caller_id: UUID, tool: Tool, grant: ToolPermission | None, paramet
         terms=terms_of(tool.approved_id, tool.server.revision, grant.pk if grant else None, epoch),
     )
     if exact(parameters) and permit.exists():
-        return Condition("approval", True, message="A person approved this call.")
-    return Condition("approval", False, "approval_required", "Each such call waits for a person's approval.")
+        return CallCondition("approval", True, message="A person approved this call.")
+    return CallCondition("approval", False, "approval_required", "Each such call waits for a person's approval.")
 
 
-def _breaker(tool: Tool, caller_id: UUID, now: datetime) -> Condition | None:
+def _breaker(tool: Tool, caller_id: UUID, now: datetime) -> CallCondition | None:
     """The server's breaker comes before the one that stops this caller alone."""
     guards = Breaker.objects.filter(Q(agent_id=None) | Q(agent_id=caller_id), server=tool.server)
     breakers = sorted(guards, key=lambda breaker: breaker.scope != BreakerScope.SERVER)
@@ -100,14 +102,14 @@ def _breaker(tool: Tool, caller_id: UUID, now: datetime) -> Condition | None:
         probes = {BreakerState.OPEN: waited, BreakerState.HALF_OPEN: given_up}
         if not probes.get(BreakerState(breaker.state), True):
             message = breaker_says(str(tool.server), breaker.scope, breaker.failure_count)
-            return Condition("breaker", False, "breaker_open", message)
+            return CallCondition("breaker", False, "breaker_open", message)
     if not breakers:
         return None
     of_all = breakers[0]
-    return Condition("breaker", True, message=f"{of_all.failure_count} of {of_all.failure_threshold} faults.")
+    return CallCondition("breaker", True, message=f"{of_all.failure_count} of {of_all.failure_threshold} faults.")
 
 
-def _budget(caller_id: UUID, tool: Tool, grant: ToolPermission | None, now: datetime) -> Condition:
+def _budget(caller_id: UUID, tool: Tool, grant: ToolPermission | None, now: datetime) -> CallCondition:
     """By the rules that a call is charged by."""
     places = {BudgetScope.SERVER: tool.server_id, BudgetScope.TOOL: tool.pk, BudgetScope.AGENT: caller_id}
     if grant is not None:
@@ -118,8 +120,8 @@ def _budget(caller_id: UUID, tool: Tool, grant: ToolPermission | None, now: date
             purse.calls_per_hour = min(purse.calls_per_hour or grant.max_calls_per_hour, grant.max_calls_per_hour)
         lack = purse.lacks(now)
         if lack is not None:
-            return Condition("budget", False, lack.reason, lack.message)
-    return Condition("budget", True, message="No budget stands in the way now.")
+            return CallCondition("budget", False, lack.reason, lack.message)
+    return CallCondition("budget", True, message="No budget stands in the way now.")
 
 
 def _purse(budget: Budget, now: datetime) -> Purse:

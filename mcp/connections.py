@@ -25,7 +25,7 @@ def succeeded(server_id: UUID) -> None:
 
 def faulted(server_id: UUID, why: str, *, gone: bool = False) -> None:
     """It did not answer as it should; `gone` when it is not called any more, or could not be met at all."""
-    Server.objects.filter(pk=server_id).update(faults=F("faults") + 1, last_error=sanitization.line(why, 500))
+    Server.objects.filter(pk=server_id).update(faults=F("faults") + 1, last_error=sanitization.single_line(why, 500))
     server = Server.objects.get(pk=server_id)
     if gone:
         move(server, Connection.OFFLINE, why)
@@ -38,7 +38,7 @@ def move(server: Server, to: Connection, why: str, *, actor: Actor = SYSTEM) -> 
     old = Connection(server.status)
     if to not in CONNECTION_MOVES[old]:
         return False
-    said = sanitization.line(why, 500)
+    said = sanitization.single_line(why, 500)
     with transaction.atomic():
         moved = Server.objects.filter(pk=server.pk, status=old).update(
             status=to, status_since=Now(), status_reason=said

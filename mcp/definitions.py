@@ -66,7 +66,7 @@ def body_of(listed: dict[str, Any], identity: dict[str, Any]) -> dict[str, Any]:
         size = len(canonical_json.encode(body))
     except canonical_json.CanonicalizationError as error:
         raise InvalidInput.for_field("tool", str(error)) from error
-    if sanitization.storable(body) != body:
+    if sanitization.make_storable(body) != body:
         raise InvalidInput.for_field("tool", "Its definition holds the character U+0000, which no database stores.")
     if size > LARGEST:
         raise InvalidInput.for_field("tool", f"Its definition is larger than {LARGEST // 1024} KiB.")
@@ -116,8 +116,8 @@ def approve(*, actor: Actor, tool: Tool, definition_hash: str, reason: str) -> T
     """Let calls through by the definition that was looked at."""
     actor.require("mcp.approve_definition", "approve definitions of tools")
     problems = Problems()
-    problems.reason(reason)
-    problems.settle()
+    problems.check_reason(reason)
+    problems.raise_if_any()
     with transaction.atomic():
         locked = Tool.objects.select_for_update(of=("self",)).select_related("server", "identity").get(pk=tool.pk)
         wanted = locked.current
@@ -199,7 +199,7 @@ class FoundFlags:
 def find_flags(body: dict[str, Any], others: flags.Vocabulary) -> FoundFlags:
     """Read the whole text. It may be long: never while a row is locked."""
     schema = body.get("inputSchema")
-    unusable = json_schema.problem(schema) if isinstance(schema, dict) else "It has no input schema."
+    unusable = json_schema.find_problem(schema) if isinstance(schema, dict) else "It has no input schema."
     found = flags.of_definition(described(body), others)
     if unusable:
         message = f"arguments are not checked against it here: {unusable}"

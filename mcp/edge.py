@@ -95,7 +95,7 @@ def shown(result: dict[str, Any] | None) -> dict[str, Any]:
 
 def challenge(refused: bool = True) -> dict[str, str]:
     error = 'error="invalid_token", ' if refused else ""
-    return {"WWW-Authenticate": f'Bearer {error}resource_metadata="{settings.PUBLIC_URL}{oauth.REST_METADATA}"'}
+    return {"WWW-Authenticate": f'Bearer {error}resource_metadata="{settings.PUBLIC_URL}{oauth.REST_METADATA_PATH}"'}
 
 
 def _refused(outcome: Outcome) -> Reply:

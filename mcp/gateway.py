@@ -25,7 +25,7 @@ from nhi import hooks
 from nhi.authorization import oauth
 from nhi.choices import CallStatus
 from nhi.credentials import tokens
-from nhi.hooks import Waiting
+from nhi.hooks import WaitingCall
 
 __all__ = ["Ask", "CallContext", "Outcome", "call_tool", "list_tools"]
 
@@ -88,7 +88,7 @@ class Outcome:
 async def call_tool(ask: Ask) -> Outcome:
     began = time.monotonic()
     shown = tokens.parse(ask.bearer)
-    if shown is None or (isinstance(shown, tokens.ParsedCredential) and shown.prefix == "usr"):
+    if shown is None or (isinstance(shown, tokens.ParsedCredentialToken) and shown.prefix == "usr"):
         call_numbers.count("unauthenticated", "malformed", time.monotonic() - began)
         return Outcome(None, "unauthenticated", "malformed", STRANGER)
     desk.require_room(shown, ask.source)
@@ -214,15 +214,15 @@ def _refused(refusal: Refusal, began: float) -> Outcome:
     )
 
 
-def _tell_task(waiting: Waiting) -> None:
+def _tell_task(waiting: WaitingCall) -> None:
     """Its own business: the call is refused and on record already."""
     try:
-        hooks.call_waits(waiting)
+        hooks.notify_call_waiting(waiting)
     except Exception:
         log.exception("a task was not told that a call of it waits", extra={"task_id": str(waiting.task_id)})
 
 
-def _wish(ask: Ask, shown: tokens.Parsed) -> Wish:
+def _wish(ask: Ask, shown: tokens.ParsedBearerToken) -> Wish:
     server, tool = (ask.server, ask.tool) if ask.server else split(ask.tool)
     return Wish(
         call_id=uuid7(),
@@ -249,7 +249,7 @@ def split(name: str) -> tuple[str, str]:
 
 def _caller(wish: Wish) -> str:
     shown = wish.shown
-    return shown.public_id if isinstance(shown, tokens.ParsedCredential) else str(shown.credential_id)
+    return shown.public_id if isinstance(shown, tokens.ParsedCredentialToken) else str(shown.credential_id)
 
 
 def _tell(wish: Wish, outcome: Outcome, began: float, *, redacted: bool = False) -> None:

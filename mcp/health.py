@@ -162,7 +162,7 @@ def _report(met: Met, actor: Actor) -> HealthReport:
         status=_status(met),
         handshake_success=shaken is not None,
         handshake_latency_ms=round(shaken.latency_ms, 3) if shaken else None,
-        error_message=sanitization.line(met.error, 500),
+        error_message=sanitization.single_line(met.error, 500),
         server_capabilities=sorted(shaken.capabilities) if shaken else [],
         protocol_version=shaken.protocol_version if shaken else "",
         asked_by="" if actor is SYSTEM else actor.name,
@@ -179,16 +179,16 @@ def _note(met: Met) -> None:
     now = timezone.now()
     said: dict[str, object] = {
         "last_checked_at": now,
-        "last_handshake": [sanitization.line(step, 500) for step in met.steps],
+        "last_handshake": [sanitization.single_line(step, 500) for step in met.steps],
     }
     shaken = met.handshake
     if shaken is not None:
         said |= {
             "era": shaken.era,
             "protocol_version": shaken.protocol_version,
-            "server_info": sanitization.storable(shaken.server_info),
+            "server_info": sanitization.make_storable(shaken.server_info),
             "server_capabilities": sorted(shaken.capabilities),
-            "instructions": sanitization.storable(shaken.instructions)[:20_000],
+            "instructions": sanitization.make_storable(shaken.instructions)[:20_000],
             "handshake_latency_ms": round(shaken.latency_ms, 3),
         }
     if shaken is not None and not met.error:
@@ -201,7 +201,9 @@ def _note(met: Met) -> None:
         breakers.check_passed(met.server.pk)
     else:
         if met.fault_kind is not None:
-            breakers.fault_of_server(met.server.pk, breakers.Fault(met.fault_kind, sanitization.line(met.error, 500)))
+            breakers.fault_of_server(
+                met.server.pk, breakers.Fault(met.fault_kind, sanitization.single_line(met.error, 500))
+            )
         now_offline = Server.objects.filter(pk=met.server.pk, status=Connection.DEGRADED).exists()
         connections.faulted(met.server.pk, met.error, gone=now_offline)
 

@@ -44,7 +44,7 @@ def _of_bearer(bearer: str, server: str, source: str) -> Listing | Unauthenticat
 
 def callable_by(identity: Identity, server: str = "", scope: tuple[str, ...] = ()) -> list[Tool]:
     """Granted, approved, and on a server that is enabled; in the order of their names."""
-    reached = [reach.id for reach in effective_access.of(identity).tools if _in_scope(scope, reach.capability)]
+    reached = [reach.id for reach in effective_access.load(identity).tools if _in_scope(scope, reach.capability)]
     rows = Tool.objects.filter(pk__in=reached, state=DefinitionState.APPROVED, server__enabled=True)
     if server:
         rows = rows.filter(server__name=server)

@@ -39,4 +39,4 @@ def sees_configuration(actor: Actor, server: Server) -> bool:
 
 
 def after_migrate(*, using: str, **_kwargs: Any) -> None:
-    rights.spread("mcp", OWN, ROLES, using=using)
+    rights.install_permissions("mcp", OWN, ROLES, using=using)

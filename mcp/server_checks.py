@@ -29,7 +29,7 @@ def check_name(problems: Problems, name: str) -> None:
 
 
 def check(problems: Problems, server: Server, known: set[str]) -> None:
-    problems.line("description", server.description, most=1000)
+    problems.check_line("description", server.description, most=1000)
     problems.unless(server.owner.is_active, "owner_id", f"{server.owner.username} is deactivated; choose someone here.")
     problems.unless(
         SHORTEST <= server.timeout <= LONGEST, "timeout", f"Use {SHORTEST:g} to {LONGEST:g} seconds, like 30s."

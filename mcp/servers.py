@@ -35,7 +35,7 @@ def create(
     values = dict(secret_values or {})
     for field, value in given.items():
         setattr(server, field, value)
-    _of_new(server, values).settle()
+    _of_new(server, values).raise_if_any()
     try:
         with transaction.atomic():
             server.save(force_insert=True)
@@ -60,7 +60,7 @@ def change(
         before = facts(current)
         reached_before = {name: getattr(current, name) for name in REACHED}
         _describe(current, given)
-        _of_change(current, reached_before, values).settle()
+        _of_change(current, reached_before, values).raise_if_any()
         reached = bool(values) or any(reached_before[name] != getattr(current, name) for name in REACHED)
         if reached:
             current.revision += 1
@@ -89,7 +89,7 @@ def check_new(*, name: str, owner: User, given: Mapping[str, Any], secret_values
     """Raise all that adding it would refuse, and add nothing: a form says that beside what it found itself."""
     problems = _of_new(Server(name=name, owner=owner, **given), secret_values)
     problems.unless(not Server.objects.filter(name=name).exists(), "name", "This name is taken.")
-    problems.settle()
+    problems.raise_if_any()
 
 
 def check_change(*, server: Server, secret_values: Mapping[str, str | None], **given: Any) -> None:
@@ -97,7 +97,7 @@ def check_change(*, server: Server, secret_values: Mapping[str, str | None], **g
     current = read(server)
     before = {name: getattr(current, name) for name in REACHED}
     _describe(current, given)
-    _of_change(current, before, secret_values).settle()
+    _of_change(current, before, secret_values).raise_if_any()
 
 
 def meet(*, actor: Actor, server: Server) -> Server:
@@ -137,8 +137,8 @@ def facts(server: Server) -> dict[str, Any]:
 def _switch(actor: Actor, server: Server, reason: str, *, on: bool) -> None:
     actor.require("mcp.operate_server", "enable and disable servers")
     problems = Problems()
-    problems.reason(reason)
-    problems.settle()
+    problems.check_reason(reason)
+    problems.raise_if_any()
     with transaction.atomic():
         moved = Server.objects.filter(pk=server.pk, enabled=not on).update(
             enabled=on, revision=F("revision") + 1, updated_at=Now()

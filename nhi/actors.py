@@ -79,7 +79,7 @@ def terminal() -> Actor:
 
 
 def person(user: User, *, credential_id: UUID | None = None, issues_credentials: bool = True) -> Actor:
-    rights = _bounded(user.get_all_permissions()) if not user.is_superuser else frozenset()
+    rights = _limit_auditor_rights(user.get_all_permissions()) if not user.is_superuser else frozenset()
     return Actor(ActorKind.USER, user.pk, user.username, rights, user.is_superuser, credential_id, issues_credentials)
 
 
@@ -90,11 +90,11 @@ def identity(
     rights: frozenset[str] = frozenset()
     if row.kind == Kind.SERVICE_ACCOUNT and not narrowed:
         held = Permission.objects.filter(group__service_accounts=row).select_related("content_type")
-        rights = _bounded(f"{right.content_type.app_label}.{right.codename}" for right in held)
+        rights = _limit_auditor_rights(f"{right.content_type.app_label}.{right.codename}" for right in held)
     return Actor(ActorKind.IDENTITY, row.pk, row.name, rights, credential_id=credential_id, run_id=run_id)
 
 
-def _bounded(held: Iterable[str]) -> frozenset[str]:
+def _limit_auditor_rights(held: Iterable[str]) -> frozenset[str]:
     """An auditor who is in another group too still only reads."""
     rights = frozenset(held)
     if READ_ONLY not in rights:

@@ -16,22 +16,22 @@ from nhi.people import sessions, sign_in_throttle
 @shared_task(name="nhi.tick", bind=True)
 def tick(self: "Task[Any, Any]", kind: str, sender_kind: str = "") -> None:
     """A tick has arrived at a worker: it lives, and so do the broker and whoever sent it with its kind."""
-    processes.seen(kind=ProcessKind(kind))
-    sender = processes.origin(self.request.origin)
+    processes.record_heartbeat(kind=ProcessKind(kind))
+    sender = processes.parse_origin(self.request.origin)
     if sender and sender_kind:
-        processes.seen(kind=ProcessKind(sender_kind), host=sender.host, pid=sender.pid)
+        processes.record_heartbeat(kind=ProcessKind(sender_kind), host=sender.host, pid=sender.pid)
 
 
 @shared_task(name="nhi.sweep")
 def sweep() -> None:
-    processes.forget(timezone.now())
+    processes.remove_silent(timezone.now())
     lifecycle.finish_stops()
-    sign_in_throttle.forget(timezone.now())
-    sessions.forget()
-    run_tokens.forget(timezone.now())
-    refusal_limits.flush()
+    sign_in_throttle.remove_stale(timezone.now())
+    sessions.remove_expired()
+    run_tokens.remove_old(timezone.now())
+    refusal_limits.flush_counts()
 
 
 @shared_task(name="nhi.watch_guards")
 def watch_guards() -> None:
-    trigger_repair.watch()
+    trigger_repair.inspect_and_repair()

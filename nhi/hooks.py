@@ -9,23 +9,23 @@ from uuid import UUID
 from nhi.actors import Actor
 from nhi.choices import OriginRole
 from nhi.decisions.chains import TaskFacts
-from nhi.decisions.types import Condition, Match
+from nhi.decisions.types import AccessMatch, CallCondition
 from nhi.models import Identity
 
 #: What a higher app knows of one caller, target and arguments, for checks and explanations outside a call.
-ConditionSource = Callable[[UUID, UUID, Any], tuple[Condition, ...]]
+ConditionSource = Callable[[UUID, UUID, Any], tuple[CallCondition, ...]]
 
 
-def nothing(_identity: Identity) -> int:
+def count_nothing(_identity: Identity) -> int:
     return 0
 
 
-def nothing_of(_identities: Sequence[Identity]) -> int:
+def count_nothing_of_all(_identities: Sequence[Identity]) -> int:
     return 0
 
 
 @dataclass(frozen=True)
-class Ended:
+class StopStepResult:
     """How many things a stop step ended, and how many of them had not begun."""
 
     count: int
@@ -37,13 +37,13 @@ class StopStep:
     """One thing that ends when an identity is stopped. `run` is idempotent and returns how many it ended."""
 
     name: str
-    run: Callable[[Identity], int | Ended]
+    run: Callable[[Identity], int | StopStepResult]
     #: What `run` would end now of all of these, for the dialog that states its consequences.
     count: Callable[[Sequence[Identity]], int]
     #: What stays stopped when the identity is active again, for the dialog that activates it.
-    remains: Callable[[Identity], int] = nothing
+    remains: Callable[[Identity], int] = count_nothing
     #: Of what `count` counts, what only leaves a queue: nothing of it runs.
-    unstarted: Callable[[Sequence[Identity]], int] = nothing_of
+    unstarted: Callable[[Sequence[Identity]], int] = count_nothing_of_all
 
 
 #: Stop steps by the name they have in the reply to a suspend.
@@ -58,12 +58,12 @@ def add_stop_step(step: StopStep) -> None:
 _condition_sources: list[ConditionSource] = []
 
 
-def add_conditions(source: ConditionSource) -> None:
+def add_condition_source(source: ConditionSource) -> None:
     if source not in _condition_sources:
         _condition_sources.append(source)
 
 
-def conditions(caller_id: UUID, target_id: UUID, parameters: Any) -> tuple[Condition, ...]:
+def load_conditions(caller_id: UUID, target_id: UUID, parameters: Any) -> tuple[CallCondition, ...]:
     return tuple(one for source in _condition_sources for one in source(caller_id, target_id, parameters))
 
 
@@ -72,11 +72,11 @@ SchemaSource = Callable[[UUID], list[dict[str, Any]]]
 _schema_sources: list[SchemaSource] = []
 
 
-def describe_arguments(source: SchemaSource) -> None:
+def set_schema_source(source: SchemaSource) -> None:
     _schema_sources[:] = [source]
 
 
-def argument_schemas(tool_id: UUID) -> list[dict[str, Any]]:
+def load_argument_schemas(tool_id: UUID) -> list[dict[str, Any]]:
     """None for a tool that no server has described yet."""
     return [schema for source in _schema_sources for schema in source(tool_id)]
 
@@ -93,7 +93,7 @@ def on_identity_change(listener: IdentityListener) -> None:
         _identity_listeners.append(listener)
 
 
-def identity_changed(identity: Identity, changed: frozenset[str], actor: Actor) -> None:
+def notify_identity_changed(identity: Identity, changed: frozenset[str], actor: Actor) -> None:
     for listener in _identity_listeners:
         listener(identity, changed, actor)
 
@@ -103,22 +103,22 @@ def on_grant_replaced(listener: GrantListener) -> None:
         _grant_listeners.append(listener)
 
 
-def grant_replaced(old: UUID, new: UUID) -> None:
+def notify_grant_replaced(old: UUID, new: UUID) -> None:
     for listener in _grant_listeners:
         listener(old, new)
 
 
 #: What is left of the hour of a grant between identities, which counts tasks.
-HourSource = Callable[[Match], Condition]
-_hour_sources: list[HourSource] = []
+HourlyQuotaSource = Callable[[AccessMatch], CallCondition]
+_hourly_quota_sources: list[HourlyQuotaSource] = []
 
 
-def count_hours(source: HourSource) -> None:
-    _hour_sources[:] = [source]
+def set_hourly_quota_source(source: HourlyQuotaSource) -> None:
+    _hourly_quota_sources[:] = [source]
 
 
-def hour(match: Match) -> tuple[Condition, ...]:
-    return tuple(source(match) for source in _hour_sources)
+def load_hourly_quota(match: AccessMatch) -> tuple[CallCondition, ...]:
+    return tuple(source(match) for source in _hourly_quota_sources)
 
 
 #: The tasks of these ids; with an actor, those alone that it may see.
@@ -126,16 +126,16 @@ TaskSource = Callable[[Collection[UUID], Actor | None], Mapping[UUID, TaskFacts]
 _task_sources: list[TaskSource] = []
 
 
-def know_tasks(source: TaskSource) -> None:
+def set_task_source(source: TaskSource) -> None:
     _task_sources[:] = [source]
 
 
-def tasks(ids: Collection[UUID], *, seen_by: Actor | None = None) -> Mapping[UUID, TaskFacts]:
+def load_tasks(ids: Collection[UUID], *, seen_by: Actor | None = None) -> Mapping[UUID, TaskFacts]:
     return _task_sources[0](ids, seen_by) if ids and _task_sources else {}
 
 
 @dataclass(frozen=True)
-class Waiting:
+class WaitingCall:
     """A call within a task that waits for a person."""
 
     approval_id: UUID
@@ -146,33 +146,33 @@ class Waiting:
 
 
 @dataclass(frozen=True)
-class WaitListener:
+class WaitingCallListener:
     """Who is told that a call within a task waits, and that a person has decided about one."""
 
-    waits: Callable[[Waiting], None]
+    waits: Callable[[WaitingCall], None]
     decided: Callable[[UUID], None]
 
 
-_wait_listeners: list[WaitListener] = []
+_waiting_call_listeners: list[WaitingCallListener] = []
 
 
-def on_wait(listener: WaitListener) -> None:
-    if listener not in _wait_listeners:
-        _wait_listeners.append(listener)
+def on_waiting_call(listener: WaitingCallListener) -> None:
+    if listener not in _waiting_call_listeners:
+        _waiting_call_listeners.append(listener)
 
 
-def call_waits(waiting: Waiting) -> None:
-    for listener in _wait_listeners:
+def notify_call_waiting(waiting: WaitingCall) -> None:
+    for listener in _waiting_call_listeners:
         listener.waits(waiting)
 
 
-def call_decided(approval_id: UUID) -> None:
-    for listener in _wait_listeners:
+def notify_call_decided(approval_id: UUID) -> None:
+    for listener in _waiting_call_listeners:
         listener.decided(approval_id)
 
 
 @dataclass(frozen=True)
-class Work:
+class WorkIds:
     """Runs and tasks, by their ids."""
 
     runs: frozenset[UUID] = frozenset()
@@ -181,11 +181,11 @@ class Work:
     def __bool__(self) -> bool:
         return bool(self.runs or self.tasks)
 
-    def __or__(self, other: "Work") -> "Work":
-        return Work(self.runs | other.runs, self.tasks | other.tasks)
+    def __or__(self, other: "WorkIds") -> "WorkIds":
+        return WorkIds(self.runs | other.runs, self.tasks | other.tasks)
 
-    def __sub__(self, other: "Work") -> "Work":
-        return Work(self.runs - other.runs, self.tasks - other.tasks)
+    def __sub__(self, other: "WorkIds") -> "WorkIds":
+        return WorkIds(self.runs - other.runs, self.tasks - other.tasks)
 
 
 @dataclass(frozen=True)
@@ -193,7 +193,7 @@ class WorkOrigins:
     """Who led directly to some work, people and identities alike, and the work that it came from."""
 
     parties: Mapping[UUID, OriginRole]
-    work: Work = Work()
+    work: WorkIds = WorkIds()
 
 
 @dataclass(frozen=True)
@@ -201,9 +201,9 @@ class WorkSource:
     """What one app knows of runs or tasks."""
 
     #: The origins of this work; runs and tasks of other apps are ignored.
-    origins: Callable[[Work], WorkOrigins]
+    origins: Callable[[WorkIds], WorkOrigins]
     #: The work that this identity did at this moment; None for now.
-    under_way: Callable[[UUID, datetime | None], Work]
+    current_work: Callable[[UUID, datetime | None], WorkIds]
 
 
 _work_sources: list[WorkSource] = []
@@ -214,8 +214,8 @@ def add_work_source(source: WorkSource) -> None:
         _work_sources.append(source)
 
 
-def work_origins(work: Work) -> WorkOrigins:
-    parties, above = dict[UUID, OriginRole](), Work()
+def load_work_origins(work: WorkIds) -> WorkOrigins:
+    parties, above = dict[UUID, OriginRole](), WorkIds()
     for source in _work_sources:
         origins = source.origins(work)
         parties = {**origins.parties, **parties}
@@ -223,15 +223,15 @@ def work_origins(work: Work) -> WorkOrigins:
     return WorkOrigins(parties, above)
 
 
-def work_under_way(identity_id: UUID, at: datetime | None = None) -> Work:
-    work = Work()
+def load_current_work(identity_id: UUID, at: datetime | None = None) -> WorkIds:
+    work = WorkIds()
     for source in _work_sources:
-        work |= source.under_way(identity_id, at)
+        work |= source.current_work(identity_id, at)
     return work
 
 
 @dataclass(frozen=True)
-class Readiness:
+class ReadinessReport:
     #: Each readiness check by its name: whether it holds, and a sentence.
     checks: dict[str, tuple[bool, str]] = field(default_factory=dict)
     #: Sentences about what is to be mended and is no reason to stop.
@@ -239,20 +239,20 @@ class Readiness:
 
 
 @dataclass(frozen=True)
-class House:
+class InstallationStatus:
     """What only the wiring knows of this installation, for the page that shows it."""
 
-    readiness: Callable[[], Readiness]
+    readiness: Callable[[], ReadinessReport]
     #: How many messages wait, by queue; None when the broker did not tell in time.
     queues: Callable[[], dict[str, int] | None]
 
 
-_house: list[House] = []
+_installation_status: list[InstallationStatus] = []
 
 
-def describe_house(house: House) -> None:
-    _house[:] = [house]
+def set_installation_status(house: InstallationStatus) -> None:
+    _installation_status[:] = [house]
 
 
-def house() -> House | None:
-    return _house[0] if _house else None
+def installation_status() -> InstallationStatus | None:
+    return _installation_status[0] if _installation_status else None

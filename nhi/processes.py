@@ -19,25 +19,25 @@ HOST = socket.gethostname()
 # Read before any fork: the processes of a worker's pool speak for their worker.
 MAIN_PID = os.getpid()
 #: One of these serves the processes of its own host only.
-FOR_ITS_HOST = [ProcessKind.STDIO_OWNER]
+PER_HOST_KINDS = [ProcessKind.STDIO_OWNER]
 #: An installation that does without gRPC is whole.
-OPTIONAL = frozenset({ProcessKind.GRPC})
-ORIGIN = re.compile(r"gen(?P<pid>[0-9]{1,10})@(?P<host>.{1,255})")
+OPTIONAL_KINDS = frozenset({ProcessKind.GRPC})
+ORIGIN_PATTERN = re.compile(r"gen(?P<pid>[0-9]{1,10})@(?P<host>.{1,255})")
 
 
 @dataclass(frozen=True)
-class Sender:
+class MessageSender:
     host: str
     pid: int
 
 
-def origin(text: str | None) -> Sender | None:
+def parse_origin(text: str | None) -> MessageSender | None:
     """The process that published a Celery message, as the message's `origin` header tells it."""
-    match = ORIGIN.fullmatch(text or "")
-    return Sender(match["host"], int(match["pid"])) if match else None
+    match = ORIGIN_PATTERN.fullmatch(text or "")
+    return MessageSender(match["host"], int(match["pid"])) if match else None
 
 
-def seen(*, kind: ProcessKind, host: str = HOST, pid: int = MAIN_PID) -> None:
+def record_heartbeat(*, kind: ProcessKind, host: str = HOST, pid: int = MAIN_PID) -> None:
     """Note that a process was heard of just now."""
     now = timezone.now()
     known = Process.objects.filter(kind=kind, host=host, pid=pid).seen_since(now - LATE_AFTER)
@@ -47,30 +47,30 @@ def seen(*, kind: ProcessKind, host: str = HOST, pid: int = MAIN_PID) -> None:
         Process.objects.update_or_create(kind=kind, host=host, pid=pid, defaults=facts)
 
 
-def late(now: datetime) -> list[ProcessKind]:
+def missing_kinds(now: datetime) -> list[ProcessKind]:
     """The kinds of which no process that serves this host was heard of lately."""
-    useful = ~Q(kind__in=FOR_ITS_HOST) | Q(host=HOST)
+    useful = ~Q(kind__in=PER_HOST_KINDS) | Q(host=HOST)
     alive = set(Process.objects.seen_since(now - LATE_AFTER).filter(useful).values_list("kind", flat=True))
     return [kind for kind in ProcessKind if kind not in alive]
 
 
-def alive(now: datetime) -> dict[ProcessKind, int]:
+def count_alive(now: datetime) -> dict[ProcessKind, int]:
     """How many processes of each kind were heard of lately."""
     kinds = list(Process.objects.seen_since(now - LATE_AFTER).values_list("kind", flat=True))
     return {kind: kinds.count(kind) for kind in ProcessKind}
 
 
-def leave(*, kind: ProcessKind) -> None:
+def remove_own(*, kind: ProcessKind) -> None:
     """This process ends in good order."""
     Process.objects.filter(kind=kind, host=HOST, pid=MAIN_PID).delete()
 
 
-def forget(now: datetime) -> int:
+def remove_silent(now: datetime) -> int:
     """Drop what has been silent for long."""
     return Process.objects.silent_since(now - FORGET_AFTER).delete()[0]
 
 
-def forget_dead() -> int:
+def remove_dead() -> int:
     """Drop this host's processes that no longer run, so that nobody takes a dead one's last word for life."""
     here = Process.objects.filter(host=HOST)
     gone = [row.pk for row in here if not psutil.pid_exists(row.pid)]

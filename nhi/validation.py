@@ -15,9 +15,9 @@ from common.errors import FieldError, InvalidInput
 from common.redaction import redact_text
 from nhi.decisions import argument_limits
 
-LONGEST_REASON = 500
-LONGEST_ACTION = 200
-SCHEMA_BYTES = 64 * 1024
+MAX_REASON_LENGTH = 500
+MAX_ACTION_LENGTH = 200
+MAX_SCHEMA_BYTES = 64 * 1024
 
 
 class Problems:
@@ -33,50 +33,56 @@ class Problems:
         if not fine:
             self.add(field, message)
 
-    def settle(self) -> None:
+    def raise_if_any(self) -> None:
         if self._found:
             first = self._found[0]
             more = f" And {len(self._found) - 1} more." if len(self._found) > 1 else ""
             raise InvalidInput(f"{first.field}: {first.message}{more}", fields=self._found)
 
-    def line(self, field: str, value: str, *, most: int, required: bool = False) -> None:
+    def check_line(self, field: str, value: str, *, most: int, required: bool = False) -> None:
         """One line of ordinary text."""
         self.unless(len(value) <= most, field, f"Use at most {most} characters.")
         self.unless(value.strip() or not required, field, "Say something here; it is kept on record.")
         self.unless(is_plain(value), field, "Leave out control characters and invisible marks.")
         self.unless(redact_text(value) == value, field, "This holds a token or a password; leave it out.")
 
-    def reason(self, value: str, *, required: bool = True) -> None:
-        self.line("reason", value, most=LONGEST_REASON, required=required)
+    def check_reason(self, value: str, *, required: bool = True) -> None:
+        self.check_line("reason", value, most=MAX_REASON_LENGTH, required=required)
 
-    def future(self, field: str, value: datetime | None) -> None:
+    def check_future(self, field: str, value: datetime | None) -> None:
         self.unless(value is None or value > timezone.now(), field, "Choose a time in the future.")
         self.unless(value is None or value < MAX_TIME, field, f"Choose a time before the year {MAX_TIME.year}.")
 
-    def positive(self, field: str, value: int | None) -> None:
+    def check_positive(self, field: str, value: int | None) -> None:
         self.unless(
             value is None or 1 <= value <= 2_000_000_000, field, "Use a whole number of at least 1, or leave it out."
         )
 
-    def within(self, field: str, value: datetime | None, longest: timedelta) -> None:
+    def check_within(self, field: str, value: datetime | None, longest: timedelta) -> None:
         fine = value is None or value <= timezone.now() + longest
         self.unless(fine, field, f"Choose a time within {longest.days} days.")
 
-    def argument_limit(self, field: str, value: Any, tool_schemas: Sequence[dict[str, Any]], *, tool: str) -> None:
+    def check_argument_limit(
+        self, field: str, value: Any, tool_schemas: Sequence[dict[str, Any]], *, tool: str
+    ) -> None:
         """A JSON Schema that can be checked, and that says something about the arguments of the tool."""
-        problem = "" if value is None else _unstorable(value) or argument_limits.problem(value, tool_schemas, tool=tool)
+        problem = (
+            ""
+            if value is None
+            else _storage_problem(value) or argument_limits.find_problem(value, tool_schemas, tool=tool)
+        )
         if problem:
             self.add(field, problem)
 
 
-def _unstorable(value: Any) -> str:
+def _storage_problem(value: Any) -> str:
     if not isinstance(value, dict):
         return "Give a JSON Schema object."
     try:
         text = canonical_json.encode(value)
     except canonical_json.CanonicalizationError as error:
         return str(error)
-    if len(text) > SCHEMA_BYTES:
+    if len(text) > MAX_SCHEMA_BYTES:
         return "The schema is larger than 64 KiB."
     # PostgreSQL's JSON cannot hold it.
     return "Leave out the NUL character." if b"\\u0000" in text else ""
@@ -87,7 +93,7 @@ def is_plain(text: str) -> bool:
     return not any(unicodedata.category(mark) in {"Cc", "Cs", "Cf"} for mark in text)
 
 
-def networks(problems: Problems, field: str, values: list[str]) -> list[str]:
+def parse_networks(problems: Problems, field: str, values: list[str]) -> list[str]:
     """Source networks in their usual spelling."""
     problems.unless(len(values) <= 50, field, "Name at most 50 networks.")
     read = []
@@ -99,5 +105,5 @@ def networks(problems: Problems, field: str, values: list[str]) -> list[str]:
     return read
 
 
-SLUG = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
-TOOL_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}__[A-Za-z0-9_./:-]{1,127}")
+SLUG_PATTERN = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
+TOOL_NAME_PATTERN = re.compile(r"[a-z0-9][a-z0-9-]{0,62}__[A-Za-z0-9_./:-]{1,127}")

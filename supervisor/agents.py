@@ -93,8 +93,8 @@ def switch(*, actor: Actor, agent: Agent, on: bool, reason: str) -> Agent:
     """While it is off nothing of it is started; runs that are under way go on."""
     actor.require("supervisor.operate_agent", "switch agents off and on")
     problems = Problems()
-    problems.reason(reason)
-    problems.settle()
+    problems.check_reason(reason)
+    problems.raise_if_any()
     with transaction.atomic(), watching.watched(actor, agent.identity):
         if not Agent.objects.filter(pk=agent.pk, enabled=not on).update(enabled=on, updated_at=Now()):
             raise Conflict(f"{agent} is switched {'on' if on else 'off'} already. Nothing was changed.")
@@ -164,7 +164,7 @@ def _check(agent: Agent, envs: Mapping[str, str], agent_type: str, api_key: str)
     agent_checks.check_key(problems, agent, api_key)
     if agent_type:
         agent_checks.check_type(problems, agent, agent_type)
-    problems.settle()
+    problems.raise_if_any()
 
 
 def _seal_envs(agent: Agent, envs: Mapping[str, str]) -> None:

@@ -78,7 +78,7 @@ def give_up_unusable() -> None:
     """End what waits for an identity that may not act; a stop that missed it was in the middle of its submission."""
     usable = Identity.objects.usable().values("pk")
     for run in Execution.objects.queued().exclude(identity_id__in=usable)[:MOST_AT_ONCE]:
-        why = identities.why_not(Identity.objects.get(pk=run.identity_id))
+        why = identities.why_inactive(Identity.objects.get(pk=run.identity_id))
         with transaction.atomic():
             if _end(run, S.CANCELLED, why):
                 events.write("run.cancelled", actor=SYSTEM, subject=run, reason=why)

@@ -24,4 +24,4 @@ ROLES: dict[str, frozenset[str]] = {
 
 
 def after_migrate(*, using: str, **_kwargs: Any) -> None:
-    rights.spread("supervisor", OWN, ROLES, using=using)
+    rights.install_permissions("supervisor", OWN, ROLES, using=using)

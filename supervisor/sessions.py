@@ -64,7 +64,9 @@ def say(*, caller: Caller, session: Session, text: str) -> SessionMessage:
         _require_open(current)
         if transcripts.is_full(current):
             raise SessionOver(f"This {current} is as long as one may be. Open another.")
-        return transcripts.say(current, text=text, shown=shown, by=caller.actor, run_id=run_tokens.run_of(caller.shown))
+        return transcripts.say(
+            current, text=text, shown=shown, by=caller.actor, run_id=run_tokens.run_id_of(caller.shown)
+        )
 
 
 def messages(session: Session, *, after: int = 0) -> QuerySet[SessionMessage]:
@@ -75,8 +77,8 @@ def close(*, actor: Actor, session: Session, reason: str = "") -> Session:
     """End it: its process is given the end of its input, then two seconds, then signals. One that waits ends now."""
     cancelling.require(actor, session.execution)
     problems = Problems()
-    problems.reason(reason, required=False)
-    problems.settle()
+    problems.check_reason(reason, required=False)
+    problems.raise_if_any()
     said = f"{actor.name}: {reason}" if reason else f"Closed by {actor.name}."
     with transaction.atomic():
         # The run's row before the session's, as everybody who ends one.
@@ -104,7 +106,7 @@ def _check(text: str) -> None:
     problems.unless(text, "text", "Say something.")
     problems.unless(size <= transcripts.LONGEST, "text", "Use at most 64 KiB.")
     problems.unless(submitting.encodes(text), "text", "This holds half of a character; send whole ones.")
-    problems.settle()
+    problems.raise_if_any()
 
 
 def _require_open(session: Session) -> None:

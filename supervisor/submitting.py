@@ -125,7 +125,7 @@ def check(agent: Agent, wish: Wish, *, for_operator: bool = True) -> None:
     if wish.timeout is not None:
         fine = 1 <= wish.timeout <= agent.timeout
         problems.unless(fine, "timeout", f"Use 1 to {agent.timeout} seconds, which is the agent's own.")
-    problems.settle()
+    problems.raise_if_any()
 
 
 def insert(*, caller: Caller, agent: Agent, wish: Wish, by: Mapping[str, Any]) -> Submitted:
@@ -218,7 +218,7 @@ def check_again(agent: Agent, given: Mapping[str, Any]) -> None:
     command_lines.check_parameters(problems, agent.cli_args, given["parameters"])
     command_lines.check_input(problems, agent.input_pattern, given["input"])
     _check_variables(problems, agent, given["env_vars"])
-    problems.settle()
+    problems.raise_if_any()
 
 
 def _check_variables(problems: Problems, agent: Agent, variables: Mapping[str, str]) -> None:

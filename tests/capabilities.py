@@ -20,35 +20,35 @@ CAPABILITIES: dict[str, Promise] = {
     "NHI-01": Promise(
         "Identities of three kinds have a unique name per kind, an owner, a backup owner who is another, and "
         "what describes them.",
-        "nhi.identities.identities:_check = return None",
+        "nhi.identities.identities:_check_identity = return None",
     ),
     "NHI-02": Promise(
         "One function moves an identity through its lifecycle, by compare-and-swap, on record; an illegal "
         "move changes nothing.",
-        "nhi.identities.lifecycle:_swap = return True",
+        "nhi.identities.lifecycle:_swap_state = return True",
     ),
     "NHI-03": Promise(
         "Suspending or archiving ends access before the reply; what could not be stopped at once is named and swept.",
-        "nhi.identities.lifecycle:_stop = raise",
+        "nhi.identities.lifecycle:_run_stop = raise",
     ),
     "NHI-04": Promise(
         "Credentials are shown once, kept as a fingerprint, end, rotate with an overlap, and are refused when "
         "malformed without a query; a personal token makes no other.",
-        "nhi.credentials.credentials:verdict = return ''",
+        "nhi.credentials.credentials:refusal_reason = return ''",
     ),
     "NHI-05": Promise(
         "A credential is exchanged for a short-lived token, narrowed to a scope and an audience.",
-        "nhi.authorization.facts:token_refused = raise",
+        "nhi.authorization.facts:token_refusal_reason = raise",
     ),
     "NHI-06": Promise(
         "Agent to tool grants: a duplicate is refused, wrong kinds are refused, every stored constraint is "
         "enforced or denies, and one that constrains nothing is refused.",
-        "nhi.decisions.engine:_arguments = allow",
+        "nhi.decisions.engine:_check_arguments = allow",
     ),
     "NHI-07": Promise(
         "Grants between identities: call or delegate, to named actions, so often an hour, until they end; enforced on "
         "every send.",
-        "nhi.decisions.engine:_actions = allow",
+        "nhi.decisions.engine:_check_action = allow",
     ),
     "NHI-08": Promise(
         "A person sees and uses only what is granted; strangers get the same answer as for an unknown id.",
@@ -73,7 +73,7 @@ CAPABILITIES: dict[str, Promise] = {
     ),
     "NHI-20": Promise(
         "Every call carries its chain, which has an end and no circle; on another's behalf only what both may is done.",
-        "nhi.decisions.delegation:_refused = return None",
+        "nhi.decisions.delegation:_refusal_condition = return None",
     ),
     "AUD-01": Promise(
         "Every change is recorded in its own transaction, append-only down to the database's triggers.",
@@ -215,7 +215,7 @@ CAPABILITIES: dict[str, Promise] = {
     "CON-02": Promise(
         "Home says what needs this person, each card leading to exactly that, then charts of calls, runs and tasks "
         "over time: outcomes, latency, who drives it, budgets that burn, health, what piles up, who was told.",
-        "nhi.console.attention:needs = return []",
+        "nhi.console.attention:all_items = return []",
         "tests/console/test_home.py",
     ),
     "CON-05": Promise(

@@ -56,9 +56,9 @@ def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[N
 @pytest.fixture(scope="session", autouse=True)
 def _last_uses_stay_in_memory() -> Iterator[None]:
     """No thread of this process writes between tests, or to a database that is gone; houses have their own."""
-    last_used.ledger._thread = threading.current_thread()
+    last_used.recorder._thread = threading.current_thread()
     yield
-    last_used.ledger.restart()
+    last_used.recorder.restart()
 
 
 @pytest.fixture(autouse=True)

@@ -17,7 +17,7 @@ from nhi.access import rights
 from nhi.admin.identities.hub import OfIdentity
 from nhi.choices import Kind
 from nhi.console import names
-from nhi.console.base import ActingDialog, ActingPage
+from nhi.console.base import ActorDialog, ActorPage
 from nhi.identities import identities
 
 
@@ -41,7 +41,7 @@ class OfAgent(OfIdentity):
         return f"/api/nhi/a2a/cards/{self.identity.pk}"
 
 
-class EditCard(OfAgent, ActingDialog):
+class EditCard(OfAgent, ActorDialog):
     form_class = CardFields
     wide = True
     button = "Save"
@@ -62,7 +62,7 @@ class EditCard(OfAgent, ActingDialog):
         return self.back()
 
 
-class AddSkill(OfAgent, ActingDialog):
+class AddSkill(OfAgent, ActorDialog):
     form_class = SkillFields
     wide = True
     button = "Add skill"
@@ -111,7 +111,7 @@ class RemoveForm(ConsoleForm):
     reason = ReasonField("Not offered any more", "Replaced by another", "Owner asked")
 
 
-class RemoveSkill(OfSkill, ActingDialog):
+class RemoveSkill(OfSkill, ActorDialog):
     form_class = RemoveForm
     danger = True
     lead = "Callers are not told of it any more. Tasks of its kind go on as grants allow them."
@@ -133,7 +133,7 @@ class RemoveSkill(OfSkill, ActingDialog):
         return self.back()
 
 
-class MoveSkill(OfSkill, ActingPage):
+class MoveSkill(OfSkill, ActorPage):
     """Up or down by one, at once: pressing it again undoes it."""
 
     def get(self, request: HttpRequest, **_kwargs: Any) -> HttpResponse:
@@ -145,7 +145,7 @@ class MoveSkill(OfSkill, ActingPage):
         return HttpResponseRedirect(self.back())
 
 
-class Discoverable(OfAgent, ActingDialog):
+class Discoverable(OfAgent, ActorDialog):
     """Whether strangers may read it. It is the identity's, so whoever changes that may."""
 
     template = "admin/a2a/cards/discoverable.html"
@@ -179,7 +179,7 @@ class Discoverable(OfAgent, ActingDialog):
         return self.back()
 
 
-class EditEndpoint(OfAgent, ActingDialog):
+class EditEndpoint(OfAgent, ActorDialog):
     right = card_rights.ENDPOINT
     form_class = EndpointFields
     wide = True
@@ -190,7 +190,7 @@ class EditEndpoint(OfAgent, ActingDialog):
         return {"title": f"Edit the endpoint of {self.identity.name}"}
 
     def form(self, data: Any = None) -> ConsoleForm:
-        return names.for_actor(super().form(data), self.actor)
+        return names.bind_name_fields(super().form(data), self.actor)
 
     def initial(self) -> dict[str, Any]:
         row = Endpoint.objects.select_related("open_as").filter(pk=self.identity.pk).first()

@@ -14,7 +14,7 @@ from mcp.admin.charts_data import RANGES, Range
 from mcp.admin.charts_draw import Chart
 from nhi.actors import Actor
 from nhi.admin import home
-from nhi.console.base import ActingPage
+from nhi.console.base import ActorPage
 from nhi.console.request_actor import actor_of
 
 TASKS, DELIVERIES = "tasks", "deliveries"
@@ -26,7 +26,7 @@ def readable(actor: Actor) -> list[str]:
     return [part for part, right in RIGHTS.items() if actor.may(right)]
 
 
-class Charts(ActingPage):
+class Charts(ActorPage):
     """Stands alone; Home and the lists fetch it as a part, so that their own facts need not wait for this."""
 
     template = "admin/a2a/charts/page.html"

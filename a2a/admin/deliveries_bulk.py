@@ -18,7 +18,7 @@ from a2a.models import Delivery
 from common.console.dialogs import Effect, counted
 from common.console.forms import ConsoleForm
 from nhi.actors import Actor
-from nhi.console.bulk_dialog import Several
+from nhi.console.bulk_dialog import BulkDialog
 
 
 def may_any(actor: Actor) -> bool:
@@ -34,7 +34,7 @@ def within_reach(actor: Actor, right: str) -> QuerySet[Any]:
     return seen if actor.may(right) else seen & Delivery.objects.held_by(actor)
 
 
-class Bulk(Several[Delivery]):
+class Bulk(BulkDialog[Delivery]):
     nouns = ("delivery", "deliveries")
     kind = "delivery"
     list_name = "a2a_delivery_changelist"

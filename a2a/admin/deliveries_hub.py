@@ -14,13 +14,13 @@ from a2a.retrying import ATTEMPTS
 from common.console.pages import PART, Control, Crumb, Tab, link, wants_part
 from common.egress import urls
 from common.errors import NotFound
-from nhi.console.base import Acting, ActingPage
+from nhi.console.base import ActorMixin, ActorPage
 from nhi.models import Identity
 
 TABS = (("hub", "Attempts"), ("sent", "What is sent"), ("changes", "Changes"))
 
 
-class OfDelivery(Acting):
+class OfDelivery(ActorMixin):
     """A page or dialog about one delivery that the person may see."""
 
     kwargs: dict[str, Any]
@@ -45,7 +45,7 @@ class OfDelivery(Acting):
         return self.url("hub")
 
 
-class Hub(OfDelivery, ActingPage):
+class Hub(OfDelivery, ActorPage):
     """The frame of every tab: the strip that says whether it was heard, one primary action."""
 
     tab = "hub"

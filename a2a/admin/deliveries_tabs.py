@@ -69,7 +69,7 @@ class Changes(Hub):
     template = "admin/a2a/deliveries/changes.html"
 
     def context(self) -> dict[str, Any]:
-        return {**super().context(), **event_sentences.page_about(self.actor, self.delivery.pk, self.request.GET)}
+        return {**super().context(), **event_sentences.changes_page(self.actor, self.delivery.pk, self.request.GET)}
 
 
 def _laid_out(body: str) -> str:

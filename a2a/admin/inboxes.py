@@ -12,7 +12,7 @@ from a2a.choices import RuntimeKind, TaskState
 from a2a.models import Task
 from a2a.models.tasks import WAITS
 from common.console import site_pages
-from nhi.console.base import ActingPage
+from nhi.console.base import ActorPage
 
 MOST = 100
 HELD = Q(state=TaskState.WORKING, lease_until__gte=Now())
@@ -21,7 +21,7 @@ LOST = Q(state=TaskState.WORKING, lease_until__lt=Now())
 NEW = Q(state=TaskState.SUBMITTED) | Q(state=TaskState.WORKING, lease_until=None)
 
 
-class Inboxes(ActingPage):
+class Inboxes(ActorPage):
     template = "admin/a2a/inboxes/page.html"
     title = "Inboxes"
     actor_may = "a2a.view_task"

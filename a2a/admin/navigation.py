@@ -16,7 +16,7 @@ from common.console import navigation
 from common.console.navigation import Item
 from nhi.actors import Actor
 from nhi.console import attention, event_sentences
-from nhi.console.attention import Need
+from nhi.console.attention import AttentionItem
 from nhi.console.request_actor import may
 from nhi.models import Identity
 
@@ -67,8 +67,8 @@ navigation.add_sidebar_items(
         also=("a2a_webhooksecret_changelist",),
     ),
 )  # fmt: skip
-attention.add(
-    Need(
+attention.add_items(
+    AttentionItem(
         "tasks_waiting",
         waiting_for,
         "{} task needs input or sign-in",
@@ -77,7 +77,7 @@ attention.add(
         "a2a_task_changelist",
         NEEDED,
     ),
-    Need(
+    AttentionItem(
         "tasks_failed",
         failed_lately,
         "{} task failed in the last 24 h",
@@ -86,7 +86,7 @@ attention.add(
         "a2a_task_changelist",
         FAILED_QUERY,
     ),
-    Need(
+    AttentionItem(
         "dead_letters",
         dead_letters,
         "{} dead letter: a callback that nobody took",
@@ -96,4 +96,4 @@ attention.add(
         DEAD_QUERY,
     ),
 )
-event_sentences.add_hubs({"task": "a2a_task_hub", "delivery": "a2a_delivery_hub"})
+event_sentences.add_subject_pages({"task": "a2a_task_hub", "delivery": "a2a_delivery_hub"})

@@ -18,7 +18,7 @@ from common.errors import NotAllowed, NotFound
 from nhi.actors import Actor
 from nhi.admin.identities.hub import OfIdentity
 from nhi.choices import Kind
-from nhi.console.base import ActingDialog
+from nhi.console.base import ActorDialog
 from nhi.models import Identity
 from supervisor.admin import agents_hub
 from supervisor.choices import Kind as RunsKind
@@ -140,7 +140,7 @@ def _places(agents: dict[str, Any]) -> list[tuple[str, str]]:
     return [(OPEN, "Whatever runs as it"), (RuntimeKind.INBOX.value, "Its inbox"), *here, *remote]
 
 
-class Change(OfIdentity, ActingDialog):
+class Change(OfIdentity, ActorDialog):
     form_class = ChoiceForm
     lead = "For tasks that are sent from now on; those that were sent before go on as they were."
 
@@ -177,7 +177,7 @@ class Change(OfIdentity, ActingDialog):
         return self.back()
 
 
-class Test(OfIdentity, ActingDialog):
+class Test(OfIdentity, ActorDialog):
     lead = "Reads its card and asks it for a task that it cannot know. Nothing is sent that it would work on."
 
     def check(self) -> None:

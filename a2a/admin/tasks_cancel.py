@@ -14,7 +14,7 @@ from a2a.models import Task
 from common.console.dialogs import Call, Effect, counted
 from common.console.forms import ConsoleForm, ReasonField
 from common.errors import NotAllowed
-from nhi.console.base import ActingDialog
+from nhi.console.base import ActorDialog
 from supervisor.models import Execution
 
 #: Runs that a dialog names; of more it says how many.
@@ -25,7 +25,7 @@ class CancelForm(ConsoleForm):
     reason = ReasonField("No longer needed", "It hangs", "Wrong input", "Unexpected behaviour")
 
 
-class Cancel(OfTask, ActingDialog):
+class Cancel(OfTask, ActorDialog):
     form_class = CancelForm
     danger = True
     leave = "Keep it"

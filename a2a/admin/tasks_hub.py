@@ -16,7 +16,7 @@ from common.console import times
 from common.console.pages import PART, Control, Crumb, Tab, link, wants_part
 from common.errors import NotFound
 from mcp.models import CallApproval
-from nhi.console.base import Acting, ActingPage
+from nhi.console.base import ActorMixin, ActorPage
 from supervisor.admin import executions_cells
 from supervisor.models import Execution
 
@@ -29,7 +29,7 @@ TABS = (
 )
 
 
-class OfTask(Acting):
+class OfTask(ActorMixin):
     """A page or dialog about one task that the person may see."""
 
     kwargs: dict[str, Any]
@@ -54,7 +54,7 @@ class OfTask(Acting):
         return self.url("hub")
 
 
-class Hub(OfTask, ActingPage):
+class Hub(OfTask, ActorPage):
     """The frame of every tab: the strip that says where it stands, one primary action."""
 
     tab = "hub"

@@ -36,4 +36,4 @@ def _only(side: Mapping[UUID, Identity]) -> Identity | None:
     return next(iter(side.values())) if len(side) == 1 else None
 
 
-grants_left.add(left)
+grants_left.add_ongoing_work_source(left)

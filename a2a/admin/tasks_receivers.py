@@ -15,14 +15,14 @@ from common.console.forms import ConsoleForm, ReasonField
 from common.console.pages import Control, link
 from common.errors import NotAllowed, NotFound
 from nhi.actors import Actor
-from nhi.console.base import ActingDialog
+from nhi.console.base import ActorDialog
 
 
 class WhyForm(ConsoleForm):
     reason = ReasonField("Its receiver was taken down", "Wrong URL", "Too many events")
 
 
-class Remove(OfTask, ActingDialog):
+class Remove(OfTask, ActorDialog):
     """Over A2A it is `DeleteTaskPushNotificationConfig`, for the caller alone."""
 
     form_class = WhyForm

@@ -14,7 +14,7 @@ from a2a.choices import Role, TaskState
 from common.console.dialogs import Effect
 from common.console.forms import ConsoleForm
 from common.errors import NotAllowed
-from nhi.console.base import ActingDialog
+from nhi.console.base import ActorDialog
 from supervisor.access import Caller
 
 LONGEST = 20_000
@@ -24,7 +24,7 @@ class ReplyForm(ConsoleForm):
     text = forms.CharField(label="Your answer", max_length=LONGEST, widget=forms.Textarea(attrs={"rows": 5}))
 
 
-class Reply(OfTask, ActingDialog):
+class Reply(OfTask, ActorDialog):
     template = "admin/a2a/tasks/reply.html"
     form_class = ReplyForm
     leave = "Not now"

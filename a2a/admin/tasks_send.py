@@ -89,8 +89,8 @@ class Send(FormPage[SendForm]):
     @cached_property
     def _named(self) -> Identity | None:
         """Whose page it was opened from."""
-        name = names.known("agent", self.actor, self.request.GET.get("to", ""))
-        return names.one("agent", self.actor, name) if name else None
+        name = names.initial_name("agent", self.actor, self.request.GET.get("to", ""))
+        return names.find_row("agent", self.actor, name) if name else None
 
     def _takes(self) -> str:
         return runtimes.goes_to(self._named) if self._named is not None else ""

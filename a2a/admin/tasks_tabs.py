@@ -156,7 +156,7 @@ class Changes(Hub):
     template = "admin/a2a/tasks/changes.html"
 
     def context(self) -> dict[str, Any]:
-        return {**super().context(), **event_sentences.page_about(self.actor, self.task.pk, self.request.GET)}
+        return {**super().context(), **event_sentences.changes_page(self.actor, self.task.pk, self.request.GET)}
 
 
 URLS = [

@@ -12,7 +12,7 @@ from common.console.dialogs import Call, Effect, counted
 from common.console.forms import ConsoleForm, ReasonField
 from common.console.pages import link
 from common.errors import NotAllowed, NotFound
-from nhi.console.base import ActingDialog
+from nhi.console.base import ActorDialog
 
 
 class RevokeForm(ConsoleForm):
@@ -23,7 +23,7 @@ class RemoveForm(ConsoleForm):
     reason = ReasonField("Its receiver was taken down", "Replaced by another", "It leaked")
 
 
-class OfSecret(ActingDialog):
+class OfSecret(ActorDialog):
     """One secret, for whoever may rotate it."""
 
     kwargs: dict[str, Any]

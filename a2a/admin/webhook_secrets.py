@@ -26,7 +26,7 @@ from common.console.pages import Control, Tab, link, render, render_once
 from common.errors import InvalidInput, NotAllowed
 from common.templatetags.console import icon, outside
 from nhi.console import columns, names
-from nhi.console.base import ActingDialog, GovernedAdmin
+from nhi.console.base import ActorDialog, GovernedAdmin
 from nhi.console.request_actor import actor_of
 
 HOURS = int(webhooks.OVERLAP.total_seconds() // 3600)
@@ -135,7 +135,7 @@ class MakeForm(ConsoleForm):
     )  # fmt: skip
 
 
-class ShownOnce(ActingDialog):
+class ShownOnce(ActorDialog):
     """A dialog whose answer is a page that nobody keeps."""
 
     def back(self) -> str:
@@ -184,10 +184,10 @@ class Make(ShownOnce):
         return form.cleaned_data
 
     def initial(self) -> dict[str, Any]:
-        return {"owner": names.known("caller", self.actor, self.request.GET.get("owner", ""))}
+        return {"owner": names.initial_name("caller", self.actor, self.request.GET.get("owner", ""))}
 
     def form(self, data: Any = None) -> ConsoleForm:
-        return names.for_actor(super().form(data), self.actor)
+        return names.bind_name_fields(super().form(data), self.actor)
 
     def by_api(self) -> Call:
         return Call("/api/nhi/a2a/webhook-secrets", {"url_prefix": "https://hooks.example.com/", "owner_id": "…"})

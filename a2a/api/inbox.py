@@ -12,7 +12,7 @@ from a2a.models import Task
 from common.api.operations import listing, operation
 from common.errors import NotFound
 from common.fastsql.prepared import PreparedQuery
-from nhi.authorization.access_check import OnlyIdentitiesAsk
+from nhi.authorization.access_check import CallerNotIdentity
 
 _MINE = PreparedQuery(
     lambda task, agent: Task.objects.filter(pk=task, agent_id=agent).only("pk").order_by(), task=UUID, agent=UUID
@@ -45,7 +45,7 @@ class ClaimNext(TasksView):
         an empty list when there are none. With `wait`, that is answered as soon as a task comes, or after so many
         seconds. What was taken by a worker that never heard of it is offered again when its lease has ended."""
         if self.actor.is_person:
-            raise OnlyIdentitiesAsk(NOT_PEOPLE)
+            raise CallerNotIdentity(NOT_PEOPLE)
         self.actor.refuse_run("take the next task of an inbox")
         seconds = given.pop("wait")
         taken = inbox.claim_next(actor=self.actor, **given)

@@ -24,7 +24,7 @@ from mcp.asgi import bodies, clients
 from mcp.front.refusals import Pairs, Refusal
 from mcp.leases import Stopping
 from nhi.authorization import oauth
-from nhi.authorization.authentication import lacking
+from nhi.authorization.authentication import missing_credential_error
 from nhi.credentials import tokens
 
 log = logging.getLogger(__name__)
@@ -75,7 +75,7 @@ class Exchange:
         if self._head.repeated:
             raise Fault(Kind.INVALID_REQUEST, f"Send these headers once: {', '.join(sorted(self._head.repeated))}.")
         if tokens.parse(self._shown.token) is None and not self._may_be_open():
-            raise lacking(self._said)
+            raise missing_credential_error(self._said)
 
     @property
     def _said(self) -> str | None:

@@ -55,7 +55,7 @@ class Head:
         """What is no token of ours is refused without a query."""
         shown = Shown(self.values)
         if tokens.parse(shown.token) is None and (shown.token or not settings.DEBUG):
-            raise faults.of(authentication.lacking(shown.token or self.values.get("authorization")))
+            raise faults.of(authentication.missing_credential_error(shown.token or self.values.get("authorization")))
         return shown
 
     def agent(self, tenant: str, usual: str) -> str:

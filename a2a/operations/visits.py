@@ -93,7 +93,7 @@ def begin(*, agent: str, shown: Shown, version: str, idempotency_key: str | None
 
 def require_whole(caller: Caller) -> None:
     """A token that was narrowed to some tools asks for what its scope covers, and looks at nothing else."""
-    if isinstance(caller.shown, tokens.ParsedToken) and caller.shown.scope:
+    if isinstance(caller.shown, tokens.ShortTokenClaims) and caller.shown.scope:
         said = "This token is narrowed to some tools: tasks are not read or changed with it."
         raise NotAllowed(said, details={"reason": "scope_not_allowed"})
 

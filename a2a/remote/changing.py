@@ -80,4 +80,4 @@ def _words(said: Mapping[str, Any] | None, metadata: Mapping[str, Any] | None) -
     texts = [part["text"] for part in (said or {}).get("parts", []) if "text" in part]
     told = (metadata or {}).get("error_message")
     words = " ".join(texts) or (told if isinstance(told, str) else "")
-    return sanitization.line(words, LONGEST_SAID)
+    return sanitization.single_line(words, LONGEST_SAID)

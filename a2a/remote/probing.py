@@ -112,7 +112,7 @@ class Probe:
 
     def _name(self, card: Card | None) -> str:
         said: Any = card.says.get("name") if card is not None else None
-        return self.redactor.redact_text(sanitization.line(said, LONGEST_NAME)) if isinstance(said, str) else ""
+        return self.redactor.redact_text(sanitization.single_line(said, LONGEST_NAME)) if isinstance(said, str) else ""
 
     def _passed(self, step: TestStep, said: str) -> None:
         self.steps.append(Step(step, True, self.redactor.redact_text(said)))

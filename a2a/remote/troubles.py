@@ -190,7 +190,7 @@ def _words(said: Any) -> str:
     """What it said to it. Data of another machine's: on one line, without what could pass for ours."""
     held = said.get("error") if isinstance(said, Mapping) and isinstance(said.get("error"), Mapping) else said
     words = held.get("message") if isinstance(held, Mapping) else None
-    line = sanitization.line(words, LONGEST_SAID) if isinstance(words, str) else ""
+    line = sanitization.single_line(words, LONGEST_SAID) if isinstance(words, str) else ""
     return f" It said: {line}" if line else ""
 
 

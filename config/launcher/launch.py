@@ -48,7 +48,7 @@ def prepared(listener: socket.socket, say: Say, tck: str) -> Iterator[House]:
     first = [*plan.beat(env), *plan.grpc(env, address)]
     others = [plan.tck(env, tck), first, plan.web(env, listener.fileno()), plan.workers(env), plan.stdio_owner(env)]
     house = House([*others, valkey], say)
-    processes.forget_dead()
+    processes.remove_dead()
     let_go_of_the_database()
     house.listen()
     try:

@@ -24,7 +24,7 @@ from mcp.choices import ApprovalState
 from mcp.models import CallApproval
 from nhi.actors import Actor
 from nhi.console import attention, columns
-from nhi.console.attention import Need
+from nhi.console.attention import AttentionItem
 from nhi.console.base import GovernedAdmin
 from nhi.console.request_actor import actor_of, may
 
@@ -168,7 +168,7 @@ class CallApprovalAdmin(GovernedAdmin):
         ]
 
 
-class Waiting(Need):
+class Waiting(AttentionItem):
     """Says how long the oldest has waited, too: callers wait for minutes, not for days."""
 
     def said(self, count: int, actor: Actor) -> str:
@@ -177,7 +177,7 @@ class Waiting(Need):
         return super().said(count, actor) + oldest
 
 
-attention.add(
+attention.add_items(
     Waiting(
         "approvals_waiting",
         to_decide,
@@ -187,7 +187,7 @@ attention.add(
         "mcp_callapproval_changelist",
         MINE,
     ),
-    Need(
+    AttentionItem(
         "approvals_for_superusers",
         for_superusers,
         "{} waiting call needs a superuser: nobody else may decide",

@@ -13,7 +13,7 @@ from common.templatetags.console import spell_invisible
 from mcp import approvals
 from mcp.admin.approvals_page import OfApproval
 from nhi.console import attention
-from nhi.console.base import ActingDialog
+from nhi.console.base import ActorDialog
 
 
 class ArgumentsNotShown(Conflict):
@@ -27,7 +27,7 @@ class DecisionForm(ConsoleForm):
     reason = ReasonField()
 
 
-class Decision(OfApproval, ActingDialog):
+class Decision(OfApproval, ActorDialog):
     template = "admin/mcp/approvals/decide.html"
     wide = True
     form_class = DecisionForm
@@ -54,7 +54,7 @@ class Decision(OfApproval, ActingDialog):
 
     def act(self, form: ConsoleForm) -> str:
         self.decide(form.cleaned_data["reason"])
-        attention.forget(self.actor)
+        attention.clear_cache(self.actor)
         messages.success(self.request, spell_invisible(f"{self.approval}: {self.done}"))
         return self.back()
 

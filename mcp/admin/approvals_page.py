@@ -18,7 +18,7 @@ from mcp.approval_origins import nobody_decides
 from mcp.choices import ApprovalState
 from mcp.models import CallApproval, Tool
 from nhi.authorization import explain
-from nhi.console.base import Acting, ActingPage
+from nhi.console.base import ActorMixin, ActorPage
 from nhi.decisions import reasons
 from nhi.models import Identity, InvocationLog, ToolPermission
 
@@ -38,7 +38,7 @@ def standing(approval: CallApproval) -> Badge:
     return badges.find("mcp.ApprovalState", ApprovalState.EXPIRED if late else approval.state)
 
 
-class OfApproval(Acting):
+class OfApproval(ActorMixin):
     """A page or dialog about one call that waits, or has waited."""
 
     kwargs: dict[str, Any]
@@ -115,7 +115,7 @@ class OfApproval(Acting):
         }
 
 
-class ApprovalPage(OfApproval, ActingPage):
+class ApprovalPage(OfApproval, ActorPage):
     template = "admin/mcp/approvals/page.html"
 
     def context(self) -> dict[str, Any]:

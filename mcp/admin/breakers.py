@@ -25,8 +25,8 @@ from mcp.choices import BreakerScope, BreakerState
 from mcp.models import Breaker
 from nhi.actors import Actor
 from nhi.console import attention, columns
-from nhi.console.attention import Need
-from nhi.console.base import ActingDialog, GovernedAdmin
+from nhi.console.attention import AttentionItem
+from nhi.console.base import ActorDialog, GovernedAdmin
 from nhi.console.request_actor import actor_of, may_change
 
 Rows = QuerySet[Any]
@@ -135,7 +135,7 @@ class ResetForm(ConsoleForm):
     reason: forms.CharField = ReasonField(*RESET)
 
 
-class Reset(ActingDialog):
+class Reset(ActorDialog):
     form_class = ResetForm
     lead = "Calls go through at once; the next faults count from nought. If the service still fails, it opens again."
 
@@ -175,7 +175,7 @@ def tripped(actor: Actor) -> Rows:
     return rows if actor.may("mcp.reset_breaker") and not actor.only_reads else rows.none()
 
 
-class Open(Need):
+class Open(AttentionItem):
     """Names the first ones: which service is away matters more than how many."""
 
     def said(self, count: int, actor: Actor) -> str:
@@ -183,7 +183,7 @@ class Open(Need):
         return f"{super().said(count, actor)}: {', '.join(names)}{' …' if count > len(names) else ''}"
 
 
-attention.add(
+attention.add_items(
     Open(
         "breakers_open", tripped, "{} breaker open", "{} breakers open", "electrical_services", "mcp_breaker_changelist"
     )

@@ -16,11 +16,11 @@ from mcp.budgets import LEAST_RATE, LONGEST, MOST, MOST_RATE, SHORTEST
 from mcp.choices import BudgetScope
 from mcp.models import Budget, Server
 from nhi.console import names
-from nhi.console.base import ActingDialog
-from nhi.console.names import Named, NameField
+from nhi.console.base import ActorDialog
+from nhi.console.names import NamedRows, NameField
 from nhi.models import ToolPermission
 
-names.NAMED.setdefault("server", Named("server", Server.objects.visible_to))
+names.NAMED_ROWS.setdefault("server", NamedRows("server", Server.objects.visible_to))
 
 
 def _whole(label: str, help_text: str) -> forms.IntegerField:
@@ -121,7 +121,7 @@ class AddForm(LimitsForm):
         return grant.pk if grant else None
 
 
-class Setting(ActingDialog):
+class Setting(ActorDialog):
     right, doing = "", ""
 
     def check(self) -> None:
@@ -133,7 +133,7 @@ class Setting(ActingDialog):
         return link("mcp_budget_changelist")
 
     def form(self, data: Any = None) -> ConsoleForm:
-        return names.for_actor(super().form(data), self.actor)
+        return names.bind_name_fields(super().form(data), self.actor)
 
 
 class Add(Setting):
@@ -148,7 +148,7 @@ class Add(Setting):
         query = self.request.GET
         scope = query.get("scope", "")
         kinds = {"server": "server", "agent": "caller", "tool": "tool"}
-        named = {name: names.known(kind, self.actor, query.get(name, "")) for name, kind in kinds.items()}
+        named = {name: names.initial_name(kind, self.actor, query.get(name, "")) for name, kind in kinds.items()}
         return {**named, **({"scope": scope} if scope in BudgetScope.values else {})}
 
     def by_api(self) -> Call:

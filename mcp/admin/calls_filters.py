@@ -20,7 +20,7 @@ from mcp.clerk.deciding import STATUS
 from mcp.models import Server, Tool
 from nhi.admin.audit.authentication_failures import REASONS as REFUSED_TOKENS
 from nhi.choices import CallStatus, Kind
-from nhi.console.log_filters import SPANS, limit
+from nhi.console.log_filters import SPANS, time_filter
 from nhi.decisions.reasons import REASONS
 from nhi.models import Identity
 
@@ -163,8 +163,8 @@ def _reasons(status: CallStatus) -> list[str]:
 
 FILTERS = (
     Filter("span", "Time", by_span, lambda _request: list(OTHER_SPANS.items()), empty=SPANS["24h"][0]),
-    Filter("since", "From", limit("timestamp__gte"), kind="datetime-local"),
-    Filter("until", "Until", limit("timestamp__lt"), kind="datetime-local"),
+    Filter("since", "From", time_filter("timestamp__gte"), kind="datetime-local"),
+    Filter("until", "Until", time_filter("timestamp__lt"), kind="datetime-local"),
     Filter("agent", "Agent", by_agent),
     Filter("server", "Server", lambda rows, value: rows.filter(tool_name=value)),
     Filter("tool", "Tool", by_tool),

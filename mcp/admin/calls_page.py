@@ -16,7 +16,7 @@ from mcp.models import Tool
 from nhi.audit import row_macs
 from nhi.authorization import explain
 from nhi.authorization.explain import Explanation
-from nhi.console.base import ActingPage
+from nhi.console.base import ActorPage
 from nhi.decisions.reasons import REASONS
 from nhi.models import Identity, InvocationLog, ToolPermission
 
@@ -42,7 +42,7 @@ class Part:
         return times.lasted(self.milliseconds)
 
 
-class CallPage(ActingPage):
+class CallPage(ActorPage):
     template = "admin/mcp/calls/call.html"
 
     def check(self) -> None:
@@ -79,7 +79,7 @@ class CallPage(ActingPage):
             "within": next(iter(calls_runs.of(self.actor, [row]).values()), None),
             "task": calls_runs.task(self.actor, row.task_id),
             "above": [link["name"] for link in row.chain[:-1]],
-            "verdict": row_macs.verdict(row).value,
+            "verdict": row_macs.verify_row(row).value,
             "address": self.request.build_absolute_uri(self.request.path),
             "api": f"/api/nhi/mcp/invocations/{row.pk}",
         }

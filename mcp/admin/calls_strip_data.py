@@ -17,7 +17,7 @@ from mcp.admin.calls_filters import LAST_DAY, OTHER_SPANS
 from mcp.models import Server
 from nhi.actors import Actor
 from nhi.choices import Kind
-from nhi.console.log_filters import SPANS, moment_of
+from nhi.console.log_filters import SPANS, parse_time
 from nhi.models import CallRollup, Identity, InvocationLog
 
 HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
@@ -72,7 +72,7 @@ def window(query: Any, now: datetime) -> Window | None:
     if parse_uuid(query.get("find", "")):
         return None
     said = {name: query.get(name, "").strip() for name in TIMES}
-    since, until = moment_of(said["since"]), moment_of(said["until"])
+    since, until = parse_time(said["since"]), parse_time(said["until"])
     if (said["since"] and not since) or (said["until"] and not until):
         return None
     span = said["span"] if said["span"] in OTHER_SPANS else ""

@@ -12,7 +12,7 @@ from common.console.lists import OWN, Listing
 from common.console.pages import Crumb, link
 from mcp import rollups
 from mcp.admin import calls_cells, calls_filters
-from nhi.console.base import ActingPage
+from nhi.console.base import ActorPage
 from nhi.models import InvocationLog
 
 SHOWN = 50
@@ -26,7 +26,7 @@ def url(request: HttpRequest) -> str:
     return f"{link('nhi_invocationlog_tail')}?{urlencode(query)}"
 
 
-class Tail(ActingPage):
+class Tail(ActorPage):
     """The newest calls that the filters leave; no content while they are those that were seen last.
 
     A call is written when it ends, under the time at which it began, so new rows may stand among known ones. They

@@ -11,7 +11,7 @@ from common.errors import NotFound
 from mcp.admin import charts_data, charts_draw, charts_limits
 from mcp.admin.charts_data import RANGES, Range, Source
 from nhi.admin import home
-from nhi.console.base import ActingPage
+from nhi.console.base import ActorPage
 from nhi.console.request_actor import actor_of
 from nhi.models import Identity
 
@@ -28,7 +28,7 @@ def sees_calls(request: HttpRequest) -> bool:
     return actor.may("nhi.view_invocationlog") or Identity.objects.managed_by(actor).exists()
 
 
-class Charts(ActingPage):
+class Charts(ActorPage):
     """Stands alone; Home fetches it as a part, so that its own facts need not wait for these."""
 
     template = "admin/mcp/calls/charts.html"

@@ -16,7 +16,7 @@ from mcp.choices import Connection, DefinitionState
 from mcp.models import Server, Tool
 from nhi.actors import Actor
 from nhi.console import attention, event_sentences
-from nhi.console.attention import Need
+from nhi.console.attention import AttentionItem
 from nhi.console.request_actor import may
 
 #: What is counted, as the list of tools is narrowed to it.
@@ -76,8 +76,8 @@ navigation.add_sidebar_items(
         also=("mcp_healthreport_changelist",),
     ),
 )
-attention.add(
-    Need(
+attention.add_items(
+    AttentionItem(
         "tools_quarantined",
         quarantined,
         "{} tool quarantined",
@@ -86,7 +86,7 @@ attention.add(
         "mcp_tool_changelist",
         QUARANTINED,
     ),
-    Need(
+    AttentionItem(
         "tools_pending",
         pending,
         "{} new tool needs approval",
@@ -95,7 +95,7 @@ attention.add(
         "mcp_tool_changelist",
         PENDING,
     ),
-    Need(
+    AttentionItem(
         "servers_offline",
         offline,
         "{} server offline",
@@ -105,4 +105,4 @@ attention.add(
         "enabled=True&status=Offline",
     ),
 )
-event_sentences.add_hubs({"server": "mcp_server_hub"})
+event_sentences.add_subject_pages({"server": "mcp_server_hub"})

@@ -15,15 +15,15 @@ from mcp.admin.servers_hub import OfServer
 from mcp.admin.servers_look import command_line, digest
 from mcp.choices import Connection, DefinitionState, Transport
 from mcp.models import Server, Tool
-from nhi.console.base import ActingPage
-from nhi.console.fields import among_people
+from nhi.console.base import ActorPage
+from nhi.console.fields import bind_people_fields
 from nhi.models import User
 
 #: What must be readable before anything can be said of what would run.
 READ = frozenset({"timeout", *servers.REACHED})
 
 
-class Form(ActingPage):
+class Form(ActorPage):
     """Both forms: the command line that was looked at comes back with them, as its hash."""
 
     template = "admin/mcp/servers/form.html"
@@ -101,7 +101,7 @@ class Add(Form):
         }
 
     def fitting(self, data: Any = None, first: dict[str, Any] | None = None) -> ServerForm:
-        return among_people(AddForm(data, initial=first), self.actor)
+        return bind_people_fields(AddForm(data, initial=first), self.actor)
 
     def get(self, request: HttpRequest, **_kwargs: Any) -> HttpResponse:
         return self.page(form=self.fitting(first={"owner": self.actor.name}))
@@ -156,7 +156,7 @@ class Edit(OfServer, Form):
 
     def fitting(self, data: Any = None, first: dict[str, Any] | None = None) -> ServerForm:
         known = list(self.server.secrets.defer("sealed"))
-        return among_people(ServerForm(data, initial=first, known=known), self.actor, self.server.owner)
+        return bind_people_fields(ServerForm(data, initial=first, known=known), self.actor, self.server.owner)
 
     def get(self, request: HttpRequest, **_kwargs: Any) -> HttpResponse:
         return self.page(form=self.fitting(first=initial(self.server)))

@@ -11,7 +11,7 @@ from mcp import rights
 from mcp.admin import servers_cells
 from mcp.choices import BreakerState, Connection, DefinitionState, Transport
 from mcp.models import Breaker, Server, Tool
-from nhi.console.base import Acting, ActingPage
+from nhi.console.base import ActorMixin, ActorPage
 
 TABS = (
     ("hub", "Overview"),
@@ -28,7 +28,7 @@ TABS = (
 CONFIGURATION_TABS = frozenset({"health", "secrets"})
 
 
-class OfServer(Acting):
+class OfServer(ActorMixin):
     """A page or dialog about one server that the person may see."""
 
     kwargs: dict[str, Any]
@@ -62,7 +62,7 @@ class OfServer(Acting):
         return self.url("hub")
 
 
-class Hub(OfServer, ActingPage):
+class Hub(OfServer, ActorPage):
     """The frame of every tab."""
 
     tab = "hub"

@@ -188,7 +188,7 @@ class Changes(Hub):
     template = "admin/mcp/servers/changes.html"
 
     def context(self) -> dict[str, Any]:
-        return {**super().context(), **event_sentences.page_about(self.actor, self.server.pk, self.request.GET)}
+        return {**super().context(), **event_sentences.changes_page(self.actor, self.server.pk, self.request.GET)}
 
 
 URLS = [

@@ -15,7 +15,7 @@ from mcp.admin import servers_faults, tools_reach
 from mcp.admin.servers_hub import OfServer
 from mcp.catalogue import Report
 from mcp.choices import Connection, DefinitionState, HealthStatus
-from nhi.console.base import ActingDialog
+from nhi.console.base import ActorDialog
 from nhi.models import Identity
 
 
@@ -31,7 +31,7 @@ class ResetForm(ConsoleForm):
     reason = ReasonField("Problem solved", "Owner asked")
 
 
-class Verb(OfServer, ActingDialog):
+class Verb(OfServer, ActorDialog):
     verb = ""
     right = "mcp.operate_server"
     #: The last part of its address over REST.

@@ -17,7 +17,7 @@ from mcp import definitions, flags
 from mcp.admin import tools_definition
 from mcp.admin.tools_hub import hints
 from mcp.models import Server, Tool
-from nhi.console.bulk_dialog import Several
+from nhi.console.bulk_dialog import BulkDialog
 from nhi.models import Identity
 
 ONE_SERVER = "Approve the tools of one server at a time."
@@ -30,7 +30,7 @@ class BulkForm(ConsoleForm):
     reason = ReasonField()
 
 
-class Approve(Several[Tool]):
+class Approve(BulkDialog[Tool]):
     template = "admin/mcp/tools/bulk.html"
     wide = True
     form_class = BulkForm

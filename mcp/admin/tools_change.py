@@ -19,7 +19,7 @@ from mcp.admin import tools_definition, tools_reach
 from mcp.admin.tools_hub import Hub, OfTool
 from mcp.choices import DefinitionState
 from mcp.models import Tool, ToolDefinition
-from nhi.console.base import ActingDialog
+from nhi.console.base import ActorDialog
 from nhi.models import InvocationLog
 
 BOUND = 1000
@@ -122,7 +122,7 @@ class ApproveForm(ConsoleForm):
         self.order_fields([*(f"flag_{number}" for number in range(len(flags))), "reason", "definition_hash"])
 
 
-class Approve(Waiting, ActingDialog):
+class Approve(Waiting, ActorDialog):
     template = "admin/mcp/tools/approve.html"
     wide = True
 

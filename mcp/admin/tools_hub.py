@@ -13,7 +13,7 @@ from mcp.models import Tool
 from nhi.admin.identities import hub
 from nhi.admin.identities.hub import Beside
 from nhi.choices import Kind
-from nhi.console.base import Acting, ActingPage
+from nhi.console.base import ActorMixin, ActorPage
 from nhi.models import Identity
 
 TABS = (
@@ -28,7 +28,7 @@ TABS = (
 WAITING = (DefinitionState.PENDING, DefinitionState.QUARANTINED)
 
 
-class OfTool(Acting):
+class OfTool(ActorMixin):
     """A page or dialog about one tool that the person may see."""
 
     kwargs: dict[str, Any]
@@ -61,7 +61,7 @@ class OfTool(Acting):
         return self.url("hub")
 
 
-class Hub(OfTool, ActingPage):
+class Hub(OfTool, ActorPage):
     """The frame of every tab."""
 
     tab = "hub"

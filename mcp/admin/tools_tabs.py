@@ -118,7 +118,7 @@ class Changes(Hub):
     template = "admin/mcp/tools/changes.html"
 
     def context(self) -> dict[str, Any]:
-        return {**super().context(), **event_sentences.page_about(self.actor, self.tool.pk, self.request.GET)}
+        return {**super().context(), **event_sentences.changes_page(self.actor, self.tool.pk, self.request.GET)}
 
 
 URLS = [

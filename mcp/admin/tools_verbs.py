@@ -11,11 +11,11 @@ from common.errors import NotAllowed
 from mcp import tools
 from mcp.admin import tools_reach
 from mcp.admin.tools_hub import OfTool
-from nhi.console.base import ActingDialog
-from nhi.console.fields import PersonField, among_people
+from nhi.console.base import ActorDialog
+from nhi.console.fields import PersonField, bind_people_fields
 
 
-class Verb(OfTool, ActingDialog):
+class Verb(OfTool, ActorDialog):
     def check(self) -> None:
         super().check()
         if self.actor.only_reads:
@@ -60,7 +60,7 @@ class Owner(Verb):
         return {"owner": self.tool.identity.owner}
 
     def form(self, data: Any = None) -> ConsoleForm:
-        return among_people(super().form(data), self.actor, self.tool.identity.owner)
+        return bind_people_fields(super().form(data), self.actor, self.tool.identity.owner)
 
     def act(self, form: ConsoleForm) -> str:
         owner = form.cleaned_data["owner"]

@@ -59,7 +59,7 @@ def house() -> House:
     parts = urlsplit(settings.PUBLIC_URL.lower())
     port = "" if parts.port in {None, {"http": 80, "https": 443}[parts.scheme]} else f":{parts.port}"
     name = f"[{parts.hostname}]" if ":" in str(parts.hostname) else parts.hostname
-    return House(f"{parts.scheme}://{name}{port}", is_allowed_host, f"{settings.PUBLIC_URL}{oauth.MCP_METADATA}")
+    return House(f"{parts.scheme}://{name}{port}", is_allowed_host, f"{settings.PUBLIC_URL}{oauth.MCP_METADATA_PATH}")
 
 
 def headers() -> tuple[tuple[bytes, bytes], ...]:

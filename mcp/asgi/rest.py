@@ -56,7 +56,7 @@ class Call:
             return None
         scheme, _, bearer = _text(head, b"authorization").strip().partition(" ")
         shown = tokens.parse(bearer.strip()) if scheme.lower() == "bearer" else None
-        if shown is None or (isinstance(shown, tokens.ParsedCredential) and shown.prefix == "usr"):
+        if shown is None or (isinstance(shown, tokens.ParsedCredentialToken) and shown.prefix == "usr"):
             return None
         return cls(match[1], bearer.strip(), head, scope, receive, counting(scope, send), headers)
 

@@ -9,7 +9,7 @@ from collections.abc import Hashable
 from uuid import UUID
 
 from nhi.credentials import tokens
-from nhi.credentials.tokens import ParsedCredential
+from nhi.credentials.tokens import ParsedCredentialToken
 
 #: Credentials that are remembered; the oldest are forgotten first.
 MAX_KNOWN = 20_000
@@ -19,15 +19,15 @@ class Callers:
     def __init__(self) -> None:
         self._identities: dict[bytes, UUID] = {}
 
-    def key(self, shown: tokens.Parsed, source: str) -> Hashable:
-        if not isinstance(shown, ParsedCredential):
+    def key(self, shown: tokens.ParsedBearerToken, source: str) -> Hashable:
+        if not isinstance(shown, ParsedCredentialToken):
             return shown.identity_id
         known = self._identities.get(shown.digest)
         return ("unknown", source) if known is None else known
 
-    def learn(self, shown: tokens.Parsed, identity_id: UUID) -> None:
+    def learn(self, shown: tokens.ParsedBearerToken, identity_id: UUID) -> None:
         """This credential has passed as this identity's."""
-        if not isinstance(shown, ParsedCredential) or shown.digest in self._identities:
+        if not isinstance(shown, ParsedCredentialToken) or shown.digest in self._identities:
             return
         while len(self._identities) >= MAX_KNOWN:
             self._identities.pop(next(iter(self._identities)), None)

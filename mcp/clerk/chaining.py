@@ -14,29 +14,31 @@ from mcp.clerk.reading import Found
 from mcp.clerk.words import Wish
 from nhi import hooks
 from nhi.decisions import chains, delegation
-from nhi.decisions.chains import Chain, TaskFacts
-from nhi.decisions.delegation import Principal, Standing
-from nhi.decisions.types import Action, Condition, Party
+from nhi.decisions.chains import DelegationChain, TaskFacts
+from nhi.decisions.delegation import ChainCheck, Principal
+from nhi.decisions.types import CallCondition, DecisionParty, RequestedAction
 
 
 @dataclass(frozen=True)
 class Behind:
     """What was found behind one call."""
 
-    chain: Chain | None = None
+    chain: DelegationChain | None = None
     #: Why it cannot be made in the task that it names.
-    refused: Condition | None = None
+    refused: CallCondition | None = None
     #: Those on whose behalf it is made, each with what it holds for the tool.
     principals: tuple[Found, ...] = ()
 
-    def standing(self, action: Action, target: Party | None, *, decision_id: UUID, found: Found) -> Standing | None:
+    def standing(
+        self, action: RequestedAction, target: DecisionParty | None, *, decision_id: UUID, found: Found
+    ) -> ChainCheck | None:
         """What it does to the decision; None for a call that nobody stands behind."""
         if self.refused is not None:
-            return Standing(self.refused)
+            return ChainCheck(self.refused)
         if self.chain is None or target is None:
             return None
         who = [_principal(link.name, own) for link, own in zip(self.chain.principals, self.principals, strict=True)]
-        return delegation.along(who, action, target, decision_id=decision_id, at=found.now)
+        return delegation.check_principals(who, action, target, decision_id=decision_id, at=found.now)
 
 
 NOTHING = Behind()
@@ -46,8 +48,8 @@ def look(asked: Sequence[tuple[Found, Wish]]) -> list[Behind]:
     """For each call of a batch, in their order."""
     runs = [_run(found) for found, _ in asked]
     named = [task_named(wish) for _, wish in asked]
-    wanted = {chains.task_of(run, task) for run, task in zip(runs, named, strict=True)} - {None}
-    tasks = hooks.tasks([task for task in wanted if task is not None])
+    wanted = {chains.task_to_load(run, task) for run, task in zip(runs, named, strict=True)} - {None}
+    tasks = hooks.load_tasks([task for task in wanted if task is not None])
     settled = [
         _behind(found, run, task, tasks) for (found, _), run, task in zip(asked, runs, named, strict=True)
     ]  # fmt: skip
@@ -65,18 +67,18 @@ def task_named(wish: Wish) -> UUID | None:
         return None
 
 
-def _run(found: Found) -> Chain | None:
+def _run(found: Found) -> DelegationChain | None:
     kept = found.row["run_chain"]
-    return chains.read(reading.json_of(kept)) if kept is not None else None
+    return chains.chain_from_json(reading.json_of(kept)) if kept is not None else None
 
 
-def _behind(found: Found, run: Chain | None, task: UUID | None, tasks: Any) -> Behind:
+def _behind(found: Found, run: DelegationChain | None, task: UUID | None, tasks: Any) -> Behind:
     holder = found.id("agent_id")
     if (run is None and task is None) or holder is None:
         return NOTHING
     known: dict[UUID, TaskFacts] = tasks
-    stands = chains.behind(run, task, holder, known)
-    return Behind(refused=stands) if isinstance(stands, Condition) else Behind(stands)
+    stands = chains.resolve_chain(run, task, holder, known)
+    return Behind(refused=stands) if isinstance(stands, CallCondition) else Behind(stands)
 
 
 def _with_principals(asked: Sequence[tuple[Found, Wish]], settled: list[Behind]) -> list[Behind]:

@@ -12,10 +12,10 @@ from mcp.clerk.reading import Found
 from mcp.clerk.words import Refusal, Unchecked, Wish
 from nhi.audit import invocations
 from nhi.choices import CallStatus
-from nhi.credentials.tokens import ParsedToken
+from nhi.credentials.tokens import ShortTokenClaims
 from nhi.decisions import engine
-from nhi.decisions.delegation import Standing
-from nhi.decisions.types import Action, Check, Decision, Match
+from nhi.decisions.delegation import ChainCheck
+from nhi.decisions.types import AccessMatch, CheckResult, Decision, RequestedAction
 
 #: Checks before the arguments': where one of these refuses, nobody looks at arguments.
 BEFORE_ARGUMENTS = frozenset(
@@ -44,7 +44,7 @@ class Draft:
     found: Found
     decision: Decision
     behind: Behind = chaining.NOTHING
-    standing: Standing | None = None
+    standing: ChainCheck | None = None
     row: dict[str, Any] | None = None
 
     @property
@@ -66,7 +66,7 @@ def decide(found: Found, wish: Wish, behind: Behind = chaining.NOTHING) -> Draft
     caller, target, decision_id = reading.caller(found), reading.target(found, wish), uuid7()
     # Arguments that could not be read break the tool's own schema; no grant's limit is said to be broken by them.
     checked = {grant.id: () for grant in _grants(found, behind)} if wish.problem else wish.checked
-    action = Action("call", None, checked=checked)
+    action = RequestedAction("call", None, known_violations=checked)
     standing = behind.standing(action, target, decision_id=decision_id, found=found)
     decision = engine.decide(caller, action, target, reading.question(found, wish, decision_id, standing))
     draft = Draft(wish, found, decision, behind, standing)
@@ -77,13 +77,13 @@ def decide(found: Found, wish: Wish, behind: Behind = chaining.NOTHING) -> Draft
 
 def is_strangers(draft: Draft) -> bool:
     """Nobody who may act has shown a token: the attempt is counted, and no identity is said to have called."""
-    failed = draft.decision.deciding
+    failed = draft.decision.failed_check
     return not draft.found.is_identity or (failed is not None and failed.name in BEARER)
 
 
 def unchecked(draft: Draft) -> Unchecked | None:
     """What the arguments must still be checked against before this decision means anything."""
-    failed, found, checked = draft.decision.deciding, draft.found, draft.wish.checked
+    failed, found, checked = draft.decision.failed_check, draft.found, draft.wish.checked
     if is_strangers(draft) or draft.wish.problem or (failed is not None and _is_settled(failed)):
         return None
     definition_id = found.id("definition_id")
@@ -94,13 +94,13 @@ def unchecked(draft: Draft) -> Unchecked | None:
     return Unchecked(grants, definitions) if grants or definitions else None
 
 
-def _grants(found: Found, behind: Behind) -> list[Match]:
+def _grants(found: Found, behind: Behind) -> list[AccessMatch]:
     """The caller's for the tool, and those of everybody on whose behalf it calls."""
     held = (reading.grant(one) for one in (found, *behind.principals))
     return [grant for grant in held if grant is not None]
 
 
-def _is_settled(failed: Check) -> bool:
+def _is_settled(failed: CheckResult) -> bool:
     """Whether it is a no whatever the arguments are."""
     return failed.name in BEFORE_ARGUMENTS or (failed.name == "chain" and failed.reason != OF_ARGUMENTS)
 
@@ -123,8 +123,8 @@ def _begin(draft: Draft) -> dict[str, Any]:
         thread_id=around.thread_id,
         session_id=around.session_id,
         task_id=str(chain.task_id) if chain is not None and chain.task_id else around.task_id,
-        above=chain.above if chain is not None else (),
-        run_id=wish.shown.execution_id if isinstance(wish.shown, ParsedToken) else None,
+        above=chain.callers if chain is not None else (),
+        run_id=wish.shown.execution_id if isinstance(wish.shown, ShortTokenClaims) else None,
         decision_id=draft.decision.id,
         details={"door": wish.door},
     )
@@ -162,7 +162,7 @@ def refuse(draft: Draft, reason: str, message: str, **more: Any) -> tuple[Refusa
     return refusal, ended
 
 
-def _stood(check: Check, draft: Draft, reason: str) -> list[str]:
+def _stood(check: CheckResult, draft: Draft, reason: str) -> list[str]:
     """As it was decided; budgets are asked only when all others have let the call pass."""
     if check.name == "budget" and draft.decision.allowed and reason != draft.decision.reason:
         return [check.name, "fail", reason]

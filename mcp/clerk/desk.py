@@ -58,7 +58,7 @@ class Desk:
         #: A refusal could not be written: the next decision waits until a row was tried out.
         self._doubtful = False
 
-    def require_room(self, shown: tokens.Parsed, source: str) -> None:
+    def require_room(self, shown: tokens.ParsedBearerToken, source: str) -> None:
         """Turn away whoever could not be decided about in time, before its call costs anything more."""
         if not self._items.has_room(callers.key(shown, source)):
             raise self._overloaded()

@@ -17,7 +17,7 @@ from nhi.actors import Actor
 from nhi.audit import events, sanitization
 from nhi.choices import ActorKind
 from nhi.credentials import run_tokens
-from nhi.hooks import Waiting
+from nhi.hooks import WaitingCall
 
 #: How long a call may wait for a person, and how long the permit lasts.
 WAIT = timedelta(minutes=15)
@@ -60,17 +60,17 @@ def _roots(draft: Draft) -> CallRoots:
     chain = draft.behind.chain
     return CallRoots.of_call(
         agent_id=draft.begun["agent_id"],
-        above=[link.id for link in chain.above] if chain is not None else (),
-        run_id=run_tokens.run_of(draft.wish.shown),
+        above=[link.id for link in chain.callers] if chain is not None else (),
+        run_id=run_tokens.run_id_of(draft.wish.shown),
         task_id=chain.task_id if chain is not None else None,
     )
 
 
-def _waits(draft: Draft, approval: CallApproval) -> Waiting | None:
+def _waits(draft: Draft, approval: CallApproval) -> WaitingCall | None:
     chain = draft.behind.chain
     if chain is None or chain.task_id is None:
         return None
-    return Waiting(approval.pk, chain.task_id, draft.wish.name, approval.expires_at)
+    return WaitingCall(approval.pk, chain.task_id, draft.wish.name, approval.expires_at)
 
 
 def use(draft: Draft) -> bool:
@@ -130,7 +130,7 @@ def _new(draft: Draft) -> CallApproval:
         tool_id=row["tool_id"],
         tool_name=wish.name,
         args_hash=wish.args_hash,
-        context=sanitization.storable(_context(draft)),
+        context=sanitization.make_storable(_context(draft)),
         grant_id=match.id if match is not None and match.kind == "grant" else None,
         terms=reading.terms(draft.found),
         owner_id=draft.found.id("owner_id"),
@@ -154,7 +154,7 @@ def _context(draft: Draft) -> dict[str, str]:
         "asked_by": str(chain) if chain is not None else "",
         "user_instruction": around.user_instruction,
     }
-    return {name: sanitization.line(value, 2000) for name, value in said.items() if value}
+    return {name: sanitization.single_line(value, 2000) for name, value in said.items() if value}
 
 
 def opened(approval: CallApproval) -> dict[str, Any]:

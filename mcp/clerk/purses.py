@@ -12,7 +12,7 @@ from mcp.clerk import database
 from mcp.clerk.allotting import WINDOWS, Purse, minute_of
 from mcp.clerk.deciding import Draft
 from nhi.audit import sanitization
-from nhi.decisions.types import Match
+from nhi.decisions.types import AccessMatch
 
 Place = tuple[str, UUID]
 COLUMNS = (
@@ -35,11 +35,11 @@ def places(draft: Draft) -> list[Place]:
     return list(dict.fromkeys([*own, *counted]))
 
 
-def limiting(draft: Draft) -> list[tuple[str, Match]]:
+def limiting(draft: Draft) -> list[tuple[str, AccessMatch]]:
     """Grants by which it passes that limit calls per hour: the caller's, and those of whoever it calls for."""
     match = draft.decision.match
     own = [(draft.begun["agent_name"], match)] if match is not None and match.max_calls_per_hour is not None else []
-    return [*own, *(draft.standing.counted.items() if draft.standing is not None else ())]
+    return [*own, *(draft.standing.counted_grants.items() if draft.standing is not None else ())]
 
 
 def concerns(draft: Draft) -> bool:
@@ -49,7 +49,7 @@ def concerns(draft: Draft) -> bool:
 def make_for_grants(drafts: Iterable[Draft]) -> None:
     """A grant that limits calls per hour counts them in a budget of its own, which is made with its first call."""
     wanted = {
-        match.id: (sanitization.line(f"the grant of {holder} for {draft.wish.name}", 400), draft.found.now)
+        match.id: (sanitization.single_line(f"the grant of {holder} for {draft.wish.name}", 400), draft.found.now)
         for draft in drafts
         for holder, match in limiting(draft)
     }

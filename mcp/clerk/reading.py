@@ -12,15 +12,15 @@ from mcp.clerk import sql
 from mcp.clerk.words import Wish
 from nhi.authorization import facts
 from nhi.credentials import credentials
-from nhi.credentials.tokens import ParsedToken
-from nhi.decisions.delegation import Standing
-from nhi.decisions.types import Condition, Facts, Match, Party
+from nhi.credentials.tokens import ShortTokenClaims
+from nhi.decisions.delegation import ChainCheck
+from nhi.decisions.types import AccessMatch, CallCondition, DecisionFacts, DecisionParty
 
 #: The two breakers of a call, and what their columns begin with.
 BREAKERS = ((BreakerScope.SERVER, "breaker_"), (BreakerScope.IDENTITY, "own_breaker_"))
 NOTHING_PASSES: dict[str, Any] = {"not": {}}
 #: Of a tool that was registered by hand, or whose server was never added.
-NO_SERVER = Condition("server", False, "target_unusable", "No server offers this tool.")
+NO_SERVER = CallCondition("server", False, "target_unusable", "No server offers this tool.")
 DEFINITION_SAYS = {
     DefinitionState.PENDING: ("definition_pending", "Nobody has approved this tool's definition yet."),
     DefinitionState.QUARANTINED: (
@@ -65,33 +65,35 @@ def read_principal(raw: tuple[Any, ...]) -> Found:
     return Found(row, clock.parse_database_time(row["now"]))
 
 
-def caller(found: Found) -> Party | None:
+def caller(found: Found) -> DecisionParty | None:
     agent_id = found.id("agent_id")
     if agent_id is None:
         return None
     row = found.row
-    return Party(agent_id, row["agent_kind"], row["agent_name"], row["agent_state"], found.past("agent_expires"))
+    return DecisionParty(
+        agent_id, row["agent_kind"], row["agent_name"], row["agent_state"], found.past("agent_expires")
+    )
 
 
-def target(found: Found, wish: Wish) -> Party | None:
+def target(found: Found, wish: Wish) -> DecisionParty | None:
     """The tool of that name, when it is that server's: `a__b` and `c` spell the name that `a` and `b__c` do."""
     tool_id, row = found.id("tool_id"), found.row
     if tool_id is None:
         return None
     if row["server_id"] is not None and (row["server_name"], row["wire_name"]) != (wish.server, wish.tool):
         return None
-    return Party(
+    return DecisionParty(
         tool_id, "tool", row["tool_name"], row["tool_identity_state"], found.past("tool_expires"), row["capability"]
     )
 
 
-def question(found: Found, wish: Wish, decision_id: UUID, standing: Standing | None) -> Facts:
-    token = wish.shown if isinstance(wish.shown, ParsedToken) else None
+def question(found: Found, wish: Wish, decision_id: UUID, standing: ChainCheck | None) -> DecisionFacts:
+    token = wish.shown if isinstance(wish.shown, ShortTokenClaims) else None
     refused = _credential_refused(found, wish)
     scope = tuple(token.scope.split()) if token else ()
     matches = tuple(match for match in (grant(found), role(found)) if match is not None)
     told = conditions(found, wish, standing) if found.id("tool_id") else ()
-    return Facts(decision_id, found.now, refused, scope, matches, told)
+    return DecisionFacts(decision_id, found.now, refused, scope, matches, told)
 
 
 def _credential_refused(found: Found, wish: Wish) -> str:
@@ -106,17 +108,17 @@ def _credential_refused(found: Found, wish: Wish) -> str:
         revoked=ended["revoked"],
         networks=tuple(json_of(row["networks"])),
     )
-    refused = credentials.verdict(known, wish.shown, wish.source, found.now)
-    token = wish.shown if isinstance(wish.shown, ParsedToken) else None
-    return refused or facts.token_refused(token, found.at("tokens_from"), wish.audience)
+    refused = credentials.refusal_reason(known, wish.shown, wish.source, found.now)
+    token = wish.shown if isinstance(wish.shown, ShortTokenClaims) else None
+    return refused or facts.token_refusal_reason(token, found.at("tokens_from"), wish.audience)
 
 
-def grant(found: Found) -> Match | None:
+def grant(found: Found) -> AccessMatch | None:
     grant_id, row = found.id("grant_id"), found.row
     if grant_id is None:
         return None
     ends, closed = found.at("grant_expires"), found.at("grant_revoked")
-    return Match(
+    return AccessMatch(
         kind="grant",
         id=grant_id,
         name=f"by {row['granted_by']}",
@@ -128,13 +130,13 @@ def grant(found: Found) -> Match | None:
     )
 
 
-def role(found: Found) -> Match | None:
+def role(found: Found) -> AccessMatch | None:
     covering = json_of(found.row["role"])
     if covering is None:
         return None
     ends = clock.parse_database_time(covering["expires_at"]) if covering["expires_at"] else None
     closed = clock.parse_database_time(covering["closed"]) if covering["closed"] else None
-    return Match(
+    return AccessMatch(
         kind="role",
         id=UUID(covering["id"]),
         name=covering["name"],
@@ -148,47 +150,47 @@ def _end(ends: datetime | None, closed: datetime | None, now: datetime) -> dict[
     return {"expired": by_itself, "revoked": closed is not None and not by_itself, "expires_at": ends}
 
 
-def conditions(found: Found, wish: Wish, standing: Standing | None) -> tuple[Condition, ...]:
+def conditions(found: Found, wish: Wish, standing: ChainCheck | None) -> tuple[CallCondition, ...]:
     """What only the gateway knows, in the order of the decision's checks."""
     chain = standing.condition if standing is not None else None
     said = [_server(found), _definition(found), chain, _input(found, wish)]
-    if found.row["asks"] or (standing is not None and standing.asks):
-        said.append(Condition("every_call_approved", True))
-    counted = Condition("budget", True, message="Counted when the call is let through.")
+    if found.row["asks"] or (standing is not None and standing.needs_approval):
+        said.append(CallCondition("every_call_approved", True))
+    counted = CallCondition("budget", True, message="Counted when the call is let through.")
     said += [_approval(found, wish), breaker(found), counted]
     return tuple(one for one in said if one is not None)
 
 
-def _server(found: Found) -> Condition:
+def _server(found: Found) -> CallCondition:
     if found.row["server_id"] is None:
         return NO_SERVER
     name = found.row["server_name"]
     if not found.row["enabled"]:
-        return Condition("server", False, "server_disabled", f"The server {name} is disabled.")
-    return Condition("server", True, message=f"The server {name} is enabled.")
+        return CallCondition("server", False, "server_disabled", f"The server {name} is disabled.")
+    return CallCondition("server", True, message=f"The server {name} is enabled.")
 
 
-def _definition(found: Found) -> Condition | None:
+def _definition(found: Found) -> CallCondition | None:
     state = found.row["tool_state"]
     if state is None:
         return None
     if state in DEFINITION_SAYS:
         reason, message = DEFINITION_SAYS[DefinitionState(state)]
-        return Condition("definition", False, reason, message)
-    return Condition("definition", True, message="Its definition is approved.")
+        return CallCondition("definition", False, reason, message)
+    return CallCondition("definition", True, message="Its definition is approved.")
 
 
-def _input(found: Found, wish: Wish) -> Condition | None:
+def _input(found: Found, wish: Wish) -> CallCondition | None:
     if wish.problem:
-        return Condition("input", False, "invalid_parameters", wish.problem)
+        return CallCondition("input", False, "invalid_parameters", wish.problem)
     definition_id = found.id("definition_id")
     broken = wish.checked.get(definition_id) if definition_id else None
     if not found.row["definition_checkable"] or broken is None:
         return None
     if not broken:
-        return Condition("input", True, message="The arguments are as the tool describes them.")
+        return CallCondition("input", True, message="The arguments are as the tool describes them.")
     place, problem = broken[0]
-    return Condition("input", False, "invalid_parameters", f"{place.removeprefix('$.')}: {problem}.")
+    return CallCondition("input", False, "invalid_parameters", f"{place.removeprefix('$.')}: {problem}.")
 
 
 def terms(found: Found) -> str:
@@ -217,10 +219,10 @@ def exact(value: Any) -> bool:
     return not isinstance(value, int) or abs(value) <= 2**53
 
 
-def _approval(found: Found, wish: Wish) -> Condition:
+def _approval(found: Found, wish: Wish) -> CallCondition:
     if has_permit(found) and exact(wish.arguments):
-        return Condition("approval", True, message="A person approved this call.")
-    return Condition("approval", False, "approval_required", "This call waits for a person's approval.")
+        return CallCondition("approval", True, message="A person approved this call.")
+    return CallCondition("approval", False, "approval_required", "This call waits for a person's approval.")
 
 
 @dataclass(frozen=True)
@@ -278,14 +280,16 @@ def probed(found: Found) -> list[BreakerFacts]:
     return [breaker for breaker in tripped(found) if breaker.wants_probe(found.now)]
 
 
-def breaker(found: Found) -> Condition | None:
+def breaker(found: Found) -> CallCondition | None:
     row = found.row
     if row["breaker_state"] is None:
         return None
     closed = blocking(found)
     if closed is None:
-        return Condition("breaker", True, message="Its breaker lets calls through.")
-    return Condition("breaker", False, "breaker_open", breaker_says(row["server_name"], closed.scope, closed.failures))
+        return CallCondition("breaker", True, message="Its breaker lets calls through.")
+    return CallCondition(
+        "breaker", False, "breaker_open", breaker_says(row["server_name"], closed.scope, closed.failures)
+    )
 
 
 def breaker_says(server_name: str, scope: BreakerScope, failures: int) -> str:

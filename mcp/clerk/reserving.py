@@ -20,7 +20,7 @@ from mcp.clerk.deciding import Draft
 from mcp.clerk.words import Answer, Left, Refusal, Ticket, Wish
 from nhi.audit import authentication_failures, refusal_limits
 from nhi.credentials import last_used
-from nhi.credentials.tokens import ParsedCredential
+from nhi.credentials.tokens import ParsedCredentialToken
 from nhi.models import InvocationLog
 
 #: A lease is renewed by the process that makes its call; past this it counts as lost.
@@ -94,8 +94,8 @@ def _note_uses(drafts: Sequence[Draft]) -> None:
     for draft in drafts:
         credential_id = draft.found.id("credential_id")
         if credential_id is not None and not deciding.is_strangers(draft):
-            use = last_used.Use(draft.found.now, draft.wish.source, draft.found.id("agent_id"))
-            last_used.ledger.note(credential_id, use)
+            use = last_used.CredentialUse(draft.found.now, draft.wish.source, draft.found.id("agent_id"))
+            last_used.recorder.record(credential_id, use)
             callers.learn(draft.wish.shown, draft.begun["agent_id"])
 
 
@@ -245,18 +245,18 @@ def _stood(purse: Purse, now: datetime) -> dict[str, Any]:
 def _count_strangers(drafts: Sequence[Draft]) -> None:
     strangers = [draft for draft in drafts if deciding.is_strangers(draft)]
     named = [
-        (draft.found.row["public_id"] or authentication_failures.UNKNOWN, draft.wish.source, draft)
+        (draft.found.row["public_id"] or authentication_failures.UNKNOWN_PUBLIC_ID, draft.wish.source, draft)
         for draft in strangers
     ]
     for public_id, _, draft in sorted(named, key=lambda one: one[:2]):
         with bind_context(RequestContext(draft.wish.request_id, draft.wish.source)):
-            authentication_failures.note(public_id, draft.decision.reason, draft.found.now)
+            authentication_failures.count_failure(public_id, draft.decision.reason, draft.found.now)
 
 
 def _asked(wish: Wish) -> tuple[Any, ...]:
     shown = wish.shown
     # No tool has such a name, and no database takes it: it would be said to be away.
     name = wish.name if wish.name.isprintable() else ""
-    if isinstance(shown, ParsedCredential):
+    if isinstance(shown, ParsedCredentialToken):
         return shown.public_id, None, None, name, wish.args_hash
     return None, shown.credential_id, shown.identity_id, name, wish.args_hash

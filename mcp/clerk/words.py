@@ -8,8 +8,8 @@ from uuid import UUID
 
 from common.errors import GatehouseError, RateLimited
 from mcp.choices import FaultKind
-from nhi.credentials.tokens import Parsed
-from nhi.hooks import Waiting
+from nhi.credentials.tokens import ParsedBearerToken
+from nhi.hooks import WaitingCall
 
 #: Where arguments break a schema, by what the schema belongs to: a grant or a tool's definition.
 Checked = Mapping[UUID, Sequence[tuple[str, str]]]
@@ -53,7 +53,7 @@ class Wish:
     """One call that somebody wants to make."""
 
     call_id: UUID
-    shown: Parsed = field(repr=False)
+    shown: ParsedBearerToken = field(repr=False)
     audience: str
     #: The server's name and the tool's own; together the name of the tool's identity.
     server: str
@@ -134,7 +134,7 @@ class Refusal:
     #: False for a call that was counted: it has no row, so its id names nothing.
     recorded: bool = True
     #: What the task that it was made in is told, when a person has to look at it.
-    waits: Waiting | None = None
+    waits: WaitingCall | None = None
 
 
 @dataclass(frozen=True)

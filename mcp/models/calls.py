@@ -95,7 +95,7 @@ class CallApprovalQuerySet(QuerySet["CallApproval"]):
 def _bars(actor: "Actor") -> Q:
     if not actor.is_person:
         return Q(pk__in=[])
-    handled = Identity.objects.in_hands_of(actor).values("pk")
+    handled = Identity.objects.handled_by(actor).values("pk")
     is_behind = Q(kind=OriginKind.PERSON, object_id=actor.id) | Q(kind=OriginKind.IDENTITY, object_id__in=handled)
     origins = CallApprovalOrigin.objects.filter(is_behind, approval=OuterRef("pk"))
     # Approvals of before origins were recorded have the agent and its owner of then.

@@ -62,7 +62,9 @@ class Database:
 
     async def heard(self, *, leaving: bool = False) -> None:
         try:
-            await self._run(lambda: (processes.leave if leaving else processes.seen)(kind=ProcessKind.STDIO_OWNER))
+            await self._run(
+                lambda: (processes.remove_own if leaving else processes.record_heartbeat)(kind=ProcessKind.STDIO_OWNER)
+            )
         except DatabaseError as error:
             log.warning("No heartbeat: the database is away (%s).", type(error).__name__)
 

@@ -28,7 +28,7 @@ class ItemResult:
     message: str = ""
 
 
-def end_all(*, actor: Actor, identity: Identity, reason: str) -> None:
+def revoke_all_access(*, actor: Actor, identity: Identity, reason: str) -> None:
     """Revoke whatever the identity holds and whatever is held on it. Call it inside the move's transaction."""
     for model, held in (
         (Credential, Q(identity=identity)),
@@ -37,10 +37,10 @@ def end_all(*, actor: Actor, identity: Identity, reason: str) -> None:
         (UserPermission, Q(nhi=identity)),
         (RoleAssignment, Q(identity=identity)),
     ):
-        _end(model, held, actor=actor, reason=reason[:500])
+        _revoke_rows(model, held, actor=actor, reason=reason[:500])
 
 
-def _end(model: Any, held: Q, *, actor: Actor, reason: str) -> None:
+def _revoke_rows(model: Any, held: Q, *, actor: Actor, reason: str) -> None:
     event = {Credential: "credential.revoked", RoleAssignment: "role.assignment_revoked"}.get(model, "grant.revoked")
     named = [field.name for field in model._meta.fields if field.is_relation]
     rows = list(model.objects.live().filter(held).select_related(*named).select_for_update(of=("self",)))
@@ -51,14 +51,23 @@ def _end(model: Any, held: Q, *, actor: Actor, reason: str) -> None:
         events.write(event, actor=actor, subject=row, after={"state": "revoked"}, reason=reason)
 
 
-def copy(*, actor: Actor, source: Identity, target: Identity) -> list[ItemResult]:
+def copy_access(*, actor: Actor, source: Identity, target: Identity) -> list[ItemResult]:
     """Give `target` what `source` holds now: its grants with their limits and ends, and its roles."""
     actor.require("nhi.add_toolpermission", "give access")
     reason = f"Copied from {source.name}"
     results = [
-        *(_copy_tool(actor, grant, target, reason) for grant in _live(ToolPermission, "tool", agent=source)),
-        *(_copy_nhi(actor, grant, target, reason) for grant in _live(NhiPermission, "target", source=source)),
-        *(_copy_role(actor, held, target, reason) for held in _live(RoleAssignment, "role", identity=source)),
+        *(
+            _copy_tool_grant(actor, grant, target, reason)
+            for grant in _live_grants(ToolPermission, "tool", agent=source)
+        ),
+        *(
+            _copy_nhi_grant(actor, grant, target, reason)
+            for grant in _live_grants(NhiPermission, "target", source=source)
+        ),
+        *(
+            _copy_role_assignment(actor, held, target, reason)
+            for held in _live_grants(RoleAssignment, "role", identity=source)
+        ),
     ]
     with transaction.atomic():
         counts = {word: sum(item.result == word for item in results) for word in ("created", "exists", "refused")}
@@ -66,12 +75,12 @@ def copy(*, actor: Actor, source: Identity, target: Identity) -> list[ItemResult
     return results
 
 
-def _live(model: Any, related: str, **held: Identity) -> Any:
+def _live_grants(model: Any, related: str, **held: Identity) -> Any:
     return model.objects.live().filter(**held).select_related(related).order_by("created_at")
 
 
-def _copy_tool(actor: Actor, grant: ToolPermission, target: Identity, reason: str) -> ItemResult:
-    return attempt(
+def _copy_tool_grant(actor: Actor, grant: ToolPermission, target: Identity, reason: str) -> ItemResult:
+    return attempt_item(
         "tool", grant.tool.name, grant.tool_id,
         lambda: grants.give_tool(
             actor=actor, agent=target, tool=grant.tool, reason=reason, expires_at=grant.expires_at,
@@ -81,8 +90,8 @@ def _copy_tool(actor: Actor, grant: ToolPermission, target: Identity, reason: st
     )  # fmt: skip
 
 
-def _copy_nhi(actor: Actor, grant: NhiPermission, target: Identity, reason: str) -> ItemResult:
-    return attempt(
+def _copy_nhi_grant(actor: Actor, grant: NhiPermission, target: Identity, reason: str) -> ItemResult:
+    return attempt_item(
         "nhi", grant.target.name, grant.target_id,
         lambda: grants.give_nhi(
             actor=actor, source=target, target=grant.target, permission_type=grant.permission_type, reason=reason,
@@ -92,14 +101,14 @@ def _copy_nhi(actor: Actor, grant: NhiPermission, target: Identity, reason: str)
     )  # fmt: skip
 
 
-def _copy_role(actor: Actor, held: RoleAssignment, target: Identity, reason: str) -> ItemResult:
-    return attempt(
+def _copy_role_assignment(actor: Actor, held: RoleAssignment, target: Identity, reason: str) -> ItemResult:
+    return attempt_item(
         "role", held.role.name, held.role_id,
         lambda: roles.assign(actor=actor, role=held.role, identity=target, expires_at=held.expires_at, reason=reason),
     )  # fmt: skip
 
 
-def attempt(kind: str, name: str, target_id: UUID, give: Any, *, done: str = "created") -> ItemResult:
+def attempt_item(kind: str, name: str, target_id: UUID, give: Any, *, done: str = "created") -> ItemResult:
     """One item of a bulk verb: its own transaction, its own result."""
     try:
         return ItemResult(done, kind, name, target_id, id=give().pk)

@@ -8,18 +8,18 @@ from uuid import UUID
 
 from common.errors import InvalidInput
 from nhi.access import grants
-from nhi.access.access import ItemResult, attempt
+from nhi.access.access import ItemResult, attempt_item
 from nhi.actors import Actor
 from nhi.choices import Kind, State
 from nhi.decisions import capabilities
 from nhi.models import Identity, ToolPermission
 from nhi.models.identities import IdentityQuerySet
 
-MOST = 100
+MAX_TOOLS = 100
 
 
 @dataclass(frozen=True)
-class Selection:
+class ToolSelection:
     """Which tools: exactly one of a list, a server's name, a capability pattern."""
 
     tool_ids: tuple[UUID, ...] | None = None
@@ -28,7 +28,7 @@ class Selection:
 
 
 @dataclass(frozen=True)
-class Preview:
+class BulkGrantPreview:
     """What giving would do, said before it is done."""
 
     items: list[ItemResult]
@@ -48,16 +48,16 @@ def give_tools(
     *,
     actor: Actor,
     agent: Identity,
-    selection: Selection,
+    selection: ToolSelection,
     reason: str,
     expires_at: datetime | None = None,
     limits: dict[str, Any] | None = None,
 ) -> list[ItemResult]:
     """Give each selected tool in a transaction of its own. `limits` are those of `grants.give_tool`."""
     actor.require("nhi.add_toolpermission", "give agents access to tools")
-    tools, unknown = select(actor, selection)
+    tools, unknown = select_tools(actor, selection)
     given = [
-        attempt(
+        attempt_item(
             "tool",
             tool.name,
             tool.pk,
@@ -67,28 +67,31 @@ def give_tools(
         )
         for tool in tools
     ]
-    return given + [_unknown(tool_id) for tool_id in unknown]
+    return given + [_unknown_tool_result(tool_id) for tool_id in unknown]
 
 
-def preview(*, actor: Actor, agent: Identity, selection: Selection) -> Preview:
+def preview_agent(*, actor: Actor, agent: Identity, selection: ToolSelection) -> BulkGrantPreview:
     """What `give_tools` would do now, without doing it."""
-    return preview_each(actor=actor, agents=[agent], selection=selection)[0]
+    return preview_agents(actor=actor, agents=[agent], selection=selection)[0]
 
 
-def preview_each(*, actor: Actor, agents: Sequence[Identity], selection: Selection) -> list[Preview]:
+def preview_agents(*, actor: Actor, agents: Sequence[Identity], selection: ToolSelection) -> list[BulkGrantPreview]:
     """A preview for each agent, in as many queries as for one."""
-    tools, unknown = select(actor, selection)
+    tools, unknown = select_tools(actor, selection)
     held = ToolPermission.objects.live().filter(agent__in=agents, tool__in=tools).values_list("agent_id", "tool_id")
     pairs = set(held)
     both = [identity.pk for identity in (*agents, *tools)]
     usable = set(Identity.objects.usable().filter(pk__in=both).values_list("pk", flat=True))
     return [
-        Preview([_foreseen(agent, tool, pairs, usable) for tool in tools] + [_unknown(tool_id) for tool_id in unknown])
+        BulkGrantPreview(
+            [_predicted_result(agent, tool, pairs, usable) for tool in tools]
+            + [_unknown_tool_result(tool_id) for tool_id in unknown]
+        )
         for agent in agents
     ]
 
 
-def select(actor: Actor, selection: Selection) -> tuple[list[Identity], list[UUID]]:
+def select_tools(actor: Actor, selection: ToolSelection) -> tuple[list[Identity], list[UUID]]:
     """The tools that are meant, and the ids that name none the actor can see."""
     rows = Identity.objects.visible_to(actor).filter(kind=Kind.TOOL)
     chosen = [name for name in ("tool_ids", "server", "pattern") if getattr(selection, name) is not None]
@@ -97,11 +100,11 @@ def select(actor: Actor, selection: Selection) -> tuple[list[Identity], list[UUI
             chosen[1] if chosen else "tool_ids", "Choose tools by exactly one of tool_ids, server and pattern."
         )
     if selection.tool_ids is not None:
-        return _by_list(rows, selection.tool_ids)
+        return _tools_by_id(rows, selection.tool_ids)
     if selection.server is not None:
-        return _bounded(rows.filter(name__startswith=f"{selection.server}__"), "server"), []
+        return _matching_tools(rows.filter(name__startswith=f"{selection.server}__"), "server"), []
     assert selection.pattern is not None  # the one that is left
-    if selection.pattern == capabilities.EVERYTHING:
+    if selection.pattern == capabilities.ALL_CAPABILITIES:
         raise InvalidInput.for_field(
             "pattern", "Everything at once takes two people: give a role *.* and have it approved."
         )
@@ -109,29 +112,29 @@ def select(actor: Actor, selection: Selection) -> tuple[list[Identity], list[UUI
         raise InvalidInput.for_field(
             "pattern", "This is no pattern; write github.read, github.commits.*, github.* or *.*."
         )
-    return _bounded(rows.covered_by(selection.pattern), "pattern"), []
+    return _matching_tools(rows.covered_by(selection.pattern), "pattern"), []
 
 
-def _by_list(rows: IdentityQuerySet, tool_ids: Iterable[UUID]) -> tuple[list[Identity], list[UUID]]:
+def _tools_by_id(rows: IdentityQuerySet, tool_ids: Iterable[UUID]) -> tuple[list[Identity], list[UUID]]:
     wanted = list(dict.fromkeys(tool_ids))
-    if not 1 <= len(wanted) <= MOST:
-        raise InvalidInput.for_field("tool_ids", f"Name 1 to {MOST} tools.")
+    if not 1 <= len(wanted) <= MAX_TOOLS:
+        raise InvalidInput.for_field("tool_ids", f"Name 1 to {MAX_TOOLS} tools.")
     found = {tool.pk: tool for tool in rows.filter(pk__in=wanted)}
     return [found[pk] for pk in wanted if pk in found], [pk for pk in wanted if pk not in found]
 
 
-def _bounded(rows: IdentityQuerySet, field: str) -> list[Identity]:
-    tools = list(rows.order_by("name")[: MOST + 1])
+def _matching_tools(rows: IdentityQuerySet, field: str) -> list[Identity]:
+    tools = list(rows.order_by("name")[: MAX_TOOLS + 1])
     if not tools:
         raise InvalidInput.for_field(field, "No tool matches this.")
-    if len(tools) > MOST:
+    if len(tools) > MAX_TOOLS:
         raise InvalidInput.for_field(
-            field, f"More than {MOST} tools match this. Choose fewer, or assign a role with this pattern."
+            field, f"More than {MAX_TOOLS} tools match this. Choose fewer, or assign a role with this pattern."
         )
     return tools
 
 
-def _foreseen(agent: Identity, tool: Identity, held: set[tuple[UUID, UUID]], usable: set[UUID]) -> ItemResult:
+def _predicted_result(agent: Identity, tool: Identity, held: set[tuple[UUID, UUID]], usable: set[UUID]) -> ItemResult:
     unusable = next((identity for identity in (agent, tool) if identity.pk not in usable), None)
     if unusable is not None:
         said = f"is {unusable.state}" if unusable.state != State.ACTIVE else "has expired"
@@ -142,6 +145,6 @@ def _foreseen(agent: Identity, tool: Identity, held: set[tuple[UUID, UUID]], usa
     return ItemResult("created", "tool", tool.name, tool.pk)
 
 
-def _unknown(tool_id: UUID) -> ItemResult:
+def _unknown_tool_result(tool_id: UUID) -> ItemResult:
     said = "There is no such tool that you can see."
     return ItemResult("refused", "tool", str(tool_id), tool_id, error_code="not_found", message=said)

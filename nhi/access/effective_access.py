@@ -14,7 +14,7 @@ from nhi.models import Identity, NhiPermission, RoleAssignment, RoleCapability, 
 
 
 @dataclass(frozen=True)
-class Via:
+class AccessPath:
     kind: Literal["grant", "role"]
     id: UUID
     name: str
@@ -22,72 +22,72 @@ class Via:
 
 
 @dataclass(frozen=True)
-class Reach:
+class ReachableTarget:
     """One target, and every live grant or role that leads to it."""
 
     id: UUID
     name: str
     capability: str | None
-    via: list[Via] = field(default_factory=list)
+    via: list[AccessPath] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
-class Access:
-    tools: list[Reach]
-    agents: list[Reach]
+class AccessOverview:
+    tools: list[ReachableTarget]
+    agents: list[ReachableTarget]
 
     @property
     def total(self) -> int:
         return len(self.tools) + len(self.agents)
 
 
-def of(identity: Identity) -> Access:
+def load(identity: Identity) -> AccessOverview:
     """The union that decides a call, for all usable targets at once; four queries whatever their number."""
-    return Access(_tools(identity), _agents(identity))
+    return AccessOverview(_reachable_tools(identity), _reachable_agents(identity))
 
 
-def _tools(identity: Identity) -> list[Reach]:
+def _reachable_tools(identity: Identity) -> list[ReachableTarget]:
     grants = (
         ToolPermission.objects.live().filter(agent=identity, tool__in=Identity.objects.usable()).select_related("tool")
     )
-    reached: dict[UUID, Reach] = {}
+    reached: dict[UUID, ReachableTarget] = {}
     for grant in grants:
-        reached.setdefault(grant.tool_id, _reach(grant.tool)).via.append(
-            Via("grant", grant.pk, f"by {grant.granted_by_name}", grant.expires_at)
+        reached.setdefault(grant.tool_id, _reachable_target(grant.tool)).via.append(
+            AccessPath("grant", grant.pk, f"by {grant.granted_by_name}", grant.expires_at)
         )
-    by_pattern = _held_patterns(identity)
-    for tool in roles.covered(by_pattern).usable() if by_pattern else ():
-        reach = reached.setdefault(tool.pk, _reach(tool))
+    by_pattern = _role_patterns(identity)
+    for tool in roles.covered_tools(by_pattern).usable() if by_pattern else ():
+        reach = reached.setdefault(tool.pk, _reachable_target(tool))
         covering = [via for pattern, held in by_pattern.items() if covers(pattern, tool.capability) for via in held]
         reach.via.extend(dict.fromkeys(covering))
     return sorted(reached.values(), key=lambda reach: reach.name)
 
 
-def _held_patterns(identity: Identity) -> dict[str, list[Via]]:
+def _role_patterns(identity: Identity) -> dict[str, list[AccessPath]]:
     """Every effective pattern of the roles that the identity holds now."""
     effective = Prefetch("role__capabilities", RoleCapability.objects.effective(), to_attr="effective")
     held = RoleAssignment.objects.live().filter(identity=identity).select_related("role").prefetch_related(effective)
-    patterns: dict[str, list[Via]] = defaultdict(list)
+    patterns: dict[str, list[AccessPath]] = defaultdict(list)
     for assignment in held:
         for capability in assignment.role.effective:  # type: ignore[attr-defined]  # the prefetch's attribute
-            via = Via("role", assignment.pk, assignment.role.name, assignment.expires_at)
+            via = AccessPath("role", assignment.pk, assignment.role.name, assignment.expires_at)
             patterns[capability.pattern].append(via)
     return patterns
 
 
-def _agents(identity: Identity) -> list[Reach]:
+def _reachable_agents(identity: Identity) -> list[ReachableTarget]:
     grants = NhiPermission.objects.live().filter(source=identity, target__in=Identity.objects.usable())
-    reached: dict[UUID, Reach] = {}
+    reached: dict[UUID, ReachableTarget] = {}
     for grant in grants.select_related("target"):
-        agent = reached.setdefault(grant.target_id, _reach(grant.target))
+        agent = reached.setdefault(grant.target_id, _reachable_target(grant.target))
         agent.via.append(
-            Via("grant", grant.pk, f"{grant.permission_type} by {grant.granted_by_name}", grant.expires_at)
+            AccessPath("grant", grant.pk, f"{grant.permission_type} by {grant.granted_by_name}", grant.expires_at)
         )
     return sorted(reached.values(), key=lambda reach: reach.name)
 
 
-def _reach(target: Identity) -> Reach:
-    return Reach(target.pk, target.name, target.capability)
+def _reachable_target(target: Identity) -> ReachableTarget:
+    return ReachableTarget(target.pk, target.name, target.capability)
 
 
 def covers(pattern: str, capability: str | None) -> bool:

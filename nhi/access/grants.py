@@ -19,11 +19,11 @@ from nhi.validation import Problems, is_plain
 
 G = TypeVar("G", bound=Grant)
 #: What narrows a grant; each kind has some of them.
-LIMITS = ("allowed_parameters", "allowed_actions", "max_calls_per_hour", "requires_approval")
+LIMIT_FIELDS = ("allowed_parameters", "allowed_actions", "max_calls_per_hour", "requires_approval")
 #: What is said of a row that another one took the place of, by the event.
-REPLACED = {"grant.renewed": "Renewed", "grant.changed": "Limits changed"}
+REPLACEMENT_REASONS = {"grant.renewed": "Renewed", "grant.changed": "Limits changed"}
 #: Of what makes a pair, one row at most is not revoked.
-PAIRS: dict[str, tuple[str, ...]] = {
+PAIR_FIELDS: dict[str, tuple[str, ...]] = {
     "toolpermission": ("agent", "tool"),
     "nhipermission": ("source", "target", "permission_type"),
     "userpermission": ("nhi", "user"),
@@ -53,7 +53,7 @@ def give_tool(
     _check_kind(problems, "tool_id", tool, Kind.TOOL)
     _check_common(problems, reason, expires_at, max_calls_per_hour)
     _check_arguments(problems, tool, allowed_parameters)
-    problems.settle()
+    problems.raise_if_any()
     grant = ToolPermission(
         agent=agent,
         tool=tool,
@@ -62,7 +62,7 @@ def give_tool(
         max_calls_per_hour=max_calls_per_hour,
         requires_approval=requires_approval,
     )
-    return _give(grant, actor, reason, expires_at, pair={"agent": agent, "tool": tool})
+    return _give_grant(grant, actor, reason, expires_at, pair={"agent": agent, "tool": tool})
 
 
 def give_nhi(
@@ -85,7 +85,7 @@ def give_nhi(
     problems.unless(source.pk != target.pk, "target_id", "An identity needs no grant to itself.")
     _check_actions(problems, allowed_actions)
     _check_common(problems, reason, expires_at, max_calls_per_hour)
-    problems.settle()
+    problems.raise_if_any()
     grant = NhiPermission(
         source=source,
         target=target,
@@ -94,7 +94,7 @@ def give_nhi(
         max_calls_per_hour=max_calls_per_hour,
     )
     pair = {"source": source, "target": target, "permission_type": permission_type}
-    return _give(grant, actor, reason, expires_at, pair=pair)
+    return _give_grant(grant, actor, reason, expires_at, pair=pair)
 
 
 def give_user(
@@ -107,9 +107,9 @@ def give_user(
     problems.unless(user.is_active, "user_id", f"{user.username} is deactivated.")
     check_usable(problems, "nhi_id", nhi)
     _check_common(problems, reason, expires_at, None)
-    problems.settle()
+    problems.raise_if_any()
     grant = UserPermission(nhi=nhi, user=user, level=level)
-    return _give(grant, actor, reason, expires_at, pair={"nhi": nhi, "user": user})
+    return _give_grant(grant, actor, reason, expires_at, pair={"nhi": nhi, "user": user})
 
 
 def revoke(*, actor: Actor, grant: G, reason: str) -> G:
@@ -121,23 +121,23 @@ def revoke(*, actor: Actor, grant: G, reason: str) -> G:
 
 def renew(*, actor: Actor, grant: G, expires_at: datetime | None, reason: str) -> G:
     """The same terms with another end, as a new row; the old one is closed in the same transaction."""
-    _require_replace(actor, grant)
+    _require_right_to_replace(actor, grant)
     problems = Problems()
     _check_common(problems, reason, expires_at, None)
     if isinstance(grant, ToolPermission):
         # One from before limits were checked, or of a tool that has changed since, is not given again as it is.
         _check_arguments(problems, grant.tool, grant.allowed_parameters)
-    problems.settle()
-    again = _same_terms(grant)
+    problems.raise_if_any()
+    again = _copy_terms(grant)
     again.expires_at = expires_at
-    return _replace(actor, grant, again, reason, "grant.renewed")
+    return _replace_grant(actor, grant, again, reason, "grant.renewed")
 
 
 def change_limits(*, actor: Actor, grant: G, limits: dict[str, Any], reason: str) -> G:
     """Other limits until the same end, as a new row; a call that arrives after the reply is held to them."""
-    _require_replace(actor, grant)
+    _require_right_to_replace(actor, grant)
     problems = Problems()
-    for name in limits.keys() - _limits_of(grant):
+    for name in limits.keys() - _limit_fields_of(grant):
         problems.add(name, "This kind of grant has no such limit.")
     if isinstance(grant, ToolPermission):
         limits = {"allowed_parameters": grant.allowed_parameters, **limits}
@@ -145,49 +145,49 @@ def change_limits(*, actor: Actor, grant: G, limits: dict[str, Any], reason: str
         _check_arguments(problems, grant.tool, limits["allowed_parameters"])
     _check_actions(problems, limits.get("allowed_actions"))
     _check_common(problems, reason, grant.expires_at, limits.get("max_calls_per_hour"))
-    problems.settle()
-    again = _same_terms(grant)
+    problems.raise_if_any()
+    again = _copy_terms(grant)
     again.expires_at = grant.expires_at
     for name, value in limits.items():
         setattr(again, name, value)
-    return _replace(actor, grant, again, reason, "grant.changed")
+    return _replace_grant(actor, grant, again, reason, "grant.changed")
 
 
-def _replace(actor: Actor, grant: G, again: G, reason: str, event: str) -> G:
-    pair = {field: getattr(grant, field) for field in PAIRS[str(grant._meta.model_name)]}
+def _replace_grant(actor: Actor, grant: G, again: G, reason: str, event: str) -> G:
+    pair = {field: getattr(grant, field) for field in PAIR_FIELDS[str(grant._meta.model_name)]}
     user = pair.get("user")
     if user is not None and not user.is_active:
         raise InvalidInput.for_field("user_id", f"{user} is deactivated.")
     again.reason = reason
     again.granted_by_id, again.granted_by_name = actor.id, actor.name
-    after = {**terms(again), "replaces": str(grant.pk)}
-    return open_pair(grant=again, actor=actor, pair=pair, event=event, after=after, replaces=grant)
+    after = {**audit_fields(again), "replaces": str(grant.pk)}
+    return open_grant(grant=again, actor=actor, pair=pair, event=event, after=after, replaces=grant)
 
 
-def _require_replace(actor: Actor, grant: Grant) -> None:
+def _require_right_to_replace(actor: Actor, grant: Grant) -> None:
     for right in ("add", "revoke"):
         actor.require(f"nhi.{right}_{grant._meta.model_name}", "change this grant")
 
 
-def _limits_of(grant: Grant) -> set[str]:
-    return {name for name in LIMITS if hasattr(grant, name)}
+def _limit_fields_of(grant: Grant) -> set[str]:
+    return {name for name in LIMIT_FIELDS if hasattr(grant, name)}
 
 
 def close(*, actor: Actor, grant: G, reason: str, event: str) -> G:
     problems = Problems()
-    problems.reason(reason)
-    problems.settle()
+    problems.check_reason(reason)
+    problems.raise_if_any()
     with transaction.atomic():
-        closed = _end(grant, actor, reason)
+        closed = _close_row(grant, actor, reason)
         events.write(
             event, actor=actor, subject=closed, before={"state": grant.state}, after={"state": "revoked"}, reason=reason
         )
     return closed
 
 
-def _end(grant: G, actor: Actor, reason: str) -> G:
+def _close_row(grant: G, actor: Actor, reason: str) -> G:
     """Compare and swap: of two who end it at once, one is told that it was done already."""
-    rows = _rows(grant).filter(pk=grant.pk)
+    rows = _manager_of(grant).filter(pk=grant.pk)
     closing = {"revoked_by_id": actor.id, "revoked_by_name": actor.name, "revoke_reason": reason}
     closed = rows.filter(revoked_at=None).update(revoked_at=Now(), **closing)
     ended: G = rows.get()
@@ -198,43 +198,43 @@ def _end(grant: G, actor: Actor, reason: str) -> G:
     return ended
 
 
-def open_pair(
+def open_grant(
     *, grant: G, actor: Actor, pair: dict[str, Any], event: str, after: dict[str, Any], replaces: G | None = None
 ) -> G:
     """Insert the grant; over an ended one of the same pair close that first, over a live one refuse."""
-    before = terms(replaces) if replaces else None
+    before = audit_fields(replaces) if replaces else None
     try:
         with transaction.atomic():
             # The pair's identities are locked before the row that is replaced: an archive takes them in this order.
             _check_still_usable(pair)
             if replaces is not None:
-                _end(replaces, actor, f"{REPLACED[event]}: {grant.reason}"[:500])
-            _close_ended(grant, actor, pair)
+                _close_row(replaces, actor, f"{REPLACEMENT_REASONS[event]}: {grant.reason}"[:500])
+            _close_expired(grant, actor, pair)
             grant.save(force_insert=True)
             events.write(event, actor=actor, subject=grant, before=before, after=after, reason=grant.reason)
             if replaces is not None:
-                hooks.grant_replaced(replaces.pk, grant.pk)
+                hooks.notify_grant_replaced(replaces.pk, grant.pk)
     except IntegrityError as error:
         raise Duplicate(f"{grant} is given already and has not ended. Revoke it first.") from error
     return grant
 
 
-def _give(grant: G, actor: Actor, reason: str, expires_at: datetime | None, *, pair: dict[str, Any]) -> G:
+def _give_grant(grant: G, actor: Actor, reason: str, expires_at: datetime | None, *, pair: dict[str, Any]) -> G:
     grant.reason, grant.expires_at = reason, expires_at
     grant.granted_by_id, grant.granted_by_name = actor.id, actor.name
-    return open_pair(grant=grant, actor=actor, pair=pair, event="grant.given", after=terms(grant))
+    return open_grant(grant=grant, actor=actor, pair=pair, event="grant.given", after=audit_fields(grant))
 
 
-def _same_terms(grant: G) -> G:
+def _copy_terms(grant: G) -> G:
     """A row not saved yet, with every column of its own kind; who gave it, when and until when are new."""
     shared = {field.attname for field in Grant._meta.concrete_fields}
     own = [name for field in grant._meta.concrete_fields if (name := field.attname) not in shared | {"limits_nothing"}]
     return type(grant)(**{name: getattr(grant, name) for name in own})
 
 
-def terms(grant: Model) -> dict[str, Any]:
+def audit_fields(grant: Model) -> dict[str, Any]:
     """What was given, for the record: every column that limits it."""
-    said = {name: getattr(grant, name) for name in ("permission_type", "level", *LIMITS) if hasattr(grant, name)}
+    said = {name: getattr(grant, name) for name in ("permission_type", "level", *LIMIT_FIELDS) if hasattr(grant, name)}
     ends: datetime | None = getattr(grant, "expires_at", None)
     return {**said, "expires_at": ends.isoformat() if ends else None}
 
@@ -245,19 +245,19 @@ def _check_still_usable(pair: dict[str, Any]) -> None:
     problems = Problems()
     for identity in Identity.objects.filter(pk__in=fields).order_by("pk").select_for_update(no_key=True):
         check_usable(problems, fields[identity.pk], identity)
-    problems.settle()
+    problems.raise_if_any()
 
 
-def _close_ended(grant: Grant, actor: Actor, pair: dict[str, Any]) -> None:
-    ended = _rows(grant).filter(**pair, revoked_at=None, expires_at__lte=Now())
+def _close_expired(grant: Grant, actor: Actor, pair: dict[str, Any]) -> None:
+    ended = _manager_of(grant).filter(**pair, revoked_at=None, expires_at__lte=Now())
     for old in ended.select_for_update(of=("self",)):
-        _rows(grant).filter(pk=old.pk).update(
+        _manager_of(grant).filter(pk=old.pk).update(
             revoked_at=Now(), revoked_by_id=actor.id, revoked_by_name=actor.name, revoke_reason="Ended"
         )
         events.write("grant.expired", actor=actor, subject=old, before={"state": "expired"})
 
 
-def _rows(grant: G) -> Any:
+def _manager_of(grant: G) -> Any:
     return type(grant)._default_manager
 
 
@@ -279,15 +279,15 @@ def check_usable(problems: Problems, field: str, identity: Identity) -> None:
 
 
 def _check_common(problems: Problems, reason: str, expires_at: datetime | None, per_hour: int | None) -> None:
-    problems.reason(reason)
-    problems.future("expires_at", expires_at)
-    problems.positive("max_calls_per_hour", per_hour)
+    problems.check_reason(reason)
+    problems.check_future("expires_at", expires_at)
+    problems.check_positive("max_calls_per_hour", per_hour)
 
 
 def _check_arguments(problems: Problems, tool: Identity, limit: dict[str, Any] | None) -> None:
     """By what is known of the tool's arguments; a tool without a definition may yet take any."""
     if limit != {}:
-        problems.argument_limit("allowed_parameters", limit, hooks.argument_schemas(tool.pk), tool=tool.name)
+        problems.check_argument_limit("allowed_parameters", limit, hooks.load_argument_schemas(tool.pk), tool=tool.name)
 
 
 def _check_actions(problems: Problems, actions: list[str] | None) -> None:

@@ -12,14 +12,14 @@ from common.errors import NotAllowed
 from nhi.actors import READ_ONLY, Actor
 from nhi.models import Identity, User
 
-READS = frozenset(
+READ_CODENAMES = frozenset(
     f"view_{model}"
     for model in (
         "user", "identity", "credential", "toolpermission", "nhipermission", "userpermission", "role",
         "roleassignment", "auditevent", "invocationlog", "process",
     )
 )  # fmt: skip
-WRITES = frozenset(
+WRITE_CODENAMES = frozenset(
     {
         "add_identity", "change_identity", "move_identity", "issue_credential", "revoke_credential",
         "add_toolpermission", "revoke_toolpermission", "add_nhipermission", "revoke_nhipermission",
@@ -28,7 +28,7 @@ WRITES = frozenset(
     }
 )  # fmt: skip
 #: Rights of our own that no model's add, change, delete or view says.
-OWN: dict[str, tuple[str, str]] = {
+OWN_PERMISSIONS: dict[str, tuple[str, str]] = {
     "move_identity": ("identity", "Activate, suspend, deprecate or archive an identity"),
     "issue_credential": ("credential", "Issue and rotate credentials"),
     "revoke_credential": ("credential", "Revoke credentials"),
@@ -39,22 +39,24 @@ OWN: dict[str, tuple[str, str]] = {
     "export_data": ("auditevent", "Export lists"),
     "read_only": ("auditevent", "Reads everything, changes nothing"),
 }
-ROLES: dict[str, frozenset[str]] = {
-    "security-admin": READS | WRITES,
-    "operator": READS - {"view_credential", "view_auditevent", "view_user"},
-    "approver": READS - {"view_credential"},
-    "auditor": READS | {"export_data", "read_only"},
+CONSOLE_ROLES: dict[str, frozenset[str]] = {
+    "security-admin": READ_CODENAMES | WRITE_CODENAMES,
+    "operator": READ_CODENAMES - {"view_credential", "view_auditevent", "view_user"},
+    "approver": READ_CODENAMES - {"view_credential"},
+    "auditor": READ_CODENAMES | {"export_data", "read_only"},
 }
 #: The rights of a second person: their holder decides about what somebody else did. Named by permission, so that a
 #: group of one's own that holds one counts as the four roles do.
-DECIDING = frozenset({"mcp.approve_definition", "mcp.decide_approval", "nhi.change_role"})
+APPROVER_RIGHTS = frozenset({"mcp.approve_definition", "mcp.decide_approval", "nhi.change_role"})
 
 
 def after_migrate(*, using: str, **_kwargs: Any) -> None:
-    spread("nhi", OWN, ROLES, using=using)
+    install_permissions("nhi", OWN_PERMISSIONS, CONSOLE_ROLES, using=using)
 
 
-def spread(app: str, own: Mapping[str, tuple[str, str]], roles: Mapping[str, frozenset[str]], *, using: str) -> None:
+def install_permissions(
+    app: str, own: Mapping[str, tuple[str, str]], roles: Mapping[str, frozenset[str]], *, using: str
+) -> None:
     """Make the rights of one app and give them to the groups; what another app gave these stays.
 
     Groups vanish at the first flush, so they are made after every migrate, never by a migration alone.
@@ -71,47 +73,47 @@ def spread(app: str, own: Mapping[str, tuple[str, str]], roles: Mapping[str, fro
 
 def require_to_move(actor: Actor, identity: Identity) -> None:
     """Lifecycle and credentials: security admins, owners, and people with `manage` on it."""
-    _require(actor, "nhi.move_identity", Identity.objects.managed_by(actor), identity, "stop or start")
+    _require_right(actor, "nhi.move_identity", Identity.objects.managed_by(actor), identity, "stop or start")
 
 
 def require_to_edit(actor: Actor, identity: Identity) -> None:
-    _require(actor, "nhi.change_identity", Identity.objects.edited_by(actor), identity, "change")
+    _require_right(actor, "nhi.change_identity", Identity.objects.edited_by(actor), identity, "change")
 
 
 def may_move(actor: Actor, identity: Identity) -> bool:
-    return _passes(actor, "nhi.move_identity", Identity.objects.managed_by(actor), identity)
+    return _is_allowed(actor, "nhi.move_identity", Identity.objects.managed_by(actor), identity)
 
 
 def may_edit(actor: Actor, identity: Identity) -> bool:
-    return _passes(actor, "nhi.change_identity", Identity.objects.edited_by(actor), identity)
+    return _is_allowed(actor, "nhi.change_identity", Identity.objects.edited_by(actor), identity)
 
 
-def _passes(actor: Actor, right: str, own: Any, identity: Identity) -> bool:
+def _is_allowed(actor: Actor, right: str, own: Any, identity: Identity) -> bool:
     if actor.may(right):
         return True
     return not actor.only_reads and own.filter(pk=identity.pk).exists()
 
 
-def _require(actor: Actor, right: str, own: Any, identity: Identity, doing: str) -> None:
-    if not _passes(actor, right, own, identity):
+def _require_right(actor: Actor, right: str, own: Any, identity: Identity, doing: str) -> None:
+    if not _is_allowed(actor, right, own, identity):
         raise NotAllowed(f"You may not {doing} {identity.name}.", details={"needs": right})
 
 
-def person_decides(user: User) -> bool:
+def is_approver(user: User) -> bool:
     """Whether a person holds a right of a second person, also while they are deactivated."""
-    held = _permissions(DECIDING).filter(Q(group__user=user) | Q(user=user))
+    held = _permissions_named(APPROVER_RIGHTS).filter(Q(group__user=user) | Q(user=user))
     return user.is_superuser or held.exists()
 
 
-def deciding_accounts(ids: Iterable[UUID]) -> set[UUID]:
+def approver_accounts(ids: Iterable[UUID]) -> set[UUID]:
     """Which of these identities are service accounts that hold a right of a second person."""
-    rows = Identity.objects.filter(pk__in=list(ids), console_roles__permissions__in=_permissions(DECIDING))
+    rows = Identity.objects.filter(pk__in=list(ids), console_roles__permissions__in=_permissions_named(APPROVER_RIGHTS))
     return set(rows.values_list("pk", flat=True))
 
 
 def why_not_issue(actor: Actor, identity: Identity) -> str:
     """Why this actor may not be shown a credential of this identity, although they handle its credentials."""
-    if actor.is_superuser or actor.id == identity.pk or not deciding_accounts([identity.pk]):
+    if actor.is_superuser or actor.id == identity.pk or not approver_accounts([identity.pk]):
         return ""
     return f"{identity.name} approves definitions, calls or wildcards, so only a superuser makes its credentials."
 
@@ -124,7 +126,7 @@ def fixed_roles(actor: Actor, held: Iterable[str]) -> frozenset[str]:
     """
     if actor.is_superuser:
         return frozenset()
-    deciding = _roles_with(DECIDING)
+    deciding = _roles_with(APPROVER_RIGHTS)
     return deciding | _roles_with({READ_ONLY}) if deciding.intersection(held) else deciding
 
 
@@ -137,13 +139,13 @@ def require_to_change_roles(actor: Actor, before: frozenset[str], after: frozens
         )
 
 
-def require_to_stand_in(actor: Actor, user: User) -> None:
+def require_to_impersonate(actor: Actor, user: User) -> None:
     """Whoever sets a password or removes a second factor can sign in as that person."""
     if actor.is_superuser:
         return
     if user.is_superuser:
         actor.require("nhi.superuser", "change a superuser")
-    if person_decides(user):
+    if is_approver(user):
         raise NotAllowed(
             f"{user.username} approves definitions, calls or wildcards, so only a superuser sets their password or "
             "resets their second factor.",
@@ -152,10 +154,10 @@ def require_to_stand_in(actor: Actor, user: User) -> None:
 
 
 def _roles_with(rights: frozenset[str] | set[str]) -> frozenset[str]:
-    return frozenset(Group.objects.filter(permissions__in=_permissions(rights)).values_list("name", flat=True))
+    return frozenset(Group.objects.filter(permissions__in=_permissions_named(rights)).values_list("name", flat=True))
 
 
-def _permissions(rights: frozenset[str] | set[str]) -> QuerySet[Permission]:
+def _permissions_named(rights: frozenset[str] | set[str]) -> QuerySet[Permission]:
     named = Q(pk__in=[])
     for right in rights:
         app, _, codename = right.partition(".")

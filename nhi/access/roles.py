@@ -18,21 +18,21 @@ from nhi.choices import ActorKind, Kind, State
 from nhi.decisions import capabilities
 from nhi.models import Identity, Role, RoleAssignment, RoleCapability, User
 from nhi.models.identities import IdentityQuerySet
-from nhi.validation import SLUG, Problems
+from nhi.validation import SLUG_PATTERN, Problems
 
 
 class AlreadyApproved(Conflict):
     code = "already_approved"
 
 
-class OwnRequest(NotAllowed):
+class ApproverIsRequester(NotAllowed):
     """Two people are needed, and this one asked."""
 
     code = "own_request"
 
 
 @dataclass(frozen=True)
-class Effect:
+class PatternChangeEffect:
     """What a change of patterns would do: tools gained and lost, and how many identities it touches."""
 
     added: int
@@ -45,18 +45,18 @@ def create(*, actor: Actor, name: str, patterns: Iterable[str] = (), description
     wanted = list(dict.fromkeys(patterns))
     problems = Problems()
     problems.unless(
-        SLUG.fullmatch(name), "name", "Use 1 to 63 lower-case letters, digits, dots, underscores and hyphens."
+        SLUG_PATTERN.fullmatch(name), "name", "Use 1 to 63 lower-case letters, digits, dots, underscores and hyphens."
     )
-    problems.line("description", description, most=1000)
+    problems.check_line("description", description, most=1000)
     _check_patterns(problems, wanted)
-    problems.settle()
-    _require_person(actor, wanted)
+    problems.raise_if_any()
+    _require_person_for_wildcard(actor, wanted)
     role = Role(name=name, description=description, created_by_id=actor.id, created_by_name=actor.name)
     try:
         with transaction.atomic():
             role.save(force_insert=True)
             for pattern in wanted:
-                _add(role, pattern, actor)
+                _add_capability(role, pattern, actor)
             events.write("role.created", actor=actor, subject=role, after={"capabilities": wanted})
     except IntegrityError as error:
         raise Duplicate(
@@ -71,8 +71,8 @@ def change(*, actor: Actor, role: Role, patterns: Iterable[str] | None = None, d
     problems = Problems()
     wanted = None if patterns is None else list(dict.fromkeys(patterns))
     _check_patterns(problems, wanted or [])
-    problems.line("description", description or "", most=1000)
-    problems.settle()
+    problems.check_line("description", description or "", most=1000)
+    problems.raise_if_any()
     with transaction.atomic():
         locked = Role.objects.select_for_update().get(pk=role.pk)
         before: dict[str, Any] = {}
@@ -82,7 +82,7 @@ def change(*, actor: Actor, role: Role, patterns: Iterable[str] | None = None, d
             locked.description = description
             locked.save(update_fields=["description"])
         if wanted is not None and (had := _swap_patterns(locked, wanted, actor)) != sorted(wanted):
-            _require_person(actor, set(wanted) - set(had))
+            _require_person_for_wildcard(actor, set(wanted) - set(had))
             before["capabilities"], after["capabilities"] = had, sorted(wanted)
         if after:
             events.write("role.changed", actor=actor, subject=locked, before=before, after=after)
@@ -93,12 +93,12 @@ def approve_capability(*, actor: Actor, capability: RoleCapability, reason: str)
     """The second admin's yes to `*.*`; who added it may not give it."""
     actor.require("nhi.change_role", "approve wildcards")
     problems = Problems()
-    problems.reason(reason)
-    problems.settle()
+    problems.check_reason(reason)
+    problems.raise_if_any()
     if not actor.is_person:
         raise NotAllowed("Only people approve wildcards.")
     if actor.id == capability.added_by_id:
-        raise OwnRequest("You added this wildcard, so someone else must approve it.")
+        raise ApproverIsRequester("You added this wildcard, so someone else must approve it.")
     with transaction.atomic():
         waiting = RoleCapability.objects.current().filter(pk=capability.pk, approved_at=None)
         if not waiting.update(approved_at=Now(), approved_by_name=actor.name):
@@ -123,13 +123,13 @@ def assign(
     holds = identity.kind != Kind.TOOL
     problems.unless(holds, "identity_id", "A tool is called; it holds no roles.")
     grants.check_usable(problems, "identity_id", identity)
-    problems.future("expires_at", expires_at)
-    problems.reason(reason, required=False)
-    problems.settle()
+    problems.check_future("expires_at", expires_at)
+    problems.check_reason(reason, required=False)
+    problems.raise_if_any()
     held = RoleAssignment(role=role, identity=identity, expires_at=expires_at, reason=reason)
     held.granted_by_id, held.granted_by_name = actor.id, actor.name
     pair = {"role": role, "identity": identity}
-    return grants.open_pair(grant=held, actor=actor, pair=pair, event="role.assigned", after=grants.terms(held))
+    return grants.open_grant(grant=held, actor=actor, pair=pair, event="role.assigned", after=grants.audit_fields(held))
 
 
 def unassign(*, actor: Actor, assignment: RoleAssignment, reason: str) -> RoleAssignment:
@@ -137,22 +137,22 @@ def unassign(*, actor: Actor, assignment: RoleAssignment, reason: str) -> RoleAs
     return grants.close(actor=actor, grant=assignment, reason=reason, event="role.assignment_revoked")
 
 
-def effect(role: Role, patterns: Iterable[str]) -> Effect:
+def preview_patterns(role: Role, patterns: Iterable[str]) -> PatternChangeEffect:
     """What setting these patterns would add and remove, in tools, for how many identities.
 
     A wildcard that waits lets nothing pass, so neither the one that is there nor one that is new counts.
     """
     had = list(role.capabilities.effective().values_list("pattern", flat=True))
-    wanted = [pattern for pattern in patterns if pattern in had or pattern != capabilities.EVERYTHING]
-    before, after = covered(had), covered(wanted)
-    return Effect(
+    wanted = [pattern for pattern in patterns if pattern in had or pattern != capabilities.ALL_CAPABILITIES]
+    before, after = covered_tools(had), covered_tools(wanted)
+    return PatternChangeEffect(
         added=after.exclude(pk__in=before.values("pk")).count(),
         removed=before.exclude(pk__in=after.values("pk")).count(),
         identities=RoleAssignment.objects.live().filter(role=role).values("identity").distinct().count(),
     )
 
 
-def covered(patterns: Iterable[str]) -> IdentityQuerySet:
+def covered_tools(patterns: Iterable[str]) -> IdentityQuerySet:
     """The tools that any of the patterns matches; archived ones do not come back, so they count for nothing."""
     rows = Identity.objects.filter(kind=Kind.TOOL).exclude(state=State.ARCHIVED)
     match = Q(pk__in=[])
@@ -166,21 +166,21 @@ def approvers(capability: RoleCapability) -> QuerySet[User]:
     """Who may say yes to it: everyone with the right to change roles, but for who asked and who only reads."""
     named = Permission.objects.filter(content_type__app_label="nhi")
     able: QuerySet[User] = User.objects.active().filter(
-        Q(is_superuser=True) | _holding(named.filter(codename="change_role"))
+        Q(is_superuser=True) | _holds_any(named.filter(codename="change_role"))
     )
-    able = able.filter(Q(is_superuser=True) | ~_holding(named.filter(codename="read_only"))).order_by("username")
+    able = able.filter(Q(is_superuser=True) | ~_holds_any(named.filter(codename="read_only"))).order_by("username")
     return able.exclude(pk__in=[capability.added_by_id]) if capability.added_by_id else able
 
 
-def _holding(rights: QuerySet[Permission]) -> Q:
+def _holds_any(rights: QuerySet[Permission]) -> Q:
     """As one sub-select: a person in two groups stays one person."""
     held = User.objects.filter(Q(groups__permissions__in=rights) | Q(user_permissions__in=rights))
     return Q(pk__in=held.values("pk"))
 
 
-def _require_person(actor: Actor, added: Iterable[str]) -> None:
+def _require_person_for_wildcard(actor: Actor, added: Iterable[str]) -> None:
     """Only a person asks for everything: behind a service account the one who asks could approve."""
-    if capabilities.EVERYTHING in added and actor.kind == ActorKind.IDENTITY:
+    if capabilities.ALL_CAPABILITIES in added and actor.kind == ActorKind.IDENTITY:
         raise NotAllowed("Only people add *.* to a role.")
 
 
@@ -190,12 +190,12 @@ def _swap_patterns(role: Role, wanted: list[str], actor: Actor) -> list[str]:
     RoleCapability.objects.filter(pk__in=gone).update(removed_at=Now(), removed_by_name=actor.name)
     for pattern in wanted:
         if pattern not in current:
-            _add(role, pattern, actor)
+            _add_capability(role, pattern, actor)
     return sorted(current)
 
 
-def _add(role: Role, pattern: str, actor: Actor) -> RoleCapability:
-    waits = pattern == capabilities.EVERYTHING
+def _add_capability(role: Role, pattern: str, actor: Actor) -> RoleCapability:
+    waits = pattern == capabilities.ALL_CAPABILITIES
     return RoleCapability.objects.create(
         role=role,
         pattern=pattern,

@@ -16,8 +16,8 @@ from nhi.authorization import explain
 from nhi.authorization.explain import Explanation
 from nhi.choices import Kind
 from nhi.console import names
-from nhi.console.base import ActingPage
-from nhi.decisions.types import Check, Match
+from nhi.console.base import ActorPage
+from nhi.decisions.types import AccessMatch, CheckResult
 
 #: What a check asks, by its name; one that a later room adds goes by its own until it has words here.
 ASKS = {
@@ -74,7 +74,7 @@ class ArgumentsForm(ConsoleForm):
 class Line:
     """One check as the page draws it."""
 
-    check: Check
+    check: CheckResult
     decides: bool
     #: It stands behind the one that decides: what it would have said.
     behind: bool
@@ -93,7 +93,7 @@ class Line:
 class Covering:
     """A grant or a role that covers the target, with its page."""
 
-    match: Match
+    match: AccessMatch
     url: str
 
     @property
@@ -106,7 +106,7 @@ class Covering:
         return badges.find("nhi.GrantState", state)
 
 
-class Explain(ActingPage):
+class Explain(ActorPage):
     """A GET asks and changes nothing; arguments come by POST to the same address and are kept nowhere."""
 
     template = "nhi/explain.html"
@@ -134,7 +134,7 @@ class Explain(ActingPage):
             unknown = any(error.code == "unknown" for error in _errors(asked))
             return self.page(form=asked, given=None, status=404 if unknown else 400)
         # A link holds ids; people read names.
-        read = {name: names.full(asked.cleaned_data[name]) for name in BOTH}
+        read = {name: names.full_name(asked.cleaned_data[name]) for name in BOTH}
         asked.data = {**request.GET.dict(), **read}
         try:
             told = self._explain(asked, arguments)
@@ -150,9 +150,9 @@ class Explain(ActingPage):
             form = AskForm(query)
         else:
             begun = {name: query.get(name, "").strip() for name in BOTH}
-            known = {name: names.known(BOTH[name], self.actor, text) or text for name, text in begun.items()}
+            known = {name: names.initial_name(BOTH[name], self.actor, text) or text for name, text in begun.items()}
             form = AskForm(initial={**query.dict(), **known})
-        names.for_actor(form, self.actor)
+        names.bind_name_fields(form, self.actor)
         return form
 
     def _explain(self, asked: AskForm, arguments: Any) -> Explanation:
@@ -211,7 +211,7 @@ class Explain(ActingPage):
         rights = (f"nhi.add_{model}", f"nhi.revoke_{model}")
         return not self.actor.only_reads and all(self.actor.may(right) for right in rights)
 
-    def _giving(self, match: Match | None, caller: Any, target: Any) -> list[Control]:
+    def _giving(self, match: AccessMatch | None, caller: Any, target: Any) -> list[Control]:
         tool = target.kind == Kind.TOOL
         model, ends = ("toolpermission", ("agent", "tool")) if tool else ("nhipermission", ("source", "target"))
         if not self.actor.may(f"nhi.add_{model}") or (tool and caller.kind != Kind.AGENT):
@@ -230,14 +230,14 @@ def _errors(form: ConsoleForm) -> list[Any]:
 def _lines(told: Explanation) -> list[Line]:
     """Every check in its order. What lets a call pass is the grant or role, so that check decides an allow."""
     decision, lines, behind = told.decision, [], False
-    decider = decision.deciding.name if decision.deciding is not None else "access"
+    decider = decision.failed_check.name if decision.failed_check is not None else "access"
     for check in decision.checks:
         lines.append(Line(check, check.name == decider, behind and not decision.allowed))
         behind = behind or check.name == decider
     return lines
 
 
-def _covering(match: Match, target: Any) -> Covering:
+def _covering(match: AccessMatch, target: Any) -> Covering:
     if match.kind == "role":
         return Covering(match, link("nhi_roleassignment_page", match.id))
     model = "toolpermission" if target.kind == Kind.TOOL else "nhipermission"

@@ -12,7 +12,7 @@ from common.console import navigation, palette
 from common.console.navigation import Item
 from nhi.admin import palette_search
 from nhi.console import attention
-from nhi.console.attention import Need
+from nhi.console.attention import AttentionItem
 from nhi.console.request_actor import may
 
 
@@ -57,8 +57,8 @@ navigation.add_sidebar_items(
     Item("Settings", "System", "dns", "system", _who("nhi.view_process")),
 )
 
-attention.add(
-    Need(
+attention.add_items(
+    AttentionItem(
         "credentials_ending",
         attention.credentials_ending,
         "{} credential ends within 7 days",
@@ -67,7 +67,7 @@ attention.add(
         "nhi_credential_changelist",
         "ends=7",
     ),
-    Need(
+    AttentionItem(
         "identities_ending",
         attention.identities_ending,
         "{} identity ends within 7 days",
@@ -76,7 +76,7 @@ attention.add(
         "nhi_identity_changelist",
         "ends=7",
     ),
-    Need(
+    AttentionItem(
         "access_ending",
         attention.access_ending,
         "{} grant ends within 7 days",
@@ -85,7 +85,7 @@ attention.add(
         "nhi_toolpermission_changelist",
         "ends=7",
     ),
-    Need(
+    AttentionItem(
         "limits_void",
         attention.limits_void,
         "{} grant has a limit that limits nothing",
@@ -94,7 +94,7 @@ attention.add(
         "nhi_toolpermission_changelist",
         "limit=nothing",
     ),
-    Need(
+    AttentionItem(
         "wildcards_waiting",
         attention.wildcards_waiting,
         "{} role wildcard waits for your approval",
@@ -103,7 +103,7 @@ attention.add(
         "nhi_role_changelist",
         "waiting=yes",
     ),
-    Need(
+    AttentionItem(
         "suspended",
         attention.suspended,
         "{} identity is suspended",
@@ -114,5 +114,5 @@ attention.add(
     ),
 )
 
-navigation.count_with(attention.for_request)
+navigation.count_with(attention.counts_for_request)
 palette.add_palette_providers(palette_search.find)

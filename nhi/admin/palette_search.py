@@ -11,7 +11,7 @@ from common.console.palette import PER_GROUP, Group, Hit
 from common.ids import parse_uuid
 from nhi.actors import Actor
 from nhi.admin import palette_verbs
-from nhi.admin.palette_verbs import Wish
+from nhi.admin.palette_verbs import PaletteQuery
 from nhi.choices import State
 from nhi.console.request_actor import actor_of
 from nhi.credentials import tokens
@@ -30,7 +30,7 @@ def find(request: HttpRequest, term: str) -> Iterable[Group]:
     yield Group("Ids", _ids(actor, term))
 
 
-def _wanted(verbs: list[Hit], wish: Wish, starts: list[Hit]) -> list[Hit]:
+def _wanted(verbs: list[Hit], wish: PaletteQuery, starts: list[Hit]) -> list[Hit]:
     """For what was named; a verb alone offers the page that begins it, then its first objects."""
     if wish.name and wish.verb and verbs:
         return verbs

@@ -31,7 +31,7 @@ CREDENTIALS = ("issue", "rotate", "revoke")
 
 
 @dataclass(frozen=True)
-class Wish:
+class PaletteQuery:
     """What was typed: a verb, the name it is for, and what else was said."""
 
     verb: str | None
@@ -69,19 +69,19 @@ STARTS = (
 )  # fmt: skip
 
 
-def read(term: str) -> Wish:
+def read(term: str) -> PaletteQuery:
     """A verb leads, or stands behind a name; without one, all of it is a name."""
     words = term.split()
     lead = VERBS.get(words[0].lower()) if words else None
     if lead:
         rest = words[1:]
         named = [word for word in rest if word.lower() not in AROUND] or rest[:0]
-        return Wish(lead, named[0] if named else "", tuple(named[1:]))
+        return PaletteQuery(lead, named[0] if named else "", tuple(named[1:]))
     last = VERBS.get(words[-1].lower()) if len(words) > 1 else None
-    return Wish(last, words[0]) if last else Wish(None, term)
+    return PaletteQuery(last, words[0]) if last else PaletteQuery(None, term)
 
 
-def starts(actor: Actor, wish: Wish, term: str) -> list[Hit]:
+def starts(actor: Actor, wish: PaletteQuery, term: str) -> list[Hit]:
     """Pages that begin something new: those that most of the words speak of."""
     if actor.only_reads or wish.verb is None:
         return []
@@ -97,7 +97,7 @@ def _score(start: Start, said: list[str]) -> int:
     return sum(any(known.startswith(word) for known in start.words.split()) for word in said)
 
 
-def verbs(actor: Actor, identities: list[Identity], wish: Wish) -> list[Hit]:
+def verbs(actor: Actor, identities: list[Identity], wish: PaletteQuery) -> list[Hit]:
     if actor.only_reads or not identities:
         return []
     ids = [one.pk for one in identities]
@@ -119,7 +119,7 @@ def _reached(actor: Actor, ids: list[UUID], right: str) -> set[UUID]:
     return set(Identity.objects.managed_by(actor).filter(pk__in=ids).values_list("pk", flat=True))
 
 
-def _verbs_of(actor: Actor, one: Identity, moved: bool, issued: bool, wish: Wish) -> list[tuple[str, Hit]]:
+def _verbs_of(actor: Actor, one: Identity, moved: bool, issued: bool, wish: PaletteQuery) -> list[tuple[str, Hit]]:
     state, offered = State(one.state), []
     if moved and State.SUSPENDED in TRANSITIONS[state]:
         offered.append(("stop", f"Stop {one.name} now…", "stop_circle", _page(one, "stop")))
@@ -144,7 +144,7 @@ def _verbs_of(actor: Actor, one: Identity, moved: bool, issued: bool, wish: Wish
     return [(verb, Hit(words, url, icon)) for verb, words, icon, url in offered]
 
 
-def _pattern(wish: Wish) -> str:
+def _pattern(wish: PaletteQuery) -> str:
     """`give deploy-bot github.read` begins with that pattern."""
     said = next((word for word in wish.more if "." in word), "")
     return f"?{urlencode({'pattern': said})}" if said else ""

@@ -23,7 +23,7 @@ from nhi.api.shapes.identities import (
 from nhi.api.shapes.items import CopyResults
 from nhi.api.views import ApiView
 from nhi.identities import identities, lifecycle
-from nhi.identities.lifecycle import Stopped
+from nhi.identities.lifecycle import StopResult
 from nhi.models import Identity, User
 
 ROWS = Identity.objects.select_related("owner", "backup_owner")
@@ -120,7 +120,7 @@ class Deprecate(OfIdentity):
 
 class Archive(OfIdentity):
     @operation(takes=Reason, gives=ArchivedShape, refusals=(409,))
-    def post(self, given: dict[str, Any]) -> Stopped:
+    def post(self, given: dict[str, Any]) -> StopResult:
         """Archive an identity
 
         From deprecated, and final: its credentials, its grants of all three kinds and its roles are revoked."""
@@ -129,7 +129,7 @@ class Archive(OfIdentity):
 
 class Suspend(OfIdentity):
     @operation(takes=Suspension, gives=StoppedShape, refusals=(409,))
-    def post(self, given: dict[str, Any]) -> Stopped:
+    def post(self, given: dict[str, Any]) -> StopResult:
         """Suspend an identity
 
         The kill switch: when the answer is here, its tokens are refused and calls by it and to it are denied.
@@ -139,12 +139,12 @@ class Suspend(OfIdentity):
 
 class EffectiveAccess(OfIdentity):
     @operation(gives=AccessShape)
-    def get(self) -> effective_access.Access:
+    def get(self) -> effective_access.AccessOverview:
         """Read what an identity can reach
 
         Every usable tool and agent that a live grant or role leads to, and through what. Grants that only name an end
         in the past are not among them."""
-        return effective_access.of(self.identity)
+        return effective_access.load(self.identity)
 
 
 class CopyAccess(OfIdentity):
@@ -154,4 +154,4 @@ class CopyAccess(OfIdentity):
 
         Its live grants with their limits and ends, and its live roles. Each item has its own result."""
         target = self.named(ROWS.all(), "to_id", given["to_id"])
-        return {"results": access.copy(actor=self.actor, source=self.identity, target=target)}
+        return {"results": access.copy_access(actor=self.actor, source=self.identity, target=target)}

@@ -102,7 +102,7 @@ class ResourceMetadata(OpenView):
         """Read who issues tokens for this resource
 
         RFC 9728."""
-        own = self.request.path.removeprefix(oauth.METADATA)
+        own = self.request.path.removeprefix(oauth.METADATA_PATH)
         return {
             "resource": f"{settings.PUBLIC_URL}{own}",
             "authorization_servers": [settings.PUBLIC_URL],

@@ -77,7 +77,7 @@ class ApiView(APIView):
         if response.status_code >= 400 or declared is None or not (self.opens and self.actor.only_reads):
             return response
         try:
-            opened.write(request, actor=self.actor, title=declared.summary)
+            opened.write_page_opened(request, actor=self.actor, title=declared.summary)
         except RecordUnavailable as error:
             return self.handle_exception(error)
         return response

@@ -15,8 +15,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from nhi.audit import sanitization
 
-TABLES = ("nhi_audit_event", "nhi_invocation_log")
-SUFFIXES = {"postgresql": ("_rows", "_all"), "sqlite": ("_no_update", "_no_delete", "_no_replace")}
+LOG_TABLES = ("nhi_audit_event", "nhi_invocation_log")
+TRIGGER_SUFFIXES = {"postgresql": ("_rows", "_all"), "sqlite": ("_no_update", "_no_delete", "_no_replace")}
 #: How many unknown triggers or rules of a table are named, and how much of a name.
 MAX_UNKNOWN, MAX_NAME_LENGTH = 20, 128
 
@@ -74,7 +74,7 @@ FROM pg_catalog.pg_class c WHERE c.oid = ANY(ARRAY[pg_catalog.to_regclass(%s), p
 SQLITE_FOUND_TRIGGERS = "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND lower(tbl_name) = %s"
 
 
-class Difference(StrEnum):
+class TriggerDifference(StrEnum):
     MISSING = "missing"
     DISABLED = "disabled"
     CHANGED = "changed"
@@ -83,12 +83,12 @@ class Difference(StrEnum):
 
 
 @dataclass(frozen=True, order=True)
-class Finding:
+class TriggerFinding:
     """One trigger or rule that is not as installed, with the reason as the end of a sentence."""
 
     table: str
     guard: str
-    difference: Difference
+    difference: TriggerDifference
     explanation: str
 
     def __str__(self) -> str:
@@ -96,7 +96,7 @@ class Finding:
 
     @property
     def is_ours(self) -> bool:
-        return self.difference != Difference.UNKNOWN
+        return self.difference != TriggerDifference.UNKNOWN
 
     def as_json(self) -> dict[str, str]:
         return {"guard": self.guard, "difference": self.difference.value, "explanation": self.explanation}
@@ -104,14 +104,14 @@ class Finding:
 
 def existing_tables(connection: BaseDatabaseWrapper) -> list[str]:
     names = set(connection.introspection.table_names())
-    return [table for table in TABLES if table in names]
+    return [table for table in LOG_TABLES if table in names]
 
 
-def inspect(connection: BaseDatabaseWrapper) -> list[Finding]:
+def inspect(connection: BaseDatabaseWrapper) -> list[TriggerFinding]:
     """Every guard that is missing or differs, and every trigger or rule beside them."""
     inspect_table = {"postgresql": _inspect_postgresql, "sqlite": _inspect_sqlite}[connection.vendor]
     with connection.cursor() as cursor:
-        return [finding for table in TABLES for finding in sorted(inspect_table(cursor, table))]
+        return [finding for table in LOG_TABLES for finding in sorted(inspect_table(cursor, table))]
 
 
 def may_install(connection: BaseDatabaseWrapper) -> bool:
@@ -119,11 +119,11 @@ def may_install(connection: BaseDatabaseWrapper) -> bool:
     if connection.vendor != "postgresql":
         return True
     with connection.cursor() as cursor:
-        cursor.execute(POSTGRESQL_MAY_INSTALL, TABLES)
+        cursor.execute(POSTGRESQL_MAY_INSTALL, LOG_TABLES)
         return bool(cursor.fetchone()[0])
 
 
-def remedy(connection: BaseDatabaseWrapper, findings: Sequence[Finding]) -> str:
+def remedy(connection: BaseDatabaseWrapper, findings: Sequence[TriggerFinding]) -> str:
     """What an operator does about findings that stay."""
     sentences = []
     if any(finding.is_ours for finding in findings):
@@ -147,21 +147,21 @@ def install(connection: BaseDatabaseWrapper) -> None:
                 cursor.execute(statement)
 
 
-def _inspect_postgresql(cursor: Any, table: str) -> Iterator[Finding]:
+def _inspect_postgresql(cursor: Any, table: str) -> Iterator[TriggerFinding]:
     cursor.execute(POSTGRESQL_FOUND_TRIGGERS, [table])
     triggers = {row[1]: row for row in cursor.fetchall()}
     for suffix, (_, expected_type) in POSTGRESQL_TRIGGERS.items():
         row = triggers.pop(name := table + suffix, None)
         if row is None:
-            yield Finding(table, name, Difference.MISSING, "is missing")
+            yield TriggerFinding(table, name, TriggerDifference.MISSING, "is missing")
         elif row[3] != "A":
-            yield Finding(table, name, Difference.DISABLED, "is disabled")
+            yield TriggerFinding(table, name, TriggerDifference.DISABLED, "is disabled")
         elif explanation := _postgresql_change(row, expected_type):
-            yield Finding(table, name, Difference.CHANGED, explanation)
+            yield TriggerFinding(table, name, TriggerDifference.CHANGED, explanation)
     cursor.execute(POSTGRESQL_FOUND_RULES, [table])
     rules = [row[0] for row in cursor.fetchall()]
-    yield from _unknown(table, "trigger", triggers)
-    yield from _unknown(table, "rule", rules)
+    yield from _unknown_findings(table, "trigger", triggers)
+    yield from _unknown_findings(table, "rule", rules)
 
 
 def _postgresql_change(row: tuple[Any, ...], expected_type: int) -> str:
@@ -180,26 +180,26 @@ def _postgresql_change(row: tuple[Any, ...], expected_type: int) -> str:
     return ""
 
 
-def _inspect_sqlite(cursor: Any, table: str) -> Iterator[Finding]:
+def _inspect_sqlite(cursor: Any, table: str) -> Iterator[TriggerFinding]:
     cursor.execute(SQLITE_FOUND_TRIGGERS, [table])
     triggers = dict(cursor.fetchall())
     for suffix, text in SQLITE_TRIGGERS.items():
         sql = triggers.pop(name := table + suffix, None)
         if sql is None:
-            yield Finding(table, name, Difference.MISSING, "is missing")
+            yield TriggerFinding(table, name, TriggerDifference.MISSING, "is missing")
         elif sql != f"CREATE TRIGGER {text.format(table=table)}":
-            yield Finding(table, name, Difference.CHANGED, "was replaced")
-    yield from _unknown(table, "trigger", triggers)
+            yield TriggerFinding(table, name, TriggerDifference.CHANGED, "was replaced")
+    yield from _unknown_findings(table, "trigger", triggers)
 
 
-def _unknown(table: str, kind: str, names: Iterable[str]) -> Iterator[Finding]:
+def _unknown_findings(table: str, kind: str, names: Iterable[str]) -> Iterator[TriggerFinding]:
     """Whoever made them chose their names, so these are cleaned for logs and shortened."""
     for name in sorted(names)[:MAX_UNKNOWN]:
-        text = sanitization.line(name, MAX_NAME_LENGTH)
-        yield Finding(table, text, Difference.UNKNOWN, f"is a {kind} that Gatehouse did not install")
+        text = sanitization.single_line(name, MAX_NAME_LENGTH)
+        yield TriggerFinding(table, text, TriggerDifference.UNKNOWN, f"is a {kind} that Gatehouse did not install")
 
 
-def _postgresql_statements(connection: BaseDatabaseWrapper, finding: Finding) -> Iterator[str]:
+def _postgresql_statements(connection: BaseDatabaseWrapper, finding: TriggerFinding) -> Iterator[str]:
     with connection.cursor() as cursor:
         cursor.execute(POSTGRESQL_SCHEMA, [finding.table])
         schema = connection.ops.quote_name(cursor.fetchone()[0])
@@ -214,7 +214,7 @@ def _postgresql_statements(connection: BaseDatabaseWrapper, finding: Finding) ->
     yield f"ALTER TABLE {table} ENABLE ALWAYS TRIGGER {finding.guard}"
 
 
-def _sqlite_statements(_connection: BaseDatabaseWrapper, finding: Finding) -> Iterator[str]:
+def _sqlite_statements(_connection: BaseDatabaseWrapper, finding: TriggerFinding) -> Iterator[str]:
     text = SQLITE_TRIGGERS[finding.guard.removeprefix(finding.table)]
     yield f"DROP TRIGGER IF EXISTS {finding.guard}"
     yield f"CREATE TRIGGER {text.format(table=finding.table)}"

@@ -9,23 +9,23 @@ from common.errors import RecordUnavailable
 from common.ids import uuid7
 from nhi.models import RefusedAuthentication
 
-UNKNOWN = "unknown"
+UNKNOWN_PUBLIC_ID = "unknown"
 # Both databases speak this; the ORM has no "insert, or add one to what is there".
-COUNT_ONE = """
+COUNT_QUERY = """
 INSERT INTO nhi_refused_authentication (id, public_id, source, minute, reason, count) VALUES (%s, %s, %s, %s, %s, %s)
 ON CONFLICT (public_id, source, minute)
 DO UPDATE SET count = nhi_refused_authentication.count + 1, reason = excluded.reason
 """
 
 
-def note(public_id: str, reason: str, at: datetime) -> None:
+def count_failure(public_id: str, reason: str, at: datetime) -> None:
     """Count one refusal. When it cannot be counted, the caller hears that the record is away."""
     minute = at.replace(second=0, microsecond=0)
-    values = (uuid7(), public_id or UNKNOWN, context.current().source, minute, reason, 1)
+    values = (uuid7(), public_id or UNKNOWN_PUBLIC_ID, context.current().source, minute, reason, 1)
     columns = RefusedAuthentication._meta.concrete_fields
     ready = [field.get_db_prep_value(value, connection) for field, value in zip(columns, values, strict=True)]
     try:
         with connection.cursor() as cursor:
-            cursor.execute(COUNT_ONE, ready)
+            cursor.execute(COUNT_QUERY, ready)
     except DatabaseError as error:
         raise RecordUnavailable from error

@@ -22,12 +22,12 @@ def guards_are_set(
     messages: list[CheckMessage] = []
     for alias in databases or []:
         connection = connections[alias]
-        if len(append_only_triggers.existing_tables(connection)) < len(append_only_triggers.TABLES):
+        if len(append_only_triggers.existing_tables(connection)) < len(append_only_triggers.LOG_TABLES):
             continue
         if findings := append_only_triggers.inspect(connection):
             message = f"The record is not guarded: {'; '.join(map(str, findings))}."
             messages.append(Error(message, hint=append_only_triggers.remedy(connection, findings), id="nhi.E001"))
-        messages += [CheckWarning(text, id="nhi.W001") for text in database_role.warnings(connection)]
+        messages += [CheckWarning(text, id="nhi.W001") for text in database_role.excess_right_warnings(connection)]
     return messages
 
 

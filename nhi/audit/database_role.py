@@ -6,10 +6,10 @@ installation, not a fault of the running process, so it is a warning.
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from nhi.audit.append_only_triggers import FUNCTION, TABLES
+from nhi.audit.append_only_triggers import FUNCTION, LOG_TABLES
 
 #: The owner of a schema can drop the tables in it, the owner of the function can replace it.
-ROLE_RIGHTS = """
+ROLE_RIGHTS_QUERY = """
 SELECT (SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname = current_user),
        pg_catalog.pg_has_role(current_user, c.relowner, 'USAGE'),
        pg_catalog.pg_has_role(current_user, n.nspowner, 'USAGE'),
@@ -30,14 +30,14 @@ EXPLANATIONS = (
 REMEDY = "Run Gatehouse with a role of its own: see Database in docs/how-to/production.md."
 
 
-def warnings(connection: BaseDatabaseWrapper) -> list[str]:
+def excess_right_warnings(connection: BaseDatabaseWrapper) -> list[str]:
     """For each log table, the strongest right too many. An embedded database has no roles."""
     if connection.vendor != "postgresql":
         return []
     messages = []
     with connection.cursor() as cursor:
-        for table in TABLES:
-            cursor.execute(ROLE_RIGHTS, [FUNCTION, table])
+        for table in LOG_TABLES:
+            cursor.execute(ROLE_RIGHTS_QUERY, [FUNCTION, table])
             rights = cursor.fetchone() or ()
             explanation = next((text for text, has in zip(EXPLANATIONS, rights, strict=False) if has), "")
             if explanation:

@@ -15,7 +15,7 @@ from nhi.audit.event_catalogue import EVENTS
 from nhi.models import AuditEvent
 
 #: A grant's limits with the largest schema fit.
-LARGEST = 96 * 1024
+MAX_DETAILS_BYTES = 96 * 1024
 
 
 def write(
@@ -39,20 +39,20 @@ def write(
         event=event,
         actor_kind=actor.kind,
         actor_id=actor.id,
-        actor_name=sanitization.line(actor.name, 192),
+        actor_name=sanitization.single_line(actor.name, 192),
         subject_kind=subject_kind or (subject._meta.model_name or "" if subject else ""),
         subject_id=subject.pk if subject else subject_id,
-        subject_name=sanitization.line(str(subject) if subject else subject_name, 400),
+        subject_name=sanitization.single_line(str(subject) if subject else subject_name, 400),
         holder_id=holder_id,
         target_id=target_id,
-        before=_bounded(before) if before else None,
-        after=_bounded(after) if after else None,
-        details=_bounded(details or {}),
-        reason=sanitization.line(reason, 500),
+        before=_limit_size(before) if before else None,
+        after=_limit_size(after) if after else None,
+        details=_limit_size(details or {}),
+        reason=sanitization.single_line(reason, 500),
         request_id=now.request_id,
         source=now.source,
     )
-    row_macs.seal(row)
+    row_macs.seal_row(row)
     try:
         row.save()
     except DatabaseError as error:
@@ -60,10 +60,10 @@ def write(
     return row
 
 
-def _bounded(value: dict[str, Any]) -> dict[str, Any]:
+def _limit_size(value: dict[str, Any]) -> dict[str, Any]:
     """A row stays for ever, so nobody fills it: past the cap, what was said is kept as a size and a hash."""
-    kept: dict[str, Any] = sanitization.storable(redact(value))
+    kept: dict[str, Any] = sanitization.make_storable(redact(value))
     text = canonical_json.encode(kept)
-    if len(text) <= LARGEST:
+    if len(text) <= MAX_DETAILS_BYTES:
         return kept
     return {"omitted_bytes": len(text), "sha256": hashlib.sha256(text).hexdigest()}

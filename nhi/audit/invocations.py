@@ -11,12 +11,12 @@ from uuid import UUID
 
 from common import canonical_json, crypto
 from nhi.audit import row_macs, sanitization
-from nhi.decisions.chains import Link
+from nhi.decisions.chains import ChainLink
 from nhi.models import InvocationLog
 
 COLUMNS = tuple(field.attname for field in InvocationLog._meta.concrete_fields)
-LONGEST_MESSAGE = 500
-Row = dict[str, Any]
+MAX_MESSAGE_LENGTH = 500
+InvocationRow = dict[str, Any]
 
 
 def begin(
@@ -34,10 +34,10 @@ def begin(
     session_id: str = "",
     task_id: str = "",
     run_id: UUID | None = None,
-    above: Sequence[Link] = (),
+    above: Sequence[ChainLink] = (),
     decision_id: UUID | None = None,
     details: dict[str, Any] | None = None,
-) -> Row:
+) -> InvocationRow:
     """What is known of a call before it is known what becomes of it."""
     agent_id, agent_name = agent
     return {
@@ -48,8 +48,8 @@ def begin(
         "agent_name": agent_name,
         "agent_role": "",
         "tool_id": tool_id,
-        "tool_name": sanitization.line(tool_name, 192),
-        "method": sanitization.line(method, 192),
+        "tool_name": sanitization.single_line(tool_name, 192),
+        "method": sanitization.single_line(method, 192),
         "args_hash": args_hash,
         "redaction_applied": False,
         "duration": 0.0,
@@ -58,13 +58,13 @@ def begin(
         "error_message": "",
         "reason": "",
         "request_id": request_id,
-        "thread_id": sanitization.line(thread_id, 200),
-        "session_id": sanitization.line(session_id, 200),
-        "task_id": sanitization.line(task_id, 200),
+        "thread_id": sanitization.single_line(thread_id, 200),
+        "session_id": sanitization.single_line(session_id, 200),
+        "task_id": sanitization.single_line(task_id, 200),
         "decision_id": decision_id,
         "grant_id": None,
         "role_id": None,
-        "chain": [link.as_json() for link in (*above, Link(agent_id, agent_name))],
+        "chain": [link.as_json() for link in (*above, ChainLink(agent_id, agent_name))],
         "source": source,
         "details": details or {},
         "row_version": InvocationLog.ROW_VERSION,
@@ -73,9 +73,9 @@ def begin(
 
 
 def end(
-    row: Row, *, status: str, reason: str = "", error_code: str = "", error_message: str = "", duration: float = 0.0,
-    redaction_applied: bool = False, details: dict[str, Any] | None = None,
-) -> Row:  # fmt: skip
+    row: InvocationRow, *, status: str, reason: str = "", error_code: str = "", error_message: str = "",
+    duration: float = 0.0, redaction_applied: bool = False, details: dict[str, Any] | None = None,
+) -> InvocationRow:  # fmt: skip
     """The finished row, sealed: it is as it will be read."""
     done = {
         # A lease of an earlier version has no such key.
@@ -84,36 +84,36 @@ def end(
         "status": status,
         "reason": reason,
         "error_code": error_code,
-        "error_message": sanitization.line(error_message, LONGEST_MESSAGE),
+        "error_message": sanitization.single_line(error_message, MAX_MESSAGE_LENGTH),
         "duration": round(duration, 3),
         "redaction_applied": redaction_applied,
         "details": {**row["details"], **(details or {})},
         # A lease of the version before keeps a row that says nothing of this.
         "row_version": row.get("row_version", 1),
     }
-    done["writer"], done["writer_seq"] = row_macs.writer.next()
-    done["row_mac"] = crypto.compute_row_mac(covered(done))
+    done["writer"], done["writer_seq"] = row_macs.writer.next_number()
+    done["row_mac"] = crypto.compute_row_mac(mac_input(done))
     return done
 
 
-def covered(row: Row) -> bytes:
-    names = row_macs.COVERED["nhi_invocation_log", row["row_version"]]
-    return canonical_json.encode({name: _plain(row[name]) for name in names})
+def mac_input(row: InvocationRow) -> bytes:
+    names = row_macs.MAC_COLUMNS["nhi_invocation_log", row["row_version"]]
+    return canonical_json.encode({name: _plain_value(row[name]) for name in names})
 
 
-def as_json(row: Row) -> Row:
+def as_json(row: InvocationRow) -> InvocationRow:
     """For a column of JSON: what a lease keeps of the row until its call has ended."""
-    return {name: _plain(value) for name, value in row.items()}
+    return {name: _plain_value(value) for name, value in row.items()}
 
 
-def from_json(kept: Row) -> Row:
+def from_json(kept: InvocationRow) -> InvocationRow:
     """The way back from a lease."""
     ids = ("id", "run_id", "agent_id", "tool_id", "request_id", "decision_id", "grant_id", "role_id")
     read = {name: UUID(kept[name]) if kept[name] else None for name in ids}
     return {**kept, **read, "timestamp": datetime.fromisoformat(kept["timestamp"])}
 
 
-def _plain(value: Any) -> Any:
+def _plain_value(value: Any) -> Any:
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat(timespec="microseconds")
     return str(value) if isinstance(value, UUID) else value

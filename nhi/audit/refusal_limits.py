@@ -23,16 +23,16 @@ from nhi.choices import ActorKind
 from nhi.models import InvocationLog, RefusalCount, RefusalTotal
 
 #: Refusals of one identity in one minute that are rows of their own, over both logs.
-MAX_ROWS = 600
+MAX_ROWS_PER_MINUTE = 600
 #: What does not exist is one object: callers choose names and ids without bound.
 NO_OBJECT = UUID(int=0)
 ANY_NAME = "*"
 MINUTE = timedelta(minutes=1)
 #: A transaction that refuses commits within seconds of the time that it counts for.
-GRACE = timedelta(seconds=10)
+COMMIT_GRACE = timedelta(seconds=10)
 #: The hour's sums are made 20 minutes after it ends; a row that comes later stands under the time it was written.
-LATE = timedelta(minutes=15)
-KEEP_TOTALS = timedelta(minutes=5)
+MAX_ROW_DELAY = timedelta(minutes=15)
+KEEP_TOTALS_FOR = timedelta(minutes=5)
 MAX_FLUSHED = 500
 
 # Both databases speak this; the ORM has no "insert, or add to what is there".
@@ -50,7 +50,7 @@ DO UPDATE SET count = nhi_refusal_count.count + excluded.count
 
 
 @dataclass(frozen=True)
-class Key:
+class RefusalKey:
     """What refusals are counted by."""
 
     identity_id: UUID
@@ -69,25 +69,25 @@ def limit_calls(rows: Sequence[dict[str, Any]]) -> set[UUID]:
     by_minute: dict[tuple[UUID, datetime], list[dict[str, Any]]] = {}
     for row in rows:
         by_minute.setdefault((row["agent_id"], minute_of(row["timestamp"])), []).append(row)
-    past: dict[Key, list[dict[str, Any]]] = {}
+    past: dict[RefusalKey, list[dict[str, Any]]] = {}
     # In one order for every process, so that no two wait for each other.
     for (agent_id, minute), refused in sorted(by_minute.items()):
-        for row in refused[_admit(agent_id, minute, len(refused)) :]:
-            key = Key(agent_id, "", row["tool_id"] or NO_OBJECT, row["reason"], minute)
+        for row in refused[_admit_refusals(agent_id, minute, len(refused)) :]:
+            key = RefusalKey(agent_id, "", row["tool_id"] or NO_OBJECT, row["reason"], minute)
             past.setdefault(key, []).append(row)
     for key, refused in sorted(past.items(), key=lambda entry: str(entry[0])):
-        _add(key, len(refused), invocations.as_json(refused[0]))
+        _add_to_count(key, len(refused), invocations.as_json(refused[0]))
     return {row["id"] for refused in past.values() for row in refused}
 
 
-def write_event(
+def write_limited_event(
     event: str, *, actor: Actor, reason: str, subject: models.Model | None = None, subject_kind: str = "",
     subject_id: UUID | None = None, subject_name: str = "", exists: bool = True, details: dict[str, Any],
 ) -> None:  # fmt: skip
     """Append an audit event that its actor can cause without bound; past the limit of the minute, count it."""
     minute = minute_of(clock.database_now())
     with transaction.atomic():
-        if actor.id is None or _admit(actor.id, minute, 1):
+        if actor.id is None or _admit_refusals(actor.id, minute, 1):
             events.write(
                 event, actor=actor, subject=subject, subject_kind=subject_kind, subject_id=subject_id,
                 subject_name=subject_name, details=details, reason=reason,
@@ -99,17 +99,17 @@ def write_event(
             "actor_kind": str(actor.kind),
             "actor_name": actor.name,
             "subject_kind": subject_kind or (subject._meta.model_name if subject is not None else ""),
-            "subject_name": sanitization.line(str(subject) if subject is not None else subject_name, 400),
+            "subject_name": sanitization.single_line(str(subject) if subject is not None else subject_name, 400),
             "reason": reason,
             "details": {name: details[name] for name in ("reason", "decision") if name in details},
         }
-        _add(Key(actor.id, event, object_id, sanitization.line(reason, 64), minute), 1, row)
+        _add_to_count(RefusalKey(actor.id, event, object_id, sanitization.single_line(reason, 64), minute), 1, row)
 
 
-def flush(most: int = MAX_FLUSHED) -> int:
+def flush_counts(most: int = MAX_FLUSHED) -> int:
     """Replace the counts of minutes that have ended by one row of the log each."""
     now = clock.database_now()
-    ended = RefusalCount.objects.filter(minute__lte=now - MINUTE - GRACE).order_by("minute", "id")
+    ended = RefusalCount.objects.filter(minute__lte=now - MINUTE - COMMIT_GRACE).order_by("minute", "id")
     with transaction.atomic():
         locked = ended.select_for_update(skip_locked=connection.features.has_select_for_update_skip_locked)
         counts = list(locked[:most])
@@ -119,32 +119,32 @@ def flush(most: int = MAX_FLUSHED) -> int:
             else:
                 InvocationLog(**_counted_call(count, now)).save()
         RefusalCount.objects.filter(pk__in=[count.pk for count in counts]).delete()
-    RefusalTotal.objects.filter(minute__lte=now - KEEP_TOTALS).delete()
+    RefusalTotal.objects.filter(minute__lte=now - KEEP_TOTALS_FOR).delete()
     return len(counts)
 
 
-def _admit(identity_id: UUID, minute: datetime, number: int) -> int:
+def _admit_refusals(identity_id: UUID, minute: datetime, number: int) -> int:
     """Count so many refusals; how many of them may be rows."""
-    values = _prepared(RefusalTotal, (uuid7(), identity_id, minute, number))
+    values = _prepare_values(RefusalTotal, (uuid7(), identity_id, minute, number))
     try:
         with connection.cursor() as cursor:
             cursor.execute(ADD_TO_TOTAL, values)
             total: int = cursor.fetchone()[0]
     except DatabaseError as error:
         raise RecordUnavailable from error
-    return max(0, min(number, MAX_ROWS - (total - number)))
+    return max(0, min(number, MAX_ROWS_PER_MINUTE - (total - number)))
 
 
-def _add(key: Key, number: int, row: dict[str, Any]) -> None:
+def _add_to_count(key: RefusalKey, number: int, row: dict[str, Any]) -> None:
     values = (uuid7(), key.identity_id, key.event, key.object_id, key.reason, key.minute, number, row)
     try:
         with connection.cursor() as cursor:
-            cursor.execute(ADD_TO_COUNT, _prepared(RefusalCount, values))
+            cursor.execute(ADD_TO_COUNT, _prepare_values(RefusalCount, values))
     except DatabaseError as error:
         raise RecordUnavailable from error
 
 
-def _prepared(model: type[models.Model], values: Sequence[Any]) -> list[Any]:
+def _prepare_values(model: type[models.Model], values: Sequence[Any]) -> list[Any]:
     columns = model._meta.concrete_fields
     return [field.get_db_prep_save(value, connection) for field, value in zip(columns, values, strict=True)]
 
@@ -157,7 +157,7 @@ def _counted_call(count: RefusalCount, now: datetime) -> dict[str, Any]:
     row = {
         **first,
         "id": count.pk,
-        "timestamp": ends if now - ends < LATE else now,
+        "timestamp": ends if now - ends < MAX_ROW_DELAY else now,
         "run_id": count.pk,
         "request_id": count.pk,
         "tool_name": first["tool_name"] if named else ANY_NAME,

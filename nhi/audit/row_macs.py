@@ -14,7 +14,7 @@ from common.ids import uuid7
 from nhi.models import AuditEvent, InvocationLog
 
 #: The columns that each version of a table's MAC covers, in one place, so that old rows stay verifiable.
-COVERED: dict[tuple[str, int], tuple[str, ...]] = {
+MAC_COLUMNS: dict[tuple[str, int], tuple[str, ...]] = {
     ("nhi_audit_event", 1): (
         "id", "at", "event", "actor_kind", "actor_id", "actor_name", "subject_kind", "subject_id", "subject_name",
         "holder_id", "target_id", "before", "after", "details", "reason", "request_id", "source", "writer",
@@ -34,11 +34,11 @@ COVERED: dict[tuple[str, int], tuple[str, ...]] = {
     ),
 }  # fmt: skip
 #: Columns that a version's code does not cover, since they came later, with the one value that its rows have there.
-NOT_COVERED: dict[tuple[str, int], dict[str, Any]] = {("nhi_invocation_log", 1): {"calls": 1}}
-Row = AuditEvent | InvocationLog
+UNCOVERED_VALUES: dict[tuple[str, int], dict[str, Any]] = {("nhi_invocation_log", 1): {"calls": 1}}
+LogRow = AuditEvent | InvocationLog
 
 
-class Verdict(StrEnum):
+class MacVerdict(StrEnum):
     """What a row's MAC says of the row. The values name badges and JSON fields."""
 
     INTACT = "intact"
@@ -47,7 +47,7 @@ class Verdict(StrEnum):
     UNKNOWN_KEY = "unknown_key"
 
 
-class Writer:
+class LogWriter:
     """This process as a writer: its id, and the number of its next row. A fork is another writer."""
 
     def __init__(self) -> None:
@@ -61,55 +61,55 @@ class Writer:
     def id(self) -> UUID:
         return self._id
 
-    def next(self) -> tuple[UUID, int]:
+    def next_number(self) -> tuple[UUID, int]:
         with self._lock:
             return self._id, next(self._numbers)
 
 
-writer = Writer()
+writer = LogWriter()
 os.register_at_fork(after_in_child=writer.restart)
 
 
-def seal(row: Row) -> None:
-    row.writer, row.writer_seq = writer.next()
-    row.row_mac = crypto.compute_row_mac(covered(row))
+def seal_row(row: LogRow) -> None:
+    row.writer, row.writer_seq = writer.next_number()
+    row.row_mac = crypto.compute_row_mac(mac_input(row))
 
 
-def intact(row: Row) -> bool:
+def is_intact(row: LogRow) -> bool:
     """Whether the row still says what was written."""
-    return verdict(row) == Verdict.INTACT
+    return verify_row(row) == MacVerdict.INTACT
 
 
-def verdict(row: Row) -> Verdict:
+def verify_row(row: LogRow) -> MacVerdict:
     columns = {field.attname: getattr(row, field.attname) for field in row._meta.concrete_fields}
-    return verdict_of_columns(row._meta.db_table, columns)
+    return verify_columns(row._meta.db_table, columns)
 
 
-def verdict_of_columns(table: str, columns: Mapping[str, Any]) -> Verdict:
+def verify_columns(table: str, columns: Mapping[str, Any]) -> MacVerdict:
     """The same for a row that was read as plain values by column."""
     version = table, columns["row_version"]
-    mac, names = columns["row_mac"], COVERED.get(version)
+    mac, names = columns["row_mac"], MAC_COLUMNS.get(version)
     if not crypto.has_row_mac_key(mac):
-        return Verdict.UNKNOWN_KEY
+        return MacVerdict.UNKNOWN_KEY
     try:
         # A version that this code does not know was never written by it.
-        fits = names is not None and crypto.is_row_mac_valid(_encoded(columns, names), mac)
-        fits = fits and all(columns[name] == value for name, value in NOT_COVERED.get(version, {}).items())
+        fits = names is not None and crypto.is_row_mac_valid(_encode_columns(columns, names), mac)
+        fits = fits and all(columns[name] == value for name, value in UNCOVERED_VALUES.get(version, {}).items())
     except canonical_json.CanonicalizationError:
         fits = False
-    return Verdict.INTACT if fits else Verdict.BROKEN
+    return MacVerdict.INTACT if fits else MacVerdict.BROKEN
 
 
-def covered(row: Row) -> bytes:
-    names = COVERED[row._meta.db_table, row.row_version]
-    return _encoded({name: getattr(row, name) for name in names}, names)
+def mac_input(row: LogRow) -> bytes:
+    names = MAC_COLUMNS[row._meta.db_table, row.row_version]
+    return _encode_columns({name: getattr(row, name) for name in names}, names)
 
 
-def _encoded(columns: Mapping[str, Any], names: Sequence[str]) -> bytes:
-    return canonical_json.encode({name: _plain(columns[name]) for name in names})
+def _encode_columns(columns: Mapping[str, Any], names: Sequence[str]) -> bytes:
+    return canonical_json.encode({name: _plain_value(columns[name]) for name in names})
 
 
-def _plain(value: Any) -> Any:
+def _plain_value(value: Any) -> Any:
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat(timespec="microseconds")
     return str(value) if isinstance(value, UUID) else value

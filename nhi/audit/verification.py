@@ -14,15 +14,15 @@ from django.db import DatabaseError, connection, models
 from django.db.models.expressions import RawSQL
 
 from nhi.audit import row_macs
-from nhi.audit.row_macs import Verdict
+from nhi.audit.row_macs import MacVerdict
 from nhi.models import AuditEvent, InvocationLog
 
-BATCH = 500
+BATCH_SIZE = 500
 #: How many broken rows, and how many unknown keys, are listed; beyond that they are only counted.
 MAX_LISTED, MAX_KEYS_LISTED = 10_000, 20
 #: Each log with the column of its time.
 LOGS: tuple[tuple[type[models.Model], str], ...] = ((AuditEvent, "at"), (InvocationLog, "timestamp"))
-PAGE = "SELECT {columns} FROM {table} WHERE {where} ORDER BY {order} LIMIT {limit}"
+PAGE_QUERY = "SELECT {columns} FROM {table} WHERE {where} ORDER BY {order} LIMIT {limit}"
 # By database: a row's position and key, which is the last of them; the order; and what is behind a position. PostgreSQL
 # walks the index by time. The time travels as text, since `infinity` and years before Christ are valid in the column
 # and unreadable for Python. SQLite stores whatever it is told in any column but the rowid.
@@ -31,7 +31,7 @@ POSITIONS = {
     "sqlite": ("rowid", "rowid", "rowid > %s"),
 }
 # What a read of a damaged row raises: the database's driver, Django's converters, Python's JSON and UUID.
-UNREADABLE = (DatabaseError, ValueError, TypeError, OverflowError, RecursionError)
+READ_ERRORS = (DatabaseError, ValueError, TypeError, OverflowError, RecursionError)
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class BrokenRow:
 
 
 @dataclass
-class Report:
+class VerificationReport:
     rows: int = 0
     broken: list[BrokenRow] = field(default_factory=list)
     broken_count: int = 0
@@ -57,7 +57,7 @@ class Report:
 
 
 @dataclass(frozen=True)
-class _Log:
+class _CheckedLog:
     model: type[models.Model]
     time: str
 
@@ -66,10 +66,10 @@ class _Log:
         return self.model._meta.db_table
 
 
-def verify(*, since: datetime | None = None, progress: Callable[[str, int], None] | None = None) -> Report:
+def verify(*, since: datetime | None = None, progress: Callable[[str, int], None] | None = None) -> VerificationReport:
     """Check every row of both logs, or those whose time is `since` or later. `progress` is called after each batch."""
-    report = Report()
-    for log in (_Log(model, time) for model, time in LOGS):
+    report = VerificationReport()
+    for log in (_CheckedLog(model, time) for model, time in LOGS):
         checked = 0
         for keys in _pages(log, since):
             _verify_batch(log, keys, report)
@@ -79,7 +79,7 @@ def verify(*, since: datetime | None = None, progress: Callable[[str, int], None
     return report
 
 
-def _pages(log: _Log, since: datetime | None) -> Iterator[list[Any]]:
+def _pages(log: _CheckedLog, since: datetime | None) -> Iterator[list[Any]]:
     """Keys of rows, a batch at a time: ids on PostgreSQL, rowids on SQLite."""
     columns, order, behind = (text.format(time=f'"{log.time}"') for text in POSITIONS[connection.vendor])
     # No condition that nobody asked for: an edited time must not put a row before the first one.
@@ -88,67 +88,67 @@ def _pages(log: _Log, since: datetime | None) -> Iterator[list[Any]]:
     position: tuple[Any, ...] = ()
     while True:
         where = " AND ".join([*bounds, *([behind] if position else [])]) or "TRUE"
-        sql = PAGE.format(columns=columns, table=log.table, where=where, order=order, limit=BATCH)
+        sql = PAGE_QUERY.format(columns=columns, table=log.table, where=where, order=order, limit=BATCH_SIZE)
         with connection.cursor() as cursor:
             cursor.execute(sql, [*values, *position])
             rows = cursor.fetchall()
         if rows:
             position = rows[-1]
             yield [row[-1] for row in rows]
-        if len(rows) < BATCH:
+        if len(rows) < BATCH_SIZE:
             return
 
 
-def _verify_batch(log: _Log, keys: Sequence[Any], report: Report) -> None:
+def _verify_batch(log: _CheckedLog, keys: Sequence[Any], report: VerificationReport) -> None:
     try:
-        rows = list(_rows(log, keys))
-    except UNREADABLE:
+        rows = list(_load_rows(log, keys))
+    except READ_ERRORS:
         rows = [row for key in keys for row in _row_or_broken(log, key, report)]
     report.rows += len(rows)
     for columns in rows:
-        verdict = _verdict(log, columns)
-        if verdict == Verdict.BROKEN:
+        verdict = _verify_columns(log, columns)
+        if verdict == MacVerdict.BROKEN:
             _add_broken(report, BrokenRow(log.table, str(columns["id"]), columns[log.time]))
-        elif verdict == Verdict.UNKNOWN_KEY:
+        elif verdict == MacVerdict.UNKNOWN_KEY:
             report.unknown_key += 1
             if len(report.unknown_keys) < MAX_KEYS_LISTED:
                 report.unknown_keys.add(columns["row_mac"].partition(":")[0])
 
 
-def _verdict(log: _Log, columns: dict[str, Any]) -> Verdict:
+def _verify_columns(log: _CheckedLog, columns: dict[str, Any]) -> MacVerdict:
     try:
-        return row_macs.verdict_of_columns(log.table, columns)
-    except UNREADABLE:
-        return Verdict.BROKEN
+        return row_macs.verify_columns(log.table, columns)
+    except READ_ERRORS:
+        return MacVerdict.BROKEN
 
 
-def _rows(log: _Log, keys: Sequence[Any]) -> "models.QuerySet[Any, dict[str, Any]]":
+def _load_rows(log: _CheckedLog, keys: Sequence[Any]) -> "models.QuerySet[Any, dict[str, Any]]":
     manager = log.model._default_manager
     if connection.vendor == "postgresql":
         return manager.filter(pk__in=keys).order_by().values()
     return manager.alias(row_number=RawSQL("rowid", ())).filter(row_number__in=keys).order_by().values()
 
 
-def _row_or_broken(log: _Log, key: Any, report: Report) -> list[dict[str, Any]]:
+def _row_or_broken(log: _CheckedLog, key: Any, report: VerificationReport) -> list[dict[str, Any]]:
     """One row of a batch that could not be read as a whole. One that is unreadable itself is broken."""
-    rows = _rows(log, [key])
+    rows = _load_rows(log, [key])
     try:
         return list(rows)
-    except UNREADABLE:
+    except READ_ERRORS:
         report.rows += 1
-        _add_broken(report, BrokenRow(log.table, _column(rows, "id"), _column(rows, log.time)))
+        _add_broken(report, BrokenRow(log.table, _read_column(rows, "id"), _read_column(rows, log.time)))
         return []
 
 
-def _column(rows: "models.QuerySet[Any, dict[str, Any]]", name: str) -> Any:
+def _read_column(rows: "models.QuerySet[Any, dict[str, Any]]", name: str) -> Any:
     try:
         value = rows.values_list(name, flat=True).first()
-    except UNREADABLE:
+    except READ_ERRORS:
         return None
     return str(value) if name == "id" else value
 
 
-def _add_broken(report: Report, row: BrokenRow) -> None:
+def _add_broken(report: VerificationReport, row: BrokenRow) -> None:
     report.broken_count += 1
     if len(report.broken) < MAX_LISTED:
         report.broken.append(row)

@@ -13,46 +13,52 @@ from nhi.audit import refusal_limits
 from nhi.authorization import delegated_conditions, facts
 from nhi.credentials import tokens
 from nhi.decisions import engine
-from nhi.decisions.types import Action, Decision
-from nhi.validation import LONGEST_ACTION, Problems
+from nhi.decisions.types import Decision, RequestedAction
+from nhi.validation import MAX_ACTION_LENGTH, Problems
 
 
-class OnlyIdentitiesAsk(NotAllowed):
+class CallerNotIdentity(NotAllowed):
     """A person is never the caller of a tool."""
 
     code = "identities_only"
 
 
 def check(
-    *, actor: Actor, shown: tokens.Parsed | None, audience: str, target_id: UUID, parameters: Any, action: str | None,
-    task_id: UUID | None = None,
+    *, actor: Actor, shown: tokens.ParsedBearerToken | None, audience: str, target_id: UUID, parameters: Any,
+    action: str | None, task_id: UUID | None = None,
 ) -> Decision:  # fmt: skip
     """May the bearer of `shown` call the target? What was never held and what does not exist get the same answer."""
     if shown is None or actor.is_person:
-        raise OnlyIdentitiesAsk("Only an identity asks for itself; people ask why with decisions/explain.")
+        raise CallerNotIdentity("Only an identity asks for itself; people ask why with decisions/explain.")
     problems = Problems()
-    problems.line("action", action or "", most=LONGEST_ACTION)
-    problems.settle()
+    problems.check_line("action", action or "", most=MAX_ACTION_LENGTH)
+    problems.raise_if_any()
     loaded = facts.for_token(shown, context.current().source, target_id, audience=audience)
-    wanted = Action("call", parameters, name=action)
-    standing = delegated_conditions.asked(loaded, wanted, run=delegated_conditions.run_of(loaded), task_id=task_id)
-    known = hooks.conditions(actor.id, target_id, parameters) if actor.id and loaded.target else ()
-    known = (*known, *delegated_conditions.hour(loaded), *delegated_conditions.conditions(standing))
+    wanted = RequestedAction("call", parameters, name=action)
+    standing = delegated_conditions.check_work_context(
+        loaded, wanted, run=delegated_conditions.run_chain_of(loaded), task_id=task_id
+    )
+    known = hooks.load_conditions(actor.id, target_id, parameters) if actor.id and loaded.target else ()
+    known = (
+        *known,
+        *delegated_conditions.hourly_quota_conditions(loaded),
+        *delegated_conditions.chain_conditions(standing),
+    )
     decision = engine.decide(loaded.caller, wanted, loaded.target, replace(loaded.facts, conditions=known))
-    refusal_limits.write_event(
+    refusal_limits.write_limited_event(
         "decision.allowed" if decision.allowed else "decision.denied",
         actor=actor,
         subject_kind="identity",
         subject_id=target_id,
         subject_name=loaded.target.name if loaded.target else "what is not registered",
         exists=loaded.target is not None,
-        details=_said(decision, parameters, action),
+        details=_audit_details(decision, parameters, action),
         reason=decision.reason,
     )
     return decision
 
 
-def _said(decision: Decision, parameters: Any, action: str | None) -> dict[str, Any]:
+def _audit_details(decision: Decision, parameters: Any, action: str | None) -> dict[str, Any]:
     match = decision.match
     return {
         "decision": decision.verdict,

@@ -9,7 +9,7 @@ from nhi import actors
 from nhi.actors import Actor
 from nhi.audit import authentication_failures
 from nhi.authorization import facts
-from nhi.authorization.facts import Loaded
+from nhi.authorization.facts import LoadedFacts
 from nhi.credentials import last_used, tokens
 from nhi.decisions import engine, types
 
@@ -24,7 +24,7 @@ class Unauthenticated(GatehouseError):
         self.reason = reason
 
 
-def lacking(header: str | None) -> Unauthenticated:
+def missing_credential_error(header: str | None) -> Unauthenticated:
     """Of a request that shows nothing which could be a token of ours: the same at every door."""
     if header is None:
         return Unauthenticated("no_credential", "Send a credential: Authorization: Bearer nhi_…")
@@ -32,40 +32,40 @@ def lacking(header: str | None) -> Unauthenticated:
 
 
 @dataclass(frozen=True)
-class Authenticated:
+class AuthenticatedCaller:
     actor: Actor
-    loaded: Loaded
+    loaded: LoadedFacts
 
 
-def authenticate(bearer: str, *, audience: str = "") -> Authenticated:
+def authenticate(bearer: str, *, audience: str = "") -> AuthenticatedCaller:
     """Who shows this token. A malformed one is refused without touching the database."""
     shown = tokens.parse(bearer)
     if shown is None:
-        raise lacking(bearer)
+        raise missing_credential_error(bearer)
     source = context.current().source
     loaded = facts.for_token(shown, source, audience=audience)
-    if loaded.user is not None and not loaded.facts.credential:
-        return _as_person(loaded, source)
-    decision = engine.decide(loaded.caller, types.Action("know_itself"), None, loaded.facts)
+    if loaded.user is not None and not loaded.facts.credential_refusal:
+        return _authenticate_person(loaded, source)
+    decision = engine.decide(loaded.caller, types.RequestedAction("know_itself"), None, loaded.facts)
     if not decision.allowed or loaded.identity is None or loaded.credential is None:
-        _refuse(loaded, decision.reason, decision.message)
-    last_used.note(loaded.credential, at=decision.decided_at, source=source)
+        _refuse_token(loaded, decision.reason, decision.message)
+    last_used.record_use(loaded.credential, at=decision.decided_at, source=source)
     actor = actors.identity(
         loaded.identity, credential_id=loaded.credential.pk, narrowed=loaded.is_narrowed, run_id=loaded.run_id
     )
-    return Authenticated(actor, loaded)
+    return AuthenticatedCaller(actor, loaded)
 
 
-def _as_person(loaded: Loaded, source: str) -> Authenticated:
+def _authenticate_person(loaded: LoadedFacts, source: str) -> AuthenticatedCaller:
     assert loaded.user is not None  # asked by the caller
     assert loaded.credential is not None
-    last_used.note(loaded.credential, at=loaded.facts.decided_at, source=source)
+    last_used.record_use(loaded.credential, at=loaded.facts.decided_at, source=source)
     credential = loaded.credential
     actor = actors.person(loaded.user, credential_id=credential.pk, issues_credentials=credential.issues_credentials)
-    return Authenticated(actor, loaded)
+    return AuthenticatedCaller(actor, loaded)
 
 
-def _refuse(loaded: Loaded, reason: str, message: str) -> NoReturn:
-    public_id = loaded.credential.public_id if loaded.credential else authentication_failures.UNKNOWN
-    authentication_failures.note(public_id, reason, loaded.facts.decided_at)
+def _refuse_token(loaded: LoadedFacts, reason: str, message: str) -> NoReturn:
+    public_id = loaded.credential.public_id if loaded.credential else authentication_failures.UNKNOWN_PUBLIC_ID
+    authentication_failures.count_failure(public_id, reason, loaded.facts.decided_at)
     raise Unauthenticated(reason, message)

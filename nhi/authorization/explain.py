@@ -12,31 +12,31 @@ from nhi import hooks
 from nhi.actors import Actor
 from nhi.authorization import delegated_conditions, facts
 from nhi.decisions import engine, reasons
-from nhi.decisions.types import Action, Check, Decision, Match, Party
+from nhi.decisions.types import AccessMatch, CheckResult, Decision, DecisionParty, RequestedAction
 from nhi.models import Identity
 
 
 @dataclass(frozen=True)
 class Explanation:
     decision: Decision
-    caller: Party
-    target: Party
+    caller: DecisionParty
+    target: DecisionParty
     #: What would make it pass: one sentence for each check that fails.
     would_pass: tuple[str, ...]
     #: Every other grant and role that covers the target, ended ones too.
-    also: tuple[Match, ...] = ()
+    also: tuple[AccessMatch, ...] = ()
     #: Limits that do not hold, since something else covers the target without them.
     warnings: tuple[str, ...] = ()
 
     @property
-    def checks(self) -> tuple[Check, ...]:
+    def checks(self) -> tuple[CheckResult, ...]:
         return self.decision.checks
 
     @property
     def decided_by(self) -> tuple[str, UUID | None, str]:
         """Kind, id and name of what decided: the check that failed, or the grant or role that let it pass."""
-        failed, match = self.decision.deciding, self.decision.match
-        if failed is not None and not _is_about(failed, match):
+        failed, match = self.decision.failed_check, self.decision.match
+        if failed is not None and not _concerns_match(failed, match):
             return "check", None, failed.name
         if match is not None:
             return match.kind, match.id, match.name
@@ -61,42 +61,42 @@ def explain(
         raise InvalidInput.for_field("at", "Choose now or a time to come; what was decided before is in the record.")
     assert loaded.caller is not None  # both were visible just now, and identities are never deleted
     assert loaded.target is not None
-    wanted = Action("call", parameters, name=action)
-    standing = delegated_conditions.asked(loaded, wanted, task_id=task_id, seen_by=actor, at=at)
+    wanted = RequestedAction("call", parameters, name=action)
+    standing = delegated_conditions.check_work_context(loaded, wanted, task_id=task_id, seen_by=actor, at=at)
     told = (
-        *hooks.conditions(caller_id, target_id, parameters),
-        *delegated_conditions.hour(loaded),
-        *delegated_conditions.conditions(standing),
+        *hooks.load_conditions(caller_id, target_id, parameters),
+        *delegated_conditions.hourly_quota_conditions(loaded),
+        *delegated_conditions.chain_conditions(standing),
     )
     known = replace(loaded.facts, conditions=told)
     decision = engine.decide(loaded.caller, wanted, loaded.target, known)
-    would_pass = _remedies(decision, loaded.caller, loaded.target)
+    would_pass = _remedy_sentences(decision, loaded.caller, loaded.target)
     also = tuple(match for match in loaded.facts.matches if match != decision.match)
     return Explanation(
         decision, loaded.caller, loaded.target, would_pass, also, void_limits(loaded.facts.matches)
     )  # fmt: skip
 
 
-def void_limits(matches: Sequence[Match]) -> tuple[str, ...]:
+def void_limits(matches: Sequence[AccessMatch]) -> tuple[str, ...]:
     """A sentence for each grant whose limits a role beside it makes void: access is the union of both."""
     role = next((match for match in matches if match.kind == "role" and match.live), None)
     if role is None:
         return ()
-    limited = [match for match in matches if match.kind == "grant" and match.live and _limit_words(match)]
+    limited = [match for match in matches if match.kind == "grant" and match.live and _limits_description(match)]
     return tuple(
-        f"The grant {grant.name} {_limit_words(grant)}, but the role {role.name} covers the tool without that: "
+        f"The grant {grant.name} {_limits_description(grant)}, but the role {role.name} covers the tool without that: "
         "calls that the grant does not allow pass by the role."
         for grant in limited
     )
 
 
-def _limit_words(match: Match) -> str:
+def _limits_description(match: AccessMatch) -> str:
     """Hours are counted all the same: a call by a counted grant is never passed by for a role."""
     words = ["limits the arguments"] if match.allowed_parameters is not None else []
     return " and ".join([*words, *(["asks for approval"] if match.requires_approval else [])])
 
 
-def _remedies(decision: Decision, caller: Party, target: Party) -> tuple[str, ...]:
+def _remedy_sentences(decision: Decision, caller: DecisionParty, target: DecisionParty) -> tuple[str, ...]:
     failed = [check for check in decision.checks if check.outcome == "fail"]
     sentences = [
         reasons.remedy(check.reason, check=check.name, caller=caller.name, target=target.name) for check in failed
@@ -104,6 +104,6 @@ def _remedies(decision: Decision, caller: Party, target: Party) -> tuple[str, ..
     return tuple(dict.fromkeys(sentences))
 
 
-def _is_about(check: Check, match: Match | None) -> bool:
+def _concerns_match(check: CheckResult, match: AccessMatch | None) -> bool:
     """Whether the failing check is about the grant itself: its end, its limits."""
     return match is not None and check.name in {"access", "arguments", "action", "approval", "budget"}

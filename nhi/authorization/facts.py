@@ -20,29 +20,29 @@ from common.fastsql.prepared import PreparedQuery
 from common.ids import uuid7
 from nhi.choices import Kind, PermissionType
 from nhi.credentials import credentials, tokens
-from nhi.decisions.chains import Link
+from nhi.decisions.chains import ChainLink
 from nhi.decisions.delegation import Principal
-from nhi.decisions.types import Facts, Match, Party
+from nhi.decisions.types import AccessMatch, DecisionFacts, DecisionParty
 from nhi.models import Credential, Identity, NhiPermission, RoleAssignment, ToolPermission, User
 
-PARTY = ("id", "kind", "name", "state", "expires_at", "capability")
-ENDS = {"id": "id", "expires_at": "expires_at", "revoked_at": "revoked_at"}
-TERMS = {**ENDS, "name": "granted_by_name", "max_calls_per_hour": "max_calls_per_hour"}
-ROLE_TERMS = {**ENDS, "revoked_at": "closed", "name": "role__name", "role_id": "role_id"}
+PARTY_COLUMNS = ("id", "kind", "name", "state", "expires_at", "capability")
+END_COLUMNS = {"id": "id", "expires_at": "expires_at", "revoked_at": "revoked_at"}
+GRANT_COLUMNS = {**END_COLUMNS, "name": "granted_by_name", "max_calls_per_hour": "max_calls_per_hour"}
+ROLE_COLUMNS = {**END_COLUMNS, "revoked_at": "closed", "name": "role__name", "role_id": "role_id"}
 NEVER = Value(datetime(9999, 1, 1, tzinfo=UTC), DateTimeField())
 
 
 @dataclass(frozen=True)
-class Loaded:
+class LoadedFacts:
     """What the query found, ready for `decide`."""
 
-    facts: Facts
-    caller: Party | None = None
-    target: Party | None = None
+    facts: DecisionFacts
+    caller: DecisionParty | None = None
+    target: DecisionParty | None = None
     identity: Identity | None = None
     user: User | None = None
     credential: Credential | None = None
-    token: tokens.ParsedToken | None = None
+    token: tokens.ShortTokenClaims | None = None
 
     @property
     def is_narrowed(self) -> bool:
@@ -55,112 +55,118 @@ class Loaded:
         return self.token.execution_id if self.token is not None else None
 
 
-def for_token(shown: tokens.Parsed, source: str, target_id: UUID | None = None, *, audience: str = "") -> Loaded:
+def for_token(
+    shown: tokens.ParsedBearerToken, source: str, target_id: UUID | None = None, *, audience: str = ""
+) -> LoadedFacts:
     """The facts behind a token that was shown, and behind its wish to call `target_id`."""
-    row = _row_behind(shown, target_id)
+    row = _credential_row(shown, target_id)
     if row is None:
-        return Loaded(Facts(uuid7(), clock.database_now(), "credential_unknown"))
+        return LoadedFacts(DecisionFacts(uuid7(), clock.database_now(), "credential_unknown"))
     now = clock.parse_database_time(row.facts_now)
-    refused = credentials.verdict(_credential_facts(row, now), shown, source, now)
-    token = shown if isinstance(shown, tokens.ParsedToken) else None
+    refused = credentials.refusal_reason(_credential_facts(row, now), shown, source, now)
+    token = shown if isinstance(shown, tokens.ShortTokenClaims) else None
     tokens_from = row.identity.tokens_from if row.identity else None
-    refused = refused or token_refused(token, tokens_from, audience) or _person_refused(row.user)
+    refused = refused or token_refusal_reason(token, tokens_from, audience) or _person_refusal_reason(row.user)
     scope = tuple(token.scope.split()) if token else ()
-    facts = Facts(uuid7(), now, refused, scope, _matches(row, now))
-    caller = _party_of(row.identity, now) if row.identity else None
-    return Loaded(facts, caller, _target(row, now), row.identity, row.user, row, token)
+    facts = DecisionFacts(uuid7(), now, refused, scope, _read_matches(row, now))
+    caller = _party_from_identity(row.identity, now) if row.identity else None
+    return LoadedFacts(facts, caller, _read_target(row, now), row.identity, row.user, row, token)
 
 
-def for_question(caller_id: UUID, target_id: UUID, *, at: datetime | None = None) -> Loaded:
+def for_question(caller_id: UUID, target_id: UUID, *, at: datetime | None = None) -> LoadedFacts:
     """The facts behind "may this caller call that target, now or at a time to come", asked by somebody who looks on."""
-    row = _QUESTION.fetch_first(caller=caller_id, target=target_id)
+    row = _CALLER_AND_TARGET_QUERY.fetch_first(caller=caller_id, target=target_id)
     if row is None:
-        return Loaded(Facts(uuid7(), clock.database_now(), None))
+        return LoadedFacts(DecisionFacts(uuid7(), clock.database_now(), None))
     asked = clock.parse_database_time(row.facts_now)
     now = at or asked
-    facts = Facts(uuid7(), asked, None, (), _matches(row, now))
-    return Loaded(facts, _party_of(row, now), _target(row, now), row)
+    facts = DecisionFacts(uuid7(), asked, None, (), _read_matches(row, now))
+    return LoadedFacts(facts, _party_from_identity(row, now), _read_target(row, now), row)
 
 
-def of_principals(principals: Sequence[Link], target_id: UUID, *, at: datetime | None = None) -> list[Principal]:
+def for_principals(principals: Sequence[ChainLink], target_id: UUID, *, at: datetime | None = None) -> list[Principal]:
     """What those on whose behalf something is done hold for the target themselves, in their order."""
     rows = Identity.objects.filter(pk__in=[one.id for one in principals])
-    found = {row.pk: row for row in _with_access(rows, OuterRef("pk"), target_id)} if principals else {}
+    found = {row.pk: row for row in _annotate_access(rows, OuterRef("pk"), target_id)} if principals else {}
     return [_principal(one, found.get(one.id), at) for one in principals]
 
 
-def _principal(link: Link, row: Any, at: datetime | None) -> Principal:
+def _principal(link: ChainLink, row: Any, at: datetime | None) -> Principal:
     if row is None:
         return Principal(link.name, None)
     now = at or clock.parse_database_time(row.facts_now)
-    return Principal(link.name, _party_of(row, now), _matches(row, now))
+    return Principal(link.name, _party_from_identity(row, now), _read_matches(row, now))
 
 
-def _row_behind(shown: tokens.Parsed, target_id: UUID | None) -> Any:
+def _credential_row(shown: tokens.ParsedBearerToken, target_id: UUID | None) -> Any:
     """The credential and its holder, of the kind that the token says: the other kind's table is not looked at."""
     asked: dict[str, Any] = {} if target_id is None else {"target": target_id}
-    if isinstance(shown, tokens.ParsedToken):
+    if isinstance(shown, tokens.ShortTokenClaims):
         asked |= {"credential": shown.credential_id, "identity": shown.identity_id}
-        return _issued(of_run=bool(shown.execution_id), with_target=target_id is not None).fetch_first(**asked)
+        return _short_token_query(of_run=bool(shown.execution_id), with_target=target_id is not None).fetch_first(
+            **asked
+        )
     holder = "user" if shown.prefix == "usr" else "identity"
-    return _kept(holder, with_target=target_id is not None).fetch_first(**asked, public=shown.public_id)
+    return _credential_query(holder, with_target=target_id is not None).fetch_first(**asked, public=shown.public_id)
 
 
 @cache
-def _issued(*, of_run: bool, with_target: bool) -> PreparedQuery:
+def _short_token_query(*, of_run: bool, with_target: bool) -> PreparedQuery:
     def rows(credential: UUID, identity: UUID, target: UUID | None = None) -> Any:
         known = Credential.runs if of_run else Credential.objects
         found = known.filter(pk=credential, identity_id=identity).select_related("identity")
-        return _with_access(found, OuterRef("identity_id"), target)
+        return _annotate_access(found, OuterRef("identity_id"), target)
 
-    return PreparedQuery(rows, credential=UUID, identity=UUID, **_slot(with_target))
+    return PreparedQuery(rows, credential=UUID, identity=UUID, **_target_parameter(with_target))
 
 
 @cache
-def _kept(holder: str, *, with_target: bool) -> PreparedQuery:
+def _credential_query(holder: str, *, with_target: bool) -> PreparedQuery:
     def rows(public: str, target: UUID | None = None) -> Any:
         known = Credential.objects.filter(public_id=public, **{f"{holder}__isnull": False})
-        return _with_access(known.select_related(holder), OuterRef("identity_id"), target)
+        return _annotate_access(known.select_related(holder), OuterRef("identity_id"), target)
 
-    return PreparedQuery(rows, public=str, **_slot(with_target))
+    return PreparedQuery(rows, public=str, **_target_parameter(with_target))
 
 
-def _slot(with_target: bool) -> dict[str, type]:
+def _target_parameter(with_target: bool) -> dict[str, type]:
     return {"target": UUID} if with_target else {}
 
 
-def _with_access(rows: Any, caller: OuterRef, target_id: UUID | None) -> Any:
+def _annotate_access(rows: Any, caller: OuterRef, target_id: UUID | None) -> Any:
     rows = rows.annotate(facts_now=Now()).order_by()
     if target_id is None:
         return rows
     target = Identity.objects.filter(pk=target_id)
-    tool = _latest(ToolPermission.objects.filter(agent=caller, tool=target_id))
-    actions = {**TERMS, "allowed_actions": "allowed_actions"}
+    tool = _open_or_last_revoked(ToolPermission.objects.filter(agent=caller, tool=target_id))
+    actions = {**GRANT_COLUMNS, "allowed_actions": "allowed_actions"}
     return rows.annotate(
-        facts_target=_one(target, {name: name for name in PARTY}),
-        facts_tool=_one(tool, {**TERMS, **{name: name for name in ("allowed_parameters", "requires_approval")}}),
-        facts_call=_one(_between(caller, target_id, PermissionType.CALL), actions),
-        facts_delegate=_one(_between(caller, target_id, PermissionType.DELEGATE), actions),
-        facts_role=_one(_covering(caller, target), ROLE_TERMS),
+        facts_target=_first_as_json(target, {name: name for name in PARTY_COLUMNS}),
+        facts_tool=_first_as_json(
+            tool, {**GRANT_COLUMNS, **{name: name for name in ("allowed_parameters", "requires_approval")}}
+        ),
+        facts_call=_first_as_json(_grants_between(caller, target_id, PermissionType.CALL), actions),
+        facts_delegate=_first_as_json(_grants_between(caller, target_id, PermissionType.DELEGATE), actions),
+        facts_role=_first_as_json(_covering_assignments(caller, target), ROLE_COLUMNS),
     )
 
 
-def _one(rows: QuerySet[Any], columns: dict[str, str]) -> Subquery:
+def _first_as_json(rows: QuerySet[Any], columns: dict[str, str]) -> Subquery:
     """The first row of a sub-select, as one JSON object."""
     found = JSONObject(**{name: F(column) for name, column in columns.items()})
     return Subquery(rows.annotate(found=found).values("found")[:1])
 
 
-def _latest(rows: Any) -> Any:
+def _open_or_last_revoked(rows: Any) -> Any:
     """The unrevoked row of a pair, else the one that was revoked last: it says whether access was ever held."""
     return rows.order_by(F("revoked_at").desc(nulls_first=True), "-created_at")
 
 
-def _between(caller: OuterRef, target_id: UUID, kind: PermissionType) -> Any:
-    return _latest(NhiPermission.objects.filter(source=caller, target=target_id, permission_type=kind))
+def _grants_between(caller: OuterRef, target_id: UUID, kind: PermissionType) -> Any:
+    return _open_or_last_revoked(NhiPermission.objects.filter(source=caller, target=target_id, permission_type=kind))
 
 
-def _covering(caller: OuterRef, target: QuerySet[Identity]) -> Any:
+def _covering_assignments(caller: OuterRef, target: QuerySet[Identity]) -> Any:
     """Assignments through which the caller holds or held the target; live and longest first.
 
     It was held when assignment, pattern and tool were there at one time: a role that ended before the tool came says
@@ -183,38 +189,38 @@ def _or_never(column: str) -> Coalesce:
     return Coalesce(column, NEVER)
 
 
-_QUESTION = PreparedQuery(
-    lambda caller, target: _with_access(Identity.objects.filter(pk=caller), OuterRef("pk"), target),
+_CALLER_AND_TARGET_QUERY = PreparedQuery(
+    lambda caller, target: _annotate_access(Identity.objects.filter(pk=caller), OuterRef("pk"), target),
     caller=UUID, target=UUID,
 )  # fmt: skip
 
 
-def _matches(row: Any, now: datetime) -> tuple[Match, ...]:
+def _read_matches(row: Any, now: datetime) -> tuple[AccessMatch, ...]:
     found = (
-        _match(row, "facts_tool", "grant", now),
-        _match(row, "facts_call", "grant", now),
-        _match(row, "facts_delegate", "grant", now, delegates=True),
-        _match(row, "facts_role", "role", now),
+        _read_match(row, "facts_tool", "grant", now),
+        _read_match(row, "facts_call", "grant", now),
+        _read_match(row, "facts_delegate", "grant", now, delegates=True),
+        _read_match(row, "facts_role", "role", now),
     )
     return tuple(match for match in found if match is not None)
 
 
-def _match(row: Any, column: str, kind: Any, now: datetime, *, delegates: bool = False) -> Match | None:
-    read = _json(getattr(row, column, None))
+def _read_match(row: Any, column: str, kind: Any, now: datetime, *, delegates: bool = False) -> AccessMatch | None:
+    read = _decode_json(getattr(row, column, None))
     if read is None:
         return None
     ends = clock.parse_database_time(read["expires_at"]) if read["expires_at"] else None
     closed = clock.parse_database_time(read["revoked_at"]) if read["revoked_at"] else None
     ended_itself = ends is not None and (ends <= now if closed is None else closed >= ends)
-    return Match(
+    return AccessMatch(
         kind=kind,
         id=UUID(read["id"]),
         name=f"by {read['name']}" if kind == "grant" else read["name"],
         expired=ended_itself,
         revoked=closed is not None and not ended_itself,
         expires_at=ends,
-        allowed_parameters=_json(read.get("allowed_parameters")),
-        allowed_actions=_json(read.get("allowed_actions")),
+        allowed_parameters=_decode_json(read.get("allowed_parameters")),
+        allowed_actions=_decode_json(read.get("allowed_actions")),
         max_calls_per_hour=read.get("max_calls_per_hour"),
         requires_approval=bool(read.get("requires_approval")),
         role_id=UUID(read["role_id"]) if kind == "role" else None,
@@ -222,18 +228,18 @@ def _match(row: Any, column: str, kind: Any, now: datetime, *, delegates: bool =
     )
 
 
-def _target(row: Any, now: datetime) -> Party | None:
-    read = _json(getattr(row, "facts_target", None))
+def _read_target(row: Any, now: datetime) -> DecisionParty | None:
+    read = _decode_json(getattr(row, "facts_target", None))
     if read is None:
         return None
     ends = clock.parse_database_time(read["expires_at"]) if read["expires_at"] else None
     over = ends is not None and ends <= now
-    return Party(UUID(read["id"]), read["kind"], read["name"], read["state"], over, read["capability"])
+    return DecisionParty(UUID(read["id"]), read["kind"], read["name"], read["state"], over, read["capability"])
 
 
-def _party_of(identity: Identity, now: datetime) -> Party:
+def _party_from_identity(identity: Identity, now: datetime) -> DecisionParty:
     over = identity.expires_at is not None and identity.expires_at <= now
-    return Party(identity.pk, identity.kind, identity.name, identity.state, over, identity.capability)
+    return DecisionParty(identity.pk, identity.kind, identity.name, identity.state, over, identity.capability)
 
 
 def _credential_facts(row: Credential, now: datetime) -> credentials.CredentialFacts:
@@ -247,7 +253,7 @@ def _credential_facts(row: Credential, now: datetime) -> credentials.CredentialF
     )
 
 
-def token_refused(token: tokens.ParsedToken | None, tokens_from: datetime | None, audience: str) -> str:
+def token_refusal_reason(token: tokens.ShortTokenClaims | None, tokens_from: datetime | None, audience: str) -> str:
     """What speaks against a short-lived token besides its credential."""
     if token is None:
         return ""
@@ -256,10 +262,10 @@ def token_refused(token: tokens.ParsedToken | None, tokens_from: datetime | None
     return "audience_not_allowed" if token.audience and token.audience != audience else ""
 
 
-def _person_refused(user: User | None) -> str:
+def _person_refusal_reason(user: User | None) -> str:
     return "person_inactive" if user is not None and not user.is_active else ""
 
 
-def _json(value: Any) -> Any:
+def _decode_json(value: Any) -> Any:
     """SQLite hands JSON back as text, PostgreSQL as objects."""
     return json.loads(value) if isinstance(value, str) else value

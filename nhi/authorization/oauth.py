@@ -14,12 +14,12 @@ from nhi.authorization.authentication import Unauthenticated
 from nhi.credentials import tokens
 from nhi.decisions import capabilities
 
-LONGEST = timedelta(minutes=15)
-MOST_PATTERNS, LONGEST_SCOPE = 20, 800
+MAX_TOKEN_LIFETIME = timedelta(minutes=15)
+MAX_PATTERNS, MAX_SCOPE_LENGTH = 20, 800
 REST_PATH = "/api/nhi"
-METADATA = "/.well-known/oauth-protected-resource"
+METADATA_PATH = "/.well-known/oauth-protected-resource"
 MCP_PATH = "/mcp"
-REST_METADATA, MCP_METADATA = METADATA + REST_PATH, METADATA + MCP_PATH
+REST_METADATA_PATH, MCP_METADATA_PATH = METADATA_PATH + REST_PATH, METADATA_PATH + MCP_PATH
 
 
 class InvalidScope(InvalidInput):
@@ -30,14 +30,14 @@ class InvalidTarget(InvalidInput):
     code = "invalid_target"
 
 
-class OnlyIdentities(NotAllowed):
+class ClientNotIdentity(NotAllowed):
     """A person's token is exchanged for nothing."""
 
     code = "unauthorized_client"
 
 
 @dataclass(frozen=True, repr=False)
-class Granted:
+class ExchangedToken:
     token: str
     expires_in: int
     scope: str
@@ -46,7 +46,7 @@ class Granted:
 def challenge(*, shown: bool) -> str:
     """RFC 6750, with the way to the metadata of RFC 9728; `shown` where a credential came and was refused."""
     refused = 'error="invalid_token", ' if shown else ""
-    return f'Bearer {refused}resource_metadata="{settings.PUBLIC_URL}{REST_METADATA}"'
+    return f'Bearer {refused}resource_metadata="{settings.PUBLIC_URL}{REST_METADATA_PATH}"'
 
 
 def rest_resource() -> str:
@@ -59,19 +59,19 @@ def mcp_resource() -> str:
     return f"{settings.PUBLIC_URL}{MCP_PATH}"
 
 
-def exchange(*, client_id: str, secret: str, scope: str = "", resource: str = "") -> Granted:
+def exchange(*, client_id: str, secret: str, scope: str = "", resource: str = "") -> ExchangedToken:
     """Check the credential like any door does, then mint a token that ends no later than it."""
-    _require_pair(client_id, secret)
+    _require_client_secret(client_id, secret)
     found = authentication.authenticate(secret)
     credential, identity = found.loaded.credential, found.loaded.identity
     if identity is None or credential is None:
-        raise OnlyIdentities("A person's token cannot be exchanged; identities exchange theirs.")
-    patterns, audience = _patterns(scope), _audience(resource)
+        raise ClientNotIdentity("A person's token cannot be exchanged; identities exchange theirs.")
+    patterns, audience = _parse_scope(scope), _parse_resource(resource)
     # The moment of the facts query: a stop that commits after it kills this token too.
     issued = found.loaded.facts.decided_at
     assert credential.expires_at is not None  # a constraint
-    ends = min(issued + LONGEST, credential.expires_at)
-    claims = tokens.ParsedToken(
+    ends = min(issued + MAX_TOKEN_LIFETIME, credential.expires_at)
+    claims = tokens.ShortTokenClaims(
         identity_id=identity.pk,
         credential_id=credential.pk,
         issued=_milliseconds(issued.timestamp()),
@@ -82,29 +82,31 @@ def exchange(*, client_id: str, secret: str, scope: str = "", resource: str = ""
     said = {"public_id": credential.public_id, "expires_at": ends.isoformat(), "scope": patterns, "resource": audience}
     with transaction.atomic():
         events.write("token.issued", actor=found.actor, subject=identity, details=said)
-    return Granted(tokens.mint(claims), int((ends - issued).total_seconds()), patterns)
+    return ExchangedToken(tokens.mint_short_token(claims), int((ends - issued).total_seconds()), patterns)
 
 
-def _require_pair(client_id: str, secret: str) -> None:
+def _require_client_secret(client_id: str, secret: str) -> None:
     """The id and the secret belong together, and the secret is a credential and no short-lived token."""
     shown = tokens.parse(secret)
-    if isinstance(shown, tokens.ParsedCredential) and shown.public_id == client_id:
+    if isinstance(shown, tokens.ParsedCredentialToken) and shown.public_id == client_id:
         return
     if shown is not None:
-        authentication_failures.note(authentication_failures.UNKNOWN, "credential_unknown", clock.database_now())
+        authentication_failures.count_failure(
+            authentication_failures.UNKNOWN_PUBLIC_ID, "credential_unknown", clock.database_now()
+        )
     raise Unauthenticated("credential_unknown", "The client is not known, or its secret is wrong.")
 
 
-def _patterns(scope: str) -> str:
+def _parse_scope(scope: str) -> str:
     wanted = list(dict.fromkeys(scope.split(" "))) if scope else []
-    short = len(wanted) <= MOST_PATTERNS and len(scope) <= LONGEST_SCOPE
+    short = len(wanted) <= MAX_PATTERNS and len(scope) <= MAX_SCOPE_LENGTH
     if not short or not all(capabilities.is_pattern(pattern) for pattern in wanted):
-        said = f"A scope is at most {MOST_PATTERNS} capability patterns like github.read or github.*, one space apart."
+        said = f"A scope is at most {MAX_PATTERNS} capability patterns like github.read or github.*, one space apart."
         raise InvalidScope.for_field("scope", said)
     return " ".join(wanted)
 
 
-def _audience(resource: str) -> str:
+def _parse_resource(resource: str) -> str:
     """What the token is for. The whole house is no narrowing; anything else must be served here."""
     asked = resource.rstrip("/")
     if asked in {"", settings.PUBLIC_URL}:

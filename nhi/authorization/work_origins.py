@@ -11,47 +11,47 @@ from uuid import UUID
 
 from nhi import hooks
 from nhi.choices import OriginRole
-from nhi.hooks import Work
+from nhi.hooks import WorkIds
 from nhi.models import Credential, Identity, User
 
 
 @dataclass(frozen=True)
-class Origins:
+class OriginTrace:
     """People with their first role, member identities, and the work that was passed on the way."""
 
     people: Mapping[UUID, OriginRole]
     members: frozenset[UUID]
-    work: Work
+    work: WorkIds
 
 
-def find(*, work: Work, parties: Collection[UUID]) -> Origins:
+def trace_origins(*, work: WorkIds, parties: Collection[UUID]) -> OriginTrace:
     """Everybody behind this work and these parties, with the people who handle the identities among them."""
-    roles, seen = _follow(work)
+    roles, seen = _follow_work(work)
     roles = {**dict.fromkeys(parties, OriginRole.MEMBER), **roles}
-    members, handling = _with_makers(roles)
+    members, handling = _expand_credential_makers(roles)
     asking = User.objects.filter(pk__in=roles.keys() - members).values_list("pk", flat=True)
     people = {person: roles[person] for person in asking}
-    return Origins({**handling, **people}, members, seen)
+    return OriginTrace({**handling, **people}, members, seen)
 
 
-def _with_makers(candidates: Collection[UUID]) -> tuple[frozenset[UUID], dict[UUID, OriginRole]]:
+def _expand_credential_makers(candidates: Collection[UUID]) -> tuple[frozenset[UUID], dict[UUID, OriginRole]]:
     """The identities among these and who handles them. A service account that made a credential is one of them."""
     members, handling = frozenset[UUID](), dict[UUID, OriginRole]()
-    ahead = _identities(candidates)
+    ahead = _identity_ids(candidates)
     while ahead:
         members |= ahead
-        found = handlers(ahead)
-        makers = _identities(found)
+        found = find_handlers(ahead)
+        makers = _identity_ids(found)
         handling = {**{person: role for person, role in found.items() if person not in makers}, **handling}
         ahead = makers - members
     return members, handling
 
 
-def _identities(candidates: Collection[UUID]) -> frozenset[UUID]:
+def _identity_ids(candidates: Collection[UUID]) -> frozenset[UUID]:
     return frozenset(Identity.objects.filter(pk__in=candidates).values_list("pk", flat=True))
 
 
-def handlers(identities: Collection[UUID]) -> dict[UUID, OriginRole]:
+def find_handlers(identities: Collection[UUID]) -> dict[UUID, OriginRole]:
     """Who owns these identities, stands in for an owner, or made one of their credentials."""
     made = Credential.objects.filter(identity_id__in=identities, created_by_id__isnull=False)
     roles = dict.fromkeys(made.values_list("created_by_id", flat=True).distinct().order_by(), OriginRole.CREDENTIAL)
@@ -61,11 +61,11 @@ def handlers(identities: Collection[UUID]) -> dict[UUID, OriginRole]:
     return {person: role for person, role in roles.items() if person is not None}
 
 
-def _follow(work: Work) -> tuple[dict[UUID, OriginRole], Work]:
+def _follow_work(work: WorkIds) -> tuple[dict[UUID, OriginRole], WorkIds]:
     """One round of queries for each hop. Work that was seen is not asked for again, so this ends."""
-    roles, seen, ahead = dict[UUID, OriginRole](), Work(), work
+    roles, seen, ahead = dict[UUID, OriginRole](), WorkIds(), work
     while ahead:
-        origins = hooks.work_origins(ahead)
+        origins = hooks.load_work_origins(ahead)
         roles = {**origins.parties, **roles}
         seen |= ahead
         ahead = origins.work - seen

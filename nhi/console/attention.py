@@ -18,15 +18,15 @@ from nhi.choices import State
 from nhi.console.request_actor import actor_of
 from nhi.models import Credential, Identity, RoleCapability, ToolPermission
 
-BOUND = 100
-SECONDS = 15
+MAX_COUNT = 100
+CACHE_SECONDS = 15
 SOON = timedelta(days=7)
 
 Rows = Callable[[Actor], QuerySet[Any]]
 
 
 @dataclass(frozen=True)
-class Need:
+class AttentionItem:
     """One thing that may wait for a person: how many, in words, and the list of them."""
 
     key: str
@@ -43,56 +43,56 @@ class Need:
         return f"{link(self.page)}?{self.query}" if self.query else link(self.page)
 
     def said(self, count: int, _actor: Actor) -> str:
-        number = "99+" if count >= BOUND else str(count)
+        number = "99+" if count >= MAX_COUNT else str(count)
         return (self.one if count == 1 else self.many).format(number)
 
 
-_needs: list[Need] = []
+_items: list[AttentionItem] = []
 
 
-def add(*needs: Need) -> None:
+def add_items(*needs: AttentionItem) -> None:
     """Each app adds what may need a person."""
-    _needs.extend(needs)
+    _items.extend(needs)
 
 
-def needs() -> list[Need]:
-    return list(_needs)
+def all_items() -> list[AttentionItem]:
+    return list(_items)
 
 
-def for_request(request: HttpRequest) -> dict[str, int]:
+def counts_for_request(request: HttpRequest) -> dict[str, int]:
     """The same answer for every part of one page."""
     known: dict[str, int] | None = getattr(request, "_needs", None)
     if known is None:
-        known = _kept(actor_of(request))
+        known = _cached_counts(actor_of(request))
         request._needs = known  # type: ignore[attr-defined]  # kept on the request for the next to ask
     return known
 
 
-def forget(actor: Actor) -> None:
+def clear_cache(actor: Actor) -> None:
     """Have it counted anew, after they did something about it."""
-    cache.delete(_key(actor))
+    cache.delete(_cache_key(actor))
 
 
-def _key(actor: Actor) -> str:
+def _cache_key(actor: Actor) -> str:
     return f"needs:{actor.id}"
 
 
-def _kept(actor: Actor) -> dict[str, int]:
-    known: dict[str, int] | None = cache.get(_key(actor))
+def _cached_counts(actor: Actor) -> dict[str, int]:
+    known: dict[str, int] | None = cache.get(_cache_key(actor))
     if known is None:
-        known = count(actor)
-        cache.set(_key(actor), known, SECONDS)
+        known = count_items(actor)
+        cache.set(_cache_key(actor), known, CACHE_SECONDS)
     return known
 
 
-def count(actor: Actor) -> dict[str, int]:
+def count_items(actor: Actor) -> dict[str, int]:
     """One SELECT of sub-selects; each stops counting at the bound."""
     parts: list[str] = []
     given: list[Any] = []
-    for need in _needs:
+    for need in _items:
         try:
             # A column that every table has; the order is of no use to a count.
-            statement, params = need.rows(actor).order_by().values("pk")[:BOUND].query.sql_with_params()
+            statement, params = need.rows(actor).order_by().values("pk")[:MAX_COUNT].query.sql_with_params()
         except EmptyResultSet:
             # Known without asking: nothing of it is for this person.
             parts.append("0")
@@ -104,7 +104,7 @@ def count(actor: Actor) -> dict[str, int]:
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT {', '.join(parts)}", given)
         row = cursor.fetchone()
-    return {need.key: found for need, found in zip(_needs, row, strict=True)}
+    return {need.key: found for need, found in zip(_items, row, strict=True)}
 
 
 def credentials_ending(actor: Actor) -> QuerySet[Any]:

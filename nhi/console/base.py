@@ -46,13 +46,13 @@ class GovernedAdmin(ListAdmin):
         return () if actor_of(request).only_reads else tuple(self.bulk)
 
     def saved_views(self, request: HttpRequest) -> list[tuple[str, str]]:
-        return [(view.name, view.query) for view in _views(request, self.list_name)]
+        return [(view.name, view.query) for view in _load_saved_views(request, self.list_name)]
 
     def save_links(self, request: HttpRequest, listing: Listing) -> dict[str, Any]:
         actor = actor_of(request)
         if actor.only_reads:
             return {}
-        mine = [view for view in _views(request, self.list_name) if view.query == listing.state]
+        mine = [view for view in _load_saved_views(request, self.list_name) if view.query == listing.state]
         if mine:
             own = [view for view in mine if view.user_id == actor.id]
             return {"forget_url": link("saved_view_remove", own[0].pk)} if own else {}
@@ -60,7 +60,7 @@ class GovernedAdmin(ListAdmin):
         return {} if known else {"save_url": f"{link('saved_view_add', self.list_name)}?{listing.state}"}
 
 
-def _views(request: HttpRequest, page: str) -> list[SavedView]:
+def _load_saved_views(request: HttpRequest, page: str) -> list[SavedView]:
     """Asked once a request: the tabs and the links beside the filters read the same answer."""
     known: dict[str, list[SavedView]] = request.__dict__.setdefault("_saved_views", {})
     if page not in known:
@@ -68,7 +68,7 @@ def _views(request: HttpRequest, page: str) -> list[SavedView]:
     return known[page]
 
 
-class Acting:
+class ActorMixin:
     """Pages and dialogs that know their actor."""
 
     request: HttpRequest
@@ -84,15 +84,15 @@ class Acting:
             self.actor.require(self.actor_may, "open this page")
 
 
-class ActingPage(Acting, Page):
+class ActorPage(ActorMixin, Page):
     """A page of governed things."""
 
 
-class ActingDialog(Acting, Dialog):
+class ActorDialog(ActorMixin, Dialog):
     """A dialog whose verb needs an actor."""
 
 
-class FreshlyProven(ActingDialog):
+class FreshProofDialog(ActorDialog):
     """What would outlive a session that somebody else has taken over. An old proof leads to a new one and back here."""
 
     def get(self, request: HttpRequest, **kwargs: Any) -> HttpResponse:
@@ -102,5 +102,5 @@ class FreshlyProven(ActingDialog):
         return self._unproven() or super().post(request, **kwargs)
 
     def _unproven(self) -> HttpResponse | None:
-        way = sessions.way_to_prove(self.request, back=self.request.get_full_path())
+        way = sessions.reauthentication_url(self.request, back=self.request.get_full_path())
         return go(self.request, way) if way else None

@@ -14,13 +14,13 @@ from common.console.forms import ConsoleForm
 from common.console.lists import Filter, Lookup
 from common.console.pages import link, render
 from common.errors import Conflict, NotAllowed
-from nhi.access.access import ItemResult, attempt
-from nhi.console.base import ActingDialog
+from nhi.access.access import ItemResult, attempt_item
+from nhi.console.base import ActorDialog
 
 R = TypeVar("R", bound=Model)
 
 
-class Several(ActingDialog, Generic[R]):
+class BulkDialog(ActorDialog, Generic[R]):
     """Works on what was ticked and may be acted on; what the verb does not fit is skipped and said.
 
     Where a list lets its verbs take all that its filters leave, their dialogs name these.
@@ -133,7 +133,7 @@ class Several(ActingDialog, Generic[R]):
             raise Conflict("There is none of them left to do this to. Nothing was changed.")
         verb = self.each(form)
         results = [
-            attempt(self.kind, self.called(one), one.pk, lambda one=one: verb(one), done="done")
+            attempt_item(self.kind, self.called(one), one.pk, lambda one=one: verb(one), done="done")
             for one in self.fitting
         ]  # fmt: skip
         if all(item.result == "done" for item in results) and (said := self.said(len(results))):

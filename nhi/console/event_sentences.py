@@ -18,78 +18,84 @@ from nhi.decisions.reasons import REASONS
 from nhi.models import AuditEvent
 
 #: Kinds of subject that have a page; higher apps add theirs.
-HUBS = {"identity": "nhi_identity_hub", "role": "nhi_role_hub", "user": "nhi_user_hub"}
+SUBJECT_PAGES = {"identity": "nhi_identity_hub", "role": "nhi_role_hub", "user": "nhi_user_hub"}
 
 
 #: Whose fields are few and ours, so that their names tell what changed.
-DESCRIPTIONS = frozenset({
+EVENTS_WITH_FIELDS = frozenset({
     "identity.changed", "card.changed", "endpoint.changed", "agent.changed", "schedule.changed", "person.changed",
     "server.changed", "tool.changed", "role.changed", "grant.changed", "budget.set",
 })  # fmt: skip
 #: Whose roles are few enough to be said.
-OF_ROLES = frozenset({"person.roles_changed", "identity.console_roles_changed"})
-MOST_NAMED = 4
+EVENTS_WITH_ROLES = frozenset({"person.roles_changed", "identity.console_roles_changed"})
+MAX_NAMED_FIELDS = 4
 #: Characters of a change that a list of many reads to say what changed.
-MOST_READ = 8000
+MAX_READ_CHARACTERS = 8000
 #: What strangers may read of an agent is a field of its identity.
-SHOWN = "{actor} let anyone read the card of {subject}"
-HIDDEN = "{actor} hid the card of {subject} from strangers"
+CARD_SHOWN = "{actor} let anyone read the card of {subject}"
+CARD_HIDDEN = "{actor} hid the card of {subject} from strangers"
 
 
-def add_hubs(hubs: dict[str, str]) -> None:
-    HUBS.update(hubs)
+def add_subject_pages(hubs: dict[str, str]) -> None:
+    SUBJECT_PAGES.update(hubs)
 
 
 @dataclass(frozen=True)
-class Sentence:
+class EventSentence:
     event: AuditEvent
     html: SafeString
     text: str
 
 
-def of(event: AuditEvent) -> Sentence:
+def event_sentence(event: AuditEvent) -> EventSentence:
     actor = format_html("<strong>{}</strong>", event.actor_name)
-    said = format_html(_template(event), actor=actor, subject=_linked(event))
-    return Sentence(event, format_html("{}{}", said, _fields(event)), text(event))
+    said = format_html(_sentence_template(event), actor=actor, subject=_subject_link(event))
+    return EventSentence(event, format_html("{}{}", said, _changed_fields_text(event)), event_text(event))
 
 
-def text(event: AuditEvent) -> str:
-    return _template(event).format(actor=event.actor_name, subject=event.subject_name) + _fields(event)
+def event_text(event: AuditEvent) -> str:
+    return _sentence_template(event).format(actor=event.actor_name, subject=event.subject_name) + _changed_fields_text(
+        event
+    )
 
 
-def all_of(events: Iterable[AuditEvent]) -> list[Sentence]:
-    return [of(event) for event in events]
+def event_sentences(events: Iterable[AuditEvent]) -> list[EventSentence]:
+    return [event_sentence(event) for event in events]
 
 
-def _template(event: AuditEvent) -> str:
-    if event.event == "identity.changed" and _changed(event) == ["discoverable"]:
-        return SHOWN if (event.after or {}).get("discoverable") else HIDDEN
+def _sentence_template(event: AuditEvent) -> str:
+    if event.event == "identity.changed" and _changed_fields(event) == ["discoverable"]:
+        return CARD_SHOWN if (event.after or {}).get("discoverable") else CARD_HIDDEN
     return EVENTS.get(event.event, "{actor} did " + event.event + " to {subject}")
 
 
-def _fields(event: AuditEvent) -> str:
+def _changed_fields_text(event: AuditEvent) -> str:
     """Of a description what is another now: "changed" alone tells nobody anything."""
-    if event.event in OF_ROLES:
-        return _roles(event)
-    names = _changed(event)
-    if event.event not in DESCRIPTIONS or not names or _template(event) in (SHOWN, HIDDEN):
+    if event.event in EVENTS_WITH_ROLES:
+        return _roles_text(event)
+    names = _changed_fields(event)
+    if event.event not in EVENTS_WITH_FIELDS or not names or _sentence_template(event) in (CARD_SHOWN, CARD_HIDDEN):
         return ""
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return f": {', '.join(name.replace('_', ' ') for name in names[:MOST_NAMED])}{more}"
+    more = f" and {len(names) - MAX_NAMED_FIELDS} more" if len(names) > MAX_NAMED_FIELDS else ""
+    return f": {', '.join(name.replace('_', ' ') for name in names[:MAX_NAMED_FIELDS])}{more}"
 
 
-def _roles(event: AuditEvent) -> str:
+def _roles_text(event: AuditEvent) -> str:
     held = None if _is_unread(event) else (event.after or {}).get("roles")
     return f": now {', '.join(held) or 'none'}" if isinstance(held, list) else ""
 
 
 def read_changes(events: Iterable[AuditEvent]) -> None:
     """Of a list of many, which does not read what each of them holds: what changed where a sentence says so."""
-    found = {event.pk: event for event in events if event.event in DESCRIPTIONS | OF_ROLES and _is_unread(event)}
+    found = {
+        event.pk: event
+        for event in events
+        if event.event in EVENTS_WITH_FIELDS | EVENTS_WITH_ROLES and _is_unread(event)
+    }
     if not found:
         return
     size = Length(Cast("before", TextField())) + Length(Cast("after", TextField()))
-    small = AuditEvent.objects.filter(pk__in=found).alias(size=size).filter(size__lte=MOST_READ)
+    small = AuditEvent.objects.filter(pk__in=found).alias(size=size).filter(size__lte=MAX_READ_CHARACTERS)
     for pk, before, after in small.values_list("pk", "before", "after"):
         found[pk].before, found[pk].after = before, after
 
@@ -98,15 +104,15 @@ def _is_unread(event: AuditEvent) -> bool:
     return bool({"before", "after"} & event.get_deferred_fields())
 
 
-def _changed(event: AuditEvent) -> list[str]:
+def _changed_fields(event: AuditEvent) -> list[str]:
     if _is_unread(event):
         return []
     before, after = event.before or {}, event.after or {}
     return [name for name in after if name in before and before[name] != after[name]]
 
 
-def _linked(event: AuditEvent) -> SafeString:
-    page = HUBS.get(event.subject_kind)
+def _subject_link(event: AuditEvent) -> SafeString:
+    page = SUBJECT_PAGES.get(event.subject_kind)
     url = link_if_any(page, event.subject_id) if page and event.subject_id else ""
     if not url:
         return format_html("<strong>{}</strong>", event.subject_name)
@@ -114,7 +120,7 @@ def _linked(event: AuditEvent) -> SafeString:
 
 
 #: A refused authentication, said to who may see the credential's holder.
-REFUSED = {
+REFUSAL_SENTENCES = {
     "credential_unknown": "The secret did not match: the token was cut or altered.",
     "credential_revoked": "The credential was revoked.",
     "credential_expired": "The credential had ended.",
@@ -124,15 +130,15 @@ REFUSED = {
 }
 
 
-def refused(reason: str, caller: str) -> str:
+def refusal_sentence(reason: str, caller: str) -> str:
     """The sentence, and what would make it pass."""
     known = REASONS.get(reason)
     remedy = known.remedy.format(caller=caller, target="it") if known else ""
-    return f"{REFUSED.get(reason, reason)} {remedy}".strip()
+    return f"{REFUSAL_SENTENCES.get(reason, reason)} {remedy}".strip()
 
 
-def page_about(actor: Actor, subject: UUID, query: Mapping[str, str]) -> dict[str, Any]:
+def changes_page(actor: Actor, subject: UUID, query: Mapping[str, str]) -> dict[str, Any]:
     """A page of what was done to one thing, as a hub's tab "Changes" draws it."""
     seen = AuditEvent.objects.visible_to(actor).about(subject)
     shown = keyset.page(seen, time="at", before=query.get("before", ""), after=query.get("after", ""))
-    return {"keyset": shown, "rows": all_of(shown.rows)}
+    return {"keyset": shown, "rows": event_sentences(shown.rows)}

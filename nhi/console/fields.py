@@ -39,7 +39,7 @@ class PersonField(forms.CharField):
         """Nothing is left to check in a person who was found."""
 
 
-def among_people(form: F, actor: Actor, *kept: User | None) -> F:
+def bind_people_fields(form: F, actor: Actor, *kept: User | None) -> F:
     """Let the form's person fields look among whom this actor sees, and those who stand there now."""
     for field in form.fields.values():
         if isinstance(field, PersonField):

@@ -9,12 +9,12 @@ from common import http_statuses
 from common.console.forms import ConsoleForm
 from common.errors import Conflict, InvalidInput
 from nhi.console import names
-from nhi.console.base import ActingPage
+from nhi.console.base import ActorPage
 
 F = TypeVar("F", bound=ConsoleForm)
 
 
-class FormPage(ActingPage, ABC, Generic[F]):
+class FormPage(ActorPage, ABC, Generic[F]):
     """Subclasses make the form and call the verb; what the verb refuses stands beside the fields."""
 
     @abstractmethod
@@ -49,5 +49,5 @@ class FormPage(ActingPage, ABC, Generic[F]):
     def _form(self, data: Any = None) -> F:
         """Its fields that take names look among what the person may see."""
         form = self.fitting(data)
-        names.for_actor(form, self.actor)
+        names.bind_name_fields(form, self.actor)
         return form

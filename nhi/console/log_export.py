@@ -17,13 +17,13 @@ from common.console.lists import Filter, Listing, Lookup
 from common.console.pages import Crumb, link
 from common.errors import InvalidInput
 from nhi.audit import events
-from nhi.console.base import ActingPage
+from nhi.console.base import ActorPage
 
-CHUNK = 1000
+PAGE_SIZE = 1000
 FORMATS = {"csv": "text/csv; charset=utf-8", "jsonl": "application/x-ndjson"}
 
 
-class LogExport(ActingPage):
+class LogExport(ActorPage):
     """A page that says what will be in it, and the file by POST: an export is put on record, and a GET changes nothing.
 
     Auditors post nothing anywhere; every page that they open is on record, and so the file comes to them by GET.
@@ -86,33 +86,33 @@ class LogExport(ActingPage):
         return streams.download(self.request, lines, name=name, content_type=FORMATS[wanted])
 
     def _as_csv(self, matching: QuerySet[Any]) -> Iterator[str]:
-        yield _line(self.head)
+        yield _csv_line(self.head)
         for row in self._everything(matching.defer(*self.only_jsonl, *self.never)):
-            yield _line((_moment(getattr(row, self.time)), *self.cells(row)))
+            yield _csv_line((_format_time(getattr(row, self.time)), *self.cells(row)))
 
     def _as_jsonl(self, matching: QuerySet[Any]) -> Iterator[str]:
         model: type[Model] = matching.model
         names = [field.attname for field in model._meta.concrete_fields if field.attname not in self.never]
         for row in self._everything(matching.defer(*self.never)):
-            whole = {name: getattr(row, name) for name in names} | {self.time: _moment(getattr(row, self.time))}
+            whole = {name: getattr(row, name) for name in names} | {self.time: _format_time(getattr(row, self.time))}
             yield json.dumps(whole, default=str, ensure_ascii=False) + "\n"
 
     def _everything(self, matching: QuerySet[Any]) -> Iterator[Any]:
         """Row by row, a page of the log at a time."""
         before = ""
         while True:
-            part = keyset.page(matching, time=self.time, before=before, size=CHUNK)
+            part = keyset.page(matching, time=self.time, before=before, size=PAGE_SIZE)
             yield from part.rows
             if not part.older:
                 return
             before = part.older
 
 
-def _line(cells: Iterable[Any]) -> str:
+def _csv_line(cells: Iterable[Any]) -> str:
     out = io.StringIO()
     csv.writer(out).writerow([export.safe(cell) for cell in cells])
     return out.getvalue()
 
 
-def _moment(at: datetime) -> str:
+def _format_time(at: datetime) -> str:
     return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

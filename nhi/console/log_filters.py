@@ -24,27 +24,27 @@ SPANS = {
     "7d": ("Last 7 d", timedelta(days=7)),
     "30d": ("Last 30 d", timedelta(days=30)),
 }
-NOBODYS = {SYSTEM.name.lower(): ActorKind.SYSTEM, ANONYMOUS.name.lower(): ActorKind.ANONYMOUS}
+ACTOR_KINDS_BY_NAME = {SYSTEM.name.lower(): ActorKind.SYSTEM, ANONYMOUS.name.lower(): ActorKind.ANONYMOUS}
 
 
 def by_actor(rows: Rows, value: str) -> Rows:
-    if kind := NOBODYS.get(value.lower()):
+    if kind := ACTOR_KINDS_BY_NAME.get(value.lower()):
         return rows.filter(actor_kind=kind, actor_id=None)
-    return rows.filter(actor_id__in=_ids(value, _people(value), _identities(value)))
+    return rows.filter(actor_id__in=_ids(value, _people_named(value), _identities_named(value)))
 
 
 def by_subject(rows: Rows, value: str) -> Rows:
     """What was done to whoever is called this, and to the grants and assignments that they are a side of."""
-    ids = _ids(value, _people(value), _identities(value), Role.objects.filter(name=value))
+    ids = _ids(value, _people_named(value), _identities_named(value), Role.objects.filter(name=value))
     return rows.filter(Q(subject_id__in=ids) | Q(holder_id__in=ids) | Q(target_id__in=ids))
 
 
-def _people(name: str) -> Rows:
+def _people_named(name: str) -> Rows:
     called: Rows = User.objects.filter(username__iexact=name)
     return called
 
 
-def _identities(name: str) -> Rows:
+def _identities_named(name: str) -> Rows:
     return Identity.objects.filter(name=name)
 
 
@@ -56,14 +56,14 @@ def _ids(value: str, *named: Rows) -> list[UUID]:
     return list(first.union(*others))
 
 
-def _areas() -> dict[str, list[str]]:
+def _events_by_area() -> dict[str, list[str]]:
     areas: dict[str, list[str]] = {}
     for code in EVENTS:
         areas.setdefault(code.partition(".")[0], []).append(code)
     return {f"{area}.*": codes for area, codes in areas.items() if len(codes) > 1}
 
 
-AREAS = _areas()
+AREAS = _events_by_area()
 
 
 def by_event(rows: Rows, value: str) -> Rows:
@@ -83,15 +83,15 @@ def by_request(rows: Rows, value: str) -> Rows:
     return rows.filter(request_id=known) if known else rows.none()
 
 
-def limit(lookup: str) -> Callable[[Rows, str], Rows]:
+def time_filter(lookup: str) -> Callable[[Rows, str], Rows]:
     def apply(rows: Rows, value: str) -> Rows:
-        moment = moment_of(value)
+        moment = parse_time(value)
         return rows.filter(Q(**{lookup: moment})) if moment else rows.none()
 
     return apply
 
 
-def moment_of(value: str) -> datetime | None:
+def parse_time(value: str) -> datetime | None:
     """As the browser sends it: in the person's zone unless it names one."""
     try:
         found = parse_datetime(value)
@@ -104,8 +104,8 @@ def moment_of(value: str) -> datetime | None:
 
 FILTERS = (
     Filter("span", "Time", by_span, lambda _request: [(key, words) for key, (words, _) in SPANS.items()]),
-    Filter("since", "From", limit("at__gte"), kind="datetime-local"),
-    Filter("until", "Until", limit("at__lt"), kind="datetime-local"),
+    Filter("since", "From", time_filter("at__gte"), kind="datetime-local"),
+    Filter("until", "Until", time_filter("at__lt"), kind="datetime-local"),
     Filter("actor", "Who", by_actor),
     Filter("subject", "To whom or what", by_subject),
     Filter("event", "Event", by_event, _events),

@@ -16,15 +16,15 @@ from common.errors import NotFound
 from common.ids import parse_uuid
 from nhi.actors import Actor
 from nhi.choices import Kind
-from nhi.console.base import ActingPage
+from nhi.console.base import ActorPage
 from nhi.models import Identity, Role, User
 
-OFFERED = 12
-MOST = 100
+MAX_SUGGESTIONS = 12
+MAX_NAMES = 100
 
 
 @dataclass(frozen=True)
-class Named:
+class NamedRows:
     """Rows that go by a name."""
 
     words: str
@@ -32,20 +32,20 @@ class Named:
     column: str = "name"
 
 
-def _of(*kinds: Kind) -> Callable[[Actor], QuerySet[Any]]:
+def _identities_of(*kinds: Kind) -> Callable[[Actor], QuerySet[Any]]:
     return lambda actor: Identity.objects.visible_to(actor).of_kind(*kinds)
 
 
-NAMED: dict[str, Named] = {
-    "agent": Named("agent", _of(Kind.AGENT)),
-    "tool": Named("tool", _of(Kind.TOOL)),
-    "caller": Named("agent or service account", _of(Kind.AGENT, Kind.SERVICE_ACCOUNT)),
-    "identity": Named("identity", _of(*Kind)),
-    "person": Named("person", lambda actor: User.objects.visible_to(actor).active(), "username"),
-    "role": Named("role", Role.objects.visible_to),
+NAMED_ROWS: dict[str, NamedRows] = {
+    "agent": NamedRows("agent", _identities_of(Kind.AGENT)),
+    "tool": NamedRows("tool", _identities_of(Kind.TOOL)),
+    "caller": NamedRows("agent or service account", _identities_of(Kind.AGENT, Kind.SERVICE_ACCOUNT)),
+    "identity": NamedRows("identity", _identities_of(*Kind)),
+    "person": NamedRows("person", lambda actor: User.objects.visible_to(actor).active(), "username"),
+    "role": NamedRows("role", Role.objects.visible_to),
 }
 #: Those of them that a tool's name is looked up among.
-TOOLS = frozenset({"tool", "identity"})
+TOOL_ROW_KINDS = frozenset({"tool", "identity"})
 
 
 class NameField(forms.CharField):
@@ -61,7 +61,7 @@ class NameField(forms.CharField):
         text = str(value or "").strip()
         if not text or self.actor is None:
             return None
-        return one(self.what, self.actor, text)
+        return find_row(self.what, self.actor, text)
 
     def run_validators(self, value: Any) -> None:
         """Nothing is left to check in a row that was found."""
@@ -78,13 +78,13 @@ class NamesField(forms.CharField):
 
     def to_python(self, value: Any) -> Any:
         words = list(dict.fromkeys(str(value or "").replace(",", " ").split()))
-        return several(self.what, self.actor, words) if words and self.actor is not None else []
+        return find_rows(self.what, self.actor, words) if words and self.actor is not None else []
 
     def run_validators(self, value: Any) -> None:
         """Nothing is left to check in rows that were found."""
 
 
-def for_actor(form: ConsoleForm, actor: Actor) -> ConsoleForm:
+def bind_name_fields(form: ConsoleForm, actor: Actor) -> ConsoleForm:
     """Let the form's name fields look among what this actor may see."""
     for field in form.fields.values():
         if isinstance(field, NameField | NamesField):
@@ -93,8 +93,8 @@ def for_actor(form: ConsoleForm, actor: Actor) -> ConsoleForm:
     return form
 
 
-def one(what: str, actor: Actor, text: str) -> Any:
-    named = NAMED[what]
+def find_row(what: str, actor: Actor, text: str) -> Any:
+    named = NAMED_ROWS[what]
     name, _, kind = text.removesuffix(")").partition(" (")
     seen = named.rows(actor)
     known = parse_uuid(text)
@@ -102,22 +102,22 @@ def one(what: str, actor: Actor, text: str) -> Any:
     if kind:
         rows = rows.filter(kind=kind.replace(" ", "_"))
     found = list(rows[:2])
-    if not found and what in TOOLS and "." in name:
+    if not found and what in TOOL_ROW_KINDS and "." in name:
         # As the log of calls writes it: todo.create_todo.
         found = list(seen.filter(kind=Kind.TOOL, name=name.replace(".", "__", 1)))
     if not found:
         raise ValidationError(f"There is no {named.words} {text[:80]} that you can see.", code="unknown")
     if len(found) > 1:
-        said = " or ".join(full(row, exactly=True) for row in found)
+        said = " or ".join(full_name(row, exactly=True) for row in found)
         raise ValidationError(f"Two go by this name. Write {said}.")
     return found[0]
 
 
-def several(what: str, actor: Actor, words: list[str]) -> list[Any]:
+def find_rows(what: str, actor: Actor, words: list[str]) -> list[Any]:
     """In the order in which they were named."""
-    named = NAMED[what]
-    if len(words) > MOST:
-        raise ValidationError(f"Name at most {MOST}.")
+    named = NAMED_ROWS[what]
+    if len(words) > MAX_NAMES:
+        raise ValidationError(f"Name at most {MAX_NAMES}.")
     found = {getattr(row, named.column): row for row in named.rows(actor).filter(**{f"{named.column}__in": words})}
     missing = [word for word in words if word not in found]
     if missing:
@@ -126,41 +126,41 @@ def several(what: str, actor: Actor, words: list[str]) -> list[Any]:
     return [found[word] for word in words]
 
 
-def full(row: Any, *, exactly: bool = False) -> str:
+def full_name(row: Any, *, exactly: bool = False) -> str:
     """The name as a field takes it, with the kind where the name alone could mean two."""
     return f"{row} ({Kind(row.kind).label.lower()})" if exactly and isinstance(row, Identity) else str(row)
 
 
-def known(what: str, actor: Actor, text: str) -> str:
+def initial_name(what: str, actor: Actor, text: str) -> str:
     """The name behind an id or a name from an address, or nothing: what a field begins with."""
     if not text:
         return ""
     try:
-        return full(one(what, actor, text))
+        return full_name(find_row(what, actor, text))
     except ValidationError:
         return ""
 
 
-class Offer(ActingPage):
+class NameSuggestions(ActorPage):
     """Names that go on from what was typed, prefix first."""
 
     def get(self, request: HttpRequest, **kwargs: Any) -> HttpResponse:
-        named = NAMED.get(kwargs["what"])
+        named = NAMED_ROWS.get(kwargs["what"])
         if named is None:
             raise NotFound
         typed = request.GET.get("q", "").strip()[:100]
         rows = named.rows(self.actor).order_by(named.column)
-        found = list(rows.filter(**{f"{named.column}__istartswith": typed})[:OFFERED])
-        if typed and len(found) < OFFERED:
+        found = list(rows.filter(**{f"{named.column}__istartswith": typed})[:MAX_SUGGESTIONS])
+        if typed and len(found) < MAX_SUGGESTIONS:
             inside = rows.filter(**{f"{named.column}__icontains": typed}).exclude(pk__in=[row.pk for row in found])
-            found += inside[: OFFERED - len(found)]
-        return JsonResponse({"names": [_offered(row, found) for row in found]})
+            found += inside[: MAX_SUGGESTIONS - len(found)]
+        return JsonResponse({"names": [_suggestion(row, found) for row in found]})
 
 
-def _offered(row: Any, among: list[Any]) -> dict[str, str]:
+def _suggestion(row: Any, among: list[Any]) -> dict[str, str]:
     twice = sum(str(other) == str(row) for other in among) > 1
     kind = Kind(row.kind).label if isinstance(row, Identity) else ""
-    return {"name": full(row, exactly=twice), "note": kind}
+    return {"name": full_name(row, exactly=twice), "note": kind}
 
 
-URLS = [path("names/<slug:what>/", Offer.as_view(), name="names")]
+URLS = [path("names/<slug:what>/", NameSuggestions.as_view(), name="names")]

@@ -3,27 +3,27 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from nhi.access.rights import ROLES
+from nhi.access.rights import CONSOLE_ROLES
 from nhi.models import User
 
 
 @dataclass(frozen=True)
-class Right:
+class RoleRight:
     """One line of the table: what a role lets a person do, and the permissions that say so."""
 
     words: str
     codenames: frozenset[str]
     changes: bool = True
     #: Which role has which of an app's permissions.
-    roles: Mapping[str, frozenset[str]] = field(default_factory=lambda: ROLES, repr=False)
+    roles: Mapping[str, frozenset[str]] = field(default_factory=lambda: CONSOLE_ROLES, repr=False)
 
 
-def _reads(words: str, *codenames: str) -> Right:
-    return Right(words, frozenset(codenames), changes=False)
+def _reads(words: str, *codenames: str) -> RoleRight:
+    return RoleRight(words, frozenset(codenames), changes=False)
 
 
-def _changes(words: str, *codenames: str) -> Right:
-    return Right(words, frozenset(codenames))
+def _changes(words: str, *codenames: str) -> RoleRight:
+    return RoleRight(words, frozenset(codenames))
 
 
 #: Higher apps add theirs.
@@ -63,28 +63,28 @@ LABELS = {
 
 
 @dataclass(frozen=True)
-class Line:
+class RoleRightLine:
     words: str
     changes: bool
     #: One for each role, in the order of `LABELS`.
     held: tuple[bool, ...]
 
 
-def table() -> list[Line]:
+def role_rights_table() -> list[RoleRightLine]:
     return [
-        Line(right.words, right.changes, tuple(right.codenames <= right.roles[role] for role in LABELS))
+        RoleRightLine(right.words, right.changes, tuple(right.codenames <= right.roles[role] for role in LABELS))
         for right in RIGHTS
     ]
 
 
-def labels_of(user: User) -> list[str]:
+def role_labels_of(user: User) -> list[str]:
     """The roles that a person holds, in words."""
     held = {group.name for group in user.groups.all()}
     return [*(["Superuser"] if user.is_superuser else []), *(LABELS[role] for role in LABELS if role in held)]
 
 
-def without_console(user: User) -> str:
+def missing_console_notice(user: User) -> str:
     """What to know of who was just chosen, or nothing."""
-    if labels_of(user):
+    if role_labels_of(user):
         return ""
     return f"{user.username} has no console role, so no console: they use the API with a personal token."

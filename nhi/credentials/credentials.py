@@ -24,31 +24,31 @@ from nhi.credentials import tokens
 from nhi.models import Credential, Identity, User
 from nhi.validation import Problems
 
-PREFIXES = {Kind.AGENT: "agt", Kind.SERVICE_ACCOUNT: "svc"}
-MOST_LIVE = 2
-ISSUE = "nhi.issue_credential"
-LONGEST_DAYS, DEFAULT_DAYS = 366, 90
-LONGEST_OVERLAP = 30 * 86400
+TOKEN_PREFIXES = {Kind.AGENT: "agt", Kind.SERVICE_ACCOUNT: "svc"}
+MAX_LIVE = 2
+ISSUE_RIGHT = "nhi.issue_credential"
+MAX_DAYS, DEFAULT_DAYS = 366, 90
+MAX_OVERLAP_SECONDS = 30 * 86400
 
 parse = tokens.parse
 
 
-class TooManyLive(Conflict):
+class TooManyLiveCredentials(Conflict):
     code = "two_live"
 
 
-class NotLive(Conflict):
+class CredentialNotLive(Conflict):
     code = "not_live"
 
 
-class TokenNotEnough(NotAllowed):
+class PersonalTokenNotAllowed(NotAllowed):
     """A personal token does not do this, whatever its person may."""
 
     code = "personal_token"
 
 
 @dataclass(frozen=True, repr=False)
-class Issued:
+class IssuedCredential:
     """A credential and its token, which is shown once and kept nowhere."""
 
     credential: Credential
@@ -67,11 +67,11 @@ class CredentialFacts:
     networks: tuple[str, ...] = field(default=())
 
 
-def verdict(facts: CredentialFacts | None, shown: tokens.Parsed, source: str, now: datetime) -> str:
+def refusal_reason(facts: CredentialFacts | None, shown: tokens.ParsedBearerToken, source: str, now: datetime) -> str:
     """The reason for which the shown token is refused, or an empty text. Pure."""
     if facts is None:
         return "credential_unknown"
-    if isinstance(shown, tokens.ParsedCredential):
+    if isinstance(shown, tokens.ParsedCredentialToken):
         if facts.digest is None or not crypto.is_equal_in_constant_time(facts.digest, shown.digest):
             return "credential_unknown"
     elif shown.expires <= now.timestamp() * 1000:
@@ -80,7 +80,7 @@ def verdict(facts: CredentialFacts | None, shown: tokens.Parsed, source: str, no
         return "credential_revoked"
     if facts.expired or not facts.live:
         return "credential_expired"
-    return "" if _from_allowed(source, facts.networks) else "network_not_allowed"
+    return "" if _is_allowed_source(source, facts.networks) else "network_not_allowed"
 
 
 def issue(
@@ -90,81 +90,81 @@ def issue(
     days: int = DEFAULT_DAYS,
     allowed_networks: list[str] | None = None,
     issues_credentials: bool = False,
-) -> Issued:
+) -> IssuedCredential:
     """Make a credential. At most two are live at a time, so that one can be rotated without an outage.
 
     `issues_credentials` is for personal tokens: they then issue and rotate credentials of identities.
     """
-    _require_to_issue(actor, holder)
+    _require_right_to_issue(actor, holder)
     problems = Problems()
     problems.unless(
         not issues_credentials or isinstance(holder, User),
         "issues_credentials",
         "Only a personal token has this right; what an identity may do, its console roles say.",
     )
-    problems.unless(
-        1 <= days <= LONGEST_DAYS, "expires_in_days", f"Use a whole number of days from 1 to {LONGEST_DAYS}."
-    )
-    read = validation.networks(problems, "allowed_networks", allowed_networks or [])
+    problems.unless(1 <= days <= MAX_DAYS, "expires_in_days", f"Use a whole number of days from 1 to {MAX_DAYS}.")
+    read = validation.parse_networks(problems, "allowed_networks", allowed_networks or [])
     with transaction.atomic():
-        _check_holder(problems, _lock(holder))
-        problems.settle()
-        if _live_of(holder).count() >= MOST_LIVE:
-            raise TooManyLive(f"{holder} has two live credentials. Revoke one first.")
+        _check_holder(problems, _lock_holder(holder))
+        problems.raise_if_any()
+        if _live_credentials(holder).count() >= MAX_LIVE:
+            raise TooManyLiveCredentials(f"{holder} has two live credentials. Revoke one first.")
         now = clock.database_now()
-        terms = _Terms(now + timedelta(days=days), read, issues_credentials, now if isinstance(holder, User) else None)
-        issued = _insert(holder, actor, terms)
-        events.write("credential.issued", actor=actor, subject=holder, after=_shown(issued.credential))
+        terms = _CredentialTerms(
+            now + timedelta(days=days), read, issues_credentials, now if isinstance(holder, User) else None
+        )
+        issued = _insert_credential(holder, actor, terms)
+        events.write("credential.issued", actor=actor, subject=holder, after=_audit_fields(issued.credential))
     return issued
 
 
-def rotate(*, actor: Actor, credential: Credential, overlap: int = 86400) -> Issued:
+def rotate(*, actor: Actor, credential: Credential, overlap: int = 86400) -> IssuedCredential:
     """Make a successor; the old one works for `overlap` seconds more.
 
     Personal tokens that follow each other by rotation end together, at most `LONGEST_DAYS` after the first was made.
     """
-    holder = _holder(credential)
-    _require_to_issue(actor, holder)
+    holder = _holder_of(credential)
+    _require_right_to_issue(actor, holder)
     problems = Problems()
     problems.unless(
-        0 <= overlap <= LONGEST_OVERLAP,
+        0 <= overlap <= MAX_OVERLAP_SECONDS,
         "overlap_seconds",
-        f"Use a whole number of seconds from 0 to {LONGEST_OVERLAP}.",
+        f"Use a whole number of seconds from 0 to {MAX_OVERLAP_SECONDS}.",
     )
     with transaction.atomic():
-        _check_holder(problems, _lock(holder))
-        problems.settle()
+        _check_holder(problems, _lock_holder(holder))
+        problems.raise_if_any()
         now = clock.database_now()
         old = Credential.objects.get(pk=credential.pk)
         if old.state_at(now) != GrantState.LIVE:
-            raise NotLive(f"This credential of {holder} has ended. Issue a new one.")
-        if _live_of(holder).count() >= MOST_LIVE:
-            raise TooManyLive(f"{holder} has two live credentials. Revoke one first.")
+            raise CredentialNotLive(f"This credential of {holder} has ended. Issue a new one.")
+        if _live_credentials(holder).count() >= MAX_LIVE:
+            raise TooManyLiveCredentials(f"{holder} has two live credentials. Revoke one first.")
         ends = min(old.expires_at, now + timedelta(seconds=overlap)) if old.expires_at else now
         Credential.objects.filter(pk=old.pk).update(rotated_at=Now(), expires_at=ends)
-        issued = _insert(holder, actor, _succeeding(old, now))
+        issued = _insert_credential(holder, actor, _successor_terms(old, now))
         previous = Credential.objects.get(pk=old.pk)
         details = {"previous": previous.public_id, "previous_ends": ends.isoformat()}
         events.write(
-            "credential.rotated", actor=actor, subject=holder, after=_shown(issued.credential), details=details
+            "credential.rotated", actor=actor, subject=holder, after=_audit_fields(issued.credential), details=details
         )
-    return Issued(issued.credential, issued.token, previous)
+    return IssuedCredential(issued.credential, issued.token, previous)
 
 
 def revoke(*, actor: Actor, credential: Credential, reason: str) -> Credential:
     """End a credential now, and the short-lived tokens made from it."""
-    holder = _holder(credential)
-    _require(actor, holder, "nhi.revoke_credential")
+    holder = _holder_of(credential)
+    _require_right(actor, holder, "nhi.revoke_credential")
     problems = Problems()
-    problems.reason(reason)
-    problems.settle()
+    problems.check_reason(reason)
+    problems.raise_if_any()
     with transaction.atomic():
-        _lock(holder)  # before the credential, in the order of everyone who takes both
+        _lock_holder(holder)  # before the credential, in the order of everyone who takes both
         open_rows = Credential.objects.filter(pk=credential.pk, revoked_at=None)
         if not open_rows.update(
             revoked_at=Now(), revoked_by_id=actor.id, revoked_by_name=actor.name, revoke_reason=reason
         ):
-            raise NotLive("This credential was revoked before. Nothing was changed.")
+            raise CredentialNotLive("This credential was revoked before. Nothing was changed.")
         if isinstance(holder, Identity):
             Identity.objects.filter(pk=holder.pk).update(access_epoch=F("access_epoch") + 1)
         revoked = Credential.objects.select_related("identity", "user").get(pk=credential.pk)
@@ -173,7 +173,7 @@ def revoke(*, actor: Actor, credential: Credential, reason: str) -> Credential:
     return revoked
 
 
-def replace(*, actor: Actor, holder: Identity, days: int = DEFAULT_DAYS) -> Issued:
+def replace(*, actor: Actor, holder: Identity, days: int = DEFAULT_DAYS) -> IssuedCredential:
     """Issue one in place of all that are live, in one commit."""
     with transaction.atomic():
         revoke_all(actor=actor, holder=holder, reason="Replaced")
@@ -183,13 +183,13 @@ def replace(*, actor: Actor, holder: Identity, days: int = DEFAULT_DAYS) -> Issu
 def revoke_all(*, actor: Actor, holder: Identity | User, reason: str) -> None:
     """End every live credential of the holder, in one commit."""
     with transaction.atomic():
-        _lock(holder)
-        for live in _live_of(holder):
+        _lock_holder(holder)
+        for live in _live_credentials(holder):
             revoke(actor=actor, credential=live, reason=reason)
 
 
 @dataclass(frozen=True)
-class _Terms:
+class _CredentialTerms:
     """What a new credential is made with."""
 
     expires_at: datetime
@@ -198,17 +198,19 @@ class _Terms:
     family_began_at: datetime | None = None
 
 
-def _succeeding(old: Credential, now: datetime) -> _Terms:
+def _successor_terms(old: Credential, now: datetime) -> _CredentialTerms:
     """The terms of a successor: the same length of life; personal tokens of one family end together."""
     expires_at = now + old.lifetime
     if old.user_id is None:
-        return _Terms(expires_at, old.allowed_networks)
-    family_ends = old.family_began + timedelta(days=LONGEST_DAYS)
-    return _Terms(min(expires_at, family_ends), old.allowed_networks, old.issues_credentials, old.family_began)
+        return _CredentialTerms(expires_at, old.allowed_networks)
+    family_ends = old.family_began + timedelta(days=MAX_DAYS)
+    return _CredentialTerms(
+        min(expires_at, family_ends), old.allowed_networks, old.issues_credentials, old.family_began
+    )
 
 
-def _insert(holder: Identity | User, actor: Actor, terms: _Terms) -> Issued:
-    made = tokens.make(_prefix(holder))
+def _insert_credential(holder: Identity | User, actor: Actor, terms: _CredentialTerms) -> IssuedCredential:
+    made = tokens.make_credential_token(_token_prefix(holder))
     credential = Credential.objects.create(
         identity=holder if isinstance(holder, Identity) else None,
         user=holder if isinstance(holder, User) else None,
@@ -221,37 +223,37 @@ def _insert(holder: Identity | User, actor: Actor, terms: _Terms) -> Issued:
         created_by_id=actor.id,
         created_by_name=actor.name,
     )
-    return Issued(credential, made.token)
+    return IssuedCredential(credential, made.token)
 
 
-def _require_to_issue(actor: Actor, holder: Identity | User) -> None:
+def _require_right_to_issue(actor: Actor, holder: Identity | User) -> None:
     """Whoever is shown a credential can act as its holder, so more is asked than for revoking one."""
     if isinstance(holder, User) and actor.by_personal_token:
-        raise TokenNotEnough(
+        raise PersonalTokenNotAllowed(
             "A personal token does not issue or rotate personal tokens. Do it in the console, under My tokens."
         )
     if isinstance(holder, Identity) and not actor.issues_credentials:
-        raise TokenNotEnough(
+        raise PersonalTokenNotAllowed(
             "This personal token was made without the right to issue and rotate credentials of identities. "
             "Make one with it in the console, under My tokens."
         )
-    _require(actor, holder, ISSUE)
+    _require_right(actor, holder, ISSUE_RIGHT)
     if isinstance(holder, Identity) and (why_not := rights.why_not_issue(actor, holder)):
         raise NotAllowed(why_not, details={"needs": "nhi.superuser"})
 
 
-def _require(actor: Actor, holder: Identity | User, right: str) -> None:
+def _require_right(actor: Actor, holder: Identity | User, right: str) -> None:
     if isinstance(holder, Identity):
         if actor.may(right):
             return
         rights.require_to_move(actor, holder)
-        if right == ISSUE and holder.console_roles.exists():
+        if right == ISSUE_RIGHT and holder.console_roles.exists():
             # Its token acts as a security admin, say; owning it does not make one of its owner.
             raise NotAllowed(f"{holder.name} holds console roles, so only a security admin makes its credentials.")
     elif actor.id == holder.pk:
         if actor.only_reads:
             raise NotAllowed("You read everything and change nothing, your own tokens included.")
-    elif right == ISSUE:
+    elif right == ISSUE_RIGHT:
         # Who holds another's token is that person: a security admin could approve their own wildcard with it.
         actor.require("nhi.superuser", "make tokens of other people")
     else:
@@ -262,34 +264,34 @@ def _check_holder(problems: Problems, holder: Identity | User) -> None:
     if isinstance(holder, User):
         problems.unless(holder.is_active, "user", f"{holder.username} is deactivated.")
         return
-    problems.unless(holder.kind in PREFIXES, "identity", "A tool is called; it has no credentials.")
+    problems.unless(holder.kind in TOKEN_PREFIXES, "identity", "A tool is called; it has no credentials.")
     gone = holder.state in (State.ARCHIVED, State.DEPRECATED)
     problems.unless(not gone, "identity", f"{holder.name} is {State(holder.state).label.lower()}.")
 
 
-def _lock(holder: Identity | User) -> Identity | User:
+def _lock_holder(holder: Identity | User) -> Identity | User:
     """The holder as it is now. Two issues at once count the live ones one after the other."""
     rows: Any = Identity.objects if isinstance(holder, Identity) else User.objects
     locked: Identity | User = rows.select_for_update().get(pk=holder.pk)
     return locked
 
 
-def _live_of(holder: Identity | User) -> Any:
+def _live_credentials(holder: Identity | User) -> Any:
     live = Credential.objects.live()
     return live.filter(identity=holder) if isinstance(holder, Identity) else live.filter(user=holder)
 
 
-def _holder(credential: Credential) -> Identity | User:
+def _holder_of(credential: Credential) -> Identity | User:
     holder = credential.identity or credential.user
     assert holder is not None  # a constraint
     return holder
 
 
-def _prefix(holder: Identity | User) -> str:
-    return PREFIXES[Kind(holder.kind)] if isinstance(holder, Identity) else "usr"
+def _token_prefix(holder: Identity | User) -> str:
+    return TOKEN_PREFIXES[Kind(holder.kind)] if isinstance(holder, Identity) else "usr"
 
 
-def _shown(credential: Credential) -> dict[str, Any]:
+def _audit_fields(credential: Credential) -> dict[str, Any]:
     assert credential.expires_at is not None  # a constraint
     return {
         "public_id": credential.public_id,
@@ -299,7 +301,7 @@ def _shown(credential: Credential) -> dict[str, Any]:
     }
 
 
-def _from_allowed(source: str, networks: tuple[str, ...]) -> bool:
+def _is_allowed_source(source: str, networks: tuple[str, ...]) -> bool:
     if not networks:
         return True
     try:

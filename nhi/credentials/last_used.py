@@ -19,13 +19,13 @@ FLUSH_SECONDS = 15.0
 
 
 @dataclass(frozen=True)
-class Use:
+class CredentialUse:
     at: datetime
     source: str
     identity_id: UUID | None
 
 
-class Ledger:
+class LastUsedRecorder:
     """The last use of each credential that this process has seen since it last wrote them down."""
 
     def __init__(self) -> None:
@@ -33,12 +33,12 @@ class Ledger:
 
     def restart(self) -> None:
         """A fork inherits no thread, and its parent writes down what the parent saw."""
-        self._uses: dict[UUID, Use] = {}
+        self._uses: dict[UUID, CredentialUse] = {}
         self._lock = threading.Lock()
         self._wake = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def note(self, credential_id: UUID, use: Use) -> None:
+    def record(self, credential_id: UUID, use: CredentialUse) -> None:
         with self._lock:
             self._uses[credential_id] = use
             if self._thread is None:
@@ -69,18 +69,18 @@ class Ledger:
                 connection.close()
 
 
-ledger = Ledger()
-os.register_at_fork(after_in_child=ledger.restart)
+recorder = LastUsedRecorder()
+os.register_at_fork(after_in_child=recorder.restart)
 
 
-def note(credential: Credential, *, at: datetime, source: str) -> None:
-    ledger.note(credential.pk, Use(at, source, credential.identity_id))
+def record_use(credential: Credential, *, at: datetime, source: str) -> None:
+    recorder.record(credential.pk, CredentialUse(at, source, credential.identity_id))
 
 
 @atexit.register
 def _at_exit() -> None:
     try:
-        ledger.flush()
+        recorder.flush()
     except Exception:
         # The process ends; a last use that is lost here is at most a minute old.
         log.debug("last uses were lost at exit", exc_info=True)

@@ -17,43 +17,43 @@ from nhi.actors import Actor
 from nhi.choices import Kind
 from nhi.credentials import credentials, tokens
 from nhi.decisions import chains
-from nhi.decisions.chains import Chain
+from nhi.decisions.chains import DelegationChain
 from nhi.models import Credential, Identity
 
 DIGEST_LENGTH = 32
-ENDED = "The run has ended."
+RUN_ENDED_REASON = "The run has ended."
 #: Until then a token that is still shown is counted under its run's name.
-FORGET_AFTER = timedelta(days=1)
-MOST_FORGOTTEN = 1000
+REMOVE_AFTER = timedelta(days=1)
+MAX_REMOVED = 1000
 
 
 @dataclass(frozen=True)
-class Opening:
+class RunTokenRequest:
     """A run that is to have a token, good for so many seconds at most."""
 
     identity: Identity
     execution_id: UUID
     seconds: float
-    chain: Chain | None = None
+    chain: DelegationChain | None = None
 
 
-def open_each(openings: Sequence[Opening], *, actor: Actor, at: datetime) -> dict[UUID, str]:
+def issue_tokens(openings: Sequence[RunTokenRequest], *, actor: Actor, at: datetime) -> dict[UUID, str]:
     """The tokens of runs, by their ids; the rows behind them come and go with the caller's transaction."""
-    rows = [_row(opening, actor, at) for opening in openings]
+    rows = [_credential_row(opening, actor, at) for opening in openings]
     prepared.insert_rows(*rows)
-    return _shown(rows)
+    return _mint_tokens(rows)
 
 
-def shown_again(*, execution_ids: Sequence[UUID]) -> dict[UUID, str]:
+def reissue_tokens(*, execution_ids: Sequence[UUID]) -> dict[UUID, str]:
     """Those that are open of these runs' tokens, for whoever was to have them and did not hear of them."""
-    return _shown(Credential.runs.filter(execution_id__in=execution_ids, revoked_at=None))
+    return _mint_tokens(Credential.runs.filter(execution_id__in=execution_ids, revoked_at=None))
 
 
-def _row(opening: Opening, actor: Actor, now: datetime) -> Credential:
+def _credential_row(opening: RunTokenRequest, actor: Actor, now: datetime) -> Credential:
     return Credential(
         identity=opening.identity,
         execution_id=opening.execution_id,
-        public_id=tokens.make(credentials.PREFIXES[Kind(opening.identity.kind)]).public_id,
+        public_id=tokens.make_credential_token(credentials.TOKEN_PREFIXES[Kind(opening.identity.kind)]).public_id,
         # No token has this fingerprint: the row alone lets nobody in.
         digest=secrets.token_bytes(DIGEST_LENGTH),
         created_at=now,
@@ -64,7 +64,7 @@ def _row(opening: Opening, actor: Actor, now: datetime) -> Credential:
     )
 
 
-def _shown(rows: Iterable[Credential]) -> dict[UUID, str]:
+def _mint_tokens(rows: Iterable[Credential]) -> dict[UUID, str]:
     """The same row makes the same token, whenever."""
     made = {}
     for row in rows:
@@ -72,33 +72,33 @@ def _shown(rows: Iterable[Credential]) -> dict[UUID, str]:
         assert row.identity_id is not None
         assert row.execution_id is not None
         assert row.expires_at is not None
-        claims = tokens.ParsedToken(
+        claims = tokens.ShortTokenClaims(
             identity_id=row.identity_id,
             credential_id=row.pk,
             issued=_milliseconds(row.created_at),
             expires=_milliseconds(row.expires_at),
             execution_id=row.execution_id,
         )
-        made[row.execution_id] = tokens.mint(claims)
+        made[row.execution_id] = tokens.mint_short_token(claims)
     return made
 
 
-def run_of(token: tokens.Parsed | None) -> UUID | None:
+def run_id_of(token: tokens.ParsedBearerToken | None) -> UUID | None:
     """The run whose token this is."""
-    return token.execution_id if isinstance(token, tokens.ParsedToken) else None
+    return token.execution_id if isinstance(token, tokens.ShortTokenClaims) else None
 
 
-def chain_behind(shown: tokens.Parsed | None) -> Chain | None:
+def load_chain(shown: tokens.ParsedBearerToken | None) -> DelegationChain | None:
     """What stands behind the run whose token was shown; None for everybody else."""
-    if not isinstance(shown, tokens.ParsedToken) or shown.execution_id is None:
+    if not isinstance(shown, tokens.ShortTokenClaims) or shown.execution_id is None:
         return None
     row = Credential.runs.filter(execution_id=shown.execution_id).only("chain").first()
-    return (chains.read(row.chain) or Chain()) if row is not None else None
+    return (chains.chain_from_json(row.chain) or DelegationChain()) if row is not None else None
 
 
 def close(*, execution_ids: Sequence[UUID], at: datetime) -> int:
     """End the tokens of these runs; of what was closed before, nothing is changed."""
-    ended = {"revoked_at": at, "revoke_reason": ENDED}
+    ended = {"revoked_at": at, "revoke_reason": RUN_ENDED_REASON}
     still = [
         prepared.ConditionalUpdate(Credential, pk, ended, {"revoked_at": None}, key_column="execution_id")
         for pk in execution_ids
@@ -106,11 +106,11 @@ def close(*, execution_ids: Sequence[UUID], at: datetime) -> int:
     return sum(prepared.update_each_if(still))
 
 
-def forget(now: datetime) -> int:
+def remove_old(now: datetime) -> int:
     """Drop what ended long ago, some at a time: the table must not grow with the runs."""
-    past = now - FORGET_AFTER
+    past = now - REMOVE_AFTER
     over = Credential.runs.filter(Q(revoked_at__lt=past) | Q(expires_at__lt=past))
-    oldest = list(over.order_by("expires_at").values_list("pk", flat=True)[:MOST_FORGOTTEN])
+    oldest = list(over.order_by("expires_at").values_list("pk", flat=True)[:MAX_REMOVED])
     return Credential.runs.filter(pk__in=oldest).delete()[0]
 
 

@@ -16,13 +16,13 @@ from common import crypto
 
 DIGITS = string.digits + string.ascii_uppercase + string.ascii_lowercase
 PUBLIC_ID_LENGTH, SECRET_LENGTH, CRC_LENGTH = 16, 40, 6
-CREDENTIAL = re.compile(r"nhi_(agt|svc|usr)_([0-9A-Za-z]{16})_([0-9A-Za-z]{40})([0-9A-Za-z]{6})")
-SHORT = re.compile(r"nhi_tok_([0-9A-Za-z_-]{20,2000})\.([0-9A-Za-z_-]{43})")
-LABEL = "short-token"
+CREDENTIAL_PATTERN = re.compile(r"nhi_(agt|svc|usr)_([0-9A-Za-z]{16})_([0-9A-Za-z]{40})([0-9A-Za-z]{6})")
+SHORT_TOKEN_PATTERN = re.compile(r"nhi_tok_([0-9A-Za-z_-]{20,2000})\.([0-9A-Za-z_-]{43})")
+SIGNING_LABEL = "short-token"
 
 
 @dataclass(frozen=True, repr=False)
-class NewCredential:
+class NewCredentialToken:
     """A token that was just made: the only moment at which the whole of it exists here."""
 
     token: str
@@ -31,14 +31,14 @@ class NewCredential:
 
 
 @dataclass(frozen=True, repr=False)
-class ParsedCredential:
+class ParsedCredentialToken:
     prefix: str
     public_id: str
     digest: bytes
 
 
 @dataclass(frozen=True)
-class ParsedToken:
+class ShortTokenClaims:
     """What a short-lived token says; milliseconds since the epoch, by the database's clock."""
 
     identity_id: UUID
@@ -50,30 +50,30 @@ class ParsedToken:
     execution_id: UUID | None = None
 
 
-Parsed = ParsedCredential | ParsedToken
+ParsedBearerToken = ParsedCredentialToken | ShortTokenClaims
 
 
-def make(prefix: str) -> NewCredential:
-    public_id, secret = _random(PUBLIC_ID_LENGTH), _random(SECRET_LENGTH)
+def make_credential_token(prefix: str) -> NewCredentialToken:
+    public_id, secret = _random_digits(PUBLIC_ID_LENGTH), _random_digits(SECRET_LENGTH)
     body = f"nhi_{prefix}_{public_id}_{secret}"
     token = body + checksum(body)
-    return NewCredential(token, public_id, crypto.fingerprint(token))
+    return NewCredentialToken(token, public_id, crypto.fingerprint(token))
 
 
-def parse(token: str) -> Parsed | None:
+def parse(token: str) -> ParsedBearerToken | None:
     """What the token claims, or None for one that was never ours. Pure: no database."""
-    if match := CREDENTIAL.fullmatch(token):
+    if match := CREDENTIAL_PATTERN.fullmatch(token):
         sound = crypto.is_equal_in_constant_time(checksum(token[:-CRC_LENGTH]).encode(), match[4].encode())
-        return ParsedCredential(match[1], match[2], crypto.fingerprint(token)) if sound else None
-    if match := SHORT.fullmatch(token):
-        return _read_short(match[1], match[2])
+        return ParsedCredentialToken(match[1], match[2], crypto.fingerprint(token)) if sound else None
+    if match := SHORT_TOKEN_PATTERN.fullmatch(token):
+        return _parse_short_token(match[1], match[2])
     return None
 
 
-def mint(claims: ParsedToken) -> str:
+def mint_short_token(claims: ShortTokenClaims) -> str:
     said = {name: str(value) if isinstance(value, UUID) else value for name, value in asdict(claims).items() if value}
     body = _base64(json.dumps(said, separators=(",", ":")).encode())
-    return f"nhi_tok_{body}.{_base64(crypto.sign(LABEL, body.encode()))}"
+    return f"nhi_tok_{body}.{_base64(crypto.sign(SIGNING_LABEL, body.encode()))}"
 
 
 def checksum(body: str) -> str:
@@ -85,19 +85,21 @@ def checksum(body: str) -> str:
     return text
 
 
-def _read_short(body: str, signature: str) -> ParsedToken | None:
-    if not crypto.is_equal_in_constant_time(_base64(crypto.sign(LABEL, body.encode())).encode(), signature.encode()):
+def _parse_short_token(body: str, signature: str) -> ShortTokenClaims | None:
+    if not crypto.is_equal_in_constant_time(
+        _base64(crypto.sign(SIGNING_LABEL, body.encode())).encode(), signature.encode()
+    ):
         return None
     try:
         said = json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
         ids = {name: UUID(said[name]) for name in ("identity_id", "credential_id", "execution_id") if name in said}
-        return ParsedToken(**{**said, **ids})
+        return ShortTokenClaims(**{**said, **ids})
     except (ValueError, TypeError, AttributeError, RecursionError):
         # Signed by us and still not ours: by another version, with claims that this one does not know.
         return None
 
 
-def _random(length: int) -> str:
+def _random_digits(length: int) -> str:
     return "".join(secrets.choice(DIGITS) for _ in range(length))
 
 

@@ -12,99 +12,101 @@ from typing import Any
 
 from nhi.decisions import json_schema
 from nhi.decisions.argument_schemas import (  # fmt: skip
-    ANNOTATIONS,
-    ASSERTIONS,
-    BY_KIND,
+    ANNOTATION_KEYWORDS,
+    ASSERTION_KEYWORDS,
     KEYWORDS,
-    KINDS,
-    LISTS,
-    MAPS,
-    SINGLES,
-    Arguments,
+    KINDS_BY_KEYWORD,
+    LIST_KEYWORDS,
+    MAP_KEYWORDS,
+    SINGLE_KEYWORDS,
+    VALUE_KINDS,
     Json,
-    about_the_same,
-    kinds_of,
-    referred,
-    same_value,
+    ToolArguments,
+    resolve_reference,
+    same_value_schemas,
+    same_value_subschemas,
+    value_kinds,
 )
 
 #: Values by which these keywords let everything pass.
-PASSES_ALL: dict[str, Any] = {"minLength": 0, "minItems": 0, "minProperties": 0, "uniqueItems": False}
+PASS_ALL_VALUES: dict[str, Any] = {"minLength": 0, "minItems": 0, "minProperties": 0, "uniqueItems": False}
 #: Keywords that limit what the schemas below them limit: the kinds of value these look at (None: the same value), and
 #: whether one of them or each must limit.
-BELOW: dict[str, tuple[frozenset[str] | None, Callable[[Iterable[bool]], bool]]] = {
+SUBSCHEMA_KEYWORDS: dict[str, tuple[frozenset[str] | None, Callable[[Iterable[bool]], bool]]] = {
     **dict.fromkeys(
         ("patternProperties", "additionalProperties", "unevaluatedProperties", "items", "unevaluatedItems",
-         "prefixItems"), (KINDS, any),
+         "prefixItems"), (VALUE_KINDS, any),
     ),
     "propertyNames": (frozenset({"string"}), any),
     **dict.fromkeys(("$ref", "allOf", "oneOf", "dependentSchemas", "if"), (None, any)),
     "anyOf": (None, all),
 }  # fmt: skip
 #: Keywords that need a look at more than whether they are there.
-ALONE: dict[str, Callable[[Json, frozenset[str]], bool]] = {
-    "type": lambda part, kinds: bool(kinds - kinds_of(part)),
+KEYWORD_CHECKS: dict[str, Callable[[Json, frozenset[str]], bool]] = {
+    "type": lambda part, kinds: bool(kinds - value_kinds(part)),
     "required": lambda part, _: bool(part["required"]),
     "dependentRequired": lambda part, _: any(part["dependentRequired"].values()),
-    "not": lambda part, kinds: part["not"] is not False and bool(kinds_of(part["not"]) & kinds),
+    "not": lambda part, kinds: part["not"] is not False and bool(value_kinds(part["not"]) & kinds),
     # They add to another keyword, which is looked at itself.
     **dict.fromkeys(("then", "else", "minContains", "maxContains"), lambda _part, _kinds: False),
 }
-LONGEST_SUGGESTION = 1000
-EXAMPLE: Json = {"properties": {"project": {"const": "alpha"}}, "required": ["project"]}
+MAX_SUGGESTION_LENGTH = 1000
+EXAMPLE_LIMIT: Json = {"properties": {"project": {"const": "alpha"}}, "required": ["project"]}
 
 
-def problem(limit: Any, tool_schemas: Sequence[Json] = (), *, tool: str = "this tool") -> str:
+def find_problem(limit: Any, tool_schemas: Sequence[Json] = (), *, tool: str = "this tool") -> str:
     """Why the limit cannot be saved, with what was probably meant; empty for a limit that limits.
 
     `tool_schemas` are the input schemas that are known of the tool; none where it has no definition yet.
     """
     if limit is None or not isinstance(limit, dict):
         return ""
-    arguments = Arguments.of(tool_schemas)
-    found = _problem(limit, arguments, tool)
+    arguments = ToolArguments.from_tool_schemas(tool_schemas)
+    found = _find_problem(limit, arguments, tool)
     if not found:
         return ""
-    meant = probable_meaning(limit, arguments, tool)
+    meant = suggest_schema(limit, arguments, tool)
     if meant is not None:
-        return f"{found} Did you mean {_written(meant)}?"
-    return f"{found} Write a JSON Schema, for example {_written(example(arguments))}."
+        return f"{found} Did you mean {_as_json(meant)}?"
+    return f"{found} Write a JSON Schema, for example {_as_json(example_limit(arguments))}."
 
 
 def limits_nothing(limit: Any) -> bool:
     """Whether every call passes, whatever its arguments. Not asked of the tool: also for limits of long ago."""
-    return isinstance(limit, dict) and not _limits(limit, frozenset({"object"}), limit, Arguments())
+    return isinstance(limit, dict) and not _schema_limits(limit, frozenset({"object"}), limit, ToolArguments())
 
 
-def passes_without(limit: Json, tool_schemas: Sequence[Json] = ()) -> list[str]:
+def optional_limited_arguments(limit: Json, tool_schemas: Sequence[Json] = ()) -> list[str]:
     """Arguments that the limit restricts and that a call may leave out."""
     properties = limit.get("properties")
     required = {name for schema in (limit, *tool_schemas) for name in schema.get("required", ())}
     named = properties if isinstance(properties, dict) else {}
-    return sorted(name for name, part in named.items() if name not in required and _limits(part, KINDS, limit))
+    return sorted(
+        name for name, part in named.items() if name not in required and _schema_limits(part, VALUE_KINDS, limit)
+    )
 
 
-def example(arguments: Arguments) -> Json:
+def example_limit(arguments: ToolArguments) -> Json:
     """A limit as it is written, with a property that the tool has."""
-    names = arguments.names
+    names = arguments.schemas_by_name
     if not names:
-        return EXAMPLE
+        return EXAMPLE_LIMIT
     name = next(iter(names))
     return {"properties": {name: {"const": "…"}}, "required": [name]}
 
 
 # ── What is wrong with a limit ───────────────────────────────────────────────────────────────────────────────────
-def _problem(limit: Json, arguments: Arguments, tool: str) -> str:
-    unusable = json_schema.problem(limit)
+def _find_problem(limit: Json, arguments: ToolArguments, tool: str) -> str:
+    unusable = json_schema.find_problem(limit)
     if unusable:
         return unusable if unusable.endswith(".") else f"{unusable}."
     unknown = next(_unknown_keywords(limit), None)
     if unknown is not None:
         return f"`{unknown[:80]}` is no keyword of JSON Schema, so this part would limit nothing."
-    kinds = kinds_of(limit)
+    kinds = value_kinds(limit)
     if "object" not in kinds:
         return "Arguments are always an object, so a schema of another type refuses every call."
-    if not _limits(limit, frozenset({"object"}), limit, arguments):
+    if not _schema_limits(limit, frozenset({"object"}), limit, arguments):
         return "This schema says nothing about the arguments, so every call would pass."
     return next(_unknown_properties(limit, limit, arguments, "", tool), "")
 
@@ -115,90 +117,103 @@ def _unknown_keywords(part: Any) -> Iterator[str]:
     for keyword, value in part.items():
         if keyword not in KEYWORDS and not keyword.startswith("x-"):
             yield keyword
-        elif keyword in MAPS and isinstance(value, dict):
+        elif keyword in MAP_KEYWORDS and isinstance(value, dict):
             for below in value.values():
                 yield from _unknown_keywords(below)
-        elif keyword in SINGLES:
+        elif keyword in SINGLE_KEYWORDS:
             yield from _unknown_keywords(value)
-        elif keyword in LISTS and isinstance(value, list):
+        elif keyword in LIST_KEYWORDS and isinstance(value, list):
             for below in value:
                 yield from _unknown_keywords(below)
 
 
-def _limits(part: Any, kinds: frozenset[str], root: Json, arguments: Arguments | None = None, depth: int = 0) -> bool:
+def _schema_limits(
+    part: Any, kinds: frozenset[str], root: Json, arguments: ToolArguments | None = None, depth: int = 0
+) -> bool:
     """Whether some value of these kinds breaks the schema. `arguments` describe the whole of the arguments, which is
     where a part about the same value is; below it there are none."""
-    if not isinstance(part, dict) or depth > json_schema.DEEPEST:
+    if not isinstance(part, dict) or depth > json_schema.MAX_DEPTH:
         return part is False
     return any(_keyword_limits(keyword, part, kinds, root, arguments, depth + 1) for keyword in part)
 
 
 def _keyword_limits(
-    keyword: str, part: Json, kinds: frozenset[str], root: Json, arguments: Arguments | None, depth: int
+    keyword: str, part: Json, kinds: frozenset[str], root: Json, arguments: ToolArguments | None, depth: int
 ) -> bool:
     value = part[keyword]
-    passes_all = keyword in PASSES_ALL and value == PASSES_ALL[keyword]
-    if keyword not in ASSERTIONS or passes_all or not BY_KIND.get(keyword, kinds) & kinds:
+    passes_all = keyword in PASS_ALL_VALUES and value == PASS_ALL_VALUES[keyword]
+    if keyword not in ASSERTION_KEYWORDS or passes_all or not KINDS_BY_KEYWORD.get(keyword, kinds) & kinds:
         return False
     if keyword == "type" and arguments is None:
         # Also where the tool's own schema says the same: it may say less tomorrow.
-        return bool(KINDS - kinds_of(part))
+        return bool(VALUE_KINDS - value_kinds(part))
     if keyword == "properties":
-        return any(_limits(one, _kinds_of_argument(arguments, name), root, None, depth) for name, one in value.items())
-    if keyword in BELOW:
-        among, combined = BELOW[keyword]
+        return any(
+            _schema_limits(one, _kinds_of_argument(arguments, name), root, None, depth) for name, one in value.items()
+        )
+    if keyword in SUBSCHEMA_KEYWORDS:
+        among, combined = SUBSCHEMA_KEYWORDS[keyword]
         known = arguments if among is None else None
-        return combined(_limits(one, among or kinds, root, known, depth) for one in _schemas_in(keyword, part, root))
-    return ALONE[keyword](part, kinds) if keyword in ALONE else True
+        return combined(
+            _schema_limits(one, among or kinds, root, known, depth) for one in _subschemas(keyword, part, root)
+        )
+    return KEYWORD_CHECKS[keyword](part, kinds) if keyword in KEYWORD_CHECKS else True
 
 
-def _schemas_in(keyword: str, part: Json, root: Json) -> list[Any]:
+def _subschemas(keyword: str, part: Json, root: Json) -> list[Any]:
     """The schemas that a keyword holds; of a condition its consequences."""
     value = part[keyword]
     if keyword == "$ref":
-        return [referred(value, root)]
+        return [resolve_reference(value, root)]
     if keyword == "propertyNames" and isinstance(value, dict):
-        return [{name: one for name, one in value.items() if name != "type" or "string" not in kinds_of(value)}]
+        return [{name: one for name, one in value.items() if name != "type" or "string" not in value_kinds(value)}]
     if keyword == "if":
         return [part[name] for name in ("then", "else") if name in part]
     if keyword == "oneOf" and len(value) > 1:
         return [False]  # a value that fits two of them is refused
-    return list(value.values()) if keyword in MAPS else value if keyword in LISTS else [value]
+    return list(value.values()) if keyword in MAP_KEYWORDS else value if keyword in LIST_KEYWORDS else [value]
 
 
-def _kinds_of_argument(arguments: Arguments | None, name: str) -> frozenset[str]:
+def _kinds_of_argument(arguments: ToolArguments | None, name: str) -> frozenset[str]:
     """The kinds of value that the tool takes for it: a keyword for others would never be looked at."""
-    described = arguments.below(name) if arguments is not None else []
-    kinds = frozenset(kind for part, _ in described for kind in kinds_of(part))
-    return kinds or KINDS
+    described = arguments.schemas_of(name) if arguments is not None else []
+    kinds = frozenset(kind for part, _ in described for kind in value_kinds(part))
+    return kinds or VALUE_KINDS
 
 
-def _unknown_properties(part: Any, root: Json, arguments: Arguments, path: str, tool: str) -> Iterator[str]:
+def _unknown_properties(part: Any, root: Json, arguments: ToolArguments, path: str, tool: str) -> Iterator[str]:
     """A sentence for each property that the limit names and the tool has not."""
     if not isinstance(part, dict):
         return
-    if not arguments.is_open:
-        yield from (_has_no(f"{path}{name}", arguments, tool) for name in _named(part) if name not in arguments.names)
+    if not arguments.allows_others:
+        yield from (
+            _unknown_property_message(f"{path}{name}", arguments, tool)
+            for name in _named_properties(part)
+            if name not in arguments.schemas_by_name
+        )
         for pattern in part.get("patternProperties", ()):
-            if not any(_matches(pattern, name) for name in arguments.names):
+            if not any(_pattern_matches(pattern, name) for name in arguments.schemas_by_name):
                 yield f"No argument of {tool} matches the pattern `{pattern[:80]}`."
     for name, below in part.get("properties", {}).items():
-        deeper = Arguments.described_by(arguments.below(name))
+        deeper = ToolArguments.from_parts(arguments.schemas_of(name))
         yield from _unknown_properties(below, root, deeper, f"{path}{name}.", tool)
-        yield from _unknown_in_items(below, root, arguments.below(name), f"{path}{name}[].", tool)
-    for below in about_the_same(part, root):
+        yield from _unknown_in_items(below, root, arguments.schemas_of(name), f"{path}{name}[].", tool)
+    for below in same_value_subschemas(part, root):
         yield from _unknown_properties(below, root, arguments, path, tool)
 
 
 def _unknown_in_items(part: Any, root: Json, described: list[tuple[Any, Json]], path: str, tool: str) -> Iterator[str]:
     if isinstance(part, dict) and isinstance(part.get("items"), dict):
         parts = [
-            (same["items"], whole) for one, whole in described for same in same_value(one, whole) if "items" in same
+            (same["items"], whole)
+            for one, whole in described
+            for same in same_value_schemas(one, whole)
+            if "items" in same
         ]
-        yield from _unknown_properties(part["items"], root, Arguments.described_by(parts), path, tool)
+        yield from _unknown_properties(part["items"], root, ToolArguments.from_parts(parts), path, tool)
 
 
-def _named(part: Json) -> list[str]:
+def _named_properties(part: Json) -> list[str]:
     """The properties that a schema names, each once."""
     dependent = part.get("dependentRequired") or {}
     every = [
@@ -208,49 +223,53 @@ def _named(part: Json) -> list[str]:
     return list(dict.fromkeys(every))
 
 
-def _has_no(name: str, arguments: Arguments, tool: str) -> str:
-    known = ", ".join(f"`{each}`" for each in list(arguments.names)[:12])
+def _unknown_property_message(name: str, arguments: ToolArguments, tool: str) -> str:
+    known = ", ".join(f"`{each}`" for each in list(arguments.schemas_by_name)[:12])
     return f"{tool} has no argument `{name[:80]}`; it takes {known or 'none'}."
 
 
-def _matches(pattern: str, name: str) -> bool:
+def _pattern_matches(pattern: str, name: str) -> bool:
     """By the linear-time engine: the pattern is a stranger's."""
-    return bool(json_schema.violations({"patternProperties": {pattern: False}}, {name: 0}))
+    return bool(json_schema.find_violations({"patternProperties": {pattern: False}}, {name: 0}))
 
 
 # ── What was probably meant ──────────────────────────────────────────────────────────────────────────────────────
-def probable_meaning(limit: Json, arguments: Arguments, tool: str = "this tool") -> Json | None:
+def suggest_schema(limit: Json, arguments: ToolArguments, tool: str = "this tool") -> Json | None:
     """The schema that its author probably had in mind; None where nothing suggests one."""
-    for attempt in (_with_keywords_mended, _with_values_as_schemas, _with_names_mended):
+    for attempt in (_with_corrected_keywords, _with_values_as_schemas, _with_corrected_names):
         meant = attempt(limit, arguments)
-        if meant != limit and not _problem_of_any(meant, arguments, tool):
-            return meant if len(_written(meant)) <= LONGEST_SUGGESTION else None
-    meant = _with_names_mended(_with_values_as_schemas(limit, arguments), arguments)
-    fine = meant != limit and not _problem_of_any(meant, arguments, tool) and len(_written(meant)) <= LONGEST_SUGGESTION
+        if meant != limit and not _find_problem_in_any(meant, arguments, tool):
+            return meant if len(_as_json(meant)) <= MAX_SUGGESTION_LENGTH else None
+    meant = _with_corrected_names(_with_values_as_schemas(limit, arguments), arguments)
+    fine = (
+        meant != limit
+        and not _find_problem_in_any(meant, arguments, tool)
+        and len(_as_json(meant)) <= MAX_SUGGESTION_LENGTH
+    )
     return meant if fine else None
 
 
-def _problem_of_any(limit: Json, arguments: Arguments, tool: str) -> str:
+def _find_problem_in_any(limit: Json, arguments: ToolArguments, tool: str) -> str:
     try:
-        return _problem(limit, arguments, tool)
+        return _find_problem(limit, arguments, tool)
     except (TypeError, AttributeError, ValueError):
         return "This is no schema."
 
 
-def _with_keywords_mended(limit: Any, arguments: Arguments) -> Any:
+def _with_corrected_keywords(limit: Any, arguments: ToolArguments) -> Any:
     """`propertis` is `properties`, unless the tool has an argument of that name."""
     if not isinstance(limit, dict):
         return limit
-    return {_keyword(name, arguments): value for name, value in limit.items()}
+    return {_closest_keyword(name, arguments): value for name, value in limit.items()}
 
 
-def _keyword(name: str, arguments: Arguments) -> str:
-    if name in KEYWORDS or name in arguments.names:
+def _closest_keyword(name: str, arguments: ToolArguments) -> str:
+    if name in KEYWORDS or name in arguments.schemas_by_name:
         return name
-    return next(iter(difflib.get_close_matches(name, ASSERTIONS, n=1, cutoff=0.75)), name)
+    return next(iter(difflib.get_close_matches(name, ASSERTION_KEYWORDS, n=1, cutoff=0.75)), name)
 
 
-def _with_values_as_schemas(limit: Json, arguments: Arguments) -> Json:
+def _with_values_as_schemas(limit: Json, arguments: ToolArguments) -> Json:
     """`{"project": "alpha"}` is the constant of a property that must be given."""
     described = limit.get("properties")
     properties = dict(described) if isinstance(described, dict) else {}
@@ -259,41 +278,45 @@ def _with_values_as_schemas(limit: Json, arguments: Arguments) -> Json:
     if not plain:
         return limit
     rest = {name: value for name, value in limit.items() if name not in plain}
-    properties |= {name: _value_as_schema(value, arguments.below(name)) for name, value in plain.items()}
+    properties |= {name: _value_as_schema(value, arguments.schemas_of(name)) for name, value in plain.items()}
     required = limit.get("required") if "required" not in plain else None
     named = [name for name in required if isinstance(name, str)] if isinstance(required, list) else []
     return {**rest, "properties": properties, "required": list(dict.fromkeys([*named, *plain]))}
 
 
-def _is_argument(name: str, value: Any, arguments: Arguments) -> bool:
+def _is_argument(name: str, value: Any, arguments: ToolArguments) -> bool:
     if name not in KEYWORDS:
         return not name.startswith("x-")
     # An argument may be called like a keyword: `title`, say.
-    return name in arguments.names and name in ANNOTATIONS | {"type", "pattern"} and not isinstance(value, dict)
+    return (
+        name in arguments.schemas_by_name
+        and name in ANNOTATION_KEYWORDS | {"type", "pattern"}
+        and not isinstance(value, dict)
+    )
 
 
 def _value_as_schema(value: Any, described: list[tuple[Any, Json]]) -> Json:
     if isinstance(value, dict) and value and all(name in KEYWORDS for name in value):
         return value
-    takes_list = any("array" in kinds_of(part) for part, _ in described if isinstance(part, dict) and "type" in part)
+    takes_list = any("array" in value_kinds(part) for part, _ in described if isinstance(part, dict) and "type" in part)
     return {"enum": value} if isinstance(value, list) and value and not takes_list else {"const": value}
 
 
-def _with_names_mended(limit: Json, arguments: Arguments) -> Json:
+def _with_corrected_names(limit: Json, arguments: ToolArguments) -> Json:
     """`projct` is `project`."""
-    if arguments.is_open or not isinstance(limit.get("properties", {}), dict):
+    if arguments.allows_others or not isinstance(limit.get("properties", {}), dict):
         return limit
     mended = dict(limit)
     if "properties" in limit:
-        mended["properties"] = {_name(name, arguments): value for name, value in limit["properties"].items()}
+        mended["properties"] = {_closest_name(name, arguments): value for name, value in limit["properties"].items()}
     if isinstance(limit.get("required"), list):
-        mended["required"] = list(dict.fromkeys(_name(str(name), arguments) for name in limit["required"]))
+        mended["required"] = list(dict.fromkeys(_closest_name(str(name), arguments) for name in limit["required"]))
     return mended
 
 
-def _name(name: str, arguments: Arguments) -> str:
-    return name if name in arguments.names else arguments.nearest(name) or name
+def _closest_name(name: str, arguments: ToolArguments) -> str:
+    return name if name in arguments.schemas_by_name else arguments.closest_name(name) or name
 
 
-def _written(schema: Any) -> str:
+def _as_json(schema: Any) -> str:
     return json.dumps(schema, ensure_ascii=False)

@@ -10,18 +10,18 @@ from nhi.decisions import json_schema
 
 Json = dict[str, Any]
 #: Properties of a tool among which the one is looked for that was probably meant.
-MAX_COMPARED = 200
+MAX_COMPARED_PROPERTIES = 200
 #: Keywords whose values hold schemas: by name, one, a list of them.
-MAPS = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
-SINGLES = frozenset({
+MAP_KEYWORDS = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
+SINGLE_KEYWORDS = frozenset({
     "additionalProperties", "unevaluatedProperties", "propertyNames", "items", "unevaluatedItems", "contains", "not",
     "if", "then", "else",
 })  # fmt: skip
-LISTS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
+LIST_KEYWORDS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
 #: Below these the schema is about the same value.
-SAME_VALUE = frozenset({"allOf", "anyOf", "oneOf", "not", "if", "then", "else"})
+SAME_VALUE_KEYWORDS = frozenset({"allOf", "anyOf", "oneOf", "not", "if", "then", "else"})
 #: What a keyword limits, by the kinds of value that it looks at. `format` is not checked, so it is an annotation.
-BY_KIND: dict[str, frozenset[str]] = {
+KINDS_BY_KEYWORD: dict[str, frozenset[str]] = {
     **dict.fromkeys(
         ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"), frozenset({"number"}),
     ),
@@ -35,34 +35,34 @@ BY_KIND: dict[str, frozenset[str]] = {
          "required", "minProperties", "maxProperties", "dependentRequired", "dependentSchemas"), frozenset({"object"}),
     ),
 }  # fmt: skip
-ANNOTATIONS = frozenset({
+ANNOTATION_KEYWORDS = frozenset({
     "title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "format", "contentEncoding",
     "contentMediaType", "contentSchema", "$comment", "$schema", "$id", "$defs", "definitions",
 })  # fmt: skip
-ASSERTIONS = frozenset({*BY_KIND, *SAME_VALUE, "type", "const", "enum", "$ref"})
-KEYWORDS = ANNOTATIONS | ASSERTIONS
-KINDS = frozenset({"object", "array", "string", "number", "boolean", "null"})
+ASSERTION_KEYWORDS = frozenset({*KINDS_BY_KEYWORD, *SAME_VALUE_KEYWORDS, "type", "const", "enum", "$ref"})
+KEYWORDS = ANNOTATION_KEYWORDS | ASSERTION_KEYWORDS
+VALUE_KINDS = frozenset({"object", "array", "string", "number", "boolean", "null"})
 
 
 @dataclass(frozen=True)
-class Arguments:
+class ToolArguments:
     """The properties of one object, as the schemas of a tool describe it."""
 
     #: By name, the schemas that describe the property, each with the whole that its references lead into.
-    names: Mapping[str, list[tuple[Any, Json]]] = field(default_factory=dict)
+    schemas_by_name: Mapping[str, list[tuple[Any, Json]]] = field(default_factory=dict)
     #: Whether other properties may be given too, or nothing is known of them.
-    is_open: bool = True
+    allows_others: bool = True
 
     @classmethod
-    def of(cls, tool_schemas: Sequence[Json]) -> "Arguments":
-        return cls.described_by([(schema, schema) for schema in tool_schemas])
+    def from_tool_schemas(cls, tool_schemas: Sequence[Json]) -> "ToolArguments":
+        return cls.from_parts([(schema, schema) for schema in tool_schemas])
 
     @classmethod
-    def described_by(cls, parts: Sequence[tuple[Any, Json]]) -> "Arguments":
+    def from_parts(cls, parts: Sequence[tuple[Any, Json]]) -> "ToolArguments":
         names: dict[str, list[tuple[Any, Json]]] = {}
         closed, opened = False, not parts
         for part, root in parts:
-            for same in same_value(part, root):
+            for same in same_value_schemas(part, root):
                 described = same.get("properties")
                 for name, below in described.items() if isinstance(described, dict) else ():
                     names.setdefault(name, []).append((below, root))
@@ -72,34 +72,36 @@ class Arguments:
                 opened |= "$ref" in same  # one that was not followed
         return cls(names, opened or not (names or closed))
 
-    def below(self, name: str) -> list[tuple[Any, Json]]:
-        return self.names.get(name, [])
+    def schemas_of(self, name: str) -> list[tuple[Any, Json]]:
+        return self.schemas_by_name.get(name, [])
 
-    def nearest(self, name: str) -> str:
+    def closest_name(self, name: str) -> str:
         """The property that was probably meant; empty for a tool with very many, which would take seconds."""
-        if len(self.names) > MAX_COMPARED:
+        if len(self.schemas_by_name) > MAX_COMPARED_PROPERTIES:
             return ""
-        found = difflib.get_close_matches(name.casefold(), [known.casefold() for known in self.names], n=1, cutoff=0.6)
-        return next((known for known in self.names if found and known.casefold() == found[0]), "")
+        found = difflib.get_close_matches(
+            name.casefold(), [known.casefold() for known in self.schemas_by_name], n=1, cutoff=0.6
+        )
+        return next((known for known in self.schemas_by_name if found and known.casefold() == found[0]), "")
 
 
-def same_value(part: Any, root: Json, depth: int = 0) -> Iterator[Json]:
+def same_value_schemas(part: Any, root: Json, depth: int = 0) -> Iterator[Json]:
     """The schema, and those within it that describe the same value."""
-    if not isinstance(part, dict) or depth > json_schema.DEEPEST:
+    if not isinstance(part, dict) or depth > json_schema.MAX_DEPTH:
         return
-    target = referred(part.get("$ref"), root)
+    target = resolve_reference(part.get("$ref"), root)
     if target is not None:
-        yield from same_value(target, root, depth + 1)
+        yield from same_value_schemas(target, root, depth + 1)
         part = {name: value for name, value in part.items() if name != "$ref"}
     yield part
     for keyword in ("allOf", "anyOf", "oneOf"):
         for below in part.get(keyword) or ():
-            yield from same_value(below, root, depth + 1)
+            yield from same_value_schemas(below, root, depth + 1)
     for keyword in ("then", "else"):
-        yield from same_value(part.get(keyword), root, depth + 1)
+        yield from same_value_schemas(part.get(keyword), root, depth + 1)
 
 
-def referred(reference: Any, root: Json) -> Any:
+def resolve_reference(reference: Any, root: Json) -> Any:
     """What a reference within the schema leads to; None for any other."""
     if not isinstance(reference, str) or not reference.startswith("#/"):
         return None
@@ -115,15 +117,15 @@ def referred(reference: Any, root: Json) -> Any:
     return found
 
 
-def kinds_of(part: Any) -> frozenset[str]:
+def value_kinds(part: Any) -> frozenset[str]:
     """The kinds of value that the schema's own `type` lets pass."""
     said = part.get("type") if isinstance(part, dict) else None
-    listed = [said] if isinstance(said, str) else said if isinstance(said, list) else KINDS
+    listed = [said] if isinstance(said, str) else said if isinstance(said, list) else VALUE_KINDS
     return frozenset("number" if kind == "integer" else kind for kind in listed)
 
 
-def about_the_same(part: Json, root: Json) -> list[Any]:
+def same_value_subschemas(part: Json, root: Json) -> list[Any]:
     """The schemas within this one that look at the same value."""
     singles = [part[keyword] for keyword in ("not", "if", "then", "else") if keyword in part]
     several = [below for keyword in ("allOf", "anyOf", "oneOf") for below in part.get(keyword, ())]
-    return [*singles, *several, *part.get("dependentSchemas", {}).values(), referred(part.get("$ref"), root)]
+    return [*singles, *several, *part.get("dependentSchemas", {}).values(), resolve_reference(part.get("$ref"), root)]

@@ -5,24 +5,24 @@
 
 import re
 
-EVERYTHING = "*.*"
-SEGMENT = re.compile(r"[a-z0-9_-]+")
+ALL_CAPABILITIES = "*.*"
+SEGMENT_PATTERN = re.compile(r"[a-z0-9_-]+")
 
 
 def is_pattern(text: str) -> bool:
     """`github.read`, `github.commits.list`, `github.commits.*`, `github.*` or `*.*`."""
-    if text == EVERYTHING:
+    if text == ALL_CAPABILITIES:
         return True
     head, _, last = text.rpartition(".")
     if not head or len(text) > 200:
         return False
-    named = all(SEGMENT.fullmatch(segment) for segment in head.split("."))
-    return named and (last == "*" or SEGMENT.fullmatch(last) is not None)
+    named = all(SEGMENT_PATTERN.fullmatch(segment) for segment in head.split("."))
+    return named and (last == "*" or SEGMENT_PATTERN.fullmatch(last) is not None)
 
 
 def prefix(pattern: str) -> str | None:
     """What a capability must begin with; None for a pattern that names one capability."""
-    if pattern == EVERYTHING:
+    if pattern == ALL_CAPABILITIES:
         return ""
     return pattern[:-1] if pattern.endswith(".*") else None
 

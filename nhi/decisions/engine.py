@@ -11,24 +11,34 @@ from dataclasses import dataclass
 
 from nhi.choices import Kind, State, Verdict
 from nhi.decisions import capabilities, json_schema
-from nhi.decisions.types import Action, Check, Condition, Decision, Facts, Match, Party
+from nhi.decisions.types import (
+    AccessMatch,
+    CallCondition,
+    CheckResult,
+    Decision,
+    DecisionFacts,
+    DecisionParty,
+    RequestedAction,
+)
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Question:
-    subject: Party | None
-    action: Action
-    target: Party | None
-    facts: Facts
-    match: Match | None = None
+class DecisionRequest:
+    subject: DecisionParty | None
+    action: RequestedAction
+    target: DecisionParty | None
+    facts: DecisionFacts
+    match: AccessMatch | None = None
 
 
-def decide(subject: Party | None, action: Action, target: Party | None, facts: Facts) -> Decision:
+def decide(
+    subject: DecisionParty | None, action: RequestedAction, target: DecisionParty | None, facts: DecisionFacts
+) -> Decision:
     """May `subject` do `action` to `target`? Walks every check; the first that fails gives the reason."""
     try:
-        return _decide(Question(subject, action, target, facts))
+        return _decide(DecisionRequest(subject, action, target, facts))
     except Exception:
         # Whatever broke, the answer is no; the trace goes to the log, not to the caller.
         log.exception("a decision failed", extra={"decision_id": str(facts.decision_id)})
@@ -36,10 +46,10 @@ def decide(subject: Party | None, action: Action, target: Party | None, facts: F
         return Decision(facts.decision_id, Verdict.DENY, "decision_failed", message, facts.decided_at)
 
 
-def _decide(question: Question) -> Decision:
+def _decide(question: DecisionRequest) -> Decision:
     facts = question.facts
-    question = _with_match(question)
-    checks = tuple(_run(name, check, question) for name, check in CHECKS)
+    question = _choose_match(question)
+    checks = tuple(_run_check(name, check, question) for name, check in CHECKS)
     failed = next((check for check in checks if check.outcome == "fail"), None)
     if failed is not None:
         return Decision(
@@ -56,107 +66,109 @@ def _decide(question: Question) -> Decision:
     return Decision(facts.decision_id, Verdict.ALLOW, reason, message, facts.decided_at, match, checks)
 
 
-def _with_match(question: Question) -> Question:
+def _choose_match(question: DecisionRequest) -> DecisionRequest:
     """Pick the grant or role that decides: a live one whose limits the call keeps, else the one that says most."""
     if question.action.verb == "know_itself":
         return question
-    candidates = sorted(question.facts.matches, key=_narrowest)
+    candidates = sorted(question.facts.matches, key=_match_order)
     for match in candidates:
-        tried = Question(question.subject, question.action, question.target, question.facts, match)
-        if match.live and all(check(tried).outcome != "fail" for check in LIMITS):
+        tried = DecisionRequest(question.subject, question.action, question.target, question.facts, match)
+        if match.live and all(check(tried).outcome != "fail" for check in LIMIT_CHECKS):
             return tried
     first = candidates[0] if candidates else None
-    return Question(question.subject, question.action, question.target, question.facts, first)
+    return DecisionRequest(question.subject, question.action, question.target, question.facts, first)
 
 
-def _narrowest(match: Match) -> tuple[bool, bool]:
+def _match_order(match: AccessMatch) -> tuple[bool, bool]:
     """Live ones first; of two grants between the same identities the one that gives away less."""
     return not match.live, match.live and not match.delegates
 
 
-def _run(name: str, check: Callable[[Question], Check], question: Question) -> Check:
+def _run_check(name: str, check: Callable[[DecisionRequest], CheckResult], question: DecisionRequest) -> CheckResult:
     result = check(question)
     assert result.name == name
     return result
 
 
-def _credential(question: Question) -> Check:
-    refused = question.facts.credential
+def _check_credential(question: DecisionRequest) -> CheckResult:
+    refused = question.facts.credential_refusal
     if refused is None:
-        return Check("credential", "skip", message="Not checked here: nobody calls.")
+        return CheckResult("credential", "skip", message="Not checked here: nobody calls.")
     if refused:
-        return Check("credential", "fail", refused, CREDENTIAL_SAYS.get(refused, "The credential was refused."))
-    return Check("credential", "pass", message="The credential is live and comes from an allowed network.")
+        return CheckResult(
+            "credential", "fail", refused, CREDENTIAL_MESSAGES.get(refused, "The credential was refused.")
+        )
+    return CheckResult("credential", "pass", message="The credential is live and comes from an allowed network.")
 
 
-def _caller(question: Question) -> Check:
+def _check_caller(question: DecisionRequest) -> CheckResult:
     caller = question.subject
     if caller is None:
-        return Check("caller", "fail", "credential_unknown", "The caller is not known.")
+        return CheckResult("caller", "fail", "credential_unknown", "The caller is not known.")
     if caller.state != State.ACTIVE:
         reason = f"caller_{State(caller.state).value}"
-        return Check("caller", "fail", reason, f"{caller.name} is {caller.state}.")
+        return CheckResult("caller", "fail", reason, f"{caller.name} is {caller.state}.")
     if caller.expired:
-        return Check("caller", "fail", "caller_expired", f"{caller.name} has expired.")
-    return Check("caller", "pass", message=f"{caller.name} is active and has not expired.")
+        return CheckResult("caller", "fail", "caller_expired", f"{caller.name} has expired.")
+    return CheckResult("caller", "pass", message=f"{caller.name} is active and has not expired.")
 
 
-def _target_known(question: Question) -> Check:
+def _check_target_known(question: DecisionRequest) -> CheckResult:
     if question.action.verb == "know_itself":
-        return Check("target_known", "skip", message="The caller asks about itself.")
+        return CheckResult("target_known", "skip", message="The caller asks about itself.")
     if question.target is None or question.subject is None:
-        return Check("target_known", "fail", "no_grant", NOTHING_COVERS)
-    return Check("target_known", "pass", message=f"{question.target.name} is registered.")
+        return CheckResult("target_known", "fail", "no_grant", NO_GRANT_MESSAGE)
+    return CheckResult("target_known", "pass", message=f"{question.target.name} is registered.")
 
 
-def _access(question: Question) -> Check:
+def _check_access(question: DecisionRequest) -> CheckResult:
     if question.action.verb == "know_itself":
-        return Check("access", "skip", message="The caller asks about itself.")
+        return CheckResult("access", "skip", message="The caller asks about itself.")
     match = question.match
     if match is None:
-        return Check("access", "fail", "no_grant", _nothing_covers(question))
+        return CheckResult("access", "fail", "no_grant", _no_grant_message(question))
     if match.revoked:
-        return Check("access", "fail", f"{match.kind}_revoked", f"{_named(match)} was revoked.")
+        return CheckResult("access", "fail", f"{match.kind}_revoked", f"{_match_description(match)} was revoked.")
     if match.expired:
-        return Check("access", "fail", f"{match.kind}_expired", f"{_named(match)} has ended.")
-    return Check("access", "pass", message=f"{_named(match)} covers it.")
+        return CheckResult("access", "fail", f"{match.kind}_expired", f"{_match_description(match)} has ended.")
+    return CheckResult("access", "pass", message=f"{_match_description(match)} covers it.")
 
 
-def _scope(question: Question) -> Check:
+def _check_scope(question: DecisionRequest) -> CheckResult:
     scope, target = question.facts.scope, question.target
     if not scope or target is None:
-        return Check("scope", "skip", message="The caller's token is not narrowed.")
+        return CheckResult("scope", "skip", message="The caller's token is not narrowed.")
     capability = target.capability
     if capability and any(capabilities.matches(pattern, capability) for pattern in scope):
-        return Check("scope", "pass", message="The token's scope covers it.")
-    return Check("scope", "fail", "scope_not_allowed", f"The token's scope does not cover {target.name}.")
+        return CheckResult("scope", "pass", message="The token's scope covers it.")
+    return CheckResult("scope", "fail", "scope_not_allowed", f"The token's scope does not cover {target.name}.")
 
 
-def _target_usable(question: Question) -> Check:
+def _check_target_usable(question: DecisionRequest) -> CheckResult:
     target = question.target
     if target is None:
-        return Check("target", "skip", message="Nothing is called.")
+        return CheckResult("target", "skip", message="Nothing is called.")
     if target.state != State.ACTIVE:
-        return Check("target", "fail", "target_unusable", f"{target.name} is {target.state}.")
+        return CheckResult("target", "fail", "target_unusable", f"{target.name} is {target.state}.")
     if target.expired:
-        return Check("target", "fail", "target_expired", f"{target.name} has expired.")
-    return Check("target", "pass", message=f"{target.name} is active and has not expired.")
+        return CheckResult("target", "fail", "target_expired", f"{target.name} has expired.")
+    return CheckResult("target", "pass", message=f"{target.name} is active and has not expired.")
 
 
-def _arguments(question: Question) -> Check:
+def _check_arguments(question: DecisionRequest) -> CheckResult:
     match = question.match
     if match is None or match.allowed_parameters is None:
-        return Check("arguments", "skip", message="No grant limits the arguments.")
-    broken = question.action.checked.get(match.id)
+        return CheckResult("arguments", "skip", message="No grant limits the arguments.")
+    broken = question.action.known_violations.get(match.id)
     if broken is None:
         given = {} if question.action.parameters is None else question.action.parameters
-        broken = json_schema.violations(match.allowed_parameters, given)
+        broken = json_schema.find_violations(match.allowed_parameters, given)
     if broken:
-        return Check("arguments", "fail", "parameters_not_allowed", _broken(*broken[0]))
-    return Check("arguments", "pass", message="The arguments keep the grant's limits.")
+        return CheckResult("arguments", "fail", "parameters_not_allowed", _violation_message(*broken[0]))
+    return CheckResult("arguments", "pass", message="The arguments keep the grant's limits.")
 
 
-def _broken(place: str, problem: str) -> str:
+def _violation_message(place: str, problem: str) -> str:
     """`repo` is missing: the grant demands it."""
     where = place.removeprefix("$").removeprefix(".")
     subject = f"`{where}`" if where else "The whole of the arguments"
@@ -165,80 +177,85 @@ def _broken(place: str, problem: str) -> str:
     return f"{subject}: {problem}."
 
 
-def _actions(question: Question) -> Check:
+def _check_action(question: DecisionRequest) -> CheckResult:
     match = question.match
     if match is None or match.allowed_actions is None:
-        return Check("action", "skip", message="No grant limits the actions.")
+        return CheckResult("action", "skip", message="No grant limits the actions.")
     name = question.action.name
     if not match.allowed_actions:
-        return Check("action", "fail", "action_not_allowed", "The grant allows no action.")
+        return CheckResult("action", "fail", "action_not_allowed", "The grant allows no action.")
     if name is None:
         allowed = ", ".join(match.allowed_actions)
         said = f"The grant allows some actions only ({allowed}), and what is asked names none."
-        return Check("action", "fail", "action_not_named", said)
+        return CheckResult("action", "fail", "action_not_named", said)
     if any(fnmatch.fnmatchcase(name, glob) for glob in match.allowed_actions):
-        return Check("action", "pass", message=f"The grant allows {name}.")
-    return Check("action", "fail", "action_not_allowed", f"The grant does not allow {name}.")
+        return CheckResult("action", "pass", message=f"The grant allows {name}.")
+    return CheckResult("action", "fail", "action_not_allowed", f"The grant does not allow {name}.")
 
 
-def _approval(question: Question) -> Check:
+def _check_approval(question: DecisionRequest) -> CheckResult:
     match = question.match
     every_caller = question.facts.condition("every_call_approved") is not None
     if not every_caller and not (match is not None and match.requires_approval):
-        return Check("approval", "skip", message="Nobody needs to approve each call.")
+        return CheckResult("approval", "skip", message="Nobody needs to approve each call.")
     permit = question.facts.condition("approval")
     if permit is None:
         said = "Each call of this needs a person's approval, which cannot be given yet."
-        return Check("approval", "fail", "not_enforceable_yet", said)
-    return _as_check(permit)
+        return CheckResult("approval", "fail", "not_enforceable_yet", said)
+    return _check_from_condition(permit)
 
 
-def _budget(question: Question) -> Check:
+def _check_budget(question: DecisionRequest) -> CheckResult:
     counted = question.facts.condition("budget")
     if counted is not None:
-        return _as_check(counted)
+        return _check_from_condition(counted)
     if question.match is not None and question.match.max_calls_per_hour is not None:
         said = "The grant limits how much is asked for in an hour, and what is asked here is not counted: send a task."
-        return Check("budget", "fail", "not_enforceable_yet", said)
-    return Check("budget", "skip", message="No grant limits the calls.")
+        return CheckResult("budget", "fail", "not_enforceable_yet", said)
+    return CheckResult("budget", "skip", message="No grant limits the calls.")
 
 
-def _told(name: str, unknown: str) -> Callable[[Question], Check]:
+def _condition_check(name: str, unknown: str) -> Callable[[DecisionRequest], CheckResult]:
     """A check whose answer a higher app brings along."""
 
-    def check(question: Question) -> Check:
+    def check(question: DecisionRequest) -> CheckResult:
         condition = question.facts.condition(name)
-        return Check(name, "skip", message=unknown) if condition is None else _as_check(condition)
+        return CheckResult(name, "skip", message=unknown) if condition is None else _check_from_condition(condition)
 
     return check
 
 
-def _as_check(condition: Condition) -> Check:
-    return Check(condition.name, "pass" if condition.ok else "fail", condition.reason, condition.message)
+def _check_from_condition(condition: CallCondition) -> CheckResult:
+    return CheckResult(condition.name, "pass" if condition.ok else "fail", condition.reason, condition.message)
 
 
 #: The documented order; it fixes the reason when several fail.
-CHECKS: tuple[tuple[str, Callable[[Question], Check]], ...] = (
-    ("credential", _credential),
-    ("caller", _caller),
-    ("target_known", _target_known),
-    ("access", _access),
-    ("scope", _scope),
-    ("target", _target_usable),
-    ("server", _told("server", "No server stands behind it.")),
-    ("definition", _told("definition", "It has no definition that could change.")),
-    ("chain", _told("chain", "No chain of tasks leads here.")),
-    ("arguments", _arguments),
-    ("input", _told("input", "Not checked: no arguments were given, or no schema describes them.")),
-    ("action", _actions),
-    ("approval", _approval),
-    ("breaker", _told("breaker", "No breaker guards it.")),
-    ("budget", _budget),
+CHECKS: tuple[tuple[str, Callable[[DecisionRequest], CheckResult]], ...] = (
+    ("credential", _check_credential),
+    ("caller", _check_caller),
+    ("target_known", _check_target_known),
+    ("access", _check_access),
+    ("scope", _check_scope),
+    ("target", _check_target_usable),
+    ("server", _condition_check("server", "No server stands behind it.")),
+    ("definition", _condition_check("definition", "It has no definition that could change.")),
+    ("chain", _condition_check("chain", "No chain of tasks leads here.")),
+    ("arguments", _check_arguments),
+    ("input", _condition_check("input", "Not checked: no arguments were given, or no schema describes them.")),
+    ("action", _check_action),
+    ("approval", _check_approval),
+    ("breaker", _condition_check("breaker", "No breaker guards it.")),
+    ("budget", _check_budget),
 )
 #: What one grant may fail where another passes.
-LIMITS: tuple[Callable[[Question], Check], ...] = (_arguments, _actions, _approval, _budget)
-NOTHING_COVERS = "The caller has no grant and no role that covers this."
-CREDENTIAL_SAYS = {
+LIMIT_CHECKS: tuple[Callable[[DecisionRequest], CheckResult], ...] = (
+    _check_arguments,
+    _check_action,
+    _check_approval,
+    _check_budget,
+)
+NO_GRANT_MESSAGE = "The caller has no grant and no role that covers this."
+CREDENTIAL_MESSAGES = {
     "credential_unknown": "This token is not known.",
     "credential_revoked": "This credential was revoked.",
     "credential_expired": "This credential has ended.",
@@ -250,13 +267,13 @@ CREDENTIAL_SAYS = {
 }
 
 
-def _named(match: Match) -> str:
+def _match_description(match: AccessMatch) -> str:
     return f"The {match.kind} {match.name}"
 
 
-def _nothing_covers(question: Question) -> str:
+def _no_grant_message(question: DecisionRequest) -> str:
     if question.subject is None or question.target is None:
-        return NOTHING_COVERS
+        return NO_GRANT_MESSAGE
     caller, target = question.subject.name, question.target.name
     roles = " and no role that covers it" if question.target.kind == Kind.TOOL else ""
     return f"{caller} has no grant for {target}{roles}."

@@ -9,59 +9,61 @@ import jsonschema_rs
 
 from common import canonical_json
 
-DEEPEST = 32
+MAX_DEPTH = 32
 #: Parts of a schema with every reference put in its place: what one value costs at most.
-MOST_PARTS = 2000
+MAX_PARTS = 2000
 #: Keywords whose values are data, not schemas. A property may have such a name, and its value is a schema.
-DATA = frozenset({"const", "enum", "default", "examples"})
+DATA_KEYWORDS = frozenset({"const", "enum", "default", "examples"})
 #: Keywords whose values hold schemas by names that are not keywords.
-MAPS = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"})
+MAP_KEYWORDS = frozenset(
+    {"properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"}
+)
 #: Below these, several parts look at one and the same value. Definitions too: references lead there from anywhere.
-WIDE = frozenset({
+BRANCHING_KEYWORDS = frozenset({
     "anyOf", "oneOf", "allOf", "not", "if", "then", "else", "patternProperties", "contains", "dependentSchemas",
     "$defs", "definitions", "propertyNames", "unevaluatedProperties", "unevaluatedItems",
 })  # fmt: skip
 #: What a check may cost: this many looks take about a tenth of a second.
-MOST_STEPS = 1_000_000
+MAX_STEPS = 1_000_000
 #: What would give `#/…` another meaning below it than at the root, or lead on where the value decides.
-MOVING = frozenset({"$id", "id", "$schema", "$anchor", "$dynamicAnchor", "$recursiveAnchor"})
-DYNAMIC = frozenset({"$dynamicRef", "$recursiveRef"})
+REBASING_KEYWORDS = frozenset({"$id", "id", "$schema", "$anchor", "$dynamicAnchor", "$recursiveAnchor"})
+DYNAMIC_KEYWORDS = frozenset({"$dynamicRef", "$recursiveRef"})
 # The linear-time engine: no pattern of a stranger can make it backtrack.
-PATTERNS = jsonschema_rs.RegexOptions(size_limit=1_000_000)
+PATTERN_OPTIONS = jsonschema_rs.RegexOptions(size_limit=1_000_000)
 
 
-def problem(schema: dict[str, Any]) -> str:
+def find_problem(schema: dict[str, Any]) -> str:
     """Why the schema cannot be used, or nothing."""
-    if _depth(schema) > DEEPEST:
-        return f"The schema is nested deeper than {DEEPEST} levels."
+    if _nesting_depth(schema) > MAX_DEPTH:
+        return f"The schema is nested deeper than {MAX_DEPTH} levels."
     try:
-        if _Parts(schema).of(schema) > MOST_PARTS:
-            return f"The schema unfolds to more than {MOST_PARTS} parts."
-        checker(schema)
+        if _PartCounter(schema).count(schema) > MAX_PARTS:
+            return f"The schema unfolds to more than {MAX_PARTS} parts."
+        compile_schema(schema)
     except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError, LookupError) as error:
         return f"This is no usable JSON Schema: {str(error).splitlines()[0][:200]}"
     return ""
 
 
-def violations(schema: dict[str, Any], value: Any, *, whose: str = "the grant") -> list[tuple[str, str]]:
+def find_violations(schema: dict[str, Any], value: Any, *, whose: str = "the grant") -> list[tuple[str, str]]:
     """Where the value breaks `whose` schema and how, at most ten. The value itself is not repeated."""
-    return checker(schema).violations(value, whose=whose)
+    return compile_schema(schema).find_violations(value, whose=whose)
 
 
-def checker(schema: dict[str, Any]) -> "Checker":
+def compile_schema(schema: dict[str, Any]) -> "SchemaChecker":
     """Compiled once; a schema that cannot be read is the engine's error."""
-    return _checker(canonical_json.encode(schema))
+    return _cached_checker(canonical_json.encode(schema))
 
 
-class Checker:
+class SchemaChecker:
     """One schema, ready to check values against, in bounded time."""
 
     def __init__(self, text: bytes) -> None:
-        self._engine = _compiled(text)
-        self._width = _width(json.loads(text))
+        self._engine = _compile_validator(text)
+        self._width = _branching_width(json.loads(text))
 
-    def violations(self, value: Any, *, whose: str = "the grant") -> list[tuple[str, str]]:
-        if _steps(value, MOST_STEPS // self._width) is None:
+    def find_violations(self, value: Any, *, whose: str = "the grant") -> list[tuple[str, str]]:
+        if _count_steps(value, MAX_STEPS // self._width) is None:
             return [("$", f"has more parts than {whose} can be checked against in good time")]
         return [] if self._engine.is_valid(value) else self._errors(value, whose)
 
@@ -76,28 +78,30 @@ class Checker:
         return found
 
 
-def _width(part: Any, *, wide: bool = False) -> int:
+def _branching_width(part: Any, *, wide: bool = False) -> int:
     """How many parts of the schema may look at one part of a value: those below keywords that try several."""
     if isinstance(part, list):
         return (
-            sum(_width(item, wide=wide) for item in part) if wide else max((_width(item) for item in part), default=1)
+            sum(_branching_width(item, wide=wide) for item in part)
+            if wide
+            else max((_branching_width(item) for item in part), default=1)
         )
     if not isinstance(part, dict):
         return 1
     choices = part.get("enum")
     found = 1 + (len(choices) // 20 if isinstance(choices, list) else 0)
     for name, value in part.items():
-        if name in DATA:
+        if name in DATA_KEYWORDS:
             continue
-        below = list(value.values()) if name in MAPS and isinstance(value, dict) else value
-        if wide or name in WIDE:
-            found += _width(below, wide=True)
+        below = list(value.values()) if name in MAP_KEYWORDS and isinstance(value, dict) else value
+        if wide or name in BRANCHING_KEYWORDS:
+            found += _branching_width(below, wide=True)
         elif isinstance(below, dict | list):
-            found = max(found, _width(below))
+            found = max(found, _branching_width(below))
     return found
 
 
-def _steps(value: Any, most: int) -> int | None:
+def _count_steps(value: Any, most: int) -> int | None:
     """The parts of a value; None for one that has more than `most`."""
     left, seen = [value], 0
     while left:
@@ -114,67 +118,73 @@ def _steps(value: Any, most: int) -> int | None:
     return seen
 
 
-class _Parts:
+class _PartCounter:
     """Counts what a schema unfolds to. References that double in each step make a check that never ends out of a few
     lines, and one in a circle makes one out of a nested value."""
 
     def __init__(self, root: dict[str, Any]) -> None:
         self._root, self._counted = root, dict[str, int]()
 
-    def of(self, part: Any, within: frozenset[str] = frozenset()) -> int:
+    def count(self, part: Any, within: frozenset[str] = frozenset()) -> int:
         """Of a schema, or of a list of them."""
         if isinstance(part, list):
-            return sum(self.of(item, within) for item in part)
+            return sum(self.count(item, within) for item in part)
         if not isinstance(part, dict):
             return 0
-        self._refuse_moving(part)
-        below = sum(self._under(name, value, within) for name, value in part.items() if name not in DATA)
+        self._refuse_rebasing(part)
+        below = sum(
+            self._count_keyword(name, value, within) for name, value in part.items() if name not in DATA_KEYWORDS
+        )
         reference = part.get("$ref")
-        return 1 + below + (self._behind(reference, within) if isinstance(reference, str) else 0)
+        return 1 + below + (self._count_reference(reference, within) if isinstance(reference, str) else 0)
 
-    def _under(self, name: str, value: Any, within: frozenset[str]) -> int:
-        if name in MAPS and isinstance(value, dict):
-            return sum(self.of(schema, within) for schema in value.values())
-        return self.of(value, within)
+    def _count_keyword(self, name: str, value: Any, within: frozenset[str]) -> int:
+        if name in MAP_KEYWORDS and isinstance(value, dict):
+            return sum(self.count(schema, within) for schema in value.values())
+        return self.count(value, within)
 
-    def _refuse_moving(self, part: dict[str, Any]) -> None:
-        refused = DYNAMIC if part is self._root else DYNAMIC | MOVING
+    def _refuse_rebasing(self, part: dict[str, Any]) -> None:
+        refused = DYNAMIC_KEYWORDS if part is self._root else DYNAMIC_KEYWORDS | REBASING_KEYWORDS
         if found := sorted(name for name in refused if isinstance(part.get(name), str | bool)):
             raise ValueError(f"{found[0]} is not followed below the root; write references as #/$defs/name")
 
-    def _behind(self, reference: str, within: frozenset[str]) -> int:
+    def _count_reference(self, reference: str, within: frozenset[str]) -> int:
         if reference in within or reference == "#":
             raise ValueError("a reference in a circle is not followed")
         if not reference.startswith("#/"):
             raise ValueError("references are written as #/$defs/name")
-        if len(within) >= DEEPEST:
-            raise ValueError(f"references lead on to more than {DEEPEST} others")
+        if len(within) >= MAX_DEPTH:
+            raise ValueError(f"references lead on to more than {MAX_DEPTH} others")
         if reference not in self._counted:
-            self._counted[reference] = self.of(self._find(reference), within | {reference})
+            self._counted[reference] = self.count(self._resolve(reference), within | {reference})
         return self._counted[reference]
 
-    def _find(self, reference: str) -> Any:
+    def _resolve(self, reference: str) -> Any:
         found: Any = self._root
         for step in reference[2:].split("/"):
             name = unquote(step).replace("~1", "/").replace("~0", "~")
             found = found[int(name)] if isinstance(found, list) else found[name]
             if isinstance(found, dict):
-                self._refuse_moving(found)
+                self._refuse_rebasing(found)
         return found
 
 
 @lru_cache(maxsize=512)
-def _checker(text: bytes) -> Checker:
-    return Checker(text)
+def _cached_checker(text: bytes) -> SchemaChecker:
+    return SchemaChecker(text)
 
 
-def _compiled(text: bytes) -> jsonschema_rs.Draft202012Validator:
+def _compile_validator(text: bytes) -> jsonschema_rs.Draft202012Validator:
     return jsonschema_rs.Draft202012Validator(
-        json.loads(text), pattern_options=PATTERNS, retriever=_refuse, mask="the value", validate_formats=False
+        json.loads(text),
+        pattern_options=PATTERN_OPTIONS,
+        retriever=_refuse_reference,
+        mask="the value",
+        validate_formats=False,
     )
 
 
-def _refuse(uri: str) -> NoReturn:
+def _refuse_reference(uri: str) -> NoReturn:
     raise ValueError(f"a reference to {uri[:80]} is not followed; put the definition into the schema itself")
 
 
@@ -187,9 +197,9 @@ def _missing_or_unknown(error: Any, whose: str) -> tuple[list[str], str] | None:
     return None
 
 
-def _depth(value: Any) -> int:
+def _nesting_depth(value: Any) -> int:
     if isinstance(value, dict):
-        return 1 + max(map(_depth, value.values()), default=0)
+        return 1 + max(map(_nesting_depth, value.values()), default=0)
     if isinstance(value, list):
-        return 1 + max(map(_depth, value), default=0)
+        return 1 + max(map(_nesting_depth, value), default=0)
     return 0

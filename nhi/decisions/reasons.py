@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Reason:
+class DecisionReason:
     #: Whether a decision with this reason lets the call pass.
     allows: bool
     #: What to do next, said to those who may see the objects; {caller} and {target} are names.
@@ -12,76 +12,90 @@ class Reason:
 
 
 #: Of what identities, credentials, grants and roles say.
-DECIDED: dict[str, Reason] = {
+ACCESS_REASONS: dict[str, DecisionReason] = {
     # What lets pass.
-    "granted": Reason(allows=True),
-    "role": Reason(allows=True),
-    "self": Reason(allows=True),
+    "granted": DecisionReason(allows=True),
+    "role": DecisionReason(allows=True),
+    "self": DecisionReason(allows=True),
     # The credential.
-    "credential_unknown": Reason(False, "Issue a credential for {caller} and send it whole."),
-    "credential_revoked": Reason(False, "Issue a new credential for {caller}."),
-    "credential_expired": Reason(False, "Issue a new credential for {caller}."),
-    "network_not_allowed": Reason(
+    "credential_unknown": DecisionReason(False, "Issue a credential for {caller} and send it whole."),
+    "credential_revoked": DecisionReason(False, "Issue a new credential for {caller}."),
+    "credential_expired": DecisionReason(False, "Issue a new credential for {caller}."),
+    "network_not_allowed": DecisionReason(
         False, "Call from a network the credential allows, or issue one that allows this network."
     ),
-    "token_expired": Reason(False, "Exchange the credential for a new short-lived token."),
-    "token_stopped": Reason(False, "Exchange the credential for a new short-lived token."),
-    "audience_not_allowed": Reason(False, "Ask for a token whose audience is this service."),
-    "person_inactive": Reason(False, "Ask a security admin to reactivate {caller}."),
+    "token_expired": DecisionReason(False, "Exchange the credential for a new short-lived token."),
+    "token_stopped": DecisionReason(False, "Exchange the credential for a new short-lived token."),
+    "audience_not_allowed": DecisionReason(False, "Ask for a token whose audience is this service."),
+    "person_inactive": DecisionReason(False, "Ask a security admin to reactivate {caller}."),
     # The caller.
-    "caller_inactive": Reason(False, "Activate {caller}."),
-    "caller_suspended": Reason(False, "Find out why {caller} was suspended, then activate it."),
-    "caller_deprecated": Reason(False, "Use the identity that replaced {caller}; a deprecated one does not come back."),
-    "caller_archived": Reason(False, "Register a new identity; an archived one does not come back."),
-    "caller_expired": Reason(False, "Extend the end of {caller}."),
+    "caller_inactive": DecisionReason(False, "Activate {caller}."),
+    "caller_suspended": DecisionReason(False, "Find out why {caller} was suspended, then activate it."),
+    "caller_deprecated": DecisionReason(
+        False, "Use the identity that replaced {caller}; a deprecated one does not come back."
+    ),
+    "caller_archived": DecisionReason(False, "Register a new identity; an archived one does not come back."),
+    "caller_expired": DecisionReason(False, "Extend the end of {caller}."),
     # The grant or role.
-    "no_grant": Reason(False, "Give {caller} access to {target}, or a role that covers it."),
-    "grant_expired": Reason(False, "Give {caller} access to {target} again."),
-    "grant_revoked": Reason(False, "Give {caller} access to {target} again, if the reason for revoking is gone."),
-    "role_expired": Reason(False, "Assign the role to {caller} again."),
-    "role_revoked": Reason(False, "Assign the role to {caller} again, if the reason for revoking is gone."),
-    "scope_not_allowed": Reason(False, "Ask for a token whose scope covers {target}."),
+    "no_grant": DecisionReason(False, "Give {caller} access to {target}, or a role that covers it."),
+    "grant_expired": DecisionReason(False, "Give {caller} access to {target} again."),
+    "grant_revoked": DecisionReason(
+        False, "Give {caller} access to {target} again, if the reason for revoking is gone."
+    ),
+    "role_expired": DecisionReason(False, "Assign the role to {caller} again."),
+    "role_revoked": DecisionReason(False, "Assign the role to {caller} again, if the reason for revoking is gone."),
+    "scope_not_allowed": DecisionReason(False, "Ask for a token whose scope covers {target}."),
     # The target.
-    "target_unusable": Reason(False, "Activate {target}."),
-    "target_expired": Reason(False, "Extend the end of {target}."),
+    "target_unusable": DecisionReason(False, "Activate {target}."),
+    "target_expired": DecisionReason(False, "Extend the end of {target}."),
     # What limits the grant.
-    "parameters_not_allowed": Reason(False, "Call with arguments that the grant allows, or edit the grant's limits."),
-    "action_not_allowed": Reason(
+    "parameters_not_allowed": DecisionReason(
+        False, "Call with arguments that the grant allows, or edit the grant's limits."
+    ),
+    "action_not_allowed": DecisionReason(
         False, "Ask for an action that the grant allows, or give a grant that allows this one."
     ),
-    "action_not_named": Reason(
+    "action_not_named": DecisionReason(
         False, "Say what is asked for: a task's type, which is `task_type`, and over A2A `metadata.task_type`."
     ),
-    "not_enforceable_yet": Reason(False, "Send a task, which the limit counts, or give the grant without this limit."),
+    "not_enforceable_yet": DecisionReason(
+        False, "Send a task, which the limit counts, or give the grant without this limit."
+    ),
     # Something broke: never an allow.
-    "decision_failed": Reason(False, "Ask an operator, with the request id."),
+    "decision_failed": DecisionReason(False, "Ask an operator, with the request id."),
 }
 #: Of what only a higher app knows and tells the decision.
-TOLD: dict[str, Reason] = {
+CONDITION_REASONS: dict[str, DecisionReason] = {
     # The server behind a tool, and the tool's definition.
-    "server_disabled": Reason(False, "Enable the server of {target}."),
-    "definition_pending": Reason(False, "Approve the definition of {target}."),
-    "definition_changed": Reason(False, "Look at what changed in {target}, and approve it if it is right."),
-    "definition_withdrawn": Reason(False, "Its server no longer offers {target}; use another tool."),
+    "server_disabled": DecisionReason(False, "Enable the server of {target}."),
+    "definition_pending": DecisionReason(False, "Approve the definition of {target}."),
+    "definition_changed": DecisionReason(False, "Look at what changed in {target}, and approve it if it is right."),
+    "definition_withdrawn": DecisionReason(False, "Its server no longer offers {target}; use another tool."),
     # The chain of tasks that the call is made from.
-    "chain_cycle": Reason(False, "Let an agent that is not in the chain already do this."),
-    "chain_depth": Reason(False, "Ask from nearer to the top; a chain of tasks is at most five deep."),
-    "chain_no_grant": Reason(False, "Give each of those on whose behalf {caller} acts access to {target}, too."),
-    "chain_unusable": Reason(False, "Activate the one on whose behalf {caller} acts, or let another ask."),
-    "chain_not_allowed": Reason(False, "Ask for what those on whose behalf {caller} acts are allowed of {target}."),
-    "task_not_yours": Reason(False, "Name an open task that {caller} works on, or none."),
-    "task_ended": Reason(False, "Ask within a task that is still open, or within none."),
+    "chain_cycle": DecisionReason(False, "Let an agent that is not in the chain already do this."),
+    "chain_depth": DecisionReason(False, "Ask from nearer to the top; a chain of tasks is at most five deep."),
+    "chain_no_grant": DecisionReason(
+        False, "Give each of those on whose behalf {caller} acts access to {target}, too."
+    ),
+    "chain_unusable": DecisionReason(False, "Activate the one on whose behalf {caller} acts, or let another ask."),
+    "chain_not_allowed": DecisionReason(
+        False, "Ask for what those on whose behalf {caller} acts are allowed of {target}."
+    ),
+    "task_not_yours": DecisionReason(False, "Name an open task that {caller} works on, or none."),
+    "task_ended": DecisionReason(False, "Ask within a task that is still open, or within none."),
     # The arguments and the person who looks at them.
-    "invalid_parameters": Reason(False, "Call with arguments that the schema of {target} describes."),
-    "approval_required": Reason(False, "Ask an approver to approve this call, then send it again."),
-    "approval_refused": Reason(False, "An approver refused this call; find out why before asking again."),
+    "invalid_parameters": DecisionReason(False, "Call with arguments that the schema of {target} describes."),
+    "approval_required": DecisionReason(False, "Ask an approver to approve this call, then send it again."),
+    "approval_refused": DecisionReason(False, "An approver refused this call; find out why before asking again."),
     # The service behind it, and how much may be called.
-    "breaker_open": Reason(False, "Wait for the next probe, or look at why the server of {target} fails."),
-    "rate_exceeded": Reason(False, "Call more slowly, or raise the rate of the budget."),
-    "concurrency_exceeded": Reason(False, "Wait until a call in flight has ended, or raise the budget's concurrency."),
-    "quota_exceeded": Reason(False, "Wait until the quota frees up, or raise it."),
+    "breaker_open": DecisionReason(False, "Wait for the next probe, or look at why the server of {target} fails."),
+    "rate_exceeded": DecisionReason(False, "Call more slowly, or raise the rate of the budget."),
+    "concurrency_exceeded": DecisionReason(
+        False, "Wait until a call in flight has ended, or raise the budget's concurrency."
+    ),
+    "quota_exceeded": DecisionReason(False, "Wait until the quota frees up, or raise it."),
 }
-REASONS: dict[str, Reason] = {**DECIDED, **TOLD}
+REASONS: dict[str, DecisionReason] = {**ACCESS_REASONS, **CONDITION_REASONS}
 #: What helps where a check gives a reason that others give too, by check and reason.
 REMEDIES_OF_CHECKS = {("server", "target_unusable"): "Add the server that offers {target}."}
 

@@ -8,11 +8,11 @@ from uuid import UUID
 
 from nhi.choices import Verdict
 
-Outcome = Literal["pass", "fail", "skip"]
+CheckOutcome = Literal["pass", "fail", "skip"]
 
 
 @dataclass(frozen=True)
-class Party:
+class DecisionParty:
     """A caller or a target as the facts query saw it."""
 
     id: UUID
@@ -24,7 +24,7 @@ class Party:
 
 
 @dataclass(frozen=True)
-class Match:
+class AccessMatch:
     """A grant or role that covers the target, live or not, with its limits."""
 
     kind: Literal["grant", "role"]
@@ -47,7 +47,7 @@ class Match:
 
 
 @dataclass(frozen=True)
-class Condition:
+class CallCondition:
     """What only a higher app knows of a call: whether the server is enabled, the definition approved, and the like."""
 
     name: str
@@ -57,7 +57,7 @@ class Condition:
 
 
 @dataclass(frozen=True)
-class Action:
+class RequestedAction:
     """What the caller wants: to know itself, or to call the target."""
 
     verb: Literal["know_itself", "call"]
@@ -66,32 +66,32 @@ class Action:
     name: str | None = None
     #: Where the parameters break a grant's schema, by the grant's id, for who has checked them before; a schema that
     #: is missing here is checked on the spot.
-    checked: Mapping[UUID, Sequence[tuple[str, str]]] = field(default_factory=dict)
+    known_violations: Mapping[UUID, Sequence[tuple[str, str]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class Facts:
+class DecisionFacts:
     """Everything a decision rests on, read in one query at `decided_at`."""
 
     decision_id: UUID
     decided_at: datetime
     #: The reason for which the credential was refused; empty for a live one, None when nobody shows one. No default:
     #: facts that were never read must not pass for a live credential.
-    credential: str | None
+    credential_refusal: str | None
     #: The short-lived token's scope: capability patterns; empty for all.
     scope: tuple[str, ...] = ()
-    matches: tuple[Match, ...] = ()
+    matches: tuple[AccessMatch, ...] = ()
     #: In the order of CHECKS, one for each name at most.
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[CallCondition, ...] = ()
 
-    def condition(self, name: str) -> Condition | None:
+    def condition(self, name: str) -> CallCondition | None:
         return next((one for one in self.conditions if one.name == name), None)
 
 
 @dataclass(frozen=True)
-class Check:
+class CheckResult:
     name: str
-    outcome: Outcome
+    outcome: CheckOutcome
     reason: str = ""
     message: str = ""
 
@@ -103,13 +103,13 @@ class Decision:
     reason: str
     message: str
     decided_at: datetime
-    match: Match | None = None
-    checks: tuple[Check, ...] = field(default=(), compare=False)
+    match: AccessMatch | None = None
+    checks: tuple[CheckResult, ...] = field(default=(), compare=False)
 
     @property
     def allowed(self) -> bool:
         return self.verdict == Verdict.ALLOW
 
     @property
-    def deciding(self) -> Check | None:
+    def failed_check(self) -> CheckResult | None:
         return next((check for check in self.checks if check.outcome == "fail"), None)

@@ -4,7 +4,7 @@ from typing import Any
 
 from django.db.models import Q
 
-from nhi.access.access import ItemResult, attempt
+from nhi.access.access import ItemResult, attempt_item
 from nhi.actors import Actor
 from nhi.choices import State
 from nhi.identities import identities
@@ -12,10 +12,10 @@ from nhi.models import Identity, User
 from nhi.models.identities import IdentityQuerySet
 from nhi.validation import Problems
 
-MOST = 200
+MAX_IDENTITIES = 200
 
 
-def held_by(user: User) -> IdentityQuerySet:
+def identities_of(user: User) -> IdentityQuerySet:
     """What a person owns or stands in for; an archived identity needs nobody any more."""
     held = Identity.objects.filter(Q(owner=user) | Q(backup_owner=user)).exclude(state=State.ARCHIVED)
     return held.order_by("name", "id")
@@ -27,13 +27,13 @@ def hand_over(*, actor: Actor, user: User, to: User) -> list[ItemResult]:
     problems = Problems()
     problems.unless(to.pk != user.pk, "to", "Choose someone else.")
     problems.unless(to.is_active, "to", f"{to.username} is deactivated; choose someone who is here.")
-    problems.settle()
-    return [_hand_over(actor, identity, user, to) for identity in held_by(user)[:MOST]]
+    problems.raise_if_any()
+    return [_hand_over_identity(actor, identity, user, to) for identity in identities_of(user)[:MAX_IDENTITIES]]
 
 
-def _hand_over(actor: Actor, identity: Identity, user: User, to: User) -> ItemResult:
-    changes = _changes(identity, user, to)
-    return attempt(
+def _hand_over_identity(actor: Actor, identity: Identity, user: User, to: User) -> ItemResult:
+    changes = _owner_changes(identity, user, to)
+    return attempt_item(
         "identity",
         identity.name,
         identity.pk,
@@ -42,7 +42,7 @@ def _hand_over(actor: Actor, identity: Identity, user: User, to: User) -> ItemRe
     )
 
 
-def _changes(identity: Identity, user: User, to: User) -> dict[str, Any]:
+def _owner_changes(identity: Identity, user: User, to: User) -> dict[str, Any]:
     """Nobody backs up themselves: where `to` holds the other place already, the backup's stays empty."""
     if identity.owner_id == user.pk:
         return {"owner": to, **({"backup_owner": None} if identity.backup_owner_id == to.pk else {})}

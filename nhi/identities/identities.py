@@ -14,32 +14,32 @@ from nhi.actors import Actor
 from nhi.audit import events
 from nhi.choices import Kind
 from nhi.credentials import credentials
-from nhi.decisions.capabilities import SEGMENT
+from nhi.decisions.capabilities import SEGMENT_PATTERN
 from nhi.identities import lifecycle
 from nhi.models import Identity, User
-from nhi.validation import SLUG, TOOL_NAME, Problems
+from nhi.validation import SLUG_PATTERN, TOOL_NAME_PATTERN, Problems
 
 #: What a PATCH may change, and what the audit record shows before and after.
-DESCRIPTIVE = (
+DESCRIPTIVE_FIELDS = (
     "description", "purpose", "environment", "team", "tags", "owner", "backup_owner", "expires_at",
     "inactivity_days", "discoverable", "capability",
 )  # fmt: skip
-LENGTHS = {"description": 1000, "purpose": 1000, "environment": 100, "team": 100}
+MAX_LENGTHS = {"description": 1000, "purpose": 1000, "environment": 100, "team": 100}
 
 
 def create(*, actor: Actor, kind: Kind, name: str, owner: User, activate: bool = True, **described: Any) -> Identity:
     """Register an identity, active unless told otherwise."""
     actor.require("nhi.add_identity", "add identities")
     identity = Identity(kind=kind, name=name, owner=owner, created_by_id=actor.id, created_by_name=actor.name)
-    lifecycle.begin(identity, active=activate, actor=actor)
-    _describe(identity, described)
+    lifecycle.set_initial_state(identity, active=activate, actor=actor)
+    _apply_description(identity, described)
     if kind == Kind.TOOL and not identity.capability:
         identity.capability = default_capability(name)
-    _check(identity, set(described) | {"owner"}, naming=True)
+    _check_identity(identity, set(described) | {"owner"}, naming=True)
     try:
         with transaction.atomic():
             identity.save(force_insert=True)
-            events.write("identity.created", actor=actor, subject=identity, after=_registered(identity))
+            events.write("identity.created", actor=actor, subject=identity, after=_creation_audit_fields(identity))
     except IntegrityError as error:
         message = (
             f"There is already {kind.label.lower()} {name}."
@@ -57,17 +57,17 @@ def change(*, actor: Actor, identity: Identity, **described: Any) -> Identity:
         current = (
             Identity.objects.select_for_update(of=("self",)).select_related("owner", "backup_owner").get(pk=identity.pk)
         )
-        before, ended = facts(current), current.expires_at
-        _describe(current, described)
+        before, ended = audit_fields(current), current.expires_at
+        _apply_description(current, described)
         if current.capability != before["capability"]:
             # Roles match it: whoever edits it moves the tool into other agents' reach.
             actor.require("nhi.change_identity", "change what roles match this tool by")
-        _require_for_others(actor, before, ended, current)
-        _check(current, set(described))
-        after = facts(current)
+        _require_right_to_hand_over(actor, before, ended, current)
+        _check_identity(current, set(described))
+        after = audit_fields(current)
         changed = [name for name in before if before[name] != after[name]]
         if changed:
-            current.save(update_fields=[*(name for name in DESCRIPTIVE if name in described), "updated_at"])
+            current.save(update_fields=[*(name for name in DESCRIPTIVE_FIELDS if name in described), "updated_at"])
             events.write(
                 "identity.changed",
                 actor=actor,
@@ -75,7 +75,7 @@ def change(*, actor: Actor, identity: Identity, **described: Any) -> Identity:
                 before={name: before[name] for name in changed},
                 after={name: after[name] for name in changed},
             )
-            hooks.identity_changed(current, frozenset(changed), actor)
+            hooks.notify_identity_changed(current, frozenset(changed), actor)
     return current
 
 
@@ -107,11 +107,13 @@ def set_console_roles(*, actor: Actor, identity: Identity, roles: list[str]) -> 
         )
 
 
-def _require_for_others(actor: Actor, before: dict[str, Any], ended: datetime | None, current: Identity) -> None:
+def _require_right_to_hand_over(
+    actor: Actor, before: dict[str, Any], ended: datetime | None, current: Identity
+) -> None:
     """What an owner may not do to an identity although it is theirs to describe."""
     if actor.may("nhi.change_identity"):
         return
-    after, owners = facts(current), {before["owner"], before["backup_owner"]}
+    after, owners = audit_fields(current), {before["owner"], before["backup_owner"]}
     handed = any(before[side] != after[side] for side in ("owner", "backup_owner"))
     if handed and actor.name not in owners:
         raise NotAllowed(f"Only an owner of {current.name} or a security admin hands it over.")
@@ -127,7 +129,7 @@ def default_capability(tool_name: str) -> str:
     return ".".join([server, *(segments or ["tool"])])
 
 
-def facts(identity: Identity) -> dict[str, Any]:
+def audit_fields(identity: Identity) -> dict[str, Any]:
     """What the record shows of an identity's description."""
     return {
         "description": identity.description,
@@ -144,41 +146,41 @@ def facts(identity: Identity) -> dict[str, Any]:
     }
 
 
-def _registered(identity: Identity) -> dict[str, Any]:
-    return {"kind": identity.kind, "state": identity.state, **facts(identity)}
+def _creation_audit_fields(identity: Identity) -> dict[str, Any]:
+    return {"kind": identity.kind, "state": identity.state, **audit_fields(identity)}
 
 
-def _describe(identity: Identity, described: dict[str, Any]) -> None:
+def _apply_description(identity: Identity, described: dict[str, Any]) -> None:
     for name, value in described.items():
-        if name not in DESCRIPTIVE:
+        if name not in DESCRIPTIVE_FIELDS:
             raise TypeError(f"{name} does not describe an identity")
         setattr(identity, name, value)
 
 
-def _check(identity: Identity, given: set[str], *, naming: bool = False) -> None:
+def _check_identity(identity: Identity, given: set[str], *, naming: bool = False) -> None:
     problems = Problems()
     if naming:
         _check_name(problems, identity)
-    for field, most in LENGTHS.items():
-        problems.line(field, getattr(identity, field), most=most)
-    _check_people(problems, identity, given)
+    for field, most in MAX_LENGTHS.items():
+        problems.check_line(field, getattr(identity, field), most=most)
+    _check_owners(problems, identity, given)
     _check_tags(problems, identity.tags)
     if "expires_at" in given:
-        problems.future("expires_at", identity.expires_at)
+        problems.check_future("expires_at", identity.expires_at)
     days = identity.inactivity_days
     problems.unless(1 <= days <= 3650, "inactivity_days", "Use a whole number of days from 1 to 3650.")
     _check_capability(problems, identity)
-    problems.settle()
+    problems.raise_if_any()
 
 
 def _check_name(problems: Problems, identity: Identity) -> None:
     if identity.kind == Kind.TOOL:
-        fine = TOOL_NAME.fullmatch(identity.name)
+        fine = TOOL_NAME_PATTERN.fullmatch(identity.name)
         problems.unless(
             fine, "name", "A tool's name is <server>__<tool>, the server in lower case, digits and hyphens."
         )
     else:
-        fine = SLUG.fullmatch(identity.name)
+        fine = SLUG_PATTERN.fullmatch(identity.name)
         problems.unless(
             fine,
             "name",
@@ -186,7 +188,7 @@ def _check_name(problems: Problems, identity: Identity) -> None:
         )
 
 
-def _check_people(problems: Problems, identity: Identity, given: set[str]) -> None:
+def _check_owners(problems: Problems, identity: Identity, given: set[str]) -> None:
     another = identity.backup_owner_id is None or identity.backup_owner_id != identity.owner_id
     problems.unless(another, "backup_owner_id", "The backup owner is another person than the owner.")
     for field, one in (("owner", identity.owner), ("backup_owner", identity.backup_owner)):
@@ -207,7 +209,7 @@ def _check_capability(problems: Problems, identity: Identity) -> None:
         problems.unless(capability is None, "capability", "Only tools have a capability.")
         return
     segments = (capability or "").split(".")
-    fine = len(segments) >= 2 and all(SEGMENT.fullmatch(segment) for segment in segments)
+    fine = len(segments) >= 2 and all(SEGMENT_PATTERN.fullmatch(segment) for segment in segments)
     problems.unless(
         fine and len(capability or "") <= 200,
         "capability",

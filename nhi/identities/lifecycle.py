@@ -24,7 +24,7 @@ from nhi.validation import Problems
 log = logging.getLogger(__name__)
 
 STEP_SECONDS = 3.0
-VERBS: dict[State, str] = {
+STATE_VERBS: dict[State, str] = {
     State.ACTIVE: "activated",
     State.INACTIVE: "deactivated",
     State.SUSPENDED: "suspended",
@@ -32,13 +32,13 @@ VERBS: dict[State, str] = {
     State.ARCHIVED: "archived",
 }
 #: The states in which nothing of an identity goes on running.
-STOPS = frozenset({State.SUSPENDED, State.ARCHIVED})
+STOPPING_STATES = frozenset({State.SUSPENDED, State.ARCHIVED})
 #: What a stop may end, each in the reply whether or not there was any.
-STOPPABLE = ("tokens", "calls", "tasks", "schedules", "executions")
+STOP_COUNT_NAMES = ("tokens", "calls", "tasks", "schedules", "executions")
 
 
 @dataclass(frozen=True)
-class Stopped:
+class StopResult:
     """What a stop ended, and the names of the steps that the sweeper still has to finish."""
 
     identity: Identity
@@ -48,7 +48,7 @@ class Stopped:
     pending: list[str] = field(default_factory=list)
 
 
-def begin(identity: Identity, *, active: bool, actor: Actor) -> None:
+def set_initial_state(identity: Identity, *, active: bool, actor: Actor) -> None:
     """The first state of an identity that is not stored yet."""
     identity.state = State.ACTIVE if active else State.INACTIVE
     identity.state_by_id, identity.state_by = actor.id, actor.name
@@ -70,42 +70,42 @@ def deprecate(*, actor: Actor, identity: Identity, reason: str) -> Identity:
     return move(actor=actor, identity=identity, to=State.DEPRECATED, reason=reason)
 
 
-def suspend(*, actor: Actor, identity: Identity, reason: str, cause: StopCause | str = "") -> Stopped:
+def suspend(*, actor: Actor, identity: Identity, reason: str, cause: StopCause | str = "") -> StopResult:
     """The kill switch: access ends in one commit of its own, then everything that runs is stopped.
 
     `cause` is the reason as a code, for whoever reactivates it.
     """
     with transaction.atomic(durable=True):
         moved = move(actor=actor, identity=identity, to=State.SUSPENDED, reason=reason, cause=cause)
-    return _stop(moved)
+    return _run_stop(moved)
 
 
-def archive(*, actor: Actor, identity: Identity, reason: str) -> Stopped:
+def archive(*, actor: Actor, identity: Identity, reason: str) -> StopResult:
     """The end: access, credentials, grants of all three kinds and role assignments go in one commit."""
     tokens = Credential.objects.live().filter(identity=identity).count()
     with transaction.atomic(durable=True):
         moved = move(actor=actor, identity=identity, to=State.ARCHIVED, reason=reason)
-        access.end_all(actor=actor, identity=moved, reason=f"Archived: {reason}")
-    return _stop(moved, tokens=tokens)
+        access.revoke_all_access(actor=actor, identity=moved, reason=f"Archived: {reason}")
+    return _run_stop(moved, tokens=tokens)
 
 
 def move(*, actor: Actor, identity: Identity, to: State, reason: str, cause: StopCause | str = "") -> Identity:
     """Compare and swap: the move happens from the state that `identity` was read in, or not at all."""
     rights.require_to_move(actor, identity)
     problems = Problems()
-    problems.reason(reason)
+    problems.check_reason(reason)
     problems.unless(not cause or cause in StopCause, "cause", f"Use one of {', '.join(StopCause)}, or leave it out.")
-    problems.settle()
-    _require_to_lift(actor, identity, to)
+    problems.raise_if_any()
+    _require_right_to_lift(actor, identity, to)
     old = State(identity.state)
     if to not in TRANSITIONS[old]:
-        raise _illegal(identity, to)
+        raise _illegal_transition(identity, to)
     with transaction.atomic():
-        if not _swap(identity, old, to, actor, reason, cause):
-            raise _overtaken(Identity.objects.get(pk=identity.pk), to)
+        if not _swap_state(identity, old, to, actor, reason, cause):
+            raise _overtaken_error(Identity.objects.get(pk=identity.pk), to)
         moved = Identity.objects.select_related("owner", "backup_owner").get(pk=identity.pk)
         events.write(
-            f"identity.{VERBS[to]}",
+            f"identity.{STATE_VERBS[to]}",
             actor=actor,
             subject=moved,
             before={"state": old},
@@ -115,7 +115,7 @@ def move(*, actor: Actor, identity: Identity, to: State, reason: str, cause: Sto
     return moved
 
 
-def _require_to_lift(actor: Actor, identity: Identity, to: State) -> None:
+def _require_right_to_lift(actor: Actor, identity: Identity, to: State) -> None:
     """An owner lifts the suspension that they set; one that a security admin set is a security admin's to lift."""
     lifts = identity.state == State.SUSPENDED and to == State.ACTIVE
     if lifts and identity.state_by_id != actor.id:
@@ -129,38 +129,38 @@ def consequences(identity: Identity) -> dict[str, int]:
 
 def consequences_of(identities: Sequence[Identity]) -> dict[str, int]:
     """The same for a stop of several, all together."""
-    counts = dict.fromkeys(STOPPABLE, 0)
+    counts = dict.fromkeys(STOP_COUNT_NAMES, 0)
     counts["tokens"] = Credential.objects.live().filter(identity__in=identities).count()
     return counts | {step.name: step.count(identities) for step in hooks.stop_steps.values()}
 
 
-def unstarted_of(identities: Sequence[Identity]) -> dict[str, int]:
+def count_unstarted(identities: Sequence[Identity]) -> dict[str, int]:
     """Of these consequences, what only leaves a queue."""
     return {step.name: step.unstarted(identities) for step in hooks.stop_steps.values()}
 
 
-def remains(identity: Identity) -> dict[str, int]:
+def count_not_resumed(identity: Identity) -> dict[str, int]:
     """What a stop ended and activating does not begin again."""
     return {step.name: step.remains(identity) for step in hooks.stop_steps.values()}
 
 
-def why_not(identity: Identity) -> str:
+def why_inactive(identity: Identity) -> str:
     """Why it may not act, for the record: `deploy-bot was suspended by mara: leaked token`."""
     state = State(identity.state)
     if state == State.ACTIVE:
         return f"{identity.name} has expired."
     if not identity.state_reason:
         return f"{identity.name} is {state.label.lower()}."
-    return f"{identity.name} was {VERBS[state]} by {identity.state_by}: {identity.state_reason}"
+    return f"{identity.name} was {STATE_VERBS[state]} by {identity.state_by}: {identity.state_reason}"
 
 
 def finish_stops() -> int:
     """The sweeper's part: run again what a stop could not finish at once. Returns how many are finished now."""
     waiting = Identity.objects.exclude(stop_pending=[])
-    return sum(_finish(identity) for identity in waiting)
+    return sum(_finish_stop(identity) for identity in waiting)
 
 
-def _swap(identity: Identity, old: State, to: State, actor: Actor, reason: str, cause: str) -> bool:
+def _swap_state(identity: Identity, old: State, to: State, actor: Actor, reason: str, cause: str) -> bool:
     # Who set the state too: it may have been left and entered again by another, whose suspension this would lift.
     read = Identity.objects.filter(pk=identity.pk, state=old, state_by_id=identity.state_by_id)
     rows = read.update(
@@ -171,30 +171,31 @@ def _swap(identity: Identity, old: State, to: State, actor: Actor, reason: str, 
         state_by_id=actor.id,
         state_by=actor.name,
         updated_at=Now(),
-        **_access_after(to),
+        **_access_changes(to),
     )
     return rows == 1
 
 
-def _access_after(to: State) -> dict[str, Any]:
+def _access_changes(to: State) -> dict[str, Any]:
     if to == State.ACTIVE:
         # It may run again, so what a stop had left to do is not done to it afterwards.
         return {"stop_pending": []}
     ends: dict[str, Any] = {"access_epoch": F("access_epoch") + 1, "tokens_from": Now()}
     # Noted before the first step: when this process dies in the middle, the sweeper still knows.
-    return ends | {"stop_pending": list(hooks.stop_steps)} if to in STOPS else ends
+    return ends | {"stop_pending": list(hooks.stop_steps)} if to in STOPPING_STATES else ends
 
 
-def _overtaken(identity: Identity, to: State) -> InvalidTransition:
+def _overtaken_error(identity: Identity, to: State) -> InvalidTransition:
     """Somebody else was first; what this was meant for may still be legal, and is for its actor to look at again."""
-    illegal = _illegal(identity, to)
+    illegal = _illegal_transition(identity, to)
     if to not in TRANSITIONS[State(identity.state)]:
         return illegal
-    said = f"{identity.name} was {VERBS[State(identity.state)]} by {identity.state_by} meanwhile. Nothing was changed."
-    return InvalidTransition(said, details=illegal.details)
+    verb = STATE_VERBS[State(identity.state)]
+    message = f"{identity.name} was {verb} by {identity.state_by} meanwhile. Nothing was changed."
+    return InvalidTransition(message, details=illegal.details)
 
 
-def _illegal(identity: Identity, to: State) -> InvalidTransition:
+def _illegal_transition(identity: Identity, to: State) -> InvalidTransition:
     current = State(identity.state)
     now = f"{identity.name} is {current.label.lower()}"
     who = f" ({identity.state_by}: “{identity.state_reason}”)" if identity.state_reason else ""
@@ -205,13 +206,13 @@ def _illegal(identity: Identity, to: State) -> InvalidTransition:
     )
 
 
-def _stop(identity: Identity, *, tokens: int | None = None) -> Stopped:
+def _run_stop(identity: Identity, *, tokens: int | None = None) -> StopResult:
     """Run every stop step; what fails or is slow is named in the answer and left to the sweeper."""
-    counts = dict.fromkeys(STOPPABLE, 0)
+    counts = dict.fromkeys(STOP_COUNT_NAMES, 0)
     counts["tokens"] = Credential.objects.live().filter(identity=identity).count() if tokens is None else tokens
     names = list(identity.stop_pending)
     ended = _run_steps(identity, names)
-    return Stopped(
+    return StopResult(
         identity,
         counts | {name: one.count for name, one in ended.items()},
         {name: one.unstarted for name, one in ended.items()},
@@ -219,10 +220,10 @@ def _stop(identity: Identity, *, tokens: int | None = None) -> Stopped:
     )
 
 
-def _finish(identity: Identity) -> bool:
+def _finish_stop(identity: Identity) -> bool:
     # A step whose app is no longer installed has nothing left to stop.
     for name in set(identity.stop_pending) - set(hooks.stop_steps):
-        _strike(identity, name)
+        _remove_pending_step(identity, name)
     _run_steps(identity, [name for name in identity.stop_pending if name in hooks.stop_steps])
     with transaction.atomic():
         now = Identity.objects.select_for_update().get(pk=identity.pk)
@@ -233,7 +234,7 @@ def _finish(identity: Identity) -> bool:
     return finished
 
 
-def _run_steps(identity: Identity, names: list[str]) -> dict[str, hooks.Ended]:
+def _run_steps(identity: Identity, names: list[str]) -> dict[str, hooks.StopStepResult]:
     """Side by side, each in its own transaction: how many things each ended, for those that did so in time."""
     if not names:
         return {}
@@ -246,17 +247,17 @@ def _run_steps(identity: Identity, names: list[str]) -> dict[str, hooks.Ended]:
     return {running[job]: job.result() for job in finished if job.exception() is None}
 
 
-def _run_step(step: hooks.StopStep, identity: Identity) -> hooks.Ended:
+def _run_step(step: hooks.StopStep, identity: Identity) -> hooks.StopStepResult:
     try:
         with transaction.atomic():
             ended = step.run(identity)
-            _strike(identity, step.name)
-            return ended if isinstance(ended, hooks.Ended) else hooks.Ended(ended)
+            _remove_pending_step(identity, step.name)
+            return ended if isinstance(ended, hooks.StopStepResult) else hooks.StopStepResult(ended)
     finally:
         connection.close()
 
 
-def _strike(identity: Identity, name: str) -> None:
+def _remove_pending_step(identity: Identity, name: str) -> None:
     """Take a finished step off the list, in the step's own transaction: a late one counts as well as one in time."""
     with transaction.atomic():
         now = Identity.objects.select_for_update().only("stop_pending").get(pk=identity.pk)
@@ -265,7 +266,7 @@ def _strike(identity: Identity, name: str) -> None:
 
 
 def _report_failures(
-    finished: set[Future[hooks.Ended]], running: dict[Future[hooks.Ended], str], identity: Identity
+    finished: set[Future[hooks.StopStepResult]], running: dict[Future[hooks.StopStepResult], str], identity: Identity
 ) -> None:
     for job in finished:
         if job.exception() is not None:

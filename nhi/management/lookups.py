@@ -5,7 +5,7 @@ from nhi.choices import Kind
 from nhi.models import Identity, Role, User
 
 
-def identity(text: str) -> Identity:
+def find_identity(text: str) -> Identity:
     """`KIND/NAME`, as in `agent/deploy-bot`."""
     kind, slash, name = text.partition("/")
     if not slash or kind not in Kind.values:
@@ -18,14 +18,14 @@ def identity(text: str) -> Identity:
     return found
 
 
-def person(username: str) -> User:
+def find_person(username: str) -> User:
     found: User | None = User.objects.filter(username=username).first()
     if found is None:
         raise InvalidInput.for_field("username", f"There is no person {username!r}.")
     return found
 
 
-def role(name: str) -> Role:
+def find_role(name: str) -> Role:
     found = Role.objects.filter(name=name).first()
     if found is None:
         raise InvalidInput.for_field("role", f"There is no role {name!r}.")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from nhi.actors import Actor
 
 
-class AppendOnly(TypeError):
+class AppendOnlyViolation(TypeError):
     """A record row can neither be changed nor removed."""
 
 
@@ -35,10 +35,10 @@ class AuditEventQuerySet(QuerySet["AuditEvent"]):
         return self.filter(Q(subject_id=one) | Q(holder_id=one) | Q(target_id=one))
 
     def update(self, **_kwargs: Any) -> NoReturn:
-        raise AppendOnly("Audit events are never changed.")
+        raise AppendOnlyViolation("Audit events are never changed.")
 
     def delete(self) -> NoReturn:
-        raise AppendOnly("Audit events are never removed.")
+        raise AppendOnlyViolation("Audit events are never removed.")
 
 
 class AuditEvent(models.Model):
@@ -91,11 +91,11 @@ class AuditEvent(models.Model):
 
     def save(self, *_args: Any, **_kwargs: Any) -> None:
         if not self._state.adding:
-            raise AppendOnly("Audit events are never changed.")
+            raise AppendOnlyViolation("Audit events are never changed.")
         prepared.insert_rows(self)
 
     def delete(self, *_args: Any, **_kwargs: Any) -> NoReturn:
-        raise AppendOnly("Audit events are never removed.")
+        raise AppendOnlyViolation("Audit events are never removed.")
 
 
 class InvocationLogQuerySet(QuerySet["InvocationLog"]):
@@ -117,10 +117,10 @@ class InvocationLogQuerySet(QuerySet["InvocationLog"]):
         return rows.exclude(row_version=1, request_id=F("run_id"))
 
     def update(self, **_kwargs: Any) -> NoReturn:
-        raise AppendOnly("The invocation log is never changed.")
+        raise AppendOnlyViolation("The invocation log is never changed.")
 
     def delete(self) -> NoReturn:
-        raise AppendOnly("The invocation log is never shortened.")
+        raise AppendOnlyViolation("The invocation log is never shortened.")
 
 
 class InvocationLog(models.Model):
@@ -193,11 +193,11 @@ class InvocationLog(models.Model):
 
     def save(self, *args: Any, **kwargs: Any) -> None:
         if not self._state.adding:
-            raise AppendOnly("The invocation log is never changed.")
+            raise AppendOnlyViolation("The invocation log is never changed.")
         super().save(*args, **{**kwargs, "force_insert": True})
 
     def delete(self, *_args: Any, **_kwargs: Any) -> NoReturn:
-        raise AppendOnly("The invocation log is never shortened.")
+        raise AppendOnlyViolation("The invocation log is never shortened.")
 
     @property
     def execution_id(self) -> UUID | None:

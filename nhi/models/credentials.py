@@ -55,7 +55,7 @@ class CredentialQuerySet(TimeBoxedQuerySet["Credential"]):
         mine = Q(user_id=actor.id) if actor.is_person else Q(identity_id=actor.id)
         return self.filter(mine | Q(identity__in=Identity.objects.managed_by(actor).values("pk")))
 
-    def standing(self) -> "CredentialQuerySet":
+    def long_lived(self) -> "CredentialQuerySet":
         """What people issue, rotate and revoke; the tokens of runs come and go by themselves."""
         return self.filter(execution_id=None)
 
@@ -63,14 +63,14 @@ class CredentialQuerySet(TimeBoxedQuerySet["Credential"]):
 CredentialManager = models.Manager.from_queryset(CredentialQuerySet)
 
 
-class StandingManager(CredentialManager["Credential"]):
+class LongLivedCredentialManager(CredentialManager["Credential"]):
     """Who lists or counts credentials need not think of runs."""
 
     def get_queryset(self) -> CredentialQuerySet:
-        return CredentialQuerySet(self.model, using=self._db).standing()
+        return CredentialQuerySet(self.model, using=self._db).long_lived()
 
 
-class RunManager(models.Manager["Credential"]):
+class RunCredentialManager(models.Manager["Credential"]):
     """Those of runs alone. They are nobody's record, which the run itself is, so they may be deleted."""
 
     def get_queryset(self) -> models.QuerySet["Credential"]:
@@ -104,8 +104,8 @@ class Credential(TimeBoxed):
     #: What stands behind that run: who asked whom for it, and on whose behalf it acts (`nhi.decisions.chains`).
     chain = models.JSONField(null=True, editable=False)
 
-    objects: ClassVar[StandingManager] = StandingManager()
-    runs: ClassVar[RunManager] = RunManager()
+    objects: ClassVar[LongLivedCredentialManager] = LongLivedCredentialManager()
+    runs: ClassVar[RunCredentialManager] = RunCredentialManager()
 
     class Meta:
         db_table = "nhi_credential"

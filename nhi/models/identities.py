@@ -51,7 +51,7 @@ class IdentityQuerySet(NonDeletableQuerySet["Identity"]):
             return self.none()
         return self.filter(_owned_by(actor) | _granted_to(actor, Level.ADMIN))
 
-    def in_hands_of(self, actor: "Actor") -> "IdentityQuerySet":
+    def handled_by(self, actor: "Actor") -> "IdentityQuerySet":
         """Those that a person owns, stands in for or made a credential of: somebody else decides about their calls."""
         if not actor.is_person:
             return self.none()

@@ -14,59 +14,59 @@ from nhi.models import User
 from nhi.people import sign_in, sign_in_throttle
 from nhi.people.sign_in import SignInRefused
 
-REAL = (Authenticator.Type.TOTP, Authenticator.Type.WEBAUTHN)
+FACTOR_TYPES = (Authenticator.Type.TOTP, Authenticator.Type.WEBAUTHN)
 LAST_COUNTER = "last_counter"
 
 
-def has(user: User) -> bool:
-    return bool(Authenticator.objects.filter(user=user, type__in=REAL).exists())
+def has_factor(user: User) -> bool:
+    return bool(Authenticator.objects.filter(user=user, type__in=FACTOR_TYPES).exists())
 
 
 def check_code(*, user: User, code: str) -> Authenticator:
     """The factor that a typed code belongs to. The code is spent: it never fits again."""
     attempt = sign_in_throttle.admit(username=user.username, source=context.current().source)
-    factor = _spend(user, code.replace(" ", "").replace("-", ""))
+    factor = _spend_code(user, code.replace(" ", "").replace("-", ""))
     if factor is None:
-        sign_in.failed(attempt, username=user.username, user=user, step="second factor")
+        sign_in.record_failure(attempt, username=user.username, user=user, step="second factor")
         raise SignInRefused("This code is wrong, or it was used before.")
-    sign_in_throttle.passed(attempt)
+    sign_in_throttle.count_pass(attempt)
     return factor
 
 
-def seal(secret: str, *, owner: User) -> str:
-    return crypto.seal(secret, place=_place(owner))
+def seal_secret(secret: str, *, owner: User) -> str:
+    return crypto.seal(secret, place=_sealing_place(owner))
 
 
-def unseal(sealed: str, *, owner: User) -> str:
+def unseal_secret(sealed: str, *, owner: User) -> str:
     """Copied to another person's row it does not open."""
-    return crypto.unseal(sealed, place=_place(owner))
+    return crypto.unseal(sealed, place=_sealing_place(owner))
 
 
-def added(*, user: User, kind: str) -> None:
+def record_factor_added(*, user: User, kind: str) -> None:
     events.write("person.second_factor_added", actor=actors.person(user), subject=user, after={"factor": kind})
 
 
-def removed(*, user: User, kind: str) -> None:
+def record_factor_removed(*, user: User, kind: str) -> None:
     events.write("person.second_factor_removed", actor=actors.person(user), subject=user, before={"factor": kind})
 
 
-def recovery_codes_made(*, user: User) -> None:
+def record_recovery_codes_made(*, user: User) -> None:
     events.write("person.recovery_codes_made", actor=actors.person(user), subject=user)
 
 
 @transaction.atomic
-def _spend(user: User, code: str) -> Authenticator | None:
+def _spend_code(user: User, code: str) -> Authenticator | None:
     typed = Authenticator.objects.select_for_update().filter(user=user).exclude(type=Authenticator.Type.WEBAUTHN)
     for factor in typed.order_by("pk"):
-        fits = _spend_totp if factor.type == Authenticator.Type.TOTP else _spend_recovery
+        fits = _spend_totp_code if factor.type == Authenticator.Type.TOTP else _spend_recovery_code
         if fits(factor, code):
             return factor
     return None
 
 
-def _spend_totp(factor: Authenticator, code: str) -> bool:
+def _spend_totp_code(factor: Authenticator, code: str) -> bool:
     """RFC 6238, 5.2: one step of drift to either side, and no code twice. The counter says so for every process."""
-    secret = unseal(factor.data["secret"], owner=factor.user)
+    secret = unseal_secret(factor.data["secret"], owner=factor.user)
     now = int(time.time()) // app_settings.TOTP_PERIOD
     drift = app_settings.TOTP_TOLERANCE
     for counter in range(max(now - drift, factor.data.get(LAST_COUNTER, 0) + 1), now + drift + 1):
@@ -77,9 +77,9 @@ def _spend_totp(factor: Authenticator, code: str) -> bool:
     return False
 
 
-def _spend_recovery(factor: Authenticator, code: str) -> bool:
+def _spend_recovery_code(factor: Authenticator, code: str) -> bool:
     return bool(factor.wrap().validate_code(code))
 
 
-def _place(owner: User) -> str:
+def _sealing_place(owner: User) -> str:
     return f"mfa_authenticator/{owner.pk}/data"

@@ -30,22 +30,22 @@ from nhi.people import sign_in_notices
 from nhi.validation import Problems
 
 #: Letters and digits without those that look alike: l, I, O, 0 and 1.
-ALPHABET = "".join(mark for mark in string.ascii_letters + string.digits if mark not in "lIO01")
+PASSWORD_ALPHABET = "".join(mark for mark in string.ascii_letters + string.digits if mark not in "lIO01")
 
 
-class NoPassword(Conflict):
+class PersonHasNoPassword(Conflict):
     """The person signs in through single sign-on."""
 
     code = "no_password"
 
 
-class PasswordChanged(Conflict):
+class PasswordAlreadyChanged(Conflict):
     """Somebody else changed it first."""
 
     code = "password_changed"
 
 
-class Unchanged(Conflict):
+class PersonStateUnchanged(Conflict):
     """The person is in that state already."""
 
     code = "unchanged"
@@ -80,10 +80,10 @@ def create(
     problems = Problems()
     _check_username(problems, username)
     _check_roles(problems, wanted)
-    problems.settle()
+    problems.raise_if_any()
     rights.require_to_change_roles(actor, frozenset(), frozenset(wanted))
     user = User(username=username, email=email, is_superuser=superuser, is_staff=superuser or bool(wanted))
-    password = new_password() if password == "" else password
+    password = generate_password() if password == "" else password
     if password is not None:
         check_password(password, user)
     user.set_password(password)
@@ -109,18 +109,18 @@ def set_roles(*, actor: Actor, user: User, roles: Iterable[str], reason: str = "
     actor.require("nhi.change_user", "change console roles")
     wanted = sorted(set(roles))
     problems = Problems()
-    problems.reason(reason, required=False)
+    problems.check_reason(reason, required=False)
     _check_roles(problems, wanted)
     problems.unless(actor.id != user.pk, "roles", "Someone else must change your roles.")
-    problems.settle()
-    _require_over(actor, user)
+    problems.raise_if_any()
+    _require_superuser_over(actor, user)
     with transaction.atomic():
         locked = User.objects.select_for_update().get(pk=user.pk)
         before = sorted(user.groups.values_list("name", flat=True))
         if before == wanted:
             return user
         rights.require_to_change_roles(actor, frozenset(before), frozenset(wanted))
-        decided = rights.person_decides(user)
+        decided = rights.is_approver(user)
         user.groups.set(Group.objects.filter(name__in=wanted))
         user.is_staff = user.is_superuser or bool(wanted)
         user.save(update_fields=["is_staff"])
@@ -132,7 +132,7 @@ def set_roles(*, actor: Actor, user: User, roles: Iterable[str], reason: str = "
             after={"roles": wanted},
             reason=reason,
         )
-        if not decided and rights.person_decides(user):
+        if not decided and rights.is_approver(user):
             _end_earlier_access(actor, locked)
             user.refresh_from_db()
     return user
@@ -140,7 +140,7 @@ def set_roles(*, actor: Actor, user: User, roles: Iterable[str], reason: str = "
 
 def _end_earlier_access(actor: Actor, user: User) -> None:
     """Who set up sessions, tokens or a password of the account before must not decide through it from now on."""
-    setter = _who_knows_password(user)
+    setter = _password_setter_id(user)
     if actor.id is not None and setter is not None and setter != actor.id and not _is_superuser(setter):
         raise NotAllowed(
             f"A security admin knows the password of {user.username}. Let {user.username} sign in and choose another "
@@ -151,7 +151,7 @@ def _end_earlier_access(actor: Actor, user: User) -> None:
     User.objects.filter(pk=user.pk).update(session_epoch=F("session_epoch") + 1)
 
 
-def _who_knows_password(user: User) -> UUID | None:
+def _password_setter_id(user: User) -> UUID | None:
     """Who set the password that the person has to change: whoever set it last, or made the account."""
     if not user.must_change_password:
         return None
@@ -166,14 +166,14 @@ def _is_superuser(person_id: UUID) -> bool:
     return bool(User.objects.filter(pk=person_id, is_superuser=True).exists())
 
 
-def change_own(*, actor: Actor, user: User, time_zone: str, single_key_shortcuts: bool) -> User:
+def change_own_settings(*, actor: Actor, user: User, time_zone: str, single_key_shortcuts: bool) -> User:
     """What a person may set about themselves."""
     if actor.id != user.pk:
         raise NotAllowed("These are another person's own settings.")
     problems = Problems()
     known = not time_zone or time_zone in zoneinfo.available_timezones()
     problems.unless(known, "time_zone", "Choose a zone like Europe/Vienna, or leave it empty for the browser's.")
-    problems.settle()
+    problems.raise_if_any()
     with transaction.atomic():
         before = {"time_zone": user.time_zone, "single_key_shortcuts": user.single_key_shortcuts}
         user.time_zone, user.single_key_shortcuts = time_zone, single_key_shortcuts
@@ -199,12 +199,12 @@ def change_password(*, actor: Actor, user: User, password: str) -> None:
 def set_password(*, actor: Actor, user: User, password: str, reason: str) -> None:
     """Set somebody else's password. They are told who did it and why, and must change it when they sign in."""
     actor.require("nhi.change_user", "change other people's passwords")
-    _require_change(actor, user, reason)
+    _require_right_to_change(actor, user, reason)
     if not user.has_usable_password():
-        raise NoPassword(f"{user.username} signs in elsewhere and has no password here.")
+        raise PersonHasNoPassword(f"{user.username} signs in elsewhere and has no password here.")
     check_password(password, user)
     with transaction.atomic():
-        _lock_to_stand_in(actor, user)
+        _lock_to_impersonate(actor, user)
         _swap_password(user, password, must_change=True)
         sign_in_notices.add(actor=actor, user=user, kind=NoticeKind.PASSWORD_SET, reason=reason)
         events.write("person.password_changed", actor=actor, subject=user, reason=reason)
@@ -212,11 +212,11 @@ def set_password(*, actor: Actor, user: User, password: str, reason: str) -> Non
 
 def deactivate(*, actor: Actor, user: User, reason: str) -> User:
     """Ends sign-in, console sessions and personal tokens; what the person owns is theirs until handed over."""
-    _require_change(actor, user, reason)
+    _require_right_to_change(actor, user, reason)
     with transaction.atomic():
         ends = {"is_active": False, "deactivated_by_id": actor.id, "session_epoch": F("session_epoch") + 1}
         if not User.objects.filter(pk=user.pk, is_active=True).update(**ends):
-            raise Unchanged(f"{user.username} was deactivated before. Nothing was changed.")
+            raise PersonStateUnchanged(f"{user.username} was deactivated before. Nothing was changed.")
         Credential.objects.live().filter(user=user).update(
             revoked_at=Now(), revoked_by_id=actor.id, revoked_by_name=actor.name, revoke_reason=reason
         )
@@ -227,13 +227,13 @@ def deactivate(*, actor: Actor, user: User, reason: str) -> User:
 
 def reactivate(*, actor: Actor, user: User, reason: str) -> User:
     """Let a person in again. What a superuser ended for somebody who approves things is a superuser's to undo."""
-    _require_change(actor, user, reason)
+    _require_right_to_change(actor, user, reason)
     with transaction.atomic():
         locked = User.objects.select_for_update().get(pk=user.pk)
         if why_not_reactivate(actor, locked):
             raise NotAllowed(why_not_reactivate(actor, locked), details={"needs": "nhi.superuser"})
         if not User.objects.filter(pk=user.pk, is_active=False).update(is_active=True):
-            raise Unchanged(f"{user.username} is active already. Nothing was changed.")
+            raise PersonStateUnchanged(f"{user.username} is active already. Nothing was changed.")
         events.write("person.reactivated", actor=actor, subject=user, reason=reason)
     user.refresh_from_db()
     return user
@@ -242,7 +242,7 @@ def reactivate(*, actor: Actor, user: User, reason: str) -> User:
 def why_not_reactivate(actor: Actor, user: User) -> str:
     """Why this actor may not reactivate this person; empty when they may, as far as roles say."""
     own = actor.id is not None and user.deactivated_by_id == actor.id
-    if actor.is_superuser or own or not rights.person_decides(user):
+    if actor.is_superuser or own or not rights.is_approver(user):
         return ""
     return (
         f"{user.username} approves definitions, calls or wildcards, so only a superuser "
@@ -252,9 +252,9 @@ def why_not_reactivate(actor: Actor, user: User) -> str:
 
 def reset_second_factor(*, actor: Actor, user: User, reason: str) -> int:
     """Remove someone's second factors and recovery codes, say when a phone is lost. Returns how many factors went."""
-    _require_change(actor, user, reason)
+    _require_right_to_change(actor, user, reason)
     with transaction.atomic():
-        _lock_to_stand_in(actor, user)
+        _lock_to_impersonate(actor, user)
         held = list(Authenticator.objects.select_for_update().filter(user=user))
         factors = [row.type for row in held if row.type != Authenticator.Type.RECOVERY_CODES]
         Authenticator.objects.filter(user=user).delete()
@@ -265,15 +265,15 @@ def reset_second_factor(*, actor: Actor, user: User, reason: str) -> int:
     return len(factors)
 
 
-def _lock_to_stand_in(actor: Actor, user: User) -> None:
+def _lock_to_impersonate(actor: Actor, user: User) -> None:
     """Under the lock that a change of roles takes too: nobody becomes an approver between the check and the change."""
     User.objects.select_for_update().get(pk=user.pk)
-    rights.require_to_stand_in(actor, user)
+    rights.require_to_impersonate(actor, user)
 
 
-def new_password() -> str:
+def generate_password() -> str:
     """Four groups of five: 116 bits, and readable from a terminal."""
-    return "-".join("".join(secrets.choice(ALPHABET) for _ in range(5)) for _ in range(4))
+    return "-".join("".join(secrets.choice(PASSWORD_ALPHABET) for _ in range(5)) for _ in range(4))
 
 
 def check_password(password: str, user: User) -> None:
@@ -285,16 +285,16 @@ def check_password(password: str, user: User) -> None:
         ) from error
 
 
-def _require_change(actor: Actor, user: User, reason: str) -> None:
+def _require_right_to_change(actor: Actor, user: User, reason: str) -> None:
     actor.require("nhi.change_user", "change other people")
     problems = Problems()
-    problems.reason(reason)
+    problems.check_reason(reason)
     problems.unless(actor.id != user.pk, "user", "Someone else must do this to your account.")
-    problems.settle()
-    _require_over(actor, user)
+    problems.raise_if_any()
+    _require_superuser_over(actor, user)
 
 
-def _require_over(actor: Actor, user: User) -> None:
+def _require_superuser_over(actor: Actor, user: User) -> None:
     """Only a superuser touches a superuser."""
     if user.is_superuser and not actor.is_superuser:
         actor.require("nhi.superuser", "change a superuser")
@@ -307,7 +307,7 @@ def _swap_password(user: User, password: str, *, must_change: bool) -> None:
     user.must_change_password = must_change
     changes = {"password": user.password, "must_change_password": must_change}
     if not User.objects.filter(pk=user.pk, password=before).update(**changes):
-        raise PasswordChanged(f"The password of {user.username} was changed meanwhile. Nothing was changed now.")
+        raise PasswordAlreadyChanged(f"The password of {user.username} was changed meanwhile. Nothing was changed now.")
 
 
 def _check_username(problems: Problems, username: str) -> None:
@@ -320,5 +320,5 @@ def _check_username(problems: Problems, username: str) -> None:
 
 
 def _check_roles(problems: Problems, wanted: list[str]) -> None:
-    unknown = [role for role in wanted if role not in rights.ROLES]
-    problems.unless(not unknown, "roles", f"Choose among {', '.join(rights.ROLES)}.")
+    unknown = [role for role in wanted if role not in rights.CONSOLE_ROLES]
+    problems.unless(not unknown, "roles", f"Choose among {', '.join(rights.CONSOLE_ROLES)}.")

@@ -18,22 +18,22 @@ from common.errors import NotAllowed
 from nhi.actors import Actor
 from nhi.models import LastLook, Seen
 
-EVER = datetime(1970, 1, 1, tzinfo=UTC)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 #: Longer than anything takes from its moment to its commit.
-LATE = timedelta(minutes=5)
+MAX_COMMIT_DELAY = timedelta(minutes=5)
 
 
-def edge(until: datetime) -> datetime:
+def individual_rows_start(until: datetime) -> datetime:
     """What is after this moment, and up to that, is told one by one."""
-    return until - LATE
+    return until - MAX_COMMIT_DELAY
 
 
-def note(*, actor: Actor, page: str, until: datetime, late: Collection[UUID]) -> None:
+def mark_seen(*, actor: Actor, page: str, until: datetime, late: Collection[UUID]) -> None:
     """They have seen what there was at this moment, `late` being those after its edge. It never goes back."""
     if not actor.is_person or actor.only_reads or actor.id is None:
         raise NotAllowed("You may not mark what you have seen.")
     until = min(until, clock.database_now())
-    at = edge(until)
+    at = individual_rows_start(until)
     with transaction.atomic():
         LastLook.objects.bulk_create([LastLook(user_id=actor.id, page=page, at=at)], ignore_conflicts=True)
         LastLook.objects.filter(user_id=actor.id, page=page, at__lt=at).update(at=at)
@@ -43,19 +43,19 @@ def note(*, actor: Actor, page: str, until: datetime, late: Collection[UUID]) ->
         Seen.objects.filter(user_id=actor.id, page=page, at__lte=at).delete()
 
 
-def with_look(actor: Actor, page: str, rows: QuerySet[Any]) -> QuerySet[Any]:
+def annotate_read_marker(actor: Actor, page: str, rows: QuerySet[Any]) -> QuerySet[Any]:
     """For `unseen`, which knows nobody. Where that is not asked it costs nothing."""
     looks, seen = LastLook.objects.none(), Seen.objects.none()
     if actor.id is not None:
         looks, seen = LastLook.objects.filter(user_id=actor.id), Seen.objects.filter(user_id=actor.id)
     last = looks.filter(page=page).values("at")[:1]
     known: QuerySet[Any] = rows.alias(
-        looked_at=Coalesce(Subquery(last), Value(EVER), output_field=DateTimeField()),
+        looked_at=Coalesce(Subquery(last), Value(EPOCH), output_field=DateTimeField()),
         looked_at_it=Exists(seen.filter(page=page, subject_id=OuterRef("pk"))),
     )
     return known
 
 
-def unseen(rows: QuerySet[Any], *, time: str) -> QuerySet[Any]:
+def filter_unseen(rows: QuerySet[Any], *, time: str) -> QuerySet[Any]:
     """Of rows that came `with_look`, by the moment of each."""
     return rows.filter(Q(**{f"{time}__gt": F("looked_at")}), looked_at_it=False)

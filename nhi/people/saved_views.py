@@ -11,18 +11,18 @@ from nhi.models import SavedView
 from nhi.validation import Problems
 
 #: Of one person on one page; more would be no shortcut any more.
-MOST = 20
+MAX_VIEWS = 20
 
 
 def create(*, actor: Actor, page: str, name: str, query: str, shared: bool = False) -> SavedView:
     """Keep a list's filters and order under a name; shared ones are offered to everyone."""
-    user_id = _person(actor)
+    user_id = _require_person(actor)
     problems = Problems()
-    problems.line("name", name, most=64, required=True)
+    problems.check_line("name", name, most=64, required=True)
     problems.unless(len(query) <= 2000, "query", "This view has too many filters to be kept.")
     held = SavedView.objects.filter(user_id=user_id, page=page).count()
-    problems.unless(held < MOST, "name", f"You have {MOST} views of this list. Remove one first.")
-    problems.settle()
+    problems.unless(held < MAX_VIEWS, "name", f"You have {MAX_VIEWS} views of this list. Remove one first.")
+    problems.raise_if_any()
     view = SavedView(user_id=user_id, page=page, name=name.strip(), query=query, shared=shared)
     try:
         with transaction.atomic():
@@ -37,14 +37,14 @@ def create(*, actor: Actor, page: str, name: str, query: str, shared: bool = Fal
 
 
 def remove(*, actor: Actor, view: SavedView) -> None:
-    if view.user_id != _person(actor):
+    if view.user_id != _require_person(actor):
         raise NotAllowed("Only who saved this view may remove it.")
     with transaction.atomic():
         events.write("saved_view.removed", actor=actor, subject=view, before={"page": view.page, "query": view.query})
         view.delete()
 
 
-def _person(actor: Actor) -> UUID:
+def _require_person(actor: Actor) -> UUID:
     if not actor.is_person or actor.only_reads or actor.id is None:
         raise NotAllowed("You may not save views.")
     return actor.id

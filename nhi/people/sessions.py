@@ -20,14 +20,14 @@ from django.urls import reverse
 from common.errors import NotAllowed
 from nhi.models import User
 
-Answer = Callable[..., Any]
+ViewFunction = Callable[..., Any]
 
-STARTED, SEEN = "gatehouse_started", "gatehouse_seen"
+STARTED_KEY, LAST_REQUEST_KEY = "gatehouse_started", "gatehouse_seen"
 #: The time of the last request is written no more often than this: a page must not cost a write each.
-STEP = 30
-API = "/api/"
+WRITE_INTERVAL_SECONDS = 30
+API_PATH = "/api/"
 #: Whoever proved themselves this recently is not asked again.
-FRESH_FOR = 300
+MAX_PROOF_AGE_SECONDS = 300
 
 
 class ProofRequired(NotAllowed):
@@ -37,66 +37,68 @@ class ProofRequired(NotAllowed):
 
 
 @dataclass(frozen=True)
-class Left:
+class RemainingTime:
     """Whole seconds until the session ends by itself."""
 
     idle: int
     absolute: int
 
     @property
-    def over(self) -> str:
+    def expiry_message(self) -> str:
         if self.absolute <= 0:
             return f"Ended {settings.SESSION_COOKIE_AGE // 3600} hours after signing in"
         return f"Ended after {settings.SESSION_IDLE_SECONDS // 60} minutes without a request" if self.idle <= 0 else ""
 
 
-def left(request: HttpRequest) -> Left:
+def remaining_time(request: HttpRequest) -> RemainingTime:
     now = time.time()
-    started, seen = request.session.get(STARTED, now), request.session.get(SEEN, now)
-    return Left(int(seen + settings.SESSION_IDLE_SECONDS - now), int(started + settings.SESSION_COOKIE_AGE - now))
+    started, seen = request.session.get(STARTED_KEY, now), request.session.get(LAST_REQUEST_KEY, now)
+    return RemainingTime(
+        int(seen + settings.SESSION_IDLE_SECONDS - now), int(started + settings.SESSION_COOKIE_AGE - now)
+    )
 
 
 def touch(request: HttpRequest) -> None:
     now = time.time()
-    request.session.setdefault(STARTED, now)
-    if now - request.session.get(SEEN, 0) > STEP:
-        request.session[SEEN] = now
+    request.session.setdefault(STARTED_KEY, now)
+    if now - request.session.get(LAST_REQUEST_KEY, 0) > WRITE_INTERVAL_SECONDS:
+        request.session[LAST_REQUEST_KEY] = now
 
 
-def forget() -> None:
+def remove_expired() -> None:
     """Remove the rows of sessions that are over."""
     SessionStore.clear_expired()
 
 
-def person(request: HttpRequest) -> User:
+def signed_in_person(request: HttpRequest) -> User:
     """Who is signed in, on a page that asks for it."""
     assert isinstance(request.user, User)
     return request.user
 
 
-def has_person(request: HttpRequest) -> bool:
+def has_signed_in_person(request: HttpRequest) -> bool:
     """Whether there is a session with somebody in it, without asking the database who.
 
     At the API a token speaks for itself, whatever cookie comes with it; the console knows no tokens.
     """
-    if request.path.startswith(API) and "Authorization" in request.headers:
+    if request.path.startswith(API_PATH) and "Authorization" in request.headers:
         return False
     return settings.SESSION_COOKIE_NAME in request.COOKIES and SESSION_KEY in request.session
 
 
-def freshly_proven(view: Answer) -> Answer:
+def require_fresh_proof_first(view: ViewFunction) -> ViewFunction:
     """Ask for the password or a factor again when the last proof is old. What was sent is not kept meanwhile."""
 
     @wraps(view)
     def wrapped(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         back = request.path if request.method == "GET" else reverse("mfa_index")
-        way = way_to_prove(request, back=back)
+        way = reauthentication_url(request, back=back)
         return redirect(way) if way else view(request, *args, **kwargs)
 
     return wrapped
 
 
-def way_to_prove(request: HttpRequest, *, back: str) -> str:
+def reauthentication_url(request: HttpRequest, *, back: str) -> str:
     """Where the password or a factor is asked for again, and then leads `back`; empty while the last proof is fresh.
 
     Raises `ProofRequired` for a person who has neither: they prove themselves by signing in again.
@@ -104,31 +106,31 @@ def way_to_prove(request: HttpRequest, *, back: str) -> str:
     require_recent_sign_in(request)
     if not is_reauthentication_required(request, app="nhi"):
         return ""
-    return f"{_page_to_prove(person(request))}?{urlencode({REDIRECT_FIELD_NAME: back})}"
+    return f"{_reauthentication_page(signed_in_person(request))}?{urlencode({REDIRECT_FIELD_NAME: back})}"
 
 
 def require_recent_sign_in(request: HttpRequest) -> None:
     """For a person with neither password nor factor, no page asks for a proof: only their sign-in is one."""
-    if not _page_to_prove(person(request)):
-        require_fresh_proof(request, person(request))
+    if not _reauthentication_page(signed_in_person(request)):
+        require_fresh_proof(request, signed_in_person(request))
 
 
-def is_freshly_proven(request: HttpRequest, user: User) -> bool:
+def has_fresh_proof(request: HttpRequest, user: User) -> bool:
     """Whether this session of the person saw a password, a factor or a sign-in in the last minutes."""
     records = get_authentication_records(request, user)
-    return bool(records) and time.time() - records[-1]["at"] <= FRESH_FOR
+    return bool(records) and time.time() - records[-1]["at"] <= MAX_PROOF_AGE_SECONDS
 
 
 def require_fresh_proof(request: HttpRequest, user: User) -> None:
     """Refuse, with the way to a fresh proof, where no page can lead there."""
-    if is_freshly_proven(request, user):
+    if has_fresh_proof(request, user):
         return
-    page = _page_to_prove(user)
+    page = _reauthentication_page(user)
     way = f"Confirm that it is you at {settings.PUBLIC_URL}{page}" if page else "Sign out and sign in again"
     raise ProofRequired(f"This needs a fresh proof of who you are. {way}, then repeat this within 5 minutes.")
 
 
-def _page_to_prove(user: User) -> str:
+def _reauthentication_page(user: User) -> str:
     """The page that asks for the password or a factor; empty for a person who has neither."""
     methods = get_adapter().get_reauthentication_methods(user)
     return str(methods[0]["url"]) if methods else ""

@@ -18,9 +18,9 @@ from nhi.actors import ANONYMOUS, SYSTEM, Actor
 from nhi.audit import events
 from nhi.models import User
 from nhi.people import sign_in_throttle
-from nhi.people.sign_in_throttle import ADDRESS, Attempt
+from nhi.people.sign_in_throttle import ADDRESS_RULE, SignInAttempt
 
-REFUSAL = "This name and password do not open the console."
+REFUSAL_MESSAGE = "This name and password do not open the console."
 
 
 class SignInRefused(GatehouseError):
@@ -29,61 +29,61 @@ class SignInRefused(GatehouseError):
     code = "sign_in_refused"
 
 
-def may_enter(user: User) -> bool:
+def may_use_console(user: User) -> bool:
     return user.is_active and user.is_staff
 
 
-def by_password(*, username: str, password: str) -> User:
+def authenticate_by_password(*, username: str, password: str) -> User:
     """The person behind a name and a password. Raises `Limited` before any hash, `SignInRefused` after one."""
     attempt = sign_in_throttle.admit(username=username, source=context.current().source)
-    user = _find(username)
-    if _fits(user, password) and user is not None and may_enter(user):
-        sign_in_throttle.passed(attempt)
+    user = _find_person(username)
+    if _password_fits(user, password) and user is not None and may_use_console(user):
+        sign_in_throttle.count_pass(attempt)
         return user
-    failed(attempt, username=username, user=user, step="password")
-    raise SignInRefused(REFUSAL)
+    record_failure(attempt, username=username, user=user, step="password")
+    raise SignInRefused(REFUSAL_MESSAGE)
 
 
 def confirm_password(*, user: User, password: str) -> None:
     """The same for someone who is signed in: a stolen session must not be a place to guess from."""
     attempt = sign_in_throttle.admit(username=user.username, source=context.current().source)
     if user.check_password(password):
-        sign_in_throttle.passed(attempt)
+        sign_in_throttle.count_pass(attempt)
         return
-    failed(attempt, username=user.username, user=user, step="confirmation")
+    record_failure(attempt, username=user.username, user=user, step="confirmation")
     raise SignInRefused("This is not your password.")
 
 
-def failed(attempt: Attempt, *, username: str, user: User | None, step: str) -> None:
+def record_failure(attempt: SignInAttempt, *, username: str, user: User | None, step: str) -> None:
     """Count and record one failure, and the locks that it began."""
     with transaction.atomic():
-        begun = sign_in_throttle.failed(attempt)
-        _write("sign_in.failed", ANONYMOUS, username, user, step=step)
+        begun = sign_in_throttle.count_failure(attempt)
+        _write_event("sign_in.failed", ANONYMOUS, username, user, step=step)
         for lock in begun:
-            name = context.current().source if lock.rule is ADDRESS else username
-            _write("sign_in.locked", SYSTEM, name, user, locked=lock.rule.name, until=lock.until.isoformat())
+            name = context.current().source if lock.rule is ADDRESS_RULE else username
+            _write_event("sign_in.locked", SYSTEM, name, user, locked=lock.rule.name, until=lock.until.isoformat())
 
 
-def turned_away(*, user: User, how: str) -> None:
+def record_missing_console(*, user: User, how: str) -> None:
     """Known, and proven to be who they say, but without a console."""
     events.write("sign_in.failed", actor=ANONYMOUS, subject=user, details={"step": "console", "with": how})
 
 
-def succeeded(*, user: User, how: list[str]) -> None:
+def record_success(*, user: User, how: list[str]) -> None:
     with transaction.atomic():
-        sign_in_throttle.signed_in(username=user.username, source=context.current().source)
+        sign_in_throttle.reset_counters(username=user.username, source=context.current().source)
         events.write("sign_in.succeeded", actor=actors.person(user), subject=user, details={"with": how})
 
 
-def signed_out(*, user: User, why: str = "") -> None:
+def record_sign_out(*, user: User, why: str = "") -> None:
     events.write("sign_out", actor=actors.person(user), subject=user, reason=why)
 
 
-def connected(*, user: User) -> None:
+def record_sso_connected(*, user: User) -> None:
     events.write("sign_in.connected", actor=actors.person(user), subject=user)
 
 
-def disconnect(*, user: User, account: SocialAccount) -> None:
+def disconnect_sso(*, user: User, account: SocialAccount) -> None:
     """Part an outside account from its person."""
     with transaction.atomic():
         account.delete()
@@ -95,17 +95,17 @@ def unlock(*, actor: Actor, username: str) -> int:
     actor.require("nhi.change_user", "unlock other people's sign-in")
     with transaction.atomic():
         cleared = sign_in_throttle.unlock(username=username)
-        _write("sign_in.unlocked", actor, username, _find(username), counters=cleared)
+        _write_event("sign_in.unlocked", actor, username, _find_person(username), counters=cleared)
     return cleared
 
 
-def _write(event: str, actor: Actor, username: str, user: User | None, **details: Any) -> None:
+def _write_event(event: str, actor: Actor, username: str, user: User | None, **details: Any) -> None:
     """About a name that was typed, whether or not somebody has it."""
     subject_id = user.pk if user else None
     events.write(event, actor=actor, subject_kind="user", subject_id=subject_id, subject_name=username, details=details)
 
 
-def _find(username: str) -> User | None:
+def _find_person(username: str) -> User | None:
     try:
         User.username_validator(username)
     except ValidationError:
@@ -114,7 +114,7 @@ def _find(username: str) -> User | None:
     return found
 
 
-def _fits(user: User | None, password: str) -> bool:
+def _password_fits(user: User | None, password: str) -> bool:
     if user is None:
         # As long as for a person: the clock must not tell who exists.
         make_password(password)

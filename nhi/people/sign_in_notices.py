@@ -21,7 +21,7 @@ def add(*, actor: Actor, user: User, kind: NoticeKind, reason: str) -> SignInNot
     )
 
 
-def take_unseen(*, user: User) -> list[SignInNotice]:
+def mark_all_seen(*, user: User) -> list[SignInNotice]:
     """The notices that the person has not seen yet, oldest first; they count as seen from now on."""
     rows = list(SignInNotice.objects.filter(user=user, seen_at=None).order_by("at", "id"))
     SignInNotice.objects.filter(pk__in=[row.pk for row in rows], seen_at=None).update(seen_at=Now())

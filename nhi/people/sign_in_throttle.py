@@ -21,36 +21,36 @@ from common.db import clock
 from common.errors import RateLimited
 from nhi.models import SignInGuard, User
 
-WINDOW = timedelta(minutes=15)
-LOCKS_FORGOTTEN_AFTER = timedelta(days=1)
-KNOWN_FOR = timedelta(days=90)
+FAILURE_WINDOW = timedelta(minutes=15)
+FORGET_LOCKS_AFTER = timedelta(days=1)
+TRUST_ADDRESS_FOR = timedelta(days=90)
 #: A try that was let through and never settled belongs to a process that is gone; it counts as wrong.
-LOST_AFTER = timedelta(seconds=10)
-PATIENCE, STEP = 3.0, 0.05
+ABANDONED_AFTER = timedelta(seconds=10)
+MAX_WAIT_SECONDS, WAIT_INTERVAL_SECONDS = 3.0, 0.05
 
 
 @dataclass(frozen=True)
-class Rule:
+class ThrottleRule:
     name: str
     limit: int
-    lock: timedelta
-    longest: timedelta
+    first_lock: timedelta
+    longest_lock: timedelta
 
-    def lock_for(self, locks: int) -> timedelta:
+    def lock_duration(self, locks: int) -> timedelta:
         """Each lock in a row is twice as long as the one before."""
-        return min(self.lock * (1 << min(locks, 16)), self.longest)
+        return min(self.first_lock * (1 << min(locks, 16)), self.longest_lock)
 
 
-PAIR = Rule("name from this address", 5, timedelta(minutes=15), timedelta(hours=4))
-NAME = Rule("name", 20, timedelta(minutes=15), timedelta(minutes=15))
-ADDRESS = Rule("address", 200, timedelta(minutes=15), timedelta(minutes=15))
+PAIR_RULE = ThrottleRule("name from this address", 5, timedelta(minutes=15), timedelta(hours=4))
+NAME_RULE = ThrottleRule("name", 20, timedelta(minutes=15), timedelta(minutes=15))
+ADDRESS_RULE = ThrottleRule("address", 200, timedelta(minutes=15), timedelta(minutes=15))
 
 
 @dataclass(frozen=True)
-class Key:
+class CounterKey:
     username: str
     source: str
-    rule: Rule
+    rule: ThrottleRule
 
     @property
     def query(self) -> Q:
@@ -58,65 +58,67 @@ class Key:
 
 
 @dataclass(frozen=True)
-class Attempt:
+class SignInAttempt:
     """One try that was let through. It is settled once: `failed` or `passed`."""
 
-    keys: tuple[Key, ...]
+    keys: tuple[CounterKey, ...]
 
 
 @dataclass(frozen=True)
-class Lock:
-    rule: Rule
+class SignInLock:
+    rule: ThrottleRule
     until: datetime
 
 
-def admit(*, username: str, source: str) -> Attempt:
+def admit(*, username: str, source: str) -> SignInAttempt:
     """Let one try through, or raise `Limited`. While as many as are left are being judged, wait for their verdict."""
     keys = (
-        Key(_name(username), _address(source), PAIR),
-        Key(_name(username), SignInGuard.ALL, NAME),
-        Key(SignInGuard.ALL, _address(source), ADDRESS),
+        CounterKey(_normalize_username(username), _normalize_address(source), PAIR_RULE),
+        CounterKey(_normalize_username(username), SignInGuard.ALL, NAME_RULE),
+        CounterKey(SignInGuard.ALL, _normalize_address(source), ADDRESS_RULE),
     )
-    deadline = time.monotonic() + PATIENCE
-    while (attempt := _charge(keys)) is None:
+    deadline = time.monotonic() + MAX_WAIT_SECONDS
+    while (attempt := _charge_attempt(keys)) is None:
         if time.monotonic() > deadline:
-            raise limited(1)
-        time.sleep(STEP)
+            raise limited_error(1)
+        time.sleep(WAIT_INTERVAL_SECONDS)
     return attempt
 
 
-def failed(attempt: Attempt) -> list[Lock]:
+def count_failure(attempt: SignInAttempt) -> list[SignInLock]:
     """It was wrong. Returns the locks that began with it."""
     begun = []
     with transaction.atomic():
-        rows, now = _held(attempt.keys), clock.database_now()
+        rows, now = _lock_rows(attempt.keys), clock.database_now()
         for key in attempt.keys:
             row = rows[key]
             row.in_flight, row.failures, row.last_attempt_at = max(0, row.in_flight - 1), row.failures + 1, now
             if row.failures >= key.rule.limit:
-                begun.append(Lock(key.rule, _lock(row, key.rule, now)))
+                begun.append(SignInLock(key.rule, _start_lock(row, key.rule, now)))
             row.save()
     return begun
 
 
-def passed(attempt: Attempt) -> None:
+def count_pass(attempt: SignInAttempt) -> None:
     """It was right. What failed before still counts until the person is in: a right password is half the way."""
     with transaction.atomic():
-        for row in _held(attempt.keys).values():
+        for row in _lock_rows(attempt.keys).values():
             row.in_flight = max(0, row.in_flight - 1)
             row.save()
 
 
-def signed_in(*, username: str, source: str) -> None:
+def reset_counters(*, username: str, source: str) -> None:
     """The person is in: their failures from here are forgotten and the address is known."""
     now = clock.database_now()
     fresh = {"failures": 0, "locks": 0, "locked_until": None, "succeeded_at": now, "last_attempt_at": now}
-    SignInGuard.objects.update_or_create(username=_name(username), source=_address(source), defaults=fresh)
+    SignInGuard.objects.update_or_create(
+        username=_normalize_username(username), source=_normalize_address(source), defaults=fresh
+    )
 
 
 def unlock(*, username: str) -> int:
     """Forget every failure of a name, wherever it came from. Returns how many counters had any."""
-    held = SignInGuard.objects.filter(username=_name(username)).filter(
+    held = SignInGuard.objects.filter(username=_normalize_username(username)).filter(
         Q(failures__gt=0) | Q(locked_until__isnull=False)
     )
     return held.update(failures=0, locks=0, locked_until=None)
@@ -124,103 +126,105 @@ def unlock(*, username: str) -> int:
 
 def locked_until(*, username: str) -> datetime | None:
     """Until when a name is refused, from everywhere or from one address."""
-    locked = SignInGuard.objects.filter(username=_name(username), locked_until__gt=Now())
+    locked = SignInGuard.objects.filter(username=_normalize_username(username), locked_until__gt=Now())
     return locked.order_by("-locked_until").values_list("locked_until", flat=True).first()
 
 
-def forget(now: datetime) -> int:
+def remove_stale(now: datetime) -> int:
     """Remove counters that no longer say anything."""
-    stale = Q(last_attempt_at__lt=now - LOCKS_FORGOTTEN_AFTER)
-    unknown = Q(succeeded_at=None) | Q(succeeded_at__lt=now - KNOWN_FOR)
+    stale = Q(last_attempt_at__lt=now - FORGET_LOCKS_AFTER)
+    unknown = Q(succeeded_at=None) | Q(succeeded_at__lt=now - TRUST_ADDRESS_FOR)
     return SignInGuard.objects.filter(stale & unknown).delete()[0]
 
 
-def limited(seconds: float) -> RateLimited:
+def limited_error(seconds: float) -> RateLimited:
     """The same sentence for every lock and every name, known or not."""
     whole = max(1, round(seconds))
     wait = f"{-(-whole // 60)} minutes" if whole > 90 else f"{whole} seconds" if whole > 1 else "a second"
     return RateLimited(f"Too many failed sign-ins. Try again in {wait}.", retry_after=whole)
 
 
-def _charge(keys: tuple[Key, ...]) -> Attempt | None:
+def _charge_attempt(keys: tuple[CounterKey, ...]) -> SignInAttempt | None:
     """Count one try as in flight; None when that must wait for others."""
-    _refuse(_read(keys), keys, clock.database_now())
+    _raise_if_locked(_load_rows(keys), keys, clock.database_now())
     with transaction.atomic():
         now = clock.database_now()
         fresh = [SignInGuard(username=key.username, source=key.source, last_attempt_at=now) for key in keys]
         SignInGuard.objects.bulk_create(fresh, ignore_conflicts=True)
-        rows = _held(keys)
+        rows = _lock_rows(keys)
         now = clock.database_now()
         for key in keys:
-            _catch_up(rows[key], key.rule, now)
-        counted = _counted(rows, keys, now)
+            _apply_elapsed_time(rows[key], key.rule, now)
+        counted = _counted_keys(rows, keys, now)
         locked = any(rows[key].locked_until for key in counted)
         full = any(rows[key].failures + rows[key].in_flight >= key.rule.limit for key in counted)
         for key in counted:
             if not (locked or full):
                 rows[key].in_flight, rows[key].last_attempt_at = rows[key].in_flight + 1, now
             rows[key].save()
-    _refuse(rows, keys, now)
-    return None if full else Attempt(counted)
+    _raise_if_locked(rows, keys, now)
+    return None if full else SignInAttempt(counted)
 
 
-def _read(keys: tuple[Key, ...]) -> dict[Key, SignInGuard]:
-    return _by_key(keys, list(SignInGuard.objects.filter(_any(keys))))
+def _load_rows(keys: tuple[CounterKey, ...]) -> dict[CounterKey, SignInGuard]:
+    return _rows_by_key(keys, list(SignInGuard.objects.filter(_any_key(keys))))
 
 
-def _held(keys: tuple[Key, ...]) -> dict[Key, SignInGuard]:
+def _lock_rows(keys: tuple[CounterKey, ...]) -> dict[CounterKey, SignInGuard]:
     """The rows, locked in one order by everyone."""
-    return _by_key(keys, list(SignInGuard.objects.select_for_update().filter(_any(keys)).order_by("pk")))
+    return _rows_by_key(keys, list(SignInGuard.objects.select_for_update().filter(_any_key(keys)).order_by("pk")))
 
 
-def _any(keys: tuple[Key, ...]) -> Q:
+def _any_key(keys: tuple[CounterKey, ...]) -> Q:
     query = keys[0].query
     for key in keys[1:]:
         query |= key.query
     return query
 
 
-def _by_key(keys: tuple[Key, ...], rows: list[SignInGuard]) -> dict[Key, SignInGuard]:
+def _rows_by_key(keys: tuple[CounterKey, ...], rows: list[SignInGuard]) -> dict[CounterKey, SignInGuard]:
     by_place = {(row.username, row.source): row for row in rows}
     found = ((key, by_place.get((key.username, key.source))) for key in keys)
     return {key: row for key, row in found if row is not None}
 
 
-def _counted(rows: dict[Key, SignInGuard], keys: tuple[Key, ...], now: datetime) -> tuple[Key, ...]:
+def _counted_keys(
+    rows: dict[CounterKey, SignInGuard], keys: tuple[CounterKey, ...], now: datetime
+) -> tuple[CounterKey, ...]:
     pair = rows.get(keys[0])
-    known = pair is not None and pair.succeeded_at is not None and pair.succeeded_at > now - KNOWN_FOR
+    known = pair is not None and pair.succeeded_at is not None and pair.succeeded_at > now - TRUST_ADDRESS_FOR
     return keys[:1] if known else keys
 
 
-def _refuse(rows: dict[Key, SignInGuard], keys: tuple[Key, ...], now: datetime) -> None:
-    ends = [rows[key].locked_until for key in _counted(rows, keys, now) if key in rows]
+def _raise_if_locked(rows: dict[CounterKey, SignInGuard], keys: tuple[CounterKey, ...], now: datetime) -> None:
+    ends = [rows[key].locked_until for key in _counted_keys(rows, keys, now) if key in rows]
     left = max((end - now for end in ends if end and end > now), default=None)
     if left:
-        raise limited(left.total_seconds())
+        raise limited_error(left.total_seconds())
 
 
-def _catch_up(row: SignInGuard, rule: Rule, now: datetime) -> None:
+def _apply_elapsed_time(row: SignInGuard, rule: ThrottleRule, now: datetime) -> None:
     """What time has done to a counter since its last try."""
     idle = now - row.last_attempt_at
-    if idle > LOST_AFTER:
+    if idle > ABANDONED_AFTER:
         row.failures, row.in_flight = row.failures + row.in_flight, 0
     if row.locked_until and row.locked_until <= now:
         row.locked_until = None
-    if idle > WINDOW:
+    if idle > FAILURE_WINDOW:
         row.failures = 0
-    if idle > LOCKS_FORGOTTEN_AFTER:
+    if idle > FORGET_LOCKS_AFTER:
         row.locks = 0
     if row.failures >= rule.limit:
-        _lock(row, rule, now)
+        _start_lock(row, rule, now)
 
 
-def _lock(row: SignInGuard, rule: Rule, now: datetime) -> datetime:
-    until = now + rule.lock_for(row.locks)
+def _start_lock(row: SignInGuard, rule: ThrottleRule, now: datetime) -> datetime:
+    until = now + rule.lock_duration(row.locks)
     row.locked_until, row.failures, row.locks = until, 0, row.locks + 1
     return until
 
 
-def _name(username: str) -> str:
+def _normalize_username(username: str) -> str:
     """What is counted: names that differ in case alone are one, and what can be no name is counted by its hash."""
     folded = unicodedata.normalize("NFKC", username).casefold()
     try:
@@ -232,7 +236,7 @@ def _name(username: str) -> str:
     return f"?{hashlib.sha256(username.encode(errors='replace')).hexdigest()}"
 
 
-def _address(source: str) -> str:
+def _normalize_address(source: str) -> str:
     """One IPv4 address, or the network that one IPv6 customer has."""
     try:
         address = ipaddress.ip_address(source)

@@ -35,25 +35,25 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
         return bool(url) and str(url).startswith("/") and url_has_allowed_host_and_scheme(url, allowed_hosts=None)
 
     def pre_login(self, request: HttpRequest, user: User, **kwargs: Any) -> HttpResponse | None:
-        if sign_in.may_enter(user):
+        if sign_in.may_use_console(user):
             return None
-        how = ways(request, user)
+        how = authentication_methods(request, user)
         clear_login(request)
-        sign_in.turned_away(user=user, how=", ".join(how))
-        return error_pages.no_console(request, user)
+        sign_in.record_missing_console(user=user, how=", ".join(how))
+        return error_pages.render_no_console(request, user)
 
     def login(self, request: HttpRequest, user: User) -> None:
-        how = ways(request, user)
-        sign_in.succeeded(user=user, how=how)
+        how = authentication_methods(request, user)
+        sign_in.record_success(user=user, how=how)
         super().login(request, user)
         sessions.touch(request)
-        for notice in sign_in_notices.take_unseen(user=user):
+        for notice in sign_in_notices.mark_all_seen(user=user):
             at = times.absolute(notice.at, timezone.now())
             messages.warning(request, sign_in_notices.sentence(notice, at=at))
 
     def logout(self, request: HttpRequest) -> None:
         if request.user.is_authenticated:
-            sign_in.signed_out(user=request.user)
+            sign_in.record_sign_out(user=request.user)
         super().logout(request)
 
     def is_reauthentication_required(self, *, app: str, **_kwargs: Any) -> bool:
@@ -61,7 +61,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
         request = context.request
         if not get_reauthentication_flows(request.user):
             return False
-        return not sessions.is_freshly_proven(request, request.user)
+        return not sessions.has_fresh_proof(request, request.user)
 
     def add_message(
         self, request: HttpRequest, level: int, message_template: str | None = None, *args: Any, **kwargs: Any
@@ -78,10 +78,10 @@ class FactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]  # allauth has no 
     }
 
     def encrypt(self, text: str) -> str:
-        return mfa.seal(text, owner=_owner())
+        return mfa.seal_secret(text, owner=_factor_owner())
 
     def decrypt(self, encrypted_text: str) -> str:
-        return mfa.unseal(encrypted_text, owner=_owner())
+        return mfa.unseal_secret(encrypted_text, owner=_factor_owner())
 
     def get_totp_label(self, user: User) -> str:
         return user.username
@@ -101,7 +101,7 @@ class SingleSignOnAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  #
 
     def save_user(self, request: HttpRequest, sociallogin: Any, form: Any = None) -> User:
         email = sociallogin.user.email
-        sociallogin.user = _new_person(sociallogin.user.username or email.partition("@")[0] or "sso", email)
+        sociallogin.user = _create_person(sociallogin.user.username or email.partition("@")[0] or "sso", email)
         sociallogin.save(request)
         user: User = sociallogin.user
         return user
@@ -110,10 +110,10 @@ class SingleSignOnAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  #
         connects = sociallogin.state.get("process") == AuthProcess.CONNECT
         if connects and request.user.is_authenticated and not sociallogin.is_existing:
             # Before it happens: what cannot be recorded is not done.
-            sign_in.connected(user=request.user)
+            sign_in.record_sso_connected(user=request.user)
 
     def on_authentication_error(self, request: HttpRequest, provider: Any, **kwargs: Any) -> None:
-        authentication_failures.note("single sign-on", "sso_failed", timezone.now())
+        authentication_failures.count_failure("single sign-on", "sso_failed", timezone.now())
 
     def get_connect_redirect_url(self, request: HttpRequest, socialaccount: Any) -> str:
         return reverse("mfa_index")
@@ -125,7 +125,7 @@ class SingleSignOnAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  #
         return session
 
 
-def ways(request: HttpRequest, user: User) -> list[str]:
+def authentication_methods(request: HttpRequest, user: User) -> list[str]:
     """How this session proved who it is: password, single sign-on, totp, recovery codes, passkey."""
     words = {"socialaccount": "single sign-on", "webauthn": "passkey", "recovery_codes": "recovery code"}
     records = get_authentication_records(request, user)
@@ -133,7 +133,7 @@ def ways(request: HttpRequest, user: User) -> list[str]:
     return [words.get(way, way) for way in said]
 
 
-def _owner() -> User:
+def _factor_owner() -> User:
     """Whose factor is handled: of who is signing in just now, else of who is signed in."""
     request = context.request
     stage = getattr(request, "_login_stage", None)
@@ -141,7 +141,7 @@ def _owner() -> User:
     return owner
 
 
-def _new_person(wanted: str, email: str) -> User:
+def _create_person(wanted: str, email: str) -> User:
     """Somebody who is here already is never taken over by a name: the newcomer gets a number behind theirs."""
     base = "".join(mark for mark in wanted if mark.isalnum() or mark in "@.+-_")[:140] or "sso"
     for number in range(1, 100):

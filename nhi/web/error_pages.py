@@ -23,16 +23,16 @@ TITLES = {
     502: ("No answer from single sign-on", "ExecutionFailed"),
     503: ("Not recorded, so not done", "InternalError"),
 }
-NOT_PAGES = ("/api/", "/mcp", "/a2a/", "/agents/", "/oauth/", "/.well-known/")
+JSON_PATHS = ("/api/", "/mcp", "/a2a/", "/agents/", "/oauth/", "/.well-known/")
 
 
-def answer(
+def render_error(
     request: HttpRequest, status: int, text: str, *, title: str = "", reason: str = "", **more: Any
 ) -> HttpResponse:
     """A plain page, or the API's envelope for who is not looking at pages."""
     default_title, code = TITLES[status]
     request_id = context.current().request_id
-    if request.path.startswith(NOT_PAGES) or "application/json" in request.headers.get("Accept", ""):
+    if request.path.startswith(JSON_PATHS) or "application/json" in request.headers.get("Accept", ""):
         details = {"reason": reason, "fields": []}
         body = {"error_code": code, "message": text, "details": details, "request_id": str(request_id)}
         return JsonResponse(body, status=status)
@@ -41,36 +41,36 @@ def answer(
     return HttpResponse(render_to_string("plain/error.html", page), status=status)
 
 
-def of(request: HttpRequest, error: GatehouseError) -> HttpResponse:
+def render_gatehouse_error(request: HttpRequest, error: GatehouseError) -> HttpResponse:
     """The page for a refusal of a verb."""
-    response = answer(request, http_statuses.status_for(error), error.message, reason=error.code)
+    response = render_error(request, http_statuses.status_for(error), error.message, reason=error.code)
     if isinstance(error, RateLimited):
         response["Retry-After"] = str(error.retry_after)
     return response
 
 
-def no_console(request: HttpRequest, user: User) -> HttpResponse:
+def render_no_console(request: HttpRequest, user: User) -> HttpResponse:
     text = f"You are known here as {user.username}, but you have no console role. Ask a security admin for one."
-    return answer(request, 403, text, title="No console for you yet")
+    return render_error(request, 403, text, title="No console for you yet")
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    return answer(request, 400, "Check the address you typed, or go back and try again.")
+    return render_error(request, 400, "Check the address you typed, or go back and try again.")
 
 
 def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
-    return answer(request, 403, "Your role does not open this page.")
+    return render_error(request, 403, "Your role does not open this page.")
 
 
 def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
-    return answer(request, 404, "There is nothing here that you can see.")
+    return render_error(request, 404, "There is nothing here that you can see.")
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
     if isinstance(sys.exc_info()[1], OperationalError | InterfaceError):
         text = "The database cannot be reached, so nothing was done. Try again in a moment."
-        return answer(request, 503, text, title="The database is away", reason="database_unavailable")
-    return answer(
+        return render_error(request, 503, text, title="The database is away", reason="database_unavailable")
+    return render_error(
         request, 500, "The request was not finished. Try again; if it stays so, tell an operator the id below."
     )
 
@@ -79,9 +79,9 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
     text = (
         "The page you sent is too old or came from elsewhere. Nothing was changed. Open it again and send it once more."
     )
-    return answer(request, 403, text, title="This page has gone stale", reason="csrf")
+    return render_error(request, 403, text, title="This page has gone stale", reason="csrf")
 
 
-def page(request: HttpRequest, template: str, *, status: int = 200, **more: Any) -> HttpResponse:
+def render_page(request: HttpRequest, template: str, *, status: int = 200, **more: Any) -> HttpResponse:
     """A plain page for a person."""
     return render(request, template, more, status=status)

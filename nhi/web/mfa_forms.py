@@ -11,7 +11,7 @@ from common.errors import RateLimited
 from nhi.people import mfa
 from nhi.people.sign_in import SignInRefused
 
-LIMITED = "limited"
+LIMITED_CODE = "limited"
 
 
 def _code_field() -> forms.CharField:
@@ -19,7 +19,7 @@ def _code_field() -> forms.CharField:
     return forms.CharField(label="Code", max_length=40, widget=forms.TextInput(attrs=attributes))
 
 
-class _Guarded:
+class _ThrottledCodeMixin:
     """Mixed into both: the code is checked by our verb, and a lock is told apart from a wrong code."""
 
     user: Any
@@ -33,17 +33,17 @@ class _Guarded:
             self.authenticator = mfa.check_code(user=self.user, code=code)
         except RateLimited as refusal:
             self.retry_after = refusal.retry_after
-            raise ValidationError(refusal.message, code=LIMITED) from refusal
+            raise ValidationError(refusal.message, code=LIMITED_CODE) from refusal
         except SignInRefused as refusal:
             raise ValidationError(refusal.message, code=refusal.code) from refusal
         return code
 
 
-class CodeForm(_Guarded, AuthenticateForm):  # type: ignore[misc]  # allauth has no types
+class CodeForm(_ThrottledCodeMixin, AuthenticateForm):  # type: ignore[misc]  # allauth has no types
     code = _code_field()
 
 
-class ConfirmCodeForm(_Guarded, ReauthenticateForm):  # type: ignore[misc]  # allauth has no types
+class ConfirmCodeForm(_ThrottledCodeMixin, ReauthenticateForm):  # type: ignore[misc]  # allauth has no types
     code = _code_field()
 
 
@@ -56,6 +56,6 @@ class AddTotpForm(ActivateTOTPForm):  # type: ignore[misc]  # allauth has no typ
         return str(super().clean_code())
 
 
-def waits(form: Any) -> int:
+def retry_after_seconds(form: Any) -> int:
     """Seconds to wait when the form was refused by a lock, else 0."""
     return int(getattr(form, "retry_after", 0))

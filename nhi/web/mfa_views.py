@@ -26,34 +26,34 @@ from django.utils import timezone
 from common.console import pages
 from nhi.audit import authentication_failures
 from nhi.people import mfa, sessions, sign_in_notices
-from nhi.web.mfa_forms import waits
+from nhi.web.mfa_forms import retry_after_seconds
 from nhi.web.sso_views import connect_token
 
 # Every class below builds on allauth's, which has no types.
 
 
-class Prove(AuthenticateView):
+class MfaSignInView(AuthenticateView):
     """The second step of signing in."""
 
     def form_invalid(self, form: Any) -> HttpResponse:
-        return limited(super().form_invalid(form), form)
+        return add_retry_after(super().form_invalid(form), form)
 
 
-class ConfirmByCode(ReauthenticateView):
+class ConfirmByCodeView(ReauthenticateView):
     def form_invalid(self, form: Any) -> HttpResponse:
-        return limited(super().form_invalid(form), form)
+        return add_retry_after(super().form_invalid(form), form)
 
 
-class ConfirmByPasskey(ReauthenticateWebAuthnView):
+class ConfirmByPasskeyView(ReauthenticateWebAuthnView):
     pass
 
 
-class Overview(IndexView):
+class SignInSettingsView(IndexView):
     """Settings, Sign-in: what one signs in with. While a factor is required and missing, nothing but the way to one."""
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         person = self.request.user
-        forced = settings.REQUIRE_MFA and not mfa.has(person)
+        forced = settings.REQUIRE_MFA and not mfa.has_factor(person)
         connected = list(SocialAccount.objects.filter(user=person)) if settings.OIDC else []
         more = {"forced": forced, "oidc": settings.OIDC, "connected": connected, "title": "Sign-in"}
         more["connect_token"] = connect_token(self.request)
@@ -66,7 +66,7 @@ class Overview(IndexView):
         return pages.render(self.request, "nhi/account/sign_in.html", **context)
 
 
-class RecentlySignedIn:
+class RecentSignInMixin:
     """The first factor of who signs in elsewhere: allauth asks for no proof where there is nothing to ask for."""
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
@@ -75,67 +75,67 @@ class RecentlySignedIn:
         return super().dispatch(request, *args, **kwargs)  # type: ignore[misc]  # of the view beside it
 
 
-class AddTotp(RecentlySignedIn, ActivateTOTPView):
+class AddTotpView(RecentSignInMixin, ActivateTOTPView):
     def form_valid(self, form: Any) -> HttpResponse:
         with transaction.atomic():
             response: HttpResponse = super().form_valid(form)
-            mfa.added(user=self.request.user, kind=Authenticator.Type.TOTP)
+            mfa.record_factor_added(user=self.request.user, kind=Authenticator.Type.TOTP)
         return response
 
 
-class RemoveTotp(DeactivateTOTPView):
+class RemoveTotpView(DeactivateTOTPView):
     def form_valid(self, form: Any) -> HttpResponse:
         with transaction.atomic():
             response: HttpResponse = super().form_valid(form)
-            mfa.removed(user=self.request.user, kind=Authenticator.Type.TOTP)
+            mfa.record_factor_removed(user=self.request.user, kind=Authenticator.Type.TOTP)
         return response
 
 
-class AddPasskey(RecentlySignedIn, AddWebAuthnView):
+class AddPasskeyView(RecentSignInMixin, AddWebAuthnView):
     def form_valid(self, form: Any) -> HttpResponse:
         with transaction.atomic():
             response: HttpResponse = super().form_valid(form)
-            mfa.added(user=self.request.user, kind=Authenticator.Type.WEBAUTHN)
+            mfa.record_factor_added(user=self.request.user, kind=Authenticator.Type.WEBAUTHN)
         return response
 
 
-class RenamePasskey(EditWebAuthnView):
+class RenamePasskeyView(EditWebAuthnView):
     success_url = reverse_lazy("mfa_index")
 
 
-class RemovePasskey(RemoveWebAuthnView):
+class RemovePasskeyView(RemoveWebAuthnView):
     success_url = reverse_lazy("mfa_index")
 
     def form_valid(self, form: Any) -> HttpResponse:
         with transaction.atomic():
             response: HttpResponse = super().form_valid(form)
-            mfa.removed(user=self.request.user, kind=Authenticator.Type.WEBAUTHN)
+            mfa.record_factor_removed(user=self.request.user, kind=Authenticator.Type.WEBAUTHN)
         return response
 
 
-class SignInByPasskey(LoginWebAuthnView):
+class PasskeySignInView(LoginWebAuthnView):
     """Neither guarded nor locked: there is nothing to guess, and it lets in a person whose name a stranger locked."""
 
     def form_invalid(self, form: Any) -> HttpResponse:
-        authentication_failures.note("passkey", "passkey_refused", timezone.now())
+        authentication_failures.count_failure("passkey", "passkey_refused", timezone.now())
         response: HttpResponse = super().form_invalid(form)
         return response
 
 
-class RecoveryCodes(ViewRecoveryCodesView):
+class RecoveryCodesView(ViewRecoveryCodesView):
     pass
 
 
-class MakeRecoveryCodes(GenerateRecoveryCodesView):
+class MakeRecoveryCodesView(GenerateRecoveryCodesView):
     def form_valid(self, form: Any) -> HttpResponse:
         with transaction.atomic():
             response: HttpResponse = super().form_valid(form)
-            mfa.recovery_codes_made(user=self.request.user)
+            mfa.record_recovery_codes_made(user=self.request.user)
         return response
 
 
-def limited(response: HttpResponse, form: Any) -> HttpResponse:
-    if seconds := waits(form):
+def add_retry_after(response: HttpResponse, form: Any) -> HttpResponse:
+    if seconds := retry_after_seconds(form):
         response.status_code = 429
         response["Retry-After"] = str(seconds)
     return response

@@ -19,46 +19,52 @@ from nhi.people import mfa, sessions, sign_in
 from nhi.web import error_pages
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
-CONSOLE = "/admin/"
+CONSOLE_PATH = "/admin/"
 #: Signing in and out, and one's own factors, password and profile: open to auditors too.
-OWN = tuple(
-    f"{CONSOLE}{page}/" for page in ("login", "logout", "session", "sign-in", "sso", "password_change", "profile")
+OWN_ACCOUNT_PATHS = tuple(
+    f"{CONSOLE_PATH}{page}/" for page in ("login", "logout", "session", "sign-in", "sso", "password_change", "profile")
 )
 #: The part of it that leads to a password of one's own; proving oneself again is on the way.
-TOWARDS_PASSWORD = tuple(
-    f"{CONSOLE}{page}/"
+PASSWORD_CHANGE_PATHS = tuple(
+    f"{CONSOLE_PATH}{page}/"
     for page in (
         "login", "logout", "session", "password_change", "sign-in/confirm", "sign-in/reauthenticate",
         "sign-in/webauthn/reauthenticate",
     )
 )  # fmt: skip
 #: The part of it that leads to a second factor.
-TOWARDS_FACTOR = tuple(f"{CONSOLE}{page}/" for page in ("login", "logout", "session", "sign-in"))
-SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
+FACTOR_SETUP_PATHS = tuple(f"{CONSOLE_PATH}{page}/" for page in ("login", "logout", "session", "sign-in"))
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 #: Asked with every letter that is typed; nobody opened it. Told by its address: a header is the caller's to forge.
-TYPED = frozenset({"search"})
-POLL = "X-Console-Poll"
+SEARCH_URL_NAMES = frozenset({"search"})
+POLL_HEADER = "X-Console-Poll"
 
 
-def bounded_session(get_response: GetResponse) -> GetResponse:
+def end_expired_session(get_response: GetResponse) -> GetResponse:
     """End a session that is idle or old. What a page asks in the background does not keep it alive."""
 
     def middleware(request: HttpRequest) -> HttpResponse:
-        why = sessions.left(request).over if sessions.has_person(request) else ""
+        why = sessions.remaining_time(request).expiry_message if sessions.has_signed_in_person(request) else ""
         if why:
-            _end(request, why)
-        elif sessions.has_person(request) and POLL not in request.headers and not _only_looks(request):
+            _end_session(request, why)
+        elif (
+            sessions.has_signed_in_person(request)
+            and POLL_HEADER not in request.headers
+            and not _is_session_status_request(request)
+        ):
             sessions.touch(request)
         response = get_response(request)
-        return response if why else _told(request, response)
+        return response if why else _explain_ended_session(request, response)
 
     return middleware
 
 
-def _told(request: HttpRequest, response: HttpResponse) -> HttpResponse:
+def _explain_ended_session(request: HttpRequest, response: HttpResponse) -> HttpResponse:
     """Say at the sign-in form why it is there, where the session was ended meanwhile."""
     sent = response.headers.get("Location", "").startswith(settings.LOGIN_URL)
-    held = bool(request.COOKIES.get(settings.SESSION_COOKIE_NAME)) and not request.path.startswith(OWN[:2])
+    held = bool(request.COOKIES.get(settings.SESSION_COOKIE_NAME)) and not request.path.startswith(
+        OWN_ACCOUNT_PATHS[:2]
+    )
     if not (sent and held and request.session.is_empty()):
         return response
     messages.info(request, "Your session ended; nothing was changed. Sign in to go on.")
@@ -66,64 +72,84 @@ def _told(request: HttpRequest, response: HttpResponse) -> HttpResponse:
     return HttpResponse(status=401) if PART in request.headers else response
 
 
-def own_password_first(get_response: GetResponse) -> GetResponse:
+def require_own_password(get_response: GetResponse) -> GetResponse:
     """Whoever signed in with a password that somebody else set chooses their own before anything else."""
 
     def middleware(request: HttpRequest) -> HttpResponse:
-        if sessions.has_person(request) and not request.path.startswith((*TOWARDS_PASSWORD, settings.STATIC_URL)):
+        if sessions.has_signed_in_person(request) and not request.path.startswith(
+            (*PASSWORD_CHANGE_PATHS, settings.STATIC_URL)
+        ):
             person = request.user
             if isinstance(person, User) and person.must_change_password:
-                if request.path.startswith(CONSOLE):
+                if request.path.startswith(CONSOLE_PATH):
                     return redirect(reverse("account_change_password"))
                 text = f"Choose your own password first, at {settings.PUBLIC_URL}{reverse('account_change_password')}."
-                return error_pages.answer(request, 403, text, reason="password_change_required")
+                return error_pages.render_error(request, 403, text, reason="password_change_required")
         return get_response(request)
 
     return middleware
 
 
-def second_factor_first(get_response: GetResponse) -> GetResponse:
+def require_second_factor(get_response: GetResponse) -> GetResponse:
     """With REQUIRE_MFA, who has no second factor sets one up before anything else."""
 
     def middleware(request: HttpRequest) -> HttpResponse:
-        if settings.REQUIRE_MFA and sessions.has_person(request) and not request.path.startswith(TOWARDS_FACTOR):
+        if (
+            settings.REQUIRE_MFA
+            and sessions.has_signed_in_person(request)
+            and not request.path.startswith(FACTOR_SETUP_PATHS)
+        ):
             person = request.user
             # A password of one's own comes first: see `own_password_first`.
-            if isinstance(person, User) and person.must_change_password and request.path.startswith(TOWARDS_PASSWORD):
+            if (
+                isinstance(person, User)
+                and person.must_change_password
+                and request.path.startswith(PASSWORD_CHANGE_PATHS)
+            ):
                 return get_response(request)
-            if person.is_authenticated and not request.path.startswith(settings.STATIC_URL) and not mfa.has(person):
-                if request.path.startswith(CONSOLE):
+            if (
+                person.is_authenticated
+                and not request.path.startswith(settings.STATIC_URL)
+                and not mfa.has_factor(person)
+            ):
+                if request.path.startswith(CONSOLE_PATH):
                     return redirect(reverse("mfa_index"))
                 text = f"Set up a second factor first, at {settings.PUBLIC_URL}{reverse('mfa_index')}."
-                return error_pages.answer(request, 403, text, reason="second_factor_required")
+                return error_pages.render_error(request, 403, text, reason="second_factor_required")
         return get_response(request)
 
     return middleware
 
 
-def auditors_only_read(get_response: GetResponse) -> GetResponse:
+def enforce_read_only_auditors(get_response: GetResponse) -> GetResponse:
     """An auditor changes nothing in the console, and each page they open is on record."""
 
     def middleware(request: HttpRequest) -> HttpResponse:
-        if not (request.path.startswith(CONSOLE) and sessions.has_person(request) and request.user.is_authenticated):
+        if not (
+            request.path.startswith(CONSOLE_PATH)
+            and sessions.has_signed_in_person(request)
+            and request.user.is_authenticated
+        ):
             return get_response(request)
         actor = actors.person(request.user)
         if not actor.only_reads:
             return get_response(request)
-        if request.method not in SAFE and not request.path.startswith(OWN):
-            return error_pages.answer(request, 403, "Auditors read everything and change nothing.", reason="read_only")
+        if request.method not in SAFE_METHODS and not request.path.startswith(OWN_ACCOUNT_PATHS):
+            return error_pages.render_error(
+                request, 403, "Auditors read everything and change nothing.", reason="read_only"
+            )
         response = get_response(request)
         try:
             if _is_page(request, response):
-                opened.write(request, actor=actor, title=_title(request, response))
+                opened.write_page_opened(request, actor=actor, title=_page_title(request, response))
         except RecordUnavailable as error:
-            return error_pages.of(request, error)
+            return error_pages.render_gatehouse_error(request, error)
         return response
 
     return middleware
 
 
-class Refusals:
+class ErrorPageMiddleware:
     """A verb's refusal that no page has answered for itself becomes a plain page with the right status."""
 
     def __init__(self, get_response: GetResponse) -> None:
@@ -133,31 +159,31 @@ class Refusals:
         return self.get_response(request)
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
-        return error_pages.of(request, error) if isinstance(error, GatehouseError) else None
+        return error_pages.render_gatehouse_error(request, error) if isinstance(error, GatehouseError) else None
 
 
-def _end(request: HttpRequest, why: str) -> None:
+def _end_session(request: HttpRequest, why: str) -> None:
     person = request.user
     logout(request)
     messages.info(request, f"{why}. Sign in again to go on.")
     # After the end: a record that cannot be written must not keep a session alive.
     if isinstance(person, User):
         with suppress(RecordUnavailable):
-            sign_in.signed_out(user=person, why=why)
+            sign_in.record_sign_out(user=person, why=why)
 
 
-def _only_looks(request: HttpRequest) -> bool:
+def _is_session_status_request(request: HttpRequest) -> bool:
     return request.method == "GET" and request.path == reverse("session")
 
 
 def _is_page(request: HttpRequest, response: HttpResponse) -> bool:
     html = response.headers.get("Content-Type", "").startswith("text/html")
     match = request.resolver_match
-    typed = match is not None and match.url_name in TYPED
+    typed = match is not None and match.url_name in SEARCH_URL_NAMES
     return request.method == "GET" and response.status_code == 200 and html and not typed
 
 
-def _title(request: HttpRequest, response: HttpResponse) -> str:
+def _page_title(request: HttpRequest, response: HttpResponse) -> str:
     context = getattr(response, "context_data", None) or {}
     match = request.resolver_match
     return str(context.get("title") or (match.url_name if match else "") or "Page")

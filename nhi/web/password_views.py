@@ -16,11 +16,11 @@ from django.views.decorators.debug import sensitive_post_parameters
 from common.errors import InvalidInput, NotAllowed
 from nhi import actors
 from nhi.people import people, sessions
-from nhi.people.sessions import freshly_proven
+from nhi.people.sessions import require_fresh_proof_first
 from nhi.web import error_pages
 
 
-class PasswordForm(forms.Form):
+class OwnPasswordForm(forms.Form):
     password = forms.CharField(label="New password", max_length=4096, strip=False, widget=forms.PasswordInput)
     again = forms.CharField(label="New password again", max_length=4096, strip=False, widget=forms.PasswordInput)
 
@@ -31,9 +31,9 @@ class PasswordForm(forms.Form):
         return again
 
 
-@method_decorator([login_required, freshly_proven], name="dispatch")
+@method_decorator([login_required, require_fresh_proof_first], name="dispatch")
 @method_decorator(sensitive_post_parameters("password", "again"), name="dispatch")
-class ChangePassword(View):
+class ChangePasswordView(View):
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         if request.user.is_authenticated and not request.user.has_usable_password():
             # A password beside single sign-on would outlive the account over there.
@@ -41,13 +41,13 @@ class ChangePassword(View):
         return super().dispatch(request, *args, **kwargs)
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        return self.page(PasswordForm())
+        return self.page(OwnPasswordForm())
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        form = PasswordForm(request.POST)
+        form = OwnPasswordForm(request.POST)
         if not form.is_valid():
             return self.page(form, status=400)
-        user = sessions.person(request)
+        user = sessions.signed_in_person(request)
         forced = user.must_change_password
         try:
             people.change_password(actor=actors.person(user), user=user, password=form.cleaned_data["password"])
@@ -60,6 +60,8 @@ class ChangePassword(View):
         messages.success(request, "Your password was changed. Your other sessions have ended.")
         return redirect(settings.LOGIN_REDIRECT_URL if forced else "mfa_index")
 
-    def page(self, form: PasswordForm, *, status: int = 200) -> HttpResponse:
-        forced = sessions.person(self.request).must_change_password
-        return error_pages.page(self.request, "account/password_change.html", status=status, form=form, forced=forced)
+    def page(self, form: OwnPasswordForm, *, status: int = 200) -> HttpResponse:
+        forced = sessions.signed_in_person(self.request).must_change_password
+        return error_pages.render_page(
+            self.request, "account/password_change.html", status=status, form=form, forced=forced
+        )

@@ -31,17 +31,17 @@ class SignInForm(forms.Form):
     password = forms.CharField(label="Password", max_length=4096, strip=False, widget=forms.PasswordInput)
 
 
-class ConfirmForm(forms.Form):
+class ConfirmPasswordForm(forms.Form):
     password = forms.CharField(label="Password", max_length=4096, strip=False, widget=forms.PasswordInput)
 
 
 @method_decorator(sensitive_post_parameters("password"), name="dispatch")
-class SignIn(View):
+class SignInView(View):
     """A plain form: works without scripts, tells nobody who exists."""
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        if request.user.is_authenticated and sign_in.may_enter(request.user):
-            return redirect(own_path(request) or settings.LOGIN_REDIRECT_URL)
+        if request.user.is_authenticated and sign_in.may_use_console(request.user):
+            return redirect(safe_next_path(request) or settings.LOGIN_REDIRECT_URL)
         return self.page(SignInForm())
 
     def post(self, request: HttpRequest) -> HttpResponse:
@@ -49,35 +49,35 @@ class SignIn(View):
         if not form.is_valid():
             return self.page(form, status=400)
         try:
-            user = sign_in.by_password(**form.cleaned_data)
+            user = sign_in.authenticate_by_password(**form.cleaned_data)
         except sign_in.SignInRefused as refusal:
             return self.page(form, refusal)
         except RateLimited as refusal:
             return self.page(form, refusal, status=429)
-        login = Login(user=user, redirect_url=own_path(request))
+        login = Login(user=user, redirect_url=safe_next_path(request))
         response: HttpResponse = perform_password_login(request, {"username": user.username}, login)
         return response
 
     def page(self, form: SignInForm, refusal: GatehouseError | None = None, status: int = 200) -> HttpResponse:
-        more: dict[str, Any] = {"form": form, "refusal": refusal, "next": own_path(self.request)}
+        more: dict[str, Any] = {"form": form, "refusal": refusal, "next": safe_next_path(self.request)}
         more["sso"] = settings.OIDC.name if settings.OIDC else ""
-        response = error_pages.page(self.request, "account/login.html", status=status, **more)
-        return with_retry(response, refusal)
+        response = error_pages.render_page(self.request, "account/login.html", status=status, **more)
+        return add_retry_after(response, refusal)
 
 
 @method_decorator([login_required, sensitive_post_parameters("password")], name="dispatch")
-class Confirm(View):
+class ConfirmPasswordView(View):
     """The password once more, before a factor or a password is touched."""
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        return self.page(ConfirmForm())
+        return self.page(ConfirmPasswordForm())
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        form = ConfirmForm(request.POST)
+        form = ConfirmPasswordForm(request.POST)
         if not form.is_valid():
             return self.page(form, status=400)
         try:
-            sign_in.confirm_password(user=sessions.person(request), password=form.cleaned_data["password"])
+            sign_in.confirm_password(user=sessions.signed_in_person(request), password=form.cleaned_data["password"])
         except sign_in.SignInRefused as refusal:
             return self.page(form, refusal)
         except RateLimited as refusal:
@@ -85,47 +85,49 @@ class Confirm(View):
         reauthenticate_by_password(request)
         return resume_request(request) or redirect("mfa_index")
 
-    def page(self, form: ConfirmForm, refusal: GatehouseError | None = None, status: int = 200) -> HttpResponse:
-        more: dict[str, Any] = {"form": form, "refusal": refusal, "next": own_path(self.request)}
-        return with_retry(error_pages.page(self.request, "account/reauthenticate.html", status=status, **more), refusal)
+    def page(self, form: ConfirmPasswordForm, refusal: GatehouseError | None = None, status: int = 200) -> HttpResponse:
+        more: dict[str, Any] = {"form": form, "refusal": refusal, "next": safe_next_path(self.request)}
+        return add_retry_after(
+            error_pages.render_page(self.request, "account/reauthenticate.html", status=status, **more), refusal
+        )
 
 
-class SignOut(View):
+class SignOutView(View):
     """By POST alone: a link that somebody sends cannot sign anyone out."""
 
     def get(self, request: HttpRequest) -> HttpResponse:
         if not request.user.is_authenticated:
             return redirect(settings.LOGIN_URL)
-        return error_pages.page(request, "account/logout.html")
+        return error_pages.render_page(request, "account/logout.html")
 
     def post(self, request: HttpRequest) -> HttpResponse:
         if request.user.is_authenticated:
-            sign_in.signed_out(user=request.user)
+            sign_in.record_sign_out(user=request.user)
         end_session(request)
         return redirect(settings.LOGOUT_REDIRECT_URL)
 
 
 @require_http_methods(["GET", "POST"])
-def session(request: HttpRequest) -> HttpResponse:
+def session_status(request: HttpRequest) -> HttpResponse:
     """How many seconds the session has left. GET only looks; POST, or any other page, puts the idle end off."""
     if not request.user.is_authenticated:
         return JsonResponse({"signed_in": False}, status=401)
-    left = sessions.left(request)
+    left = sessions.remaining_time(request)
     body = {"signed_in": True, "idle_seconds": left.idle, "seconds": left.absolute, "csrf_token": get_token(request)}
     return JsonResponse(body)
 
 
-def own_path(request: HttpRequest) -> str:
+def safe_next_path(request: HttpRequest) -> str:
     """Where `next` leads, when that is a path of ours."""
     return str(get_next_redirect_url(request) or "")
 
 
-def with_retry(response: HttpResponse, refusal: GatehouseError | None) -> HttpResponse:
+def add_retry_after(response: HttpResponse, refusal: GatehouseError | None) -> HttpResponse:
     if isinstance(refusal, RateLimited):
         response["Retry-After"] = str(refusal.retry_after)
     return response
 
 
-def closed(request: HttpRequest) -> HttpResponseRedirect:
+def redirect_to_sign_in(request: HttpRequest) -> HttpResponseRedirect:
     """Pages of allauth that this house does not have."""
     return redirect(settings.LOGIN_URL)

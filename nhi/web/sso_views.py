@@ -21,13 +21,15 @@ from requests import RequestException
 from common import crypto
 from nhi.audit import authentication_failures
 from nhi.people import sessions, sign_in
-from nhi.people.sessions import freshly_proven
+from nhi.people.sessions import require_fresh_proof_first
 from nhi.web import error_pages
-from nhi.web.sign_in_views import own_path
+from nhi.web.sign_in_views import safe_next_path
 
 #: What a provider that is away, or answers with something else than OpenID Connect, makes allauth raise.
-TROUBLE = (RequestException, OAuth2Error, KeyError, ValueError)
-SORRY = "The single sign-on provider gave no answer that we can use. Try again, or sign in with your password."
+PROVIDER_ERRORS = (RequestException, OAuth2Error, KeyError, ValueError)
+NO_ANSWER_MESSAGE = (
+    "The single sign-on provider gave no answer that we can use. Try again, or sign in with your password."
+)
 
 
 @require_GET
@@ -46,9 +48,9 @@ def start(request: HttpRequest, provider_id: str) -> HttpResponse:
         process = AuthProcess.CONNECT
     provider = get_adapter().get_provider(request, provider_id)
     try:
-        response: HttpResponse = provider.redirect(request, process, next_url=own_path(request) or None)
-    except TROUBLE:
-        return failed(request)
+        response: HttpResponse = provider.redirect(request, process, next_url=safe_next_path(request) or None)
+    except PROVIDER_ERRORS:
+        return render_sso_failure(request)
     return response
 
 
@@ -57,14 +59,14 @@ def callback(request: HttpRequest, provider_id: str) -> HttpResponse:
     _require_configured(provider_id)
     try:
         response: HttpResponse = views.callback(request, provider_id)
-    except TROUBLE:
-        return failed(request)
+    except PROVIDER_ERRORS:
+        return render_sso_failure(request)
     return response
 
 
 @require_POST
 @login_required
-@freshly_proven
+@require_fresh_proof_first
 def disconnect(request: HttpRequest, pk: int) -> HttpResponse:
     account = get_object_or_404(SocialAccount, pk=pk, user=request.user)
     try:
@@ -72,7 +74,7 @@ def disconnect(request: HttpRequest, pk: int) -> HttpResponse:
     except ValidationError:
         messages.error(request, "You have no password, so single sign-on is your only way in. It stays.")
         return redirect("mfa_index")
-    sign_in.disconnect(user=sessions.person(request), account=account)
+    sign_in.disconnect_sso(user=sessions.signed_in_person(request), account=account)
     return redirect("mfa_index")
 
 
@@ -81,9 +83,9 @@ def cancelled(request: HttpRequest) -> HttpResponse:
     return redirect(settings.LOGIN_URL)
 
 
-def failed(request: HttpRequest) -> HttpResponse:
-    authentication_failures.note("single sign-on", "sso_failed", timezone.now())
-    return error_pages.answer(request, 502, SORRY, reason="sso_failed")
+def render_sso_failure(request: HttpRequest) -> HttpResponse:
+    authentication_failures.count_failure("single sign-on", "sso_failed", timezone.now())
+    return error_pages.render_error(request, 502, NO_ANSWER_MESSAGE, reason="sso_failed")
 
 
 def connect_token(request: HttpRequest) -> str:
@@ -100,7 +102,7 @@ def _require_configured(provider_id: str) -> None:
         raise Http404
 
 
-def back_to_sign_in(request: HttpRequest) -> HttpResponse:
+def refuse_signup(request: HttpRequest) -> HttpResponse:
     """allauth's page for a newcomer it cannot name; ours are named by themselves."""
-    get_account_adapter().add_message(request, messages.ERROR, message=SORRY)
+    get_account_adapter().add_message(request, messages.ERROR, message=NO_ANSWER_MESSAGE)
     return redirect(settings.LOGIN_URL)

@@ -55,7 +55,7 @@ class Add(Form):
         return f"Now: {follows(found)}" if found is not None and follows(found) else ""
 
     def fitting(self, data: Any = None) -> AgentForm:
-        known = names.known("agent", self.actor, self.request.GET.get("identity", ""))
+        known = names.initial_name("agent", self.actor, self.request.GET.get("identity", ""))
         return AddForm(data, initial={"identity": known})
 
     def save(self, form: AgentForm) -> str:

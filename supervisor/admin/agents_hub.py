@@ -7,7 +7,7 @@ from common.console.dialogs import Call
 from common.console.pages import Control, Crumb, Tab, link
 from common.errors import NotFound
 from common.process import executable_allowlist
-from nhi.console.base import Acting, ActingPage
+from nhi.console.base import ActorMixin, ActorPage
 from nhi.models import Identity
 from supervisor import access, command_lines
 from supervisor.admin import agents_cells
@@ -41,7 +41,7 @@ def follows(identity: Identity) -> str:
     return " ".join(said for read in _follows if (said := read(identity)))
 
 
-class OfAgent(Acting):
+class OfAgent(ActorMixin):
     """A page or dialog about one agent that the person may see."""
 
     kwargs: dict[str, Any]
@@ -90,7 +90,7 @@ class OfAgent(Acting):
         return executable_allowlist.find_command_problem(self.agent.executable_path, self.agent.cli_args)
 
 
-class Hub(OfAgent, ActingPage):
+class Hub(OfAgent, ActorPage):
     """The frame of every tab."""
 
     tab = "hub"

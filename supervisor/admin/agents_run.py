@@ -15,7 +15,7 @@ from common.console.forms import ConsoleForm, JSONLinesField
 from common.console.pages import Crumb, link
 from common.errors import Conflict, InvalidInput, NotAllowed
 from common.ids import parse_uuid
-from nhi.console.base import ActingPage
+from nhi.console.base import ActorPage
 from supervisor import access, admission, command_lines, origins, submitting
 from supervisor.access import Caller
 from supervisor.admin import executions_cells
@@ -118,7 +118,7 @@ def _timeout(agent: Agent) -> forms.IntegerField:
     )
 
 
-class Run(OfAgent, ActingPage):
+class Run(OfAgent, ActorPage):
     template = "admin/supervisor/agents/run.html"
 
     def check(self) -> None:

@@ -7,7 +7,7 @@ from django.urls import path
 
 from common.console.dialogs import Call, Effect, counted
 from common.console.forms import ConsoleForm, ReasonField
-from nhi.console.base import ActingDialog
+from nhi.console.base import ActorDialog
 from supervisor import agents
 from supervisor.admin.agents_hub import OfAgent, follows, foreseen
 from supervisor.models import Execution, Schedule
@@ -21,7 +21,7 @@ class OnForm(ConsoleForm):
     reason = ReasonField("Problem solved", "Ready for use", "Owner asked")
 
 
-class Switch(OfAgent, ActingDialog):
+class Switch(OfAgent, ActorDialog):
     on = True
     verb = ""
     says = ""

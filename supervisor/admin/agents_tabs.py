@@ -93,7 +93,7 @@ class Changes(Hub):
     template = "admin/supervisor/agents/changes.html"
 
     def context(self) -> dict[str, Any]:
-        return {**super().context(), **event_sentences.page_about(self.actor, self.agent.pk, self.request.GET)}
+        return {**super().context(), **event_sentences.changes_page(self.actor, self.agent.pk, self.request.GET)}
 
 
 URLS = [

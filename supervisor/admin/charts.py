@@ -11,7 +11,7 @@ from mcp.admin import charts as charts_of_calls
 from mcp.admin.charts_data import RANGES, Range
 from mcp.admin.charts_draw import Chart
 from nhi.admin import home
-from nhi.console.base import ActingPage
+from nhi.console.base import ActorPage
 from nhi.console.request_actor import may
 from supervisor.admin import charts_data, charts_draw
 from supervisor.models import Agent, Execution
@@ -31,7 +31,7 @@ def ranges(current: Range, where: str) -> list[Tab]:
     return [Tab(one.words, f"{where}?range={one.key}", current=one is current) for one in RANGES.values()]
 
 
-class Charts(ActingPage):
+class Charts(ActorPage):
     """Stands alone; Home fetches it as a part, so that its own facts need not wait for this."""
 
     template = "admin/supervisor/charts/page.html"

@@ -15,7 +15,7 @@ from common.console.lists import Bulk, Preset
 from common.console.pages import PART, Control, Crumb, link
 from common.ids import parse_uuid
 from common.templatetags.console import as_curl
-from nhi.console.base import ActingPage, GovernedAdmin
+from nhi.console.base import ActorPage, GovernedAdmin
 from nhi.console.request_actor import actor_of
 from supervisor.admin import (
     executions_again,
@@ -100,7 +100,7 @@ class ExecutionAdmin(GovernedAdmin):
         ]
 
 
-class States(ActingPage):
+class States(ActorPage):
     """How the runs of an open page are now, by their ids; no content while they are as they were seen last."""
 
     template = "admin/supervisor/executions/states.html"

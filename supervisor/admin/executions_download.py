@@ -4,7 +4,7 @@ from django.http import HttpRequest, HttpResponseBase
 from django.urls import path
 
 from common.console import streams
-from nhi.console.base import ActingPage
+from nhi.console.base import ActorPage
 from supervisor.admin.executions_hub import OfExecution
 from supervisor.choices import Stream
 from supervisor.models import OutputChunk
@@ -14,7 +14,7 @@ PIECES = 200
 SHOWN = {code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in "\t\n\r"} | {0x7F: "\u2421"}
 
 
-class Download(OfExecution, ActingPage):
+class Download(OfExecution, ActorPage):
     """All of it that was kept."""
 
     def get(self, request: HttpRequest, **_kwargs: object) -> HttpResponseBase:  # type: ignore[override]  # no page, a file

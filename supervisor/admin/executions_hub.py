@@ -16,7 +16,7 @@ from common.errors import NotFound
 from mcp.admin import calls_runs
 from nhi.choices import State
 from nhi.console import state_badges as standing
-from nhi.console.base import Acting, ActingPage
+from nhi.console.base import ActorMixin, ActorPage
 from nhi.models import InvocationLog
 from supervisor import access, cancelling
 from supervisor.admin import agents_cells, executions_cells, executions_place, executions_starters, queue
@@ -46,7 +46,7 @@ class Phase:
     now: bool
 
 
-class OfExecution(Acting):
+class OfExecution(ActorMixin):
     """A page or dialog about one run that the person may see."""
 
     kwargs: dict[str, Any]
@@ -73,7 +73,7 @@ class OfExecution(Acting):
         return self.url("hub")
 
 
-class Hub(OfExecution, ActingPage):
+class Hub(OfExecution, ActorPage):
     """The frame of every tab: the strip, the phases, one primary action."""
 
     tab = "hub"

@@ -7,7 +7,7 @@ from django.urls import path
 
 from common.console.dialogs import Call, Effect
 from common.console.forms import ConsoleForm, ReasonField
-from nhi.console.base import ActingDialog
+from nhi.console.base import ActorDialog
 from supervisor import cancelling
 from supervisor.admin.executions_hub import OfExecution
 from supervisor.choices import ExecutionState
@@ -17,7 +17,7 @@ class StopForm(ConsoleForm):
     reason = ReasonField("No longer needed", "It hangs", "Wrong input", "Unexpected behaviour")
 
 
-class Stop(OfExecution, ActingDialog):
+class Stop(OfExecution, ActorDialog):
     form_class = StopForm
     danger = True
     leave = "Leave it"

@@ -15,7 +15,7 @@ from common.console import navigation
 from common.console.navigation import Item
 from nhi.actors import Actor
 from nhi.console import attention, event_sentences
-from nhi.console.attention import Need
+from nhi.console.attention import AttentionItem
 from nhi.console.request_actor import may
 from nhi.models import Identity
 from supervisor.admin import executions_seen
@@ -66,8 +66,8 @@ navigation.add_sidebar_items(
     ),
     Item("Runs", "Queue", "hourglass_empty", "supervisor_queue", _who("supervisor.view_execution")),
 )  # fmt: skip
-attention.add(
-    Need(
+attention.add_items(
+    AttentionItem(
         "runs_failed",
         failed_lately,
         "{} run failed in the last 24 h, unseen by you",
@@ -76,7 +76,7 @@ attention.add(
         "supervisor_execution_changelist",
         FAILED_QUERY,
     ),
-    Need(
+    AttentionItem(
         "schedules_missed",
         missed_lately,
         "{} schedule missed a time in the last 24 h",
@@ -86,7 +86,7 @@ attention.add(
         MISSED_QUERY,
     ),
 )
-event_sentences.add_hubs({
+event_sentences.add_subject_pages({
     "agent": "supervisor_agent_hub", "execution": "supervisor_execution_hub", "schedule": "supervisor_schedule_hub",
     "session": "supervisor_session_page",
 })  # fmt: skip

@@ -16,7 +16,7 @@ from common.console.badges import Badge
 from common.console.pages import Control, link
 from nhi.choices import State
 from nhi.console import state_badges as standing
-from nhi.console.base import ActingPage
+from nhi.console.base import ActorPage
 from supervisor import access, admission, cancelling
 from supervisor.admin import agents, executions_cells, executions_starters
 from supervisor.models import Agent, Execution, Runner
@@ -50,7 +50,7 @@ class Place:
     until: datetime
 
 
-class Queue(ActingPage):
+class Queue(ActorPage):
     template = "admin/supervisor/queue/page.html"
     title = "Queue"
     actor_may = "supervisor.view_execution"

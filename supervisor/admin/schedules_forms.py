@@ -11,7 +11,7 @@ from common.errors import InvalidInput, NotAllowed
 from nhi.actors import Actor
 from nhi.choices import State
 from nhi.console import names
-from nhi.console.base import ActingPage
+from nhi.console.base import ActorPage
 from nhi.console.form_page import FormPage
 from nhi.models import Identity
 from supervisor import schedules
@@ -62,7 +62,7 @@ class Add(Form):
         }
 
     def fitting(self, data: Any = None) -> ScheduleForm:
-        known = names.known("runs_here", self.actor, self.request.GET.get("agent", ""))
+        known = names.initial_name("runs_here", self.actor, self.request.GET.get("agent", ""))
         return ScheduleForm(data, initial={"agent": known})
 
     def save(self, form: ScheduleForm) -> str:
@@ -96,7 +96,7 @@ class Edit(OfSchedule, Form):
         return self.url("hub")
 
 
-class Preview(ActingPage):
+class Preview(ActorPage):
     """The next due times of the rule in a form. It reads and changes nothing."""
 
     http_method_names = ("post",)

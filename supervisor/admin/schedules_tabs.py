@@ -100,7 +100,7 @@ class Changes(Hub):
     template = "admin/supervisor/schedules/changes.html"
 
     def context(self) -> dict[str, Any]:
-        return {**super().context(), **event_sentences.page_about(self.actor, self.schedule.pk, self.request.GET)}
+        return {**super().context(), **event_sentences.changes_page(self.actor, self.schedule.pk, self.request.GET)}
 
 
 URLS = [

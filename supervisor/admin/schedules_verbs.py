@@ -9,7 +9,7 @@ from common.console.dialogs import Call, Effect, counted
 from common.console.forms import ConsoleForm, ReasonField
 from common.console.pages import link
 from common.errors import Conflict
-from nhi.console.base import ActingDialog
+from nhi.console.base import ActorDialog
 from supervisor import admission, schedules
 from supervisor.access import Caller
 from supervisor.admin import agents_cells
@@ -31,7 +31,7 @@ class RemoveForm(ConsoleForm):
     reason = ReasonField("Not needed any more", "Replaced by another", "Owner asked")
 
 
-class Verb(OfSchedule, ActingDialog):
+class Verb(OfSchedule, ActorDialog):
     verb = ""
     #: The last part of its address over REST.
     rest = ""

@@ -29,7 +29,7 @@ def check(problems: Problems, schedule: Schedule, given: dict[str, Any] | None, 
 
 def check_described(problems: Problems, schedule: Schedule) -> None:
     """What is said of it besides its agent and its input."""
-    problems.line("name", schedule.name, most=100, required=True)
+    problems.check_line("name", schedule.name, most=100, required=True)
     check_times(problems, schedule.cron_expression, schedule.timezone)
     _among(problems, "misfire_policy", schedule.misfire_policy, MisfirePolicy.values)
     _among(problems, "overlap_policy", schedule.overlap_policy, OverlapPolicy.values)
@@ -55,7 +55,7 @@ def preview(
     moment = after or schedule_clock.now()
     problems.unless(MIN_TIME <= moment < MAX_TIME, "after", f"Use a time from {MIN_TIME.year} to {MAX_TIME.year - 1}.")
     problems.unless(1 <= count <= MOST_PREVIEWED, "count", f"Use 1 to {MOST_PREVIEWED}.")
-    problems.settle()
+    problems.raise_if_any()
     return due_times.upcoming(due_times.parsed(cron_expression), cron.zone(timezone), moment, count)
 
 

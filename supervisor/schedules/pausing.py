@@ -78,7 +78,7 @@ def stop(identity: Identity) -> int:
         found = Schedule.objects.filter(pk__in=[schedule.pk for schedule in paused])
         _pause(found, identity.state_by, cancelling.stopped(identity))
         for schedule in paused:
-            events.write("schedule.paused", actor=SYSTEM, subject=schedule, reason=identities.why_not(identity))
+            events.write("schedule.paused", actor=SYSTEM, subject=schedule, reason=identities.why_inactive(identity))
     return len(paused)
 
 
@@ -101,8 +101,8 @@ def _pause(rows: QuerySet[Schedule], who: str, reason: str) -> int:
 
 def _check_reason(reason: str) -> None:
     problems = Problems()
-    problems.reason(reason, required=False)
-    problems.settle()
+    problems.check_reason(reason, required=False)
+    problems.raise_if_any()
 
 
 def still_paused(identity: Identity) -> int:

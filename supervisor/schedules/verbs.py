@@ -84,15 +84,15 @@ def foresee(*, given: Mapping[str, Any], inputs: Mapping[str, Any], schedule: Sc
     else:
         problems = Problems()
         schedule_checks.check_described(problems, draft)
-        problems.settle()
+        problems.raise_if_any()
 
 
 def remove(*, actor: Actor, schedule: Schedule, reason: str = "") -> Schedule:
     """It fires no more and its name is free; its runs and what became of its due times stay on record."""
     schedule_rights.require_change(actor, schedule)
     problems = Problems()
-    problems.reason(reason, required=False)
-    problems.settle()
+    problems.check_reason(reason, required=False)
+    problems.raise_if_any()
     with transaction.atomic():
         rows = Schedule.objects.filter(pk=schedule.pk)
         moved = rows.filter(removed_at=None).update(
@@ -140,7 +140,7 @@ def _input(schedule: Schedule, given: Mapping[str, Any] | None, was: Schedule) -
 def _check(schedule: Schedule, opened: dict[str, Any] | None, *, new_agent: bool) -> None:
     problems = Problems()
     schedule_checks.check(problems, schedule, opened, new_agent=new_agent)
-    problems.settle()
+    problems.raise_if_any()
 
 
 def _clockwork(schedule: Schedule) -> tuple[Any, ...]:

@@ -77,7 +77,7 @@ def test_one_of_before_is_not_given_again_nor_copied(stage: Stage) -> None:
         grants.renew(actor=cast.admin(), grant=old, expires_at=None, reason="For the test")
     with pytest.raises(InvalidInput, match="allowed_parameters"):
         grants.change_limits(actor=cast.admin(), grant=old, limits={"max_calls_per_hour": 5}, reason="For the test")
-    [item] = access.copy(actor=cast.admin(), source=stage.bot, target=stage.other)
+    [item] = access.copy_access(actor=cast.admin(), source=stage.bot, target=stage.other)
     assert (item.result, "Did you mean" in item.message) == ("refused", True)
     changed = grants.change_limits(
         actor=cast.admin(), grant=old, limits={"allowed_parameters": FINE}, reason="For the test"

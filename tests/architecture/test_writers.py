@@ -6,9 +6,9 @@ import pytest
 from django.apps import apps
 from django.db import models
 
-from nhi.access.grants import LIMITS
+from nhi.access.grants import LIMIT_FIELDS
 from nhi.audit.event_catalogue import EVENTS
-from nhi.identities.identities import DESCRIPTIVE
+from nhi.identities.identities import DESCRIPTIVE_FIELDS
 from nhi.models import Identity
 from tests.architecture.source import calls, modules
 
@@ -70,7 +70,7 @@ def test_no_module_but_lifecycle_assigns_an_identitys_state() -> None:
 
 def test_setattr_never_reaches_a_state() -> None:
     """What is set by name is one of two closed lists, and no state is in them."""
-    assert not STATE & {*DESCRIPTIVE, *LIMITS}
+    assert not STATE & {*DESCRIPTIVE_FIELDS, *LIMIT_FIELDS}
     by_name = {
         module.path
         for module in modules()

@@ -16,7 +16,7 @@ from tests.console.conftest import identity
 HASH = "9f2c" * 16
 
 
-def begun(agent: Identity, server: str, tool: str, *, at: datetime, **more: Any) -> invocations.Row:
+def begun(agent: Identity, server: str, tool: str, *, at: datetime, **more: Any) -> invocations.InvocationRow:
     registered = Identity.objects.filter(name=f"{server}__{tool}").first()
     given: dict[str, Any] = {"request_id": uuid7(), "source": "10.2.0.7", "details": {"door": "rest"}}
     return invocations.begin(

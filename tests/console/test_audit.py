@@ -173,7 +173,7 @@ def test_a_row_that_was_changed_in_the_database_is_told(mara: Client) -> None:
     forged = AuditEvent(**{field.attname: getattr(event, field.attname) for field in AuditEvent._meta.concrete_fields})
     forged.pk, forged.writer_seq, forged.reason = uuid7(), 999_999, "Nothing to see"
     forged.save()
-    assert not row_macs.intact(forged)
+    assert not row_macs.is_intact(forged)
     assert "Not as written" in text(mara, page_of(forged))
 
 
@@ -270,8 +270,8 @@ def test_refused_tokens_are_counted_with_whose_they_were(mara: Client, signed_in
     credential = identity("ci").credentials.get()
     now = timezone.now()
     for _ in range(3):
-        authentication_failures.note(credential.public_id, "credential_revoked", now)
-    authentication_failures.note("", "credential_unknown", now)
+        authentication_failures.count_failure(credential.public_id, "credential_revoked", now)
+    authentication_failures.count_failure("", "credential_unknown", now)
     shown = text(mara, REFUSED)
     assert "The credential was revoked" in shown
     assert "No such credential" in shown

@@ -28,7 +28,7 @@ def wrote(event: str, before: dict[str, Any], after: dict[str, Any]) -> AuditEve
 
 
 @pytest.mark.both_databases
-@pytest.mark.parametrize("event", sorted(event_sentences.DESCRIPTIONS))
+@pytest.mark.parametrize("event", sorted(event_sentences.EVENTS_WITH_FIELDS))
 def test_a_change_names_its_fields_in_the_list_and_on_its_page(mara: Client, event: str) -> None:
     wrote(event, {"rate_limit": 1, "same": 1}, {"rate_limit": 2, "same": 1})
     shown = mara.get(LIST, {"event": event}).content.decode()
@@ -39,11 +39,11 @@ def test_every_event_that_says_no_more_than_changed_names_fields() -> None:
     said = {event for event, words in EVENTS.items() if "changed" in words and words.endswith("{subject}")}
     # Which words were changed is a secret; what runs as it now stands on its page.
     said -= {"person.password_changed", "card.skills_changed"}
-    assert said <= event_sentences.DESCRIPTIONS | event_sentences.OF_ROLES
+    assert said <= event_sentences.EVENTS_WITH_FIELDS | event_sentences.EVENTS_WITH_ROLES
 
 
 @pytest.mark.both_databases
-@pytest.mark.parametrize("event", sorted(event_sentences.OF_ROLES))
+@pytest.mark.parametrize("event", sorted(event_sentences.EVENTS_WITH_ROLES))
 def test_a_change_of_roles_says_which_there_are_now(mara: Client, event: str) -> None:
     wrote(event, {"roles": ["auditor"]}, {"roles": ["approver", "operator"]})
     wrote(event, {"roles": ["approver"]}, {"roles": []})
@@ -53,7 +53,7 @@ def test_a_change_of_roles_says_which_there_are_now(mara: Client, event: str) ->
 
 
 def test_a_page_asks_once_for_all_its_changes_and_reads_no_large_one(mara: Client) -> None:
-    long = "x" * event_sentences.MOST_READ
+    long = "x" * event_sentences.MAX_READ_CHARACTERS
     wrote("identity.changed", {"description": ""}, {"description": long})
     counts = []
     mara.get(LIST)

@@ -70,7 +70,7 @@ def test_the_checks_are_those_of_readyz(mara: Client) -> None:
 
 
 def test_warnings_are_those_of_readyz(mara: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(database_role, "warnings", lambda _connection: ["The role owns <the table>."])
+    monkeypatch.setattr(database_role, "excess_right_warnings", lambda _connection: ["The role owns <the table>."])
     assert Client().get("/readyz").json()["warnings"] == [
         {"code": "record_rights", "message": "The role owns <the table>."}
     ]
@@ -89,10 +89,10 @@ def test_what_waits_is_counted_at_the_broker(mara: Client) -> None:
 
 
 def test_a_broker_that_is_silent_costs_a_sentence(mara: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    house = hooks.house()
+    house = hooks.installation_status()
     assert house is not None
-    silent = hooks.House(readiness=house.readiness, queues=lambda: None)
-    monkeypatch.setattr(hooks, "house", lambda: silent)
+    silent = hooks.InstallationStatus(readiness=house.readiness, queues=lambda: None)
+    monkeypatch.setattr(hooks, "installation_status", lambda: silent)
     assert "The broker did not tell in time." in mara.get(SYSTEM).content.decode()
 
 

@@ -16,7 +16,7 @@ LIST = "/admin/mcp/tool/"
 def test_the_list_behind_the_number_holds_as_many(changed: Tool, signed_in: SignedIn, name: str) -> None:
     client = signed_in(name)
     cache.clear()
-    known = attention.for_request(client.get("/admin/").wsgi_request)
+    known = attention.counts_for_request(client.get("/admin/").wsgi_request)
     for state in ("quarantined", "pending"):
         rows = client.get(f"{LIST}?state={state}&approve=me").context["rows"]
         assert len(rows) == known[f"tools_{state}"], state

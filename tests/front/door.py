@@ -16,7 +16,7 @@ from tests.front.asking import Headers, body, headers, message
 
 CALL = UUID("018f0000-0000-7000-8000-000000000000")
 CALLER = UUID("018f0000-0000-7000-8000-00000000000a")
-TOKEN = tokens.make("agt").token
+TOKEN = tokens.make_credential_token("agt").token
 WAIT = 5.0
 
 

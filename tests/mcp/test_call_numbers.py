@@ -30,7 +30,9 @@ CASES = {
     ("success", ""): lambda town, _: town.call(),
     ("error", "tool_error"): fail,
     ("permission_denied", "no_grant"): lambda town, _: town.call(agent="stranger"),
-    ("unauthenticated", "credential_unknown"): lambda town, _: town.call(agent=tokens.make("agt").token),
+    ("unauthenticated", "credential_unknown"): lambda town, _: town.call(
+        agent=tokens.make_credential_token("agt").token
+    ),
     ("unauthenticated", "malformed"): lambda town, _: town.call(agent="no token"),
 }
 

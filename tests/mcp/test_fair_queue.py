@@ -103,12 +103,12 @@ def test_many_that_put_at_once_lose_nothing() -> None:
 def test_nobody_fills_the_share_of_another_by_its_public_id() -> None:
     """A public id is no secret. What was never seen to pass counts by where it comes from."""
     callers = Callers()
-    made = tokens.make("agt")
+    made = tokens.make_credential_token("agt")
     genuine = tokens.parse(made.token)
     body = f"nhi_agt_{made.public_id}_{'0' * tokens.SECRET_LENGTH}"
     forged = tokens.parse(body + tokens.checksum(body))
-    assert isinstance(genuine, tokens.ParsedCredential)
-    assert isinstance(forged, tokens.ParsedCredential)
+    assert isinstance(genuine, tokens.ParsedCredentialToken)
+    assert isinstance(forged, tokens.ParsedCredentialToken)
     identity = tokens.UUID(int=7)
     assert callers.key(genuine, "10.0.0.1") == callers.key(forged, "10.0.0.1") == ("unknown", "10.0.0.1")
     callers.learn(genuine, identity)
@@ -119,9 +119,9 @@ def test_nobody_fills_the_share_of_another_by_its_public_id() -> None:
 def test_all_credentials_of_an_identity_are_one_caller() -> None:
     callers, identity = Callers(), tokens.UUID(int=7)
     for _ in range(3):
-        shown = tokens.parse(tokens.make("agt").token)
+        shown = tokens.parse(tokens.make_credential_token("agt").token)
         assert shown is not None
         callers.learn(shown, identity)
         assert callers.key(shown, "10.0.0.1") == identity
-    short = tokens.ParsedToken(identity, tokens.UUID(int=8), 0, 0)
+    short = tokens.ShortTokenClaims(identity, tokens.UUID(int=8), 0, 0)
     assert callers.key(short, "10.0.0.1") == identity

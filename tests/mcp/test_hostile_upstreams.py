@@ -144,7 +144,7 @@ def test_each_fault_has_its_code_in_time_and_one_row(made: Scene, server: Peer) 
         found = (outcome.status, outcome.reason, edge.answer(outcome).status)
         if found != (status, reason, code):
             wrong.append(f"{name}: {found}; {outcome.message}")
-        if (row.status, row.reason) != (status, reason) or not row_macs.intact(row) or not row.error_message:
+        if (row.status, row.reason) != (status, reason) or not row_macs.is_intact(row) or not row.error_message:
             wrong.append(f"{name}: its row says {row.status} {row.reason} {row.error_message}")
         if took > TIMEOUT + SPARE:
             wrong.append(f"{name}: took {took:.1f} s")

@@ -78,7 +78,7 @@ def test_a_result_that_comes_after_the_reaper_is_told_and_not_logged_twice(made:
     assert event.subject_id == outcome.call_id == call_id
     assert event.details["status"] == "success"
     row = InvocationLog.objects.get()
-    assert row_macs.intact(row)
+    assert row_macs.is_intact(row)
     assert row.duration > 0
     assert nothing_is_left()
 
@@ -108,7 +108,7 @@ def test_two_reapers_at_once_write_one_row_each(server: Peer) -> None:
     assert sum(counts) == 30
     lost = InvocationLog.objects.filter(reason="lost")
     assert set(lost.values_list("pk", flat=True)) == calls
-    assert all(row_macs.intact(row) for row in lost)
+    assert all(row_macs.is_intact(row) for row in lost)
     assert not Call.objects.exists()
 
 
@@ -124,7 +124,7 @@ def orphans(made: Scene, count: int) -> set[UUID]:
     return {wish.call_id for wish in wishes}
 
 
-def shown(ask: gateway.Ask) -> tokens.Parsed:
+def shown(ask: gateway.Ask) -> tokens.ParsedBearerToken:
     parsed = tokens.parse(ask.bearer)
     assert parsed is not None
     return parsed

@@ -83,7 +83,7 @@ def mistakes(case: Case, tool: str, outcome: Outcome, made: Scene, far_side: Pee
         "server": (row.tool_name, server),
         "method": (row.method, method.translate({0: "\\u0000", 0xD800: "\\ud800"})),
         "hash": (row.args_hash, hashlib.sha256(plain).hexdigest()),
-        "seal": (row_macs.intact(row), True),
+        "seal": (row_macs.is_intact(row), True),
         "redaction_applied": (row.redaction_applied, case.redacted),
         "role": (row.agent_role, role),
         "role_id": (row.role_id is not None, bool(role)),
@@ -113,7 +113,7 @@ def test_a_caller_who_goes_away_leaves_a_row_that_says_so(made: Scene, far_side:
     run(leave())
     [row] = InvocationLog.objects.filter(method="gone")
     assert (row.status, row.reason, row.error_code) == (ERROR, "cancelled", "ExecutionFailed")
-    assert row_macs.intact(row)
+    assert row_macs.is_intact(row)
     assert not Call.objects.exists()
 
 

@@ -96,7 +96,7 @@ def test_after_one_row_that_could_not_be_written_nothing_is_sent(made: Scene, se
         pk=InvocationLog.objects.latest("timestamp", "id").pk
     )
     assert (row.status, row.reason) == ("success", ""), "the call was made, and now has its row"
-    assert row_macs.intact(row)
+    assert row_macs.is_intact(row)
     assert not Call.objects.exists()
 
 

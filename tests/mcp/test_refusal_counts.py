@@ -27,7 +27,7 @@ LIMIT = 5
 
 @pytest.fixture
 def made(server: Peer, monkeypatch: pytest.MonkeyPatch) -> Scene:
-    monkeypatch.setattr(refusal_limits, "MAX_ROWS", LIMIT)
+    monkeypatch.setattr(refusal_limits, "MAX_ROWS_PER_MINUTE", LIMIT)
     return scene(server.url, agents=["bot", "stranger", "other"], without=["stranger", "other"])
 
 
@@ -52,7 +52,7 @@ def logged(**where: Any) -> int:
 
 
 def test_the_limit_is_what_the_contract_says() -> None:
-    assert refusal_limits.MAX_ROWS == 600
+    assert refusal_limits.MAX_ROWS_PER_MINUTE == 600
 
 
 def test_past_the_limit_a_refusal_is_counted_and_names_no_call(made: Scene) -> None:
@@ -62,15 +62,15 @@ def test_past_the_limit_a_refusal_is_counted_and_names_no_call(made: Scene) -> N
     assert InvocationLog.objects.count() == LIMIT
     assert RefusalCount.objects.get().count == 3
     end_the_minute()
-    assert refusal_limits.flush() == 1
+    assert refusal_limits.flush_counts() == 1
     row = InvocationLog.objects.get(calls__gt=1)
     assert (row.calls, row.details["count"], row.status, row.reason) == (3, 3, "permission_denied", "no_grant")
     assert (row.agent_name, row.tool_name, row.method) == ("stranger", "peer", "echo")
     assert row.error_message == "3 more calls refused in this minute"
     assert (row.args_hash, row.source, row.request_id) == ("", "", row.pk)
-    assert row_macs.intact(row)
+    assert row_macs.is_intact(row)
     assert logged() == len(replies)
-    assert refusal_limits.flush() == 0, "once"
+    assert refusal_limits.flush_counts() == 0, "once"
     assert not RefusalCount.objects.exists()
 
 
@@ -101,10 +101,10 @@ def test_names_that_no_tool_has_are_one_object(made: Scene) -> None:
         made.call(f"peer__invented_{number}", agent="stranger")
     assert RefusalCount.objects.get().count == 20
     end_the_minute()
-    refusal_limits.flush()
+    refusal_limits.flush_counts()
     row = InvocationLog.objects.get(calls=20)
     assert (row.tool_name, row.method, row.tool_id) == ("*", "*", None)
-    assert row_macs.intact(row)
+    assert row_macs.is_intact(row)
 
 
 def test_it_is_exact_over_processes(made: Scene) -> None:
@@ -125,7 +125,7 @@ def test_it_is_exact_over_processes(made: Scene) -> None:
     rows = set(InvocationLog.objects.values_list("pk", flat=True))
     assert {answer.call_id for answer in answers if answer.recorded} == rows
     end_the_minute()
-    refusal_limits.flush()
+    refusal_limits.flush_counts()
     assert logged() == 4 * count
 
 
@@ -134,7 +134,7 @@ def test_two_that_flush_at_once_write_each_count_once(made: Scene) -> None:
         for _ in range(LIMIT):
             made.call(name, agent="stranger")
     end_the_minute()
-    at_once([refusal_limits.flush] * 3)
+    at_once([refusal_limits.flush_counts] * 3)
     assert logged() == 2 * LIMIT
 
 
@@ -146,9 +146,9 @@ def test_a_flush_that_fails_half_way_loses_nothing(made: Scene, monkeypatch: pyt
     with monkeypatch.context() as broken:
         broken.setattr(RefusalCount.objects.none().__class__, "delete", lambda _self: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            refusal_limits.flush()
+            refusal_limits.flush_counts()
     assert InvocationLog.objects.count() == LIMIT
-    refusal_limits.flush()
+    refusal_limits.flush_counts()
     assert logged() == 2 * (LIMIT + 2)
 
 
@@ -156,7 +156,7 @@ def test_the_minute_is_left_open_until_it_has_ended(made: Scene) -> None:
     for _ in range(LIMIT + 1):
         made.call(agent="stranger")
     RefusalCount.objects.update(minute=clock.database_now().replace(second=0, microsecond=0))
-    assert refusal_limits.flush() == 0
+    assert refusal_limits.flush_counts() == 0
     assert RefusalCount.objects.exists()
 
 
@@ -178,7 +178,7 @@ def test_whoever_counts_calls_counts_them(made: Scene) -> None:
     for _ in range(LIMIT + 7):
         made.call(agent="stranger")
     end_the_minute()
-    refusal_limits.flush()
+    refusal_limits.flush_counts()
     assert metrics.of_server(made.server).invocation_count == LIMIT + 7
     hour = hour_of(clock.database_now() - timedelta(minutes=2))
     rollups._sum_hour(hour)
@@ -192,7 +192,7 @@ def test_a_count_that_comes_late_stands_where_sums_still_look(made: Scene) -> No
     end_the_minute(timedelta(hours=3))
     minute = RefusalCount.objects.get().minute
     before = clock.database_now()
-    refusal_limits.flush()
+    refusal_limits.flush_counts()
     row = InvocationLog.objects.get(details__has_key="count")
     assert row.timestamp >= before
     assert row.details["minute"] == minute.isoformat()
@@ -204,11 +204,11 @@ def test_a_row_of_the_version_before_stays_intact_and_stands_for_one_call(made: 
         tool_name="peer", method="echo", args_hash="0" * 64, request_id=made.tool().identity.pk, source="",
     )  # fmt: skip
     old = {**invocations.end(begun, status="success"), "row_version": 1}
-    old["row_mac"] = crypto.compute_row_mac(invocations.covered(old))
-    assert row_macs.intact(InvocationLog(**old))
-    assert not row_macs.intact(InvocationLog(**{**old, "calls": 1000}))
+    old["row_mac"] = crypto.compute_row_mac(invocations.mac_input(old))
+    assert row_macs.is_intact(InvocationLog(**old))
+    assert not row_macs.is_intact(InvocationLog(**{**old, "calls": 1000}))
     new = invocations.end(begun, status="success")
-    assert not row_macs.intact(InvocationLog(**{**new, "calls": 1000}))
+    assert not row_macs.is_intact(InvocationLog(**{**new, "calls": 1000}))
 
 
 def test_a_lease_of_the_version_before_becomes_a_row(made: Scene) -> None:
@@ -230,5 +230,5 @@ def test_all_of_a_flood_are_in_the_log(made: Scene) -> None:
     outcomes = run(flood())
     assert sum(outcome.recorded for outcome in outcomes) == LIMIT
     end_the_minute()
-    refusal_limits.flush()
+    refusal_limits.flush_counts()
     assert logged(agent_name="stranger") == 120

@@ -14,9 +14,9 @@ from mcp.clerk.words import Wish
 from nhi.authorization import facts
 from nhi.credentials import tokens
 from nhi.decisions import delegation
-from nhi.decisions.chains import Link
+from nhi.decisions.chains import ChainLink
 from nhi.decisions.delegation import Principal
-from nhi.decisions.types import Action, Decision
+from nhi.decisions.types import Decision, RequestedAction
 from nhi.models import Identity, ToolPermission
 from tests.mcp.behind import stand_behind_a_server
 from tests.nhi.decisions import stage, table
@@ -83,20 +83,20 @@ def _by_clerk(each: Staged, row: Any) -> Principal:
 
 
 def _by_facts(each: Staged) -> Principal:
-    return facts.of_principals([Link(each.caller_id, "the caller")], each.target_id)[0]
+    return facts.for_principals([ChainLink(each.caller_id, "the caller")], each.target_id)[0]
 
 
 def _stands(each: Staged, principal: Principal) -> str:
-    wanted = Action("call", each.case.arguments)
+    wanted = RequestedAction("call", each.case.arguments)
     loaded = facts.for_question(each.caller_id, each.target_id)
     now, target = loaded.facts.decided_at, loaded.target
-    return delegation.along([principal], wanted, target, decision_id=uuid7(), at=now).condition.reason
+    return delegation.check_principals([principal], wanted, target, decision_id=uuid7(), at=now).condition.reason
 
 
 def decide(wishes: list[Wish]) -> list[Decision]:
     asked = [
         (one.shown.public_id, None, None, one.name, one.args_hash)
-        if isinstance(one.shown, tokens.ParsedCredential)
+        if isinstance(one.shown, tokens.ParsedCredentialToken)
         else (None, one.shown.credential_id, one.shown.identity_id, one.name, one.args_hash)
         for one in wishes
     ]

@@ -7,13 +7,13 @@ import pytest
 from common.errors import InvalidInput
 from nhi.authorization import facts
 from nhi.decisions import engine
-from nhi.decisions.types import Action, Decision
+from nhi.decisions.types import Decision, RequestedAction
 from nhi.models import Identity
 
 
 def asked(caller: Identity, target: Identity, parameters: Any = None, action: str | None = None) -> Decision:
     loaded = facts.for_question(caller.pk, target.pk)
-    return engine.decide(loaded.caller, Action("call", parameters, action), loaded.target, loaded.facts)
+    return engine.decide(loaded.caller, RequestedAction("call", parameters, action), loaded.target, loaded.facts)
 
 
 def fields(error: pytest.ExceptionInfo[InvalidInput]) -> set[str]:

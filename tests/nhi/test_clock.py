@@ -10,7 +10,7 @@ from nhi.access import effective_access
 from nhi.authorization import facts
 from nhi.choices import GrantState
 from nhi.decisions import engine
-from nhi.decisions.types import Action
+from nhi.decisions.types import RequestedAction
 from nhi.models import ToolPermission
 from tests.nhi import cast
 
@@ -28,14 +28,14 @@ def test_a_readers_zone_moves_no_end(zone: str) -> None:
         reasons = []
         for target in (over, open_):
             loaded = facts.for_question(bot.pk, target.pk)
-            decided = engine.decide(loaded.caller, Action("call"), loaded.target, loaded.facts)
+            decided = engine.decide(loaded.caller, RequestedAction("call"), loaded.target, loaded.facts)
             reasons.append(decided.reason)
             assert abs((decided.decided_at - timezone.now()).total_seconds()) < 30
             assert decided.match is not None
             assert decided.match.expires_at is not None
         assert reasons == ["grant_expired", "granted"]
         assert decided.match.expires_at == live.expires_at
-        assert [reach.name for reach in effective_access.of(bot).tools] == ["github__open"]
+        assert [reach.name for reach in effective_access.load(bot).tools] == ["github__open"]
         assert abs((clock.database_now() - timezone.now()).total_seconds()) < 30
 
 
@@ -45,7 +45,7 @@ def test_the_end_itself_is_past() -> None:
     assert grant.expires_at is not None
     for at, reason in ((grant.expires_at, "grant_expired"), (cast.future(hours=23), "granted")):
         loaded = facts.for_question(bot.pk, reader.pk, at=at)
-        assert engine.decide(loaded.caller, Action("call"), loaded.target, loaded.facts).reason == reason
+        assert engine.decide(loaded.caller, RequestedAction("call"), loaded.target, loaded.facts).reason == reason
 
 
 def test_rows_are_in_one_state_and_python_and_database_name_the_same() -> None:

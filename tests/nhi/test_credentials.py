@@ -40,7 +40,7 @@ def test_two_are_live_and_a_third_is_a_conflict() -> None:
     bot = cast.agent()
     first = credentials.issue(actor=SYSTEM, holder=bot)
     second = credentials.issue(actor=SYSTEM, holder=bot)
-    with pytest.raises(credentials.TooManyLive):
+    with pytest.raises(credentials.TooManyLiveCredentials):
         credentials.issue(actor=SYSTEM, holder=bot)
     credentials.revoke(actor=SYSTEM, credential=first.credential, reason="Room")
     third = credentials.issue(actor=SYSTEM, holder=bot)
@@ -94,7 +94,7 @@ def test_rotation_overlaps_and_refuses_a_third() -> None:
     assert new.credential.allowed_networks == ["203.0.113.0/24"]
     assert abs(new.credential.lifetime - timedelta(days=30)) < timedelta(minutes=1)
     for live in (old.credential, new.credential):
-        with pytest.raises(credentials.TooManyLive):
+        with pytest.raises(credentials.TooManyLiveCredentials):
             credentials.rotate(actor=SYSTEM, credential=live)
     end(old.credential, seconds=1)
     assert (shown(old.token), shown(new.token)) == ("credential_expired", "")
@@ -127,7 +127,7 @@ def test_what_ended_is_not_rotated() -> None:
     expired = credentials.issue(actor=SYSTEM, holder=cast.agent("other"))
     end(expired.credential, seconds=1)
     for issued in (revoked, expired):
-        with pytest.raises(credentials.NotLive):
+        with pytest.raises(credentials.CredentialNotLive):
             credentials.rotate(actor=SYSTEM, credential=issued.credential)
 
 
@@ -138,7 +138,7 @@ def test_a_revoked_one_is_refused_at_once_and_not_revoked_twice() -> None:
     assert (revoked.state, revoked.revoked_by_name, revoked.revoke_reason) == ("revoked", "mara", "Leak")
     assert shown(issued.token) == "credential_revoked"
     assert Identity.objects.get(pk=bot.pk).access_epoch == 1
-    with pytest.raises(credentials.NotLive):
+    with pytest.raises(credentials.CredentialNotLive):
         credentials.revoke(actor=SYSTEM, credential=issued.credential, reason="Again")
     assert cast.events(bot).count("credential.revoked") == 1
 
@@ -275,7 +275,7 @@ def test_a_short_lived_token_lives_no_longer_than_its_credential() -> None:
     bot = cast.agent()
     issued = credentials.issue(actor=SYSTEM, holder=bot)
     stamp = int(clock.database_now().timestamp() * 1000)
-    short = tokens.mint(tokens.ParsedToken(bot.pk, issued.credential.pk, stamp, stamp + 900_000))
+    short = tokens.mint_short_token(tokens.ShortTokenClaims(bot.pk, issued.credential.pk, stamp, stamp + 900_000))
     assert shown(short) == ""
     credentials.revoke(actor=SYSTEM, credential=issued.credential, reason="Leak")
     assert shown(short) == "credential_revoked"
@@ -285,7 +285,7 @@ def test_a_short_lived_token_ends_with_a_stop_for_good() -> None:
     bot = cast.agent()
     issued = credentials.issue(actor=SYSTEM, holder=bot)
     stamp = int(clock.database_now().timestamp() * 1000)
-    short = tokens.mint(tokens.ParsedToken(bot.pk, issued.credential.pk, stamp, stamp + 900_000))
+    short = tokens.mint_short_token(tokens.ShortTokenClaims(bot.pk, issued.credential.pk, stamp, stamp + 900_000))
     lifecycle.suspend(actor=SYSTEM, identity=bot, reason="Leak")
     lifecycle.activate(actor=SYSTEM, identity=Identity.objects.get(pk=bot.pk), reason="Clean")
     assert (shown(short), shown(issued.token)) == ("token_stopped", "")

@@ -56,7 +56,7 @@ def doubling(place: str, levels: int = 25) -> dict[str, Any]:
 @pytest.mark.parametrize("name", ["default", "const", "enum", "examples"])
 @pytest.mark.parametrize("of_names", ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas"])
 def test_a_property_named_like_a_keyword_for_data_hides_nothing(of_names: str, name: str) -> None:
-    said = json_schema.problem({of_names: {name: doubling(f"/{of_names}/{name}", levels=15)}})
+    said = json_schema.find_problem({of_names: {name: doubling(f"/{of_names}/{name}", levels=15)}})
     assert said.startswith("The schema unfolds to more than"), said
 
 
@@ -73,16 +73,16 @@ def test_a_property_named_like_a_keyword_for_data_hides_nothing(of_names: str, n
     ids=["data that is referred to", "id", "id on the way", "anchor", "another draft", "dynamic"],
 )
 def test_a_schema_whose_cost_cannot_be_counted_is_refused(schema: dict[str, Any]) -> None:
-    assert json_schema.problem(schema)
+    assert json_schema.find_problem(schema)
 
 
 def test_what_gives_references_another_meaning_is_named() -> None:
-    assert "$id is not followed below the root" in json_schema.problem({"not": {"$id": "urn:a"}})
+    assert "$id is not followed below the root" in json_schema.find_problem({"not": {"$id": "urn:a"}})
 
 
 def test_a_long_chain_of_references_is_refused() -> None:
     chain = {f"a{n}": {"$ref": f"#/$defs/a{n + 1}"} for n in range(1000)}
-    assert "lead on" in json_schema.problem({"$defs": {**chain, "a1000": {}}, "$ref": "#/$defs/a0"})
+    assert "lead on" in json_schema.find_problem({"$defs": {**chain, "a1000": {}}, "$ref": "#/$defs/a0"})
 
 
 def test_properties_may_be_named_like_keywords() -> None:
@@ -92,8 +92,8 @@ def test_properties_may_be_named_like_keywords() -> None:
         "properties": {name: {"type": "string"} for name in names},
         "default": {"$id": "urn:b"},
     }
-    assert json_schema.problem(schema) == ""
-    assert json_schema.violations(schema, {"const": 1, "$id": "x"})[0][0] == "$.const"
+    assert json_schema.find_problem(schema) == ""
+    assert json_schema.find_violations(schema, {"const": 1, "$id": "x"})[0][0] == "$.const"
 
 
 def test_references_within_a_schema_are_followed() -> None:

@@ -30,7 +30,7 @@ def test_a_person_without_a_role_has_no_console() -> None:
 
 
 def test_the_four_roles_and_nothing_else() -> None:
-    assert set(rights.ROLES) == {"security-admin", "operator", "approver", "auditor"}
+    assert set(rights.CONSOLE_ROLES) == {"security-admin", "operator", "approver", "auditor"}
     for roles in (["superuser"], ["Security-Admin"], ["operator", "owner"]):
         with pytest.raises(InvalidInput) as refused:
             people.create(actor=SYSTEM, username="uma", roles=roles)
@@ -75,7 +75,7 @@ def test_only_a_superuser_touches_a_superuser() -> None:
         (people.set_roles, {"roles": []}),
         (people.deactivate, {"reason": "Trying"}),
         (people.reactivate, {"reason": "Trying"}),
-        (people.set_password, {"password": people.new_password(), "reason": "Trying"}),
+        (people.set_password, {"password": people.generate_password(), "reason": "Trying"}),
         (people.reset_second_factor, {"reason": "Trying"}),
     ):
         with pytest.raises(NotAllowed):
@@ -113,9 +113,9 @@ def test_without_the_right_nothing_of_others_is_changed(role: str) -> None:
         (people.deactivate, {"user": uma, "reason": "Trying"}),
         (people.reactivate, {"user": uma, "reason": "Trying"}),
         (people.reset_second_factor, {"user": uma, "reason": "Trying"}),
-        (people.change_password, {"user": uma, "password": people.new_password()}),
-        (people.set_password, {"user": uma, "password": people.new_password(), "reason": "Trying"}),
-        (people.change_own, {"user": uma, "time_zone": "UTC", "single_key_shortcuts": False}),
+        (people.change_password, {"user": uma, "password": people.generate_password()}),
+        (people.set_password, {"user": uma, "password": people.generate_password(), "reason": "Trying"}),
+        (people.change_own_settings, {"user": uma, "time_zone": "UTC", "single_key_shortcuts": False}),
         (credentials.issue, {"holder": uma}),
         (credentials.revoke, {"credential": token.credential, "reason": "Trying"}),
     ]
@@ -129,11 +129,11 @@ def test_who_is_deactivated_has_no_tokens_and_no_rights_until_they_are_back() ->
     token = credentials.issue(actor=actors.person(olga), holder=olga).token
     people.deactivate(actor=mara, user=olga, reason="Left")
     assert not actors.person(User.objects.get(pk=olga.pk)).rights
-    with pytest.raises(people.Unchanged):
+    with pytest.raises(people.PersonStateUnchanged):
         people.deactivate(actor=mara, user=olga, reason="Again")
     people.reactivate(actor=mara, user=olga, reason="Back")
     assert actors.person(User.objects.get(pk=olga.pk)).rights
-    with pytest.raises(people.Unchanged):
+    with pytest.raises(people.PersonStateUnchanged):
         people.reactivate(actor=mara, user=olga, reason="Again")
     with pytest.raises(authentication.Unauthenticated):
         authentication.authenticate(token)

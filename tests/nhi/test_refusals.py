@@ -42,7 +42,7 @@ def test_one_row_for_each_id_and_source_with_a_count() -> None:
         refused(issued.token, "192.0.2.1")
     refused(issued.token, "192.0.2.2")
     for _ in range(3):
-        refused(tokens.make("agt").token, "192.0.2.1")
+        refused(tokens.make_credential_token("agt").token, "192.0.2.1")
     counted: dict[tuple[str, str, str], int] = {}
     for public_id, source, reason, count in rows():
         counted[public_id, source, reason] = counted.get((public_id, source, reason), 0) + count
@@ -57,7 +57,7 @@ def test_one_row_for_each_id_and_source_with_a_count() -> None:
 def test_a_minute_is_a_minute() -> None:
     at = clock.database_now().replace(second=59, microsecond=999999)
     for later in (timedelta(0), timedelta(microseconds=1), timedelta(seconds=60)):
-        authentication_failures.note("abc", "credential_expired", at + later)
+        authentication_failures.count_failure("abc", "credential_expired", at + later)
     assert RefusedAuthentication.objects.count() == 2
     assert {row.minute.second for row in RefusedAuthentication.objects.all()} == {0}
 
@@ -65,7 +65,7 @@ def test_a_minute_is_a_minute() -> None:
 def test_a_thousand_unknown_tokens_make_one_row() -> None:
     at = clock.database_now()
     for _ in range(1000):
-        authentication_failures.note("", "credential_unknown", at)
+        authentication_failures.count_failure("", "credential_unknown", at)
     assert [(row[0], row[3]) for row in rows()] == [("unknown", 1000)]
 
 
@@ -109,5 +109,5 @@ def test_when_the_refusal_cannot_be_counted_the_caller_hears_so(monkeypatch: pyt
     with monkeypatch.context() as patch:
         patch.setattr(authentication_failures.connection, "cursor", away)
         with pytest.raises(RecordUnavailable):
-            authentication_failures.note("abc", "credential_revoked", datetime.now(UTC))
+            authentication_failures.count_failure("abc", "credential_revoked", datetime.now(UTC))
     assert connection.is_usable()

@@ -38,19 +38,19 @@ CHEAP: dict[str, tuple[dict[str, Any], Any]] = {
 @pytest.mark.parametrize("name", COSTLY)
 def test_what_would_take_too_long_is_refused_unseen(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     schema, value = COSTLY[name]
-    assert json_schema.problem(schema) == ""
-    checker = json_schema.checker(schema)
+    assert json_schema.find_problem(schema) == ""
+    checker = json_schema.compile_schema(schema)
     monkeypatch.setattr(checker, "_engine", None)
-    assert checker.violations(value) == [("$", TOO_MANY)]
+    assert checker.find_violations(value) == [("$", TOO_MANY)]
 
 
 @pytest.mark.parametrize("name", CHEAP)
 def test_what_is_only_large_is_checked(name: str) -> None:
     schema, value = CHEAP[name]
-    assert json_schema.violations(schema, value) == []
+    assert json_schema.find_violations(schema, value) == []
 
 
 def test_the_owner_of_a_schema_is_named() -> None:
-    assert json_schema.violations({"required": ["a"]}, {}, whose="the tool") == [
+    assert json_schema.find_violations({"required": ["a"]}, {}, whose="the tool") == [
         ("$.a", "is missing: the tool demands it")
     ]

@@ -16,7 +16,7 @@ from nhi.credentials import credentials, tokens
 from nhi.identities import identities, lifecycle
 from nhi.models import AuditEvent, Identity
 from nhi.people import people
-from nhi.people.people import NoPassword
+from nhi.people.people import PersonHasNoPassword
 from tests.nhi import cast
 
 pytestmark = [pytest.mark.django_db, pytest.mark.capability("NHI-09", "NHI-02", "CON-01", "AUD-01")]
@@ -46,7 +46,7 @@ class TestWildcards:
     def test_a_security_admin_does_not_stand_in_for_another(self) -> None:
         mara, other = cast.admin(), cast.user("nina", "security-admin")
         with pytest.raises(NotAllowed):
-            people.set_password(actor=mara, user=other, password=people.new_password(), reason="Forgotten")
+            people.set_password(actor=mara, user=other, password=people.generate_password(), reason="Forgotten")
         with pytest.raises(NotAllowed):
             people.reset_second_factor(actor=mara, user=other, reason="Lost phone")
         people.deactivate(actor=mara, user=other, reason="Left")
@@ -101,8 +101,8 @@ def test_a_deactivated_person_finds_no_session_when_they_come_back() -> None:
 
 def test_who_signs_in_elsewhere_is_given_no_password() -> None:
     away = people.create(actor=SYSTEM, username="away", roles=["operator"], password=None).user
-    with pytest.raises(NoPassword):
-        people.set_password(actor=cast.admin(), user=away, password=people.new_password(), reason="Forgotten")
+    with pytest.raises(PersonHasNoPassword):
+        people.set_password(actor=cast.admin(), user=away, password=people.generate_password(), reason="Forgotten")
 
 
 def test_an_agent_does_not_fill_the_record() -> None:

@@ -20,11 +20,11 @@ pytestmark = [pytest.mark.capability("NHI-04"), pytest.mark.django_db, pytest.ma
 
 
 @pytest.fixture(autouse=True)
-def ledger(monkeypatch: pytest.MonkeyPatch) -> Iterator[last_used.Ledger]:
+def ledger(monkeypatch: pytest.MonkeyPatch) -> Iterator[last_used.LastUsedRecorder]:
     """One without a thread, so that the test says when it is written."""
-    own = last_used.Ledger()
+    own = last_used.LastUsedRecorder()
     own._thread = threading.current_thread()
-    monkeypatch.setattr(last_used, "ledger", own)
+    monkeypatch.setattr(last_used, "recorder", own)
     yield own
 
 
@@ -37,7 +37,7 @@ def test_it_is_written_within_a_minute() -> None:
     assert last_used.FLUSH_SECONDS <= 60
 
 
-def test_a_use_is_written_at_the_next_turn_and_not_before(ledger: last_used.Ledger) -> None:
+def test_a_use_is_written_at_the_next_turn_and_not_before(ledger: last_used.LastUsedRecorder) -> None:
     bot = cast.agent()
     issued = credentials.issue(actor=SYSTEM, holder=bot)
     before = clock.database_now()
@@ -57,19 +57,19 @@ def test_a_use_is_written_at_the_next_turn_and_not_before(ledger: last_used.Ledg
     assert ledger.flush() == 0
 
 
-def test_an_older_use_of_another_process_does_not_overwrite_a_newer_one(ledger: last_used.Ledger) -> None:
+def test_an_older_use_of_another_process_does_not_overwrite_a_newer_one(ledger: last_used.LastUsedRecorder) -> None:
     bot = cast.agent()
     credential = credentials.issue(actor=SYSTEM, holder=bot).credential
     newer, older = cast.past(seconds=5), cast.past(minutes=5)
     for at, source in ((newer, "192.0.2.1"), (older, "192.0.2.2")):
-        last_used.note(credential, at=at, source=source)
+        last_used.record_use(credential, at=at, source=source)
         ledger.flush()
     used = Credential.objects.get(pk=credential.pk)
     assert used.last_used_from == "192.0.2.1"
     assert Identity.objects.get(pk=bot.pk).last_activity_at == used.last_used_at
 
 
-def test_a_refused_use_is_no_use(ledger: last_used.Ledger) -> None:
+def test_a_refused_use_is_no_use(ledger: last_used.LastUsedRecorder) -> None:
     issued = credentials.issue(actor=SYSTEM, holder=cast.agent())
     credentials.revoke(actor=SYSTEM, credential=issued.credential, reason="Leak")
     with pytest.raises(authentication.Unauthenticated):
@@ -78,7 +78,7 @@ def test_a_refused_use_is_no_use(ledger: last_used.Ledger) -> None:
 
 
 def test_its_thread_outlives_any_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    own, turns = last_used.Ledger(), threading.Semaphore(0)
+    own, turns = last_used.LastUsedRecorder(), threading.Semaphore(0)
 
     def broken() -> int:
         turns.release()

@@ -9,8 +9,8 @@ from common.ids import uuid7
 from nhi.actors import Actor
 from nhi.authorization import authentication
 from nhi.credentials import run_tokens, tokens
-from nhi.credentials.run_tokens import Opening
-from nhi.decisions.chains import Chain
+from nhi.credentials.run_tokens import RunTokenRequest
+from nhi.decisions.chains import DelegationChain
 from nhi.models import Identity
 
 DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -26,10 +26,12 @@ def shown(token: str, source: str = "203.0.113.9") -> str:
     return ""
 
 
-def of_run(*, identity: Identity, execution_id: UUID, seconds: float, actor: Actor, chain: Chain | None = None) -> str:
+def of_run(
+    *, identity: Identity, execution_id: UUID, seconds: float, actor: Actor, chain: DelegationChain | None = None
+) -> str:
     """As its worker gets it."""
-    opening = Opening(identity, execution_id, seconds, chain)
-    return run_tokens.open_each([opening], actor=actor, at=clock.database_now())[execution_id]
+    opening = RunTokenRequest(identity, execution_id, seconds, chain)
+    return run_tokens.issue_tokens([opening], actor=actor, at=clock.database_now())[execution_id]
 
 
 def crc(body: str) -> str:

@@ -88,4 +88,4 @@ def test_an_unknown_host_is_refused(client: Client) -> None:
 def test_a_refusal_has_one_status_in_the_console_and_outside_it(error: GatehouseError, rf: RequestFactory) -> None:
     request = rf.get("/admin/", headers={PART: "1"})
     request.user = AnonymousUser()
-    assert refused(request, error).status_code == error_pages.of(request, error).status_code
+    assert refused(request, error).status_code == error_pages.render_gatehouse_error(request, error).status_code

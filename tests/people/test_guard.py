@@ -152,7 +152,9 @@ def test_a_usual_place_is_counted_too(mara: Somebody) -> None:
 
 def test_one_address_cannot_try_every_name(mara: Somebody, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        sign_in_throttle, "ADDRESS", sign_in_throttle.Rule("address", 10, timedelta(minutes=15), timedelta(minutes=15))
+        sign_in_throttle,
+        "ADDRESS_RULE",
+        sign_in_throttle.ThrottleRule("address", 10, timedelta(minutes=15), timedelta(minutes=15)),
     )
     attempt("mara", PASSWORD)
     answers = [attempt(f"person-{number}", "wrong").status_code for number in range(12)]
@@ -171,10 +173,10 @@ def test_counters_that_say_nothing_any_more_are_removed(mara: Somebody) -> None:
     attempt("mara", PASSWORD, "192.0.2.77")
     wrong(3, "nobody")
     let_time_pass(days=2)
-    sign_in_throttle.forget(clock.database_now())
+    sign_in_throttle.remove_stale(clock.database_now())
     assert [row.source for row in SignInGuard.objects.all()] == ["192.0.2.77"]
     let_time_pass(days=100)
-    sign_in_throttle.forget(clock.database_now())
+    sign_in_throttle.remove_stale(clock.database_now())
     assert not SignInGuard.objects.exists()
 
 
@@ -185,7 +187,7 @@ def test_many_at_once_get_no_more_tries_than_one_by_one() -> None:
         try:
             held = sign_in_throttle.admit(username="mara", source="192.0.2.1")
             time.sleep(0.01)
-            sign_in_throttle.failed(held)
+            sign_in_throttle.count_failure(held)
         except RateLimited:
             return "refused"
         finally:
@@ -204,8 +206,8 @@ def test_many_right_ones_at_once_all_get_in() -> None:
         try:
             held = sign_in_throttle.admit(username="mara", source="192.0.2.1")
             time.sleep(0.01)
-            sign_in_throttle.passed(held)
-            sign_in_throttle.signed_in(username="mara", source="192.0.2.1")
+            sign_in_throttle.count_pass(held)
+            sign_in_throttle.reset_counters(username="mara", source="192.0.2.1")
         finally:
             connection.close()
         return True

@@ -127,8 +127,8 @@ def test_secrets_are_sealed_for_their_owner(make: Make, kind: str) -> None:
     his.save()
     sealed = his.data["secret" if kind == "totp" else "seed"]
     with pytest.raises(crypto.UnsealError):
-        mfa.unseal(sealed, owner=tom.user)
-    assert mfa.unseal(sealed, owner=mara.user)
+        mfa.unseal_secret(sealed, owner=tom.user)
+    assert mfa.unseal_secret(sealed, owner=mara.user)
 
 
 @pytest.mark.capability("AUD-01")

@@ -17,7 +17,7 @@ LIMIT = 3
 def limited() -> Iterator[None]:
     """A test that runs over the end of a minute counts as one: the hour stands for it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(refusal_limits, "MAX_ROWS", LIMIT)
+        patch.setattr(refusal_limits, "MAX_ROWS_PER_MINUTE", LIMIT)
         patch.setattr(
             refusal_limits, "minute_of", lambda moment: moment.replace(minute=0, second=0, microsecond=0)
         )  # fmt: skip
@@ -27,5 +27,5 @@ def limited() -> Iterator[None]:
 def flushed(event: str) -> AuditEvent:
     """The one event that stands for those that were counted."""
     RefusalCount.objects.update(minute=clock.database_now() - timedelta(minutes=3))
-    refusal_limits.flush()
+    refusal_limits.flush_counts()
     return AuditEvent.objects.get(event=event, details__has_key="count")

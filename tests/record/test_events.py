@@ -86,18 +86,20 @@ VERBS: dict[str, tuple[str, Callable[[dict[str, Any]], Any]]] = {
     ),
     "change oneself": (
         "person.changed",
-        lambda w: people.change_own(
+        lambda w: people.change_own_settings(
             actor=cast.acting("uma"), user=w["uma"], time_zone="Europe/Vienna", single_key_shortcuts=True
         ),
     ),
     "change a password": (
         "person.password_changed",
-        lambda w: people.change_password(actor=actors.person(w["uma"]), user=w["uma"], password=people.new_password()),
+        lambda w: people.change_password(
+            actor=actors.person(w["uma"]), user=w["uma"], password=people.generate_password()
+        ),
     ),
     "set a password": (
         "person.password_changed",
         lambda w: people.set_password(
-            actor=SYSTEM, user=w["uma"], password=people.new_password(), reason="Password forgotten"
+            actor=SYSTEM, user=w["uma"], password=people.generate_password(), reason="Password forgotten"
         ),
     ),
     "deactivate a person": (
@@ -178,7 +180,9 @@ def test_a_bulk_verb_stops_when_the_record_is_away(closed: Callable[[], None]) -
     there = world()
     closed()
     with pytest.raises(RecordUnavailable):
-        bulk.give_tools(actor=SYSTEM, agent=there["bot"], selection=bulk.Selection(server="github"), reason="All of it")
+        bulk.give_tools(
+            actor=SYSTEM, agent=there["bot"], selection=bulk.ToolSelection(server="github"), reason="All of it"
+        )
     assert ToolPermission.objects.count() == 1
 
 

@@ -239,7 +239,7 @@ def test_an_upgrade_of_a_database_of_the_version_before_is_no_alarm() -> None:
     test_guards.drop("default")
     with connection.cursor() as cursor:
         for statement in INSTALLED_BEFORE[connection.vendor]:
-            for table in append_only_triggers.TABLES:
+            for table in append_only_triggers.LOG_TABLES:
                 cursor.execute(statement.format(table=table))
     assert append_only_triggers.inspect(connection) == []
     call_command("migrate", verbosity=0)
@@ -253,7 +253,7 @@ def test_two_processes_repair_once() -> None:
     def run() -> None:
         try:
             barrier.wait(10)
-            trigger_repair.watch()
+            trigger_repair.inspect_and_repair()
         except Exception as error:
             errors.append(error)
         finally:
@@ -267,7 +267,7 @@ def test_two_processes_repair_once() -> None:
     assert errors == []
     assert append_only_triggers.inspect(connection) == []
     assert [(event, table) for event, table, _ in recorded()] == [
-        ("record.guards_repaired", table) for table in append_only_triggers.TABLES
+        ("record.guards_repaired", table) for table in append_only_triggers.LOG_TABLES
     ]
 
 
@@ -277,7 +277,7 @@ def test_a_repair_holds_even_when_its_event_cannot_be_written(monkeypatch: pytes
 
     test_guards.drop("default")
     monkeypatch.setattr(AuditEvent, "save", refuse)
-    assert trigger_repair.watch() == []
+    assert trigger_repair.inspect_and_repair() == []
     assert append_only_triggers.inspect(connection) == []
 
 

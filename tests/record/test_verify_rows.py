@@ -93,7 +93,7 @@ def test_nothing_to_check_is_good() -> None:
     assert verified() == (0, {"rows": 0, "broken": [], "broken_count": 0, "unknown_key": 0, "unknown_keys": []})
 
 
-@pytest.mark.parametrize("name", [*row_macs.COVERED["nhi_invocation_log", InvocationLog.ROW_VERSION]])
+@pytest.mark.parametrize("name", [*row_macs.MAC_COLUMNS["nhi_invocation_log", InvocationLog.ROW_VERSION]])
 def test_an_edit_of_any_column_of_a_call_is_found(name: str) -> None:
     call = add_call()
     columns = {field.attname: getattr(call, field.attname) for field in InvocationLog._meta.concrete_fields}
@@ -102,16 +102,16 @@ def test_an_edit_of_any_column_of_a_call_is_found(name: str) -> None:
         "duration": 1.501, "chain": [], "details": {"decide_ms": 0.2}, "writer_seq": call.writer_seq + 1,
         "row_version": 1, "calls": 2,
     }.get(name, uuid7() if columns[name] is None or name.endswith("_id") or name == "writer" else "other")  # fmt: skip
-    assert row_macs.verdict_of_columns("nhi_invocation_log", columns) == "intact"
-    assert row_macs.verdict_of_columns("nhi_invocation_log", {**columns, name: edited}) == "broken"
+    assert row_macs.verify_columns("nhi_invocation_log", columns) == "intact"
+    assert row_macs.verify_columns("nhi_invocation_log", {**columns, name: edited}) == "broken"
 
 
 def test_a_call_of_the_version_before_stands_for_one_call() -> None:
     """Its MAC does not cover the column that says so, which came later."""
     call = add_call(row_version=1)
     columns = {field.attname: getattr(call, field.attname) for field in InvocationLog._meta.concrete_fields}
-    assert row_macs.verdict_of_columns("nhi_invocation_log", columns) == "intact"
-    assert row_macs.verdict_of_columns("nhi_invocation_log", {**columns, "calls": 2}) == "broken"
+    assert row_macs.verify_columns("nhi_invocation_log", columns) == "intact"
+    assert row_macs.verify_columns("nhi_invocation_log", {**columns, "calls": 2}) == "broken"
 
 
 @pytest.mark.parametrize("table", ["nhi_audit_event", "nhi_invocation_log"])
@@ -164,7 +164,7 @@ def test_a_row_at_the_ends_of_order_is_not_passed_by() -> None:
 
 
 def test_batches_pass_no_row_by(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(verification, "BATCH", 3)
+    monkeypatch.setattr(verification, "BATCH_SIZE", 3)
     moment = timezone.now()
     calls = [add_call(at=moment) for _ in range(7)]
     edit("UPDATE nhi_invocation_log SET reason = 'edited' WHERE id = %s", key(calls[6]))

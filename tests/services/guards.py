@@ -13,8 +13,8 @@ def drop(alias: str) -> None:
     there = set(connection.introspection.table_names())
     on = " ON {table}" if connection.vendor == "postgresql" else ""
     with connection.cursor() as cursor:
-        for table in there.intersection(append_only_triggers.TABLES):
-            for suffix in append_only_triggers.SUFFIXES[connection.vendor]:
+        for table in there.intersection(append_only_triggers.LOG_TABLES):
+            for suffix in append_only_triggers.TRIGGER_SUFFIXES[connection.vendor]:
                 cursor.execute(f"DROP TRIGGER IF EXISTS {table}{suffix}{on.format(table=table)}")
 
 

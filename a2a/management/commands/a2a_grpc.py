@@ -75,13 +75,13 @@ async def heard_of() -> AsyncIterator[None]:
     finally:
         telling.cancel()
         with suppress(DatabaseError):
-            await desk.do(partial(processes.leave, kind=ProcessKind.GRPC))
+            await desk.do(partial(processes.remove_own, kind=ProcessKind.GRPC))
 
 
 async def _tell() -> None:
     while True:
         try:
-            await desk.do(partial(processes.seen, kind=ProcessKind.GRPC))
+            await desk.do(partial(processes.record_heartbeat, kind=ProcessKind.GRPC))
         except DatabaseError as error:
             log.warning("No heartbeat: the database is away (%s).", type(error).__name__)
         await asyncio.sleep(TELL_EVERY)

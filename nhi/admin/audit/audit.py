@@ -34,7 +34,7 @@ def logs(current: str) -> list[Tab]:
 def _said(row: Any) -> SafeString:
     """The sentence with the names of its time, and what became of who is no more."""
     gone = format_html(' <span class="gh-subtle">{}</span>', "(archived since)") if row.subject_is_gone else ""
-    return format_html("<span>{}{}</span>", event_sentences.of(row).html, gone)
+    return format_html("<span>{}{}</span>", event_sentences.event_sentence(row).html, gone)
 
 
 @admin.register(AuditEvent)
@@ -47,7 +47,7 @@ class AuditEventAdmin(GovernedAdmin):
     columns = (
         columns.moment("Time", lambda row: row.at, form="log", narrow=True),
         Column("Who", lambda row: row.actor_name, lambda row: row.actor_name),
-        Column("What", _said, event_sentences.text, narrow=True),
+        Column("What", _said, event_sentences.event_text, narrow=True),
         columns.plain("Reason", lambda row: row.reason),
         columns.plain("From", lambda row: row.source),
     )

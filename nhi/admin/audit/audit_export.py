@@ -24,5 +24,5 @@ class Export(LogExport):
         return AuditEvent.objects.visible_to(self.actor)
 
     def cells(self, row: AuditEvent) -> Iterable[Any]:
-        said = (row.actor_name, event_sentences.text(row), row.event, row.subject_name, row.reason, row.source)
+        said = (row.actor_name, event_sentences.event_text(row), row.event, row.subject_name, row.reason, row.source)
         return (*said, row.request_id or "", row.pk)

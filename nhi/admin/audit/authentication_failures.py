@@ -10,7 +10,7 @@ from django.utils import timezone
 from common.console.lists import Filter, choice_filter, text_filter
 from common.console.pages import Tab
 from nhi.admin.audit.audit import logs
-from nhi.audit.authentication_failures import UNKNOWN
+from nhi.audit.authentication_failures import UNKNOWN_PUBLIC_ID
 from nhi.console import columns
 from nhi.console.base import GovernedAdmin
 from nhi.console.log_filters import FILTERS, SPANS
@@ -73,7 +73,7 @@ class RefusedAuthenticationAdmin(GovernedAdmin):
 
     def prepare(self, _request: HttpRequest, rows: list[Any]) -> None:
         """Whose credential it was, or whose run's."""
-        shown = {row.public_id for row in rows} - {UNKNOWN}
+        shown = {row.public_id for row in rows} - {UNKNOWN_PUBLIC_ID}
         known = Credential.objects.filter(public_id__in=shown).select_related("identity", "user")
         holders = {credential.public_id: str(credential.identity or credential.user) for credential in known}
         runs = Credential.runs.filter(public_id__in=shown).select_related("identity")

@@ -8,7 +8,7 @@ from common.console.pages import Crumb, link
 from common.errors import NotFound
 from nhi.audit import row_macs
 from nhi.console import event_sentences
-from nhi.console.base import ActingPage
+from nhi.console.base import ActorPage
 from nhi.models import AuditEvent
 
 SAME_REQUEST = 20
@@ -27,12 +27,12 @@ class Change:
         return bool(self.before != self.after)
 
 
-class Event(ActingPage):
+class Event(ActorPage):
     template = "nhi/audit/event.html"
 
     def context(self) -> dict[str, Any]:
         row = self._row()
-        sentence = event_sentences.of(row)
+        sentence = event_sentences.event_sentence(row)
         return {
             "title": f"{sentence.text}, {times.exact(row.at)}",
             "event": row,
@@ -40,8 +40,8 @@ class Event(ActingPage):
             "actor_badge": badges.find("nhi.ActorKind", row.actor_kind),
             "changes": changes(row),
             "details": row.details,
-            "verdict": row_macs.verdict(row).value,
-            "same_request": event_sentences.all_of(self._same_request(row)),
+            "verdict": row_macs.verify_row(row).value,
+            "same_request": event_sentences.event_sentences(self._same_request(row)),
             "crumb": Crumb("Audit events", link("nhi_auditevent_changelist")),
         }
 

@@ -23,14 +23,14 @@ from nhi.admin.credentials import revoke
 from nhi.console import columns, state_badges
 from nhi.console.base import GovernedAdmin
 from nhi.console.request_actor import actor_of
-from nhi.credentials.credentials import MOST_LIVE
+from nhi.credentials.credentials import MAX_LIVE
 from nhi.models import Credential, Identity
 from nhi.templatetags.identities import kind_icon, state_of
 
 STATES = (
     ("live", "Live"),
     ("rotating", "Rotating"),
-    ("ends_soon", f"Ends within {state_badges.CREDENTIAL_SOON.days} days"),
+    ("ends_soon", f"Ends within {state_badges.CREDENTIAL_ENDS_SOON.days} days"),
     ("expired", "Expired"),
     ("revoked", "Revoked"),
 )
@@ -45,7 +45,7 @@ def _in_state(rows: Any, value: str) -> Any:
     if value == "rotating":
         return rows.live().filter(rotated_at__isnull=False)
     if value == "ends_soon":
-        return rows.live().filter(expires_at__lte=Now() + state_badges.CREDENTIAL_SOON)
+        return rows.live().filter(expires_at__lte=Now() + state_badges.CREDENTIAL_ENDS_SOON)
     return rows.in_state(value)
 
 
@@ -169,9 +169,9 @@ class CredentialAdmin(GovernedAdmin):
         ids = {row.identity_id for row in rows if row.identity_id}
         live = Counter(Credential.objects.live().filter(identity__in=ids).values_list("identity_id", flat=True))
         managed = _managed(actor, ids)
-        barred = set() if actor.is_superuser else rights.deciding_accounts(ids)
+        barred = set() if actor.is_superuser else rights.approver_accounts(ids)
         for row in rows:
-            row.two_live = live[row.identity_id] >= MOST_LIVE
+            row.two_live = live[row.identity_id] >= MAX_LIVE
             row.barred = row.identity_id in barred
             row.rotate_url, row.revoke_url = _verbs(actor, row, row.identity_id in managed)
 

@@ -14,13 +14,13 @@ from common.console.pages import link
 from common.errors import NotAllowed, NotFound
 from nhi.actors import Actor
 from nhi.admin.identities.credentials import RevokeForm
-from nhi.console.base import ActingDialog
-from nhi.console.bulk_dialog import Several
+from nhi.console.base import ActorDialog
+from nhi.console.bulk_dialog import BulkDialog
 from nhi.credentials import credentials
 from nhi.models import Credential
 
 
-class BulkRevoke(Several[Credential]):
+class BulkRevoke(BulkDialog[Credential]):
     verb = "Revoke"
     nouns = ("credential", "credentials")
     kind = "credential"
@@ -57,7 +57,7 @@ class BulkRevoke(Several[Credential]):
         return lambda one: credentials.revoke(actor=self.actor, credential=one, reason=reason)
 
 
-class RevokePersonal(ActingDialog):
+class RevokePersonal(ActorDialog):
     """A token that a person made for themselves."""
 
     form_class = RevokeForm

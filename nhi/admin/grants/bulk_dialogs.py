@@ -11,7 +11,7 @@ from nhi.access import grants, roles
 from nhi.admin.grants import grants_left
 from nhi.admin.grants.detail import seen
 from nhi.admin.grants.grants_change import RenewForm, RevokeForm
-from nhi.console.bulk_dialog import Several
+from nhi.console.bulk_dialog import BulkDialog
 from nhi.models import Identity, ToolPermission
 from nhi.models.grants import Grant
 
@@ -23,7 +23,7 @@ NOUNS = {
 }
 
 
-class Bulk(Several[Any]):
+class Bulk(BulkDialog[Any]):
     """Of grants of one kind."""
 
     model: type[Grant] = ToolPermission
@@ -64,7 +64,7 @@ class Revoke(Bulk):
         return [
             counted("grants", len(self.fitting), "Ends {} grant", "Ends {} grants"),
             counted("holders", self._holders(), "Takes access from {} holder", "Takes access from {} holders"),
-            *(grants_left.between(self._pairs()) if self.kind == "nhipermission" else ()),
+            *(grants_left.ongoing_work_between(self._pairs()) if self.kind == "nhipermission" else ()),
         ]
 
     def _pairs(self) -> list[tuple[Identity, Identity]]:

@@ -9,11 +9,11 @@ from django.utils.functional import cached_property
 
 from common.console.pages import Control, Crumb, link
 from common.errors import NotFound
-from nhi.access.grants import PAIRS
+from nhi.access.grants import PAIR_FIELDS
 from nhi.authorization import explain, facts
 from nhi.choices import GrantState
 from nhi.console import event_sentences
-from nhi.console.base import Acting, ActingPage
+from nhi.console.base import ActorMixin, ActorPage
 from nhi.models import AuditEvent, Identity, Role, ToolPermission, UserPermission
 from nhi.models.grants import Grant
 from nhi.templatetags.grants import grant_url
@@ -33,7 +33,7 @@ API = {
 }
 
 
-class OfGrant(Acting):
+class OfGrant(ActorMixin):
     """A page or dialog about one grant that the person may see; `model` says of which kind."""
 
     model: type[Grant] = ToolPermission
@@ -67,26 +67,26 @@ class OfGrant(Acting):
 def seen(model: type[Grant], actor: Any) -> QuerySet[Any]:
     """What the actor may see of one kind, with the rows that it is between."""
     rows: QuerySet[Any] = model.objects.visible_to(actor)  # type: ignore[attr-defined]  # every kind has this manager
-    ends = [name for name in PAIRS[str(model._meta.model_name)] if model._meta.get_field(name).is_relation]
+    ends = [name for name in PAIR_FIELDS[str(model._meta.model_name)] if model._meta.get_field(name).is_relation]
     return rows.select_related(*ends)
 
 
 def sides(grant: Any) -> list[Any]:
     """The two rows that a grant is between."""
-    names = PAIRS[str(grant._meta.model_name)]
+    names = PAIR_FIELDS[str(grant._meta.model_name)]
     return [getattr(grant, name) for name in names if grant._meta.get_field(name).is_relation]
 
 
 def came_from(request: HttpRequest, grant: Any) -> str:
     """`?back=role` in a dialog's address: it was opened on the page of that side of the grant."""
     side = request.GET.get("back", "")
-    row = getattr(grant, side) if side in PAIRS[str(grant._meta.model_name)] else None
+    row = getattr(grant, side) if side in PAIR_FIELDS[str(grant._meta.model_name)] else None
     if isinstance(row, Role):
         return link("nhi_role_hub", row.pk)
     return link("nhi_identity_access", row.pk) if isinstance(row, Identity) else ""
 
 
-class GrantPage(OfGrant, ActingPage):
+class GrantPage(OfGrant, ActorPage):
     template = "nhi/grants/page.html"
 
     def context(self) -> dict[str, Any]:
@@ -100,7 +100,7 @@ class GrantPage(OfGrant, ActingPage):
             "limits": grant_limits(grant),
             "warnings": self._warnings(),
             "schema": _pretty(getattr(grant, "allowed_parameters", None)),
-            "events": event_sentences.all_of(self._events()),
+            "events": event_sentences.event_sentences(self._events()),
             "api": f"{API[self.name]}/{grant.pk}",
             **self._buttons(),
         }

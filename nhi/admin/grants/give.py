@@ -18,7 +18,7 @@ from nhi.admin.grants.limit_builder import BuildsLimit
 from nhi.admin.grants.limit_forms import LimitedForm, NhiLimits, ToolLimits
 from nhi.choices import Level, PermissionType
 from nhi.console import names
-from nhi.console.base import ActingDialog
+from nhi.console.base import ActorDialog
 from nhi.models import Identity, NhiPermission, RoleAssignment, ToolPermission, UserPermission
 from nhi.models.grants import Grant
 
@@ -81,7 +81,7 @@ class RoleForm(EndsForm):
     field_order = ("identity", "role", "ends", "ends_on", "reason")
 
 
-class Giving(ActingDialog):
+class Giving(ActorDialog):
     """Names from the address fill the form: `?agent=…&tool=…`, each a name or an id."""
 
     model_name: ClassVar[str]
@@ -100,13 +100,13 @@ class Giving(ActingDialog):
         self.actor.require(f"nhi.add_{self.model_name}", doing)
 
     def form(self, data: Any = None) -> ConsoleForm:
-        return names.for_actor(super().form(data), self.actor)
+        return names.bind_name_fields(super().form(data), self.actor)
 
     def initial(self) -> dict[str, Any]:
         asked = self.request.GET
         fields = self.form_class.base_fields.items()
         named = {name: field.what for name, field in fields if isinstance(field, names.NameField)}
-        return {name: names.known(what, self.actor, asked.get(name, "")) for name, what in named.items()}
+        return {name: names.initial_name(what, self.actor, asked.get(name, "")) for name, what in named.items()}
 
     def back(self) -> str:
         return link(f"nhi_{self.model_name}_changelist")
@@ -148,7 +148,7 @@ class GiveTool(BuildsLimit, Giving):
     def limited_tool(self, data: QueryDict | None) -> Identity | None:
         named = (self.request.GET if data is None else data).get("tool", "").strip()
         try:
-            return names.one("tool", self.actor, named) if named else None
+            return names.find_row("tool", self.actor, named) if named else None
         except ValidationError:
             return None
 

@@ -19,10 +19,10 @@ from nhi.access.access import ItemResult
 from nhi.admin.grants.give import REASONS
 from nhi.admin.grants.limit_forms import LimitedForm, ToolLimits
 from nhi.console import names
-from nhi.console.base import ActingPage
+from nhi.console.base import ActorPage
 from nhi.models import Identity
 
-MOST = bulk.MOST
+MOST = bulk.MAX_TOOLS
 BY_API = {
     "agent_id": "<id>",
     "pattern": "github.*",
@@ -68,13 +68,13 @@ class ManyForm(ToolLimits, LimitedForm):
         return cleaned
 
     @property
-    def selection(self) -> bulk.Selection:
+    def selection(self) -> bulk.ToolSelection:
         given = self.cleaned_data
         if given["what"] == "tools":
-            return bulk.Selection(tool_ids=tuple(tool.pk for tool in given["tools"]))
+            return bulk.ToolSelection(tool_ids=tuple(tool.pk for tool in given["tools"]))
         if given["what"] == "server":
-            return bulk.Selection(server=given["server"].strip())
-        return bulk.Selection(pattern=given["pattern"].strip())
+            return bulk.ToolSelection(server=given["server"].strip())
+        return bulk.ToolSelection(pattern=given["pattern"].strip())
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class Line:
         return self.badge.saying(FORESEEN[self.item.result]) if self.item.result in FORESEEN else self.badge
 
 
-class ManyPage(ActingPage):
+class ManyPage(ActorPage):
     """Preview, then give. A give that would do other than was foreseen comes back with the new preview."""
 
     template = "nhi/grants/many.html"
@@ -110,13 +110,13 @@ class ManyPage(ActingPage):
 
     def get(self, request: HttpRequest, **_kwargs: Any) -> HttpResponse:
         asked = request.GET
-        agent = names.known("agent", self.actor, asked.get("agent", ""))
+        agent = names.initial_name("agent", self.actor, asked.get("agent", ""))
         initial = {"agents": agent, "pattern": asked.get("pattern", "")[:200]}
         return self._drawn(ManyForm(initial=initial))
 
     def post(self, request: HttpRequest, **_kwargs: Any) -> HttpResponse:
         form = ManyForm(request.POST)
-        names.for_actor(form, self.actor)
+        names.bind_name_fields(form, self.actor)
         if not form.is_valid():
             return self._drawn(form, status=422)
         try:
@@ -136,7 +136,7 @@ class ManyPage(ActingPage):
 
     def _foreseen(self, form: ManyForm) -> list[Line]:
         agents: list[Identity] = form.cleaned_data["agents"]
-        previews = bulk.preview_each(actor=self.actor, agents=agents, selection=form.selection)
+        previews = bulk.preview_agents(actor=self.actor, agents=agents, selection=form.selection)
         lines = [
             Line(agent, item)
             for agent, preview in zip(agents, previews, strict=True)
@@ -161,7 +161,7 @@ class ManyPage(ActingPage):
         return self._drawn(ManyForm(), results=results, title=f"{words}, {len(results) - done} not")
 
     def _drawn(self, form: ConsoleForm, *, status: int = 200, **more: Any) -> HttpResponse:
-        names.for_actor(form, self.actor)
+        names.bind_name_fields(form, self.actor)
         crumb = Crumb("Grants", link("nhi_toolpermission_changelist"))
         return self.page(status=status, form=form, crumb=crumb, back=crumb.url, most=MOST, api=BY_API, **more)
 

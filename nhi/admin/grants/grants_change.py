@@ -19,8 +19,8 @@ from nhi.admin.grants.limit_forms import NhiLimits, ToolLimits
 from nhi.authorization import explain
 from nhi.choices import GrantState
 from nhi.console import names
-from nhi.console.base import ActingDialog
-from nhi.decisions.types import Match
+from nhi.console.base import ActorDialog
+from nhi.decisions.types import AccessMatch
 from nhi.models import Identity
 from nhi.models.grants import Grant
 
@@ -39,7 +39,7 @@ class RenewForm(EndsForm):
     field_order = ("ends", "ends_on", "reason")
 
 
-class Change(OfGrant, ActingDialog):
+class Change(OfGrant, ActorDialog):
     """A verb for one grant; `needs` are the rights that it takes, by their first word."""
 
     verb = ""
@@ -58,7 +58,7 @@ class Change(OfGrant, ActingDialog):
         return f"{self.verb} {self.grant}"
 
     def form(self, data: Any = None) -> ConsoleForm:
-        return names.for_actor(super().form(data), self.actor)
+        return names.bind_name_fields(super().form(data), self.actor)
 
     def back(self) -> str:
         return came_from(self.request, self.grant) or super().back()
@@ -275,24 +275,24 @@ def ended_by(grant: Any, actor: Any) -> list[Effect]:
     """What a revoke ends, and what goes on through something else."""
     name = str(grant._meta.model_name)
     if name == "roleassignment":
-        tools = roles.covered(grant.role.capabilities.effective().values_list("pattern", flat=True)).count()
+        tools = roles.covered_tools(grant.role.capabilities.effective().values_list("pattern", flat=True)).count()
         who = grant.identity
         return [counted("tools", tools, f"{who} loses {{}} tool of this role", f"{who} loses {{}} tools of this role")]
     if name == "userpermission":
         return [Effect("people", 1, f"{grant.user} loses “{grant.level}” on {grant.nhi}, unless they own it")]
     caller, target = (grant.agent, grant.tool) if name == "toolpermission" else (grant.source, grant.target)
     ends = _of_a_call(caller, target, _others(caller, target, grant, actor))
-    return [*ends, *(grants_left.between([(caller, target)]) if name == "nhipermission" else ())]
+    return [*ends, *(grants_left.ongoing_work_between([(caller, target)]) if name == "nhipermission" else ())]
 
 
-def _of_a_call(caller: Identity, target: Identity, others: list[Match]) -> list[Effect]:
+def _of_a_call(caller: Identity, target: Identity, others: list[AccessMatch]) -> list[Effect]:
     if not others:
         return [Effect("calls", 1, f"{caller} may no longer call {target}")]
     said = ", ".join(f"the {match.kind} {match.name}" for match in others)
     return [Effect("others", len(others), f"{caller} may still call {target}: {said} covers it too")]
 
 
-def _others(caller: Identity, target: Identity, grant: Any, actor: Any) -> list[Match]:
+def _others(caller: Identity, target: Identity, grant: Any, actor: Any) -> list[AccessMatch]:
     """What else covers the call now."""
     told = explain.explain(actor=actor, caller_id=caller.pk, target_id=target.pk)
     every = (told.decision.match, *told.also)

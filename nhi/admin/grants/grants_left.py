@@ -7,13 +7,13 @@ from nhi.models import Identity
 
 #: Each is of a caller and its target.
 Pairs = Sequence[tuple[Identity, Identity]]
-Left = Callable[[Pairs], list[Effect]]
-_lefts: list[Left] = []
+OngoingWorkSource = Callable[[Pairs], list[Effect]]
+_ongoing_work_sources: list[OngoingWorkSource] = []
 
 
-def add(read: Left) -> None:
-    _lefts.append(read)
+def add_ongoing_work_source(read: OngoingWorkSource) -> None:
+    _ongoing_work_sources.append(read)
 
 
-def between(pairs: Pairs) -> list[Effect]:
-    return [effect for read in _lefts for effect in read(pairs)] if pairs else []
+def ongoing_work_between(pairs: Pairs) -> list[Effect]:
+    return [effect for read in _ongoing_work_sources for effect in read(pairs)] if pairs else []

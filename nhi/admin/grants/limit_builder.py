@@ -12,7 +12,7 @@ from django.http import HttpRequest, HttpResponse, QueryDict
 
 from common.console.forms import ConsoleForm
 from nhi import hooks
-from nhi.console.base import ActingDialog
+from nhi.console.base import ActorDialog
 from nhi.decisions import argument_limits, argument_schemas, json_schema
 from nhi.models import Identity
 
@@ -91,7 +91,7 @@ class Builder:
         return next((row.problem for row in self.rows if row.problem), "")
 
 
-class BuildsLimit(ActingDialog):
+class BuildsLimit(ActorDialog):
     """A dialog whose form has the field `parameters`. Subclasses say which tool it is about."""
 
     _builder: Builder
@@ -177,7 +177,7 @@ def read(tool: Identity | None, data: QueryDict) -> Builder:
         value = data.get(f"value_{number}", "") if number is not None else ""
         rows.append(_checked(row, rule if rule in dict(row.choices) else ANY, value))
     return Builder(
-        tool, tuple(rows), arguments.is_open, data.get("written", ""), data.get("try_arguments", "")[:100_000]
+        tool, tuple(rows), arguments.allows_others, data.get("written", ""), data.get("try_arguments", "")[:100_000]
     )
 
 
@@ -198,21 +198,23 @@ def try_arguments(builder: Builder, typed: str) -> Tried:
         return Tried(False, ("The schema is not JSON.",))
     if not isinstance(given, dict):
         return Tried(False, ("The arguments are no JSON object.",))
-    known = hooks.argument_schemas(builder.tool.pk) if builder.tool else []
+    known = hooks.load_argument_schemas(builder.tool.pk) if builder.tool else []
     name = builder.tool.name if builder.tool else "this tool"
     if limit not in (None, {}):
         wrong = (
-            argument_limits.problem(limit, known, tool=name) if isinstance(limit, dict) else "The schema is no object."
+            argument_limits.find_problem(limit, known, tool=name)
+            if isinstance(limit, dict)
+            else "The schema is no object."
         )
         if wrong:
             return Tried(False, (wrong,))
     limit = limit or {}
-    broken = [_line(place, problem) for place, problem in json_schema.violations(limit, given)]
-    if known and not json_schema.problem(known[0]):
+    broken = [_line(place, problem) for place, problem in json_schema.find_violations(limit, given)]
+    if known and not json_schema.find_problem(known[0]):
         broken += [
-            _line(place, problem) for place, problem in json_schema.violations(known[0], given, whose="the tool")
+            _line(place, problem) for place, problem in json_schema.find_violations(known[0], given, whose="the tool")
         ]
-    passed = argument_limits.passes_without(limit, known)
+    passed = argument_limits.optional_limited_arguments(limit, known)
     return Tried(
         not broken, tuple(broken), tuple(f"A call that leaves out `{name}` passes this limit." for name in passed)
     )
@@ -223,7 +225,7 @@ def _begin(tool: Identity | None, limit: Any) -> Builder:
     parsed = _json(limit) if isinstance(limit, str) else limit
     arguments = _arguments(tool)
     rows = tuple(_from_schema(row, parsed) for row in _rows(arguments))
-    return Builder(tool, rows, arguments.is_open, write(rows))
+    return Builder(tool, rows, arguments.allows_others, write(rows))
 
 
 def _from_schema(row: Row, limit: Any) -> Row:
@@ -238,16 +240,18 @@ def _from_schema(row: Row, limit: Any) -> Row:
     return _checked(row, rule, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
 
 
-def _arguments(tool: Identity | None) -> argument_schemas.Arguments:
-    return argument_schemas.Arguments.of(hooks.argument_schemas(tool.pk) if tool is not None else [])
+def _arguments(tool: Identity | None) -> argument_schemas.ToolArguments:
+    return argument_schemas.ToolArguments.from_tool_schemas(
+        hooks.load_argument_schemas(tool.pk) if tool is not None else []
+    )
 
 
-def _rows(arguments: argument_schemas.Arguments) -> list[Row]:
+def _rows(arguments: argument_schemas.ToolArguments) -> list[Row]:
     found = []
     # By name, as PostgreSQL does not keep the order in which a tool lists them.
-    for number, (name, described) in enumerate(sorted(arguments.names.items())[:MOST_ROWS]):
+    for number, (name, described) in enumerate(sorted(arguments.schemas_by_name.items())[:MOST_ROWS]):
         parts = [part for part, _ in described if isinstance(part, dict)]
-        kinds = {kind for part in parts for kind in argument_schemas.kinds_of(part)} - {"null"}
+        kinds = {kind for part in parts for kind in argument_schemas.value_kinds(part)} - {"null"}
         description = next((str(part["description"]) for part in parts if part.get("description")), "")
         found.append(Row(number, name, kinds.pop() if len(kinds) == 1 else "", description[:200]))
     return found
@@ -258,7 +262,7 @@ def _checked(row: Row, rule: str, value: str) -> Row:
     if rule == ANY:
         return changed
     try:
-        problem = json_schema.problem({"properties": {row.name: changed.schema}})
+        problem = json_schema.find_problem({"properties": {row.name: changed.schema}})
     except ValueError as error:
         problem = str(error)
     return replace(changed, problem=f"{row.name}: {problem}" if problem else "")

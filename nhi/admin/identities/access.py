@@ -17,7 +17,7 @@ from nhi.admin.grants.limit_forms import MOST_CALLS, TASKS_PER_HOUR, LimitedForm
 from nhi.admin.identities.hub import OfIdentity
 from nhi.choices import Kind, PermissionType
 from nhi.console import names
-from nhi.console.base import ActingDialog
+from nhi.console.base import ActorDialog
 from nhi.models import Identity, NhiPermission
 from nhi.models.identities import IdentityQuerySet
 
@@ -98,17 +98,17 @@ class GiveForm(ToolLimits, LimitedForm):
         return [field for field in super().main_fields if field.name != "reason"]
 
     @property
-    def selection(self) -> bulk.Selection:
+    def selection(self) -> bulk.ToolSelection:
         given = self.cleaned_data
         if given["what"] == "server":
-            return bulk.Selection(server=given["server"])
+            return bulk.ToolSelection(server=given["server"])
         if given["what"] == "tools":
             ids: tuple[UUID, ...] = tuple(tool.pk for tool in given["tools"])
-            return bulk.Selection(tool_ids=ids)
-        return bulk.Selection(pattern=given["pattern"].strip())
+            return bulk.ToolSelection(tool_ids=ids)
+        return bulk.ToolSelection(pattern=given["pattern"].strip())
 
 
-class Give(OfIdentity, ActingDialog):
+class Give(OfIdentity, ActorDialog):
     template = "nhi/identity/give.html"
     wide = True
     button = "Give access"
@@ -132,7 +132,7 @@ class Give(OfIdentity, ActingDialog):
     def form(self, data: Any = None) -> ConsoleForm:
         initial = {"pattern": self.request.GET.get("pattern", "")[:200]}
         seen, agents = Identity.objects.visible_to(self.actor), self.actor.may("nhi.add_nhipermission")
-        return names.for_actor(GiveForm(data, initial=initial, tools=seen, agents=agents), self.actor)
+        return names.bind_name_fields(GiveForm(data, initial=initial, tools=seen, agents=agents), self.actor)
 
     def act(self, form: ConsoleForm) -> str | HttpResponse:
         assert isinstance(form, GiveForm)
@@ -182,7 +182,7 @@ class GivePreview(Give):
         if form.is_for_agent:
             return self._foreseen_call(form.cleaned_data["agent"])
         try:
-            preview = bulk.preview(actor=self.actor, agent=self.identity, selection=form.selection)
+            preview = bulk.preview_agent(actor=self.actor, agent=self.identity, selection=form.selection)
         except (InvalidInput, Conflict) as error:
             said = error.fields[0].message if error.fields else error.message
             return {"sentence": said, "trouble": True}
@@ -200,7 +200,7 @@ class CopyForm(ConsoleForm):
     to = names.NameField("caller", label="To", help_text="The name of an agent or a service account.")
 
 
-class Copy(OfIdentity, ActingDialog):
+class Copy(OfIdentity, ActorDialog):
     button = "Copy access"
     form_class = CopyForm
     lead = (
@@ -218,14 +218,14 @@ class Copy(OfIdentity, ActingDialog):
         return {"title": f"Copy the access of {self.identity.name}"}
 
     def form(self, data: Any = None) -> ConsoleForm:
-        return names.for_actor(super().form(data), self.actor)
+        return names.bind_name_fields(super().form(data), self.actor)
 
     def by_api(self) -> Call:
         return Call(self.api("copy-access"), {"to_id": "…"})
 
     def act(self, form: ConsoleForm) -> str | HttpResponse:
         target = form.cleaned_data["to"]
-        results = access.copy(actor=self.actor, source=self.identity, target=target)
+        results = access.copy_access(actor=self.actor, source=self.identity, target=target)
         title = f"Copied from {self.identity.name} to {target.name}"
         return render(self.request, "console/results.html", title=title, results=results, back=self.url("access"))
 

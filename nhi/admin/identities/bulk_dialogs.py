@@ -11,13 +11,13 @@ from common.console.forms import ConsoleForm, WordsField
 from nhi.admin.identities.state_changes import StopForm
 from nhi.admin.identities.stop_effects import stop_effects
 from nhi.choices import State
-from nhi.console.bulk_dialog import Several
-from nhi.console.fields import PersonField, among_people
+from nhi.console.bulk_dialog import BulkDialog
+from nhi.console.fields import PersonField, bind_people_fields
 from nhi.identities import identities, lifecycle
 from nhi.models import Identity
 
 
-class Bulk(Several[Identity]):
+class Bulk(BulkDialog[Identity]):
     nouns = ("identity", "identities")
     kind = "identity"
     list_name = "nhi_identity_changelist"
@@ -58,7 +58,7 @@ class ReassignOwner(Bulk):
     lead = "The new owner handles their lifecycle and their credentials from now on."
 
     def form(self, data: Any = None) -> ConsoleForm:
-        return among_people(super().form(data), self.actor)
+        return bind_people_fields(super().form(data), self.actor)
 
     def misfit(self, one: Identity) -> str:
         return "is archived" if one.state == State.ARCHIVED else ""

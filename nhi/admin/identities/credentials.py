@@ -15,7 +15,7 @@ from common.console.pages import render_once
 from common.errors import NotAllowed, NotFound
 from nhi.access import rights
 from nhi.admin.identities.hub import OfIdentity
-from nhi.console.base import ActingDialog, FreshlyProven
+from nhi.console.base import ActorDialog, FreshProofDialog
 from nhi.credentials import credentials
 from nhi.models import Credential
 
@@ -45,7 +45,7 @@ class RevokeForm(ConsoleForm):
     reason = ReasonField("Leaked", "No longer needed", "Replaced", "Owner asked")
 
 
-class Handling(OfIdentity, ActingDialog):
+class Handling(OfIdentity, ActorDialog):
     """Whoever moves an identity also handles its credentials."""
 
     right = "nhi.issue_credential"
@@ -56,7 +56,7 @@ class Handling(OfIdentity, ActingDialog):
             raise NotAllowed("You may not handle credentials.")
         if not self.actor.may(self.right):
             rights.require_to_move(self.actor, self.identity)
-        if self.right == credentials.ISSUE and (why_not := rights.why_not_issue(self.actor, self.identity)):
+        if self.right == credentials.ISSUE_RIGHT and (why_not := rights.why_not_issue(self.actor, self.identity)):
             raise NotAllowed(why_not)
 
     def back(self) -> str:
@@ -70,7 +70,7 @@ class Handling(OfIdentity, ActingDialog):
             raise NotFound
         return found
 
-    def shown_once(self, issued: credentials.Issued) -> HttpResponse:
+    def shown_once(self, issued: credentials.IssuedCredential) -> HttpResponse:
         """The page of the token: whoever keeps pages is told not to keep this one."""
         return render_once(
             self.request,
@@ -83,7 +83,7 @@ class Handling(OfIdentity, ActingDialog):
         )
 
 
-class Issue(FreshlyProven, Handling):
+class Issue(FreshProofDialog, Handling):
     form_class = IssueForm
     button = "Issue"
 
@@ -101,7 +101,7 @@ class Issue(FreshlyProven, Handling):
         return self.shown_once(issued)
 
 
-class Rotate(FreshlyProven, Handling):
+class Rotate(FreshProofDialog, Handling):
     form_class = RotateForm
     button = "Rotate"
 

@@ -11,9 +11,9 @@ from common.errors import NotAllowed
 from nhi.access import rights
 from nhi.admin.identities.hub import OfIdentity
 from nhi.choices import Kind
-from nhi.console.fields import PersonField, among_people
+from nhi.console.fields import PersonField, bind_people_fields
 from nhi.console.form_page import FormPage
-from nhi.console.role_rights import without_console
+from nhi.console.role_rights import missing_console_notice
 from nhi.identities import identities
 from nhi.models import Identity, User
 
@@ -103,7 +103,7 @@ class Add(FormPage[AddForm]):
         asked = self.request.GET
         kind, name = asked.get("kind", Kind.AGENT), asked.get("name", "")[:192]
         form = AddForm(data, initial={"kind": kind, "owner": self.actor.name, "name": name})
-        return among_people(form, self.actor)
+        return bind_people_fields(form, self.actor)
 
     def save(self, form: AddForm) -> str:
         made = self._create(form, activate=self.request.POST.get("do") != "inactive")
@@ -113,7 +113,7 @@ class Add(FormPage[AddForm]):
         return link("nhi_identity_hub" if made.kind == Kind.TOOL else "nhi_identity_credentials", made.pk)
 
     def _tell_of(self, owner: User) -> None:
-        if said := without_console(owner):
+        if said := missing_console_notice(owner):
             messages.info(self.request, said)
 
     def _create(self, form: AddForm, *, activate: bool) -> Identity:
@@ -154,7 +154,7 @@ class Edit(OfIdentity, FormPage[EditForm]):
         form = EditForm(data, initial=known if data is None else None)
         if one.kind != Kind.TOOL:
             del form.fields["capability"]
-        return among_people(form, self.actor, one.owner, one.backup_owner)
+        return bind_people_fields(form, self.actor, one.owner, one.backup_owner)
 
     def save(self, form: EditForm) -> str:
         identities.change(actor=self.actor, identity=self.identity, **self._changed(form))
@@ -163,7 +163,7 @@ class Edit(OfIdentity, FormPage[EditForm]):
         return self.url("hub")
 
     def _tell_of(self, form: EditForm) -> None:
-        if "owner" in form.changed_data and (said := without_console(form.cleaned_data["owner"])):
+        if "owner" in form.changed_data and (said := missing_console_notice(form.cleaned_data["owner"])):
             messages.info(self.request, said)
 
     def _changed(self, form: EditForm) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from common.errors import NotAllowed, NotFound
 from nhi.access import rights
 from nhi.actors import Actor
 from nhi.choices import TRANSITIONS, Kind, State
-from nhi.console.base import Acting, ActingPage
+from nhi.console.base import ActorMixin, ActorPage
 from nhi.models import Credential, Identity, NhiPermission, RoleAssignment, ToolPermission
 
 TABS = (
@@ -80,7 +80,7 @@ def _tabs() -> dict[str, str]:
     return dict([*ours, *((added.name, added.label) for added in sorted(_added, key=lambda one: one.place)), changes])
 
 
-class OfIdentity(Acting):
+class OfIdentity(ActorMixin):
     """A page or dialog about one identity that the person may see."""
 
     kwargs: dict[str, Any]
@@ -121,7 +121,7 @@ class OfIdentity(Acting):
 OF_CALLERS = frozenset({"credentials", "connect"})
 
 
-class Hub(OfIdentity, ActingPage):
+class Hub(OfIdentity, ActorPage):
     """The frame of every tab: the strip that answers in five seconds, one primary action, tabs as addresses."""
 
     tab = "hub"

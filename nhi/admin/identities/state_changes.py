@@ -17,7 +17,7 @@ from nhi.access import rights
 from nhi.admin.identities.hub import OfIdentity
 from nhi.admin.identities.stop_effects import STAYS, ended, held_by, stop_effects
 from nhi.choices import TRANSITIONS, State, StopCause
-from nhi.console.base import ActingDialog
+from nhi.console.base import ActorDialog
 from nhi.identities import lifecycle
 from nhi.models import Credential
 
@@ -84,7 +84,7 @@ class EndForm(ConsoleForm):
     reason = ReasonField("Replaced by another", "No longer needed", "Owner left")
 
 
-class Move(OfIdentity, ActingDialog):
+class Move(OfIdentity, ActorDialog):
     verb = ""
     to: State
 
@@ -205,7 +205,7 @@ class Activate(Move):
         return "Its grants and credentials work from then on."
 
     def effects(self) -> list[Effect]:
-        stay = lifecycle.remains(self.identity)
+        stay = lifecycle.count_not_resumed(self.identity)
         return [counted(name, count, *STAYS[name]) for name, count in stay.items() if name in STAYS]
 
     def act(self, form: ConsoleForm) -> str:

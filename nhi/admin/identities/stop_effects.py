@@ -36,7 +36,7 @@ LEFT = {"executions": ("run taken from the queue", "runs taken from the queue")}
 
 def stop_effects(some: Sequence[Identity]) -> list[Effect]:
     """What a stop of all these ends now; what runs and what only waits to run apart."""
-    counts, waiting = lifecycle.consequences_of(some), lifecycle.unstarted_of(some)
+    counts, waiting = lifecycle.consequences_of(some), lifecycle.count_unstarted(some)
     begun = {name: max(0, count - waiting.get(name, 0)) for name, count in counts.items()}
     return [
         *(counted(name, begun[name], *words) for name, words in STOPS.items() if name in begun),
@@ -44,7 +44,7 @@ def stop_effects(some: Sequence[Identity]) -> list[Effect]:
     ]
 
 
-def ended(done: lifecycle.Stopped) -> list[dict[str, Any]]:
+def ended(done: lifecycle.StopResult) -> list[dict[str, Any]]:
     """For the result: what a step did not finish is told too, with what it has done so far."""
     begun = {name: count - done.unstarted.get(name, 0) for name, count in done.stopped.items()}
     told = [

@@ -43,7 +43,7 @@ class Overview(Hub):
         """What it may call now, by grants and by roles, as tools of each server."""
         if self.identity.kind == Kind.TOOL:
             return []
-        servers = Counter(reach.name.partition("__")[0] for reach in effective_access.of(self.identity).tools)
+        servers = Counter(reach.name.partition("__")[0] for reach in effective_access.load(self.identity).tools)
         return sorted(servers.items())
 
     def _attention(self) -> list[str]:
@@ -61,9 +61,9 @@ class Overview(Hub):
             said.append("A credential ends within 7 days and has no successor yet.")
         return said
 
-    def _recent(self) -> list[event_sentences.Sentence]:
+    def _recent(self) -> list[event_sentences.EventSentence]:
         seen = AuditEvent.objects.visible_to(self.actor).about(self.identity.pk)
-        return event_sentences.all_of(seen.order_by("-at", "-id")[:5])
+        return event_sentences.event_sentences(seen.order_by("-at", "-id")[:5])
 
 
 class Access(Hub):
@@ -92,7 +92,9 @@ class Access(Hub):
         by_pattern = [(pattern, names[role_id]) for pattern, role_id in patterns]
         if not by_pattern:
             return []
-        tools = roles.covered(pattern for pattern, _ in by_pattern).usable().visible_to(self.actor).order_by("name")
+        tools = (
+            roles.covered_tools(pattern for pattern, _ in by_pattern).usable().visible_to(self.actor).order_by("name")
+        )
         return [(tool, _through(tool, by_pattern)) for tool in tools[:SHOWN]]
 
     def _seen(self, model: Any, held: Q, related: str) -> list[Any]:
@@ -136,7 +138,7 @@ class Connect(Hub):
             **super().context(),
             "gateway": settings.PUBLIC_URL,
             "refusals": [
-                {"row": row, "sentence": event_sentences.refused(row.reason, self.identity.name)}
+                {"row": row, "sentence": event_sentences.refusal_sentence(row.reason, self.identity.name)}
                 for row in refused.order_by("-minute", "-id")[:10]
             ],
         }
@@ -150,7 +152,7 @@ class Changes(Hub):
         seen = AuditEvent.objects.visible_to(self.actor).about(self.identity.pk)
         query = self.request.GET
         shown = keyset.page(seen, time="at", before=query.get("before", ""), after=query.get("after", ""))
-        sentences_ = event_sentences.all_of(shown.rows)
+        sentences_ = event_sentences.event_sentences(shown.rows)
         return {**super().context(), "keyset": shown, "rows": sentences_}
 
 

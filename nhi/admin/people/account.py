@@ -17,7 +17,7 @@ from common.console.forms import ConsoleForm, ReasonField
 from common.console.pages import Control, render_once
 from common.errors import InvalidInput, NotAllowed, NotFound
 from nhi.admin.identities.credentials import IssueForm
-from nhi.console.base import ActingDialog, ActingPage, FreshlyProven
+from nhi.console.base import ActorDialog, ActorPage, FreshProofDialog
 from nhi.credentials import credentials
 from nhi.models import Credential, User
 from nhi.people import people, sessions
@@ -58,26 +58,26 @@ class Own:
 
     @property
     def user(self) -> User:
-        return sessions.person(self.request)
+        return sessions.signed_in_person(self.request)
 
     def back(self) -> str:
         return reverse("my_tokens")
 
 
-class Tokens(Own, ActingPage):
+class Tokens(Own, ActorPage):
     template = "nhi/account/tokens.html"
     title = "My tokens"
 
     def context(self) -> dict[str, Any]:
         own = list(Credential.objects.filter(user=self.user).defer("digest").order_by("-created_at")[:SHOWN])
-        two_live = sum(token.state == "live" for token in own) >= credentials.MOST_LIVE
+        two_live = sum(token.state == "live" for token in own) >= credentials.MAX_LIVE
         blocked = "Two work already. Revoke one first." if two_live else ""
         issue = Control("Issue token", reverse("my_token_issue"), "key", blocked=blocked)
         handles = not self.actor.only_reads
         return {"title": self.title, "tokens": own, "handles": handles, "controls": [issue] if handles else []}
 
 
-class Issue(Own, FreshlyProven):
+class Issue(Own, FreshProofDialog):
     form_class = TokenForm
     title = "Issue a personal token"
     lead = (
@@ -109,7 +109,7 @@ class Issue(Own, FreshlyProven):
         )
 
 
-class Revoke(Own, ActingDialog):
+class Revoke(Own, ActorDialog):
     form_class = RevokeForm
     danger = True
 
@@ -142,7 +142,7 @@ class Revoke(Own, ActingDialog):
         return self.back()
 
 
-class Profile(Own, ActingPage):
+class Profile(Own, ActorPage):
     template = "nhi/account/profile.html"
     title = "Profile"
 
@@ -159,7 +159,7 @@ class Profile(Own, ActingPage):
         if not form.is_valid():
             return self.page(form=form, status=422)
         try:
-            people.change_own(actor=self.actor, user=self.user, **form.cleaned_data)
+            people.change_own_settings(actor=self.actor, user=self.user, **form.cleaned_data)
         except InvalidInput as error:
             form.refuse(error)
             return self.page(form=form, status=422)

@@ -20,12 +20,12 @@ from nhi.admin.people import detail, people_changes
 from nhi.console import columns
 from nhi.console.base import GovernedAdmin
 from nhi.console.request_actor import may_change
-from nhi.console.role_rights import LABELS, labels_of
+from nhi.console.role_rights import LABELS, role_labels_of
 from nhi.models import Identity, User
 from nhi.people import mfa
 
 FACTORS = (("yes", "Has one"), ("no", "Has none"))
-HELD = Authenticator.objects.filter(user=OuterRef("pk"), type__in=mfa.REAL)
+HELD = Authenticator.objects.filter(user=OuterRef("pk"), type__in=mfa.FACTOR_TYPES)
 OWNED = Identity.objects.filter(owner=OuterRef("pk")).order_by().values("owner").annotate(n=Count("pk")).values("n")
 
 
@@ -38,7 +38,7 @@ def second_factor(row: Any) -> Badge:
 
 
 def _roles(row: Any) -> SafeString:
-    held = labels_of(row)
+    held = role_labels_of(row)
     if not held:
         return format_html('<span class="gh-subtle">{}</span>', "no console")
     return format_html_join(" ", '<span class="gh-count">{}</span>', ((label,) for label in held))
@@ -62,7 +62,7 @@ class PersonAdmin(GovernedAdmin):
     view_right = "nhi.view_user"
     columns = (
         Column("Name", lambda row: row.username, lambda row: row.username, "username", narrow=True),
-        Column("Roles", _roles, lambda row: ", ".join(labels_of(row)), narrow=True),
+        Column("Roles", _roles, lambda row: ", ".join(role_labels_of(row)), narrow=True),
         columns.state("Second factor", second_factor, lambda row: badge(second_factor(row)), narrow=False),
         columns.moment("Last sign-in", lambda row: row.last_login, sort="last_login"),
         Column("Owns", lambda row: row.owned, lambda row: row.owned, "owned"),

@@ -12,8 +12,8 @@ from common.console.pages import Control, Crumb, link
 from common.errors import NotFound
 from nhi.access import rights
 from nhi.console import event_sentences
-from nhi.console.base import Acting, ActingPage
-from nhi.console.role_rights import labels_of
+from nhi.console.base import ActorMixin, ActorPage
+from nhi.console.role_rights import role_labels_of
 from nhi.identities import handover
 from nhi.models import AuditEvent, Credential, Identity, User, UserPermission
 from nhi.people import people, sign_in_notices, sign_in_throttle
@@ -23,7 +23,7 @@ RECENT = 10
 WAYS = {"totp": "Authenticator app", "webauthn": "Passkey", "recovery_codes": "Recovery codes"}
 
 
-class OfPerson(Acting):
+class OfPerson(ActorMixin):
     """A page or dialog about one person whom the actor may see."""
 
     kwargs: dict[str, Any]
@@ -47,7 +47,7 @@ class OfPerson(Acting):
         return self.url("hub")
 
 
-class Hub(OfPerson, ActingPage):
+class Hub(OfPerson, ActorPage):
     template = "nhi/people/person.html"
 
     def context(self) -> dict[str, Any]:
@@ -56,7 +56,7 @@ class Hub(OfPerson, ActingPage):
             "title": one.username,
             "person": one,
             "state": badges.find("person", "active" if one.is_active else "deactivated"),
-            "roles": labels_of(one),
+            "roles": role_labels_of(one),
             "factors": self._factors,
             "password_set": sign_in_notices.last_password_set(user=one),
             "locked_until": self._locked_until,
@@ -71,7 +71,7 @@ class Hub(OfPerson, ActingPage):
 
     @cached_property
     def _owned(self) -> list[Identity]:
-        return list(handover.held_by(self.person)[:SHOWN])
+        return list(handover.identities_of(self.person)[:SHOWN])
 
     @cached_property
     def _factors(self) -> list[tuple[str, Any, Any]]:
@@ -90,13 +90,15 @@ class Hub(OfPerson, ActingPage):
         seen = UserPermission.objects.visible_to(self.actor).live().filter(user=self.person)
         return list(seen.select_related("nhi").order_by("nhi__name")[:SHOWN])
 
-    def _recent(self) -> list[event_sentences.Sentence]:
+    def _recent(self) -> list[event_sentences.EventSentence]:
         """What they did and what was done to them: an index answers each, none answers both at once."""
         seen = AuditEvent.objects.visible_to(self.actor).exclude(event="page.opened").order_by("-at", "-id")
         about = {
             row.pk: row for key in ("subject_id", "actor_id") for row in seen.filter(**{key: self.person.pk})[:RECENT]
         }
-        return event_sentences.all_of(sorted(about.values(), key=lambda row: (row.at, row.pk), reverse=True)[:RECENT])
+        return event_sentences.event_sentences(
+            sorted(about.values(), key=lambda row: (row.at, row.pk), reverse=True)[:RECENT]
+        )
 
     @property
     def _changes(self) -> bool:
@@ -149,7 +151,7 @@ class Hub(OfPerson, ActingPage):
     @cached_property
     def _decides(self) -> str:
         """Why this actor may not stand in for the person."""
-        if self.actor.is_superuser or not rights.person_decides(self.person):
+        if self.actor.is_superuser or not rights.is_approver(self.person):
             return ""
         return "Only a superuser changes how somebody signs in who approves definitions, calls or wildcards."
 

@@ -16,8 +16,8 @@ from common.errors import NotAllowed
 from nhi.admin.people.detail import OfPerson
 from nhi.admin.people.role_ticks import RoleTicks
 from nhi.console import names
-from nhi.console.base import ActingDialog, FreshlyProven
-from nhi.console.role_rights import LABELS, labels_of, table, without_console
+from nhi.console.base import ActorDialog, FreshProofDialog
+from nhi.console.role_rights import LABELS, missing_console_notice, role_labels_of, role_rights_table
 from nhi.identities import handover
 from nhi.models import Credential, Identity, User
 from nhi.people import mfa, people, sign_in
@@ -72,7 +72,7 @@ class HandOverForm(ConsoleForm):
     to = names.NameField("person", label="To", help_text="The name of a person.")
 
 
-class Changing(OfPerson, ActingDialog):
+class Changing(OfPerson, ActorDialog):
     """Only who changes people; the verbs keep superusers and oneself out."""
 
     verb = ""
@@ -84,7 +84,7 @@ class Changing(OfPerson, ActingDialog):
         super().check()
 
     def form(self, data: Any = None) -> ConsoleForm:
-        return names.for_actor(super().form(data), self.actor)
+        return names.bind_name_fields(super().form(data), self.actor)
 
     @property
     def button(self) -> str:  # type: ignore[override]  # the name is known once there is a person
@@ -99,10 +99,10 @@ class Changing(OfPerson, ActingDialog):
 
     @cached_property
     def owned(self) -> int:
-        return handover.held_by(self.person).count()
+        return handover.identities_of(self.person).count()
 
 
-class Add(FreshlyProven):
+class Add(FreshProofDialog):
     title = "Add person"
     button = "Add person"
     form_class = AddForm
@@ -124,11 +124,11 @@ class Add(FreshlyProven):
         given = form.cleaned_data
         made = people.create(actor=self.actor, username=given["username"], email=given["email"], roles=given["roles"])
         if not given["roles"]:
-            messages.info(self.request, without_console(made.user))
+            messages.info(self.request, missing_console_notice(made.user))
         return shown_once(self, made.user, made.password, link("nhi_user_hub", made.user.pk))
 
 
-class Roles(FreshlyProven, Changing):
+class Roles(FreshProofDialog, Changing):
     verb = "Change the roles of"
     template = "nhi/people/roles.html"
     form_class = RolesForm
@@ -143,7 +143,7 @@ class Roles(FreshlyProven, Changing):
         return form
 
     def context(self) -> dict[str, Any]:
-        return {**super().context(), "table": table(), "labels": LABELS.values()}
+        return {**super().context(), "table": role_rights_table(), "labels": LABELS.values()}
 
     @property
     def button(self) -> str:  # type: ignore[override]  # the name is known once there is a person
@@ -152,11 +152,11 @@ class Roles(FreshlyProven, Changing):
     def act(self, form: ConsoleForm) -> str:
         given = form.cleaned_data
         changed = people.set_roles(actor=self.actor, user=self.person, roles=given["roles"], reason=given["reason"])
-        held = ", ".join(labels_of(User.objects.prefetch_related("groups").get(pk=changed.pk))) or "no console"
+        held = ", ".join(role_labels_of(User.objects.prefetch_related("groups").get(pk=changed.pk))) or "no console"
         return self.said(f"{changed.username} is now: {held}.")
 
 
-class NewPassword(FreshlyProven, Changing):
+class NewPassword(FreshProofDialog, Changing):
     verb = "Set a new password for"
     form_class = PasswordForm
     lead = (
@@ -165,13 +165,13 @@ class NewPassword(FreshlyProven, Changing):
     )
 
     def act(self, form: ConsoleForm) -> HttpResponse:
-        password = people.new_password()
+        password = people.generate_password()
         reason = form.cleaned_data["reason"]
         people.set_password(actor=self.actor, user=self.person, password=password, reason=reason)
         return shown_once(self, self.person, password, self.url("hub"))
 
 
-class ResetFactor(FreshlyProven, Changing):
+class ResetFactor(FreshProofDialog, Changing):
     verb = "Reset the second factor of"
     danger = True
     form_class = FactorForm
@@ -181,7 +181,7 @@ class ResetFactor(FreshlyProven, Changing):
     )
 
     def effects(self) -> list[Effect]:
-        held = Authenticator.objects.filter(user=self.person, type__in=mfa.REAL).count()
+        held = Authenticator.objects.filter(user=self.person, type__in=mfa.FACTOR_TYPES).count()
         words = "Removes {} second factor%s and the recovery codes"
         return [counted("factors", held, words % "", words % "s")]
 
@@ -231,7 +231,7 @@ class Deactivate(Changing):
         return handed_over(self, given["to"], f"{self.person.username} is deactivated")
 
 
-class Reactivate(FreshlyProven, Changing):
+class Reactivate(FreshProofDialog, Changing):
     verb = "Reactivate"
     form_class = ReturnForm
     lead = "They sign in as before, with the roles they had. Their personal tokens stay ended."
@@ -249,7 +249,7 @@ class HandOver(Changing):
 
     @property
     def button(self) -> str:  # type: ignore[override]  # the number is known once there is a person
-        number = min(self.owned, handover.MOST)
+        number = min(self.owned, handover.MAX_IDENTITIES)
         return f"Hand over {number} {'identity' if number == 1 else 'identities'}" if number else ""
 
     def context(self) -> dict[str, Any]:
@@ -275,11 +275,11 @@ def handed_over(dialog: Changing, to: User, before: str) -> HttpResponse:
 
 def named(person: User) -> dict[str, Any]:
     """The first of what is theirs, by name."""
-    held: list[Identity] = list(handover.held_by(person)[:11])
+    held: list[Identity] = list(handover.identities_of(person)[:11])
     return {"names": [one.name for one in held[:10]], "more_names": len(held) > 10}
 
 
-def shown_once(dialog: ActingDialog, user: User, password: str, back: str) -> HttpResponse:
+def shown_once(dialog: ActorDialog, user: User, password: str, back: str) -> HttpResponse:
     """The page of a password: whoever keeps pages is told not to keep this one."""
     return render_once(
         dialog.request,

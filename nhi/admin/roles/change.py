@@ -14,7 +14,7 @@ from common.console.pages import link, render
 from common.errors import NotAllowed, NotFound
 from nhi.access import roles
 from nhi.admin.roles.detail import OfRole, own_request
-from nhi.console.base import ActingDialog
+from nhi.console.base import ActorDialog
 from nhi.decisions import capabilities
 from nhi.models import RoleCapability
 
@@ -50,7 +50,7 @@ class ChangeForm(ConsoleForm):
     description = forms.CharField(max_length=1000, required=False)
 
 
-class AddRole(ActingDialog):
+class AddRole(ActorDialog):
     title = "Add a role"
     button = "Add role"
     form_class = AddForm
@@ -76,7 +76,7 @@ class AddRole(ActingDialog):
         return link("nhi_role_hub", role.pk)
 
 
-class Changing(OfRole, ActingDialog):
+class Changing(OfRole, ActorDialog):
     """A dialog that changes one role."""
 
     def check(self) -> None:
@@ -119,10 +119,10 @@ class ChangeRole(Changing):
         return self._said(patterns)
 
     def _said(self, patterns: list[str]) -> list[Effect]:
-        does = roles.effect(self.role, patterns)
+        does = roles.preview_patterns(self.role, patterns)
         each = "identity" if does.identities == 1 else "identities"
         holders = f" for {does.identities} {each}" if does.identities else "; nobody holds the role yet"
-        waits = capabilities.EVERYTHING in patterns and capabilities.EVERYTHING not in {
+        waits = capabilities.ALL_CAPABILITIES in patterns and capabilities.ALL_CAPABILITIES not in {
             one.pattern for one in self.current
         }
         return [
@@ -163,7 +163,7 @@ class Approve(Changing):
     def check(self) -> None:
         super().check()
         if self.actor.id == self.capability.added_by_id:
-            raise roles.OwnRequest(own_request(self.capability))
+            raise roles.ApproverIsRequester(own_request(self.capability))
 
     @cached_property
     def capability(self) -> RoleCapability:
@@ -186,8 +186,12 @@ class Approve(Changing):
 
     def effects(self) -> list[Effect]:
         had = [one.pattern for one in self.current if one.approved_at is not None]
-        added = roles.covered([capabilities.EVERYTHING]).exclude(pk__in=roles.covered(had).values("pk")).count()
-        held = roles.effect(self.role, had).identities
+        added = (
+            roles.covered_tools([capabilities.ALL_CAPABILITIES])
+            .exclude(pk__in=roles.covered_tools(had).values("pk"))
+            .count()
+        )
+        held = roles.preview_patterns(self.role, had).identities
         return [
             counted("added", added, "Adds {} tool", "Adds {} tools"),
             counted("identities", held, "For {} identity that holds the role", "For {} identities that hold the role"),

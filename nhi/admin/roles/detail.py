@@ -13,7 +13,7 @@ from nhi.access import roles
 from nhi.admin.roles.coverage import Coverage
 from nhi.choices import State
 from nhi.console import event_sentences
-from nhi.console.base import Acting, ActingPage
+from nhi.console.base import ActorMixin, ActorPage
 from nhi.decisions import capabilities
 from nhi.models import AuditEvent, Identity, Role, RoleAssignment, RoleCapability
 
@@ -24,7 +24,7 @@ NAMED = 5
 EVENTS = 8
 
 
-class OfRole(Acting):
+class OfRole(ActorMixin):
     """A page or dialog about one role that the person may see."""
 
     kwargs: dict[str, Any]
@@ -77,7 +77,7 @@ class Line:
         return max(0, self.matched - len(self.tools)) if self.opened else 0
 
 
-class RolePage(OfRole, ActingPage):
+class RolePage(OfRole, ActorPage):
     template = "nhi/role/page.html"
 
     def context(self) -> dict[str, Any]:
@@ -95,7 +95,7 @@ class RolePage(OfRole, ActingPage):
             "page": held,
             "waiting": self.waiting,
             "own_request": self._own_request(),
-            "events": event_sentences.all_of(self._events()),
+            "events": event_sentences.event_sentences(self._events()),
             "api": self.api(),
             "revokes": self._may("revoke_roleassignment"),
             **self._buttons(),

@@ -31,7 +31,7 @@ class Command(GatehouseCommand):
             actor=actors.terminal(),
             kind=Kind(kind),
             name=name,
-            owner=lookups.person(options["owner"]),
+            owner=lookups.find_person(options["owner"]),
             activate=not options["inactive"],
             **described,
         )

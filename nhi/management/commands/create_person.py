@@ -16,7 +16,7 @@ class Command(GatehouseCommand):
 
     def add_own_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("username")
-        parser.add_argument("--role", action="append", choices=sorted(rights.ROLES), default=[])
+        parser.add_argument("--role", action="append", choices=sorted(rights.CONSOLE_ROLES), default=[])
         parser.add_argument("--superuser", action="store_true")
 
     def run(self, **options: Any) -> dict[str, Any]:

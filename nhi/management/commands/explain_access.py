@@ -23,7 +23,7 @@ class Command(GatehouseCommand):
             sys.exit(1)
 
     def run(self, **options: Any) -> dict[str, Any]:
-        caller, target = lookups.identity(options["caller"]), lookups.identity(options["target"])
+        caller, target = lookups.find_identity(options["caller"]), lookups.find_identity(options["target"])
         found = explain.explain(actor=actors.terminal(), caller_id=caller.pk, target_id=target.pk)
         self.allowed = found.decision.allowed
         return {

@@ -23,7 +23,7 @@ class Command(GatehouseCommand):
         parser.add_argument("--reason", required=True)
 
     def run(self, **options: Any) -> dict[str, Any]:
-        caller, target = lookups.identity(options["caller"]), lookups.identity(options["target"])
+        caller, target = lookups.find_identity(options["caller"]), lookups.find_identity(options["target"])
         given = {"actor": actors.terminal(), "reason": options["reason"], "expires_at": _ends(options["days"])}
         if target.kind == Kind.TOOL:
             grant: Any = grants.give_tool(agent=caller, tool=target, **given)

@@ -18,7 +18,7 @@ class Command(GatehouseCommand):
         parser.add_argument("--days", type=int, default=credentials.DEFAULT_DAYS)
 
     def run(self, **options: Any) -> dict[str, Any]:
-        identity = lookups.identity(options["identity"])
+        identity = lookups.find_identity(options["identity"])
         issue = credentials.replace if options["replace"] else credentials.issue
         issued = issue(actor=actors.terminal(), holder=identity, days=options["days"])
         credential = issued.credential

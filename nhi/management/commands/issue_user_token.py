@@ -20,6 +20,6 @@ class Command(GatehouseCommand):
         parser.add_argument("--days", type=int, default=credentials.DEFAULT_DAYS)
 
     def run(self, **options: Any) -> dict[str, Any]:
-        user = lookups.person(options["username"])
+        user = lookups.find_person(options["username"])
         issued = credentials.issue(actor=actors.terminal(), holder=user, days=options["days"], issues_credentials=True)
         return {"token": issued.token, "expires_at": issued.credential.expires_at}

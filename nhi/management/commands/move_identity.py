@@ -8,7 +8,7 @@ from common.errors import InvalidInput
 from nhi import actors
 from nhi.choices import StopCause
 from nhi.identities import lifecycle
-from nhi.identities.lifecycle import Stopped
+from nhi.identities.lifecycle import StopResult
 from nhi.management import lookups
 
 
@@ -25,10 +25,10 @@ class Command(GatehouseCommand):
         )
 
     def run(self, **options: Any) -> dict[str, Any]:
-        identity = lookups.identity(options["identity"])
+        identity = lookups.find_identity(options["identity"])
         verb = getattr(lifecycle, options["verb"])
         moved = verb(actor=actors.terminal(), identity=identity, reason=options["reason"], **_options_of_verb(options))
-        if isinstance(moved, Stopped):
+        if isinstance(moved, StopResult):
             done = {"id": moved.identity.pk, "state": moved.identity.state}
             return {**done, "stopped": moved.stopped, "pending": moved.pending}
         return {"id": moved.pk, "state": moved.state}

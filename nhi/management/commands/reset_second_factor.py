@@ -17,6 +17,6 @@ class Command(GatehouseCommand):
         parser.add_argument("--reason", required=True)
 
     def run(self, **options: Any) -> dict[str, Any]:
-        user = lookups.person(options["username"])
+        user = lookups.find_person(options["username"])
         removed = people.reset_second_factor(actor=actors.terminal(), user=user, reason=options["reason"])
         return {"username": user.username, "factors": removed}

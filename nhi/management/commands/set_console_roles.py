@@ -15,9 +15,9 @@ class Command(GatehouseCommand):
 
     def add_own_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("identity", metavar="KIND/NAME")
-        parser.add_argument("--role", action="append", choices=sorted(rights.ROLES), default=[])
+        parser.add_argument("--role", action="append", choices=sorted(rights.CONSOLE_ROLES), default=[])
 
     def run(self, **options: Any) -> dict[str, Any]:
-        identity = lookups.identity(options["identity"])
+        identity = lookups.find_identity(options["identity"])
         identities.set_console_roles(actor=actors.terminal(), identity=identity, roles=options["role"])
         return {"id": identity.pk, "console_roles": sorted(options["role"])}

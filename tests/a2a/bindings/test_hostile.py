@@ -16,7 +16,7 @@ from a2a.operations.desk import _sound
 from a2a.wire.faults import Fault, Kind
 from nhi.actors import SYSTEM
 from nhi.credentials import credentials, tokens
-from nhi.decisions.chains import Chain, Link
+from nhi.decisions.chains import ChainLink, DelegationChain
 from nhi.models import AuditEvent, Credential
 from tests.a2a.bindings.conftest import AT_ONCE, SENT, Agent, heard, in_loop, run_in_thread, says
 from tests.nhi import cast
@@ -85,7 +85,7 @@ def test_odd_queries_are_answered_in_the_protocols_words(agent: Agent, query: st
 
 
 def test_much_is_read_from_those_alone_who_may_ask(agent: Agent) -> None:
-    made_up = tokens.make("agt").token
+    made_up = tokens.make_credential_token("agt").token
 
     async def whole() -> None:
         many = b'{"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": {"x": [' + b"[]," * 250_000 + b"[]]}}"
@@ -159,7 +159,7 @@ def test_a_run_that_acts_for_others_says_nothing_in_tasks_of_before(agent: Agent
     task_id = str(Task.objects.get().pk)
     run = of_run(
         identity=stage.planner, execution_id=Task.objects.get().pk, seconds=60, actor=SYSTEM,
-        chain=Chain((Link(lead.pk, lead.name),), behalf=1),
+        chain=DelegationChain((ChainLink(lead.pk, lead.name),), principal_count=1),
     )  # fmt: skip
     more = {"message": {**SENT["message"], "taskId": task_id}, "configuration": {"returnImmediately": True}}
 

@@ -224,4 +224,4 @@ def test_the_record_says_what_of_a_card_was_changed_and_when_strangers_may_read_
     ):  # fmt: skip
         assert words in page, words
     changed = AuditEvent.objects.filter(event="card.changed").latest("at")
-    assert set(event_sentences.text(changed).partition(": ")[2].split(", ")) == {"version", "description"}
+    assert set(event_sentences.event_text(changed).partition(": ")[2].split(", ")) == {"version", "description"}

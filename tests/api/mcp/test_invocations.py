@@ -149,7 +149,7 @@ def test_refusals_past_the_limit_are_one_row_with_their_count(held: Stage, peer:
         refused = [call(held.stranger) for _ in range(LIMIT + 4)]
         assert ["X-Call-ID" in answer.headers for answer in refused] == [True] * LIMIT + [False] * 4
         RefusalCount.objects.update(minute=clock.database_now() - timedelta(minutes=3))
-        refusal_limits.flush()
+        refusal_limits.flush_counts()
     shown = held.admin.get("mcp/invocations", reason="no_grant").body["invocations"]
     assert sum(row["calls"] for row in shown) == len(refused)
     [counted] = [row for row in shown if row["details"]]

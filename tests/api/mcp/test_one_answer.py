@@ -173,7 +173,7 @@ def test_check_explain_and_the_call_say_the_same(world: Stage, name: str) -> Non
 def test_a_narrowed_token_is_checked_as_it_calls(world: Stage) -> None:
     """Explain is asked by people, who show no token."""
     parsed = tokens.parse(world.agent.token)
-    assert isinstance(parsed, tokens.ParsedCredential)
+    assert isinstance(parsed, tokens.ParsedCredentialToken)
     exchanged = oauth.exchange(client_id=parsed.public_id, secret=world.agent.token, scope="jira.*")
     narrowed = Caller(exchanged.token)
     checked = narrowed.post("decisions/check", {"target_id": str(tool_of().pk), "parameters": {"n": 1}}).body

@@ -8,7 +8,7 @@ from nhi.actors import SYSTEM
 from nhi.authorization import explain
 from nhi.choices import Kind
 from nhi.decisions import engine
-from nhi.decisions.reasons import DECIDED
+from nhi.decisions.reasons import ACCESS_REASONS
 from nhi.models import Identity
 from tests.mcp.behind import stand_behind_a_server
 from tests.nhi.decisions import oracle, stage, table
@@ -75,11 +75,11 @@ def test_the_table_is_large_enough_and_leaves_no_reason_out() -> None:
     verdicts = Counter(case.verdict for case in CASES)
     assert len(CASES) >= 300
     assert verdicts["allow"] >= 40
-    assert {case.reason for case in CASES} == set(DECIDED)
+    assert {case.reason for case in CASES} == set(ACCESS_REASONS)
     assert len({case.case for case in CASES}) == len(CASES)
 
 
 def test_a_reason_allows_or_denies_but_never_both() -> None:
     for case in CASES:
-        assert DECIDED[case.reason].allows == (case.verdict == "allow"), case.case
-        assert DECIDED[case.reason].allows or DECIDED[case.reason].remedy, case.reason
+        assert ACCESS_REASONS[case.reason].allows == (case.verdict == "allow"), case.case
+        assert ACCESS_REASONS[case.reason].allows or ACCESS_REASONS[case.reason].remedy, case.reason

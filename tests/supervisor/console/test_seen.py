@@ -26,7 +26,7 @@ def failed(agent: Agent) -> Execution:
 
 
 def counted(client: Client) -> int:
-    return attention.for_request(client.get("/admin/").wsgi_request).get("runs_failed", 0)
+    return attention.counts_for_request(client.get("/admin/").wsgi_request).get("runs_failed", 0)
 
 
 def listed(client: Client, path: str = UNSEEN) -> list[str]:
@@ -73,10 +73,10 @@ def test_looking_marks_nothing_and_what_fails_meanwhile_is_not_marked(ship: Agen
 
 def test_a_look_never_goes_back_nor_beyond_now(ship: Agent, mara: Client) -> None:
     actor, now = actors.person(User.objects.get(username="mara")), timezone.now()
-    read_markers.note(actor=actor, page=PAGE, until=now + timedelta(days=9), late=[])
+    read_markers.mark_seen(actor=actor, page=PAGE, until=now + timedelta(days=9), late=[])
     first = LastLook.objects.get().at
     assert first < now + timedelta(minutes=1)
-    read_markers.note(actor=actor, page=PAGE, until=now - timedelta(days=9), late=[])
+    read_markers.mark_seen(actor=actor, page=PAGE, until=now - timedelta(days=9), late=[])
     assert LastLook.objects.get().at == first
 
 
@@ -142,6 +142,6 @@ def test_the_count_is_bounded_and_one_statement_however_many(ship: Agent, mara: 
     scene.many(ship, 150)
     Execution.objects.update(status="failure")
     cache.clear()
-    assert counted(mara) == attention.BOUND
+    assert counted(mara) == attention.MAX_COUNT
     assert "99+" in text(mara, "/admin/")
     assert queries(mara, UNSEEN) <= few <= 15

@@ -59,7 +59,7 @@ FACTS = st.builds(
     DecisionFacts,
     decision_id=st.builds(uuid7),
     decided_at=st.just(NOW),
-    credential=st.sampled_from(["", "", "", "", None, "credential_revoked", "token_expired"]),
+    credential_refusal=st.sampled_from(["", "", "", "", None, "credential_revoked", "token_expired"]),
     scope=st.one_of(st.just(()), st.lists(PATTERNS, max_size=2).map(tuple)),
     matches=st.lists(MATCHES, max_size=4).map(tuple),
 )
@@ -163,13 +163,13 @@ def breaks(*_args: Any, **_kwargs: Any) -> Any:
 #: Everything a decision calls on its way.
 HELPERS: list[tuple[Any, str]] = [
     (engine, "_decide"),
-    (engine, "_with_match"),
-    (engine, "_run"),
-    (engine, "_named"),
-    (engine, "Check"),
-    (engine, "Question"),
-    (json_schema, "violations"),
-    (json_schema, "_compiled"),
+    (engine, "_choose_match"),
+    (engine, "_run_check"),
+    (engine, "_match_description"),
+    (engine, "CheckResult"),
+    (engine, "DecisionRequest"),
+    (json_schema, "find_violations"),
+    (json_schema, "_compile_validator"),
     (capabilities, "matches"),
     (capabilities, "prefix"),
 ]

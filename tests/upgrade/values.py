@@ -12,7 +12,7 @@ from a2a.models import PushConfig, Runtime, Task, TaskMessage, WebhookSecret
 from mcp import secrets
 from mcp.clerk import permits
 from mcp.models import CallApproval, Server
-from nhi import factors
+from nhi.people import mfa
 from supervisor import agents, sealing
 from supervisor.models import Agent, Execution, Schedule, SessionMessage
 from supervisor.schedules import facts
@@ -29,9 +29,9 @@ def sealed() -> dict[str, Any]:
 
 def _of_nhi() -> Iterator[Value]:
     for row in Authenticator.objects.filter(type=Authenticator.Type.TOTP):
-        yield "mfa_authenticator", row.pk, "secret", factors.unseal(row.data["secret"], owner=row.user)
+        yield "mfa_authenticator", row.pk, "secret", mfa.unseal_secret(row.data["secret"], owner=row.user)
     for row in Authenticator.objects.filter(type=Authenticator.Type.RECOVERY_CODES):
-        yield "mfa_authenticator", row.pk, "seed", factors.unseal(row.data["seed"], owner=row.user)
+        yield "mfa_authenticator", row.pk, "seed", mfa.unseal_secret(row.data["seed"], owner=row.user)
 
 
 def _of_mcp() -> Iterator[Value]:

@@ -12,7 +12,7 @@ from a2a.wire import metadata
 from common import egress
 from common.errors import InvalidInput
 from common.redaction import redact_text
-from mcp.wire import headers
+from mcp.protocol import headers
 from nhi.choices import Kind as IdentityKind
 from nhi.validation import Problems, is_plain
 from supervisor.choices import Kind, Mode

@@ -22,10 +22,11 @@ from common.asgi.django_handler import ThreadedHandler  # noqa: E402 - the same
 from common.process.cpu_affinity import CpuPinner  # noqa: E402 - the same
 from config import metrics  # noqa: E402 - see the line before
 from config.pulse import Pulse  # noqa: E402 - the same
-from mcp import asgi, gateway  # noqa: E402 - the same
 from mcp.api.urls import CALL  # noqa: E402 - the same
-from mcp.asgi import rest  # noqa: E402 - the same
-from mcp.front.endpoints import server_of  # noqa: E402 - the same
+from mcp.gateway import gateway  # noqa: E402 - the same
+from mcp.protocol.endpoints import server_of  # noqa: E402 - the same
+from mcp.server import application as mcp_application  # noqa: E402 - the same
+from mcp.server import rest_handler  # noqa: E402 - the same
 from nhi.audit import trigger_repair  # noqa: E402 - the same
 from supervisor.api.following import Followed  # noqa: E402 - the same
 
@@ -33,9 +34,9 @@ from supervisor.api.following import Followed  # noqa: E402 - the same
 # times a call and after each wait for its turn.
 sys.setswitchinterval(0.001)
 pages = limit_body(Waiting(Followed(ThreadedHandler())), limit=1024 * 1024)
-tools = metrics.counted(asgi.make_application(gateway), metrics.counting("mcp"))
+tools = metrics.counted(mcp_application.make_application(gateway), metrics.counting("mcp"))
 agents = metrics.counted(tasks.make_application(), metrics.counting("a2a"))
-calls = rest.application(pages, asgi.headers(), metrics.counting(f"api/nhi/{CALL}"))
+calls = rest_handler.application(pages, mcp_application.headers(), metrics.counting(f"api/nhi/{CALL}"))
 
 
 async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:
@@ -68,7 +69,7 @@ async def live(receive: Any, send: Any) -> None:
             for task in background:
                 task.cancel()
             try:
-                await asgi.close()
+                await mcp_application.close()
                 await asyncio.to_thread(operations.close)
             finally:
                 await pulse.stop()

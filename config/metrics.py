@@ -23,7 +23,7 @@ from prometheus_client.registry import Collector
 
 from common import crypto
 from common.asgi.bodies import AsgiApplication, AsgiMessage, Receive
-from mcp import call_numbers
+from mcp.gateway import call_numbers
 from nhi import processes
 from supervisor import numbers
 

@@ -10,12 +10,17 @@ class McpConfig(AppConfig):
     verbose_name = "Gateway"
 
     def ready(self) -> None:
-        from mcp import budgets, catalogue, conditions, rights, stopping  # noqa: PLC0415 - models exist only from here on
-        from nhi import hooks  # noqa: PLC0415 - the same
+        # Models exist only from here on.
+        from mcp import rights  # noqa: PLC0415 - as above
+        from mcp.gateway import dry_run  # noqa: PLC0415 - as above
+        from mcp.gateway.batch import stopping  # noqa: PLC0415 - as above
+        from mcp.limits import budgets  # noqa: PLC0415 - as above
+        from mcp.tools import catalogue  # noqa: PLC0415 - as above
+        from nhi import hooks  # noqa: PLC0415 - as above
 
         post_migrate.connect(rights.after_migrate, sender=self, dispatch_uid="mcp.rights")
-        hooks.add_condition_source(conditions.conditions)
-        hooks.set_schema_source(conditions.argument_schemas)
+        hooks.add_condition_source(dry_run.conditions)
+        hooks.set_schema_source(dry_run.argument_schemas)
         hooks.add_stop_step(stopping.STEP)
         hooks.on_identity_change(catalogue.matched_otherwise)
         hooks.on_grant_replaced(budgets.follow)

@@ -6,9 +6,13 @@ from uuid import UUID
 from celery import shared_task
 from kombu.exceptions import OperationalError
 
-from mcp import approvals, breakers, budgets, definitions, health, rollups
-from mcp.clerk import recording
+from mcp.approvals import decisions
+from mcp.gateway import rollups
+from mcp.gateway.batch import result_writer
+from mcp.limits import breakers, budgets
 from mcp.models import Server
+from mcp.servers import health
+from mcp.tools import definitions
 
 log = logging.getLogger(__name__)
 #: Less than a task may take.
@@ -17,8 +21,8 @@ REFRESH_SECONDS = 12.0
 
 @shared_task(name="mcp.sweep")
 def sweep() -> None:
-    recording.reap()
-    approvals.expire()
+    result_writer.reap()
+    decisions.expire()
     budgets.forget()
     breakers.forget()
 

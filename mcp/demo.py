@@ -8,10 +8,14 @@ import sys
 from common.ids import uuid7
 from common.process import executable_allowlist
 from common.threads import background_loop
-from mcp import budgets, catalogue, definitions, gateway, health, servers, upstream
 from mcp.choices import DefinitionState, Transport
+from mcp.client import transports
+from mcp.gateway import gateway
+from mcp.limits import budgets
 from mcp.models import Server, Tool
-from mcp.targets import reach
+from mcp.servers import health, lifecycle
+from mcp.servers.targets import reach
+from mcp.tools import catalogue, definitions
 from nhi import actors
 from nhi.access import grants
 from nhi.actors import Actor
@@ -45,7 +49,7 @@ def _seed() -> None:
     if mara is None or bot is None or Server.objects.filter(name=NAME).exists():
         return
     actor = actors.person(mara)
-    server = servers.create(
+    server = lifecycle.create(
         actor=actor,
         name=NAME,
         owner=mara,
@@ -65,7 +69,7 @@ def _seed() -> None:
 
 def _approve_release_before(actor: Actor, server: Server) -> None:
     """Its tools are taken down as the release before described them, so that one has changed when it is met."""
-    listed = background_loop.run(upstream.list_tools(reach(server).target, timeout=10), timeout=11)
+    listed = background_loop.run(transports.list_tools(reach(server).target, timeout=10), timeout=11)
     before = [{**tool, "description": BEFORE} if tool["name"] == CHANGED else tool for tool in listed]
     catalogue.take_down(actor=actor, server=server, listed=before)
     for tool in Tool.objects.filter(server=server, name__in=[*APPROVED, CHANGED]).select_related("current"):

@@ -9,9 +9,9 @@ from a2a.models import Delivery, Task
 from common.console import site_pages
 from common.console.pages import Crumb, Tab, link
 from common.errors import NotFound
-from mcp.admin import charts as charts_of_calls
-from mcp.admin.charts_data import RANGES, Range
-from mcp.admin.charts_draw import Chart
+from mcp.admin.home import charts as charts_of_calls
+from mcp.admin.home.chart_builders import Chart
+from mcp.admin.home.chart_data import RANGES, Range
 from nhi.actors import Actor
 from nhi.admin import home
 from nhi.console.base import ActorPage

@@ -16,8 +16,8 @@ from rest_framework.request import Request
 
 from a2a.operations import rooms
 from common.asgi.bodies import AsgiApplication, AsgiMessage, Receive, capture_response
-from mcp.asgi.clients import until_gone
-from mcp.leases import Stopping
+from mcp.gateway.leases import Stopping
+from mcp.server.clients import until_gone
 
 LISTED, TAKEN = "/api/nhi/a2a/inbox", "/api/nhi/a2a/inbox/claim"
 KEY = "gatehouse.inbox"

@@ -20,9 +20,9 @@ from a2a.wire.faults import Fault, Kind
 from common.asgi.bodies import Receive
 from common.asgi.hosts import is_allowed_host
 from common.ids import parse_uuid, uuid7
-from mcp.asgi import bodies, clients
-from mcp.front.refusals import Pairs, Refusal
-from mcp.leases import Stopping
+from mcp.gateway.leases import Stopping
+from mcp.server import bodies, clients
+from mcp.server.errors import Pairs, Refusal
 from nhi.authorization import oauth
 from nhi.authorization.authentication import missing_credential_error
 from nhi.credentials import tokens

@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 
-from mcp.front.refusals import Pairs
+from mcp.server.errors import Pairs
 
 STREAM = (
     (b"content-type", b"text/event-stream"),

@@ -18,9 +18,9 @@ from a2a.wire import metadata
 from common import egress, strict_json
 from common.egress.request_body import SentFlag, TrackedBody
 from common.errors import PayloadTooLarge
-from mcp.upstream.failing import kind_of, translated
-from mcp.upstream.sending import next_chunk, read
-from mcp.wire import jsonrpc, sse
+from mcp.client.failing import kind_of, translated
+from mcp.client.sending import next_chunk, read
+from mcp.protocol import jsonrpc, sse
 
 REFUSAL_LIMIT, REFUSAL_SECONDS = 64 << 10, 2.0
 #: Without a byte, keep-alives among them: then nobody may be there any more, and the task is asked for.

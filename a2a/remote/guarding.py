@@ -5,8 +5,8 @@ from types import TracebackType
 from a2a.remote.troubles import Code, Trouble
 from a2a.wire.faults import Kind
 from common.threads import run_in_thread
-from mcp import breakers
-from mcp.breakers import BreakerOpen, Passage
+from mcp.limits import breakers
+from mcp.limits.breakers import BreakerOpen, Passage
 
 THRESHOLD, RECOVERY_SECONDS = 5, 30
 #: Faults of the place, and not of what it was sent.

@@ -12,7 +12,7 @@ from a2a.wire.faults import Kind
 from a2a.wire.v03 import errors
 from common.egress import EgressBlocked
 from common.egress.request_body import SentFlag
-from mcp.faults import FaultCode, UpstreamFault
+from mcp.protocol.errors import FaultCode, UpstreamFault
 from nhi.audit import sanitization
 
 #: What is kept of the words of a remote agent.

@@ -10,7 +10,7 @@ from common.console.pages import link
 from common.console.palette import Group, Hit
 from common.ids import parse_uuid
 from common.templatetags.console import spell_invisible
-from mcp.admin import calls_cells
+from mcp.admin.calls import cells
 from nhi.console.request_actor import actor_of
 from nhi.models import InvocationLog
 
@@ -22,7 +22,7 @@ def find(request: HttpRequest, term: str) -> Iterable[Group]:
     seen = InvocationLog.objects.visible_to(actor_of(request))
     rows = list(seen.filter(Q(pk=known) | Q(request_id=known) | Q(run_id=known)).order_by("-timestamp")[:2])
     if len(rows) == 1:
-        url, said = link("nhi_invocationlog_call", rows[0].pk), calls_cells.outcome_text(rows[0])
+        url, said = link("nhi_invocationlog_call", rows[0].pk), cells.outcome_text(rows[0])
         yield Group("Calls", [Hit(spell_invisible(f"Call of {rows[0]}"), url, "receipt_long", said)])
     elif rows:
         url = f"{link('nhi_invocationlog_changelist')}?find={known}"

@@ -11,9 +11,9 @@ from django.http import HttpRequest
 
 from common.console import navigation
 from common.console.navigation import Item
-from mcp import reviewers
 from mcp.choices import Connection, DefinitionState
 from mcp.models import Server, Tool
+from mcp.tools import reviewers
 from nhi.actors import Actor
 from nhi.console import attention, event_sentences
 from nhi.console.attention import AttentionItem

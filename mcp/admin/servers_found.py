@@ -9,7 +9,7 @@ from common.console import palette
 from common.console.pages import link
 from common.console.palette import PER_GROUP, Group, Hit
 from common.ids import parse_uuid
-from mcp.admin import servers_cells
+from mcp.admin.servers import servers_cells
 from mcp.choices import DefinitionState
 from mcp.models import Server, Tool
 from nhi.actors import Actor

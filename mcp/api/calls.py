@@ -10,12 +10,13 @@ from common import context
 from common.api.operations import answering, operation
 from common.errors import InvalidInput, NotAllowed, NotFound
 from common.threads import background_loop
-from mcp import edge, gateway
 from mcp.api.shapes.approvals import state_of
 from mcp.api.shapes.calls import CalledShape, CallGiven, CallShape, PendingShape
 from mcp.choices import ApprovalState
-from mcp.clerk import permits
+from mcp.gateway import gateway
+from mcp.gateway.batch import call_approvals
 from mcp.models import Call, CallApproval, Tool
+from mcp.server import rest_renderer
 from nhi.api.views import ApiView
 from nhi.models import Identity, InvocationLog
 
@@ -49,7 +50,7 @@ class CallTool(ApiView):
         if self.actor.is_person:
             raise NotAllowed(NOT_PEOPLE, details={"reason": "identities_only"})
         outcome = background_loop.run(gateway.call_tool(self._ask()), timeout=LONGEST)
-        reply = edge.answer(outcome)
+        reply = rest_renderer.answer(outcome)
         return Response(reply.body, status=reply.status, headers=reply.headers)
 
     def _ask(self) -> gateway.Ask:
@@ -58,7 +59,7 @@ class CallTool(ApiView):
         bearer = self.request.META["HTTP_AUTHORIZATION"].strip().partition(" ")[2].strip()
         asked = {"bearer": bearer, "server": "", "tool": self.name, "request_id": here.request_id}
         try:
-            parameters, around = edge.read_call(self.request.data)
+            parameters, around = rest_renderer.read_call(self.request.data)
         except InvalidInput as problem:
             fields = tuple((one.field, one.message) for one in problem.fields)
             return gateway.Ask(
@@ -123,7 +124,7 @@ def _logged(row: InvocationLog) -> dict[str, Any]:
     return {
         **about,
         "status": status,
-        "message": permits.message(approval) if status == ApprovalState.PENDING else None,
+        "message": call_approvals.message(approval) if status == ApprovalState.PENDING else None,
         "approval_id": approval.pk,
         "expires_at": approval.expires_at,
         "used_by": approval.used_by,

@@ -5,9 +5,9 @@ from uuid import UUID
 
 from common.api.operations import listing, operation
 from common.errors import NotFound
-from mcp import breakers, budgets
 from mcp.api.shapes import limits as shapes
 from mcp.choices import BreakerScope
+from mcp.limits import breakers, budgets
 from mcp.models import Breaker, Budget
 from nhi.api.views import ApiView
 

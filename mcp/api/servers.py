@@ -8,10 +8,10 @@ from django.db.models import Prefetch
 from common.api.operations import listing, operation
 from common.api.shapes import Input, Reason
 from common.errors import GatehouseError, InvalidInput
-from mcp import health, servers
 from mcp.api.shapes import servers as shapes
-from mcp.catalogue import Report
 from mcp.models import HealthReport, Server, Tool
+from mcp.servers import health, lifecycle
+from mcp.tools.catalogue import Report
 from nhi.actors import Actor
 from nhi.api.views import ApiView
 from nhi.models import User
@@ -60,7 +60,7 @@ class Servers(ApiView):
         `Offline`. Its tools wait for approval."""
         values = given.pop("secrets", {})
         whose = owner(self, given)
-        made = servers.create(
+        made = lifecycle.create(
             actor=self.actor, name=given.pop("name"), owner=whose, given=given, secret_values=values
         )  # fmt: skip
         return fresh(made, self.actor)
@@ -88,7 +88,7 @@ class OneServer(OfServer):
         values = given.pop("secrets", {})
         if "owner_id" in given:
             given["owner"] = owner(self, given)
-        return fresh(servers.change(actor=self.actor, server=self.server, secret_values=values, **given), self.actor)
+        return fresh(lifecycle.change(actor=self.actor, server=self.server, secret_values=values, **given), self.actor)
 
 
 class Test(OfServer):
@@ -109,7 +109,7 @@ class Refresh(OfServer):
         it. A server that does not answer: 502."""
         report = health.refresh(server=self.server, actor=self.actor)
         if report is None:
-            said = servers.read(self.server)
+            said = lifecycle.read(self.server)
             raise NoAnswer(said.last_error or said.status_reason)
         return report
 
@@ -120,7 +120,7 @@ class Enable(OfServer):
         """Enable a server
 
         Answers after it was met, 10 seconds at most."""
-        return fresh(servers.enable(actor=self.actor, server=self.server, reason=given["reason"]), self.actor)
+        return fresh(lifecycle.enable(actor=self.actor, server=self.server, reason=given["reason"]), self.actor)
 
 
 class Disable(OfServer):
@@ -129,7 +129,7 @@ class Disable(OfServer):
         """Disable a server
 
         Calls of its tools that arrive after this answer are refused; those under way finish."""
-        return fresh(servers.disable(actor=self.actor, server=self.server, reason=given["reason"]), self.actor)
+        return fresh(lifecycle.disable(actor=self.actor, server=self.server, reason=given["reason"]), self.actor)
 
 
 class HealthReports(ApiView):

@@ -4,11 +4,11 @@ from typing import Any
 from uuid import UUID
 
 from common.api.operations import listing, operation
-from mcp import definitions, tools
-from mcp import listing as lists
 from mcp.api.shapes import tools as shapes
 from mcp.choices import DefinitionState
+from mcp.gateway import tool_list as lists
 from mcp.models import Tool
+from mcp.tools import definitions, tools
 from nhi.api.views import ApiView
 from nhi.models import User
 

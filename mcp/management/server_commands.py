@@ -7,7 +7,7 @@ from common import egress
 from common.commands import GatehouseCommand
 from common.errors import InvalidInput
 from common.threads import background_loop
-from mcp import upstream
+from mcp.client import transports
 from mcp.models import Server
 
 
@@ -45,7 +45,7 @@ class ServerCommand(GatehouseCommand):
 
 
 async def _let_go() -> None:
-    await upstream.close_all()
+    await transports.close_all()
     await egress.close_session()
 
 

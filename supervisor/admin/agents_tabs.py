@@ -8,7 +8,7 @@ from django.urls import path
 
 from common.console import keyset
 from common.console.pages import link
-from mcp.admin import charts as charts_of_calls
+from mcp.admin.home import charts as charts_of_calls
 from nhi.console import event_sentences
 from supervisor import agents
 from supervisor.admin import agents_cells, charts, executions_cells

@@ -7,9 +7,9 @@ from django.http import HttpRequest
 
 from common.console import site_pages
 from common.console.pages import Crumb, Tab, link
-from mcp.admin import charts as charts_of_calls
-from mcp.admin.charts_data import RANGES, Range
-from mcp.admin.charts_draw import Chart
+from mcp.admin.home import charts as charts_of_calls
+from mcp.admin.home.chart_builders import Chart
+from mcp.admin.home.chart_data import RANGES, Range
 from nhi.admin import home
 from nhi.console.base import ActorPage
 from nhi.console.request_actor import may

@@ -9,8 +9,8 @@ from django.db.models import Count, QuerySet
 from django.db.models.functions import TruncHour
 from django.utils import timezone
 
-from mcp.admin.charts_data import HOUR, Range
-from mcp.rollups import hour_of
+from mcp.admin.home.chart_data import HOUR, Range
+from mcp.gateway.rollups import hour_of
 from supervisor.choices import ExecutionStatus
 from supervisor.models import Execution
 

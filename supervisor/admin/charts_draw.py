@@ -7,8 +7,8 @@ from typing import Any
 from django.utils import timezone
 
 from common.console.pages import link
-from mcp.admin.charts_data import Range
-from mcp.admin.charts_draw import Chart
+from mcp.admin.home.chart_builders import Chart
+from mcp.admin.home.chart_data import Range
 from supervisor.admin import executions_cells
 from supervisor.admin.charts_data import Stretch
 from supervisor.admin.executions_filters import list_url

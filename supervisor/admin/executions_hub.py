@@ -13,7 +13,7 @@ from common.console import badges
 from common.console.badges import Badge
 from common.console.pages import Control, Crumb, Tab, link
 from common.errors import NotFound
-from mcp.admin import calls_runs
+from mcp.admin.calls import run_links
 from nhi.choices import State
 from nhi.console import state_badges as standing
 from nhi.console.base import ActorMixin, ActorPage
@@ -105,7 +105,7 @@ class Hub(OfExecution, ActorPage):
             "place": queue.place_of(run) if run.state == ExecutionState.QUEUED else None,
             "queue_url": link("supervisor_queue") if self.actor.may(queue.Queue.actor_may) else "",
             "session_url": self.session_url,
-            "task": calls_runs.task(self.actor, run.task_id),
+            "task": run_links.task(self.actor, run.task_id),
             "acts_as": self._acts_as(),
             "attempt": executions_cells.attempts(run),
             **executions_place.facts(run),

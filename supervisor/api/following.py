@@ -18,8 +18,8 @@ from rest_framework.request import Request
 
 from common.asgi.bodies import AsgiApplication, AsgiMessage, Receive, capture_response
 from common.errors import RateLimited
-from mcp.asgi.clients import until_gone
-from mcp.leases import Stopping
+from mcp.gateway.leases import Stopping
+from mcp.server.clients import until_gone
 from supervisor.api import events
 from supervisor.api.events import Place
 from supervisor.choices import ExecutionState

@@ -12,8 +12,8 @@ import aiohttp
 
 from common import egress
 from common.errors import PayloadTooLarge
-from mcp.faults import UpstreamFault
-from mcp.wire import sse
+from mcp.protocol import sse
+from mcp.protocol.errors import UpstreamFault
 from supervisor.chat import faults
 from supervisor.chat.answers import LONGEST, Answer, Assembly, error_text
 

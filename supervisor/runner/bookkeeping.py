@@ -17,7 +17,7 @@ from common.db import clock
 from common.fastsql import prepared
 from common.fastsql.prepared import PreparedQuery
 from common.ids import uuid7
-from mcp.owner.groups import boot
+from mcp.stdio_host.process_groups import boot
 from nhi import processes
 from nhi.credentials import run_tokens
 from supervisor import lifecycle

@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 from functools import partial
 
 from common.threads import run_in_thread
-from mcp import breakers
-from mcp.breakers import Passage
+from mcp.limits import breakers
+from mcp.limits.breakers import Passage
 from supervisor.chat import ChatFault
 
 FAULTS, SECONDS = 3, 60

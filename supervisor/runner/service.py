@@ -17,7 +17,7 @@ from django.conf import settings
 
 from common import egress
 from common.process import cpu_affinity
-from mcp import upstream
+from mcp.client import transports
 from supervisor import reaping, waking
 from supervisor.nursery import Nursery
 from supervisor.runner import bookkeeping, claiming, places
@@ -200,7 +200,7 @@ class Service:
             await asyncio.wait(tasks, timeout=PATIENCE - 1)
         await self._nursery.close()
         # What models and their tools were reached by.
-        await upstream.close_all()
+        await transports.close_all()
         await egress.close_session()
         runner = self._id
         # What may be its own without its knowing is for others to find.

@@ -8,8 +8,8 @@ from common import strict_json
 from common.context import RequestContext, bind_context
 from common.errors import GatehouseError
 from common.ids import uuid7
-from mcp import gateway
-from mcp.gateway import Ask, Outcome
+from mcp.gateway import gateway
+from mcp.gateway.gateway import Ask, Outcome
 from nhi.authorization.authentication import Unauthenticated
 from nhi.choices import CallStatus
 from supervisor.chat import Call

@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from common import canonical_json, crypto
 from common.ids import uuid7
-from mcp.clerk import permits
+from mcp.gateway.batch import call_approvals
 from mcp.models import Call, CallApproval, Server, Tool
 from nhi.audit import invocations
 from nhi.models import Identity, InvocationLog, User
@@ -76,9 +76,9 @@ def asked(
     caller, at = identity(agent), timezone.now() - timedelta(seconds=ago)
     approval = CallApproval(
         agent_id=caller.pk, agent_name=caller.name, tool_id=identity(tool).pk, tool_name=tool,
-        args_hash=uuid7().hex * 2, owner_id=caller.owner_id, asked_at=at, expires_at=at + permits.WAIT, **more,
+        args_hash=uuid7().hex * 2, owner_id=caller.owner_id, asked_at=at, expires_at=at + call_approvals.WAIT, **more,
     )  # fmt: skip
     sent = canonical_json.encode(arguments or {"title": "Ship 1.0"}).decode()
-    approval.sealed_arguments = crypto.seal(sent, place=permits.place(approval))
+    approval.sealed_arguments = crypto.seal(sent, place=call_approvals.place(approval))
     approval.save(force_insert=True)
     return approval

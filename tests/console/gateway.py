@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
-from mcp import breakers, catalogue, definitions, health, servers
+from mcp.limits import breakers
 from mcp.models import HealthReport, Server, Tool
+from mcp.servers import health, lifecycle
+from mcp.tools import catalogue, definitions
 from nhi import actors
 from nhi.actors import SYSTEM
 from nhi.models import User
@@ -25,7 +27,7 @@ def person(name: str) -> Any:
 
 def add(one: Peer, *, name: str = "todo", by: str = "mara", **given: Any) -> Server:
     described = {"transport": "http", "base_url": one.url, **given}
-    return servers.create(actor=person(by), name=name, owner=User.objects.get(username=by), given=described)
+    return lifecycle.create(actor=person(by), name=name, owner=User.objects.get(username=by), given=described)
 
 
 def approve(tool: Tool, *, by: str = "mara") -> Tool:

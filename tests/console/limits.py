@@ -6,9 +6,9 @@ from uuid import uuid4
 
 from django.utils import timezone
 
-from mcp import budgets
 from mcp.choices import BreakerState
-from mcp.clerk.allotting import minute_of
+from mcp.limits import budgets
+from mcp.limits.budget_state import minute_of
 from mcp.models import Breaker, Budget, BudgetWindow, CallSlot, Server
 from nhi.actors import SYSTEM
 from tests.console.conftest import identity

@@ -7,8 +7,8 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from mcp import servers
 from mcp.models import Server
+from mcp.servers import lifecycle
 from nhi.actors import SYSTEM
 from nhi.audit import events
 from nhi.audit.event_catalogue import EVENTS
@@ -85,7 +85,7 @@ def test_a_secret_that_is_set_is_one_event_and_no_change_without_a_field(mara: C
     Server.objects.update(headers={"Authorization": "Bearer ${TOKEN}"}, enabled=False)
     server = Server.objects.get(name="github")
     for value in ("a-canary-of-this-test", "another-canary-of-it"):
-        servers.change(actor=SYSTEM, server=server, secret_values={"TOKEN": value})
+        lifecycle.change(actor=SYSTEM, server=server, secret_values={"TOKEN": value})
     assert AuditEvent.objects.filter(event="server.secret_set").count() == 2
     # The first of them is a name more.
     assert [one.after for one in AuditEvent.objects.filter(event="server.changed")] == [{"named_values": ["TOKEN"]}]

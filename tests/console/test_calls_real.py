@@ -7,7 +7,9 @@ from django.test import Client
 
 from common import threads
 from common.ids import uuid7
-from mcp import approvals, budgets, gateway
+from mcp.approvals import decisions
+from mcp.gateway import gateway
+from mcp.limits import budgets
 from mcp.models import CallApproval, Tool
 from nhi import demo
 from nhi.access import grants
@@ -63,7 +65,7 @@ def test_what_the_gateway_writes_reads_on_the_pages(upstreams: Peer) -> None:
     assert approval.pk == waits.call_id
     assert "&quot;text&quot;: &quot;c&quot;" in text(tom, f"/admin/mcp/callapproval/{approval.pk}/")
     assert f"/admin/mcp/callapproval/{approval.pk}/" in text(mara, f"/admin/nhi/invocationlog/{waits.call_id}/")
-    approvals.approve(actor=person("tom"), approval=approval, reason="Fine")
+    decisions.approve(actor=person("tom"), approval=approval, reason="Fine")
     used = call(text="c")
     assert used.status == "success", used
     assert str(used.call_id) in text(tom, f"/admin/mcp/callapproval/{approval.pk}/")

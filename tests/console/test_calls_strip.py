@@ -14,8 +14,8 @@ from django.utils import timezone
 from playwright.sync_api import Page, expect
 
 from common.ids import uuid7
-from mcp import rollups
-from mcp.admin.calls_strip import Strip
+from mcp.admin.calls.calls_strip import Strip
+from mcp.gateway import rollups
 from nhi.models import CallRollup, Identity, User
 from tests.console.axe import violations
 from tests.console.call_log import LIST, TAIL, fill, on_postgresql, plans

@@ -10,8 +10,8 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from mcp import rollups
-from mcp.admin.charts_data import BUCKETS, RANGES, Source, quantile
+from mcp.admin.home.chart_data import BUCKETS, RANGES, Source, quantile
+from mcp.gateway import rollups
 from mcp.models import HealthReport
 from nhi import actors
 from nhi.actors import SYSTEM

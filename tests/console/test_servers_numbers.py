@@ -6,8 +6,8 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from mcp import rollups
-from mcp.admin.servers_numbers import of_servers
+from mcp.admin.call_statistics import of_servers
+from mcp.gateway import rollups
 from mcp.models import Server
 from nhi.choices import CallStatus
 from nhi.models import CallRollup

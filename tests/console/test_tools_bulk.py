@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from mcp import definitions, servers
 from mcp.models import Server, Tool
+from mcp.servers import lifecycle
+from mcp.tools import definitions
 from nhi.models import User
 from tests.console import gateway
 from tests.console.conftest import SignedIn
@@ -143,8 +144,8 @@ def test_a_page_where_nobody_may_approve_says_what_would_help(
 ) -> None:
     User.objects.filter(username="admin").update(is_active=False)
     tool = gateway.approve(gateway.tool_of(todo), by="tom")
-    servers.change(actor=gateway.person("mara"), server=todo, headers={"X-Team": "blue"})
-    servers.change(actor=gateway.person("mara"), server=todo, base_url=f"{upstreams.url}?x=1")
+    lifecycle.change(actor=gateway.person("mara"), server=todo, headers={"X-Team": "blue"})
+    lifecycle.change(actor=gateway.person("mara"), server=todo, base_url=f"{upstreams.url}?x=1")
     page = signed_in("mara").get(f"/admin/mcp/tool/{tool.pk}/change/")
     assert page.context["dead_end"] is None
     assert page.context["others"] == ["tom"]

@@ -11,8 +11,8 @@ from django.urls import URLPattern, get_resolver
 
 from a2a import card_changes, pushing
 from a2a.models import WebhookSecret
-from mcp import budgets
 from mcp.choices import BreakerState
+from mcp.limits import budgets
 from mcp.models import Breaker
 from nhi import actors, demo
 from nhi.actors import SYSTEM

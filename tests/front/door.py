@@ -7,9 +7,9 @@ from typing import Any
 from uuid import UUID
 
 from common import context
-from mcp import asgi
-from mcp.gateway import Ask, Outcome
-from mcp.listing import Listing
+from mcp.gateway.gateway import Ask, Outcome
+from mcp.gateway.tool_list import Listing
+from mcp.server import application
 from nhi.authorization.authentication import Unauthenticated
 from nhi.credentials import tokens
 from tests.front.asking import Headers, body, headers, message
@@ -104,7 +104,7 @@ class Client:
         scope = {
             "type": "http", "method": self.method, "path": self.path, "headers": given, "client": (self.address, 5)
         }  # fmt: skip
-        await asgi.make_application(self.gateway)(scope, receive, send)
+        await application.make_application(self.gateway)(scope, receive, send)
 
     @property
     def status(self) -> int:

@@ -8,8 +8,8 @@ from typing import Any
 import uvicorn
 
 from common.asgi.bodies import AsgiApplication
-from mcp import asgi
-from mcp.asgi.exchanges import Gateway
+from mcp.server import application as asgi
+from mcp.server.mcp_handler import Gateway
 from tests.services.waiting import wait_for
 
 DEADLINE = 10.0

@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from mcp.front import admission, heads
-from mcp.front.admission import House
-from mcp.front.refusals import Refusal
+from mcp.server import admission, heads
+from mcp.server.admission import House
+from mcp.server.errors import Refusal
 from tests.front.asking import headers, message
 
 pytestmark = pytest.mark.capability("MCP-06")

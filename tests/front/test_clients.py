@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from mcp.gateway import Ask, Outcome
-from mcp.listing import Listing
+from mcp.gateway.gateway import Ask, Outcome
+from mcp.gateway.tool_list import Listing
 from tests.front.asking import META, body, headers, message
 from tests.front.door import CALL, CALLER, DONE, TOKEN, Gateway
 from tests.front.served import DEADLINE, served

@@ -5,10 +5,9 @@ from typing import Any
 import pytest
 
 from common.errors import InvalidInput
-from mcp import edge
-from mcp.front import heads, modern
-from mcp.front.modern import CONTEXT, CONTEXT_FIELDS, Request
-from mcp.gateway import CallContext
+from mcp.gateway.gateway import CallContext
+from mcp.server import heads, request_parser, rest_renderer
+from mcp.server.request_parser import CONTEXT, CONTEXT_FIELDS, Request
 from tests.front.asking import META, body, headers, message
 
 pytestmark = pytest.mark.capability("MCP-06", "MCP-07")
@@ -16,13 +15,13 @@ pytestmark = pytest.mark.capability("MCP-06", "MCP-07")
 
 def over_mcp(said: dict[str, Any]) -> CallContext | None:
     of = message(meta={**META, CONTEXT: said})
-    found = modern.read(heads.read(headers(of)), body(of))
-    return edge.circumstances(found.context) if isinstance(found, Request) else None
+    found = request_parser.read(heads.read(headers(of)), body(of))
+    return rest_renderer.circumstances(found.context) if isinstance(found, Request) else None
 
 
 def over_rest(said: dict[str, Any]) -> CallContext | None:
     try:
-        return edge.read_call({"parameters": {}, "context": said})[1]
+        return rest_renderer.read_call({"parameters": {}, "context": said})[1]
     except InvalidInput:
         return None
 
@@ -30,7 +29,7 @@ def over_rest(said: dict[str, Any]) -> CallContext | None:
 @pytest.mark.parametrize("name", CONTEXT_FIELDS)
 def test_each_field_has_one_limit(name: str) -> None:
     fits, over = {name: "x" * CONTEXT_FIELDS[name]}, {name: "x" * (CONTEXT_FIELDS[name] + 1)}
-    assert over_mcp(fits) == over_rest(fits) == edge.circumstances(fits)
+    assert over_mcp(fits) == over_rest(fits) == rest_renderer.circumstances(fits)
     assert over_mcp(over) is over_rest(over) is None
 
 

@@ -10,8 +10,8 @@ from django.db import OperationalError
 from mcp_types import methods
 
 from common.errors import Conflict, RateLimited, RecordUnavailable
-from mcp.gateway import Outcome
-from mcp.listing import Listing
+from mcp.gateway.gateway import Outcome
+from mcp.gateway.tool_list import Listing
 from nhi.authorization.authentication import Unauthenticated
 from tests.front.asking import META, VERSION, body, message
 from tests.front.door import CALL, CALLER, TOKEN, Client, Gateway, ask

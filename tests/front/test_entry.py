@@ -6,9 +6,9 @@ from uuid import UUID
 
 import pytest
 
-from mcp import asgi
-from mcp.front import endpoints
-from mcp.front.modern import LARGEST
+from mcp.protocol import endpoints
+from mcp.server import application
+from mcp.server.request_parser import LARGEST
 from tests.front.asking import body, headers, message
 from tests.front.door import TOKEN, WAIT, Client, Gateway, ask
 
@@ -81,7 +81,7 @@ ORIGINS = {
 @pytest.mark.parametrize(("url", "origin"), ORIGINS.items())
 def test_the_origin_is_that_of_the_public_url(settings: Any, url: str, origin: str) -> None:
     settings.PUBLIC_URL = url
-    assert asgi.house().origin == origin
+    assert application.house().origin == origin
 
 
 ENDPOINTS = {
@@ -140,10 +140,10 @@ def test_a_body_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPatch) -> 
         given = headers(message(), authorization=f"Bearer {TOKEN}")
         scope = {"type": "http", "method": "POST", "path": "/mcp", "headers": given, "client": None}
         async with asyncio.timeout(WAIT):
-            await asgi.make_application(client.gateway)(scope, receive, send)
+            await application.make_application(client.gateway)(scope, receive, send)
         return client
 
-    monkeypatch.setattr("mcp.asgi.bodies.SECONDS", 0.02)
+    monkeypatch.setattr("mcp.server.bodies.SECONDS", 0.02)
     found = asyncio.run(once())
     assert (found.status, found.header("connection")) == (408, "close")
 

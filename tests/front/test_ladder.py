@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from mcp_types import jsonrpc
 
-from mcp.front import heads, modern, refusals
-from mcp.front.modern import Notification, Request
-from mcp.front.refusals import Refusal
+from mcp.server import errors, heads, request_parser
+from mcp.server.errors import Refusal
+from mcp.server.request_parser import Notification, Request
 from tests.front.asking import META, VERSION, Headers, body, headers, message
 
 pytestmark = pytest.mark.capability("MCP-06")
@@ -18,7 +18,7 @@ CALL = message()
 
 
 def read(of: Any, given: Headers | None = None, raw: bytes | None = None) -> Request | Refusal | Notification:
-    return modern.read(heads.read(headers(of) if given is None else given), body(of) if raw is None else raw)
+    return request_parser.read(heads.read(headers(of) if given is None else given), body(of) if raw is None else raw)
 
 
 def refused(of: Any, given: Headers | None = None, raw: bytes | None = None) -> Refusal:
@@ -32,10 +32,10 @@ def without(*keys: str) -> dict[str, Any]:
 
 
 def test_the_codes_are_those_of_the_protocol() -> None:
-    assert (refusals.PARSE_ERROR, refusals.INVALID_REQUEST) == (jsonrpc.PARSE_ERROR, jsonrpc.INVALID_REQUEST)
-    assert (refusals.METHOD_NOT_FOUND, refusals.INVALID_PARAMS) == (jsonrpc.METHOD_NOT_FOUND, jsonrpc.INVALID_PARAMS)
-    assert (refusals.HEADER_MISMATCH, refusals.INTERNAL_ERROR) == (jsonrpc.HEADER_MISMATCH, jsonrpc.INTERNAL_ERROR)
-    assert refusals.UNSUPPORTED_VERSION == jsonrpc.UNSUPPORTED_PROTOCOL_VERSION
+    assert (errors.PARSE_ERROR, errors.INVALID_REQUEST) == (jsonrpc.PARSE_ERROR, jsonrpc.INVALID_REQUEST)
+    assert (errors.METHOD_NOT_FOUND, errors.INVALID_PARAMS) == (jsonrpc.METHOD_NOT_FOUND, jsonrpc.INVALID_PARAMS)
+    assert (errors.HEADER_MISMATCH, errors.INTERNAL_ERROR) == (jsonrpc.HEADER_MISMATCH, jsonrpc.INTERNAL_ERROR)
+    assert errors.UNSUPPORTED_VERSION == jsonrpc.UNSUPPORTED_PROTOCOL_VERSION
 
 
 def test_a_call_is_read_whole() -> None:
@@ -297,7 +297,7 @@ def test_a_cursor_is_a_string_even_an_empty_one() -> None:
 
 def test_the_largest_body_is_read_and_a_byte_more_is_not() -> None:
     asked = message(arguments={"text": ""})
-    asked["params"]["arguments"]["text"] = "x" * (modern.LARGEST - len(body(asked)))
+    asked["params"]["arguments"]["text"] = "x" * (request_parser.LARGEST - len(body(asked)))
     assert isinstance(read(asked), Request)
     found = refused(asked, raw=body(asked) + b" ")
     assert found.status == 413

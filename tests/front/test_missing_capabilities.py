@@ -2,7 +2,7 @@
 
 import pytest
 
-from mcp.gateway import Outcome
+from mcp.gateway.gateway import Outcome
 from tests.front.asking import META, message
 from tests.front.door import CALL, Gateway, ask
 

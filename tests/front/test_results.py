@@ -9,8 +9,8 @@ from mcp_types import methods
 
 from common import crypto
 from common.api.signed_cursors import CURSOR_LIFETIME_SECONDS, SignedCursors
-from mcp.front import results
-from mcp.front.progress import MOST_A_SECOND, Progress
+from mcp.server import results
+from mcp.server.progress import MOST_A_SECOND, Progress
 
 pytestmark = pytest.mark.capability("MCP-06")
 INFO = {"name": "gatehouse", "version": "0.1.0"}

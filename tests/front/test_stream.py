@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from mcp.asgi import replies
-from mcp.front.refusals import Refusal
-from mcp.gateway import Ask, Outcome
+from mcp.gateway.gateway import Ask, Outcome
+from mcp.server import response_writer
+from mcp.server.errors import Refusal
 from tests.front.asking import META, message
 from tests.front.door import DONE, WAIT, Client, Gateway
 
@@ -92,8 +92,8 @@ def test_a_refusal_after_the_stream_began_is_its_last_event() -> None:
 
 
 def test_a_long_silence_becomes_a_stream_that_is_kept_alive(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcp.asgi.exchanges.QUIET_SECONDS", 0.01)
-    monkeypatch.setattr("mcp.asgi.replies.QUIET_SECONDS", 0.01)
+    monkeypatch.setattr("mcp.server.mcp_handler.QUIET_SECONDS", 0.01)
+    monkeypatch.setattr("mcp.server.response_writer.QUIET_SECONDS", 0.01)
 
     async def scene() -> Client:
         client = Client(gateway := Gateway())
@@ -183,7 +183,7 @@ def test_the_end_of_the_server_is_told_and_not_taken_for_the_clients() -> None:
 
 
 def test_a_slow_client_slows_no_upstream_down(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcp.front.progress.MOST_A_SECOND", 10_000)
+    monkeypatch.setattr("mcp.server.progress.MOST_A_SECOND", 10_000)
     told = 1000
 
     async def scene() -> Client:
@@ -201,7 +201,7 @@ def test_a_slow_client_slows_no_upstream_down(monkeypatch: pytest.MonkeyPatch) -
         return await asking
 
     *progress, answer = run(scene).events
-    assert len(progress) <= replies.WAITING
+    assert len(progress) <= response_writer.WAITING
     values = [one["params"]["progress"] for one in progress]
     assert values == sorted(set(values))
     assert "result" in answer
@@ -214,7 +214,7 @@ def test_a_reply_without_a_stream_has_nothing_to_abandon() -> None:
         async def send(told: Any) -> None:
             sent.append(told)
 
-        reply = replies.Reply(send, ())
+        reply = response_writer.Reply(send, ())
         reply.abandon()
         await reply.refuse(Refusal(400, -32600, "No."))
         return sent

@@ -10,8 +10,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from common.canonical_json import encode
-from mcp import gateway, stopping
 from mcp.choices import Connection, DefinitionState, Transport
+from mcp.gateway import gateway
+from mcp.gateway.batch import stopping
 from mcp.models import Server, Tool, ToolDefinition
 from mcp.models.calls import Call
 from nhi.access import grants

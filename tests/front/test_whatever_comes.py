@@ -10,14 +10,14 @@ from hypothesis import example, given
 from hypothesis import strategies as some
 from mcp_types import jsonrpc
 
-from mcp.front import admission, heads, modern
-from mcp.front.admission import House
-from mcp.front.modern import Notification, Request
-from mcp.front.refusals import Refusal
+from mcp.server import admission, heads, request_parser
+from mcp.server.admission import House
+from mcp.server.errors import Refusal
+from mcp.server.request_parser import Notification, Request
 from tests.front.asking import META, NAMED, VERSION, headers, message
 
 pytestmark = pytest.mark.capability("MCP-06")
-FRONT = Path(modern.__file__).parent
+FRONT = Path(request_parser.__file__).parent
 HOUSE = House("https://gate.example.org", bool, "https://gate.example.org/x")
 
 SCALARS = some.none() | some.booleans() | some.integers() | some.floats() | some.text(max_size=20)
@@ -26,7 +26,7 @@ VALUES = some.recursive(
     lambda inner: some.lists(inner, max_size=3) | some.dictionaries(some.text(max_size=9), inner, max_size=3),
     max_leaves=9,
 )
-METHODS = some.sampled_from([*modern.METHODS, *NAMED, "initialize", "ping"]) | some.text(max_size=9)
+METHODS = some.sampled_from([*request_parser.METHODS, *NAMED, "initialize", "ping"]) | some.text(max_size=9)
 KEYS = [*META, "progressToken", "gatehouse/context"]
 META_VALUES = some.just(META) | some.dictionaries(some.sampled_from(KEYS), VALUES | some.just(VERSION)) | VALUES
 PARAMS = some.fixed_dictionaries(
@@ -46,7 +46,7 @@ def sound(found: Request | Refusal | Notification, sent: Any = None) -> None:
     elif isinstance(found, Request):
         assert isinstance(sent, dict)
         assert (found.id, found.method) == (sent["id"], sent["method"])
-        assert found.method in modern.METHODS
+        assert found.method in request_parser.METHODS
         assert found.version == VERSION
         if found.method == "tools/call":
             assert found.name == sent["params"]["name"]
@@ -56,7 +56,7 @@ def sound(found: Request | Refusal | Notification, sent: Any = None) -> None:
 @given(some.binary(max_size=200), HEADERS)
 @example(b"\x80", [])
 def test_bytes(raw: bytes, given_headers: list[tuple[bytes, bytes]]) -> None:
-    sound(modern.read(heads.read(given_headers), raw))
+    sound(request_parser.read(heads.read(given_headers), raw))
 
 
 @given(MESSAGES)
@@ -71,7 +71,7 @@ def test_messages_with_the_headers_that_belong_to_them(sent: dict[str, Any]) -> 
         for name, value in pairs.items()
         if isinstance(value, str) and value.isprintable()
     ]
-    sound(modern.read(heads.read(given_headers), json.dumps(sent).encode()), sent)
+    sound(request_parser.read(heads.read(given_headers), json.dumps(sent).encode()), sent)
 
 
 @given(HEADERS)
@@ -84,13 +84,13 @@ def test_headers_alone(given_headers: list[tuple[bytes, bytes]]) -> None:
 @given(HEADERS)
 def test_a_right_message_passes_only_with_headers_that_say_the_same(extra: list[tuple[bytes, bytes]]) -> None:
     right = message()
-    found = modern.read(heads.read([*headers(right), *extra]), json.dumps(right).encode())
+    found = request_parser.read(heads.read([*headers(right), *extra]), json.dumps(right).encode())
     doubled = {name for name, _ in extra} & {name.encode() for name in heads.ROUTING}
     assert isinstance(found, Refusal) == bool(doubled)
 
 
 def test_nothing_of_it_needs_django_or_a_socket() -> None:
-    allowed = {"common", "mcp.front", "orjson"}
+    allowed = {"common", "mcp.server", "orjson"}
     for file in sorted(FRONT.glob("*.py")):
         for node in ast.walk(ast.parse(file.read_text())):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []

@@ -9,7 +9,7 @@ import pytest
 
 from common.asgi import bodies as asgi
 from common.ids import uuid7
-from mcp.asgi import bodies
+from mcp.server import bodies
 
 pytestmark = pytest.mark.capability("OPS-02")
 

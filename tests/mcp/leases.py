@@ -3,7 +3,7 @@
 import pytest
 from django.db import connection
 
-from mcp.clerk.desk import desk
+from mcp.gateway.batch.worker import desk
 from mcp.models import Call, CallSlot
 from nhi.models import InvocationLog
 from tests.mcp.peer import Peer

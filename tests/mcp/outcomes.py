@@ -9,9 +9,10 @@ from typing import Any
 from aiohttp import web
 
 from common.db import clock
-from mcp import budgets, servers
 from mcp.choices import BreakerState
+from mcp.limits import budgets
 from mcp.models import Breaker, Budget, CallSlot, Tool
+from mcp.servers import lifecycle as servers
 from nhi.access import grants
 from nhi.actors import SYSTEM
 from nhi.authorization import oauth

@@ -1,8 +1,10 @@
 """A server that changes what it says of its tools, and the people who approve it."""
 
-from mcp import definitions, gateway, health
-from mcp.catalogue import Report
+from mcp.gateway import gateway
 from mcp.models import Tool
+from mcp.servers import health
+from mcp.tools import definitions
+from mcp.tools.catalogue import Report
 from nhi.actors import Actor
 from tests.mcp.scene import Scene, run
 from tests.nhi import cast

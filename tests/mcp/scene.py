@@ -11,8 +11,9 @@ from django.db import connection
 
 from common import egress
 from common.ids import uuid7
-from mcp import gateway, upstream
-from mcp.gateway import Ask, CallContext, Outcome
+from mcp.client import transports
+from mcp.gateway import gateway
+from mcp.gateway.gateway import Ask, CallContext, Outcome
 from mcp.models import Server, Tool
 from nhi.models import InvocationLog
 from tests.mcp import world
@@ -62,7 +63,7 @@ async def _whole(work: Coroutine[Any, Any, T]) -> T:
     try:
         return await work
     finally:
-        await upstream.close_all()
+        await transports.close_all()
         await egress.close_session()
 
 

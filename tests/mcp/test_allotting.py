@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp.clerk.allotting import Purse, allot, minute_of, tightest
+from mcp.limits.budget_state import Purse, allot, minute_of, tightest
 
 pytestmark = pytest.mark.capability("MCP-08")
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -8,10 +8,12 @@ from aiohttp import web
 from django.db import transaction
 
 from common.db import clock
-from mcp import breakers, conditions, health
-from mcp.breakers import CHECK, Fault
 from mcp.choices import BreakerState, FaultKind
+from mcp.gateway import dry_run
+from mcp.limits import breakers
+from mcp.limits.breakers import CHECK, Fault
 from mcp.models import Breaker, Server
+from mcp.servers import health
 from nhi.models import AuditEvent, InvocationLog
 from tests.mcp.peer import Json, Peer
 from tests.mcp.scene import Scene, row_of, scene
@@ -235,7 +237,7 @@ def test_what_explains_a_decision_says_what_a_call_is_told(made: Scene, server: 
         made.call()
     refused, tool = made.call(), made.tool()
     for agent, passes in (("bot", False), ("other", True)):
-        found = conditions.conditions(made.made["agents"][agent], tool.pk, {})
+        found = dry_run.conditions(made.made["agents"][agent], tool.pk, {})
         [breaker] = [one for one in found if one.name == "breaker"]
         assert breaker.ok is passes
         assert passes or breaker.message == refused.message

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from common.errors import InvalidInput
-from mcp import budgets
+from mcp.limits import budgets
 from mcp.models import Budget
 from nhi.access import grants
 from nhi.actors import SYSTEM

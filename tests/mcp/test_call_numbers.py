@@ -2,9 +2,9 @@
 
 import pytest
 
-from mcp import call_numbers
-from mcp.asgi.answers import MADE
-from mcp.stopping import REASON
+from mcp.gateway import call_numbers
+from mcp.gateway.batch.stopping import REASON
+from mcp.server.mcp_renderer import MADE
 from nhi.credentials import tokens
 from tests.mcp.peer import Peer
 from tests.mcp.scene import Scene, scene

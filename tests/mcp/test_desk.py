@@ -14,10 +14,10 @@ from django.db import connection
 
 from common.db import clock
 from common.errors import RecordUnavailable
-from mcp import arguments, gateway
-from mcp.clerk import deciding, recording, reserving
-from mcp.clerk.desk import Desk, desk
-from mcp.clerk.words import DatabaseAway, Outcome, Refusal, Ticket, Wish
+from mcp.gateway import arguments, gateway
+from mcp.gateway.batch import decision, reserving, result_writer
+from mcp.gateway.batch.worker import Desk, desk
+from mcp.gateway.types import DatabaseAway, Outcome, Refusal, Ticket, Wish
 from mcp.models import Breaker, Call, CallApproval
 from nhi.credentials import tokens
 from nhi.models import InvocationLog, RefusedAuthentication
@@ -84,14 +84,14 @@ def at_once(work: list[Callable[[], Any]]) -> list[Any]:
 
 
 def test_a_fault_of_ours_in_one_call_spoils_no_other(made: Scene, far_side: Peer, monkeypatch: Any) -> None:
-    decide = deciding.decide
+    decide = decision.decide
 
     def break_down(found: Any, about: Wish, *behind: Any) -> Any:
         if about.tool == "poison":
             raise ZeroDivisionError
         return decide(found, about, *behind)
 
-    monkeypatch.setattr(deciding, "decide", break_down)
+    monkeypatch.setattr(decision, "decide", break_down)
 
     async def together() -> list[Any]:
         asks = [made.ask("poison" if number % 4 == 0 else "echo") for number in range(20)]
@@ -130,7 +130,7 @@ def test_one_row_that_is_refused_for_itself_stops_nobody_for_long(made: Scene, f
         wait_for(lambda: calls_again(made), 5, "called again")
         [lease] = Call.objects.all()
         Call.objects.update(deadline=clock.database_now() - timedelta(seconds=1))
-        assert recording.reap() == 1
+        assert result_writer.reap() == 1
         row = InvocationLog.objects.get(pk=lease.pk)
         assert (row.status, row.reason) == ("error", "lost")
         rows = InvocationLog.objects.exclude(pk__in=before).values_list("pk", flat=True)
@@ -211,7 +211,7 @@ def test_crossed_faults_of_several_servers_end(far_side: Peer) -> None:
             [fault(held(first, "a")), fault(held(second, "b"))],
             [fault(held(second, "b")), fault(held(first, "a"))],
         ]
-        written = at_once([lambda side=side: recording.record(side) for side in sides])
+        written = at_once([lambda side=side: result_writer.record(side) for side in sides])
         assert [len(one) for one in written] == [2, 2]
     assert set(Breaker.objects.values_list("failure_count", flat=True)) == {2 * rounds}
     assert not Call.objects.exists()

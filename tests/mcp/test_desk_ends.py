@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from mcp import arguments, gateway, leases
-from mcp.clerk.desk import desk
+from mcp.gateway import arguments, gateway, leases
+from mcp.gateway.batch.worker import desk
 from mcp.models import Call
 from nhi.credentials import tokens
 from nhi.models import InvocationLog

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from common.errors import GatehouseError, InvalidInput
-from mcp import health, servers
 from mcp.models import HealthReport, Server
+from mcp.servers import health, lifecycle
 from nhi.models import InvocationLog
 from tests.egress.far_side import Listener
 from tests.mcp.peer import Peer
@@ -42,11 +42,11 @@ Door = Callable[[Scene, str, str], object]
 
 def create(made: Scene, transport: str, url: str) -> object:
     given = {"transport": transport, "base_url": url}
-    return servers.create(actor=cast.admin(), name="another", owner=cast.user("olga", "operator"), given=given)
+    return lifecycle.create(actor=cast.admin(), name="another", owner=cast.user("olga", "operator"), given=given)
 
 
 def change(made: Scene, transport: str, url: str) -> object:
-    return servers.change(actor=cast.admin(), server=made.server, transport=transport, base_url=url)
+    return lifecycle.change(actor=cast.admin(), server=made.server, transport=transport, base_url=url)
 
 
 DOORS: dict[str, Door] = {"create": create, "change": change}

@@ -4,8 +4,8 @@ import threading
 
 import pytest
 
-from mcp.clerk.callers import Callers
-from mcp.clerk.fair_queue import FairQueue, Limits
+from mcp.gateway.batch.callers import Callers
+from mcp.gateway.batch.fair_queue import FairQueue, Limits
 from nhi.credentials import tokens
 
 pytestmark = [pytest.mark.capability("MCP-09")]

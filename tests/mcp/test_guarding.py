@@ -5,8 +5,8 @@ from datetime import timedelta
 import pytest
 from django.db.models import F
 
-from mcp import breakers
-from mcp.breakers import BreakerOpen
+from mcp.limits import breakers
+from mcp.limits.breakers import BreakerOpen
 from mcp.models import Breaker
 from nhi.models import AuditEvent
 

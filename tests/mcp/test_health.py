@@ -7,9 +7,9 @@ from contextlib import closing
 import pytest
 from django.conf import settings as all_settings
 
-from mcp import health, servers
 from mcp.choices import Connection, HealthStatus
 from mcp.models import HealthReport, Server
+from mcp.servers import health, lifecycle
 from nhi.models import AuditEvent
 from tests.mcp import peer
 from tests.nhi import cast
@@ -26,7 +26,7 @@ def added(port: int, settings: object, name: str = "peer") -> Server:
     allowed = all_settings.EGRESS_ALLOW | {f"127.0.0.1:{port}"}
     settings.EGRESS_ALLOW = frozenset(allowed)  # type: ignore[attr-defined]
     given = {"transport": "http", "base_url": f"http://127.0.0.1:{port}/mcp"}
-    return servers.create(actor=cast.admin(), name=name, owner=cast.user("olga", "operator"), given=given)
+    return lifecycle.create(actor=cast.admin(), name=name, owner=cast.user("olga", "operator"), given=given)
 
 
 def status(server: Server) -> str:
@@ -44,7 +44,7 @@ def test_the_status_follows_what_meetings_find(settings: object) -> None:
         assert report.server_capabilities == ["tools"]
     seen = []
     for _ in range(3):
-        report = health.check(server=servers.read(server), timeout=2)
+        report = health.check(server=lifecycle.read(server), timeout=2)
         assert report.status == HealthStatus.UNHEALTHY
         assert report.error_message
         seen.append(status(server))
@@ -73,7 +73,7 @@ def test_a_server_that_does_not_say_its_tools_is_not_asked_again_at_once(setting
         server = added(port, settings)
     Server.objects.update(last_refreshed_at=None, refresh_tried_at=None)
     assert health.refresh_due() == 1
-    assert servers.read(server).last_refreshed_at is None
+    assert lifecycle.read(server).last_refreshed_at is None
     assert (status(server), health.refresh_due()) == (Connection.READY, 0), "those who wait longest come first"
 
 

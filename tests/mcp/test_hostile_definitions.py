@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from mcp import catalogue, flags
-from mcp.catalogue import Report
 from mcp.models import Tool
+from mcp.tools import catalogue, injection_flags
+from mcp.tools.catalogue import Report
 from nhi.actors import SYSTEM
 from tests.mcp import peer
 from tests.mcp.peer import Json, Peer
@@ -51,12 +51,12 @@ HOSTILE: dict[str, tuple[Json, str]] = {
 @pytest.mark.django_db(transaction=False)
 def test_what_should_be_looked_at_twice_is_flagged(what: str) -> None:
     change, kind = HOSTILE[what]
-    assert kind in {flag.kind for flag in flags.of_definition({**peer.tool("add"), **change})}
+    assert kind in {flag.kind for flag in injection_flags.of_definition({**peer.tool("add"), **change})}
 
 
 def test_plain_words_are_not_flagged() -> None:
     plain = peer.tool("add", type="object", properties={"a": {"description": "The first number. Größe, 数, 👩‍👧"}})
-    assert flags.of_definition({**plain, "description": "Adds two numbers; see the user guide."}) == []
+    assert injection_flags.of_definition({**plain, "description": "Adds two numbers; see the user guide."}) == []
 
 
 def test_hostile_lists_are_taken_down_as_far_as_they_make_sense(made: Scene, server: Peer) -> None:

@@ -13,11 +13,11 @@ import pytest
 from django.db import connection
 
 from common.db import clock
-from mcp import arguments, gateway
-from mcp.clerk import leasing, recording, renewing
-from mcp.clerk.desk import desk
-from mcp.clerk.words import Ticket
-from mcp.gateway import Outcome
+from mcp.gateway import arguments, gateway
+from mcp.gateway.batch import leasing, renewing, result_writer
+from mcp.gateway.batch.worker import desk
+from mcp.gateway.gateway import Outcome
+from mcp.gateway.types import Ticket
 from mcp.models import Budget, BudgetWindow, Call, CallSlot
 from nhi.audit import row_macs
 from nhi.credentials import tokens
@@ -67,7 +67,7 @@ def overdue(call_id: UUID) -> None:
 def test_a_result_that_comes_after_the_reaper_is_told_and_not_logged_twice(made: Scene, server: Peer) -> None:
     with under_way(made, server) as (call_id, end):
         overdue(call_id)
-        assert recording.reap() == 1
+        assert result_writer.reap() == 1
         assert rows() == [("error", "lost")]
         assert not CallSlot.objects.exists()
         outcome = end()
@@ -85,9 +85,9 @@ def test_a_result_that_comes_after_the_reaper_is_told_and_not_logged_twice(made:
 
 def test_reaping_again_finds_nothing(made: Scene, server: Peer) -> None:
     with under_way(made, server) as (call_id, end):
-        assert recording.reap() == 0, "what is not overdue is left alone"
+        assert result_writer.reap() == 0, "what is not overdue is left alone"
         overdue(call_id)
-        assert [recording.reap(), recording.reap()] == [1, 0]
+        assert [result_writer.reap(), result_writer.reap()] == [1, 0]
         end()
     assert rows() == [("error", "lost")]
 
@@ -99,7 +99,7 @@ def test_two_reapers_at_once_write_one_row_each(server: Peer) -> None:
 
     def reap() -> int:
         try:
-            return recording.reap(most=20) + recording.reap(most=20)
+            return result_writer.reap(most=20) + result_writer.reap(most=20)
         finally:
             connection.close()
 

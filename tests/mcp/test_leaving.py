@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from mcp import gateway
-from mcp.clerk import recording, reserving
+from mcp.gateway import gateway
+from mcp.gateway.batch import reserving, result_writer
 from nhi.models import InvocationLog
 from tests.mcp.leases import made as made
 from tests.mcp.leases import nothing_is_left, rows, warm_up
@@ -103,14 +103,14 @@ def test_who_leaves_during_the_call_ends_it_at_the_server(made: Scene, server: P
 def test_who_leaves_twice_still_leaves_one_row(made: Scene, server: Peer, monkeypatch: Any) -> None:
     """Once during the call, once while its row is written."""
     server.hold()
-    writing, go_on, record = threading.Event(), threading.Event(), recording.record
+    writing, go_on, record = threading.Event(), threading.Event(), result_writer.record
 
     def slowly(outcomes: Any) -> Any:
         writing.set()
         assert go_on.wait(10)
         return record(outcomes)
 
-    monkeypatch.setattr(recording, "record", slowly)
+    monkeypatch.setattr(result_writer, "record", slowly)
 
     async def leave() -> None:
         task = asyncio.create_task(gateway.call_tool(made.ask()))

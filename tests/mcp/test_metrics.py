@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from common.db import clock
-from mcp import gateway, metrics
+from mcp.gateway import gateway, metrics
 from mcp.models import Breaker, Call
 from nhi.models import InvocationLog
 from tests.mcp import logged

@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from mcp import definitions, health, servers
 from mcp.models import Tool
+from mcp.servers import health, lifecycle
+from mcp.tools import definitions
 from nhi.access import grants
 from nhi.actors import SYSTEM
 from nhi.models import Identity, InvocationLog
@@ -77,7 +78,7 @@ def test_who_moves_a_server_does_not_approve_what_it_lists_then(settings: Settin
     try:
         made = scene(one.url)
         mover = cast.admin("mover")
-        servers.change(actor=mover, server=made.server, headers={"X-Team": "blue"})
+        lifecycle.change(actor=mover, server=made.server, headers={"X-Team": "blue"})
         one.tools.append(peer.tool("new"))
         health.refresh(server=made.server)
         for name in ("pay", "new"):

@@ -10,8 +10,8 @@ import pytest
 from django.db import connection
 
 from common.db import clock
-from mcp import gateway
-from mcp.gateway import Outcome
+from mcp.gateway import gateway
+from mcp.gateway.gateway import Outcome
 from mcp.models import Call, CallSlot
 from nhi.actors import SYSTEM
 from nhi.audit import row_macs

@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from mcp import catalogue, definitions, health, servers
-from mcp.catalogue import ChangedMeanwhile
-from mcp.definitions import OwnChange
 from mcp.models import Server, ServerSecret, Tool, ToolDefinition
+from mcp.servers import health, lifecycle
+from mcp.tools import catalogue, definitions
+from mcp.tools.catalogue import ChangedMeanwhile
+from mcp.tools.definitions import OwnChange
 from nhi.actors import SYSTEM
 from nhi.models import AuditEvent, User
 from tests.mcp import peer
@@ -104,7 +105,7 @@ def test_tools_that_come_go_and_return(made: Scene, server: Peer) -> None:
 
 def test_what_was_asked_before_a_change_is_not_taken_for_what_it_says_after(made: Scene, server: Peer) -> None:
     before = made.server
-    servers.change(actor=tom(), server=made.server, headers={"X-Team": "blue"})
+    lifecycle.change(actor=tom(), server=made.server, headers={"X-Team": "blue"})
     with pytest.raises(ChangedMeanwhile):
         catalogue.take_down(actor=SYSTEM, server=before, listed=[peer.tool("planted")])
     assert not Tool.objects.filter(name="planted").exists()
@@ -147,7 +148,7 @@ def test_a_tool_that_cannot_be_registered_hides_no_change_of_another(made: Scene
 def test_one_server_that_cannot_be_met_hides_no_change_of_another(made: Scene, server: Peer, settings: Any) -> None:
     settings.MCP_REFRESH_SECONDS = 0
     spoilt = scene(server.url, server="spoilt", agents=["other"])
-    servers.change(
+    lifecycle.change(
         actor=tom(), server=spoilt.server, headers={"X-Key": "${KEY}"}, secret_values={"KEY": "a-canary-of-this-test"}
     )
     ServerSecret.objects.update(sealed="not what was sealed")

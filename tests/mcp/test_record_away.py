@@ -11,8 +11,8 @@ from django.db import connection
 from django.db.backends.signals import connection_created
 
 from common.errors import RecordUnavailable
-from mcp import gateway
-from mcp.clerk.desk import desk
+from mcp.gateway import gateway
+from mcp.gateway.batch.worker import desk
 from mcp.models import Call
 from nhi.audit import row_macs
 from nhi.models import InvocationLog

@@ -9,8 +9,9 @@ import pytest
 
 from common import crypto
 from common.db import clock
-from mcp import edge, gateway, metrics, rollups
+from mcp.gateway import gateway, metrics, rollups
 from mcp.models import CallApproval
+from mcp.server import rest_renderer
 from nhi.audit import invocations, refusal_limits, row_macs
 from nhi.models import CallRollup, InvocationLog, RefusalCount, RefusalTotal
 from tests.mcp.peer import Peer
@@ -56,7 +57,7 @@ def test_the_limit_is_what_the_contract_says() -> None:
 
 
 def test_past_the_limit_a_refusal_is_counted_and_names_no_call(made: Scene) -> None:
-    replies = [edge.answer(made.call(agent="stranger")) for _ in range(LIMIT + 3)]
+    replies = [rest_renderer.answer(made.call(agent="stranger")) for _ in range(LIMIT + 3)]
     assert ["X-Call-ID" in reply.headers for reply in replies] == [True] * LIMIT + [False] * 3
     assert [reply.status for reply in replies] == [404] * (LIMIT + 3)
     assert InvocationLog.objects.count() == LIMIT
@@ -76,7 +77,7 @@ def test_past_the_limit_a_refusal_is_counted_and_names_no_call(made: Scene) -> N
 
 def test_a_refusal_that_was_held_carries_no_id_in_its_body_either(made: Scene) -> None:
     made.tool().server.__class__.objects.update(enabled=False)
-    bodies = [edge.answer(made.call()) for _ in range(LIMIT + 1)]
+    bodies = [rest_renderer.answer(made.call()) for _ in range(LIMIT + 1)]
     assert "call_id" in bodies[0].body["details"]
     assert "call_id" not in bodies[-1].body["details"]
     assert bodies[-1].body["details"]["reason"] == "server_disabled"
@@ -92,7 +93,7 @@ def test_what_is_allowed_is_never_counted_away(made: Scene) -> None:
 def test_another_identity_has_rows_of_its_own(made: Scene) -> None:
     for _ in range(LIMIT + 2):
         made.call(agent="stranger")
-    assert edge.answer(made.call(agent="other")).headers["X-Call-ID"]
+    assert rest_renderer.answer(made.call(agent="other")).headers["X-Call-ID"]
     assert InvocationLog.objects.filter(agent_name="other").count() == 1
 
 
@@ -166,7 +167,7 @@ def test_a_call_that_waits_for_approval_keeps_its_row_and_is_followed_by_it(made
         made.call("nothing")
     first = made.call(arguments={"n": 1})
     assert (first.status, first.recorded) == ("pending_approval", True)
-    again = edge.answer(made.call(arguments={"n": 1}))
+    again = rest_renderer.answer(made.call(arguments={"n": 1}))
     assert again.status == 202
     assert "X-Call-ID" not in again.headers
     approval = CallApproval.objects.get()

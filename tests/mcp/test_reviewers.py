@@ -10,11 +10,12 @@ import pytest
 from aiohttp import web
 from django.db import transaction
 
-from mcp import definitions, health, reviewers, servers
 from mcp.admin.navigation import quarantined
-from mcp.definitions import OwnChange
 from mcp.models import PendingChange, Server, Tool
-from mcp.reviewers import Remedy
+from mcp.servers import health, lifecycle
+from mcp.tools import definitions, reviewers
+from mcp.tools.definitions import OwnChange
+from mcp.tools.reviewers import Remedy
 from nhi import actors
 from nhi.actors import SYSTEM
 from nhi.credentials import credentials
@@ -67,7 +68,7 @@ class House:
     def reach(self, who: str, **given: Any) -> None:
         approved = self.tool.approved
         assert approved is not None
-        servers.change(actor=cast.admin(who), server=self.server, **given)
+        lifecycle.change(actor=cast.admin(who), server=self.server, **given)
         self.last_setter = who
         before, after = approved.body["server"], self.server.identity
         changed = reviewers.changed_places(before, after)
@@ -96,7 +97,7 @@ class House:
 
 
 def house(upstream: Peer, name: str) -> House:
-    servers.create(
+    lifecycle.create(
         actor=cast.admin("mara"), name=name, owner=cast.user("olga", "operator"),
         given={"transport": "http", "base_url": upstream.url},
     )  # fmt: skip
@@ -134,7 +135,7 @@ def carry_out(made: House, remedy: Remedy) -> None:
         server = approved.body["server"]
         fields = {place.split(".")[0] for place in remedy.places}
         if fields:
-            servers.change(actor=cast.admin("mara"), server=made.server, **{name: server[name] for name in fields})
+            lifecycle.change(actor=cast.admin("mara"), server=made.server, **{name: server[name] for name in fields})
         if "the capability" in remedy.sentence:
             identities.change(
                 actor=cast.admin("tom"), identity=made.tool.identity, capability=approved.body["capability"]
@@ -147,7 +148,7 @@ def carry_out(made: House, remedy: Remedy) -> None:
             given["base_url"] = f"{made.peer.url}?taken=over"
         else:
             given.setdefault("headers", dict(made.server.headers))[key] = "taken over"
-    servers.change(actor=cast.admin(remedy.by), server=made.server, **(given or {"headers": {"X-Any": "1"}}))
+    lifecycle.change(actor=cast.admin(remedy.by), server=made.server, **(given or {"headers": {"X-Any": "1"}}))
 
 
 @pytest.mark.parametrize("first", EVENTS)
@@ -264,7 +265,7 @@ def test_a_service_account_is_no_second_person(server: Peer) -> None:
     made = house(server, "automated")
     account = cast.service("deployer", owner=cast.user("tom", "security-admin"))
     identities.set_console_roles(actor=SYSTEM, identity=account, roles=["security-admin"])
-    servers.change(actor=actors.identity(account), server=made.server, headers={"X-A": "1"})
+    lifecycle.change(actor=actors.identity(account), server=made.server, headers={"X-A": "1"})
     tool = made.tool
     assert tool.current is not None
     with pytest.raises(OwnChange, match="You stood behind the service account deployer, which set the header X-A"):
@@ -284,7 +285,7 @@ def test_who_made_a_credential_of_the_service_account_stands_behind_it(server: P
     User.objects.filter(pk=tom.pk).update(is_superuser=True)
     credentials.issue(actor=actors.person(User.objects.get(pk=tom.pk)), holder=account)
     User.objects.filter(pk=tom.pk).update(is_superuser=False)
-    servers.change(actor=actors.identity(account), server=made.server, headers={"X-A": "1"})
+    lifecycle.change(actor=actors.identity(account), server=made.server, headers={"X-A": "1"})
     assert not may_approve(made, "tom")
     assert made.tool not in quarantined(cast.admin("tom"))
     assert may_approve(made, "mara")
@@ -324,7 +325,7 @@ def test_a_superuser_with_a_part_is_told_to_break_glass(server: Peer) -> None:
     root = people.create(actor=SYSTEM, username="root", superuser=True).user
     made.change("mara address")
     made.change("tom capability")
-    servers.change(actor=actors.person(root), server=made.server, headers={"X-Root": "1"})
+    lifecycle.change(actor=actors.person(root), server=made.server, headers={"X-Root": "1"})
     nobody = reviewers.dead_end(made.tool, reviewers.who_is_barred(made.tool))
     assert nobody is not None
     assert "root may approve it as superuser, on record as breaking glass." in str(nobody)

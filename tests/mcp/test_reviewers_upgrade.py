@@ -3,8 +3,9 @@
 import pytest
 from django.db import connection
 
-from mcp import reviewers, servers
 from mcp.models import PendingChange, ToolDefinition
+from mcp.servers import lifecycle
+from mcp.tools import reviewers
 from nhi.identities import identities
 from tests.mcp import peer
 from tests.mcp.peer import Peer
@@ -24,8 +25,8 @@ def test_parts_are_read_from_the_versions_that_were_kept(made: Scene, server: Pe
     server.tools.append(peer.tool("calm"))
     refresh(made)
     vera = cast.admin("vera")
-    servers.change(actor=vera, server=made.server, headers={"X-Team": "blue"})
-    servers.change(actor=tom(), server=made.server, base_url=f"{server.url}?x=1")
+    lifecycle.change(actor=vera, server=made.server, headers={"X-Team": "blue"})
+    lifecycle.change(actor=tom(), server=made.server, base_url=f"{server.url}?x=1")
     uma = cast.admin("uma")
     identities.change(actor=uma, identity=made.tool().identity, capability="shared.read")
     tool, calm = made.tool(), made.tool("calm")

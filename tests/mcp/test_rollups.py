@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from common.db import clock
-from mcp import metrics, rollups
+from mcp.gateway import metrics, rollups
 from nhi.models import CallRollup, InvocationLog
 from tests.mcp import logged
 

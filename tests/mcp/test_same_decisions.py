@@ -8,9 +8,9 @@ import pytest
 
 from common import canonical_json
 from common.ids import uuid7
-from mcp.arguments import known, problems
-from mcp.clerk import database, deciding, reading
-from mcp.clerk.words import Wish
+from mcp.gateway.arguments import known, problems
+from mcp.gateway.batch import database, decision, reading
+from mcp.gateway.types import Wish
 from nhi.authorization import facts
 from nhi.credentials import tokens
 from nhi.decisions import delegation
@@ -101,7 +101,7 @@ def decide(wishes: list[Wish]) -> list[Decision]:
         for one in wishes
     ]
     rows = database.facts(asked)
-    return [deciding.decide(reading.read(row), one).decision for row, one in zip(rows, wishes, strict=True)]
+    return [decision.decide(reading.read(row), one).decision for row, one in zip(rows, wishes, strict=True)]
 
 
 def wish(each: Staged) -> Wish:

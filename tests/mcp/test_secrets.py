@@ -15,9 +15,11 @@ from django.apps import apps
 from django.core.management import call_command
 from django.test import Client
 
-from mcp import catalogue, definitions, health, secrets, servers, upstream
-from mcp.gateway import Outcome
+from mcp.client import transports
+from mcp.gateway.gateway import Outcome
 from mcp.models import Server, ServerSecret, Tool
+from mcp.servers import health, lifecycle, secrets
+from mcp.tools import catalogue, definitions
 from nhi.access import grants
 from nhi.actors import SYSTEM
 from nhi.models import Identity, InvocationLog
@@ -130,7 +132,7 @@ def made(far_side: Peer) -> Scene:
     far_side.tools[0]["description"] = f"Sends {CANARY} along."
     far_side.tools[1]["inputSchema"] = {"type": "object", "properties": {CANARY: {"default": CANARY}}}
     vera, tom = cast.admin("vera"), cast.admin("tom")
-    servers.change(
+    lifecycle.change(
         actor=vera, server=known.server, headers={"X-Key": "${KEY}"},
         secret_values={"KEY": CANARY},
     )  # fmt: skip
@@ -255,7 +257,7 @@ def test_a_server_that_never_answers_well_tells_nothing_either(far_side: Peer, m
 def owner(tmp_path: Path, monkeypatch: Any) -> Iterator[Owner]:
     started = Owner(tmp_path / "owner")
     started.start()
-    monkeypatch.setitem(upstream.TRANSPORTS, "stdio", started.transport)
+    monkeypatch.setitem(transports.TRANSPORTS, "stdio", started.transport)
     try:
         yield started
     finally:

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from common.errors import InvalidInput
-from mcp import servers
 from mcp.models import Server
+from mcp.servers import lifecycle
 from tests.nhi import cast
 
 pytestmark = [pytest.mark.capability("MCP-01"), pytest.mark.django_db]
@@ -17,7 +17,7 @@ STDIO = {"transport": "stdio", "command": sys.executable, "args": ["examples/tod
 
 def problems(name: str = "peer", secrets: dict[str, str] | None = None, **given: Any) -> dict[str, str]:
     with pytest.raises(InvalidInput) as raised:
-        servers.create(
+        lifecycle.create(
             actor=cast.admin(), name=name, owner=cast.user("olga", "operator"), given=given, secret_values=secrets,
             meet_now=False,
         )  # fmt: skip
@@ -59,7 +59,7 @@ def test_a_secret_in_plain_text_is_refused(where: str, name: str, value: str) ->
 
 
 def test_a_secret_is_named_where_it_is_used() -> None:
-    made = servers.create(
+    made = lifecycle.create(
         actor=cast.admin(), name="peer", owner=cast.user("olga", "operator"), meet_now=False,
         given={**HTTP, "headers": {"Authorization": "Bearer ${TOKEN}"}}, secret_values={"TOKEN": "plainly-here"},
     )  # fmt: skip

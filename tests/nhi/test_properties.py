@@ -219,7 +219,7 @@ def test_a_helper_that_breaks_denies(module: Any, name: str, monkeypatch: pytest
         lambda c, a, t, f: (c, a, t, replace(f, matches=(None,))),
         lambda c, a, t, f: (c, a, t, replace(f, matches=None)),
         lambda c, a, t, f: (c, a, t, replace(f, scope=(None,))),
-        lambda c, a, t, f: (c, a, t, replace(f, credential="something new")),
+        lambda c, a, t, f: (c, a, t, replace(f, credential_refusal="something new")),
         lambda c, a, t, f: (c, replace(a, parameters=object()), t, f),
         lambda c, a, t, f: ("a text", a, t, f),
     ],

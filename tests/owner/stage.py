@@ -19,8 +19,8 @@ import psutil
 
 from common.ids import uuid7
 from common.process import file_lock
-from mcp.upstream.stdio import StdioTransport
-from mcp.upstream.target import Target
+from mcp.client.stdio_transport import StdioTransport
+from mcp.client.types import Target
 from tests.services.house import PLAIN, ROOT
 from tests.services.waiting import wait_for
 
@@ -177,17 +177,17 @@ def main(data: Path) -> None:
     import django
 
     django.setup()
-    from mcp.owner import greeting, news, run, running, servers, watching
-    from mcp.owner.house import House
-    from mcp.targets import Launch
+    from mcp.servers.targets import Launch
+    from mcp.stdio_host import handshake, news, run, servers, session, watching
+    from mcp.stdio_host.house import House
 
     def read(server_id: UUID) -> Launch | None:
         kept = json.loads((data / "launches.json").read_text()).get(str(server_id))
         return Launch(tuple(kept["argv"]), kept["env"], kept["revision"], kept["enabled"]) if kept else None
 
-    servers.LOOK_EVERY, running.JUST_NOW = 0.2, 1.0
+    servers.LOOK_EVERY, session.JUST_NOW = 0.2, 1.0
     watching.LOOK_EVERY, watching.LONGEST_WAIT, news.FIRST_WAIT = 0.2, 1.0, 0.3
-    greeting.PROBE, servers.IDLE_SECONDS = 1.0, float(os.environ["STAGE_IDLE"])
+    handshake.PROBE, servers.IDLE_SECONDS = 1.0, float(os.environ["STAGE_IDLE"])
 
     def revisions() -> dict[UUID, int]:
         return {target.server_id: target.revision for target in watched()}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from common.ids import uuid7
-from mcp.upstream.target import Target
+from mcp.client.types import Target
 from tests.owner.announcers import Announcer, Legacy, Modern, Sse, serving
 from tests.owner.stage import Owner, owner, scene
 from tests.services.postgresql import free_port

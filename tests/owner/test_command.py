@@ -14,9 +14,9 @@ from uuid import UUID
 
 import pytest
 
-from mcp.faults import UpstreamFault
-from mcp.upstream.stdio import StdioTransport
-from mcp.upstream.target import Target
+from mcp.client.stdio_transport import StdioTransport
+from mcp.client.types import Target
+from mcp.protocol.errors import UpstreamFault
 from tests.owner.stage import gone
 from tests.services import migrated
 from tests.services.house import House

@@ -10,7 +10,7 @@ from pytest_django import Settings
 
 from common.process import executable_allowlist
 from config import environment as env
-from mcp.owner.surroundings import INHERITED
+from mcp.stdio_host.environment import INHERITED
 from tests.services.house import ROOT
 
 pytestmark = pytest.mark.capability("MCP-03", "MCP-15")

@@ -8,8 +8,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from mcp.faults import UpstreamFault
-from mcp.upstream.target import Target
+from mcp.client.types import Target
+from mcp.protocol.errors import UpstreamFault
 from tests.owner.stage import Owner, gone, owner, scene
 from tests.services.waiting import wait_for
 

@@ -10,8 +10,8 @@ from django.urls import reverse
 from a2a import tracing
 from common.db import clock
 from common.ids import uuid7
-from mcp import gateway
-from mcp.admin import calls_runs
+from mcp.admin.calls import run_links
+from mcp.gateway import gateway
 from nhi.audit import invocations, row_macs
 from nhi.models import InvocationLog
 from supervisor import submitting
@@ -94,7 +94,7 @@ def test_the_id_of_a_run_as_request_id_leads_into_no_runs_log(bot: Stage, door: 
     assert on_page(other) == {str(forged[1].pk)}
     mara = cast.acting("mara", "security-admin")
     assert [row.pk for row in tracing.of_run(mara, run).calls] == [made.pk]
-    assert calls_runs.of(mara, [forged[0]]) == {}
+    assert run_links.of(mara, [forged[0]]) == {}
     listed = bot.admin.get("mcp/invocations", run_id=str(run.pk)).body["invocations"]
     assert [row["id"] for row in listed] == [str(made.pk)]
     assert row_macs.is_intact(made)

@@ -1,8 +1,8 @@
 """What this process keeps of servers, ended before its database is emptied."""
 
 from common import egress, threads
-from mcp import upstream
-from mcp.clerk.desk import desk
+from mcp.client import transports
+from mcp.gateway.batch.worker import desk
 
 
 def end() -> None:
@@ -12,5 +12,5 @@ def end() -> None:
 
 
 async def _let_go() -> None:
-    await upstream.close_all()
+    await transports.close_all()
     await egress.close_session()

@@ -17,8 +17,7 @@ from django.utils import timezone
 
 from common.api.signed_cursors import SignedCursors
 from common.ids import uuid7
-from mcp import catalogue, rollups, servers
-from mcp.asgi import exchanges
+from mcp.gateway import rollups
 from mcp.models import (
     BudgetWindow,
     Call,
@@ -26,6 +25,9 @@ from mcp.models import (
     CallSlot,
     HealthReport,
 )
+from mcp.server import mcp_handler
+from mcp.servers import lifecycle
+from mcp.tools import catalogue
 from nhi import actors, processes
 from nhi.access import grants
 from nhi.actors import SYSTEM
@@ -113,13 +115,13 @@ def calls(mara: User) -> None:
     """A server with a secret, a tool that a person changed, calls under way, and sums of what was called."""
     person = actors.person(mara)
     reached = {"transport": "http", "base_url": "https://mcp.example.com/mcp", "headers": {"X-Key": "${KEY}"}}
-    server = servers.create(
+    server = lifecycle.create(
         actor=person, name="upgrade", owner=mara, given=reached, secret_values={"KEY": "secret-of-a-server"},
         meet_now=False,
     )  # fmt: skip
     catalogue.take_down(actor=SYSTEM, server=server, listed=[LISTED])
     approve(tool_of(server))
-    servers.change(actor=person, server=server, headers={"X-Key": "${KEY}", "X-Team": "docs"})
+    lifecycle.change(actor=person, server=server, headers={"X-Key": "${KEY}", "X-Team": "docs"})
     calling.call(ago=7300)
     rollups.roll_up()
     call = calling.flight()
@@ -153,7 +155,7 @@ def identity_tokens() -> dict[str, str]:
 def mcp_cursor() -> str:
     """The agent's page of tools that begins behind `a`."""
     caller = Identity.objects.get(name=AGENT)
-    return SignedCursors(exchanges.sign, str(caller.pk), "").encode_cursor("a", now=FAR.timestamp())
+    return SignedCursors(mcp_handler.sign, str(caller.pk), "").encode_cursor("a", now=FAR.timestamp())
 
 
 def postpone_ends() -> None:

@@ -9,9 +9,9 @@ from django.db import connection
 
 from a2a import callback_urls, covering, pushing, runtimes, webhooks
 from a2a.models import PushConfig, Runtime, Task, TaskMessage, WebhookSecret
-from mcp import secrets
-from mcp.clerk import permits
+from mcp.gateway.batch import call_approvals
 from mcp.models import CallApproval, Server
+from mcp.servers import secrets
 from nhi.people import mfa
 from supervisor import agents, sealing
 from supervisor.models import Agent, Execution, Schedule, SessionMessage
@@ -39,7 +39,7 @@ def _of_mcp() -> Iterator[Value]:
         for name, value in secrets.values(server).items():
             yield "mcp_server_secret", server.pk, name, value
     for approval in CallApproval.objects.exclude(sealed_arguments=""):
-        yield "mcp_call_approval", approval.pk, "sealed_arguments", permits.opened(approval)
+        yield "mcp_call_approval", approval.pk, "sealed_arguments", call_approvals.opened(approval)
 
 
 def _of_supervisor() -> Iterator[Value]:

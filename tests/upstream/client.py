@@ -8,8 +8,8 @@ from uuid import UUID, uuid4
 
 import aiohttp
 
-from mcp.upstream.http import HttpTransport
-from mcp.upstream.target import Target
+from mcp.client.http_transport import HttpTransport
+from mcp.client.types import Target
 from tests.upstream.servers import Server, serving
 
 SECRET = "Bearer of-the-server-alone-42"

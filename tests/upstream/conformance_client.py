@@ -14,9 +14,9 @@ from uuid import uuid4
 
 import aiohttp
 
-from mcp.faults import UpstreamTrouble
-from mcp.upstream.http import HttpTransport
-from mcp.upstream.target import Target
+from mcp.client.http_transport import HttpTransport
+from mcp.client.types import Target
+from mcp.protocol.errors import UpstreamTrouble
 
 SAMPLES: dict[str, Any] = {
     "string": "text", "integer": 5, "number": 3, "boolean": True, "array": [], "object": {}, "null": None,

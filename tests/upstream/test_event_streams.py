@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from mcp.faults import UpstreamFault
-from mcp.upstream import event_stream
+from mcp.client import event_stream
+from mcp.protocol.errors import UpstreamFault
 from tests.upstream.client import run, running
 from tests.upstream.servers import Call, Json, SseServer, echo
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from django.conf import settings
 
-from mcp.faults import UpstreamError, UpstreamFault
-from mcp.wire.headers import OWN
+from mcp.protocol.errors import UpstreamError, UpstreamFault
+from mcp.protocol.headers import OWN
 from tests.upstream.client import SECRET, run, running
 from tests.upstream.servers import Call, Json, ModernServer, Refused, echo
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp.faults import UpstreamError, UpstreamFault
-from mcp.front import heads
-from mcp.wire import headers, jsonrpc, legacy, modern, sse
-from mcp.wire.progress import Progress
+from mcp.protocol import headers, jsonrpc, legacy, modern, sse
+from mcp.protocol.errors import UpstreamError, UpstreamFault
+from mcp.protocol.progress import Progress
+from mcp.server import heads
 
 pytestmark = pytest.mark.capability("MCP-03")
 

@@ -8,8 +8,8 @@ from rest_framework import serializers
 from common.api.fields import Flag, Identifier, Moment, QueryMoment, Text, Whole, Word
 from common.api.shapes import Filters, Shape
 from common.api.value_fields import Number
-from mcp import public_messages
 from mcp.api.shapes import examples
+from mcp.gateway import public_messages
 from nhi.api.shapes import examples as story
 from nhi.choices import CallStatus
 

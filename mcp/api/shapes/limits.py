@@ -7,9 +7,9 @@ from rest_framework import serializers
 from common.api.fields import Identifier, Moment, Text, Whole, Word
 from common.api.shapes import Filters, Input, Reason, Shape
 from common.api.value_fields import Duration, Number, Said, Seconds, SecondsGiven
-from mcp import budgets
 from mcp.api.shapes import examples
 from mcp.choices import BreakerScope, BreakerState, BudgetScope
+from mcp.limits import budgets
 from mcp.models import Budget
 from nhi.api.shapes import examples as story
 

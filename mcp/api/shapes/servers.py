@@ -7,10 +7,10 @@ from rest_framework import serializers
 from common.api.fields import Flag, Identifier, Moment, Text, Texts, Whole, Word
 from common.api.shapes import Filters, Input, Shape
 from common.api.value_fields import NullableTexts, Number, Pairs, Said, Seconds, SecondsGiven
-from mcp import metrics
 from mcp.api.shapes import examples
 from mcp.choices import SEED_WORDS, Connection, DefinitionState, HealthStatus, Transport
-from mcp.metrics import Metrics
+from mcp.gateway import metrics
+from mcp.gateway.metrics import Metrics
 from mcp.models import Server
 from nhi.api.shapes import examples as story
 from nhi.api.shapes.identities import OwnerShape

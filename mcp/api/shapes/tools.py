@@ -7,10 +7,10 @@ from rest_framework import serializers
 from common.api.fields import Flag, Identifier, Mapping, Moment, Text, Texts, Whole, Word
 from common.api.shapes import Filters, Input, Shape
 from common.api.value_fields import Said
-from mcp import metrics
 from mcp.api.shapes import examples
 from mcp.api.shapes.servers import MetricsShape
 from mcp.choices import Connection, DefinitionState
+from mcp.gateway import metrics
 from mcp.models import Tool, ToolDefinition
 from nhi.api.shapes import examples as story
 from nhi.choices import State

@@ -8,9 +8,9 @@ from django.core.management import BaseCommand
 
 from common.process import file_lock
 from mcp import celery_tasks
-from mcp.owner import run
-from mcp.owner.house import House
-from mcp.targets import launch_of, revisions_over_http, target_of
+from mcp.servers.targets import launch_of, revisions_over_http, target_of
+from mcp.stdio_host import run
+from mcp.stdio_host.house import House
 
 HOUSE = House(launch_of, revisions_over_http, target_of, celery_tasks.ask_for_refresh)
 

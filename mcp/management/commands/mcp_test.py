@@ -3,9 +3,9 @@
 import sys
 from typing import Any
 
-from mcp import health
 from mcp.choices import HealthStatus
 from mcp.management.server_commands import ServerCommand, named
+from mcp.servers import health
 from nhi import actors
 
 

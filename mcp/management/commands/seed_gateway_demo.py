@@ -7,8 +7,9 @@ from django.core.management import BaseCommand
 
 from common import egress
 from common.threads import background_loop
-from mcp import demo, upstream
-from mcp.clerk.desk import desk
+from mcp import demo
+from mcp.client import transports
+from mcp.gateway.batch.worker import desk
 
 
 class Command(BaseCommand):
@@ -24,5 +25,5 @@ class Command(BaseCommand):
 
 
 async def _let_go() -> None:
-    await upstream.close_all()
+    await transports.close_all()
     await egress.close_session()

@@ -10,8 +10,8 @@ from django.test.utils import CaptureQueriesContext
 from a2a import access, cancelling, sending
 from common.errors import NotAllowed, NotFound
 from common.ids import uuid7
-from mcp.clerk import database, reserving
-from mcp.clerk.words import Circumstances, Wish
+from mcp.gateway.batch import database, reserving
+from mcp.gateway.types import Circumstances, Wish
 from nhi import actors
 from nhi.credentials import tokens
 from nhi.models import InvocationLog

@@ -8,7 +8,7 @@ from typing import Any
 from a2a import sending
 from a2a.models import Task
 from a2a.sending import Wish
-from mcp import gateway
+from mcp.gateway import gateway
 from nhi import actors
 from nhi.actors import SYSTEM
 from nhi.credentials import credentials, tokens

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from django.core.cache import cache
 
-from mcp import gateway
+from mcp.gateway import gateway
 from mcp.models import CallApproval
 from nhi.actors import SYSTEM
 from nhi.models import User

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from mcp.clerk.desk import desk
+from mcp.gateway.batch.worker import desk
 from mcp.models import Tool
 from nhi.models import InvocationLog
 from tests.api.callers import Reply

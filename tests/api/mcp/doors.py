@@ -10,8 +10,8 @@ from django.core.asgi import get_asgi_application
 
 from common import egress
 from common.asgi.bodies import AsgiApplication, limit_body
-from mcp import asgi, upstream
-from mcp.asgi import rest
+from mcp.client import transports
+from mcp.server import application, rest_handler
 
 Pairs = list[tuple[bytes, bytes]]
 MEBIBYTE = 1024 * 1024
@@ -66,7 +66,7 @@ class Doors:
 
     def past(self, asked: Asked) -> Said:
         self.handed_over = False
-        return _send(rest.application(self._handed, asgi.headers(), lambda _scope, send: send), asked)
+        return _send(rest_handler.application(self._handed, application.headers(), lambda _scope, send: send), asked)
 
     def through(self, asked: Asked) -> Said:
         return _send(self.django, asked)
@@ -93,7 +93,7 @@ async def _send(application: AsgiApplication, asked: Asked) -> Said:
         async with asyncio.timeout(20):
             await application(asked.scope, receive, send)
     finally:
-        await upstream.close_all()
+        await transports.close_all()
         await egress.close_session()
     body = b"".join(told.get("body", b"") for told in sent[1:])
     return Said(sent[0]["status"], json.loads(body) if body else {})

@@ -8,10 +8,11 @@ from typing import Any
 from common import crypto
 from common.db import clock
 from common.ids import uuid7
-from mcp import breakers, budgets, catalogue, definitions
 from mcp.choices import Connection
-from mcp.clerk import permits
+from mcp.gateway.batch import call_approvals
+from mcp.limits import breakers, budgets
 from mcp.models import Breaker, Budget, CallApproval, HealthReport, Server, Tool
+from mcp.tools import catalogue, definitions
 from nhi.actors import SYSTEM
 from nhi.audit import invocations
 from nhi.choices import CallStatus
@@ -69,6 +70,6 @@ def waiting(agent: Identity, tool: Tool, **changed: Any) -> CallApproval:
         agent_id=agent.pk, agent_name=agent.name, tool_id=tool.pk, tool_name=str(tool), args_hash=str(uuid7()),
         owner_id=agent.owner_id, expires_at=clock.database_now() + timedelta(minutes=15), **changed,
     )  # fmt: skip
-    approval.sealed_arguments = crypto.seal(json.dumps(arguments), place=permits.place(approval))
+    approval.sealed_arguments = crypto.seal(json.dumps(arguments), place=call_approvals.place(approval))
     approval.save()
     return approval

@@ -5,8 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from django.db import connection
 
-from mcp.clerk.desk import desk
-from mcp.clerk.fair_queue import Limits
+from mcp.gateway.batch.fair_queue import Limits
+from mcp.gateway.batch.worker import desk
 from mcp.models import Breaker, Call
 from tests.api.callers import Caller, Reply
 from tests.api.conftest import Stage

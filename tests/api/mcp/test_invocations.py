@@ -7,7 +7,7 @@ import pytest
 
 from common.db import clock
 from common.ids import uuid7
-from mcp import approvals
+from mcp.approvals import decisions
 from mcp.models import Call, CallApproval
 from nhi.actors import SYSTEM
 from nhi.audit import refusal_limits
@@ -124,14 +124,14 @@ def test_a_call_that_waits_is_followed_through_its_approval(stage: Stage) -> Non
         return str(stage.agent.get(f"mcp/calls/{row.pk}").body["status"])
 
     assert status() == "pending"
-    approvals.approve(actor=SYSTEM, approval=kept.approval, reason="Fine")
+    decisions.approve(actor=SYSTEM, approval=kept.approval, reason="Fine")
     assert status() == "approved"
     CallApproval.objects.filter(pk=kept.approval.pk).update(expires_at=clock.database_now())
     assert status() == "expired"
     CallApproval.objects.filter(pk=kept.approval.pk).update(state="used", used_by=row.pk)
     assert status() == "used"
     second = rows.waiting(stage.bot, kept.tool)
-    approvals.refuse(actor=SYSTEM, approval=second, reason="No")
+    decisions.refuse(actor=SYSTEM, approval=second, reason="No")
     said = stage.agent.get(f"mcp/calls/{waits(stage, kept, second).pk}").body
     assert (said["status"], said["approval_id"]) == ("refused", str(second.pk))
 

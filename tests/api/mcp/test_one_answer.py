@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from common.db import clock
-from mcp import budgets, servers
 from mcp.choices import BreakerState
+from mcp.limits import budgets
 from mcp.models import Breaker, Budget, CallSlot, Server, Tool
+from mcp.servers import lifecycle as servers
 from nhi.access import grants
 from nhi.authorization import oauth
 from nhi.credentials import tokens

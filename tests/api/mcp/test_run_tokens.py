@@ -9,7 +9,7 @@ import pytest
 
 from common.db import clock
 from common.ids import uuid7
-from mcp import gateway
+from mcp.gateway import gateway
 from mcp.models import Tool
 from nhi.credentials import run_tokens
 from nhi.identities import lifecycle

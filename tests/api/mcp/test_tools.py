@@ -5,8 +5,8 @@ from urllib.parse import urlencode
 
 import pytest
 
-from mcp import servers
 from mcp.models import Server
+from mcp.servers import lifecycle as servers
 from nhi.actors import SYSTEM
 from nhi.identities import lifecycle
 from tests.api.callers import ABSENT, Caller, Reply

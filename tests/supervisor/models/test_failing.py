@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from django.db.models import F
 
-from mcp import breakers
 from mcp.choices import BreakerState
+from mcp.limits import breakers
 from mcp.models import Breaker
 from nhi.models import InvocationLog
 from supervisor.chat import endpoint as way

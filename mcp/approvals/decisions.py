@@ -1,0 +1,118 @@
+"""Calls that wait for a person: who may decide, and what the decision leaves behind."""
+
+from collections.abc import Collection
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models.functions import Now
+
+from common.db import clock
+from common.errors import Conflict, NotAllowed
+from common.redaction.redactor import Redactor
+from mcp.approvals import origins
+from mcp.choices import ApprovalState
+from mcp.gateway.batch import call_approvals
+from mcp.models import CallApproval
+from nhi import hooks
+from nhi.actors import Actor
+from nhi.audit import events, sanitization
+from nhi.validation import Problems
+
+
+class NotWaiting(Conflict):
+    """Somebody decided before, or its time is over."""
+
+    code = "not_waiting"
+
+
+class OwnRequest(NotAllowed):
+    code = "own_request"
+
+
+def arguments_of(approval: CallApproval) -> dict[str, Any] | None:
+    """The exact arguments while it waits; what is kept of them afterwards, redacted."""
+    if approval.state == ApprovalState.PENDING and approval.sealed_arguments:
+        return call_approvals.opened(approval)
+    kept: dict[str, Any] | None = approval.arguments
+    return kept
+
+
+def why_not(actor: Actor, approval: CallApproval) -> str:
+    """Why this actor may not decide; empty when they may."""
+    return why_not_each(actor, [approval]).get(approval.pk, "")
+
+
+def why_not_each(actor: Actor, rows: Collection[CallApproval]) -> dict[UUID, str]:
+    """The same for those of many about which this actor may not decide."""
+    if not actor.may("mcp.decide_approval"):
+        return {row.pk: "You may not decide about calls." for row in rows}
+    if not actor.is_person and actor.id is not None:
+        return {row.pk: "A person decides about calls, never an identity." for row in rows}
+    return {} if actor.is_superuser else origins.why_barred_each(actor, rows)
+
+
+def approve(*, actor: Actor, approval: CallApproval, reason: str) -> CallApproval:
+    """Let this agent make this one call, with these arguments, within fifteen minutes."""
+    return _decide(actor, approval, reason, ApprovalState.APPROVED)
+
+
+def refuse(*, actor: Actor, approval: CallApproval, reason: str) -> CallApproval:
+    return _decide(actor, approval, reason, ApprovalState.REFUSED)
+
+
+def expire() -> int:
+    """What nobody decided about in time, and permits that nobody used."""
+    over = CallApproval.objects.filter(
+        state__in=[ApprovalState.PENDING, ApprovalState.APPROVED], expires_at__lte=clock.database_now()
+    )
+    return over.update(state=ApprovalState.EXPIRED, sealed_arguments="")
+
+
+def _decide(actor: Actor, approval: CallApproval, reason: str, to: ApprovalState) -> CallApproval:
+    actor.require("mcp.decide_approval", "decide about calls that wait")
+    if said := why_not(actor, approval):
+        raise OwnRequest(said, details={"reason": "own_request"})
+    problems = Problems()
+    problems.check_reason(reason)
+    problems.raise_if_any()
+    with transaction.atomic():
+        waiting = _locked_pending(approval)
+        # Somebody may have come to stand behind the call since it was made; that is kept though they are refused.
+        origins.refresh(waiting)
+        barred = origins.why_barred(actor, waiting)
+        if actor.is_superuser or not barred:
+            _write_decision(actor, waiting, reason, to, break_glass=bool(barred))
+            return waiting
+    raise OwnRequest(barred, details={"reason": "own_request"})
+
+
+def _locked_pending(approval: CallApproval) -> CallApproval:
+    waiting = CallApproval.objects.select_for_update().get(pk=approval.pk)
+    is_over = waiting.expires_at <= clock.database_now()
+    if waiting.state != ApprovalState.PENDING or is_over:
+        word = "past its time" if is_over else ApprovalState(waiting.state).label.lower()
+        raise NotWaiting(f"This call is {word}. Nothing was changed.")
+    return waiting
+
+
+def _write_decision(
+    actor: Actor, waiting: CallApproval, reason: str, to: ApprovalState, *, break_glass: bool
+) -> None:  # fmt: skip
+    waiting.arguments = sanitization.make_storable(Redactor().redact_value(call_approvals.opened(waiting)))
+    waiting.sealed_arguments = ""
+    waiting.state, waiting.reason = to, reason
+    waiting.decided_by_id, waiting.decided_by_name = actor.id, actor.name
+    waiting.break_glass = break_glass
+    waiting.expires_at = clock.database_now() + call_approvals.WAIT
+    waiting.save()
+    CallApproval.objects.filter(pk=waiting.pk).update(decided_at=Now())
+    event = "approval.approved" if to == ApprovalState.APPROVED else "approval.refused"
+    details: dict[str, Any] = {"args_hash": waiting.args_hash, "attempts": waiting.attempts}
+    if break_glass:
+        details["break_glass"] = True
+    events.write(event, actor=actor, subject=waiting, details=details, reason=reason)
+    waiting.refresh_from_db()
+    # Whoever follows the task is told; the decision stands whether or not that works.
+    transaction.on_commit(partial(hooks.notify_call_decided, waiting.pk), robust=True)

@@ -1,0 +1,173 @@
+"""Reading the answer to one request, as JSON or from the stream that belongs to it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+
+import aiohttp
+
+from common.egress.request_body import SentFlag
+from mcp.client.failing import kind_of
+from mcp.client.sending import RESULT_LIMIT, drain, next_chunk, read
+from mcp.client.types import OnChange, OnProgress
+from mcp.protocol import jsonrpc, sse
+from mcp.protocol.errors import UpstreamFault, UpstreamTrouble
+from mcp.protocol.progress import Progress
+
+#: Told of each message that is not the answer.
+Hear = Callable[[jsonrpc.Message], Awaitable[None]]
+#: All that a stream may bring for one request. An event has the limit of an answer.
+STREAM_LIMIT = 4 * RESULT_LIMIT
+MOST_ERRANDS = 256
+
+
+class Errands:
+    """Small things to send or to finish that nobody waits for. None outlives `close`."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def run(self, errand: Coroutine[Any, Any, None]) -> bool:
+        """Begin it, unless too many are under way: then nothing is done."""
+        if len(self._tasks) >= MOST_ERRANDS:
+            errand.close()
+            return False
+        task = asyncio.create_task(self._quietly(errand))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return True
+
+    async def close(self, *, seconds: float = 2) -> None:
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=seconds)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    @staticmethod
+    async def _quietly(errand: Coroutine[Any, Any, None]) -> None:
+        try:
+            async with asyncio.timeout(10):
+                await errand
+        except (UpstreamTrouble, TimeoutError):
+            return
+
+
+async def ignore(_message: jsonrpc.Message) -> None:
+    """For requests beside which nothing matters."""
+
+
+def hearing(on_progress: OnProgress | None, token: jsonrpc.RequestId) -> Hear:
+    if on_progress is None:
+        return ignore
+    progress = Progress(token)
+
+    async def hear(message: jsonrpc.Message) -> None:
+        said = progress.of(message)
+        if said is not None:
+            await on_progress(said)
+
+    return hear
+
+
+def hearing_changes(on_change: OnChange) -> Hear:
+    async def hear(message: jsonrpc.Message) -> None:
+        if message.get("method") == "notifications/tools/list_changed":
+            await on_change()
+
+    return hear
+
+
+async def answer(
+    response: aiohttp.ClientResponse,
+    request_id: jsonrpc.RequestId,
+    *,
+    sent: SentFlag,
+    hear: Hear,
+    errands: Errands,
+    parser: sse.Parser | None = None,
+) -> jsonrpc.Message:
+    """The result of the request. Whatever ends the wait for it closes the response: that tells the server.
+
+    A `parser` of the caller's knows afterwards how far a stream came that ended too soon."""
+    whole = False
+    try:
+        kind = kind_of(response)
+        if kind == "application/json":
+            message = await _from_body(response, request_id, sent, hear)
+        elif kind == "text/event-stream":
+            message = await _from_stream(response, request_id, parser or sse.Parser(RESULT_LIMIT), sent, hear)
+        else:
+            raise _no_answer(response, kind)
+        whole = True
+    finally:
+        if not whole:
+            response.close()
+    _let_go(response, errands)
+    return jsonrpc.outcome(message, status=response.status)
+
+
+def _let_go(response: aiohttp.ClientResponse, errands: Errands) -> None:
+    """The answer is there; what follows it is read in passing, so that the connection can serve again."""
+    if response.content.at_eof():
+        response.release()
+    elif not errands.run(drain(response)):
+        response.close()
+
+
+async def _from_stream(
+    response: aiohttp.ClientResponse, request_id: jsonrpc.RequestId, parser: sse.Parser, sent: SentFlag, hear: Hear
+) -> jsonrpc.Message:
+    size = 0
+    while chunk := await next_chunk(response, sent):
+        size += len(chunk)
+        if size > STREAM_LIMIT:
+            raise UpstreamFault("too_large", "The server's event stream is too long.", sent=sent.is_set)
+        for event in parser.feed(chunk):
+            if event.name != "message":
+                continue
+            for message in jsonrpc.decode(event.data):
+                if jsonrpc.answers(message, request_id):
+                    return message
+                await hear(message)
+    raise UpstreamFault("closed", "The server ended its event stream before it had answered.", sent=sent.is_set)
+
+
+async def hear_all(response: aiohttp.ClientResponse, *, hear: Hear) -> None:
+    """A stream that answers no request, to its end."""
+    parser = sse.Parser(RESULT_LIMIT)
+    try:
+        if kind_of(response) != "text/event-stream":
+            raise no_stream()
+        while chunk := await next_chunk(response, SentFlag()):
+            for event in parser.feed(chunk):
+                await _tell(event, hear)
+    finally:
+        response.close()
+
+
+async def _tell(event: sse.Event, hear: Hear) -> None:
+    if event.name == "message":
+        for message in jsonrpc.decode(event.data):
+            await hear(message)
+
+
+def no_stream() -> UpstreamFault:
+    return UpstreamFault("protocol", "The server answers a GET with no event stream.", sent=False)
+
+
+async def _from_body(
+    response: aiohttp.ClientResponse, request_id: jsonrpc.RequestId, sent: SentFlag, hear: Hear
+) -> jsonrpc.Message:
+    for message in jsonrpc.decode(await read(response, RESULT_LIMIT, sent)):
+        if jsonrpc.answers(message, request_id):
+            return message
+        await hear(message)
+    raise UpstreamFault("protocol", "The server's answer belongs to no request of ours.", sent=sent.is_set)
+
+
+def _no_answer(response: aiohttp.ClientResponse, kind: str) -> UpstreamFault:
+    if response.status == 202:
+        return UpstreamFault("protocol", "The server accepted the request and gave no answer to it (202).", sent=True)
+    what = f"as {kind[:60]}" if kind else "without a content type"
+    return UpstreamFault("protocol", f"The server answered {what}, and not with JSON.", sent=True)

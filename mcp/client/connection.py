@@ -1,0 +1,71 @@
+"""What the eras have in common: a way to ask, and the two questions that are asked over it."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from common.egress.request_body import SentFlag
+from mcp.client.types import Era, OnChange, OnProgress
+from mcp.protocol.errors import UpstreamFault
+from mcp.protocol.jsonrpc import Message
+from mcp.protocol.tool_pages import Tools
+
+T = TypeVar("T")
+
+
+class Connection(ABC):
+    """A server in the era it speaks. Made without a word sent; whatever it needs open it opens when first asked."""
+
+    era: Era
+
+    @abstractmethod
+    async def request(
+        self,
+        method: str,
+        params: Message,
+        *,
+        sent: SentFlag,
+        meta: Message | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> Message: ...
+
+    async def list_tools(self) -> list[Message]:
+        return await every_page(lambda params: self.request("tools/list", params, sent=SentFlag()))
+
+    async def call_tool(
+        self,
+        name: str,
+        arguments: Message,
+        *,
+        sent: SentFlag,
+        meta: Message | None = None,
+        on_progress: OnProgress | None = None,
+        input_schema: dict[str, Any] | None = None,  # noqa: ARG002 -- of use to the era with header bindings alone
+    ) -> Message:
+        params = {"name": name, "arguments": arguments}
+        return await self.request("tools/call", params, sent=sent, meta=meta, on_progress=on_progress)
+
+    @abstractmethod
+    async def watch(self, on_change: OnChange) -> None:
+        """Listen until the server ends the stream."""
+
+    @abstractmethod
+    async def close(self) -> None: ...
+
+
+async def every_page(ask: Callable[[Message], Awaitable[Message]]) -> list[Message]:
+    tools = Tools()
+    params: Message | None = {}
+    while params is not None:
+        params = tools.take(await again_if_closed(ask, params))
+    return tools.tools
+
+
+async def again_if_closed(ask: Callable[[Message], Awaitable[T]], params: Message) -> T:
+    """For what has no effect: a kept connection that the server has just given up costs no answer."""
+    try:
+        return await ask(params)
+    except UpstreamFault as fault:
+        if fault.code != "closed":
+            raise
+    return await ask(params)

@@ -1,0 +1,80 @@
+"""A server of 2024-11-05 over HTTP+SSE: a stream is opened when one is needed, and again when it has ended."""
+
+import asyncio
+from functools import partial
+
+from common.egress.request_body import SentFlag
+from mcp.client.answering import Errands
+from mcp.client.connection import Connection
+from mcp.client.event_stream import Stream
+from mcp.client.failing import within
+from mcp.client.sending import Sender
+from mcp.client.types import Era, OnChange, OnProgress
+from mcp.protocol import legacy
+from mcp.protocol.errors import UpstreamFault, UpstreamTrouble
+from mcp.protocol.jsonrpc import Message
+
+
+class EventStream(Connection):
+    era: Era = "sse"
+
+    def __init__(self, sender: Sender, errands: Errands, *, handshake_timeout: float) -> None:
+        self._sender = sender
+        self._errands = errands
+        self._handshake_timeout = handshake_timeout
+        self._stream: Stream | None = None
+        self._opening = asyncio.Lock()
+
+    async def welcome(self) -> legacy.Welcome:
+        stream = await self._open()
+        assert stream.welcome is not None
+        return stream.welcome
+
+    async def _open(self) -> Stream:
+        async with self._opening:
+            if self._stream is None or not self._stream.is_open:
+                self._stream = await self._opened()
+            return self._stream
+
+    async def _opened(self) -> Stream:
+        stream = Stream(self._sender, self._errands)
+        try:
+            async with within(self._handshake_timeout, SentFlag()):
+                await stream.initialize()
+        except BaseException:
+            await stream.close()
+            raise
+        return stream
+
+    async def request(
+        self,
+        method: str,
+        params: Message,
+        *,
+        sent: SentFlag,
+        meta: Message | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> Message:
+        ask = partial(Stream.ask, method=method, params=params, sent=sent, meta=meta, on_progress=on_progress)
+        stream = await self._open()
+        try:
+            return await ask(stream)
+        except UpstreamTrouble as refused:
+            # The server knows the stream no more, or it ended before a byte had left.
+            if refused.status != 404 and not (isinstance(refused, UpstreamFault) and _never_sent(refused)):
+                raise
+            await stream.close()
+            sent.is_set = False
+        return await ask(await self._open())
+
+    async def watch(self, on_change: OnChange) -> None:
+        await (await self._open()).watch(on_change)
+
+    async def close(self) -> None:
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            await stream.close()
+
+
+def _never_sent(fault: UpstreamFault) -> bool:
+    return fault.code == "closed" and not fault.sent

@@ -1,0 +1,112 @@
+"""A server of 2026-07-28: each request stands alone, so there is nothing to open and nothing to lose."""
+
+import itertools
+import logging
+from typing import Any
+
+from mcp_types.jsonrpc import HEADER_MISMATCH
+
+from common.egress.request_body import SentFlag
+from mcp.client.answering import Errands, Hear, answer, hearing, hearing_changes
+from mcp.client.connection import Connection
+from mcp.client.sending import Sender
+from mcp.client.types import Era, OnChange, OnProgress
+from mcp.protocol import headers, modern
+from mcp.protocol.errors import UpstreamError
+from mcp.protocol.jsonrpc import Message
+from mcp.protocol.progress import with_token
+
+log = logging.getLogger(__name__)
+
+
+class Modern(Connection):
+    era: Era = "modern"
+
+    def __init__(self, sender: Sender, errands: Errands, *, version: str = modern.LATEST) -> None:
+        self.version = version
+        self._sender = sender
+        self._errands = errands
+        self._ids = itertools.count(1)
+        #: For each tool the schema that its bindings were read from, and those.
+        self._bound: dict[str, tuple[Any, tuple[headers.Binding, ...]]] = {}
+
+    async def request(
+        self,
+        method: str,
+        params: Message,
+        *,
+        sent: SentFlag,
+        meta: Message | None = None,
+        on_progress: OnProgress | None = None,
+        mirrored: tuple[tuple[str, str], ...] = (),
+        hear: Hear | None = None,
+    ) -> Message:
+        request_id = next(self._ids)
+        said = with_token(meta, None if on_progress is None else request_id)
+        message = modern.envelope(request_id, method, params, version=self.version, meta=said)
+        head = modern.headers(method, params, version=self.version)
+        head.update(mirrored)
+        response = await self._sender.post(message, head, sent)
+        hear = hear or hearing(on_progress, request_id)
+        return modern.complete(await answer(response, request_id, sent=sent, hear=hear, errands=self._errands))
+
+    async def discover(self, params: Message) -> Message:
+        return await self.request("server/discover", params, sent=SentFlag())
+
+    async def list_tools(self) -> list[Message]:
+        return [tool for tool in await super().list_tools() if self._can_be_called(tool)]
+
+    async def call_tool(
+        self,
+        name: str,
+        arguments: Message,
+        *,
+        sent: SentFlag,
+        meta: Message | None = None,
+        on_progress: OnProgress | None = None,
+        input_schema: dict[str, Any] | None = None,
+    ) -> Message:
+        params = {"name": name, "arguments": arguments}
+        bound = self._bindings(name, input_schema)
+        for last in (False, True):
+            mirrored = tuple(headers.mirrored(bound, arguments))
+            try:
+                return await self.request(
+                    "tools/call", params, sent=sent, meta=meta, on_progress=on_progress, mirrored=mirrored
+                )
+            except UpstreamError as refused:
+                if refused.code != HEADER_MISMATCH or last:
+                    raise
+            # The server refused the headers before it ran anything: the tool wants others than we knew.
+            sent.is_set = False
+            bound = await self._learn(name, input_schema)
+        raise AssertionError("the second attempt returns or raises")
+
+    async def watch(self, on_change: OnChange) -> None:
+        wanted = {"notifications": {"toolsListChanged": True}}
+        await self.request("subscriptions/listen", wanted, sent=SentFlag(), hear=hearing_changes(on_change))
+
+    async def close(self) -> None:
+        """There is nothing to end."""
+
+    def _bindings(self, name: str, schema: dict[str, Any] | None) -> tuple[headers.Binding, ...]:
+        known = self._bound.get(name)
+        if known is not None and (schema is None or known[0] is schema or known[0] == schema):
+            return known[1]
+        bound = headers.bindings(schema)
+        self._bound[name] = (schema, bound)
+        return bound
+
+    async def _learn(self, name: str, schema: dict[str, Any] | None) -> tuple[headers.Binding, ...]:
+        """Kept for the schema that the callers know, so that their next call need not learn it again."""
+        live = next((tool.get("inputSchema") for tool in await super().list_tools() if tool["name"] == name), None)
+        bound = headers.bindings(live)
+        self._bound[name] = (schema, bound)
+        return bound
+
+    @staticmethod
+    def _can_be_called(tool: Message) -> bool:
+        wrong = headers.invalid_annotation(tool.get("inputSchema"))
+        if wrong:
+            log.warning("a tool that cannot be called over HTTP is left out", extra={"why": wrong})
+        return not wrong

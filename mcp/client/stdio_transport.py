@@ -1,0 +1,185 @@
+"""Servers over standard input, by way of the process that runs them: its socket takes many requests at once."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+from weakref import WeakKeyDictionary
+
+from django.conf import settings
+
+from mcp.client.connection import every_page
+from mcp.client.types import Handshake, OnProgress, Target
+from mcp.protocol import frames, modern
+from mcp.protocol.errors import UpstreamError, UpstreamFault, UpstreamTrouble
+from mcp.protocol.frames import BadFrame
+from mcp.protocol.jsonrpc import Message
+
+NOT_THERE = (
+    "The process that runs stdio servers is not there. `manage.py up` starts it; without that, start "
+    "`manage.py mcp_stdio_owner` on this host."
+)
+GONE = "The process that runs stdio servers ended; it is started again."
+#: It keeps the deadline itself; this much later it is not believed to.
+GRACE = 2.0
+
+
+class Link:
+    """One connection to the owner."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._writer = writer
+        self._last_id = 0
+        self._waiting: dict[int, asyncio.Queue[Message]] = {}
+        self._reading = asyncio.create_task(self._read(reader))
+
+    @property
+    def over(self) -> bool:
+        return self._reading.done()
+
+    async def ask(self, request: Message, on_progress: OnProgress | None = None) -> Message:
+        if self.over:
+            raise UpstreamFault("not_running", GONE, sent=False)
+        self._last_id += 1
+        number = self._last_id
+        self._waiting[number] = answers = asyncio.Queue[Message]()
+        try:
+            self._writer.write(frames.pack({**request, "id": number}))
+            while "progress" in (answer := await answers.get()):
+                if on_progress is not None:
+                    await on_progress(answer["progress"])
+            return answer
+        except BaseException:
+            if number in self._waiting and not self._writer.is_closing():
+                self._writer.write(frames.pack({"id": number, "do": "cancel"}))
+            raise
+        finally:
+            self._waiting.pop(number, None)
+
+    async def close(self) -> None:
+        self._reading.cancel()
+        self._writer.close()
+        with suppress(asyncio.CancelledError, ConnectionError):
+            await self._reading
+            await self._writer.wait_closed()
+
+    async def _read(self, reader: asyncio.StreamReader) -> None:
+        try:
+            while (frame := await frames.read(reader)) is not None:
+                if (answers := self._waiting.get(frame.get("id", 0))) is not None:
+                    answers.put_nowait(frame)
+        except BadFrame:
+            return
+        finally:
+            self._writer.close()
+            for answers in self._waiting.values():
+                answers.put_nowait({"fault": {"code": "not_running", "detail": GONE, "sent": True}})
+
+
+class StdioTransport:
+    """One link for each event loop, made when it is first needed and again when it is lost."""
+
+    def __init__(self, path: Callable[[], Path] = lambda: settings.STDIO_SOCKET) -> None:
+        self._path = path
+        self._links: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Task[Link]] = WeakKeyDictionary()
+
+    async def handshake(self, target: Target, *, timeout: float) -> Handshake:
+        told = await self._ask({**_to(target), "do": "greet"}, timeout=timeout)
+        return Handshake(**{**told, "steps": tuple(told["steps"])})
+
+    async def list_tools(self, target: Target, *, timeout: float) -> list[dict[str, Any]]:
+        deadline = asyncio.get_running_loop().time() + timeout
+
+        async def page(params: Message) -> Message:
+            left = max(deadline - asyncio.get_running_loop().time(), 0)
+            return await self._request(target, "tools/list", params, timeout=left)
+
+        return await every_page(page)
+
+    async def call_tool(
+        self,
+        target: Target,
+        name: str,
+        arguments: dict[str, Any],
+        *,
+        timeout: float,
+        meta: dict[str, Any] | None = None,
+        on_progress: OnProgress | None = None,
+        input_schema: dict[str, Any] | None = None,  # noqa: ARG002 - only HTTP mirrors arguments in headers
+    ) -> dict[str, Any]:
+        params = {"name": name, "arguments": arguments}
+        return await self._request(target, "tools/call", params, timeout=timeout, meta=meta, on_progress=on_progress)
+
+    async def status(self, server_id: UUID, *, timeout: float = 2) -> dict[str, Any]:
+        """The server's process: pid, since, starts, failures, what it wrote on standard error. To be redacted."""
+        return await self._ask({"server": str(server_id), "do": "status"}, timeout=timeout)
+
+    async def close(self) -> None:
+        opening = self._links.pop(asyncio.get_running_loop(), None)
+        if opening is not None:
+            with suppress(UpstreamFault):
+                await (await opening).close()
+
+    async def _request(
+        self,
+        target: Target,
+        method: str,
+        params: Message,
+        *,
+        timeout: float,
+        meta: Message | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> Message:
+        request = {**_to(target), "do": "ask", "method": method, "params": params, "meta": meta or {}}
+        request["progress"] = on_progress is not None
+        return modern.complete(await self._ask(request, timeout=timeout, on_progress=on_progress))
+
+    async def _ask(self, request: Message, *, timeout: float, on_progress: OnProgress | None = None) -> Message:
+        link = await self._link()
+        try:
+            async with asyncio.timeout(timeout + GRACE):
+                answer = await link.ask({**request, "timeout": timeout}, on_progress)
+        except TimeoutError:
+            raise UpstreamFault("timeout", f"No answer within {timeout:g} s.", sent=True) from None
+        except BadFrame as problem:
+            raise UpstreamFault("too_large", str(problem), sent=False) from None
+        if "result" in answer:
+            return dict(answer["result"])
+        raise _trouble(answer)
+
+    async def _link(self) -> Link:
+        loop = asyncio.get_running_loop()
+        opening = self._links.get(loop)
+        if opening is None or (opening.done() and _is_lost(opening)):
+            opening = self._links[loop] = loop.create_task(self._open())
+            # Whoever asked for it may have stopped waiting.
+            opening.add_done_callback(_is_lost)
+        return await asyncio.shield(opening)
+
+    async def _open(self) -> Link:
+        try:
+            return Link(*await asyncio.open_unix_connection(self._path()))
+        except OSError:
+            raise UpstreamFault("not_running", NOT_THERE, sent=False) from None
+
+
+def _is_lost(opening: "asyncio.Task[Link]") -> bool:
+    return opening.cancelled() or opening.exception() is not None or opening.result().over
+
+
+def _to(target: Target) -> Message:
+    return {"server": str(target.server_id), "revision": target.revision}
+
+
+def _trouble(answer: Message) -> UpstreamTrouble:
+    trouble: UpstreamTrouble
+    if "error" in answer:
+        said = answer["error"]
+        trouble = UpstreamError(said["code"], said["message"], said["data"])
+    else:
+        fault = answer["fault"]
+        trouble = UpstreamFault(fault["code"], fault["detail"], sent=fault["sent"])
+    trouble.steps = tuple(answer.get("steps", ()))
+    return trouble

@@ -1,0 +1,173 @@
+"""The clerk's own connection: short waits, and statements that the server has prepared."""
+
+import json
+import threading
+from collections.abc import Sequence
+from datetime import UTC, date, datetime
+from functools import lru_cache
+from typing import Any
+from uuid import UUID
+
+import orjson
+import psycopg
+from django.db import connection, models
+
+from common.connections import use_unpooled_connection
+from mcp.gateway.batch import sql
+
+PATIENCE_MS = 2000
+SETTINGS = (
+    f"SET statement_timeout = {PATIENCE_MS}",
+    "SET lock_timeout = 1000",
+    # A few statements that never change: planning them anew would cost more than running them. Each of them finds its
+    # rows by an index, also in the plan that is made while a table is still empty.
+    "SET plan_cache_mode = force_generic_plan",
+    "SET enable_seqscan = off",
+    "SET jit = off",
+)
+
+
+def is_postgresql() -> bool:
+    return connection.vendor == "postgresql"
+
+
+def prepare() -> None:
+    """A connection that gives up early: who waits for a decision is told so, and does not queue up behind a lock."""
+    if connection.connection is not None and _ready.link is connection.connection:
+        return
+    # What is set on this connection stays on it.
+    use_unpooled_connection()
+    connection.close()
+    connection.ensure_connection()
+    if is_postgresql():
+        # Django leaves this off, for poolers that hand a connection on in between; here the connection is ours alone.
+        connection.connection.prepare_threshold = 0
+        for setting in SETTINGS:
+            run(setting)
+    else:
+        with connection.cursor() as cursor:
+            cursor.execute(f"PRAGMA busy_timeout = {PATIENCE_MS}")
+    _ready.link = connection.connection
+
+
+class _Ready(threading.local):
+    """The connection of this thread that was prepared; whoever finds another one prepares that."""
+
+    link: Any = None
+
+
+_ready = _Ready()
+
+
+def run(statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+    """The rows of one statement; on PostgreSQL with parameters bound by the server, so that it prepares what recurs."""
+    if is_postgresql():
+        connection.ensure_connection()
+        # As Django's own errors: by these the desk tells a database that is away from a row that it refuses.
+        with connection.wrap_database_errors, _Cursor(connection.connection) as cursor:
+            cursor.execute(statement.encode(), values or None)
+            result = cursor.pgresult
+            return cursor.fetchall() if result is not None and result.nfields else []
+    with connection.cursor() as cursor:
+        cursor.execute(statement, values)
+        return list(cursor.fetchall()) if cursor.description else []
+
+
+class _Cursor(psycopg.Cursor[tuple[Any, ...]]):
+    """Bound by the server, and with the driver's own reading of times: Django's is written in Python."""
+
+    def __init__(self, link: Any) -> None:
+        super().__init__(link)
+        self._adapters = _adapters(link)
+
+
+@lru_cache(maxsize=1)
+def _adapters(link: Any) -> psycopg.adapt.AdaptersMap:
+    known = psycopg.adapt.AdaptersMap(link.adapters)
+    oid = psycopg.adapters.types["timestamptz"].oid
+    loader = psycopg.adapters.get_loader(oid, psycopg.pq.Format.TEXT)
+    assert loader is not None  # the driver knows every type of its own
+    known.register_loader(oid, loader)
+    return known
+
+
+def facts(asked: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """The facts of each wish: (public id, credential id, identity id, tool's name, hash of the arguments)."""
+    numbered = [(number, *one) for number, one in enumerate(asked)]
+    if is_postgresql():
+        return run(_facts("postgresql", 0), [list(column) for column in zip(*numbered, strict=True)])
+    return run(_facts("sqlite", len(asked)), [plain(value) for one in numbered for value in one])
+
+
+def principals(asked: Sequence[tuple[UUID, str]]) -> list[tuple[Any, ...]]:
+    """What each identity is and holds for the tool of that name."""
+    numbered = [(number, *one) for number, one in enumerate(asked)]
+    if is_postgresql():
+        return run(_principals("postgresql", 0), [list(column) for column in zip(*numbered, strict=True)])
+    return run(_principals("sqlite", len(asked)), [plain(value) for one in numbered for value in one])
+
+
+@lru_cache(maxsize=256)
+def _facts(vendor: str, size: int) -> str:
+    return _filled(sql.FACTS, sql.ASKED[vendor], "(%s, %s, %s, %s, %s, %s)", vendor, size)
+
+
+@lru_cache(maxsize=64)
+def _principals(vendor: str, size: int) -> str:
+    return _filled(sql.PRINCIPALS, sql.PRINCIPALS_ASKED[vendor], "(%s, %s, %s)", vendor, size)
+
+
+def _filled(statement: str, asked: str, row: str, vendor: str, size: int) -> str:
+    words = sql.WORDS[vendor]
+    access = sql.ACCESS.format(**words).strip()
+    rows = asked.format(rows=", ".join([row] * size))
+    return statement.format(asked=rows, access=access, latest_grant=sql.LATEST_GRANT.strip(), **words)
+
+
+def insert(model: type[models.Model], rows: Sequence[dict[str, Any]]) -> None:
+    """Rows by column name, past the ORM; append-only tables take them as any other."""
+    if not rows:
+        return
+    table, columns = model._meta.db_table, [field.attname for field in model._meta.concrete_fields]
+    named = ", ".join(columns)
+    if is_postgresql():
+        taken = ", ".join(f"r.{column}" for column in columns)
+        run(f"INSERT INTO {table} ({named}) SELECT {taken} FROM {records(table)} r", [as_json(rows)])  # noqa: S608 - our own names
+        return
+    marks = ", ".join(["%s"] * len(columns))
+    with connection.cursor() as cursor:
+        cursor.executemany(
+            f"INSERT INTO {table} ({named}) VALUES ({marks})",  # noqa: S608 - our own names
+            [[plain(row[column]) for column in columns] for row in rows],
+        )
+
+
+def records(table: str) -> str:
+    """A JSON list as rows of a table (PostgreSQL)."""
+    return f"jsonb_populate_recordset(NULL::{table}, %s::jsonb)"
+
+
+def as_json(rows: Sequence[dict[str, Any]]) -> str:
+    return orjson.dumps(rows).decode()
+
+
+def plain(value: Any) -> Any:
+    """As SQLite keeps it, and the ORM reads it."""
+    if isinstance(value, UUID):
+        return value.hex
+    if isinstance(value, datetime):
+        return str(value.astimezone(UTC).replace(tzinfo=None))
+    if isinstance(value, date):
+        return value.isoformat()
+    return json.dumps(value) if isinstance(value, dict | list) else value
+
+
+def ids(values: Sequence[UUID]) -> tuple[str, list[Any]]:
+    """A condition for "is one of these", and its parameters."""
+    if is_postgresql():
+        return "= ANY(%s)", [list(values)]
+    return f"IN ({', '.join(['%s'] * len(values))})", [value.hex for value in values]
+
+
+def plain_id(value: UUID) -> UUID | str:
+    return value if is_postgresql() else value.hex

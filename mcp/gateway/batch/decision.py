@@ -1,0 +1,197 @@
+"""From a wish and its facts to a decision, and to the row that will say so."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from common.ids import uuid7
+from mcp.choices import BreakerScope
+from mcp.gateway.batch import chaining, reading
+from mcp.gateway.batch.chaining import Behind
+from mcp.gateway.batch.reading import Found
+from mcp.gateway.types import Refusal, Unchecked, Wish
+from nhi.audit import invocations
+from nhi.choices import CallStatus
+from nhi.credentials.tokens import ShortTokenClaims
+from nhi.decisions import engine
+from nhi.decisions.delegation import ChainCheck
+from nhi.decisions.types import AccessMatch, CheckResult, Decision, RequestedAction
+
+#: Checks before the arguments': where one of these refuses, nobody looks at arguments.
+BEFORE_ARGUMENTS = frozenset(
+    {"credential", "caller", "target_known", "access", "scope", "target", "server", "definition"}
+)
+BEARER = frozenset({"credential", "caller"})
+#: What the chain says once the arguments have been looked at.
+OF_ARGUMENTS = "chain_not_allowed"
+#: How each refusal stands in the log and is answered over REST; what is not named is a plain denial.
+STATUS: dict[str, tuple[str, str]] = {
+    "no_grant": (CallStatus.PERMISSION_DENIED, "NotFound"),
+    "invalid_parameters": (CallStatus.ERROR, "InvalidParameters"),
+    "breaker_open": (CallStatus.ERROR, "ExecutionFailed"),
+    "rate_exceeded": (CallStatus.RATE_LIMITED, "RateLimitExceeded"),
+    "quota_exceeded": (CallStatus.RATE_LIMITED, "RateLimitExceeded"),
+    "concurrency_exceeded": (CallStatus.RATE_LIMITED, "RateLimitExceeded"),
+}
+DENIED = (CallStatus.PERMISSION_DENIED, "Unauthorized")
+
+
+@dataclass
+class Draft:
+    """A wish on its way: what was found and decided, and the log row begun for it."""
+
+    wish: Wish
+    found: Found
+    decision: Decision
+    behind: Behind = chaining.NOTHING
+    standing: ChainCheck | None = None
+    row: dict[str, Any] | None = None
+
+    @property
+    def begun(self) -> dict[str, Any]:
+        assert self.row is not None  # every known caller's wish has one
+        return self.row
+
+    @property
+    def needs_approval(self) -> bool:
+        return self.decision.reason == "approval_required"
+
+    @property
+    def uses_permit(self) -> bool:
+        """Only a call that needed the permit takes it."""
+        return any(check.name == "approval" and check.outcome == "pass" for check in self.decision.checks)
+
+
+def decide(found: Found, wish: Wish, behind: Behind = chaining.NOTHING) -> Draft:
+    caller, target, decision_id = reading.caller(found), reading.target(found, wish), uuid7()
+    # Arguments that could not be read break the tool's own schema; no grant's limit is said to be broken by them.
+    checked = {grant.id: () for grant in _grants(found, behind)} if wish.problem else wish.checked
+    action = RequestedAction("call", None, known_violations=checked)
+    standing = behind.standing(action, target, decision_id=decision_id, found=found)
+    decision = engine.decide(caller, action, target, reading.question(found, wish, decision_id, standing))
+    draft = Draft(wish, found, decision, behind, standing)
+    if not is_strangers(draft):
+        draft.row = _begin(draft)
+    return draft
+
+
+def is_strangers(draft: Draft) -> bool:
+    """Nobody who may act has shown a token: the attempt is counted, and no identity is said to have called."""
+    failed = draft.decision.failed_check
+    return not draft.found.is_identity or (failed is not None and failed.name in BEARER)
+
+
+def unchecked(draft: Draft) -> Unchecked | None:
+    """What the arguments must still be checked against before this decision means anything."""
+    failed, found, checked = draft.decision.failed_check, draft.found, draft.wish.checked
+    if is_strangers(draft) or draft.wish.problem or (failed is not None and _is_settled(failed)):
+        return None
+    definition_id = found.id("definition_id")
+    limited = [one for one in _grants(found, draft.behind) if one.live and one.allowed_parameters is not None]
+    grants = tuple(one.id for one in limited if one.id not in checked)
+    wanted = definition_id is not None and found.row["definition_checkable"] and definition_id not in checked
+    definitions = (definition_id,) if definition_id is not None and wanted else ()
+    return Unchecked(grants, definitions) if grants or definitions else None
+
+
+def _grants(found: Found, behind: Behind) -> list[AccessMatch]:
+    """The caller's for the tool, and those of everybody on whose behalf it calls."""
+    held = (reading.grant(one) for one in (found, *behind.principals))
+    return [grant for grant in held if grant is not None]
+
+
+def _is_settled(failed: CheckResult) -> bool:
+    """Whether it is a no whatever the arguments are."""
+    return failed.name in BEFORE_ARGUMENTS or (failed.name == "chain" and failed.reason != OF_ARGUMENTS)
+
+
+def _begin(draft: Draft) -> dict[str, Any]:
+    wish, found, match = draft.wish, draft.found, draft.decision.match
+    agent_id = found.id("agent_id")
+    assert agent_id is not None  # no stranger's
+    around, chain = wish.circumstances, draft.behind.chain
+    row = invocations.begin(
+        call_id=wish.call_id,
+        at=found.now,
+        agent=(agent_id, found.row["agent_name"]),
+        tool_id=found.id("tool_id"),
+        tool_name=wish.server,
+        method=wish.tool,
+        args_hash=wish.args_hash,
+        request_id=wish.request_id,
+        source=wish.source,
+        thread_id=around.thread_id,
+        session_id=around.session_id,
+        task_id=str(chain.task_id) if chain is not None and chain.task_id else around.task_id,
+        above=chain.callers if chain is not None else (),
+        run_id=wish.shown.execution_id if isinstance(wish.shown, ShortTokenClaims) else None,
+        decision_id=draft.decision.id,
+        details={"door": wish.door},
+    )
+    if match is not None:
+        row["grant_id"] = match.id if match.kind == "grant" else None
+        row["role_id"] = match.role_id
+        row["agent_role"] = match.name if match.kind == "role" else ""
+    if found.row["breaker_state"]:
+        row["details"]["breaker"] = _breaker(found)
+    return row
+
+
+def _breaker(found: Found) -> dict[str, Any]:
+    """The breaker that refuses the call; else the server's, as the call met it."""
+    closed = reading.blocking(found)
+    if closed is not None:
+        return {"state": closed.state.value, "failures": closed.failures, "scope": closed.scope.value}
+    row = found.row
+    return {"state": row["breaker_state"], "failures": row["breaker_failures"], "scope": BreakerScope.SERVER.value}
+
+
+def refuse(draft: Draft, reason: str, message: str, **more: Any) -> tuple[Refusal, dict[str, Any] | None]:
+    """The answer, and the finished row for the log."""
+    status, error_code = STATUS.get(reason, DENIED)
+    refusal = Refusal(
+        draft.wish.call_id, status, reason, message, held=reason != "no_grant", error_code=error_code,
+        unknown_bearer=draft.row is None, **more,
+    )  # fmt: skip
+    if draft.row is None:
+        return refusal, None
+    more_details = {"decision": [_stood(check, draft, reason) for check in draft.decision.checks]}
+    ended = invocations.end(
+        draft.row, status=status, reason=reason, error_code=error_code, error_message=message, details=more_details
+    )
+    return refusal, ended
+
+
+def _stood(check: CheckResult, draft: Draft, reason: str) -> list[str]:
+    """As it was decided; budgets are asked only when all others have let the call pass."""
+    if check.name == "budget" and draft.decision.allowed and reason != draft.decision.reason:
+        return [check.name, "fail", reason]
+    return [check.name, check.outcome, check.reason]
+
+
+def refuse_as_decided(draft: Draft) -> tuple[Refusal, dict[str, Any] | None]:
+    decision, more = draft.decision, dict[str, Any]()
+    if decision.reason == "breaker_open":
+        closed = reading.blocking(draft.found)
+        assert closed is not None  # it gave the reason
+        more["retry_after"] = closed.probe_in(draft.found.now)
+        more["breaker_scope"] = closed.scope.value
+    if decision.reason == "invalid_parameters":
+        more["fields"] = _broken(draft)
+    if decision.reason == "parameters_not_allowed" and decision.match is not None:
+        more["fields"] = _fields(draft.wish.checked.get(decision.match.id, ()))
+    return refuse(draft, decision.reason, decision.message, **more)
+
+
+def _broken(draft: Draft) -> tuple[tuple[str, str], ...]:
+    if draft.wish.problem:
+        return draft.wish.problem_fields
+    definition_id = draft.found.id("definition_id")
+    return _fields(draft.wish.checked.get(definition_id, ()) if definition_id else ())
+
+
+def _fields(problems: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    """Places in the arguments, as the body of the request names them."""
+    return tuple(
+        (f"parameters.{place.removeprefix('$').removeprefix('.')}".rstrip("."), message) for place, message in problems
+    )

@@ -1,0 +1,61 @@
+"""How a server or a tool has done: counts from the roll-up and the open hours, latency from the last hundred calls."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Q, Sum
+
+from common.db import clock
+from mcp.gateway import rollups
+from mcp.models import Call, Server, Tool
+from nhi.choices import CallStatus
+from nhi.models import CallRollup, InvocationLog
+
+LAST = 100
+
+
+@dataclass(frozen=True)
+class Metrics:
+    handshake_latency_ms: float | None
+    invocation_count: int
+    success_count: int
+    error_count: int
+    last_invocation_time: datetime | None
+    average_latency_ms: float | None
+    p95_ms: float | None
+    in_flight: int
+
+
+def of_server(server: Server) -> Metrics:
+    return _of(Q(tool_name=server.name), Call.objects.filter(server_id=server.pk), server.handshake_latency_ms)
+
+
+def of_tool(tool: Tool) -> Metrics:
+    where = Q(tool_name=tool.server.name, method=tool.name)
+    return _of(where, Call.objects.filter(tool_id=tool.pk), tool.server.handshake_latency_ms)
+
+
+def _of(where: Q, flights: Any, handshake: float | None) -> Metrics:
+    since = rollups.open_since(clock.database_now())
+    counts = dict.fromkeys(CallStatus.values, 0)
+    summed = CallRollup.objects.filter(where, hour__lt=since).order_by().values_list("status").annotate(Sum("calls"))
+    recent = InvocationLog.objects.filter(where, timestamp__gte=since).order_by().values_list("status")
+    for status, calls in [*summed, *recent.annotate(Sum("calls"))]:
+        counts[status] += calls
+    # What a breaker or a schema turned away took no time, and says nothing of the server.
+    last = list(
+        InvocationLog.objects.filter(where, status__in=[CallStatus.SUCCESS, CallStatus.ERROR], duration__gt=0)
+        .order_by("-timestamp", "-id").values_list("timestamp", "duration")[:LAST]
+    )  # fmt: skip
+    durations = sorted(duration for _, duration in last)
+    return Metrics(
+        handshake_latency_ms=handshake,
+        invocation_count=sum(counts.values()),
+        success_count=counts[CallStatus.SUCCESS],
+        error_count=counts[CallStatus.ERROR],
+        last_invocation_time=last[0][0] if last else None,
+        average_latency_ms=round(sum(durations) / len(durations), 3) if durations else None,
+        p95_ms=round(durations[max(0, -(-95 * len(durations) // 100) - 1)], 3) if durations else None,
+        in_flight=flights.count(),
+    )

@@ -1,0 +1,50 @@
+"""What callers are answered where the record holds an operator's text.
+
+A fault of a server is described for whoever runs Gatehouse: with paths, names of settings, hosts, words of the system.
+Agents pass what they read on to models and to other agents, so they get a fixed sentence, the reason and the request
+id, by which an operator finds the rest.
+"""
+
+from typing import Any
+
+from mcp.protocol.errors import FaultCode, UpstreamError, UpstreamFault
+from nhi.choices import CallStatus
+
+#: Key in a log row's `details`: the sentence that the caller got in place of the row's `error_message`.
+PUBLIC_MESSAGE = "public_message"
+#: Of a row that was written before the sentence was stored with it.
+UNKNOWN_FAULT = "The call failed at the server of this tool."
+FAULT_MESSAGES: dict[FaultCode, str] = {
+    "unreachable": "The server of this tool cannot be reached.",
+    "timeout": "The server of this tool did not answer in time.",
+    "closed": "The server of this tool closed the connection before it answered.",
+    "protocol": "The server of this tool sent an answer that breaks the protocol.",
+    "http_status": "The server of this tool refused the request or failed.",
+    "too_large": "The message is larger than Gatehouse exchanges with the server of this tool.",
+    "auth": "The server of this tool does not accept Gatehouse's credentials.",
+    "not_running": "The server of this tool is not running.",
+    "unsupported": "The server of this tool asks for more input (input_required), which Gatehouse does not pass on.",
+}
+
+
+def of_fault(fault: UpstreamFault) -> str:
+    effect = "The call may have had an effect." if fault.sent else "The call was not sent."
+    return f"{FAULT_MESSAGES[fault.code]} {effect}"
+
+
+def of_error(error: UpstreamError) -> str:
+    return f"The server of this tool answered with an internal error (JSON-RPC code {error.code})."
+
+
+def with_request(message: str, request_id: Any) -> str:
+    return f"{message} An operator finds the cause by the request id {request_id}."
+
+
+def of_row(row: Any) -> str:
+    """The message of a log row as its caller may read it."""
+    stored = row.details.get(PUBLIC_MESSAGE)
+    if stored:
+        return str(stored)
+    if row.status == CallStatus.ERROR and row.reason == "upstream" and row.error_message:
+        return with_request(UNKNOWN_FAULT, row.request_id)
+    return str(row.error_message)

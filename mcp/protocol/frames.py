@@ -1,0 +1,44 @@
+"""Messages between processes of ours on a socket: four bytes of length, then JSON."""
+
+import asyncio
+import json
+
+import orjson
+
+from mcp.protocol import jsonrpc
+from mcp.protocol.jsonrpc import Message
+
+LONGEST = 64 << 20
+#: Set in the length when Python's own reader is needed: the fast one makes floats of integers past 64 bits.
+EXACT = 1 << 31
+
+
+class BadFrame(Exception):
+    """What came is no message of ours; nothing that follows can be trusted to be one."""
+
+
+def pack(message: Message) -> bytes:
+    try:
+        body, flag = orjson.dumps(message), 0
+    except TypeError:
+        body, flag = jsonrpc.encode(message), EXACT
+    if len(body) > LONGEST:
+        raise BadFrame(f"A message of {len(body)} bytes is too long.")
+    return (len(body) | flag).to_bytes(4, "big") + body
+
+
+async def read(reader: asyncio.StreamReader) -> Message | None:
+    """The next message; None when the other side has gone."""
+    try:
+        head = int.from_bytes(await reader.readexactly(4), "big")
+        length = head & ~EXACT
+        if length > LONGEST:
+            raise BadFrame(f"A message of {length} bytes is too long.")
+        message = (json if head & EXACT else orjson).loads(await reader.readexactly(length))
+    except (asyncio.IncompleteReadError, ConnectionError):
+        return None
+    except (ValueError, RecursionError) as error:
+        raise BadFrame("A message is not JSON.") from error
+    if not isinstance(message, dict):
+        raise BadFrame("A message is not an object.")
+    return message

@@ -1,0 +1,86 @@
+"""JSON-RPC 2.0 envelopes, checked by hand: a validator per message would cost more than the rest of the way."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+
+from mcp.protocol.errors import UpstreamError, UpstreamFault
+
+Message = dict[str, Any]
+RequestId = int | str
+#: Longer messages of a server's are cut: they are said to people.
+LONGEST_MESSAGE = 2000
+
+
+def encode(message: Message) -> bytes:
+    try:
+        return orjson.dumps(message)
+    except TypeError:
+        # Integers past 64 bits and lone surrogates are JSON to the caller, so they are JSON to the server.
+        return json.dumps(message, separators=(",", ":"), allow_nan=False).encode()
+
+
+def request(request_id: RequestId, method: str, params: Message | None = None) -> Message:
+    message: Message = {"jsonrpc": "2.0", "id": request_id, "method": method}
+    if params is not None:
+        message["params"] = params
+    return message
+
+
+def notification(method: str, params: Message | None = None) -> Message:
+    message: Message = {"jsonrpc": "2.0", "method": method}
+    if params is not None:
+        message["params"] = params
+    return message
+
+
+def result(request_id: RequestId, value: Message) -> Message:
+    return {"jsonrpc": "2.0", "id": request_id, "result": value}
+
+
+def error(request_id: RequestId | None, code: int, message: str) -> Message:
+    return {"jsonrpc": "2.0", "id": request_id, "error": {"code": code, "message": message}}
+
+
+def decode(raw: bytes | str) -> Iterator[Message]:
+    """The messages in a body: one, or several where a server of 2025-03-26 batches."""
+    try:
+        value = orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        raise UpstreamFault("protocol", "The server's answer is not JSON.", sent=True) from None
+    for message in value if isinstance(value, list) else [value]:
+        if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
+            raise UpstreamFault("protocol", "The server's answer is not a JSON-RPC 2.0 message.", sent=True)
+        yield message
+
+
+def answers(message: Message, request_id: RequestId) -> bool:
+    """Whether this is the answer to that request. An error before the id could be read carries none."""
+    if "method" in message:
+        return False
+    answered = message.get("id")
+    # `1`, `1.0` and `true` are equal to Python and three ids to the protocol.
+    if type(answered) is type(request_id) and answered == request_id:
+        return True
+    return answered is None and "error" in message
+
+
+def outcome(message: Message, *, status: int = 0) -> Message:
+    """The result in an answer, or the error it carries."""
+    if "error" in message:
+        raise as_error(message["error"], status=status)
+    value = message.get("result")
+    if not isinstance(value, dict):
+        raise UpstreamFault("protocol", "The server's answer has neither a result nor an error.", sent=True)
+    return value
+
+
+def as_error(value: Any, *, status: int = 0) -> UpstreamError | UpstreamFault:
+    code = value.get("code") if isinstance(value, dict) else None
+    if not isinstance(code, int) or isinstance(code, bool):
+        return UpstreamFault("protocol", "The server's answer is an error without a code.", sent=True, status=status)
+    message = value.get("message")
+    text = message if isinstance(message, str) else ""
+    return UpstreamError(code, text[:LONGEST_MESSAGE], value.get("data"), status=status)

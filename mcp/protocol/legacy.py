@@ -1,0 +1,76 @@
+"""The revisions with a handshake, 2024-11-05 to 2025-11-25: initialize once, then speak the version agreed on."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from mcp_types.jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_HANDSHAKE_VERSION
+
+from mcp.protocol.errors import UpstreamError, UpstreamFault
+from mcp.protocol.jsonrpc import Message, RequestId, error, notification, request, result
+from mcp.protocol.modern import CLIENT_INFO
+
+LATEST = LATEST_HANDSHAKE_VERSION
+INITIALIZE: Message = {"protocolVersion": LATEST, "capabilities": {}, "clientInfo": CLIENT_INFO}
+INITIALIZED = notification("notifications/initialized")
+
+
+def envelope(request_id: RequestId, method: str, params: Message, *, meta: Message) -> Message:
+    """A request with what is said beside its params, where there is something."""
+    return request(request_id, method, {**params, "_meta": meta} if meta else params)
+
+
+@dataclass(frozen=True)
+class Welcome:
+    """What the server said of itself in the handshake."""
+
+    protocol_version: str
+    server_info: Message
+    capabilities: Message
+    instructions: str
+
+
+def welcome(answer: Message) -> Welcome:
+    version = answer.get("protocolVersion")
+    if version not in HANDSHAKE_PROTOCOL_VERSIONS:
+        detail = f"The server wants protocol version {str(version)[:40]!r}, which is not spoken here."
+        raise UpstreamFault("protocol", detail, sent=True)
+    instructions = answer.get("instructions")
+    return Welcome(
+        str(version),
+        _object(answer.get("serverInfo")),
+        _object(answer.get("capabilities")),
+        instructions if isinstance(instructions, str) else "",
+    )
+
+
+def reply(message: Message) -> Message | None:
+    """What to answer when the server asks something: alive, and otherwise not able; None for what asks nothing.
+
+    No capability was declared, so it has no right to ask; leaving it without an answer would hang the call."""
+    request_id = message.get("id")
+    if "method" not in message or not isinstance(request_id, int | str):
+        return None
+    if message["method"] == "ping":
+        return result(request_id, {})
+    return error(request_id, METHOD_NOT_FOUND, "This client offers nothing that a server could call.")
+
+
+def cancelled(request_id: RequestId, reason: str) -> Message:
+    return notification("notifications/cancelled", {"requestId": request_id, "reason": reason})
+
+
+def session_is_gone(status: int, answer: UpstreamError | None) -> bool:
+    """Whether a refused request means that the server has forgotten the session.
+
+    404 says so. Many servers, those of the TypeScript examples among them, answer 400 and name the session. An error
+    that blames the method or its parameters is an answer: it must not lead to a second call."""
+    if answer is None:
+        return status == 404
+    if answer.code in {METHOD_NOT_FOUND, INVALID_PARAMS}:
+        return False
+    return status == 404 or (status == 400 and "session" in answer.message.lower())
+
+
+def _object(value: Any) -> Message:
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,84 @@
+"""Protocol 2026-07-28: no handshake and no session; every request says all there is to know about it."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from mcp_types import (
+    CLIENT_CAPABILITIES_META_KEY,
+    CLIENT_INFO_META_KEY,
+    PROTOCOL_VERSION_META_KEY,
+    SERVER_INFO_META_KEY,
+)
+from mcp_types.jsonrpc import HEADER_MISMATCH, MISSING_REQUIRED_CLIENT_CAPABILITY, UNSUPPORTED_PROTOCOL_VERSION
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_MODERN_VERSION, MODERN_PROTOCOL_VERSIONS
+
+from common.version import VERSION
+from mcp.protocol.errors import UpstreamError, UpstreamFault
+from mcp.protocol.headers import encode_value
+from mcp.protocol.jsonrpc import Message, RequestId, request
+
+LATEST = LATEST_MODERN_VERSION
+CLIENT_INFO = {"name": "gatehouse", "version": VERSION}
+ACCEPT = "application/json, text/event-stream"
+#: What a request's `Mcp-Name` repeats.
+NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+#: Only a server of this revision answers with these.
+OWN_CODES = frozenset({HEADER_MISMATCH, MISSING_REQUIRED_CLIENT_CAPABILITY, UNSUPPORTED_PROTOCOL_VERSION})
+
+
+def envelope(request_id: RequestId, method: str, params: Message, *, version: str, meta: Message) -> Message:
+    """A request with its metadata. No capability is declared, so the server may ask for nothing while it works."""
+    said = {
+        **meta,
+        PROTOCOL_VERSION_META_KEY: version,
+        CLIENT_INFO_META_KEY: CLIENT_INFO,
+        CLIENT_CAPABILITIES_META_KEY: {},
+    }
+    return request(request_id, method, {**params, "_meta": said})
+
+
+def headers(method: str, params: Message, *, version: str) -> dict[str, str]:
+    """The headers that repeat the body, so that a proxy may route by them."""
+    found = {"Accept": ACCEPT, "MCP-Protocol-Version": version, "Mcp-Method": method}
+    named_by = NAMED_BY.get(method)
+    if named_by is not None:
+        found["Mcp-Name"] = encode_value(str(params[named_by]))
+    return found
+
+
+def complete(result: Message) -> Message:
+    """The result, if it is a whole one; a server of an earlier revision names no kind."""
+    kind = result.get("resultType", "complete")
+    if kind == "complete":
+        return result
+    if kind == "input_required":
+        # A server that works as it should, for callers that can answer: no sign that it fails.
+        detail = "The server asks for more input before it answers (input_required), which is not passed on."
+        raise UpstreamFault("unsupported", detail, sent=True)
+    detail = f"The server answered with a result of a kind that is not known ({str(kind)[:40]!r})."
+    raise UpstreamFault("protocol", detail, sent=True)
+
+
+def mutual_version(supported: Any) -> str:
+    """The newest version of this family that a server names, or nothing."""
+    named = _names(supported)
+    return next((version for version in reversed(MODERN_PROTOCOL_VERSIONS) if version in named), "")
+
+
+def names_a_handshake_version(supported: Any) -> bool:
+    return not _names(supported).isdisjoint(HANDSHAKE_PROTOCOL_VERSIONS)
+
+
+def supported_by(error: UpstreamError) -> Any:
+    """What a server that knows not our version knows instead; None when it does not say."""
+    return error.data.get("supported") if isinstance(error.data, dict) else None
+
+
+def server_info(result: Message) -> Message:
+    meta = result.get("_meta")
+    found = meta.get(SERVER_INFO_META_KEY) if isinstance(meta, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def _names(supported: Any) -> set[str]:
+    return {name for name in supported if isinstance(name, str)} if isinstance(supported, Iterable) else set()

@@ -1,0 +1,1 @@
+"""What MCP and REST clients see: requests, results and errors."""

@@ -1,0 +1,38 @@
+"""The body of a request, into memory, bounded in size and in time."""
+
+import asyncio
+
+from common.asgi.bodies import MAX_DRAINED_BYTES, Receive
+from mcp.server.errors import Refusal, http
+from mcp.server.request_parser import LARGEST
+
+SECONDS = 30.0
+
+
+class Gone(Exception):
+    """The client went away; there is nobody to answer."""
+
+
+async def read(receive: Receive, *, largest: int = LARGEST) -> bytes | Refusal:
+    """The body, or of a longer one a byte more than the limit, which is enough for its reader to refuse it."""
+    try:
+        async with asyncio.timeout(SECONDS):
+            message = await receive()
+            if message["type"] == "http.request" and not message.get("more_body"):
+                return bytes(message.get("body", b"")[: largest + 1])
+            return await _rest(message, receive, largest)
+    except TimeoutError:
+        return http(408, f"The body did not arrive within {SECONDS:.0f} seconds.", (b"connection", b"close"))
+
+
+async def _rest(message: dict[str, object], receive: Receive, largest: int) -> bytes:
+    kept, seen = bytearray(), 0
+    while message["type"] != "http.disconnect":
+        part = message.get("body", b"")
+        assert isinstance(part, bytes)  # ASGI says so
+        seen += len(part)
+        kept += part[: largest + 1 - len(kept)]
+        if not message.get("more_body") or seen > MAX_DRAINED_BYTES:
+            return bytes(kept)
+        message = await receive()
+    raise Gone

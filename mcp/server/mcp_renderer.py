@@ -1,0 +1,84 @@
+"""What the gateway said, as an answer: a result, or a refusal with its status."""
+
+import logging
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+from django.db import InterfaceError, OperationalError
+
+from common.errors import GatehouseError, RateLimited
+from mcp.gateway.gateway import Outcome
+from mcp.server import admission, errors, results
+from mcp.server.admission import House
+from mcp.server.errors import Pairs, Refusal
+
+log = logging.getLogger(__name__)
+#: Reasons of calls that were made and came to nothing. Whatever else is no success was refused: nothing was sent, or
+#: access ended while it was under way.
+MADE = frozenset({"tool_error", "upstream", "unreadable", "timeout", "lost", "cancelled", "unexpected"})
+#: What a gateway raises when it cannot decide, by its code, or must end before its call has.
+STATUS = {
+    "record_unavailable": 503,
+    "database_unavailable": 503,
+    "queue_full": 503,
+    "overloaded": 503,
+    "stopping": 503,
+    "limited": 429,
+}
+
+
+def told(
+    outcome: Outcome, house: House, info: dict[str, str], declared: frozenset[str] = frozenset()
+) -> dict[str, Any] | Refusal:
+    if outcome.status == "unauthenticated":
+        return admission.unauthenticated(house, outcome.reason, outcome.message)
+    if not outcome.held:
+        # The same words for a tool that is not there and for one that this caller never held.
+        return errors.protocol(errors.INVALID_PARAMS, "There is no such tool here that you may call.")
+    if any(name not in declared for name in outcome.required):
+        # The protocol's own answer to a client that has left them out. One that declared them is told in a result.
+        wanted: dict[str, Any] = {name: {} for name in outcome.required}
+        return errors.protocol(errors.MISSING_CAPABILITY, outcome.message, requiredCapabilities=wanted)
+    # A refusal that was counted has no row, so there is no id that would name one.
+    call_id = "" if outcome.call_id is None or not outcome.recorded else str(outcome.call_id)
+    if outcome.result is not None and outcome.status in {"success", "error"}:
+        return results.tool_result(outcome.result, call_id=call_id, info=info)
+    return results.refused_call(
+        "\n".join((outcome.message, *(f"{place}: {said}" for place, said in outcome.fields))),
+        mark=results.FAILED if outcome.reason in MADE else results.DENIED,
+        info=info,
+        call_id=call_id,
+        reason=outcome.reason,
+        retry_after=outcome.retry_after,
+        expires_at=None if outcome.expires_at is None else outcome.expires_at.isoformat(),
+        fields=[{"field": place, "message": said} for place, said in outcome.fields] or None,
+    )
+
+
+def numbers(outcome: Outcome) -> Pairs:
+    """What REST says in headers too; a stream that has begun says the call's id in its result alone."""
+    found: list[tuple[bytes, UUID | int | None]] = [
+        (b"x-call-id", outcome.call_id if outcome.recorded else None),
+        (b"retry-after", outcome.retry_after),
+        (b"ratelimit-remaining", outcome.remaining),
+        (b"ratelimit-reset", outcome.reset),
+    ]
+    return tuple((name, str(value).encode()) for name, value in found if value is not None)
+
+
+def failure(error: Exception) -> Refusal:
+    """Nothing came of it, for a reason of ours."""
+    if isinstance(error, OperationalError | InterfaceError):
+        log.warning("the database is away", exc_info=error)
+        return _own(503, "database_unavailable", "The database cannot be reached, so nothing was done.")
+    if isinstance(error, GatehouseError) and error.code in STATUS:
+        wait = error.retry_after if isinstance(error, RateLimited) else None
+        headers = () if wait is None else ((b"retry-after", str(wait).encode()),)
+        return replace(_own(STATUS[error.code], error.code, error.message), headers=headers)
+    log.error("unexpected", exc_info=error)
+    return _own(500, "unexpected", "Something went wrong here. Name the request id when you report it.")
+
+
+def _own(status: int, reason: str, message: str) -> Refusal:
+    return Refusal(status, errors.INTERNAL_ERROR, message, {"reason": reason})

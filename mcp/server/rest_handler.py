@@ -1,0 +1,145 @@
+"""Calls of tools over REST, past Django: its handler alone would cost more than all of the gateway.
+
+Only for bearers that may be an identity's, and for requests that can be read in one way alone; everybody else, and
+whatever is no such call or an odd one, is Django's. So there is one judgement on each, and it is Django's.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import orjson
+
+from common import strict_json
+from common.api import errors
+from common.asgi.bodies import AsgiApplication, AsgiMessage, Receive
+from common.asgi.hosts import is_allowed_host
+from common.context import RequestContext, bind_context
+from common.errors import InvalidInput
+from common.ids import parse_uuid, uuid7
+from common.strict_json import StrictJsonError
+from mcp.gateway import gateway
+from mcp.server import bodies, clients, heads, rest_renderer
+from mcp.server.errors import Pairs, Refusal
+from mcp.server.rest_renderer import Reply
+from nhi.credentials import tokens
+
+PATH = re.compile(r"/(?:api/nhi/)?mcp/tools/([^/\n]{1,400})/call")
+LENGTHS = range(1, 1024 * 1024 + 1)
+#: Makes of a way to send one that counts what goes out on it.
+Counting = Callable[[dict[str, Any], Any], Any]
+
+
+def application(django: AsgiApplication, headers: Pairs, counting: Counting) -> AsgiApplication:
+    """Calls of tools here, each counted; everything else to `django`, which counts for itself."""
+
+    async def routed(scope: dict[str, Any], receive: Receive, send: Any) -> None:
+        call = Call.of(scope, receive, send, headers, counting) if scope["type"] == "http" else None
+        await (django(scope, receive, send) if call is None else call.run())
+
+    return routed
+
+
+class Call:
+    @classmethod
+    def of(
+        cls, scope: dict[str, Any], receive: Receive, send: Any, headers: Pairs, counting: Counting
+    ) -> "Call | None":
+        """None for what is Django's to answer."""
+        match = PATH.fullmatch(scope["path"]) if scope["method"] == "POST" else None
+        if match is None:
+            return None
+        head = dict(scope["headers"])
+        if not _is_ordinary(scope, head):
+            return None
+        scheme, _, bearer = _text(head, b"authorization").strip().partition(" ")
+        shown = tokens.parse(bearer.strip()) if scheme.lower() == "bearer" else None
+        if shown is None or (isinstance(shown, tokens.ParsedCredentialToken) and shown.prefix == "usr"):
+            return None
+        return cls(match[1], bearer.strip(), head, scope, receive, counting(scope, send), headers)
+
+    def __init__(
+        self, name: str, bearer: str, head: Mapping[bytes, bytes], scope: dict[str, Any], receive: Receive, send: Any,
+        headers: Pairs,
+    ) -> None:  # fmt: skip
+        self._name, self._bearer = name, bearer
+        self._receive, self._send, self._headers = receive, send, headers
+        self._request_id = parse_uuid(_text(head, b"x-request-id")) or uuid7()
+        self._source = clients.source(scope, _text(head, b"x-forwarded-for"))
+
+    async def run(self) -> None:
+        with bind_context(RequestContext(self._request_id, self._source)):
+            try:
+                reply = await self._reply()
+            except bodies.Gone:
+                return
+            except Exception as error:
+                reply = _failure(error)
+            if reply is not None:
+                await self._write(reply)
+
+    async def _reply(self) -> Reply | None:
+        body = await bodies.read(self._receive)
+        if isinstance(body, Refusal):
+            raise InvalidInput("The body did not arrive in time.")
+        outcome = await clients.until_gone(self._receive, gateway.call_tool(self._ask(body)))
+        return None if outcome is None else rest_renderer.answer(outcome)
+
+    def _ask(self, body: bytes) -> gateway.Ask:
+        """A body that cannot be read is still somebody's call: whether it may be known of is decided first."""
+        ask = gateway.Ask(self._bearer, "", self._name, {}, self._request_id, self._source)
+        try:
+            parameters, around = rest_renderer.read_call(_json(body))
+        except InvalidInput as problem:
+            fields = tuple((one.field, one.message) for one in problem.fields)
+            return replace(ask, problem=problem.message, problem_fields=fields)
+        return replace(ask, arguments=parameters, context=around)
+
+    async def _write(self, reply: Reply) -> None:
+        body = orjson.dumps(reply.body)
+        own = [(name.lower().encode(), value.encode("latin-1")) for name, value in reply.headers.items()]
+        headers = [
+            *self._headers,
+            (b"content-type", b"application/json"),
+            (b"content-length", b"%d" % len(body)),
+            (b"x-request-id", str(self._request_id).encode()),
+            *own,
+        ]
+        start: AsgiMessage = {"type": "http.response.start", "status": reply.status, "headers": headers}
+        await self._send(start)
+        await self._send({"type": "http.response.body", "body": body})
+
+
+def _is_ordinary(scope: Mapping[str, Any], head: Mapping[bytes, bytes]) -> bool:
+    """Whether nothing in it is read by one and overlooked by the other: said twice, a session's, of unknown length."""
+    return (
+        len(head) == len(scope["headers"])
+        and not scope.get("query_string")
+        and not head.keys() & {b"cookie", b"transfer-encoding"}
+        and _length(head) in LENGTHS
+        and heads.is_json(_text(head, b"content-type"))
+        and is_allowed_host(_text(head, b"host"))
+    )
+
+
+def _length(head: Mapping[bytes, bytes]) -> int:
+    said = head.get(b"content-length", b"")
+    return int(said) if said.isdigit() and len(said) < 10 else 0
+
+
+def _text(head: Mapping[bytes, bytes], name: bytes) -> str:
+    return head.get(name, b"").decode("latin-1")
+
+
+def _json(body: bytes) -> Any:
+    try:
+        return strict_json.loads(body)
+    except StrictJsonError as error:
+        raise InvalidInput(str(error)) from error
+
+
+def _failure(error: Exception) -> Reply:
+    known, answer, reason = errors.understood(error)
+    headers = {"Retry-After": str(wait)} if (wait := known.details.get("retry_after")) else {}
+    return Reply(answer.status, errors.body(known, answer, reason), headers)

@@ -1,0 +1,106 @@
+"""What is wrong with a server as somebody describes it: all of it, each beside its field."""
+
+import re
+from collections.abc import Mapping
+
+from common import egress
+from common.process import executable_allowlist
+from common.redaction import redact_text
+from common.redaction.secret_names import is_secret_name
+from mcp.choices import Transport
+from mcp.models import Server
+from mcp.protocol import headers
+from mcp.protocol.endpoints import RESERVED
+from mcp.servers import secrets
+from nhi.validation import Problems, is_plain
+
+NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
+SEMVER = re.compile(r"\d{1,6}\.\d{1,6}\.\d{1,6}(?:[-+][0-9A-Za-z.-]{1,40})?")
+HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
+SHORTEST, LONGEST = 0.1, 600.0
+SHORTEST_SECRET = 6
+
+
+def check_name(problems: Problems, name: str) -> None:
+    problems.unless(
+        NAME.fullmatch(name), "name", "Use 1 to 63 lower-case letters, digits and hyphens, beginning with no hyphen."
+    )
+    problems.unless(name not in RESERVED, "name", f"{name} is a path of the gateway itself; choose another name.")
+
+
+def check(problems: Problems, server: Server, known: set[str]) -> None:
+    problems.check_line("description", server.description, most=1000)
+    problems.unless(server.owner.is_active, "owner_id", f"{server.owner.username} is deactivated; choose someone here.")
+    problems.unless(
+        SHORTEST <= server.timeout <= LONGEST, "timeout", f"Use {SHORTEST:g} to {LONGEST:g} seconds, like 30s."
+    )
+    version = server.schema_version
+    problems.unless(not version or SEMVER.fullmatch(version), "schema_version", "Use a version like 1.2.0.")
+    fine = all(is_plain(one) and 0 < len(one) <= 100 for one in server.capabilities)
+    problems.unless(fine and len(server.capabilities) <= 50, "capabilities", "Use at most 50 short words.")
+    if server.transport not in Transport.values:
+        problems.add("transport", "Choose stdio, http or sse.")
+    elif server.transport == Transport.STDIO:
+        _check_process(problems, server, known)
+    else:
+        _check_address(problems, server, known)
+
+
+def _check_process(problems: Problems, server: Server, known: set[str]) -> None:
+    problems.unless(not server.base_url, "base_url", "A process has no address; leave this out, or choose http.")
+    problems.unless(not server.headers, "headers", "A process is sent no headers; leave them out, or choose http.")
+    if not server.command:
+        problems.add("command", "Name the program to run, as an absolute path.")
+    elif said := executable_allowlist.find_command_problem(server.command, server.args):
+        problems.add("command", said)
+    for number, argument in enumerate(server.args):
+        problems.unless(len(argument) <= 2000, f"args[{number}]", "Use at most 2000 characters.")
+        named = secrets.names_in([argument])
+        said = "Arguments are seen by others on the machine; put secrets into env."
+        problems.unless(not named and redact_text(argument) == argument, f"args[{number}]", said)
+    for name, value in server.env.items():
+        said = executable_allowlist.find_variable_problem(name)
+        problems.unless(not said, f"env.{name}", said)
+        _check_value(problems, "env", name, value, known)
+
+
+def _check_address(problems: Problems, server: Server, known: set[str]) -> None:
+    problems.unless(not server.command, "command", "A server with an address runs no program; leave this out.")
+    problems.unless(not server.args, "args", "A server with an address takes no arguments; leave them out.")
+    problems.unless(not server.env, "env", "A server with an address has no environment; use headers.")
+    if not server.base_url:
+        problems.add("base_url", "Give the server's address, like https://mcp.example.org/mcp.")
+    elif secrets.names_in([server.base_url]):
+        problems.add("base_url", "Addresses stand in logs; put secrets into headers.")
+    elif said := egress.find_url_problem(server.base_url):
+        problems.add("base_url", said)
+    for name, value in server.headers.items():
+        fine = HEADER.fullmatch(name) and not headers.is_own(name)
+        problems.unless(fine, f"headers.{name}", "This header is the connection's own, or no header's name.")
+        _check_value(problems, "headers", name, value, known)
+
+
+def _check_value(problems: Problems, where: str, name: str, value: str, known: set[str]) -> None:
+    field, wanted = f"{where}.{name}", secrets.names_in([value])
+    problems.unless(len(value) <= 8000, field, "Use at most 8000 characters.")
+    problems.unless(not any(mark in value for mark in "\0\r\n"), field, "Use a single line.")
+    for missing in sorted(wanted - known):
+        problems.add(field, f"${{{missing}}} names no secret of this server. Add it to secrets.")
+    # Whoever may see the server sees this, and its record for ever.
+    plain = secrets.REFERENCE.sub("", value)
+    shown = bool(value) and not wanted and is_secret_name(name, value)
+    said = "This looks like a secret: put it into secrets, and write ${NAME} here."
+    problems.unless(not shown and redact_text(plain) == plain, field, said)
+
+
+def check_secrets(problems: Problems, values: Mapping[str, str]) -> None:
+    problems.unless(len(values) <= 50, "secrets", "Use at most 50 secrets.")
+    for name, value in values.items():
+        fine = secrets.NAME.fullmatch(name) is not None
+        problems.unless(fine, f"secrets.{name}", "Use letters, digits and underscores, beginning with no digit.")
+        one_line = not any(mark in value for mark in "\0\r\n")
+        problems.unless(one_line and len(value) <= 8000, f"secrets.{name}", "Use one line of text.")
+        said = (
+            f"Use at least {SHORTEST_SECRET} characters: a shorter one is found in everything, so it is hidden nowhere."
+        )
+        problems.unless(len(value) >= SHORTEST_SECRET or not fine, f"secrets.{name}", said)

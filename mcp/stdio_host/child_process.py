@@ -1,0 +1,145 @@
+"""One running server: its pipes, its process group, its end."""
+
+import asyncio
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import cast
+
+from common.process import parent_death
+from mcp.protocol.errors import UpstreamFault
+from mcp.stdio_host import process_groups
+from mcp.stdio_host.environment import RULES
+from mcp.stdio_host.lines import LONGEST_LINE, LineTooLong, Splitter
+from mcp.stdio_host.ring import Ring
+
+#: How long each step of an orderly end may take.
+PATIENCE = 2.0
+#: A server that wrote its last answer and left: the answer may be read after the end was noticed.
+LAST_WORDS = 0.25
+#: What a server that does not read may leave in our memory.
+MOST_UNREAD = 32 << 20
+
+
+class Process(asyncio.SubprocessProtocol):
+    """`take` gets each line of its output; `ended` is told once why no more will come."""
+
+    def __init__(self, *, take: Callable[[bytes], None], ended: Callable[[UpstreamFault], None], errors: Ring) -> None:
+        self._take = take
+        self._ended = ended
+        self._errors = errors
+        self._lines = Splitter()
+        self._transport: asyncio.SubprocessTransport | None = None
+        self._over = self._ending = False
+        self._exited = asyncio.Event()
+        #: Set once everything that it had to say has been heard.
+        self.silent = asyncio.Event()
+        self.since = time.time()
+
+    async def start(self, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path) -> None:
+        """Start it as the leader of a session of its own, tied to this thread by the kernel."""
+        await asyncio.get_running_loop().subprocess_exec(
+            lambda: self,
+            *parent_death.build_command([*argv], rules=RULES),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=dict(env),
+            cwd=cwd,
+            start_new_session=True,
+        )
+
+    @property
+    def pid(self) -> int:
+        return self._transport.get_pid() or 0 if self._transport else 0
+
+    @property
+    def over(self) -> bool:
+        """Whether it takes no more requests; answers to earlier ones may still be on their way."""
+        return self._over or self._ending
+
+    def write(self, line: bytes) -> None:
+        pipe = self._pipe(0)
+        if self.over or pipe is None or pipe.is_closing():
+            raise UpstreamFault("closed", f"The server's process {self._exit()}.", sent=False)
+        if pipe.get_write_buffer_size() + len(line) > MOST_UNREAD:
+            unread = UpstreamFault(
+                "closed", "The server stopped reading what it is sent, and was ended for it.", sent=False
+            )
+            self._fail(unread)
+            raise unread
+        pipe.write(line + b"\n")
+
+    async def stop(self, *, at_once: bool = False) -> None:
+        """Ask it to end, more firmly by the step; never wait for a pipe, which something it started may hold open."""
+        self._over = True
+        self.silent.set()
+        if self._transport is None:
+            return
+        if (pipe := self._pipe(0)) is not None:
+            pipe.close()
+        group = self.pid
+        for number in [signal.SIGKILL] if at_once else [signal.SIGTERM, signal.SIGKILL]:
+            if not at_once and await self._gone(group):
+                break
+            process_groups.signal_group(group, number)
+        await self._gone(group)
+        self._transport.close()
+
+    async def _gone(self, group: int) -> bool:
+        """Whether the leader and everything in its group end in time."""
+        deadline = time.monotonic() + PATIENCE
+        while not self._exited.is_set() or process_groups.alive(group):
+            if time.monotonic() > deadline:
+                return False
+            await asyncio.sleep(0.02)
+        return True
+
+    def _pipe(self, number: int) -> asyncio.WriteTransport | None:
+        return cast("asyncio.WriteTransport | None", self._transport and self._transport.get_pipe_transport(number))
+
+    def _fail(self, fault: UpstreamFault) -> None:
+        if not self._over:
+            self._over = True
+            self.silent.set()
+            self._ended(fault)
+
+    def _exit(self) -> str:
+        code = self._transport.get_returncode() if self._transport else None
+        if code is None:
+            return "closed its standard input or output"
+        return f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+
+    def _report_end(self) -> None:
+        self._fail(UpstreamFault("closed", f"The server's process {self._exit()}.", sent=True))
+
+    # What asyncio calls:
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.SubprocessTransport", transport)
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        if fd == 2:
+            self._errors.feed(data)
+        elif not self._over:
+            try:
+                for line in self._lines.feed(data):
+                    self._take(line)
+            except LineTooLong:
+                detail = f"The server wrote a line of more than {LONGEST_LINE >> 20} MiB and was ended for it."
+                self._fail(UpstreamFault("too_large", detail, sent=True))
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio names it
+        if fd != 2:
+            # Its exit code, which says more, comes in a moment, if it comes.
+            self._end_soon()
+
+    def process_exited(self) -> None:
+        self._exited.set()
+        self._end_soon()
+
+    def _end_soon(self) -> None:
+        self._ending = True
+        asyncio.get_running_loop().call_later(LAST_WORDS, self._report_end)

@@ -1,0 +1,121 @@
+"""The owner from its start to its end: alone on this host, heard of, and leaving nothing."""
+
+import asyncio
+import logging
+import signal
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+from uuid import UUID
+
+from django.db import DatabaseError, connection
+
+from common import egress
+from mcp.client import transports
+from mcp.client.types import Target
+from mcp.protocol.errors import UpstreamFault
+from mcp.stdio_host import environment, process_groups
+from mcp.stdio_host.house import House
+from mcp.stdio_host.news import News
+from mcp.stdio_host.process_groups import Groups
+from mcp.stdio_host.server import Launch, Shared
+from mcp.stdio_host.servers import Servers
+from mcp.stdio_host.socket_server import Door
+from mcp.stdio_host.watching import Watching
+from nhi import processes
+from nhi.models.processes import ProcessKind
+
+log = logging.getLogger(__name__)
+BEAT_EVERY = 5.0
+#: Held in the data directory by the one owner of it.
+LOCK = "stdio.lock"
+Answer = TypeVar("Answer")
+
+
+@dataclass
+class Database:
+    """One thread and one connection for the little that is read: the loop never waits for the database."""
+
+    house: House
+    _thread: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "database"))
+
+    async def launch(self, server_id: UUID) -> Launch | None:
+        try:
+            return await self._run(lambda: self.house.launch(server_id))
+        except DatabaseError as error:
+            detail = "The database is away, where it stands what the server runs."
+            raise UpstreamFault("unreachable", detail, sent=False) from error
+
+    async def revisions(self) -> Mapping[UUID, int] | None:
+        """None when the database is away."""
+        try:
+            return await self._run(self.house.revisions)
+        except DatabaseError as error:
+            log.warning("Which servers there are is not known: the database is away (%s).", type(error).__name__)
+            return None
+
+    async def target(self, server_id: UUID) -> Target:
+        return await self._run(lambda: self.house.target(server_id))
+
+    async def heard(self, *, leaving: bool = False) -> None:
+        try:
+            await self._run(
+                lambda: (processes.remove_own if leaving else processes.record_heartbeat)(kind=ProcessKind.STDIO_OWNER)
+            )
+        except DatabaseError as error:
+            log.warning("No heartbeat: the database is away (%s).", type(error).__name__)
+
+    async def _run(self, work: Callable[[], Answer]) -> Answer:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, _with_connection, work)
+
+
+def _with_connection(work: Callable[[], Answer]) -> Answer:
+    try:
+        return work()
+    finally:
+        connection.close()
+
+
+async def run(*, data: Path, socket: Path, house: House) -> None:
+    """Serve until SIGTERM or SIGINT."""
+    told = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, told.set)
+    root, installation = data / "stdio", f"{environment.installation(data)}"
+    root.mkdir(mode=0o700, exist_ok=True)
+    kept = Groups(root / "groups.json")
+    if left := process_groups.end(f"{installation}/", kept.left_behind()):
+        log.warning("Ended %s processes that an owner before this one had left.", left)
+    database, news = Database(house), News(house.refresh)
+    servers = Servers(Shared(database.launch, root, installation, kept, news.changed))
+    watching = Watching(database.revisions, database.target, news)
+    door = Door(servers, socket)
+    await door.open()
+    chores = [asyncio.create_task(work) for work in (_beat(database), servers.look_after(), watching.run())]
+    await told.wait()
+    for chore in chores:
+        chore.cancel()
+    await asyncio.wait(chores)
+    await door.close()
+    await servers.close()
+    await _hear_no_more(news)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(1):
+            await database.heard(leaving=True)
+
+
+async def _hear_no_more(news: News) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(2):
+            await news.close()
+            await transports.close_all()
+            await egress.close_session()
+
+
+async def _beat(database: Database) -> None:
+    while True:
+        await database.heard()
+        await asyncio.sleep(BEAT_EVERY)

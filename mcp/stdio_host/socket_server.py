@@ -1,0 +1,182 @@
+"""The socket where processes of this installation ask for their servers: ids and requests come in, never a command.
+
+A request names a server by id, the revision it was decided for, and how long it may take:
+
+    {"id": 1, "do": "ask", "server": "018f…", "revision": 3, "timeout": 30, "method": "tools/list", "params": {}}
+
+`do` is `ask`, `greet`, `status` or, for the request of that id, `cancel`. Answers carry the id with one of `result`,
+`error` (the server's own) and `fault` (ours), and before that any number of `progress`.
+"""
+
+import asyncio
+import logging
+import os
+import socket
+import struct
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from mcp.protocol import frames
+from mcp.protocol.errors import UpstreamError, UpstreamFault
+from mcp.protocol.frames import BadFrame
+from mcp.protocol.jsonrpc import Message
+from mcp.stdio_host.rpc_channel import Asked
+from mcp.stdio_host.servers import Servers, status
+
+log = logging.getLogger(__name__)
+#: Requests of one process at once.
+MOST_OPEN = 2000
+LONGEST_TIMEOUT = 3600.0
+#: Progress is dropped, not kept, while a reader is this far behind.
+MOST_UNREAD = 1 << 20
+
+
+class Door:
+    def __init__(self, servers: Servers, path: Path) -> None:
+        self._servers = servers
+        self._path = path
+        self._visits: set[asyncio.Task[None]] = set()
+        self._server: asyncio.Server | None = None
+
+    async def open(self) -> None:
+        self._path.unlink(missing_ok=True)
+        self._server = await asyncio.start_unix_server(self._receive, self._path)
+        self._path.chmod(0o600)
+
+    async def close(self) -> None:
+        if self._server is not None:
+            self._server.close()
+            self._path.unlink(missing_ok=True)
+        for visit in self._visits:
+            visit.cancel()
+        if self._visits:
+            await asyncio.wait(self._visits)
+
+    async def _receive(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._visits.add(task)
+        visit = Visit(self._servers, writer)
+        try:
+            if _is_ours(writer.get_extra_info("socket")):
+                await visit.serve(reader)
+        except BadFrame as problem:
+            log.warning("A connection was closed: %s", problem)
+        except asyncio.CancelledError:
+            return  # the owner ends
+        finally:
+            self._visits.discard(task)
+            visit.leave()
+            writer.close()
+
+
+class Visit:
+    """One connection: any number of requests at once, which end with it."""
+
+    def __init__(self, servers: Servers, writer: asyncio.StreamWriter) -> None:
+        self._servers = servers
+        self._writer = writer
+        self._open: dict[int, asyncio.Task[None]] = {}
+
+    async def serve(self, reader: asyncio.StreamReader) -> None:
+        while (frame := await frames.read(reader)) is not None:
+            number = frame.get("id")
+            if type(number) is not int:
+                raise BadFrame("A message has no number.")
+            if frame.get("do") == "cancel":
+                if number in self._open:
+                    self._open[number].cancel()
+            elif number in self._open:
+                raise BadFrame("The number of a message is in use.")
+            elif len(self._open) >= MOST_OPEN:
+                detail = "Too many requests are open at the process that runs stdio servers."
+                self._send({"id": number, **_fault("not_running", detail, sent=False)})
+            else:
+                self._open[number] = asyncio.create_task(self._answer(number, frame))
+
+    def leave(self) -> None:
+        for task in self._open.values():
+            task.cancel()
+
+    async def _answer(self, number: int, frame: Message) -> None:
+        try:
+            self._send({"id": number, **await self._outcome(number, frame)})
+            await self._writer.drain()
+        except (ConnectionError, asyncio.CancelledError):
+            return  # nobody waits for it
+        finally:
+            del self._open[number]
+
+    async def _outcome(self, number: int, frame: Message) -> Message:
+        asked = Asked()
+        try:
+            request = _Request(frame)
+            async with asyncio.timeout(request.timeout):
+                return {"result": await self._do(number, request, asked)}
+        except UpstreamError as error:
+            said = {"code": error.code, "message": error.message, "data": error.data}
+            return {"error": said, "steps": error.steps}
+        except UpstreamFault as fault:
+            return _fault(fault.code, fault.detail, sent=fault.sent and asked.sent, steps=fault.steps)
+        except TimeoutError:
+            return _fault("timeout", f"The server did not answer within {request.timeout:g} s.", sent=asked.sent)
+        except Exception:
+            log.exception("A request failed.")
+            return _fault("unreachable", "The process that runs stdio servers failed; see its log.", sent=asked.sent)
+
+    async def _do(self, number: int, request: "_Request", asked: Asked) -> Message:
+        server = self._servers.find(request.server)
+        if request.verb == "status":
+            return status(server)
+        if request.verb == "greet":
+            return asdict(await server.greet(request.revision))
+        if request.wants_progress:
+            asked.told = lambda step: self._report(number, step)
+        return await server.ask(request.revision, request.method, request.params, request.meta, asked)
+
+    def _report(self, number: int, step: Message) -> None:
+        if self._writer.transport.get_write_buffer_size() < MOST_UNREAD:
+            self._send({"id": number, "progress": step})
+
+    def _send(self, message: Message) -> None:
+        if not self._writer.is_closing():
+            self._writer.write(frames.pack(message))
+
+
+class _Request:
+    """A frame, understood."""
+
+    def __init__(self, frame: Message) -> None:
+        try:
+            self.verb = _one_of(frame["do"], "ask", "greet", "status")
+            self.server = UUID(frame["server"])
+            self.revision = int(frame.get("revision", 0))
+            self.timeout = min(max(float(frame.get("timeout", 30)), 0), LONGEST_TIMEOUT)
+            self.method = str(frame["method"]) if self.verb == "ask" else ""
+            self.params: Message = dict(frame.get("params", {}))
+            self.meta: Message = dict(frame.get("meta", {}))
+            self.wants_progress = frame.get("progress") is True
+        except (KeyError, TypeError, ValueError, AttributeError):
+            detail = "The process that runs stdio servers does not understand the request; is it of another version?"
+            raise UpstreamFault("protocol", detail, sent=False) from None
+
+
+def _one_of(value: Any, *known: str) -> str:
+    if value not in known:
+        raise ValueError(value)
+    return str(value)
+
+
+def _fault(code: str, detail: str, *, sent: bool, steps: tuple[str, ...] = ()) -> Message:
+    return {"fault": {"code": code, "detail": detail, "sent": sent}, "steps": steps}
+
+
+def _is_ours(connection: socket.socket) -> bool:
+    """Whether a process of our own account is at the other end. Elsewhere than on Linux the file's mode says it."""
+    if not hasattr(socket, "SO_PEERCRED"):
+        return True
+    size = struct.calcsize("3i")
+    _pid, uid, _gid = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))
+    return bool(uid == os.getuid())

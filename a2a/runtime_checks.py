@@ -73,7 +73,7 @@ def _check_remote(problems: Problems, draft: Runtime, credential: str | None) ->
         problems.add("url", said)
     problems.unless(draft.wire_version in WireVersion.values, "wire_version", _choose(WireVersion))
     problems.unless(draft.binding in Binding.values, "binding", _choose(Binding))
-    fine = not draft.header or (HEADER.fullmatch(draft.header) and not headers.is_own(draft.header))
+    fine = not draft.header or (HEADER.fullmatch(draft.header) and not headers.is_reserved_header(draft.header))
     problems.unless(fine, "header", "Use the name of a header that Gatehouse does not set itself.")
     fine = draft.binding != Binding.GRPC or not draft.header or metadata.is_key(draft.header)
     problems.unless(

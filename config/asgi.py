@@ -24,7 +24,7 @@ from config import metrics  # noqa: E402 - see the line before
 from config.pulse import Pulse  # noqa: E402 - the same
 from mcp.api.urls import CALL  # noqa: E402 - the same
 from mcp.gateway import gateway  # noqa: E402 - the same
-from mcp.protocol.endpoints import server_of  # noqa: E402 - the same
+from mcp.protocol.endpoints import find_server_name  # noqa: E402 - the same
 from mcp.server import application as mcp_application  # noqa: E402 - the same
 from mcp.server import rest_handler  # noqa: E402 - the same
 from nhi.audit import trigger_repair  # noqa: E402 - the same
@@ -36,13 +36,13 @@ sys.setswitchinterval(0.001)
 pages = limit_body(Waiting(Followed(ThreadedHandler())), limit=1024 * 1024)
 tools = metrics.counted(mcp_application.make_application(gateway), metrics.counting("mcp"))
 agents = metrics.counted(tasks.make_application(), metrics.counting("a2a"))
-calls = rest_handler.application(pages, mcp_application.headers(), metrics.counting(f"api/nhi/{CALL}"))
+calls = rest_handler.make_application(pages, mcp_application.security_headers(), metrics.counting(f"api/nhi/{CALL}"))
 
 
 async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:
     if scope["type"] == "lifespan":
         await live(receive, send)
-    elif scope["type"] == "http" and server_of(scope["path"]) is not None:
+    elif scope["type"] == "http" and find_server_name(scope["path"]) is not None:
         await tools(scope, receive, send)
     elif scope["type"] == "http" and tasks.takes(scope["method"], scope["path"]):
         await agents(scope, receive, send)

@@ -126,7 +126,7 @@ def registry() -> prometheus_client.CollectorRegistry:
     if os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
         MultiProcessCollector(gathered)  # type: ignore[no-untyped-call]  # the package leaves it untyped
     else:
-        for own in (REQUESTS, SECONDS, TASKS, call_numbers.CALLS, call_numbers.SECONDS):
+        for own in (REQUESTS, SECONDS, TASKS, call_numbers.CALL_COUNTER, call_numbers.CALL_SECONDS):
             gathered.register(own)
     return gathered
 

@@ -19,8 +19,8 @@ class McpConfig(AppConfig):
         from nhi import hooks  # noqa: PLC0415 - as above
 
         post_migrate.connect(rights.after_migrate, sender=self, dispatch_uid="mcp.rights")
-        hooks.add_condition_source(dry_run.conditions)
-        hooks.set_schema_source(dry_run.argument_schemas)
-        hooks.add_stop_step(stopping.STEP)
-        hooks.on_identity_change(catalogue.matched_otherwise)
-        hooks.on_grant_replaced(budgets.follow)
+        hooks.add_condition_source(dry_run.find_conditions)
+        hooks.set_schema_source(dry_run.find_argument_schemas)
+        hooks.add_stop_step(stopping.CALLS_STOP_STEP)
+        hooks.on_identity_change(catalogue.on_capability_change)
+        hooks.on_grant_replaced(budgets.move_to_grant)

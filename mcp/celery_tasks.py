@@ -21,20 +21,20 @@ REFRESH_SECONDS = 12.0
 
 @shared_task(name="mcp.sweep")
 def sweep() -> None:
-    result_writer.reap()
-    decisions.expire()
-    budgets.forget()
-    breakers.forget()
+    result_writer.reap_lost_calls()
+    decisions.expire_overdue()
+    budgets.remove_old_windows()
+    breakers.remove_unused()
 
 
 @shared_task(name="mcp.check_servers")
 def check_servers() -> None:
-    health.sweep()
+    health.check_due_servers()
 
 
 @shared_task(name="mcp.refresh_servers")
 def refresh_servers() -> None:
-    health.refresh_due()
+    health.refresh_due_servers()
     definitions.renew_flags()
 
 
@@ -45,7 +45,7 @@ def refresh_server(server_id: str) -> None:
         health.refresh(server=server, timeout=REFRESH_SECONDS)
 
 
-def ask_for_refresh(server_id: UUID) -> None:
+def queue_refresh(server_id: UUID) -> None:
     """By a worker, where all that is written of servers is written. If this is lost, the schedule finds the change."""
     try:
         refresh_server.apply_async(args=(str(server_id),), queue="control", expires=60.0, retry=False)
@@ -56,4 +56,4 @@ def ask_for_refresh(server_id: UUID) -> None:
 @shared_task(name="mcp.tidy")
 def tidy() -> None:
     rollups.roll_up()
-    health.forget()
+    health.remove_old_reports()

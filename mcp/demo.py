@@ -14,7 +14,7 @@ from mcp.gateway import gateway
 from mcp.limits import budgets
 from mcp.models import Server, Tool
 from mcp.servers import health, lifecycle
-from mcp.servers.targets import reach
+from mcp.servers.targets import resolve_server
 from mcp.tools import catalogue, definitions
 from nhi import actors
 from nhi.access import grants
@@ -25,10 +25,10 @@ from nhi.models import Identity, User
 NAME = "todo"
 SCRIPT = str(executable_allowlist.EXAMPLES_DIRECTORY / "todo_server.py")
 #: Called by the demo's agent; the others wait for somebody to look at them, and one has changed since.
-APPROVED = ("create_todo", "list_todos", "search_todos")
-CHANGED = "delete_todo"
+APPROVED_TOOLS = ("create_todo", "list_todos", "search_todos")
+CHANGED_TOOL = "delete_todo"
 #: What the changed tool said in the release before, which is what was approved of it.
-BEFORE = "Deletes a todo by ID. It can be brought back for thirty days."
+PREVIOUS_DESCRIPTION = "Deletes a todo by ID. It can be brought back for thirty days."
 
 
 def seed() -> str:
@@ -39,7 +39,7 @@ def seed() -> str:
     if executable_allowlist.find_command_problem(sys.executable, [SCRIPT]):
         return ""
     _seed()
-    tool = Tool.objects.filter(server__name=NAME, name=APPROVED[0]).select_related("identity").first()
+    tool = Tool.objects.filter(server__name=NAME, name=APPROVED_TOOLS[0]).select_related("identity").first()
     return tool.identity.name if tool else ""
 
 
@@ -63,33 +63,35 @@ def _seed() -> None:
     )
     _approve_release_before(actor, server)
     health.refresh(server=server)
-    _give(actor, server, bot)
-    _call(actor, bot)
+    _grant_tools(actor, server, bot)
+    _make_sample_calls(actor, bot)
 
 
 def _approve_release_before(actor: Actor, server: Server) -> None:
     """Its tools are taken down as the release before described them, so that one has changed when it is met."""
-    listed = background_loop.run(transports.list_tools(reach(server).target, timeout=10), timeout=11)
-    before = [{**tool, "description": BEFORE} if tool["name"] == CHANGED else tool for tool in listed]
-    catalogue.take_down(actor=actor, server=server, listed=before)
-    for tool in Tool.objects.filter(server=server, name__in=[*APPROVED, CHANGED]).select_related("current"):
+    listed = background_loop.run(transports.list_tools(resolve_server(server).target, timeout=10), timeout=11)
+    before = [
+        {**tool, "description": PREVIOUS_DESCRIPTION} if tool["name"] == CHANGED_TOOL else tool for tool in listed
+    ]
+    catalogue.record_listing(actor=actor, server=server, listed=before)
+    for tool in Tool.objects.filter(server=server, name__in=[*APPROVED_TOOLS, CHANGED_TOOL]).select_related("current"):
         assert tool.current is not None  # it was listed just now
         reason = "First look: it does what its description says"
         definitions.approve(actor=actor, tool=tool, definition_hash=tool.current.hash, reason=reason)
 
 
-def _give(actor: Actor, server: Server, bot: Identity) -> None:
+def _grant_tools(actor: Actor, server: Server, bot: Identity) -> None:
     for tool in Tool.objects.filter(server=server).exclude(state=DefinitionState.PENDING).select_related("identity"):
         grants.give_tool(actor=actor, agent=bot, tool=tool.identity, reason="Keeps the list of what a release needs")
     budgets.create(actor=actor, scope="agent", target_id=bot.pk, calls_per_hour=600, concurrency_limit=8)
 
 
-def _call(actor: Actor, bot: Identity) -> None:
+def _make_sample_calls(actor: Actor, bot: Identity) -> None:
     """One call that passes and one that does not, so that the log has something to read."""
     stranger = Identity.objects.get(kind="agent", name="writer")
     for caller in (bot, stranger):
         issued = credentials.issue(actor=actor, holder=caller, days=1)
-        ask = gateway.Ask(
+        ask = gateway.IncomingCall(
             bearer=issued.token, server=NAME, tool="create_todo", arguments={"title": "Look around in the console"},
             request_id=uuid7(), source="127.0.0.1",
         )  # fmt: skip

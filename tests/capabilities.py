@@ -69,7 +69,7 @@ CAPABILITIES: dict[str, Promise] = {
     "NHI-14": Promise(
         "A call that needs approval waits for a person who neither asked for it nor handles a member of its chain, "
         "goes nowhere meanwhile, and passes once when it was approved; the task that it is made in says so.",
-        "mcp.gateway.batch.call_approvals:use = return True",
+        "mcp.gateway.batch.call_approvals:use_approval = return True",
     ),
     "NHI-20": Promise(
         "Every call carries its chain, which has an end and no circle; on another's behalf only what both may is done.",
@@ -82,12 +82,12 @@ CAPABILITIES: dict[str, Promise] = {
     "AUD-02": Promise(
         "Every call of a tool leaves one row that nobody can change, whatever became of it; refusals of one identity "
         "past 600 in a minute are counted in rows.",
-        "mcp.gateway.batch.result_writer:_row = raise",
+        "mcp.gateway.batch.result_writer:_build_row = raise",
         "tests/mcp/test_outcomes.py",
     ),
     "AUD-03": Promise(
         "A call in flight is a lease; what a dead process leaves becomes a row that says lost.",
-        "mcp.gateway.batch.result_writer:reap = return 0",
+        "mcp.gateway.batch.result_writer:reap_lost_calls = return 0",
         "tests/mcp/test_leases.py",
     ),
     "AUD-07": Promise(
@@ -96,50 +96,50 @@ CAPABILITIES: dict[str, Promise] = {
     ),
     "MCP-01": Promise(
         "Servers are described as IDEs do; every problem of a description is said at once, with its place.",
-        "mcp.servers.validation:check = return None",
+        "mcp.servers.validation:check_server = return None",
     ),
     "MCP-03": Promise(
         "Servers are met over stdio, HTTP and HTTP with SSE in every era, and their status says how they are doing.",
-        "mcp.servers.connection_status:move = return False",
+        "mcp.servers.connection_status:move_status = return False",
     ),
     "MCP-04": Promise(
         "Every tool a server lists is registered; one that vanishes is marked and kept.",
-        "mcp.tools.catalogue:_withdraw = return None",
+        "mcp.tools.catalogue:_withdraw_tool = return None",
         "tests/mcp/test_pinning.py",
     ),
     "MCP-05": Promise(
         "A tool is called by the definition that a person approved; a changed one is refused until another approves.",
-        "mcp.gateway.batch.reading:_definition = return None",
+        "mcp.gateway.batch.reading:_definition_condition = return None",
     ),
     "MCP-06": Promise(
         "The gateway is an MCP server of protocol 2026-07-28 itself, for what its caller was granted.",
-        "mcp.server.request_parser:read = raise",
+        "mcp.server.request_parser:parse_request = raise",
         "tests/front/test_door.py",
     ),
     "MCP-07": Promise(
         "Tools are listed and called over REST with stable errors; what is not there and what is not yours look alike.",
-        "mcp.server.rest_renderer:answer = raise",
+        "mcp.server.rest_renderer:render_result = raise",
     ),
     "MCP-08": Promise(
         "Budgets of server, tool, agent and grant are exact over many processes; a refused call costs nothing.",
-        "mcp.limits.budget_state:allot = return None",
+        "mcp.limits.budget_state:consume_all = return None",
     ),
     "MCP-09": Promise(
         "A service that fails is left alone by all processes, and tried by one call at a time; one that fails for a "
         "single identity is left alone for that one.",
-        "mcp.gateway.batch.reading:breaker = return None",
+        "mcp.gateway.batch.reading:breaker_condition = return None",
     ),
     "MCP-10": Promise(
         "Each check of a server leaves a report of how its handshake went.",
-        "mcp.servers.health:_status = return 'Healthy'",
+        "mcp.servers.health:_health_status = return 'Healthy'",
     ),
     "MCP-11": Promise(
         "Servers and tools show counts, latency of the last hundred calls and calls in flight.",
-        "mcp.gateway.metrics:_of = raise",
+        "mcp.gateway.metrics:_load_statistics = raise",
     ),
     "MCP-12": Promise(
         "Each call is one line of the structured log, with its context and without its secrets.",
-        "mcp.gateway.call_log:tell = return None",
+        "mcp.gateway.call_log:log_call = return None",
     ),
     "MCP-15": Promise(
         "The bundled to-do server runs over stdio and HTTP, and the demo uses it.",

@@ -11,7 +11,7 @@ from common.console.pages import Crumb, Tab, link
 from common.errors import NotFound
 from mcp.admin.home import charts as charts_of_calls
 from mcp.admin.home.chart_builders import Chart
-from mcp.admin.home.chart_data import RANGES, Range
+from mcp.admin.home.chart_data import CHART_RANGES, ChartRange
 from nhi.actors import Actor
 from nhi.admin import home
 from nhi.console.base import ActorPage
@@ -37,7 +37,7 @@ class Charts(ActorPage):
             raise NotFound
 
     def context(self) -> dict[str, Any]:
-        chosen = charts_of_calls.chosen(self.request)
+        chosen = charts_of_calls.get_chosen_range(self.request)
         only = self.request.GET.get("only", "")
         shown = [part for part in readable(self.actor) if only in ("", part)]
         return {
@@ -50,14 +50,14 @@ class Charts(ActorPage):
         }
 
 
-def _of_tasks(chosen: Range) -> list[Chart]:
+def _of_tasks(chosen: ChartRange) -> list[Chart]:
     """None where nothing was sent in the range and nothing is open."""
     bars, ages = charts_data.flow(Task.objects.all(), chosen), charts_data.ages(Task.objects.all())
     found = [charts_draw.flow(bars, chosen)] if any(bar.of("sent") for bar in bars) else []
     return [*found, charts_draw.ages(ages)] if any(sum(by.values()) for by in ages.values()) else found
 
 
-def _of_deliveries(chosen: Range) -> list[Chart]:
+def _of_deliveries(chosen: ChartRange) -> list[Chart]:
     bars = charts_data.heard(Delivery.objects.all(), chosen)
     return [charts_draw.told(bars, chosen)] if any(bar.counts for bar in bars) else []
 
@@ -65,17 +65,17 @@ def _of_deliveries(chosen: Range) -> list[Chart]:
 DRAWN = {TASKS: _of_tasks, DELIVERIES: _of_deliveries}
 
 
-def _ranges(current: Range, only: str) -> list[Tab]:
+def _ranges(current: ChartRange, only: str) -> list[Tab]:
     more = f"&only={only}" if only in DRAWN else ""
     where = link("a2a_charts")
-    return [Tab(one.words, f"{where}?range={one.key}{more}", current=one is current) for one in RANGES.values()]
+    return [Tab(one.words, f"{where}?range={one.key}{more}", current=one is current) for one in CHART_RANGES.values()]
 
 
 def on_home(request: HttpRequest) -> dict[str, Any] | None:
     """Only where they stand; nothing at all in a house where nobody has sent a task."""
     if not readable(actor_of(request)) or not Task.objects.exists():
         return None
-    chosen = charts_of_calls.chosen(request)
+    chosen = charts_of_calls.get_chosen_range(request)
     return {"url": f"{link('a2a_charts')}?range={chosen.key}", "alone": not charts_of_calls.sees_calls(request)}
 
 

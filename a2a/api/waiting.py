@@ -16,8 +16,8 @@ from rest_framework.request import Request
 
 from a2a.operations import rooms
 from common.asgi.bodies import AsgiApplication, AsgiMessage, Receive, capture_response
-from mcp.gateway.leases import Stopping
-from mcp.server.clients import until_gone
+from mcp.gateway.leases import ProcessStopping
+from mcp.server.clients import run_until_disconnect
 
 LISTED, TAKEN = "/api/nhi/a2a/inbox", "/api/nhi/a2a/inbox/claim"
 KEY = "gatehouse.inbox"
@@ -54,8 +54,8 @@ class Waiting:
         # All of it comes at once, from who keeps bodies within bounds.
         body = (await receive()).get("body", b"")
         try:
-            messages = await until_gone(receive, self._answer(scope, body)) or []
-        except Stopping:
+            messages = await run_until_disconnect(receive, self._answer(scope, body)) or []
+        except ProcessStopping:
             # This process ends: who waits is told what there is, and asks another.
             messages = await capture_response(self._django, scope, body)
         for message in messages:

@@ -18,8 +18,8 @@ from a2a.wire import metadata
 from common import egress, strict_json
 from common.egress.request_body import SentFlag, TrackedBody
 from common.errors import PayloadTooLarge
-from mcp.client.failing import kind_of, translated
-from mcp.client.sending import next_chunk, read
+from mcp.client.failing import read_content_type, translate_errors
+from mcp.client.sending import read_chunk, read_response
 from mcp.protocol import jsonrpc, sse
 
 REFUSAL_LIMIT, REFUSAL_SECONDS = 64 << 10, 2.0
@@ -54,13 +54,13 @@ class Client:
                     yield _items(interface, call, said)
             return
         async with self._answered(interface, call, sent) as response:
-            if kind_of(response) in JSON_KINDS:
+            if read_content_type(response) in JSON_KINDS:
                 # An error, or an answer at once by who does not stream after all.
                 yield _items(interface, call, await _json(response, sent))
                 return
-            if kind_of(response) != STREAM:
+            if read_content_type(response) != STREAM:
                 raise _no_answer(response)
-            parser = sse.Parser(limits.EVENT)
+            parser = sse.EventStreamParser(limits.EVENT)
             async for chunk in self._chunks(response, sent):
                 items, trouble = _read_events(interface, call, parser, chunk)
                 if items:
@@ -71,7 +71,7 @@ class Client:
     async def card(self, url: str) -> dict[str, Any] | None:
         """The card at this place; None where there is none."""
         async with troubles.within(self._target.timeout, SentFlag()):
-            with troubles.told(), translated(SentFlag()):
+            with troubles.told(), translate_errors(SentFlag()):
                 response = await egress.open_session().get(
                     URL(url, encoded=True),
                     headers=self._headers(url, "" if self._target.version == "auto" else self._target.version, JSON),
@@ -126,7 +126,7 @@ class Client:
     async def _asked(self, interface: Interface, call: Call, sent: SentFlag) -> aiohttp.ClientResponse:
         accept = STREAM if call.streamed else JSON
         body = None if call.body is None else TrackedBody(jsonrpc.encode(dict(call.body)), sent)
-        with troubles.told(), translated(sent):
+        with troubles.told(), translate_errors(sent):
             return await egress.open_session().request(
                 call.http, URL(call.url, encoded=True), data=body, timeout=TIMEOUT, allow_redirects=False,
                 headers=self._headers(call.url, interface.version, accept),
@@ -174,10 +174,10 @@ async def _refusal(response: aiohttp.ClientResponse) -> Any:
 
 
 async def _json(response: aiohttp.ClientResponse, sent: SentFlag) -> Any:
-    if kind_of(response) not in JSON_KINDS:
+    if read_content_type(response) not in JSON_KINDS:
         raise _no_answer(response)
     with troubles.told():
-        raw = await read(response, limits.ANSWER, sent)
+        raw = await read_response(response, limits.ANSWER, sent)
     return _loads(raw)
 
 
@@ -192,11 +192,11 @@ def _loads(raw: bytes) -> Any:
 async def _chunk(response: aiohttp.ClientResponse, sent: SentFlag, idle: float) -> bytes:
     with troubles.told():
         async with troubles.within(idle, sent):
-            return await next_chunk(response, sent)
+            return await read_chunk(response, sent)
 
 
 def _read_events(
-    interface: Interface, call: Call, parser: sse.Parser, chunk: bytes
+    interface: Interface, call: Call, parser: sse.EventStreamParser, chunk: bytes
 ) -> tuple[list[Item], Trouble | None]:
     """What became whole with this chunk, and what is wrong after that: what came before it counts."""
     items: list[Item] = []
@@ -209,7 +209,7 @@ def _read_events(
     return items, None
 
 
-def _of_event(interface: Interface, call: Call, event: sse.Event) -> list[Item]:
+def _of_event(interface: Interface, call: Call, event: sse.ServerSentEvent) -> list[Item]:
     said = _loads(event.data)
     if event.name == "error" and not (isinstance(said, Mapping) and "error" in said):
         raise troubles.of_error_body(said)
@@ -235,6 +235,6 @@ def _result(call: Call, said: Any) -> Any:
 
 
 def _no_answer(response: aiohttp.ClientResponse) -> Trouble:
-    kind = kind_of(response)[:100] or "nothing"
+    kind = read_content_type(response)[:100] or "nothing"
     said = f"The remote agent answered with {kind!r} where JSON or events were expected."
     return Trouble(Code.INVALID_ANSWER, said, sent=True)

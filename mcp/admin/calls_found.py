@@ -15,7 +15,7 @@ from nhi.console.request_actor import actor_of
 from nhi.models import InvocationLog
 
 
-def find(request: HttpRequest, term: str) -> Iterable[Group]:
+def find_calls(request: HttpRequest, term: str) -> Iterable[Group]:
     known = parse_uuid(term.lower())
     if known is None:
         return
@@ -29,4 +29,4 @@ def find(request: HttpRequest, term: str) -> Iterable[Group]:
         yield Group("Calls", [Hit(f"Calls of request {known}", url, "receipt_long", "Invocation log")])
 
 
-palette.add_palette_providers(find)
+palette.add_palette_providers(find_calls)

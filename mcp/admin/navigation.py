@@ -34,7 +34,7 @@ def quarantined(actor: Actor) -> QuerySet[Any]:
         return waiting.none()
     if actor.is_superuser:
         return waiting
-    return reviewers.not_barred(waiting, actor)
+    return reviewers.filter_not_barred(waiting, actor)
 
 
 def pending(actor: Actor) -> QuerySet[Any]:
@@ -42,7 +42,7 @@ def pending(actor: Actor) -> QuerySet[Any]:
     waiting = Tool.objects.filter(state=DefinitionState.PENDING)
     if actor.only_reads or not actor.may("mcp.approve_definition"):
         return waiting.none()
-    return waiting if actor.is_superuser else reviewers.not_barred(waiting, actor)
+    return waiting if actor.is_superuser else reviewers.filter_not_barred(waiting, actor)
 
 
 def offline(actor: Actor) -> QuerySet[Any]:

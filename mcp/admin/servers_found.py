@@ -20,7 +20,7 @@ VERBS = {"test": "test", "check": "test", "ping": "test", "disable": "disable", 
 ADDING = ("add server", "new server", "import server", "register server")
 
 
-def find(request: HttpRequest, term: str) -> Iterable[Group]:
+def find_servers_and_tools(request: HttpRequest, term: str) -> Iterable[Group]:
     if parse_uuid(term.lower()):
         return  # an id is looked up by who knows whose it is, and is no part of a name
     actor = actor_of(request)
@@ -86,4 +86,4 @@ def _prefix_first(column: str, term: str) -> Case:
     return Case(begins, default=Value(1), output_field=IntegerField())
 
 
-palette.add_palette_providers(find)
+palette.add_palette_providers(find_servers_and_tools)

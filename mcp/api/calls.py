@@ -36,7 +36,7 @@ class CallTool(ApiView):
         self.name = path["name"]
         if self.request.method == "POST":
             return
-        server, tool = gateway.split(self.name)
+        server, tool = gateway.split_tool_name(self.name)
         if not Tool.objects.visible_to(self.actor).filter(server__name=server, name=tool).exists():
             raise NotFound
 
@@ -50,22 +50,22 @@ class CallTool(ApiView):
         if self.actor.is_person:
             raise NotAllowed(NOT_PEOPLE, details={"reason": "identities_only"})
         outcome = background_loop.run(gateway.call_tool(self._ask()), timeout=LONGEST)
-        reply = rest_renderer.answer(outcome)
+        reply = rest_renderer.render_result(outcome)
         return Response(reply.body, status=reply.status, headers=reply.headers)
 
-    def _ask(self) -> gateway.Ask:
+    def _ask(self) -> gateway.IncomingCall:
         """A body that cannot be read is still somebody's call: whether it may be known of is decided first."""
         here = context.current()
         bearer = self.request.META["HTTP_AUTHORIZATION"].strip().partition(" ")[2].strip()
         asked = {"bearer": bearer, "server": "", "tool": self.name, "request_id": here.request_id}
         try:
-            parameters, around = rest_renderer.read_call(self.request.data)
+            parameters, around = rest_renderer.parse_call_body(self.request.data)
         except InvalidInput as problem:
             fields = tuple((one.field, one.message) for one in problem.fields)
-            return gateway.Ask(
+            return gateway.IncomingCall(
                 **asked, arguments={}, source=here.source, problem=problem.message, problem_fields=fields
             )  # fmt: skip
-        return gateway.Ask(**asked, arguments=parameters, source=here.source, context=around)
+        return gateway.IncomingCall(**asked, arguments=parameters, source=here.source, context=around)
 
 
 class OneCall(ApiView):
@@ -124,7 +124,7 @@ def _logged(row: InvocationLog) -> dict[str, Any]:
     return {
         **about,
         "status": status,
-        "message": call_approvals.message(approval) if status == ApprovalState.PENDING else None,
+        "message": call_approvals.waiting_message(approval) if status == ApprovalState.PENDING else None,
         "approval_id": approval.pk,
         "expires_at": approval.expires_at,
         "used_by": approval.used_by,

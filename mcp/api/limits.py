@@ -55,7 +55,7 @@ class OneBudget(ApiView):
         """Remove a budget
 
         No limit from here on. The answer is the budget as it was."""
-        self.budget.used = budgets.used([self.budget])[self.budget.pk]  # type: ignore[attr-defined]  # it will be gone
+        self.budget.used = budgets.load_usage([self.budget])[self.budget.pk]  # type: ignore[attr-defined]  # it will be gone
         budgets.remove(actor=self.actor, budget=self.budget)
         return self.budget
 

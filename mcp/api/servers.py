@@ -11,7 +11,7 @@ from common.errors import GatehouseError, InvalidInput
 from mcp.api.shapes import servers as shapes
 from mcp.models import HealthReport, Server, Tool
 from mcp.servers import health, lifecycle
-from mcp.tools.catalogue import Report
+from mcp.tools.catalogue import RefreshReport
 from nhi.actors import Actor
 from nhi.api.views import ApiView
 from nhi.models import User
@@ -102,7 +102,7 @@ class Test(OfServer):
 
 class Refresh(OfServer):
     @operation(takes=Nothing, gives=shapes.RefreshedShape, needs="mcp.operate_server", refusals=(502,))
-    def post(self, _given: dict[str, Any]) -> Report:
+    def post(self, _given: dict[str, Any]) -> RefreshReport:
         """Refresh a server's tools
 
         Asks for its list, 30 seconds at most. Nothing that is new or changed may be called before somebody approves

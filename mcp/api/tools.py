@@ -33,7 +33,7 @@ class Tools(ApiView):
         assert loaded is not None  # no identity comes without a token
         assert loaded.identity is not None  # the same
         scope = tuple(loaded.token.scope.split()) if loaded.token else ()
-        held = lists.callable_by(loaded.identity, scope=scope)
+        held = lists.find_callable_tools(loaded.identity, scope=scope)
         return ROWS.filter(pk__in=[tool.pk for tool in held], state=DefinitionState.APPROVED)
 
 
@@ -59,7 +59,7 @@ class OneTool(OfTool):
         What its server says of it is changed by nobody here."""
         if "owner_id" in given:
             given["owner"] = self.named(User.objects.all(), "owner_id", given.pop("owner_id"))
-        changed: Tool = ROWS.get(pk=tools.change(actor=self.actor, tool=self.tool, **given).pk)
+        changed: Tool = ROWS.get(pk=tools.change_tool(actor=self.actor, tool=self.tool, **given).pk)
         return changed
 
 

@@ -21,30 +21,30 @@ from nhi.audit import events, sanitization
 from nhi.validation import Problems
 
 
-class NotWaiting(Conflict):
+class ApprovalNotWaiting(Conflict):
     """Somebody decided before, or its time is over."""
 
     code = "not_waiting"
 
 
-class OwnRequest(NotAllowed):
+class OwnCallApproval(NotAllowed):
     code = "own_request"
 
 
-def arguments_of(approval: CallApproval) -> dict[str, Any] | None:
+def read_arguments(approval: CallApproval) -> dict[str, Any] | None:
     """The exact arguments while it waits; what is kept of them afterwards, redacted."""
     if approval.state == ApprovalState.PENDING and approval.sealed_arguments:
-        return call_approvals.opened(approval)
+        return call_approvals.open_arguments(approval)
     kept: dict[str, Any] | None = approval.arguments
     return kept
 
 
-def why_not(actor: Actor, approval: CallApproval) -> str:
+def why_not_decide(actor: Actor, approval: CallApproval) -> str:
     """Why this actor may not decide; empty when they may."""
-    return why_not_each(actor, [approval]).get(approval.pk, "")
+    return why_not_decide_each(actor, [approval]).get(approval.pk, "")
 
 
-def why_not_each(actor: Actor, rows: Collection[CallApproval]) -> dict[UUID, str]:
+def why_not_decide_each(actor: Actor, rows: Collection[CallApproval]) -> dict[UUID, str]:
     """The same for those of many about which this actor may not decide."""
     if not actor.may("mcp.decide_approval"):
         return {row.pk: "You may not decide about calls." for row in rows}
@@ -62,7 +62,7 @@ def refuse(*, actor: Actor, approval: CallApproval, reason: str) -> CallApproval
     return _decide(actor, approval, reason, ApprovalState.REFUSED)
 
 
-def expire() -> int:
+def expire_overdue() -> int:
     """What nobody decided about in time, and permits that nobody used."""
     over = CallApproval.objects.filter(
         state__in=[ApprovalState.PENDING, ApprovalState.APPROVED], expires_at__lte=clock.database_now()
@@ -72,8 +72,8 @@ def expire() -> int:
 
 def _decide(actor: Actor, approval: CallApproval, reason: str, to: ApprovalState) -> CallApproval:
     actor.require("mcp.decide_approval", "decide about calls that wait")
-    if said := why_not(actor, approval):
-        raise OwnRequest(said, details={"reason": "own_request"})
+    if said := why_not_decide(actor, approval):
+        raise OwnCallApproval(said, details={"reason": "own_request"})
     problems = Problems()
     problems.check_reason(reason)
     problems.raise_if_any()
@@ -85,7 +85,7 @@ def _decide(actor: Actor, approval: CallApproval, reason: str, to: ApprovalState
         if actor.is_superuser or not barred:
             _write_decision(actor, waiting, reason, to, break_glass=bool(barred))
             return waiting
-    raise OwnRequest(barred, details={"reason": "own_request"})
+    raise OwnCallApproval(barred, details={"reason": "own_request"})
 
 
 def _locked_pending(approval: CallApproval) -> CallApproval:
@@ -93,19 +93,19 @@ def _locked_pending(approval: CallApproval) -> CallApproval:
     is_over = waiting.expires_at <= clock.database_now()
     if waiting.state != ApprovalState.PENDING or is_over:
         word = "past its time" if is_over else ApprovalState(waiting.state).label.lower()
-        raise NotWaiting(f"This call is {word}. Nothing was changed.")
+        raise ApprovalNotWaiting(f"This call is {word}. Nothing was changed.")
     return waiting
 
 
 def _write_decision(
     actor: Actor, waiting: CallApproval, reason: str, to: ApprovalState, *, break_glass: bool
 ) -> None:  # fmt: skip
-    waiting.arguments = sanitization.make_storable(Redactor().redact_value(call_approvals.opened(waiting)))
+    waiting.arguments = sanitization.make_storable(Redactor().redact_value(call_approvals.open_arguments(waiting)))
     waiting.sealed_arguments = ""
     waiting.state, waiting.reason = to, reason
     waiting.decided_by_id, waiting.decided_by_name = actor.id, actor.name
     waiting.break_glass = break_glass
-    waiting.expires_at = clock.database_now() + call_approvals.WAIT
+    waiting.expires_at = clock.database_now() + call_approvals.APPROVAL_LIFETIME
     waiting.save()
     CallApproval.objects.filter(pk=waiting.pk).update(decided_at=Now())
     event = "approval.approved" if to == ApprovalState.APPROVED else "approval.refused"

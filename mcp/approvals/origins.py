@@ -54,7 +54,7 @@ class CallRoots:
         work = WorkIds(frozenset({run_id} - {None}), frozenset({task_id} - {None}))  # type: ignore[arg-type]  # None is out
         return cls(frozenset({agent_id, *above}), work if run_id else work | hooks.load_current_work(agent_id))
 
-    def find(self) -> OriginTrace:
+    def find_origins(self) -> OriginTrace:
         return work_origins.trace_origins(work=self.work, parties=self.parties)
 
 
@@ -64,7 +64,7 @@ def record(approval: CallApproval, roots: CallRoots) -> None:
     if {*roots.parties, *roots.work.runs, *roots.work.tasks} <= recorded:
         _note_deciders(approval)
     else:
-        _keep(approval, roots.find())
+        _save_origins(approval, roots.find_origins())
 
 
 def refresh(approval: CallApproval) -> None:
@@ -76,7 +76,7 @@ def refresh(approval: CallApproval) -> None:
     work = WorkIds(frozenset(ids[OriginKind.RUN]), frozenset(ids[OriginKind.TASK]))
     members = frozenset(ids[OriginKind.IDENTITY])
     roots = CallRoots(members, work) if members else _logged_roots(approval)
-    _keep(approval, roots.find())
+    _save_origins(approval, roots.find_origins())
 
 
 def why_barred(actor: Actor, approval: CallApproval) -> str:
@@ -95,35 +95,35 @@ def why_barred_each(actor: Actor, approvals: Collection[CallApproval]) -> dict[U
     agents = Identity.objects.handled_by(actor).filter(pk__in={approval.agent_id for approval in approvals})
     handled = set(agents.values_list("pk", flat=True))
     return {
-        approval.pk: _why(actor, approval, roles.get(approval.pk), handled)
+        approval.pk: _barred_message(actor, approval, roles.get(approval.pk), handled)
         for approval in approvals
         if approval.pk in barred
     }
 
 
-def _why(actor: Actor, approval: CallApproval, role: str | None, handled: Collection[UUID]) -> str:
+def _barred_message(actor: Actor, approval: CallApproval, role: str | None, handled: Collection[UUID]) -> str:
     if approval.agent_id in handled or approval.owner_id == actor.id:
         return f"{approval.agent_name} is in your hands, so someone else must decide about its calls."
     why = WHY_BARRED.get(OriginRole(role), HANDLES_MEMBER) if role is not None else HANDLES_MEMBER
     return f"{why}, so someone else must decide about it."
 
 
-def may_use(approval: CallApproval, roots: CallRoots) -> bool:
+def may_use_approval(approval: CallApproval, roots: CallRoots) -> bool:
     """Whether a permit lets this call pass: never one given by a person behind it, unless that broke the glass."""
-    return approval.break_glass or approval.decided_by_id not in roots.find().people
+    return approval.break_glass or approval.decided_by_id not in roots.find_origins().people
 
 
-def nobody_decides() -> str:
+def needs_superuser_message() -> str:
     """What is said of a call about which only a superuser may decide."""
     return NEEDS_SUPERUSER.format(roles=" or ".join(sorted(rights.deciding_roles())))
 
 
-def _keep(approval: CallApproval, found: OriginTrace) -> None:
+def _save_origins(approval: CallApproval, found: OriginTrace) -> None:
     rows = [
-        *(_row(approval, OriginKind.PERSON, person, role) for person, role in found.people.items()),
-        *(_row(approval, OriginKind.IDENTITY, member) for member in found.members),
-        *(_row(approval, OriginKind.RUN, run) for run in found.work.runs),
-        *(_row(approval, OriginKind.TASK, task) for task in found.work.tasks),
+        *(_build_row(approval, OriginKind.PERSON, person, role) for person, role in found.people.items()),
+        *(_build_row(approval, OriginKind.IDENTITY, member) for member in found.members),
+        *(_build_row(approval, OriginKind.RUN, run) for run in found.work.runs),
+        *(_build_row(approval, OriginKind.TASK, task) for task in found.work.tasks),
     ]
     CallApprovalOrigin.objects.bulk_create(rows, ignore_conflicts=True)
     _note_deciders(approval)
@@ -139,7 +139,7 @@ def _note_deciders(approval: CallApproval) -> None:
         CallApproval.objects.filter(pk=approval.pk).update(needs_superuser=needs_superuser)
 
 
-def _row(
+def _build_row(
     approval: CallApproval, kind: OriginKind, object_id: UUID, role: OriginRole = OriginRole.MEMBER
 ) -> CallApprovalOrigin:
     return CallApprovalOrigin(approval=approval, kind=kind, object_id=object_id, role=role)
@@ -147,11 +147,11 @@ def _row(
 
 def _deciders() -> QuerySet[User]:
     """People who may decide about calls of others by a role of theirs; superusers are asked last."""
-    people: QuerySet[User] = User.objects.active().filter(_holds("mcp.decide_approval"), is_superuser=False)
-    return people.exclude(_holds(READ_ONLY))
+    people: QuerySet[User] = User.objects.active().filter(_holds_right("mcp.decide_approval"), is_superuser=False)
+    return people.exclude(_holds_right(READ_ONLY))
 
 
-def _holds(right: str) -> Q:
+def _holds_right(right: str) -> Q:
     app, _, codename = right.partition(".")
     held = Permission.objects.filter(codename=codename, content_type__app_label=app)
     return Q(groups__permissions__in=held) | Q(user_permissions__in=held)

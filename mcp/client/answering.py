@@ -7,21 +7,21 @@ from typing import Any
 import aiohttp
 
 from common.egress.request_body import SentFlag
-from mcp.client.failing import kind_of
-from mcp.client.sending import RESULT_LIMIT, drain, next_chunk, read
+from mcp.client.failing import read_content_type
+from mcp.client.sending import RESULT_LIMIT, drain_response, read_chunk, read_response
 from mcp.client.types import OnChange, OnProgress
 from mcp.protocol import jsonrpc, sse
-from mcp.protocol.errors import UpstreamFault, UpstreamTrouble
-from mcp.protocol.progress import Progress
+from mcp.protocol.errors import UpstreamFailure, UpstreamFault
+from mcp.protocol.progress import ProgressFilter
 
 #: Told of each message that is not the answer.
-Hear = Callable[[jsonrpc.Message], Awaitable[None]]
+MessageListener = Callable[[jsonrpc.Message], Awaitable[None]]
 #: All that a stream may bring for one request. An event has the limit of an answer.
 STREAM_LIMIT = 4 * RESULT_LIMIT
-MOST_ERRANDS = 256
+MAX_BACKGROUND_TASKS = 256
 
 
-class Errands:
+class BackgroundTasks:
     """Small things to send or to finish that nobody waits for. None outlives `close`."""
 
     def __init__(self) -> None:
@@ -29,7 +29,7 @@ class Errands:
 
     def run(self, errand: Coroutine[Any, Any, None]) -> bool:
         """Begin it, unless too many are under way: then nothing is done."""
-        if len(self._tasks) >= MOST_ERRANDS:
+        if len(self._tasks) >= MAX_BACKGROUND_TASKS:
             errand.close()
             return False
         task = asyncio.create_task(self._quietly(errand))
@@ -49,28 +49,28 @@ class Errands:
         try:
             async with asyncio.timeout(10):
                 await errand
-        except (UpstreamTrouble, TimeoutError):
+        except (UpstreamFailure, TimeoutError):
             return
 
 
-async def ignore(_message: jsonrpc.Message) -> None:
+async def ignore_message(_message: jsonrpc.Message) -> None:
     """For requests beside which nothing matters."""
 
 
-def hearing(on_progress: OnProgress | None, token: jsonrpc.RequestId) -> Hear:
+def progress_listener(on_progress: OnProgress | None, token: jsonrpc.RequestId) -> MessageListener:
     if on_progress is None:
-        return ignore
-    progress = Progress(token)
+        return ignore_message
+    progress = ProgressFilter(token)
 
     async def hear(message: jsonrpc.Message) -> None:
-        said = progress.of(message)
+        said = progress.select(message)
         if said is not None:
             await on_progress(said)
 
     return hear
 
 
-def hearing_changes(on_change: OnChange) -> Hear:
+def change_listener(on_change: OnChange) -> MessageListener:
     async def hear(message: jsonrpc.Message) -> None:
         if message.get("method") == "notifications/tools/list_changed":
             await on_change()
@@ -78,48 +78,54 @@ def hearing_changes(on_change: OnChange) -> Hear:
     return hear
 
 
-async def answer(
+async def read_answer(
     response: aiohttp.ClientResponse,
     request_id: jsonrpc.RequestId,
     *,
     sent: SentFlag,
-    hear: Hear,
-    errands: Errands,
-    parser: sse.Parser | None = None,
+    hear: MessageListener,
+    errands: BackgroundTasks,
+    parser: sse.EventStreamParser | None = None,
 ) -> jsonrpc.Message:
     """The result of the request. Whatever ends the wait for it closes the response: that tells the server.
 
     A `parser` of the caller's knows afterwards how far a stream came that ended too soon."""
     whole = False
     try:
-        kind = kind_of(response)
+        kind = read_content_type(response)
         if kind == "application/json":
-            message = await _from_body(response, request_id, sent, hear)
+            message = await _read_from_body(response, request_id, sent, hear)
         elif kind == "text/event-stream":
-            message = await _from_stream(response, request_id, parser or sse.Parser(RESULT_LIMIT), sent, hear)
+            message = await _read_from_stream(
+                response, request_id, parser or sse.EventStreamParser(RESULT_LIMIT), sent, hear
+            )
         else:
-            raise _no_answer(response, kind)
+            raise _wrong_type_fault(response, kind)
         whole = True
     finally:
         if not whole:
             response.close()
-    _let_go(response, errands)
-    return jsonrpc.outcome(message, status=response.status)
+    _finish_response(response, errands)
+    return jsonrpc.read_result(message, status=response.status)
 
 
-def _let_go(response: aiohttp.ClientResponse, errands: Errands) -> None:
+def _finish_response(response: aiohttp.ClientResponse, errands: BackgroundTasks) -> None:
     """The answer is there; what follows it is read in passing, so that the connection can serve again."""
     if response.content.at_eof():
         response.release()
-    elif not errands.run(drain(response)):
+    elif not errands.run(drain_response(response)):
         response.close()
 
 
-async def _from_stream(
-    response: aiohttp.ClientResponse, request_id: jsonrpc.RequestId, parser: sse.Parser, sent: SentFlag, hear: Hear
+async def _read_from_stream(
+    response: aiohttp.ClientResponse,
+    request_id: jsonrpc.RequestId,
+    parser: sse.EventStreamParser,
+    sent: SentFlag,
+    hear: MessageListener,
 ) -> jsonrpc.Message:
     size = 0
-    while chunk := await next_chunk(response, sent):
+    while chunk := await read_chunk(response, sent):
         size += len(chunk)
         if size > STREAM_LIMIT:
             raise UpstreamFault("too_large", "The server's event stream is too long.", sent=sent.is_set)
@@ -127,46 +133,46 @@ async def _from_stream(
             if event.name != "message":
                 continue
             for message in jsonrpc.decode(event.data):
-                if jsonrpc.answers(message, request_id):
+                if jsonrpc.is_answer_to(message, request_id):
                     return message
                 await hear(message)
     raise UpstreamFault("closed", "The server ended its event stream before it had answered.", sent=sent.is_set)
 
 
-async def hear_all(response: aiohttp.ClientResponse, *, hear: Hear) -> None:
+async def read_stream(response: aiohttp.ClientResponse, *, hear: MessageListener) -> None:
     """A stream that answers no request, to its end."""
-    parser = sse.Parser(RESULT_LIMIT)
+    parser = sse.EventStreamParser(RESULT_LIMIT)
     try:
-        if kind_of(response) != "text/event-stream":
-            raise no_stream()
-        while chunk := await next_chunk(response, SentFlag()):
+        if read_content_type(response) != "text/event-stream":
+            raise no_stream_fault()
+        while chunk := await read_chunk(response, SentFlag()):
             for event in parser.feed(chunk):
-                await _tell(event, hear)
+                await _notify_listener(event, hear)
     finally:
         response.close()
 
 
-async def _tell(event: sse.Event, hear: Hear) -> None:
+async def _notify_listener(event: sse.ServerSentEvent, hear: MessageListener) -> None:
     if event.name == "message":
         for message in jsonrpc.decode(event.data):
             await hear(message)
 
 
-def no_stream() -> UpstreamFault:
+def no_stream_fault() -> UpstreamFault:
     return UpstreamFault("protocol", "The server answers a GET with no event stream.", sent=False)
 
 
-async def _from_body(
-    response: aiohttp.ClientResponse, request_id: jsonrpc.RequestId, sent: SentFlag, hear: Hear
+async def _read_from_body(
+    response: aiohttp.ClientResponse, request_id: jsonrpc.RequestId, sent: SentFlag, hear: MessageListener
 ) -> jsonrpc.Message:
-    for message in jsonrpc.decode(await read(response, RESULT_LIMIT, sent)):
-        if jsonrpc.answers(message, request_id):
+    for message in jsonrpc.decode(await read_response(response, RESULT_LIMIT, sent)):
+        if jsonrpc.is_answer_to(message, request_id):
             return message
         await hear(message)
     raise UpstreamFault("protocol", "The server's answer belongs to no request of ours.", sent=sent.is_set)
 
 
-def _no_answer(response: aiohttp.ClientResponse, kind: str) -> UpstreamFault:
+def _wrong_type_fault(response: aiohttp.ClientResponse, kind: str) -> UpstreamFault:
     if response.status == 202:
         return UpstreamFault("protocol", "The server accepted the request and gave no answer to it (202).", sent=True)
     what = f"as {kind[:60]}" if kind else "without a content type"

@@ -8,12 +8,12 @@ from common.egress.request_body import SentFlag
 from mcp.client.types import Era, OnChange, OnProgress
 from mcp.protocol.errors import UpstreamFault
 from mcp.protocol.jsonrpc import Message
-from mcp.protocol.tool_pages import Tools
+from mcp.protocol.tool_pages import ToolPages
 
 T = TypeVar("T")
 
 
-class Connection(ABC):
+class UpstreamConnection(ABC):
     """A server in the era it speaks. Made without a word sent; whatever it needs open it opens when first asked."""
 
     era: Era
@@ -30,7 +30,7 @@ class Connection(ABC):
     ) -> Message: ...
 
     async def list_tools(self) -> list[Message]:
-        return await every_page(lambda params: self.request("tools/list", params, sent=SentFlag()))
+        return await list_all_tools(lambda params: self.request("tools/list", params, sent=SentFlag()))
 
     async def call_tool(
         self,
@@ -53,15 +53,15 @@ class Connection(ABC):
     async def close(self) -> None: ...
 
 
-async def every_page(ask: Callable[[Message], Awaitable[Message]]) -> list[Message]:
-    tools = Tools()
+async def list_all_tools(ask: Callable[[Message], Awaitable[Message]]) -> list[Message]:
+    tools = ToolPages()
     params: Message | None = {}
     while params is not None:
-        params = tools.take(await again_if_closed(ask, params))
+        params = tools.add_page(await retry_if_closed(ask, params))
     return tools.tools
 
 
-async def again_if_closed(ask: Callable[[Message], Awaitable[T]], params: Message) -> T:
+async def retry_if_closed(ask: Callable[[Message], Awaitable[T]], params: Message) -> T:
     """For what has no effect: a kept connection that the server has just given up costs no answer."""
     try:
         return await ask(params)

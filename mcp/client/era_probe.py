@@ -8,24 +8,24 @@ from dataclasses import dataclass, field
 
 from mcp_types.jsonrpc import UNSUPPORTED_PROTOCOL_VERSION
 
-from mcp.client.answering import Errands
-from mcp.client.connection import Connection, again_if_closed
-from mcp.client.http_sse import EventStream
-from mcp.client.legacy import Legacy
-from mcp.client.modern_connection import Modern
-from mcp.client.sending import Sender
+from mcp.client.answering import BackgroundTasks
+from mcp.client.connection import UpstreamConnection, retry_if_closed
+from mcp.client.http_sse import SseConnection
+from mcp.client.legacy import LegacyConnection
+from mcp.client.modern_connection import ModernConnection
+from mcp.client.sending import HttpSender
 from mcp.protocol import modern
-from mcp.protocol.errors import UpstreamError, UpstreamFault, UpstreamTrouble
+from mcp.protocol.errors import UpstreamError, UpstreamFailure, UpstreamFault
 from mcp.protocol.jsonrpc import Message
-from mcp.protocol.legacy import Welcome
+from mcp.protocol.legacy import InitializeResult
 
 #: What a server of HTTP+SSE answers to a POST where its stream is.
-NO_POST_HERE = frozenset({400, 404, 405})
+NO_POST_STATUSES = frozenset({400, 404, 405})
 
 
 @dataclass(frozen=True)
-class Found:
-    connection: Connection
+class ProbeResult:
+    connection: UpstreamConnection
     protocol_version: str
     server_info: Message
     capabilities: Message
@@ -33,87 +33,87 @@ class Found:
 
 
 @dataclass
-class Probe:
-    sender: Sender
-    errands: Errands
+class EraProbe:
+    sender: HttpSender
+    background_tasks: BackgroundTasks
     handshake_timeout: float
     steps: list[str] = field(default_factory=list)
 
-    async def run(self, *, only_sse: bool = False) -> Found:
+    async def run(self, *, only_sse: bool = False) -> ProbeResult:
         try:
-            return await (self._event_stream() if only_sse else self._any())
-        except UpstreamTrouble as trouble:
-            self.steps.append(_said(trouble))
+            return await (self._probe_sse() if only_sse else self._probe_all_eras())
+        except UpstreamFailure as trouble:
+            self.steps.append(_describe_failure(trouble))
             trouble.steps = tuple(self.steps)
             raise
 
-    async def _any(self) -> Found:
-        found = await self._modern(modern.LATEST)
+    async def _probe_all_eras(self) -> ProbeResult:
+        found = await self._probe_modern(modern.LATEST)
         if found is not None:
             return found
         try:
-            return await self._handshake()
-        except UpstreamTrouble as refused:
-            again = _modern_after_all(refused)
-            if again and (found := await self._modern(again)) is not None:
+            return await self._probe_handshake()
+        except UpstreamFailure as refused:
+            again = _find_late_modern_version(refused)
+            if again and (found := await self._probe_modern(again)) is not None:
                 return found
-            if refused.status not in NO_POST_HERE:
+            if refused.status not in NO_POST_STATUSES:
                 raise
-            self.steps.append(_said(refused))
-            return await self._sse_instead(refused)
+            self.steps.append(_describe_failure(refused))
+            return await self._fall_back_to_sse(refused)
 
-    async def _modern(self, version: str, *, again: bool = False) -> Found | None:
+    async def _probe_modern(self, version: str, *, again: bool = False) -> ProbeResult | None:
         """None when the server does not speak this era, which is no fault of anybody's."""
         self.steps.append(f"POST server/discover, {version}")
-        connection = Modern(self.sender, self.errands, version=version)
+        connection = ModernConnection(self.sender, self.background_tasks, version=version)
         try:
-            result = await again_if_closed(connection.discover, {})
-        except UpstreamTrouble as trouble:
-            mutual = _verdict(trouble)
-            self.steps.append(_said(trouble))
+            result = await retry_if_closed(connection.discover, {})
+        except UpstreamFailure as trouble:
+            mutual = _find_mutual_version(trouble)
+            self.steps.append(_describe_failure(trouble))
             if mutual and not again:
-                return await self._modern(mutual, again=True)
+                return await self._probe_modern(mutual, again=True)
             return None
         mutual = modern.mutual_version(result.get("supportedVersions"))
-        self.steps.append(f"it supports {_listed(result.get('supportedVersions'))}")
+        self.steps.append(f"it supports {_describe_versions(result.get('supportedVersions'))}")
         if not mutual:
             return None
         connection.version = mutual
-        return Found(
+        return ProbeResult(
             connection,
             mutual,
-            modern.server_info(result),
-            _object(result, "capabilities"),
-            _text(result, "instructions"),
+            modern.read_server_info(result),
+            _read_object(result, "capabilities"),
+            _read_text(result, "instructions"),
         )
 
-    async def _handshake(self) -> Found:
+    async def _probe_handshake(self) -> ProbeResult:
         self.steps.append("POST initialize")
-        connection = Legacy(self.sender, self.errands, handshake_timeout=self.handshake_timeout)
+        connection = LegacyConnection(self.sender, self.background_tasks, handshake_timeout=self.handshake_timeout)
         session = await connection.session()
-        return self._welcomed(connection, session.welcome)
+        return self._build_result(connection, session.welcome)
 
-    async def _event_stream(self) -> Found:
+    async def _probe_sse(self) -> ProbeResult:
         self.steps.append("GET event stream, then initialize")
-        connection = EventStream(self.sender, self.errands, handshake_timeout=self.handshake_timeout)
-        return self._welcomed(connection, await connection.welcome())
+        connection = SseConnection(self.sender, self.background_tasks, handshake_timeout=self.handshake_timeout)
+        return self._build_result(connection, await connection.welcome())
 
-    async def _sse_instead(self, refused: UpstreamTrouble) -> Found:
+    async def _fall_back_to_sse(self, refused: UpstreamFailure) -> ProbeResult:
         try:
-            return await self._event_stream()
-        except UpstreamTrouble as trouble:
+            return await self._probe_sse()
+        except UpstreamFailure as trouble:
             # What it said to initialize tells more than that it has no such stream either.
-            self.steps.append(_said(trouble))
+            self.steps.append(_describe_failure(trouble))
             raise refused from None
 
-    def _welcomed(self, connection: Connection, welcome: Welcome) -> Found:
+    def _build_result(self, connection: UpstreamConnection, welcome: InitializeResult) -> ProbeResult:
         self.steps.append(f"it speaks {welcome.protocol_version}")
-        return Found(
+        return ProbeResult(
             connection, welcome.protocol_version, welcome.server_info, welcome.capabilities, welcome.instructions
         )
 
 
-def _verdict(trouble: UpstreamTrouble) -> str:
+def _find_mutual_version(trouble: UpstreamFailure) -> str:
     """A version to try instead, or nothing for «not this era»; raises where there is no verdict."""
     if isinstance(trouble, UpstreamFault):
         if trouble.code == "protocol" or (trouble.code == "http_status" and 400 <= trouble.status < 500):
@@ -123,37 +123,37 @@ def _verdict(trouble: UpstreamTrouble) -> str:
         raise trouble
     if not isinstance(trouble, UpstreamError) or trouble.code not in modern.OWN_CODES:
         return ""
-    supported = modern.supported_by(trouble) if trouble.code == UNSUPPORTED_PROTOCOL_VERSION else None
+    supported = modern.read_supported_versions(trouble) if trouble.code == UNSUPPORTED_PROTOCOL_VERSION else None
     mutual = modern.mutual_version(supported)
-    if not mutual and not modern.names_a_handshake_version(supported):
+    if not mutual and not modern.includes_handshake_version(supported):
         # It speaks the current era, and will not speak it with us.
         raise trouble
     return mutual
 
 
-def _modern_after_all(trouble: UpstreamTrouble) -> str:
+def _find_late_modern_version(trouble: UpstreamFailure) -> str:
     """A slow server may learn its era from a probe that it answers late; then it refuses the handshake so."""
     if isinstance(trouble, UpstreamError) and trouble.code == UNSUPPORTED_PROTOCOL_VERSION:
-        return modern.mutual_version(modern.supported_by(trouble))
+        return modern.mutual_version(modern.read_supported_versions(trouble))
     return ""
 
 
-def _said(trouble: UpstreamTrouble) -> str:
+def _describe_failure(trouble: UpstreamFailure) -> str:
     if isinstance(trouble, UpstreamError):
         return f"it answered with the error {trouble.code}: {trouble.message[:200]}"
     return trouble.detail if isinstance(trouble, UpstreamFault) else str(trouble)
 
 
-def _listed(supported: object) -> str:
+def _describe_versions(supported: object) -> str:
     names = [str(name)[:20] for name in supported] if isinstance(supported, Iterable) else []
     return ", ".join(names[:10]) or "no version that it names"
 
 
-def _object(result: Message, name: str) -> Message:
+def _read_object(result: Message, name: str) -> Message:
     value = result.get(name)
     return value if isinstance(value, dict) else {}
 
 
-def _text(result: Message, name: str) -> str:
+def _read_text(result: Message, name: str) -> str:
     value = result.get(name)
     return value if isinstance(value, str) else ""

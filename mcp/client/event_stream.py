@@ -11,43 +11,52 @@ import aiohttp
 from yarl import URL
 
 from common.egress.request_body import SentFlag
-from mcp.client.answering import Errands, Hear, hearing, hearing_changes, ignore, no_stream
-from mcp.client.failing import kind_of
-from mcp.client.sending import RESULT_LIMIT, Sender, drain, next_chunk
+from mcp.client.answering import (
+    BackgroundTasks,
+    MessageListener,
+    change_listener,
+    ignore_message,
+    no_stream_fault,
+    progress_listener,
+)
+from mcp.client.failing import read_content_type
+from mcp.client.sending import RESULT_LIMIT, HttpSender, drain_response, read_chunk
 from mcp.client.types import OnChange, OnProgress
 from mcp.protocol import jsonrpc, legacy, sse
-from mcp.protocol.errors import UpstreamFault, UpstreamTrouble
+from mcp.protocol.errors import UpstreamFailure, UpstreamFault
 from mcp.protocol.jsonrpc import Message
-from mcp.protocol.progress import with_token
+from mcp.protocol.progress import add_progress_token
 
 #: Seconds without a request after which a stream is ended; the next request opens another.
-IDLE = 600.0
-ENDED = UpstreamFault("closed", "The server ended its event stream.", sent=True)
+IDLE_SECONDS = 600.0
+STREAM_ENDED = UpstreamFault("closed", "The server ended its event stream.", sent=True)
 
 
-class Stream:
-    def __init__(self, sender: Sender, errands: Errands) -> None:
+class SseStream:
+    def __init__(self, sender: HttpSender, errands: BackgroundTasks) -> None:
         self._sender = sender
-        self._errands = errands
+        self._background_tasks = errands
         self._ids = itertools.count(1)
-        self._waiting: dict[int, tuple[asyncio.Future[Message], Hear]] = {}
+        self._waiting: dict[int, tuple[asyncio.Future[Message], MessageListener]] = {}
         self._endpoint: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        self._owner = asyncio.create_task(self._own())
-        self._over = False
-        self._rest: asyncio.TimerHandle | None = None
-        self.welcome: legacy.Welcome | None = None
+        self._reader = asyncio.create_task(self._read_until_end())
+        self._is_closed = False
+        self._idle_timer: asyncio.TimerHandle | None = None
+        self.welcome: legacy.InitializeResult | None = None
 
     @property
     def is_open(self) -> bool:
-        return not self._over and not self._owner.done()
+        return not self._is_closed and not self._reader.done()
 
-    async def initialize(self) -> legacy.Welcome:
-        answer = await self.ask("initialize", legacy.INITIALIZE, sent=SentFlag(), hear=ignore, cancellable=False)
-        self.welcome = legacy.welcome(answer)
-        await self._sender.tell(legacy.INITIALIZED, {}, url=await self._address())
+    async def initialize(self) -> legacy.InitializeResult:
+        answer = await self.request(
+            "initialize", legacy.INITIALIZE, sent=SentFlag(), hear=ignore_message, cancellable=False
+        )
+        self.welcome = legacy.parse_initialize_result(answer)
+        await self._sender.notify(legacy.INITIALIZED, {}, url=await self._address())
         return self.welcome
 
-    async def ask(
+    async def request(
         self,
         method: str,
         params: Message,
@@ -55,46 +64,48 @@ class Stream:
         sent: SentFlag,
         meta: Message | None = None,
         on_progress: OnProgress | None = None,
-        hear: Hear | None = None,
+        hear: MessageListener | None = None,
         cancellable: bool = True,
     ) -> Message:
         request_id = next(self._ids)
-        said = with_token(meta, None if on_progress is None else request_id)
-        message = legacy.envelope(request_id, method, params, meta=said)
+        said = add_progress_token(meta, None if on_progress is None else request_id)
+        message = legacy.build_request(request_id, method, params, meta=said)
         url = await self._address()
         if not self.is_open:
-            raise UpstreamFault("closed", ENDED.detail, sent=False)
+            raise UpstreamFault("closed", STREAM_ENDED.detail, sent=False)
         answered: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
-        self._waiting[request_id] = (answered, hear or hearing(on_progress, request_id))
-        self._keep_awake()
+        self._waiting[request_id] = (answered, hear or progress_listener(on_progress, request_id))
+        self._cancel_idle_timer()
         try:
             response = await self._sender.post(message, {}, sent, url=url)
-            if not self._errands.run(drain(response)):
+            if not self._background_tasks.run(drain_response(response)):
                 response.close()
-            return jsonrpc.outcome(await self._answer(answered))
+            return jsonrpc.read_result(await self._answer(answered))
         except asyncio.CancelledError:
             if sent.is_set and cancellable:
-                self._tell(legacy.cancelled(request_id, "Nobody waits for the answer any more."))
+                self._send_in_background(
+                    legacy.cancelled_notification(request_id, "Nobody waits for the answer any more.")
+                )
             raise
         finally:
             del self._waiting[request_id]
-            self._rest_when_idle()
+            self._start_idle_timer()
 
-    def _keep_awake(self) -> None:
-        if self._rest is not None:
-            self._rest.cancel()
-            self._rest = None
+    def _cancel_idle_timer(self) -> None:
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
+            self._idle_timer = None
 
-    def _rest_when_idle(self) -> None:
+    def _start_idle_timer(self) -> None:
         """A stream that nobody asks anything is a connection held for nothing, on both sides."""
-        self._keep_awake()
+        self._cancel_idle_timer()
         if not self._waiting and self.is_open:
-            self._rest = asyncio.get_running_loop().call_later(IDLE, self._end)
+            self._idle_timer = asyncio.get_running_loop().call_later(IDLE_SECONDS, self._end)
 
     def _end(self) -> None:
         # Nobody may begin to wait between here and the owner's next turn.
-        self._over = True
-        self._owner.cancel()
+        self._is_closed = True
+        self._reader.cancel()
 
     @staticmethod
     async def _answer(answered: asyncio.Future[Message]) -> Message:
@@ -108,66 +119,66 @@ class Stream:
         """Until the stream ends; while somebody listens it does not rest."""
         over: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
         number = next(self._ids)
-        self._waiting[number] = (over, hearing_changes(on_change))
-        self._keep_awake()
+        self._waiting[number] = (over, change_listener(on_change))
+        self._cancel_idle_timer()
         try:
             await self._answer(over)
         finally:
             del self._waiting[number]
-            self._rest_when_idle()
+            self._start_idle_timer()
 
     async def close(self) -> None:
-        self._keep_awake()
+        self._cancel_idle_timer()
         self._end()
-        await asyncio.wait([self._owner])
+        await asyncio.wait([self._reader])
 
     async def _address(self) -> str:
         return await asyncio.shield(self._endpoint)
 
-    async def _own(self) -> None:
-        end: UpstreamTrouble = ENDED
+    async def _read_until_end(self) -> None:
+        end: UpstreamFailure = STREAM_ENDED
         try:
             await self._read()
-        except UpstreamTrouble as trouble:
+        except UpstreamFailure as trouble:
             end = trouble
         finally:
-            self._fail(end)
+            self._fail_waiting(end)
 
     async def _read(self) -> None:
         response = await self._sender.get({"Accept": "text/event-stream"})
         try:
-            if kind_of(response) != "text/event-stream":
-                raise no_stream()
-            parser = sse.Parser(RESULT_LIMIT)
-            while chunk := await next_chunk(response, SentFlag()):
+            if read_content_type(response) != "text/event-stream":
+                raise no_stream_fault()
+            parser = sse.EventStreamParser(RESULT_LIMIT)
+            while chunk := await read_chunk(response, SentFlag()):
                 for event in parser.feed(chunk):
-                    await self._take(event, response)
+                    await self._handle_event(event, response)
         finally:
             response.close()
 
-    async def _take(self, event: sse.Event, response: aiohttp.ClientResponse) -> None:
+    async def _handle_event(self, event: sse.ServerSentEvent, response: aiohttp.ClientResponse) -> None:
         if event.name == "endpoint":
             if not self._endpoint.done():
-                self._endpoint.set_result(_endpoint(response.url, event.data))
+                self._endpoint.set_result(_parse_endpoint(response.url, event.data))
         elif event.name == "message":
             for message in jsonrpc.decode(event.data):
                 await self._deliver(message)
 
     async def _deliver(self, message: Message) -> None:
-        reply = legacy.reply(message)
+        reply = legacy.build_reply(message)
         if reply is not None:
-            self._tell(reply)
+            self._send_in_background(reply)
             return
         for request_id, (answered, hear) in list(self._waiting.items()):
-            if message.get("id") is not None and jsonrpc.answers(message, request_id):
+            if message.get("id") is not None and jsonrpc.is_answer_to(message, request_id):
                 if not answered.done():
                     answered.set_result(message)
                 return
             if "method" in message:
-                await self._told(answered, hear, message)
+                await self._notify_listener(answered, hear, message)
 
     @staticmethod
-    async def _told(answered: asyncio.Future[Message], hear: Hear, message: Message) -> None:
+    async def _notify_listener(answered: asyncio.Future[Message], hear: MessageListener, message: Message) -> None:
         """A listener that fails ends its own call, and not the stream that the others wait on."""
         try:
             await hear(message)
@@ -175,11 +186,11 @@ class Stream:
             if not answered.done():
                 answered.set_exception(error)
 
-    def _tell(self, message: Message) -> None:
+    def _send_in_background(self, message: Message) -> None:
         if self._endpoint.done() and self._endpoint.exception() is None:
-            self._errands.run(self._sender.tell(message, {}, url=self._endpoint.result()))
+            self._background_tasks.run(self._sender.notify(message, {}, url=self._endpoint.result()))
 
-    def _fail(self, end: UpstreamTrouble) -> None:
+    def _fail_waiting(self, end: UpstreamFailure) -> None:
         waiting: list[asyncio.Future[Any]] = [self._endpoint, *(answered for answered, _ in self._waiting.values())]
         for future in waiting:
             if not future.done():
@@ -188,7 +199,7 @@ class Stream:
                 future.exception()
 
 
-def _endpoint(stream: URL, said: bytes) -> str:
+def _parse_endpoint(stream: URL, said: bytes) -> str:
     """Where to post, said by the server: of the same origin, so that our credentials stay where they belong."""
     try:
         url = stream.join(URL(said.decode().strip()))

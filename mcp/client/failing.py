@@ -11,14 +11,14 @@ from common import egress
 from common.egress.request_body import SentFlag
 from common.errors import PayloadTooLarge
 from mcp.protocol import jsonrpc
-from mcp.protocol.errors import FaultCode, UpstreamFault, UpstreamTrouble
+from mcp.protocol.errors import FaultCode, UpstreamFailure, UpstreamFault
 
 #: How much of a refusal is read, and for how long: its status has said most.
 REFUSAL_LIMIT, REFUSAL_SECONDS = 64 << 10, 2.0
 #: Failures to connect that are told apart; of the others the system's own words are said.
-NAMED = (aiohttp.ClientSSLError, aiohttp.ClientConnectorDNSError)
+SPECIFIC_CONNECT_ERRORS = (aiohttp.ClientSSLError, aiohttp.ClientConnectorDNSError)
 #: In this order: aiohttp's errors are of several kinds at once.
-FAULTS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], FaultCode, str], ...] = (
+FAULT_BY_ERROR: tuple[tuple[type[Exception] | tuple[type[Exception], ...], FaultCode, str], ...] = (
     (TimeoutError, "timeout", "The server took no connection in time."),
     (aiohttp.ClientSSLError, "unreachable", "No secure connection to the server: its certificate is refused."),
     (aiohttp.ClientConnectorDNSError, "unreachable", "The server's host name is not known."),
@@ -29,27 +29,27 @@ FAULTS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], FaultCode, st
 
 
 @contextlib.contextmanager
-def translated(sent: SentFlag) -> Iterator[None]:
+def translate_errors(sent: SentFlag) -> Iterator[None]:
     """What the HTTP client raises, as faults."""
     try:
         yield
     except (aiohttp.ClientError, egress.EgressBlocked, OSError, ValueError) as error:
-        raise as_fault(error, sent) from error
+        raise to_fault(error, sent) from error
 
 
-def as_fault(error: Exception, sent: SentFlag) -> UpstreamFault:
+def to_fault(error: Exception, sent: SentFlag) -> UpstreamFault:
     if isinstance(error, egress.EgressBlocked):
         return UpstreamFault("unreachable", str(error), sent=False)
-    if isinstance(error, aiohttp.ClientConnectorError) and not isinstance(error, NAMED):
+    if isinstance(error, aiohttp.ClientConnectorError) and not isinstance(error, SPECIFIC_CONNECT_ERRORS):
         return UpstreamFault("unreachable", f"No connection to the server: {error.strerror or error}.", sent=False)
-    for kinds, code, detail in FAULTS:
+    for kinds, code, detail in FAULT_BY_ERROR:
         if isinstance(error, kinds):
             return UpstreamFault(code, detail, sent=code != "unreachable" and sent.is_set)
     return UpstreamFault("unreachable", "The server's headers cannot be written as HTTP.", sent=False)
 
 
 @contextlib.asynccontextmanager
-async def within(seconds: float, sent: SentFlag) -> AsyncIterator[None]:
+async def deadline(seconds: float, sent: SentFlag) -> AsyncIterator[None]:
     """An absolute deadline: bytes that trickle in do not move it.
 
     What fails before the request itself has left, a handshake for it say, is a fault without an effect."""
@@ -63,16 +63,16 @@ async def within(seconds: float, sent: SentFlag) -> AsyncIterator[None]:
         raise UpstreamFault("timeout", f"The server did not answer within {seconds:g} s.", sent=sent.is_set) from None
 
 
-async def refusal(response: aiohttp.ClientResponse) -> UpstreamTrouble:
+async def read_refusal(response: aiohttp.ClientResponse) -> UpstreamFailure:
     """A status that is no success: the JSON-RPC error in its body if there is one, else the status itself."""
     status = response.status
     if status in {401, 403}:
         return UpstreamFault("auth", f"The server refused our credentials ({status}).", sent=False, status=status)
     if 300 <= status < 400:
-        where = _redirected_to(response)
+        where = _redirect_target(response)
         detail = f"The server answered with a redirect ({status}){where}, and redirects are not followed."
         return UpstreamFault("http_status", detail, sent=False, status=status)
-    said = await _said(response)
+    said = await _read_json_error(response)
     if said is not None:
         return said
     # Below 500 the request was refused; from there on it may have been half done.
@@ -80,7 +80,7 @@ async def refusal(response: aiohttp.ClientResponse) -> UpstreamTrouble:
     return UpstreamFault("http_status", detail, sent=status >= 500, status=status)
 
 
-def _redirected_to(response: aiohttp.ClientResponse) -> str:
+def _redirect_target(response: aiohttp.ClientResponse) -> str:
     """Often only a slash is missing at the end of the address that was set. A query may hold secrets."""
     try:
         url = response.url.join(URL(response.headers["Location"]))
@@ -89,20 +89,20 @@ def _redirected_to(response: aiohttp.ClientResponse) -> str:
     return f" to {str(url.with_query(None).with_fragment(None).with_user(None))[:200]}"
 
 
-async def _said(response: aiohttp.ClientResponse) -> UpstreamTrouble | None:
-    if kind_of(response) != "application/json":
+async def _read_json_error(response: aiohttp.ClientResponse) -> UpstreamFailure | None:
+    if read_content_type(response) != "application/json":
         return None
     try:
         async with asyncio.timeout(REFUSAL_SECONDS):
-            with translated(SentFlag()):
+            with translate_errors(SentFlag()):
                 raw = await egress.read_limited_body(response, REFUSAL_LIMIT)
         message = next(jsonrpc.decode(raw), {})
     except (UpstreamFault, PayloadTooLarge, TimeoutError):
         return None
     if "error" not in message:
         return None
-    return jsonrpc.as_error(message["error"], status=response.status)
+    return jsonrpc.parse_error(message["error"], status=response.status)
 
 
-def kind_of(response: aiohttp.ClientResponse) -> str:
+def read_content_type(response: aiohttp.ClientResponse) -> str:
     return response.headers.get("Content-Type", "").partition(";")[0].strip().lower()

@@ -4,42 +4,42 @@ import asyncio
 from functools import partial
 
 from common.egress.request_body import SentFlag
-from mcp.client.answering import Errands
-from mcp.client.connection import Connection
-from mcp.client.event_stream import Stream
-from mcp.client.failing import within
-from mcp.client.sending import Sender
+from mcp.client.answering import BackgroundTasks
+from mcp.client.connection import UpstreamConnection
+from mcp.client.event_stream import SseStream
+from mcp.client.failing import deadline
+from mcp.client.sending import HttpSender
 from mcp.client.types import Era, OnChange, OnProgress
 from mcp.protocol import legacy
-from mcp.protocol.errors import UpstreamFault, UpstreamTrouble
+from mcp.protocol.errors import UpstreamFailure, UpstreamFault
 from mcp.protocol.jsonrpc import Message
 
 
-class EventStream(Connection):
+class SseConnection(UpstreamConnection):
     era: Era = "sse"
 
-    def __init__(self, sender: Sender, errands: Errands, *, handshake_timeout: float) -> None:
+    def __init__(self, sender: HttpSender, errands: BackgroundTasks, *, handshake_timeout: float) -> None:
         self._sender = sender
-        self._errands = errands
+        self._background_tasks = errands
         self._handshake_timeout = handshake_timeout
-        self._stream: Stream | None = None
+        self._stream: SseStream | None = None
         self._opening = asyncio.Lock()
 
-    async def welcome(self) -> legacy.Welcome:
+    async def welcome(self) -> legacy.InitializeResult:
         stream = await self._open()
         assert stream.welcome is not None
         return stream.welcome
 
-    async def _open(self) -> Stream:
+    async def _open(self) -> SseStream:
         async with self._opening:
             if self._stream is None or not self._stream.is_open:
-                self._stream = await self._opened()
+                self._stream = await self._start_stream()
             return self._stream
 
-    async def _opened(self) -> Stream:
-        stream = Stream(self._sender, self._errands)
+    async def _start_stream(self) -> SseStream:
+        stream = SseStream(self._sender, self._background_tasks)
         try:
-            async with within(self._handshake_timeout, SentFlag()):
+            async with deadline(self._handshake_timeout, SentFlag()):
                 await stream.initialize()
         except BaseException:
             await stream.close()
@@ -55,11 +55,11 @@ class EventStream(Connection):
         meta: Message | None = None,
         on_progress: OnProgress | None = None,
     ) -> Message:
-        ask = partial(Stream.ask, method=method, params=params, sent=sent, meta=meta, on_progress=on_progress)
+        ask = partial(SseStream.request, method=method, params=params, sent=sent, meta=meta, on_progress=on_progress)
         stream = await self._open()
         try:
             return await ask(stream)
-        except UpstreamTrouble as refused:
+        except UpstreamFailure as refused:
             # The server knows the stream no more, or it ended before a byte had left.
             if refused.status != 404 and not (isinstance(refused, UpstreamFault) and _never_sent(refused)):
                 raise

@@ -13,35 +13,35 @@ from mcp_types.jsonrpc import UNSUPPORTED_PROTOCOL_VERSION
 
 from common import egress
 from common.egress.request_body import SentFlag
-from mcp.client.answering import Errands
-from mcp.client.connection import Connection
-from mcp.client.era_probe import Found, Probe
-from mcp.client.failing import within
-from mcp.client.http_sse import EventStream
-from mcp.client.legacy import Legacy
-from mcp.client.modern_connection import Modern
-from mcp.client.sending import Sender, Sessions
-from mcp.client.types import Era, Handshake, OnChange, OnProgress, Target
+from mcp.client.answering import BackgroundTasks
+from mcp.client.connection import UpstreamConnection
+from mcp.client.era_probe import EraProbe, ProbeResult
+from mcp.client.failing import deadline
+from mcp.client.http_sse import SseConnection
+from mcp.client.legacy import LegacyConnection
+from mcp.client.modern_connection import ModernConnection
+from mcp.client.sending import HttpSender, SessionFactory
+from mcp.client.types import Era, Handshake, OnChange, OnProgress, ServerTarget
 from mcp.protocol import modern
-from mcp.protocol.errors import UpstreamError, UpstreamTrouble
+from mcp.protocol.errors import UpstreamError, UpstreamFailure
 from mcp.protocol.jsonrpc import Message
 
 T = TypeVar("T")
 #: A refusal that looks like another era leads to a probe at most this often, in seconds.
-BETWEEN_PROBES = 30.0
-REFUSED = frozenset({400, 404, 405, 406, 415})
+PROBE_INTERVAL_SECONDS = 30.0
+ERA_REFUSAL_STATUSES = frozenset({400, 404, 405, 406, 415})
 
 
 @dataclass
-class Kept:
+class PooledConnection:
     revision: int
-    connection: Connection
+    connection: UpstreamConnection
     #: By the monotonic clock; a connection made from what was remembered has not been probed.
     probed_at: float = -math.inf
     users: int = 0
     retired: bool = False
 
-    async def use(self, ask: Callable[[Connection], Awaitable[T]]) -> T:
+    async def use(self, ask: Callable[[UpstreamConnection], Awaitable[T]]) -> T:
         """A connection that was replaced while it was used ends with its last user, not before."""
         self.users += 1
         try:
@@ -60,23 +60,23 @@ class Kept:
 
 
 @dataclass
-class _Loop:
+class _LoopState:
     """What one event loop holds open."""
 
-    errands: Errands = field(default_factory=Errands)
-    kept: dict[UUID, Kept] = field(default_factory=dict)
+    background_tasks: BackgroundTasks = field(default_factory=BackgroundTasks)
+    connections: dict[UUID, PooledConnection] = field(default_factory=dict)
     probing: dict[UUID, asyncio.Lock] = field(default_factory=dict)
 
 
 class HttpTransport:
-    def __init__(self, *, session: Sessions = egress.open_session) -> None:
+    def __init__(self, *, session: SessionFactory = egress.open_session) -> None:
         self._session = session
-        self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _Loop] = WeakKeyDictionary()
+        self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _LoopState] = WeakKeyDictionary()
 
-    async def handshake(self, target: Target, *, timeout: float) -> Handshake:
+    async def handshake(self, target: ServerTarget, *, timeout: float) -> Handshake:
         started = time.perf_counter()
         steps: list[str] = []
-        async with within(timeout, SentFlag()):
+        async with deadline(timeout, SentFlag()):
             found = await self._probe(target, steps)
         await self._adopt(target, found.connection)
         return Handshake(
@@ -89,13 +89,13 @@ class HttpTransport:
             steps=tuple(steps),
         )
 
-    async def list_tools(self, target: Target, *, timeout: float) -> list[dict[str, Any]]:
-        async with within(timeout, SentFlag()):
-            return await self._ask(target, lambda connection: connection.list_tools())
+    async def list_tools(self, target: ServerTarget, *, timeout: float) -> list[dict[str, Any]]:
+        async with deadline(timeout, SentFlag()):
+            return await self._request(target, lambda connection: connection.list_tools())
 
     async def call_tool(
         self,
-        target: Target,
+        target: ServerTarget,
         name: str,
         arguments: dict[str, Any],
         *,
@@ -106,18 +106,18 @@ class HttpTransport:
     ) -> dict[str, Any]:
         sent = SentFlag()
 
-        def call(connection: Connection) -> Awaitable[Message]:
+        def call(connection: UpstreamConnection) -> Awaitable[Message]:
             return connection.call_tool(
                 name, arguments, sent=sent, meta=meta, on_progress=on_progress, input_schema=input_schema
             )
 
-        async with within(timeout, sent):
-            return await self._ask(target, call)
+        async with deadline(timeout, sent):
+            return await self._request(target, call)
 
-    async def watch(self, target: Target, on_change: OnChange, *, seconds: float) -> None:
+    async def watch(self, target: ServerTarget, on_change: OnChange, *, seconds: float) -> None:
         try:
             async with asyncio.timeout(seconds):
-                await self._ask(target, lambda connection: connection.watch(on_change))
+                await self._request(target, lambda connection: connection.watch(on_change))
         except TimeoutError:
             return
 
@@ -125,97 +125,105 @@ class HttpTransport:
         loop = self._loops.pop(asyncio.get_running_loop(), None)
         if loop is None:
             return
-        for kept in loop.kept.values():
+        for kept in loop.connections.values():
             await kept.connection.close()
-        await loop.errands.close()
+        await loop.background_tasks.close()
 
-    async def _ask(self, target: Target, ask: Callable[[Connection], Awaitable[T]]) -> T:
-        kept = self._loop().kept.get(target.server_id)
+    async def _request(self, target: ServerTarget, ask: Callable[[UpstreamConnection], Awaitable[T]]) -> T:
+        kept = self._loop_state().connections.get(target.server_id)
         if kept is None or kept.revision != target.revision:
-            kept = await self._connected(target)
+            kept = await self._connect(target)
         try:
             return await kept.use(ask)
-        except UpstreamTrouble as refused:
-            other = await self._other_era(target, kept, refused)
+        except UpstreamFailure as refused:
+            other = await self._switch_era(target, kept, refused)
             if other is None:
                 raise
         return await other.use(ask)
 
-    def _loop(self) -> _Loop:
+    def _loop_state(self) -> _LoopState:
         running = asyncio.get_running_loop()
         found = self._loops.get(running)
         if found is None:
-            found = self._loops[running] = _Loop()
+            found = self._loops[running] = _LoopState()
         return found
 
-    async def _connected(self, target: Target) -> Kept:
-        loop = self._loop()
-        known = self._known(target, loop.errands)
+    async def _connect(self, target: ServerTarget) -> PooledConnection:
+        loop = self._loop_state()
+        known = self._build_remembered_connection(target, loop.background_tasks)
         if known is not None:
-            return await self._keep(target, known)
+            return await self._replace_connection(target, known)
         async with loop.probing.setdefault(target.server_id, asyncio.Lock()):
-            kept = loop.kept.get(target.server_id)
+            kept = loop.connections.get(target.server_id)
             if kept is None or kept.revision != target.revision:
-                async with within(target.handshake_timeout, SentFlag()):
+                async with deadline(target.handshake_timeout, SentFlag()):
                     found = await self._probe(target, [])
-                kept = await self._keep(target, found.connection, time.monotonic())
+                kept = await self._replace_connection(target, found.connection, time.monotonic())
             return kept
 
-    def _known(self, target: Target, errands: Errands) -> Connection | None:
+    def _build_remembered_connection(self, target: ServerTarget, errands: BackgroundTasks) -> UpstreamConnection | None:
         """A connection in the era that is remembered; it says nothing before it is asked something."""
-        sender, patience = Sender(target, self._session), target.handshake_timeout
+        sender, patience = HttpSender(target, self._session), target.handshake_timeout
         era: Era = "sse" if target.transport == "sse" else target.era
         if era == "modern":
-            return Modern(sender, errands, version=modern.mutual_version([target.protocol_version]) or modern.LATEST)
+            return ModernConnection(
+                sender, errands, version=modern.mutual_version([target.protocol_version]) or modern.LATEST
+            )
         if era == "legacy":
-            return Legacy(sender, errands, handshake_timeout=patience)
+            return LegacyConnection(sender, errands, handshake_timeout=patience)
         if era == "sse":
-            return EventStream(sender, errands, handshake_timeout=patience)
+            return SseConnection(sender, errands, handshake_timeout=patience)
         return None
 
-    async def _probe(self, target: Target, steps: list[str]) -> Found:
-        probe = Probe(Sender(target, self._session), self._loop().errands, target.handshake_timeout, steps)
+    async def _probe(self, target: ServerTarget, steps: list[str]) -> ProbeResult:
+        probe = EraProbe(
+            HttpSender(target, self._session), self._loop_state().background_tasks, target.handshake_timeout, steps
+        )
         return await probe.run(only_sse=target.transport == "sse")
 
-    async def _adopt(self, target: Target, connection: Connection) -> None:
+    async def _adopt(self, target: ServerTarget, connection: UpstreamConnection) -> None:
         """Use what a handshake opened, unless there is such a connection already: calls may be under way on it."""
-        kept = self._loop().kept.get(target.server_id)
+        kept = self._loop_state().connections.get(target.server_id)
         if kept is not None and kept.revision == target.revision and kept.connection.era == connection.era:
             await connection.close()
         else:
-            await self._keep(target, connection)
+            await self._replace_connection(target, connection)
 
-    async def _keep(self, target: Target, connection: Connection, probed_at: float = -math.inf) -> Kept:
+    async def _replace_connection(
+        self, target: ServerTarget, connection: UpstreamConnection, probed_at: float = -math.inf
+    ) -> PooledConnection:
         """Use this connection from now on, and let go of the one before it."""
-        loop = self._loop()
-        before = loop.kept.get(target.server_id)
-        kept = loop.kept[target.server_id] = Kept(target.revision, connection, probed_at)
+        loop = self._loop_state()
+        before = loop.connections.get(target.server_id)
+        kept = loop.connections[target.server_id] = PooledConnection(target.revision, connection, probed_at)
         if before is not None:
             await before.retire()
         return kept
 
-    async def _other_era(self, target: Target, kept: Kept, refused: UpstreamTrouble) -> Kept | None:
+    async def _switch_era(
+        self, target: ServerTarget, kept: PooledConnection, refused: UpstreamFailure
+    ) -> PooledConnection | None:
         """What to use instead, when a refusal came because the server has changed its era."""
         if not _may_be_another_era(kept.connection.era, refused):
             return None
-        if target.transport == "sse" or time.monotonic() - kept.probed_at < BETWEEN_PROBES:
+        if target.transport == "sse" or time.monotonic() - kept.probed_at < PROBE_INTERVAL_SECONDS:
             return None
         kept.probed_at = time.monotonic()
         try:
             found = await self._probe(target, [])
-        except UpstreamTrouble:
+        except UpstreamFailure:
             return None
         if found.connection.era == kept.connection.era:
             await found.connection.close()
             return None
-        return await self._keep(target, found.connection, time.monotonic())
+        return await self._replace_connection(target, found.connection, time.monotonic())
 
 
-def _may_be_another_era(era: Era, refused: UpstreamTrouble) -> bool:
+def _may_be_another_era(era: Era, refused: UpstreamFailure) -> bool:
     """Whether a server of another era would refuse so. A refusal in this sense has had no effect."""
     if not isinstance(refused, UpstreamError):
-        return refused.status in REFUSED
+        return refused.status in ERA_REFUSAL_STATUSES
     if era == "modern" and refused.code in modern.OWN_CODES:
         # Of these, only one may come of a server that has gone back to the handshake.
         return refused.code == UNSUPPORTED_PROTOCOL_VERSION
-    return refused.status in REFUSED or refused.code in modern.OWN_CODES
+    return refused.status in ERA_REFUSAL_STATUSES or refused.code in modern.OWN_CODES

@@ -7,28 +7,28 @@ from typing import Any
 from mcp_types.jsonrpc import HEADER_MISMATCH
 
 from common.egress.request_body import SentFlag
-from mcp.client.answering import Errands, Hear, answer, hearing, hearing_changes
-from mcp.client.connection import Connection
-from mcp.client.sending import Sender
+from mcp.client.answering import BackgroundTasks, MessageListener, change_listener, progress_listener, read_answer
+from mcp.client.connection import UpstreamConnection
+from mcp.client.sending import HttpSender
 from mcp.client.types import Era, OnChange, OnProgress
 from mcp.protocol import headers, modern
 from mcp.protocol.errors import UpstreamError
 from mcp.protocol.jsonrpc import Message
-from mcp.protocol.progress import with_token
+from mcp.protocol.progress import add_progress_token
 
 log = logging.getLogger(__name__)
 
 
-class Modern(Connection):
+class ModernConnection(UpstreamConnection):
     era: Era = "modern"
 
-    def __init__(self, sender: Sender, errands: Errands, *, version: str = modern.LATEST) -> None:
+    def __init__(self, sender: HttpSender, errands: BackgroundTasks, *, version: str = modern.LATEST) -> None:
         self.version = version
         self._sender = sender
-        self._errands = errands
+        self._background_tasks = errands
         self._ids = itertools.count(1)
         #: For each tool the schema that its bindings were read from, and those.
-        self._bound: dict[str, tuple[Any, tuple[headers.Binding, ...]]] = {}
+        self._bound: dict[str, tuple[Any, tuple[headers.HeaderBinding, ...]]] = {}
 
     async def request(
         self,
@@ -39,16 +39,18 @@ class Modern(Connection):
         meta: Message | None = None,
         on_progress: OnProgress | None = None,
         mirrored: tuple[tuple[str, str], ...] = (),
-        hear: Hear | None = None,
+        hear: MessageListener | None = None,
     ) -> Message:
         request_id = next(self._ids)
-        said = with_token(meta, None if on_progress is None else request_id)
-        message = modern.envelope(request_id, method, params, version=self.version, meta=said)
-        head = modern.headers(method, params, version=self.version)
+        said = add_progress_token(meta, None if on_progress is None else request_id)
+        message = modern.build_request(request_id, method, params, version=self.version, meta=said)
+        head = modern.build_headers(method, params, version=self.version)
         head.update(mirrored)
         response = await self._sender.post(message, head, sent)
-        hear = hear or hearing(on_progress, request_id)
-        return modern.complete(await answer(response, request_id, sent=sent, hear=hear, errands=self._errands))
+        hear = hear or progress_listener(on_progress, request_id)
+        return modern.require_complete(
+            await read_answer(response, request_id, sent=sent, hear=hear, errands=self._background_tasks)
+        )
 
     async def discover(self, params: Message) -> Message:
         return await self.request("server/discover", params, sent=SentFlag())
@@ -69,7 +71,7 @@ class Modern(Connection):
         params = {"name": name, "arguments": arguments}
         bound = self._bindings(name, input_schema)
         for last in (False, True):
-            mirrored = tuple(headers.mirrored(bound, arguments))
+            mirrored = tuple(headers.mirror_arguments(bound, arguments))
             try:
                 return await self.request(
                     "tools/call", params, sent=sent, meta=meta, on_progress=on_progress, mirrored=mirrored
@@ -79,34 +81,34 @@ class Modern(Connection):
                     raise
             # The server refused the headers before it ran anything: the tool wants others than we knew.
             sent.is_set = False
-            bound = await self._learn(name, input_schema)
+            bound = await self._refresh_bindings(name, input_schema)
         raise AssertionError("the second attempt returns or raises")
 
     async def watch(self, on_change: OnChange) -> None:
         wanted = {"notifications": {"toolsListChanged": True}}
-        await self.request("subscriptions/listen", wanted, sent=SentFlag(), hear=hearing_changes(on_change))
+        await self.request("subscriptions/listen", wanted, sent=SentFlag(), hear=change_listener(on_change))
 
     async def close(self) -> None:
         """There is nothing to end."""
 
-    def _bindings(self, name: str, schema: dict[str, Any] | None) -> tuple[headers.Binding, ...]:
+    def _bindings(self, name: str, schema: dict[str, Any] | None) -> tuple[headers.HeaderBinding, ...]:
         known = self._bound.get(name)
         if known is not None and (schema is None or known[0] is schema or known[0] == schema):
             return known[1]
-        bound = headers.bindings(schema)
+        bound = headers.find_bindings(schema)
         self._bound[name] = (schema, bound)
         return bound
 
-    async def _learn(self, name: str, schema: dict[str, Any] | None) -> tuple[headers.Binding, ...]:
+    async def _refresh_bindings(self, name: str, schema: dict[str, Any] | None) -> tuple[headers.HeaderBinding, ...]:
         """Kept for the schema that the callers know, so that their next call need not learn it again."""
         live = next((tool.get("inputSchema") for tool in await super().list_tools() if tool["name"] == name), None)
-        bound = headers.bindings(live)
+        bound = headers.find_bindings(live)
         self._bound[name] = (schema, bound)
         return bound
 
     @staticmethod
     def _can_be_called(tool: Message) -> bool:
-        wrong = headers.invalid_annotation(tool.get("inputSchema"))
+        wrong = headers.find_annotation_problem(tool.get("inputSchema"))
         if wrong:
             log.warning("a tool that cannot be called over HTTP is left out", extra={"why": wrong})
         return not wrong

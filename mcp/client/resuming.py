@@ -8,45 +8,47 @@ from dataclasses import dataclass
 import aiohttp
 
 from common.egress.request_body import SentFlag
-from mcp.client.answering import Errands, Hear, answer
-from mcp.client.sending import RESULT_LIMIT, Sender
+from mcp.client.answering import BackgroundTasks, MessageListener, read_answer
+from mcp.client.sending import RESULT_LIMIT, HttpSender
 from mcp.protocol import jsonrpc, sse
-from mcp.protocol.errors import UpstreamFault, UpstreamTrouble
+from mcp.protocol.errors import UpstreamFailure, UpstreamFault
 
 #: How often in a row a stream may be taken up again and bring nothing new; and the pause where the server names none.
-MOST_VAIN, PAUSE = 3, 1.0
-SHORTEST_PAUSE = 0.05
+MAX_EMPTY_RESUMES, RESUME_PAUSE_SECONDS = 3, 1.0
+MIN_PAUSE_SECONDS = 0.05
 
 
 @dataclass
-class Resumable:
+class ResumableResponse:
     """The answer to one request, over as many streams as the server cuts it into."""
 
-    sender: Sender
+    sender: HttpSender
     headers: dict[str, str]
-    errands: Errands
+    background_tasks: BackgroundTasks
 
-    async def answer(
-        self, response: aiohttp.ClientResponse, request_id: jsonrpc.RequestId, *, sent: SentFlag, hear: Hear
+    async def read_answer(
+        self, response: aiohttp.ClientResponse, request_id: jsonrpc.RequestId, *, sent: SentFlag, hear: MessageListener
     ) -> jsonrpc.Message:
-        parser = sse.Parser(RESULT_LIMIT)
+        parser = sse.EventStreamParser(RESULT_LIMIT)
         vain = 0
         while True:
             before = parser.last_id
             try:
-                return await answer(response, request_id, sent=sent, hear=hear, errands=self.errands, parser=parser)
+                return await read_answer(
+                    response, request_id, sent=sent, hear=hear, errands=self.background_tasks, parser=parser
+                )
             except UpstreamFault as ended:
                 vain = 0 if parser.last_id != before else vain + 1
-                if ended.code != "closed" or not parser.last_id or vain >= MOST_VAIN:
+                if ended.code != "closed" or not parser.last_id or vain >= MAX_EMPTY_RESUMES:
                     raise
-                response = await self._again(parser, ended)
-            parser = parser.next()
+                response = await self._reopen_stream(parser, ended)
+            parser = parser.continue_stream()
 
-    async def _again(self, parser: sse.Parser, ended: UpstreamFault) -> aiohttp.ClientResponse:
-        await asyncio.sleep(max(SHORTEST_PAUSE, PAUSE if parser.retry is None else parser.retry))
+    async def _reopen_stream(self, parser: sse.EventStreamParser, ended: UpstreamFault) -> aiohttp.ClientResponse:
+        await asyncio.sleep(max(MIN_PAUSE_SECONDS, RESUME_PAUSE_SECONDS if parser.retry is None else parser.retry))
         headers = {**self.headers, "Accept": "text/event-stream", "Last-Event-ID": parser.last_id}
         try:
             return await self.sender.get(headers)
-        except UpstreamTrouble:
+        except UpstreamFailure:
             # Also a session that is gone: the call may have been made in it.
             raise ended from None

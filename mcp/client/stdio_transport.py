@@ -10,23 +10,23 @@ from weakref import WeakKeyDictionary
 
 from django.conf import settings
 
-from mcp.client.connection import every_page
-from mcp.client.types import Handshake, OnProgress, Target
+from mcp.client.connection import list_all_tools
+from mcp.client.types import Handshake, OnProgress, ServerTarget
 from mcp.protocol import frames, modern
-from mcp.protocol.errors import UpstreamError, UpstreamFault, UpstreamTrouble
+from mcp.protocol.errors import UpstreamError, UpstreamFailure, UpstreamFault
 from mcp.protocol.frames import BadFrame
 from mcp.protocol.jsonrpc import Message
 
-NOT_THERE = (
+HOST_UNAVAILABLE_MESSAGE = (
     "The process that runs stdio servers is not there. `manage.py up` starts it; without that, start "
     "`manage.py mcp_stdio_owner` on this host."
 )
-GONE = "The process that runs stdio servers ended; it is started again."
+HOST_ENDED_MESSAGE = "The process that runs stdio servers ended; it is started again."
 #: It keeps the deadline itself; this much later it is not believed to.
-GRACE = 2.0
+GRACE_SECONDS = 2.0
 
 
-class Link:
+class StdioHostLink:
     """One connection to the owner."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -36,24 +36,24 @@ class Link:
         self._reading = asyncio.create_task(self._read(reader))
 
     @property
-    def over(self) -> bool:
+    def is_closed(self) -> bool:
         return self._reading.done()
 
-    async def ask(self, request: Message, on_progress: OnProgress | None = None) -> Message:
-        if self.over:
-            raise UpstreamFault("not_running", GONE, sent=False)
+    async def request(self, request: Message, on_progress: OnProgress | None = None) -> Message:
+        if self.is_closed:
+            raise UpstreamFault("not_running", HOST_ENDED_MESSAGE, sent=False)
         self._last_id += 1
         number = self._last_id
         self._waiting[number] = answers = asyncio.Queue[Message]()
         try:
-            self._writer.write(frames.pack({**request, "id": number}))
+            self._writer.write(frames.pack_frame({**request, "id": number}))
             while "progress" in (answer := await answers.get()):
                 if on_progress is not None:
                     await on_progress(answer["progress"])
             return answer
         except BaseException:
             if number in self._waiting and not self._writer.is_closing():
-                self._writer.write(frames.pack({"id": number, "do": "cancel"}))
+                self._writer.write(frames.pack_frame({"id": number, "do": "cancel"}))
             raise
         finally:
             self._waiting.pop(number, None)
@@ -67,7 +67,7 @@ class Link:
 
     async def _read(self, reader: asyncio.StreamReader) -> None:
         try:
-            while (frame := await frames.read(reader)) is not None:
+            while (frame := await frames.read_frame(reader)) is not None:
                 if (answers := self._waiting.get(frame.get("id", 0))) is not None:
                     answers.put_nowait(frame)
         except BadFrame:
@@ -75,7 +75,7 @@ class Link:
         finally:
             self._writer.close()
             for answers in self._waiting.values():
-                answers.put_nowait({"fault": {"code": "not_running", "detail": GONE, "sent": True}})
+                answers.put_nowait({"fault": {"code": "not_running", "detail": HOST_ENDED_MESSAGE, "sent": True}})
 
 
 class StdioTransport:
@@ -83,24 +83,24 @@ class StdioTransport:
 
     def __init__(self, path: Callable[[], Path] = lambda: settings.STDIO_SOCKET) -> None:
         self._path = path
-        self._links: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Task[Link]] = WeakKeyDictionary()
+        self._links: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Task[StdioHostLink]] = WeakKeyDictionary()
 
-    async def handshake(self, target: Target, *, timeout: float) -> Handshake:
-        told = await self._ask({**_to(target), "do": "greet"}, timeout=timeout)
+    async def handshake(self, target: ServerTarget, *, timeout: float) -> Handshake:
+        told = await self._send_request({**_address_target(target), "do": "greet"}, timeout=timeout)
         return Handshake(**{**told, "steps": tuple(told["steps"])})
 
-    async def list_tools(self, target: Target, *, timeout: float) -> list[dict[str, Any]]:
+    async def list_tools(self, target: ServerTarget, *, timeout: float) -> list[dict[str, Any]]:
         deadline = asyncio.get_running_loop().time() + timeout
 
         async def page(params: Message) -> Message:
             left = max(deadline - asyncio.get_running_loop().time(), 0)
             return await self._request(target, "tools/list", params, timeout=left)
 
-        return await every_page(page)
+        return await list_all_tools(page)
 
     async def call_tool(
         self,
-        target: Target,
+        target: ServerTarget,
         name: str,
         arguments: dict[str, Any],
         *,
@@ -114,7 +114,7 @@ class StdioTransport:
 
     async def status(self, server_id: UUID, *, timeout: float = 2) -> dict[str, Any]:
         """The server's process: pid, since, starts, failures, what it wrote on standard error. To be redacted."""
-        return await self._ask({"server": str(server_id), "do": "status"}, timeout=timeout)
+        return await self._send_request({"server": str(server_id), "do": "status"}, timeout=timeout)
 
     async def close(self) -> None:
         opening = self._links.pop(asyncio.get_running_loop(), None)
@@ -124,7 +124,7 @@ class StdioTransport:
 
     async def _request(
         self,
-        target: Target,
+        target: ServerTarget,
         method: str,
         params: Message,
         *,
@@ -132,24 +132,26 @@ class StdioTransport:
         meta: Message | None = None,
         on_progress: OnProgress | None = None,
     ) -> Message:
-        request = {**_to(target), "do": "ask", "method": method, "params": params, "meta": meta or {}}
+        request = {**_address_target(target), "do": "ask", "method": method, "params": params, "meta": meta or {}}
         request["progress"] = on_progress is not None
-        return modern.complete(await self._ask(request, timeout=timeout, on_progress=on_progress))
+        return modern.require_complete(await self._send_request(request, timeout=timeout, on_progress=on_progress))
 
-    async def _ask(self, request: Message, *, timeout: float, on_progress: OnProgress | None = None) -> Message:
+    async def _send_request(
+        self, request: Message, *, timeout: float, on_progress: OnProgress | None = None
+    ) -> Message:
         link = await self._link()
         try:
-            async with asyncio.timeout(timeout + GRACE):
-                answer = await link.ask({**request, "timeout": timeout}, on_progress)
+            async with asyncio.timeout(timeout + GRACE_SECONDS):
+                answer = await link.request({**request, "timeout": timeout}, on_progress)
         except TimeoutError:
             raise UpstreamFault("timeout", f"No answer within {timeout:g} s.", sent=True) from None
         except BadFrame as problem:
             raise UpstreamFault("too_large", str(problem), sent=False) from None
         if "result" in answer:
             return dict(answer["result"])
-        raise _trouble(answer)
+        raise _parse_failure(answer)
 
-    async def _link(self) -> Link:
+    async def _link(self) -> StdioHostLink:
         loop = asyncio.get_running_loop()
         opening = self._links.get(loop)
         if opening is None or (opening.done() and _is_lost(opening)):
@@ -158,23 +160,23 @@ class StdioTransport:
             opening.add_done_callback(_is_lost)
         return await asyncio.shield(opening)
 
-    async def _open(self) -> Link:
+    async def _open(self) -> StdioHostLink:
         try:
-            return Link(*await asyncio.open_unix_connection(self._path()))
+            return StdioHostLink(*await asyncio.open_unix_connection(self._path()))
         except OSError:
-            raise UpstreamFault("not_running", NOT_THERE, sent=False) from None
+            raise UpstreamFault("not_running", HOST_UNAVAILABLE_MESSAGE, sent=False) from None
 
 
-def _is_lost(opening: "asyncio.Task[Link]") -> bool:
-    return opening.cancelled() or opening.exception() is not None or opening.result().over
+def _is_lost(opening: "asyncio.Task[StdioHostLink]") -> bool:
+    return opening.cancelled() or opening.exception() is not None or opening.result().is_closed
 
 
-def _to(target: Target) -> Message:
+def _address_target(target: ServerTarget) -> Message:
     return {"server": str(target.server_id), "revision": target.revision}
 
 
-def _trouble(answer: Message) -> UpstreamTrouble:
-    trouble: UpstreamTrouble
+def _parse_failure(answer: Message) -> UpstreamFailure:
+    trouble: UpstreamFailure
     if "error" in answer:
         said = answer["error"]
         trouble = UpstreamError(said["code"], said["message"], said["data"])

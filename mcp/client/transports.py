@@ -7,30 +7,30 @@ from typing import Any
 
 from mcp.client.http_transport import HttpTransport
 from mcp.client.stdio_transport import StdioTransport
-from mcp.client.types import Handshake, OnChange, OnProgress, Target, Transport
+from mcp.client.types import Handshake, OnChange, OnProgress, ServerTarget, UpstreamTransport
 from mcp.protocol.errors import UpstreamFault
 
 __all__ = [
-    "TRANSPORTS", "Handshake", "OnChange", "OnProgress", "Target", "Transport", "call_tool", "close_all", "handshake",
-    "list_tools", "watch",
+    "TRANSPORTS", "Handshake", "OnChange", "OnProgress", "ServerTarget", "UpstreamTransport", "call_tool", "close_all",
+    "handshake", "list_tools", "watch_changes",
 ]  # fmt: skip
 
-_http = HttpTransport()
-TRANSPORTS: dict[str, Transport] = {"http": _http, "sse": _http, "stdio": StdioTransport()}
+_http_transport = HttpTransport()
+TRANSPORTS: dict[str, UpstreamTransport] = {"http": _http_transport, "sse": _http_transport, "stdio": StdioTransport()}
 
 
-async def handshake(target: Target, *, timeout: float) -> Handshake:
+async def handshake(target: ServerTarget, *, timeout: float) -> Handshake:
     """Ask a server what it is. Its era is found out anew each time."""
     return await _transport(target).handshake(target, timeout=timeout)
 
 
-async def list_tools(target: Target, *, timeout: float) -> list[dict[str, Any]]:
+async def list_tools(target: ServerTarget, *, timeout: float) -> list[dict[str, Any]]:
     """A server's tools as it defines them, all pages."""
     return await _transport(target).list_tools(target, timeout=timeout)
 
 
 async def call_tool(
-    target: Target,
+    target: ServerTarget,
     name: str,
     arguments: dict[str, Any],
     *,
@@ -45,12 +45,12 @@ async def call_tool(
     )
 
 
-async def watch(target: Target, on_change: OnChange, *, seconds: float) -> None:
+async def watch_changes(target: ServerTarget, on_change: OnChange, *, seconds: float) -> None:
     """Be told each time the tools of a server over HTTP change, for so long or until it ends the stream.
 
     Many servers have no such stream, and say so at once by a fault. What changes between two watches is told by
     neither, so this saves no listing from time to time; it makes the news come sooner."""
-    await _http.watch(target, on_change, seconds=seconds)
+    await _http_transport.watch(target, on_change, seconds=seconds)
 
 
 async def close_all() -> None:
@@ -59,7 +59,7 @@ async def close_all() -> None:
         await transport.close()
 
 
-def _transport(target: Target) -> Transport:
+def _transport(target: ServerTarget) -> UpstreamTransport:
     found = TRANSPORTS.get(target.transport)
     if found is None:
         raise UpstreamFault("not_running", f"Nothing here reaches servers over {target.transport}.", sent=False)

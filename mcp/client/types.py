@@ -14,7 +14,7 @@ OnChange = Callable[[], Awaitable[None]]
 
 
 @dataclass(frozen=True)
-class Target:
+class ServerTarget:
     """A server as it is to be reached now; another revision is another way to it."""
 
     server_id: UUID
@@ -44,16 +44,16 @@ class Handshake:
     steps: tuple[str, ...] = ()
 
 
-class Transport(Protocol):
+class UpstreamTransport(Protocol):
     """A way to servers; the gateway knows no more of one than this."""
 
-    async def handshake(self, target: Target, *, timeout: float) -> Handshake: ...
+    async def handshake(self, target: ServerTarget, *, timeout: float) -> Handshake: ...
 
-    async def list_tools(self, target: Target, *, timeout: float) -> list[dict[str, Any]]: ...
+    async def list_tools(self, target: ServerTarget, *, timeout: float) -> list[dict[str, Any]]: ...
 
     async def call_tool(
         self,
-        target: Target,
+        target: ServerTarget,
         name: str,
         arguments: dict[str, Any],
         *,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 from uuid import UUID
 
-from mcp.gateway.types import Checked, Unchecked
+from mcp.gateway.types import CheckedArguments, SchemasNeeded
 from nhi.decisions import json_schema
 from nhi.decisions.json_schema import SchemaChecker
 
@@ -19,81 +19,83 @@ log = logging.getLogger(__name__)
 
 K = TypeVar("K")
 V = TypeVar("V")
-Problems = list[tuple[str, str]]
+SchemaProblems = list[tuple[str, str]]
 
 
-class Recent(Generic[K, V]):
+class RecentCache(Generic[K, V]):
     """The last so many things, by key."""
 
     def __init__(self, most: int) -> None:
-        self._most = most
-        self._kept: OrderedDict[K, V] = OrderedDict()
+        self._max_entries = most
+        self._entries: OrderedDict[K, V] = OrderedDict()
 
     def __contains__(self, key: K) -> bool:
-        return key in self._kept
+        return key in self._entries
 
     def get(self, key: K) -> V | None:
-        found = self._kept.get(key)
+        found = self._entries.get(key)
         if found is not None:
-            self._kept.move_to_end(key)
+            self._entries.move_to_end(key)
         return found
 
     def put(self, key: K, value: V) -> None:
-        self._kept[key] = value
-        if len(self._kept) > self._most:
-            self._kept.popitem(last=False)
+        self._entries[key] = value
+        if len(self._entries) > self._max_entries:
+            self._entries.popitem(last=False)
 
 
 @dataclass(frozen=True)
-class Known:
+class ArgumentSchema:
     """A schema that counts, ready to check against; no checker for one that cannot be read."""
 
     schema: dict[str, Any]
-    whose: str
+    owner_label: str
     checker: SchemaChecker | None
 
 
-_schemas = Recent[UUID, Known](4096)
-_wanted = Recent[tuple[str, str, str], tuple[UUID, ...]](4096)
+_schemas = RecentCache[UUID, ArgumentSchema](4096)
+_required_schemas = RecentCache[tuple[str, str, str], tuple[UUID, ...]](4096)
 
 
-def check_before(caller: str, server: str, tool: str, arguments: Mapping[str, Any]) -> Checked:
+def check_remembered_schemas(caller: str, server: str, tool: str, arguments: Mapping[str, Any]) -> CheckedArguments:
     """Against what counted the last time."""
-    wanted = _wanted.get((caller, server, tool)) or ()
-    return {one: _against(one, arguments) for one in wanted if one in _schemas}
+    wanted = _required_schemas.get((caller, server, tool)) or ()
+    return {one: _check_schema(one, arguments) for one in wanted if one in _schemas}
 
 
-def check(caller: str, server: str, tool: str, arguments: Mapping[str, Any], asked: Unchecked) -> Checked:
+def check_schemas(
+    caller: str, server: str, tool: str, arguments: Mapping[str, Any], asked: SchemasNeeded
+) -> CheckedArguments:
     """Against what the desk says counts now."""
     for one, schema in asked.schemas.items():
-        _schemas.put(one, known(schema, whose="the grant" if one in asked.grants else "the tool"))
+        _schemas.put(one, prepare_schema(schema, whose="the grant" if one in asked.grants else "the tool"))
     wanted = (*asked.grants, *asked.definitions)
-    before = _wanted.get((caller, server, tool)) or ()
-    _wanted.put((caller, server, tool), tuple(dict.fromkeys((*wanted, *before)))[:8])
-    return {one: _against(one, arguments) for one in wanted if one in _schemas}
+    before = _required_schemas.get((caller, server, tool)) or ()
+    _required_schemas.put((caller, server, tool), tuple(dict.fromkeys((*wanted, *before)))[:8])
+    return {one: _check_schema(one, arguments) for one in wanted if one in _schemas}
 
 
-def schema(one: UUID) -> dict[str, Any] | None:
+def find_schema(one: UUID) -> dict[str, Any] | None:
     found = _schemas.get(one)
     return None if found is None else found.schema
 
 
-def known(schema: dict[str, Any], *, whose: str) -> Known:
+def prepare_schema(schema: dict[str, Any], *, whose: str) -> ArgumentSchema:
     try:
-        return Known(schema, whose, json_schema.compile_schema(schema))
+        return ArgumentSchema(schema, whose, json_schema.compile_schema(schema))
     except Exception:
         log.exception("a schema could not be read")
-        return Known(schema, whose, None)
+        return ArgumentSchema(schema, whose, None)
 
 
-def problems(against: Known, arguments: Mapping[str, Any]) -> Problems:
+def find_problems(against: ArgumentSchema, arguments: Mapping[str, Any]) -> SchemaProblems:
     """A schema that cannot be read lets nothing pass."""
     if against.checker is None:
-        return [("$", f"the schema of {against.whose} cannot be read, so nothing passes it")]
-    return against.checker.find_violations(arguments, whose=against.whose)
+        return [("$", f"the schema of {against.owner_label} cannot be read, so nothing passes it")]
+    return against.checker.find_violations(arguments, whose=against.owner_label)
 
 
-def _against(one: UUID, arguments: Mapping[str, Any]) -> Problems:
+def _check_schema(one: UUID, arguments: Mapping[str, Any]) -> SchemaProblems:
     found = _schemas.get(one)
     assert found is not None  # asked just before
-    return problems(found, arguments)
+    return find_problems(found, arguments)

@@ -14,18 +14,18 @@ from uuid import UUID
 import orjson
 
 from common.redaction.redactor import Redactor
-from mcp.gateway.types import Wish
+from mcp.gateway.types import CallRequest
 
 log = logging.getLogger("mcp.calls")
 
 #: What the seed calls an outcome; everything else is a failure.
 SEED_STATUS = {"success": "success", "timeout": "timeout"}
-LARGEST = 2000
+MAX_VALUE_CHARS = 2000
 _redactor = Redactor()
 
 
-def tell(
-    wish: Wish, *, call_id: UUID | None, status: str, reason: str, message: str, result: dict[str, Any] | None,
+def log_call(
+    wish: CallRequest, *, call_id: UUID | None, status: str, reason: str, message: str, result: dict[str, Any] | None,
     seconds: float, redacted: bool = False,
 ) -> None:  # fmt: skip
     if not log.isEnabledFor(logging.INFO):
@@ -36,30 +36,30 @@ def tell(
         "logger": log.name,
         "call_id": call_id,
         "request_id": wish.request_id,
-        "thread_id": wish.circumstances.thread_id,
+        "thread_id": wish.context.thread_id,
         "tool_name": wish.name,
-        "parameters": shown(wish.arguments, _redactor.redact_value),
+        "parameters": limit_size(wish.arguments, _redactor.redact_value),
         "args_hash": wish.args_hash,
         "execution_start": datetime.fromtimestamp(time.time() - seconds, UTC),
         "execution_duration": round(seconds, 6),
         "status": SEED_STATUS.get(reason or status, "failure"),
         "reason": reason,
-        "result": shown(result),
+        "result": limit_size(result),
         "error": _redactor.redact_text(message),
         "redaction_applied": redacted,
         "source": wish.source,
         "timestamp": datetime.now(UTC),
     }
-    log.info("tool call", extra={"line": _dumped(line)})
+    log.info("tool call", extra={"line": _dump_json(line)})
 
 
-def shown(value: Any, redacted: Callable[[Any], Any] = lambda value: value) -> Any:
+def limit_size(value: Any, redacted: Callable[[Any], Any] = lambda value: value) -> Any:
     """As it is, or what it would have taken up: a log line is no place for a file, nor worth looking through one."""
-    size = len(_dumped(value))
-    return redacted(value) if size <= LARGEST else {"omitted_bytes": size}
+    size = len(_dump_json(value))
+    return redacted(value) if size <= MAX_VALUE_CHARS else {"omitted_bytes": size}
 
 
-def _dumped(value: Any) -> str:
+def _dump_json(value: Any) -> str:
     """Also what the quick writer refuses: whole numbers past 64 bits, and halves of characters."""
     try:
         return orjson.dumps(value).decode()

@@ -10,8 +10,8 @@ from prometheus_client import Counter, Histogram
 from nhi.choices import CallStatus
 from nhi.decisions.reasons import REASONS
 
-CALLS = Counter("gatehouse_calls", "Calls of tools, by what became of them.", ["status", "reason"])
-SECONDS = Histogram(
+CALL_COUNTER = Counter("gatehouse_calls", "Calls of tools, by what became of them.", ["status", "reason"])
+CALL_SECONDS = Histogram(
     "gatehouse_call_seconds",
     "Time from a call's arrival to what it is answered.",
     ["status"],
@@ -19,21 +19,21 @@ SECONDS = Histogram(
 )
 STATUSES = frozenset({*CallStatus.values, "pending_approval", "unauthenticated"})
 #: Reasons that no decision gives: of calls that came to nothing once they were made, and of bearers that are none.
-OTHERS = frozenset({
+NON_DECISION_REASONS = frozenset({
     "tool_error", "upstream", "unreadable", "timeout", "lost", "cancelled", "unexpected", "revoked_in_flight",
     "malformed",
 })  # fmt: skip
-KNOWN = frozenset({"", *REASONS, *OTHERS})
+KNOWN_REASONS = frozenset({"", *REASONS, *NON_DECISION_REASONS})
 
 
-def count(status: str, reason: str, seconds: float) -> None:
-    counter, histogram = _labelled(status, reason)
+def count_call(status: str, reason: str, seconds: float) -> None:
+    counter, histogram = _find_labelled_metrics(status, reason)
     counter.inc()
     histogram.observe(seconds)
 
 
 @lru_cache(maxsize=1024)
-def _labelled(status: str, reason: str) -> tuple[Counter, Histogram]:
+def _find_labelled_metrics(status: str, reason: str) -> tuple[Counter, Histogram]:
     """Found once: looking labels up takes longer than counting."""
     named = status if status in STATUSES else "other"
-    return CALLS.labels(named, reason if reason in KNOWN else "other"), SECONDS.labels(named)
+    return CALL_COUNTER.labels(named, reason if reason in KNOWN_REASONS else "other"), CALL_SECONDS.labels(named)

@@ -10,9 +10,15 @@ from django.db.models import Q
 from common import canonical_json
 from common.db import clock
 from mcp.choices import ApprovalState, BreakerScope, BreakerState, BudgetScope, DefinitionState
-from mcp.gateway.batch.budget_store import COLUMNS as BUDGET_COLUMNS
-from mcp.gateway.batch.reading import DEFINITION_SAYS, NO_SERVER, breaker_says, exact, terms_of
-from mcp.limits.budget_state import WINDOWS, Purse, minute_of
+from mcp.gateway.batch.budget_store import BUDGET_COLUMNS
+from mcp.gateway.batch.reading import (
+    DEFINITION_REFUSALS,
+    NO_SERVER_CONDITION,
+    breaker_message,
+    format_approval_terms,
+    is_exact,
+)
+from mcp.limits.budget_state import ROLLING_HOUR, BudgetState, floor_to_minute
 from mcp.models import Breaker, Budget, BudgetWindow, CallApproval, CallSlot, Tool
 from nhi.choices import Kind
 from nhi.decisions import json_schema
@@ -20,28 +26,28 @@ from nhi.decisions.types import CallCondition
 from nhi.models import Identity, ToolPermission
 
 
-def conditions(caller_id: UUID, target_id: UUID, parameters: Any) -> tuple[CallCondition, ...]:
+def find_conditions(caller_id: UUID, target_id: UUID, parameters: Any) -> tuple[CallCondition, ...]:
     """In the words of a real call's decision; nothing is charged."""
     target = Identity.objects.filter(pk=target_id).select_related("tool__server", "tool__approved").first()
     if target is None or target.kind != Kind.TOOL:
         return ()
     tool: Tool | None = getattr(target, "tool", None)
     if tool is None:
-        return (NO_SERVER,)
+        return (NO_SERVER_CONDITION,)
     now = clock.database_now()
     grant = ToolPermission.objects.live().filter(agent=caller_id, tool=tool.pk).first()
-    said = [_server(tool), _definition(tool), _input(tool, parameters)]
+    said = [_check_server(tool), _check_definition(tool), _check_input(tool, parameters)]
     if tool.requires_approval:
         said.append(CallCondition("every_call_approved", True))
     said += [
-        _approval(caller_id, tool, grant, parameters, now),
-        _breaker(tool, caller_id, now),
-        _budget(caller_id, tool, grant, now),
+        _check_approval(caller_id, tool, grant, parameters, now),
+        _check_breaker(tool, caller_id, now),
+        _check_budget(caller_id, tool, grant, now),
     ]
     return tuple(one for one in said if one is not None)
 
 
-def argument_schemas(tool_id: UUID) -> list[dict[str, Any]]:
+def find_argument_schemas(tool_id: UUID) -> list[dict[str, Any]]:
     """The input schemas of a tool: of the approved definition, and of the one that waits for approval."""
     tool = Tool.objects.select_related("approved", "current").filter(pk=tool_id).first()
     definitions = [] if tool is None else dict.fromkeys((tool.approved, tool.current))
@@ -49,22 +55,22 @@ def argument_schemas(tool_id: UUID) -> list[dict[str, Any]]:
     return [schema for schema in found if isinstance(schema, dict)]
 
 
-def _server(tool: Tool) -> CallCondition:
+def _check_server(tool: Tool) -> CallCondition:
     if tool.server.enabled:
         return CallCondition("server", True, message=f"The server {tool.server} is enabled, and {tool.server.status}.")
     return CallCondition("server", False, "server_disabled", f"The server {tool.server} is disabled.")
 
 
-def _definition(tool: Tool) -> CallCondition:
-    if tool.state in DEFINITION_SAYS:
-        reason, message = DEFINITION_SAYS[DefinitionState(tool.state)]
+def _check_definition(tool: Tool) -> CallCondition:
+    if tool.state in DEFINITION_REFUSALS:
+        reason, message = DEFINITION_REFUSALS[DefinitionState(tool.state)]
         return CallCondition("definition", False, reason, message)
     approved = tool.approved
     who = f" by {approved.approved_by_name}" if approved and approved.approved_by_name else ""
     return CallCondition("definition", True, message=f"Its definition {approved} was approved{who}.")
 
 
-def _input(tool: Tool, parameters: Any) -> CallCondition | None:
+def _check_input(tool: Tool, parameters: Any) -> CallCondition | None:
     if parameters is None or tool.approved is None or not tool.approved.checkable:
         return None
     broken = json_schema.find_violations(tool.approved.body.get("inputSchema") or {}, parameters, whose="the tool")
@@ -74,7 +80,7 @@ def _input(tool: Tool, parameters: Any) -> CallCondition | None:
     return CallCondition("input", False, "invalid_parameters", f"{place.removeprefix('$.')}: {problem}.")
 
 
-def _approval(
+def _check_approval(
     caller_id: UUID, tool: Tool, grant: ToolPermission | None, parameters: Any, now: datetime
 ) -> CallCondition:
     digest = hashlib.sha256(canonical_json.encode(parameters or {})).hexdigest()
@@ -85,14 +91,14 @@ def _approval(
         args_hash=digest,
         state=ApprovalState.APPROVED,
         expires_at__gt=now,
-        terms=terms_of(tool.approved_id, tool.server.revision, grant.pk if grant else None, epoch),
+        terms=format_approval_terms(tool.approved_id, tool.server.revision, grant.pk if grant else None, epoch),
     )
-    if exact(parameters) and permit.exists():
+    if is_exact(parameters) and permit.exists():
         return CallCondition("approval", True, message="A person approved this call.")
     return CallCondition("approval", False, "approval_required", "Each such call waits for a person's approval.")
 
 
-def _breaker(tool: Tool, caller_id: UUID, now: datetime) -> CallCondition | None:
+def _check_breaker(tool: Tool, caller_id: UUID, now: datetime) -> CallCondition | None:
     """The server's breaker comes before the one that stops this caller alone."""
     guards = Breaker.objects.filter(Q(agent_id=None) | Q(agent_id=caller_id), server=tool.server)
     breakers = sorted(guards, key=lambda breaker: breaker.scope != BreakerScope.SERVER)
@@ -101,7 +107,7 @@ def _breaker(tool: Tool, caller_id: UUID, now: datetime) -> CallCondition | None
         given_up = breaker.probe_until is None or breaker.probe_until <= now
         probes = {BreakerState.OPEN: waited, BreakerState.HALF_OPEN: given_up}
         if not probes.get(BreakerState(breaker.state), True):
-            message = breaker_says(str(tool.server), breaker.scope, breaker.failure_count)
+            message = breaker_message(str(tool.server), breaker.scope, breaker.failure_count)
             return CallCondition("breaker", False, "breaker_open", message)
     if not breakers:
         return None
@@ -109,28 +115,30 @@ def _breaker(tool: Tool, caller_id: UUID, now: datetime) -> CallCondition | None
     return CallCondition("breaker", True, message=f"{of_all.failure_count} of {of_all.failure_threshold} faults.")
 
 
-def _budget(caller_id: UUID, tool: Tool, grant: ToolPermission | None, now: datetime) -> CallCondition:
+def _check_budget(caller_id: UUID, tool: Tool, grant: ToolPermission | None, now: datetime) -> CallCondition:
     """By the rules that a call is charged by."""
     places = {BudgetScope.SERVER: tool.server_id, BudgetScope.TOOL: tool.pk, BudgetScope.AGENT: caller_id}
     if grant is not None:
         places[BudgetScope.GRANT] = grant.pk
     for budget in Budget.objects.filter(target_id__in=places.values()).order_by("pk"):
-        purse = _purse(budget, now)
+        purse = _load_budget_state(budget, now)
         if budget.scope == BudgetScope.GRANT and grant is not None and grant.max_calls_per_hour is not None:
             purse.calls_per_hour = min(purse.calls_per_hour or grant.max_calls_per_hour, grant.max_calls_per_hour)
-        lack = purse.lacks(now)
+        lack = purse.find_exceeded_limit(now)
         if lack is not None:
             return CallCondition("budget", False, lack.reason, lack.message)
     return CallCondition("budget", True, message="No budget stands in the way now.")
 
 
-def _purse(budget: Budget, now: datetime) -> Purse:
+def _load_budget_state(budget: Budget, now: datetime) -> BudgetState:
     """The budget as it stands now: what is used of the last hour, and what is under way."""
-    purse = Purse(**{name: getattr(budget, name) for name in BUDGET_COLUMNS})
-    purse.open(now)
-    windows = BudgetWindow.objects.filter(budget=budget, minute__gte=minute_of(now) - WINDOWS).order_by("minute")
+    purse = BudgetState(**{name: getattr(budget, name) for name in BUDGET_COLUMNS})
+    purse.refresh(now)
+    windows = BudgetWindow.objects.filter(budget=budget, minute__gte=floor_to_minute(now) - ROLLING_HOUR).order_by(
+        "minute"
+    )
     used = list(windows.values_list("minute", "used"))
     purse.hour_used = sum(count for _, count in used)
-    purse.hour_frees_at = used[0][0] + WINDOWS + timedelta(minutes=1) if used else None
+    purse.hour_frees_at = used[0][0] + ROLLING_HOUR + timedelta(minutes=1) if used else None
     purse.in_flight = CallSlot.objects.filter(budget_id=budget.pk, deadline__gt=now).count()
     return purse

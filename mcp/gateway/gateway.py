@@ -15,29 +15,28 @@ from common.ids import uuid7
 from common.threads import run_in_thread
 from mcp.client.transports import OnProgress
 from mcp.gateway import arguments, call_log, call_numbers, leases, public_messages, tool_list, types, upstream_call
-from mcp.gateway.batch.worker import desk
-from mcp.gateway.types import Circumstances as CallContext
-from mcp.gateway.types import Refusal, Ticket, Unchecked, Wish
-from mcp.gateway.upstream_call import Answered
-from mcp.servers.targets import kept
+from mcp.gateway.batch.worker import batch_worker
+from mcp.gateway.types import CallContext, CallLease, CallRefusal, CallRequest, SchemasNeeded
+from mcp.gateway.upstream_call import UpstreamResult
+from mcp.servers.targets import target_cache
 from nhi import hooks
 from nhi.authorization import oauth
 from nhi.choices import CallStatus
 from nhi.credentials import tokens
 from nhi.hooks import WaitingCall
 
-__all__ = ["Ask", "CallContext", "Outcome", "call_tool", "list_tools"]
+__all__ = ["CallContext", "CallResult", "IncomingCall", "call_tool", "list_tools"]
 
 log = logging.getLogger(__name__)
-list_tools = tool_list.of_bearer
+list_tools = tool_list.list_tools
 
-UNEXPECTED = "Something went wrong here. Name the request id when you report it."
-ENDED = "The caller's access ended while the call was under way."
-STRANGER = "This token is not one that may call tools."
+UNEXPECTED_MESSAGE = "Something went wrong here. Name the request id when you report it."
+ACCESS_ENDED_MESSAGE = "The caller's access ended while the call was under way."
+MALFORMED_BEARER_MESSAGE = "This token is not one that may call tools."
 
 
 @dataclass(frozen=True)
-class Ask:
+class IncomingCall:
     """A call as a door has read it."""
 
     bearer: str = field(repr=False)
@@ -47,7 +46,7 @@ class Ask:
     arguments: dict[str, Any] = field(repr=False)
     request_id: UUID
     source: str
-    door: str = "rest"
+    entry_point: str = "rest"
     context: CallContext = field(default_factory=CallContext)
     on_progress: OnProgress | None = field(default=None, repr=False)
     protocol_version: str = ""
@@ -57,7 +56,7 @@ class Ask:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CallResult:
     """What a door answers."""
 
     call_id: UUID | None
@@ -66,7 +65,7 @@ class Outcome:
     message: str = ""
     error_code: str = ""
     #: False: this caller never held it, and is told what a stranger to the tool is told.
-    held: bool = True
+    tool_is_visible: bool = True
     result: dict[str, Any] | None = None
     retry_after: int | None = None
     latency_ms: float = 0.0
@@ -77,101 +76,107 @@ class Outcome:
     reset: int | None = None
     fields: tuple[tuple[str, str], ...] = ()
     #: Capabilities of the client without which the server does not run the tool.
-    required: tuple[str, ...] = ()
+    required_capabilities: tuple[str, ...] = ()
     #: Whose calls the breaker stops that refused this one; empty for every other reason.
     breaker_scope: str = ""
     #: False for a refusal that was counted and has no row. Its `call_id` is then null, or the call that waits.
     recorded: bool = True
 
 
-async def call_tool(ask: Ask) -> Outcome:
+async def call_tool(ask: IncomingCall) -> CallResult:
     began = time.monotonic()
     shown = tokens.parse(ask.bearer)
     if shown is None or (isinstance(shown, tokens.ParsedCredentialToken) and shown.prefix == "usr"):
-        call_numbers.count("unauthenticated", "malformed", time.monotonic() - began)
-        return Outcome(None, "unauthenticated", "malformed", STRANGER)
-    desk.require_room(shown, ask.source)
-    wish = _wish(ask, shown)
-    answer = await _decided(wish)
-    if isinstance(answer, Refusal):
-        outcome = _refused(answer, began)
-        call_numbers.count(outcome.status, outcome.reason, time.monotonic() - began)
+        call_numbers.count_call("unauthenticated", "malformed", time.monotonic() - began)
+        return CallResult(None, "unauthenticated", "malformed", MALFORMED_BEARER_MESSAGE)
+    batch_worker.require_capacity(shown, ask.source)
+    wish = _build_request(ask, shown)
+    answer = await _decide(wish)
+    if isinstance(answer, CallRefusal):
+        outcome = _build_refusal_result(answer, began)
+        call_numbers.count_call(outcome.status, outcome.reason, time.monotonic() - began)
         if not answer.unknown_bearer:
-            _tell(wish, outcome, began)
-        if answer.waits is not None:
-            await run_in_thread(partial(_tell_task, answer.waits))
+            _log_call(wish, outcome, began)
+        if answer.waiting is not None:
+            await run_in_thread(partial(_notify_task, answer.waiting))
         return outcome
-    return await _made(ask, wish, answer, began)
+    return await _execute(ask, wish, answer, began)
 
 
-async def _decided(wish: Wish) -> Ticket | Refusal:
+async def _decide(wish: CallRequest) -> CallLease | CallRefusal:
     """What the desk says; arguments that it finds unchecked are checked here, and brought again."""
-    caller = _caller(wish)
-    checked = arguments.check_before(caller, wish.server, wish.tool, wish.arguments)
-    for _ in range(types.MOST_QUESTIONS):
-        answer = await leases.heard(desk.decide(replace(wish, checked=checked)))
-        if not isinstance(answer, Unchecked):
+    caller = _caller_key(wish)
+    checked = arguments.check_remembered_schemas(caller, wish.server, wish.tool, wish.arguments)
+    for _ in range(types.MAX_SCHEMA_ROUNDS):
+        answer = await leases.await_decision(batch_worker.decide(replace(wish, checked=checked)))
+        if not isinstance(answer, SchemasNeeded):
             return answer
-        checked = {**checked, **arguments.check(caller, wish.server, wish.tool, wish.arguments, answer)}
-    raise types.Overloaded("Access changes too fast to decide.", retry_after=1)
+        checked = {**checked, **arguments.check_schemas(caller, wish.server, wish.tool, wish.arguments, answer)}
+    raise types.GatewayOverloaded("Access changes too fast to decide.", retry_after=1)
 
 
-async def _made(ask: Ask, wish: Wish, ticket: Ticket, began: float) -> Outcome:
+async def _execute(ask: IncomingCall, wish: CallRequest, ticket: CallLease, began: float) -> CallResult:
     """From the lease on, whatever happens becomes a row."""
-    stop = leases.Stop()
-    desk.flights.on_stop(ticket.call_id, stop)
+    stop = leases.CancelSignal()
+    batch_worker.active_calls.on_stop(ticket.call_id, stop)
     sent = time.monotonic()
     try:
-        answered = await _call(ask, ticket)
+        answered = await _call_upstream(ask, ticket)
     except asyncio.CancelledError:
         if not stop.reason:
-            await _record(wish, ticket, leases.given_up("cancelled", leases.GONE), began, sent)
+            await _write_result(
+                wish, ticket, leases.build_stopped_result("cancelled", leases.CALLER_GONE_MESSAGE), began, sent
+            )
             raise
         asyncio.current_task().uncancel()  # type: ignore[union-attr]  # every loop runs its coroutines in a task
-        answered = leases.given_up(stop.reason, ENDED, "Unauthorized")
+        answered = leases.build_stopped_result(stop.reason, ACCESS_ENDED_MESSAGE, "Unauthorized")
     except Exception:
         # A fault of ours, and a row all the same.
-        unexpected = Answered(CallStatus.ERROR, None, "unexpected", "InternalError", UNEXPECTED, service="")
-        await _record(wish, ticket, unexpected, began, sent)
+        unexpected = UpstreamResult(
+            CallStatus.ERROR, None, "unexpected", "InternalError", UNEXPECTED_MESSAGE, service_verdict=""
+        )
+        await _write_result(wish, ticket, unexpected, began, sent)
         raise
     finally:
-        stop.listen_no_more()
-    return await _record(wish, ticket, answered, began, sent)
+        stop.close()
+    return await _write_result(wish, ticket, answered, began, sent)
 
 
-async def _call(ask: Ask, ticket: Ticket) -> Answered:
-    reach = kept.find(ticket.server_id, ticket.revision, ticket.era)
+async def _call_upstream(ask: IncomingCall, ticket: CallLease) -> UpstreamResult:
+    reach = target_cache.find(ticket.server_id, ticket.revision, ticket.era)
     if reach is None:
-        reach = await run_in_thread(partial(kept.load, ticket.server_id))
+        reach = await run_in_thread(partial(target_cache.load, ticket.server_id))
     if reach.target.revision != ticket.revision:
         # What was decided upon is not what would be called now.
         said = "The server was changed while the call was decided. Nothing was sent; send it again."
-        return Answered(CallStatus.ERROR, None, "upstream", "ExecutionFailed", said, service="")
-    return await upstream_call.call(
+        return UpstreamResult(CallStatus.ERROR, None, "upstream", "ExecutionFailed", said, service_verdict="")
+    return await upstream_call.call_tool(
         ticket,
         reach,
         ask.arguments,
         meta={"gatehouse/request_id": str(ask.request_id), "gatehouse/call_id": str(ticket.call_id)},
         on_progress=ask.on_progress,
-        input_schema=arguments.schema(ticket.definition_id),
+        input_schema=arguments.find_schema(ticket.definition_id),
     )
 
 
-async def _record(wish: Wish, ticket: Ticket, answered: Answered, began: float, sent: float) -> Outcome:
+async def _write_result(
+    wish: CallRequest, ticket: CallLease, answered: UpstreamResult, began: float, sent: float
+) -> CallResult:
     """The row first, then the answer."""
     now = time.monotonic()
     times = {"decide_ms": round((sent - began) * 1000, 3), "upstream_ms": round((now - sent) * 1000, 3)}
-    public = public_messages.with_request(answered.public, wish.request_id) if answered.public else ""
+    public = public_messages.add_request_id(answered.public_message, wish.request_id) if answered.public_message else ""
     details = {**times, public_messages.PUBLIC_MESSAGE: public} if public else times
-    outcome = leases.outcome_of(ticket, answered, duration=(now - began) * 1000, details=details)
-    recorded = await leases.recorded(outcome)
-    if outcome.tells:
-        await leases.told(outcome)
+    outcome = leases.build_outcome(ticket, answered, duration=(now - began) * 1000, details=details)
+    recorded = await leases.write_outcome(outcome)
+    if outcome.updates_service:
+        await leases.update_server_status(outcome)
     if not recorded:
-        answered = Answered(CallStatus.ERROR, None, "lost", "Timeout", "This call had been given up as lost.")
+        answered = UpstreamResult(CallStatus.ERROR, None, "lost", "Timeout", "This call had been given up as lost.")
         public = ""
-    left = ticket.left
-    told = Outcome(
+    left = ticket.quota
+    told = CallResult(
         call_id=ticket.call_id,
         status=answered.status,
         reason=answered.reason,
@@ -181,39 +186,39 @@ async def _record(wish: Wish, ticket: Ticket, answered: Answered, began: float, 
         latency_ms=round((time.monotonic() - began) * 1000, 3),
         remaining=left.remaining if left else None,
         reset=left.reset if left else None,
-        required=answered.required,
+        required_capabilities=answered.required_capabilities,
     )
-    call_numbers.count(told.status, told.reason, time.monotonic() - began)
-    _tell(wish, replace(told, message=answered.message), began, redacted=answered.redacted)
+    call_numbers.count_call(told.status, told.reason, time.monotonic() - began)
+    _log_call(wish, replace(told, message=answered.message), began, redacted=answered.redacted)
     return told
 
 
-def _refused(refusal: Refusal, began: float) -> Outcome:
+def _build_refusal_result(refusal: CallRefusal, began: float) -> CallResult:
     status = refusal.status
     if refusal.unknown_bearer:
         status = "unauthenticated"
     elif refusal.reason == "approval_required":
         status = "pending_approval"
-    return Outcome(
+    return CallResult(
         call_id=refusal.call_id if refusal.recorded else refusal.approval_id,
         recorded=refusal.recorded,
         status=status,
         reason=refusal.reason,
         message=refusal.message,
         error_code=refusal.error_code,
-        held=refusal.held,
+        tool_is_visible=refusal.tool_is_visible,
         retry_after=refusal.retry_after,
         latency_ms=round((time.monotonic() - began) * 1000, 3),
         expires_at=refusal.expires_at,
         needs_superuser=refusal.needs_superuser,
-        remaining=refusal.left.remaining if refusal.left else None,
-        reset=refusal.left.reset if refusal.left else None,
+        remaining=refusal.quota.remaining if refusal.quota else None,
+        reset=refusal.quota.reset if refusal.quota else None,
         fields=refusal.fields,
         breaker_scope=refusal.breaker_scope,
     )
 
 
-def _tell_task(waiting: WaitingCall) -> None:
+def _notify_task(waiting: WaitingCall) -> None:
     """Its own business: the call is refused and on record already."""
     try:
         hooks.notify_call_waiting(waiting)
@@ -221,38 +226,38 @@ def _tell_task(waiting: WaitingCall) -> None:
         log.exception("a task was not told that a call of it waits", extra={"task_id": str(waiting.task_id)})
 
 
-def _wish(ask: Ask, shown: tokens.ParsedBearerToken) -> Wish:
-    server, tool = (ask.server, ask.tool) if ask.server else split(ask.tool)
-    return Wish(
+def _build_request(ask: IncomingCall, shown: tokens.ParsedBearerToken) -> CallRequest:
+    server, tool = (ask.server, ask.tool) if ask.server else split_tool_name(ask.tool)
+    return CallRequest(
         call_id=uuid7(),
-        shown=shown,
-        audience=oauth.rest_resource() if ask.door == "rest" else oauth.mcp_resource(),
+        token=shown,
+        audience=oauth.rest_resource() if ask.entry_point == "rest" else oauth.mcp_resource(),
         server=server,
         tool=tool,
         arguments=ask.arguments,
         args_hash=hashlib.sha256(canonical_json.encode(ask.arguments)).hexdigest(),
         request_id=ask.request_id,
         source=ask.source,
-        circumstances=ask.context,
-        door=ask.door,
+        context=ask.context,
+        entry_point=ask.entry_point,
         problem=ask.problem,
         problem_fields=ask.problem_fields,
     )
 
 
-def split(name: str) -> tuple[str, str]:
+def split_tool_name(name: str) -> tuple[str, str]:
     """A qualified name at its first `__`; one without it names no server."""
     server, _, tool = name.partition("__")
     return server, tool
 
 
-def _caller(wish: Wish) -> str:
-    shown = wish.shown
+def _caller_key(wish: CallRequest) -> str:
+    shown = wish.token
     return shown.public_id if isinstance(shown, tokens.ParsedCredentialToken) else str(shown.credential_id)
 
 
-def _tell(wish: Wish, outcome: Outcome, began: float, *, redacted: bool = False) -> None:
-    call_log.tell(
+def _log_call(wish: CallRequest, outcome: CallResult, began: float, *, redacted: bool = False) -> None:
+    call_log.log_call(
         wish,
         call_id=outcome.call_id,
         status=outcome.status,

@@ -13,20 +13,20 @@ from common.errors import GatehouseError, RecordUnavailable
 from common.threads import run_in_thread
 from mcp.gateway import types
 from mcp.gateway.batch import result_writer
-from mcp.gateway.batch.worker import desk
-from mcp.gateway.types import Ticket
-from mcp.gateway.upstream_call import Answered
+from mcp.gateway.batch.worker import batch_worker
+from mcp.gateway.types import CallLease
+from mcp.gateway.upstream_call import UpstreamResult
 from nhi.choices import CallStatus
 
-GONE = "The caller went away, or the process that made the call was stopped."
+CALLER_GONE_MESSAGE = "The caller went away, or the process that made the call was stopped."
 #: A database that hangs holds up the desk, for longer than any timeout of its own; who waits is told in time.
-PATIENCE = 2.5
-TELLING = 0.5
+WORKER_TIMEOUT_SECONDS = 2.5
+STATUS_UPDATE_SECONDS = 0.5
 
 log = logging.getLogger(__name__)
 
 
-class Stopping(GatehouseError):
+class ProcessStopping(GatehouseError):
     """The process that made the call ends; the call's row says that it was cancelled."""
 
     code = "stopping"
@@ -35,35 +35,37 @@ class Stopping(GatehouseError):
         super().__init__("Gatehouse stopped here before the call had ended. It may have had an effect.")
 
 
-async def heard(future: "Future[types.Answer]") -> types.Answer:
+async def await_decision(future: "Future[types.CallDecision]") -> types.CallDecision:
     """The desk's answer. Whoever leaves before it comes leaves no lease behind: its call is logged as given up."""
     try:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(WORKER_TIMEOUT_SECONDS):
             return await asyncio.wrap_future(future)
     except TimeoutError as error:
-        future.add_done_callback(_never_made)
-        raise types.DatabaseAway from error
+        future.add_done_callback(_record_abandoned_call)
+        raise types.DatabaseUnavailable from error
     except asyncio.CancelledError:
-        future.add_done_callback(_never_made)
+        future.add_done_callback(_record_abandoned_call)
         raise
 
 
-async def recorded(outcome: types.Outcome) -> bool:
+async def write_outcome(outcome: types.CallOutcome) -> bool:
     """Whether the row is this outcome's. Shielded: who went away leaves a row behind, too."""
     try:
-        async with asyncio.timeout(PATIENCE):
-            return await asyncio.shield(asyncio.wrap_future(desk.record(outcome)))
+        async with asyncio.timeout(WORKER_TIMEOUT_SECONDS):
+            return await asyncio.shield(asyncio.wrap_future(batch_worker.record(outcome)))
     except TimeoutError as error:
         raise RecordUnavailable from error
 
 
-async def told(outcome: types.Outcome) -> None:
+async def update_server_status(outcome: types.CallOutcome) -> None:
     """Say of the server how it is doing. Who is answered waits for that, but not for whoever holds the server's row."""
-    telling = asyncio.ensure_future(run_in_thread(partial(_tell, outcome), by=_tellers.threads))
-    await asyncio.wait({telling}, timeout=TELLING)
+    telling = asyncio.ensure_future(
+        run_in_thread(partial(_update_status_or_warn, outcome), by=_status_executor.executor)
+    )
+    await asyncio.wait({telling}, timeout=STATUS_UPDATE_SECONDS)
 
 
-class _Tellers:
+class _StatusExecutor:
     """Few, and for this alone: where they wait for a row, nothing else of the process waits with them."""
 
     def __init__(self) -> None:
@@ -71,66 +73,66 @@ class _Tellers:
 
     def restart(self) -> None:
         """A fork inherits no thread."""
-        self.threads = ThreadPoolExecutor(2, "tellers")
+        self.executor = ThreadPoolExecutor(2, "tellers")
 
 
-_tellers = _Tellers()
-os.register_at_fork(after_in_child=_tellers.restart)
+_status_executor = _StatusExecutor()
+os.register_at_fork(after_in_child=_status_executor.restart)
 
 
-def _tell(outcome: types.Outcome) -> None:
+def _update_status_or_warn(outcome: types.CallOutcome) -> None:
     try:
-        result_writer.tell_server(outcome)
+        result_writer.update_server_status(outcome)
     except (OperationalError, InterfaceError, RecordUnavailable) as error:
         # The next call says it again; this one has its row.
         log.warning("a server's status could not be moved", extra={"why": str(error)})
 
 
-def _never_made(future: "Future[types.Answer]") -> None:
+def _record_abandoned_call(future: "Future[types.CallDecision]") -> None:
     if future.cancelled() or future.exception() is not None:
         return
     ticket = future.result()
-    if isinstance(ticket, Ticket):
-        desk.record(outcome_of(ticket, given_up("cancelled", GONE), duration=0.0))
+    if isinstance(ticket, CallLease):
+        batch_worker.record(build_outcome(ticket, build_stopped_result("cancelled", CALLER_GONE_MESSAGE), duration=0.0))
 
 
-class Stop:
+class CancelSignal:
     """The desk's word that a call must end, which counts only while the call is being made."""
 
     def __init__(self) -> None:
         self.reason = ""
         self._task = asyncio.current_task()
         self._loop = asyncio.get_running_loop()
-        self._listening = True
+        self._is_active = True
 
     def __call__(self, reason: str) -> None:
-        self._loop.call_soon_threadsafe(self._hear, reason)
+        self._loop.call_soon_threadsafe(self._cancel, reason)
 
-    def _hear(self, reason: str) -> None:
-        if self._listening and self._task is not None:
+    def _cancel(self, reason: str) -> None:
+        if self._is_active and self._task is not None:
             self.reason = reason
             self._task.cancel()
 
-    def listen_no_more(self) -> None:
-        self._listening = False
+    def close(self) -> None:
+        self._is_active = False
 
 
-def outcome_of(
-    ticket: Ticket, answered: Answered, *, duration: float, details: dict[str, Any] | None = None
-) -> types.Outcome:
-    return types.Outcome(
-        ticket=ticket,
+def build_outcome(
+    ticket: CallLease, answered: UpstreamResult, *, duration: float, details: dict[str, Any] | None = None
+) -> types.CallOutcome:
+    return types.CallOutcome(
+        lease=ticket,
         status=answered.status,
         duration=duration,
         reason=answered.reason,
         error_code=answered.error_code,
         error_message=answered.message,
         redaction_applied=answered.redacted,
-        service=answered.service,
+        service_verdict=answered.service_verdict,
         fault_kind=answered.fault_kind,
         details=details or {},
     )
 
 
-def given_up(reason: str, message: str, error_code: str = "ExecutionFailed") -> Answered:
-    return Answered(CallStatus.ERROR, None, reason, error_code, message, service="")
+def build_stopped_result(reason: str, message: str, error_code: str = "ExecutionFailed") -> UpstreamResult:
+    return UpstreamResult(CallStatus.ERROR, None, reason, error_code, message, service_verdict="")

@@ -12,11 +12,11 @@ from mcp.models import Call, Server, Tool
 from nhi.choices import CallStatus
 from nhi.models import CallRollup, InvocationLog
 
-LAST = 100
+LATENCY_SAMPLE_SIZE = 100
 
 
 @dataclass(frozen=True)
-class Metrics:
+class CallStatistics:
     handshake_latency_ms: float | None
     invocation_count: int
     success_count: int
@@ -27,17 +27,19 @@ class Metrics:
     in_flight: int
 
 
-def of_server(server: Server) -> Metrics:
-    return _of(Q(tool_name=server.name), Call.objects.filter(server_id=server.pk), server.handshake_latency_ms)
+def load_server_statistics(server: Server) -> CallStatistics:
+    return _load_statistics(
+        Q(tool_name=server.name), Call.objects.filter(server_id=server.pk), server.handshake_latency_ms
+    )
 
 
-def of_tool(tool: Tool) -> Metrics:
+def load_tool_statistics(tool: Tool) -> CallStatistics:
     where = Q(tool_name=tool.server.name, method=tool.name)
-    return _of(where, Call.objects.filter(tool_id=tool.pk), tool.server.handshake_latency_ms)
+    return _load_statistics(where, Call.objects.filter(tool_id=tool.pk), tool.server.handshake_latency_ms)
 
 
-def _of(where: Q, flights: Any, handshake: float | None) -> Metrics:
-    since = rollups.open_since(clock.database_now())
+def _load_statistics(where: Q, flights: Any, handshake: float | None) -> CallStatistics:
+    since = rollups.find_open_since(clock.database_now())
     counts = dict.fromkeys(CallStatus.values, 0)
     summed = CallRollup.objects.filter(where, hour__lt=since).order_by().values_list("status").annotate(Sum("calls"))
     recent = InvocationLog.objects.filter(where, timestamp__gte=since).order_by().values_list("status")
@@ -46,10 +48,10 @@ def _of(where: Q, flights: Any, handshake: float | None) -> Metrics:
     # What a breaker or a schema turned away took no time, and says nothing of the server.
     last = list(
         InvocationLog.objects.filter(where, status__in=[CallStatus.SUCCESS, CallStatus.ERROR], duration__gt=0)
-        .order_by("-timestamp", "-id").values_list("timestamp", "duration")[:LAST]
+        .order_by("-timestamp", "-id").values_list("timestamp", "duration")[:LATENCY_SAMPLE_SIZE]
     )  # fmt: skip
     durations = sorted(duration for _, duration in last)
-    return Metrics(
+    return CallStatistics(
         handshake_latency_ms=handshake,
         invocation_count=sum(counts.values()),
         success_count=counts[CallStatus.SUCCESS],

@@ -13,7 +13,7 @@ from nhi.choices import CallStatus
 #: Key in a log row's `details`: the sentence that the caller got in place of the row's `error_message`.
 PUBLIC_MESSAGE = "public_message"
 #: Of a row that was written before the sentence was stored with it.
-UNKNOWN_FAULT = "The call failed at the server of this tool."
+UNKNOWN_FAULT_MESSAGE = "The call failed at the server of this tool."
 FAULT_MESSAGES: dict[FaultCode, str] = {
     "unreachable": "The server of this tool cannot be reached.",
     "timeout": "The server of this tool did not answer in time.",
@@ -27,24 +27,24 @@ FAULT_MESSAGES: dict[FaultCode, str] = {
 }
 
 
-def of_fault(fault: UpstreamFault) -> str:
+def fault_message(fault: UpstreamFault) -> str:
     effect = "The call may have had an effect." if fault.sent else "The call was not sent."
     return f"{FAULT_MESSAGES[fault.code]} {effect}"
 
 
-def of_error(error: UpstreamError) -> str:
+def error_message(error: UpstreamError) -> str:
     return f"The server of this tool answered with an internal error (JSON-RPC code {error.code})."
 
 
-def with_request(message: str, request_id: Any) -> str:
+def add_request_id(message: str, request_id: Any) -> str:
     return f"{message} An operator finds the cause by the request id {request_id}."
 
 
-def of_row(row: Any) -> str:
+def row_message(row: Any) -> str:
     """The message of a log row as its caller may read it."""
     stored = row.details.get(PUBLIC_MESSAGE)
     if stored:
         return str(stored)
     if row.status == CallStatus.ERROR and row.reason == "upstream" and row.error_message:
-        return with_request(UNKNOWN_FAULT, row.request_id)
+        return add_request_id(UNKNOWN_FAULT_MESSAGE, row.request_id)
     return str(row.error_message)

@@ -16,20 +16,20 @@ from nhi.authorization.authentication import Unauthenticated
 from nhi.models import Identity
 
 #: What a listed tool has of its definition.
-SHOWN = ("title", "description", "inputSchema", "outputSchema", "annotations", "icons")
+LISTED_FIELDS = ("title", "description", "inputSchema", "outputSchema", "annotations", "icons")
 
 
 @dataclass(frozen=True)
-class Listing:
+class ToolListing:
     identity_id: UUID
     tools: list[dict[str, Any]]
 
 
-async def of_bearer(bearer: str, *, server: str = "", source: str = "") -> Listing | Unauthenticated:
-    return await run_in_thread(partial(_of_bearer, bearer, server, source))
+async def list_tools(bearer: str, *, server: str = "", source: str = "") -> ToolListing | Unauthenticated:
+    return await run_in_thread(partial(_list_tools_blocking, bearer, server, source))
 
 
-def _of_bearer(bearer: str, server: str, source: str) -> Listing | Unauthenticated:
+def _list_tools_blocking(bearer: str, server: str, source: str) -> ToolListing | Unauthenticated:
     with bind_context(RequestContext(uuid7(), source)):
         try:
             found = authentication.authenticate(bearer, audience=oauth.mcp_resource())
@@ -39,10 +39,12 @@ def _of_bearer(bearer: str, server: str, source: str) -> Listing | Unauthenticat
     if identity is None:
         return Unauthenticated("identities_only", "Only an identity calls tools; people use the console.")
     scope = tuple(found.loaded.token.scope.split()) if found.loaded.token else ()
-    return Listing(identity.pk, [as_listed(tool, server) for tool in callable_by(identity, server, scope)])
+    return ToolListing(
+        identity.pk, [describe_tool(tool, server) for tool in find_callable_tools(identity, server, scope)]
+    )
 
 
-def callable_by(identity: Identity, server: str = "", scope: tuple[str, ...] = ()) -> list[Tool]:
+def find_callable_tools(identity: Identity, server: str = "", scope: tuple[str, ...] = ()) -> list[Tool]:
     """Granted, approved, and on a server that is enabled; in the order of their names."""
     reached = [reach.id for reach in effective_access.load(identity).tools if _in_scope(scope, reach.capability)]
     rows = Tool.objects.filter(pk__in=reached, state=DefinitionState.APPROVED, server__enabled=True)
@@ -51,10 +53,10 @@ def callable_by(identity: Identity, server: str = "", scope: tuple[str, ...] = (
     return list(rows.select_related("server", "approved", "identity").order_by("server__name", "name"))
 
 
-def as_listed(tool: Tool, server: str = "") -> dict[str, Any]:
+def describe_tool(tool: Tool, server: str = "") -> dict[str, Any]:
     assert tool.approved is not None  # a constraint
     body = tool.approved.body
-    shown = {name: body[name] for name in SHOWN if body.get(name) is not None}
+    shown = {name: body[name] for name in LISTED_FIELDS if body.get(name) is not None}
     return {"name": tool.name if server else str(tool), **shown}
 
 

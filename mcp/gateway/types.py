@@ -8,19 +8,19 @@ from uuid import UUID
 
 from common.errors import GatehouseError, RateLimited
 from mcp.choices import FaultKind
-from mcp.limits.budget_state import Left
+from mcp.limits.budget_state import RemainingQuota
 from nhi.credentials.tokens import ParsedBearerToken
 from nhi.hooks import WaitingCall
 
 #: Where arguments break a schema, by what the schema belongs to: a grant or a tool's definition.
-Checked = Mapping[UUID, Sequence[tuple[str, str]]]
+CheckedArguments = Mapping[UUID, Sequence[tuple[str, str]]]
 
 
 #: How often the desk may ask to check arguments against another schema before a call is turned away.
-MOST_QUESTIONS = 4
+MAX_SCHEMA_ROUNDS = 4
 
 
-class Overloaded(RateLimited):
+class GatewayOverloaded(RateLimited):
     """More calls wait here than can be decided in good time."""
 
     code = "queue_full"
@@ -32,7 +32,7 @@ class CallerOverloaded(RateLimited):
     code = "overloaded"
 
 
-class DatabaseAway(GatehouseError):
+class DatabaseUnavailable(GatehouseError):
     code = "database_unavailable"
 
     def __init__(self) -> None:
@@ -40,7 +40,7 @@ class DatabaseAway(GatehouseError):
 
 
 @dataclass(frozen=True)
-class Circumstances:
+class CallContext:
     """What the caller said around its call; kept with the log row, decided by nothing."""
 
     thread_id: str = ""
@@ -50,11 +50,11 @@ class Circumstances:
 
 
 @dataclass(frozen=True)
-class Wish:
+class CallRequest:
     """One call that somebody wants to make."""
 
     call_id: UUID
-    shown: ParsedBearerToken = field(repr=False)
+    token: ParsedBearerToken = field(repr=False)
     audience: str
     #: The server's name and the tool's own; together the name of the tool's identity.
     server: str
@@ -63,14 +63,14 @@ class Wish:
     args_hash: str
     request_id: UUID
     source: str
-    circumstances: Circumstances = field(default_factory=Circumstances)
-    door: str = "rest"
-    checked: Checked = field(default_factory=dict, repr=False)
+    context: CallContext = field(default_factory=CallContext)
+    entry_point: str = "rest"
+    checked: CheckedArguments = field(default_factory=dict, repr=False)
     #: Why its arguments could not be read at all.
     problem: str = ""
     problem_fields: tuple[tuple[str, str], ...] = ()
     #: How often it came back because access had changed between reading and writing.
-    rounds: int = 0
+    attempts: int = 0
 
     @property
     def name(self) -> str:
@@ -78,7 +78,7 @@ class Wish:
 
 
 @dataclass(frozen=True)
-class Ticket:
+class CallLease:
     """A call that may be made, once: its lease is written."""
 
     call_id: UUID
@@ -94,15 +94,15 @@ class Ticket:
     #: The log row as far as it is known.
     row: dict[str, Any] = field(repr=False)
     #: Whether a success has something to put right: the breaker or the server's status.
-    unwell: bool = False
-    slots: bool = False
+    service_has_faults: bool = False
+    has_slots: bool = False
     #: Whether a budget cut the time shorter than the server's own.
-    hurried: bool = False
-    left: Left | None = None
+    has_shortened_timeout: bool = False
+    quota: RemainingQuota | None = None
 
 
 @dataclass(frozen=True)
-class Refusal:
+class CallRefusal:
     """A call that may not be made; its row is written, or its attempt counted when nobody is known to have made it."""
 
     call_id: UUID
@@ -110,7 +110,7 @@ class Refusal:
     reason: str
     message: str
     #: False for what this caller never held: it is told the same as of a tool that does not exist.
-    held: bool
+    tool_is_visible: bool
     error_code: str = "Unauthorized"
     #: The bearer showed nothing that counts: there is no log row, only a count.
     unknown_bearer: bool = False
@@ -119,7 +119,7 @@ class Refusal:
     expires_at: datetime | None = None
     approval_id: UUID | None = None
     fields: tuple[tuple[str, str], ...] = ()
-    left: Left | None = None
+    quota: RemainingQuota | None = None
     #: Of a waiting call: nobody who holds the role may decide about it.
     needs_superuser: bool = False
     #: Whose calls the breaker stops that refused this one.
@@ -127,11 +127,11 @@ class Refusal:
     #: False for a call that was counted: it has no row, so its id names nothing.
     recorded: bool = True
     #: What the task that it was made in is told, when a person has to look at it.
-    waits: WaitingCall | None = None
+    waiting: WaitingCall | None = None
 
 
 @dataclass(frozen=True)
-class Unchecked:
+class SchemasNeeded:
     """The arguments were not checked yet against these schemas; check them and ask again."""
 
     grants: tuple[UUID, ...]
@@ -139,14 +139,14 @@ class Unchecked:
     schemas: Mapping[UUID, dict[str, Any]] = field(default_factory=dict, repr=False)
 
 
-Answer = Ticket | Refusal | Unchecked
+CallDecision = CallLease | CallRefusal | SchemasNeeded
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CallOutcome:
     """What became of a call that was made."""
 
-    ticket: Ticket
+    lease: CallLease
     status: str
     duration: float
     reason: str = ""
@@ -154,11 +154,11 @@ class Outcome:
     error_message: str = ""
     redaction_applied: bool = False
     #: What it says of the service: "fault", "success", or nothing.
-    service: str = ""
+    service_verdict: str = ""
     fault_kind: FaultKind = FaultKind.ANSWER
     details: dict[str, Any] = field(default_factory=dict)
 
     @property
-    def tells(self) -> bool:
+    def updates_service(self) -> bool:
         """Whether there is something to say of the service: a fault, or that one is over."""
-        return self.service == "fault" or self.ticket.unwell
+        return self.service_verdict == "fault" or self.lease.service_has_faults

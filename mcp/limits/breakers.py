@@ -23,12 +23,12 @@ from nhi.validation import Problems
 #: What a probe may take before another one is let through.
 PROBE_SECONDS = 40.0
 #: The source of faults that health checks meet; all others are identities.
-CHECK = "check"
+CHECK_SOURCE = "check"
 #: After a day without a call of its identity, an open breaker of that identity is closed and removed.
-KEEP_OPEN = timedelta(days=1)
+OPEN_LIFETIME = timedelta(days=1)
 #: After an hour without another fault, an identity's faults in a row are forgotten.
-KEEP_COUNTING = timedelta(hours=1)
-MAX_FORGOTTEN = 500
+COUNTING_LIFETIME = timedelta(hours=1)
+MAX_REMOVED = 500
 
 
 class BreakerOpen(GatehouseError):
@@ -41,12 +41,12 @@ class BreakerOpen(GatehouseError):
         super().__init__(f"{failed}; the next try is in {retry_after} s.", details={"retry_after": retry_after})
 
 
-class NotOpen(Conflict):
+class BreakerNotOpen(Conflict):
     code = "breaker_closed"
 
 
 @dataclass(frozen=True)
-class Fault:
+class ServerFault:
     """One fault of a server, and where it was seen."""
 
     kind: FaultKind
@@ -59,15 +59,15 @@ class Fault:
 
     @property
     def source(self) -> str:
-        return str(self.agent_id) if self.agent_id else CHECK
+        return str(self.agent_id) if self.agent_id else CHECK_SOURCE
 
 
-def of_server(server: Server) -> Breaker:
+def ensure_for_server(server: Server) -> Breaker:
     """The breaker that stops all callers of a server."""
     return Breaker.objects.get_or_create(server=server, agent_id=None, defaults={"service_name": server.name})[0]
 
 
-def claim(breaker_id: UUID, call_id: UUID, *, seconds: float = PROBE_SECONDS) -> bool:
+def claim_probe(breaker_id: UUID, call_id: UUID, *, seconds: float = PROBE_SECONDS) -> bool:
     """Be the one call that tries whether the service is back. In the transaction that lets the call through."""
     now = clock.database_now()
     breaker = Breaker.objects.get(pk=breaker_id)
@@ -80,12 +80,12 @@ def claim(breaker_id: UUID, call_id: UUID, *, seconds: float = PROBE_SECONDS) ->
     return claimed == 1
 
 
-def release(call_id: UUID) -> None:
+def release_probe(call_id: UUID) -> None:
     """The probe was not made after all: the next call may try."""
     Breaker.objects.filter(state=BreakerState.HALF_OPEN, probe_id=call_id).update(probe_until=Now())
 
 
-def fault_of_server(server_id: UUID, fault: Fault) -> None:
+def record_server_fault(server_id: UUID, fault: ServerFault) -> None:
     """Count one fault of a server; in the caller's transaction.
 
     The last faults in a row, as many as the breaker's threshold, decide. When all of them are faults of the connection
@@ -105,21 +105,23 @@ def fault_of_server(server_id: UUID, fault: Fault) -> None:
         breaker.failure_count += 1
         breaker.recent_faults = [*breaker.recent_faults, [fault.source, fault.kind]][-breaker.failure_threshold :]
     concerns_all = _has_two_sources(breaker.recent_faults) or fault.kind == FaultKind.CONNECTION
-    if (was_closed and opens(breaker.recent_faults, breaker.failure_threshold)) or (failed_probe and concerns_all):
+    if (was_closed and should_open(breaker.recent_faults, breaker.failure_threshold)) or (
+        failed_probe and concerns_all
+    ):
         _open(breaker, fault.why)
         breaker.recent_faults = []
     elif failed_probe:
         breaker.probe_until = clock.database_now()
     breaker.save()
     if fault.agent_id is not None:
-        _fault_of_identity(breaker, fault, failed_probe_of_all=failed_probe)
+        _record_identity_fault(breaker, fault, failed_probe_of_all=failed_probe)
 
 
-def opens(recent_faults: Sequence[Sequence[str]], threshold: int) -> bool:
+def should_open(recent_faults: Sequence[Sequence[str]], threshold: int) -> bool:
     """Whether these faults in a row of a server concern all of its callers."""
     if len(recent_faults) < threshold:
         return False
-    if all(source == CHECK for source, _ in recent_faults):
+    if all(source == CHECK_SOURCE for source, _ in recent_faults):
         return False
     return _has_two_sources(recent_faults) or all(kind == FaultKind.CONNECTION for _, kind in recent_faults)
 
@@ -128,7 +130,7 @@ def _has_two_sources(recent_faults: Sequence[Sequence[str]]) -> bool:
     return len({source for source, _ in recent_faults}) > 1
 
 
-def _fault_of_identity(of_all: Breaker, fault: Fault, *, failed_probe_of_all: bool) -> None:
+def _record_identity_fault(of_all: Breaker, fault: ServerFault, *, failed_probe_of_all: bool) -> None:
     """Under the lock of the server's breaker, so that two faults of one identity never make two rows."""
     own = Breaker.objects.for_one().filter(server=of_all.server_id, agent_id=fault.agent_id)
     breaker = own.select_for_update().first()
@@ -157,24 +159,24 @@ def _fault_of_identity(of_all: Breaker, fault: Fault, *, failed_probe_of_all: bo
     breaker.save()
 
 
-def success_of_server(server_id: UUID, *, agent_id: UUID, call_id: UUID) -> None:
+def record_server_success(server_id: UUID, *, agent_id: UUID, call_id: UUID) -> None:
     """A call was answered: the server's faults in a row end, and those of this identity; a probe closes its breaker."""
     for breaker in (
         Breaker.objects.for_all().filter(server_id=server_id).first(),
         Breaker.objects.filter(server_id=server_id, agent_id=agent_id).first(),
     ):
         if breaker is not None:
-            success(breaker, call_id=call_id)
+            record_success(breaker, call_id=call_id)
 
 
-def check_passed(server_id: UUID) -> None:
+def record_check_success(server_id: UUID) -> None:
     """A health check was answered: faults that health checks counted are taken back, and those of calls stay."""
     breaker = Breaker.objects.for_all().filter(server_id=server_id, state=BreakerState.CLOSED).first()
-    if breaker is None or all(source != CHECK for source, _ in breaker.recent_faults):
+    if breaker is None or all(source != CHECK_SOURCE for source, _ in breaker.recent_faults):
         return
     with transaction.atomic():
         breaker = Breaker.objects.select_for_update().get(pk=breaker.pk)
-        left = [[source, kind] for source, kind in breaker.recent_faults if source != CHECK]
+        left = [[source, kind] for source, kind in breaker.recent_faults if source != CHECK_SOURCE]
         taken_back = len(breaker.recent_faults) - len(left)
         breaker.failure_count = max(breaker.failure_count - taken_back, len(left)) if left else 0
         breaker.recent_faults = left
@@ -182,25 +184,25 @@ def check_passed(server_id: UUID) -> None:
             breaker.save(update_fields=["failure_count", "recent_faults"])
 
 
-def forget() -> int:
+def remove_unused() -> int:
     """Remove breakers of single identities that have nothing to say any more: closed, or not tried for a day."""
     now = clock.database_now()
     own = Breaker.objects.for_one()
-    unused = own.exclude(state=BreakerState.CLOSED).filter(last_failure_time__lte=now - KEEP_OPEN)
-    for breaker in unused.filter(Q(probe_until=None) | Q(probe_until__lte=now))[:MAX_FORGOTTEN]:
+    unused = own.exclude(state=BreakerState.CLOSED).filter(last_failure_time__lte=now - OPEN_LIFETIME)
+    for breaker in unused.filter(Q(probe_until=None) | Q(probe_until__lte=now))[:MAX_REMOVED]:
         with transaction.atomic():
             locked = Breaker.objects.select_for_update().filter(pk=breaker.pk, state=breaker.state).first()
             if locked is not None and locked.last_state_change == breaker.last_state_change:
                 _move(locked, BreakerState.CLOSED)
                 locked.failure_count = 0
                 locked.save()
-                _tell("breaker.closed", locked, SYSTEM, "The identity did not call the server again.")
+                _write_event("breaker.closed", locked, SYSTEM, "The identity did not call the server again.")
     # One statement: a fault that counts meanwhile holds the row, and the condition is judged again after it.
-    idle = Q(failure_count=0) | Q(last_failure_time__lte=now - KEEP_COUNTING)
+    idle = Q(failure_count=0) | Q(last_failure_time__lte=now - COUNTING_LIFETIME)
     return own.filter(idle, state=BreakerState.CLOSED).delete()[0]
 
 
-def fault(breaker: Breaker, *, call_id: UUID | None, why: str) -> Breaker:
+def record_fault(breaker: Breaker, *, call_id: UUID | None, why: str) -> Breaker:
     """Count one fault of a service that Gatehouse itself calls; in the caller's transaction, with the row locked."""
     breaker = Breaker.objects.select_for_update().get(pk=breaker.pk)
     breaker.last_failure_time = clock.database_now()
@@ -213,7 +215,7 @@ def fault(breaker: Breaker, *, call_id: UUID | None, why: str) -> Breaker:
     return breaker
 
 
-def success(breaker: Breaker, *, call_id: UUID | None) -> None:
+def record_success(breaker: Breaker, *, call_id: UUID | None) -> None:
     """The service answered: faults are forgotten, and a probe closes the breaker. A breaker may be gone meanwhile."""
     locked = Breaker.objects.select_for_update().filter(pk=breaker.pk).first()
     if locked is None:
@@ -221,7 +223,7 @@ def success(breaker: Breaker, *, call_id: UUID | None) -> None:
     if _is_probe(locked, call_id):
         _move(locked, BreakerState.CLOSED)
         locked.failure_count, locked.recent_faults = 0, []
-        _tell("breaker.closed", locked, SYSTEM, "The probe went well.")
+        _write_event("breaker.closed", locked, SYSTEM, "The probe went well.")
     elif locked.state == BreakerState.CLOSED:
         locked.failure_count, locked.recent_faults = 0, []
     locked.save()
@@ -236,7 +238,7 @@ def reset(*, actor: Actor, breaker: Breaker, reason: str) -> Breaker:
     with transaction.atomic():
         breaker = Breaker.objects.select_for_update().get(pk=breaker.pk)
         if breaker.state == BreakerState.CLOSED and not breaker.failure_count:
-            raise NotOpen(f"The breaker of {breaker} is closed and has counted no fault.")
+            raise BreakerNotOpen(f"The breaker of {breaker} is closed and has counted no fault.")
         before = {"state": breaker.state, "failure_count": breaker.failure_count}
         if breaker.state != BreakerState.CLOSED:
             _move(breaker, BreakerState.CLOSED)
@@ -248,49 +250,49 @@ def reset(*, actor: Actor, breaker: Breaker, reason: str) -> Breaker:
 
 
 @dataclass(frozen=True)
-class Passage:
+class GuardedCall:
     """A call that a breaker let through; what became of it is said once."""
 
     breaker: Breaker
     call_id: UUID
 
-    def failed(self, why: str) -> None:
+    def fail(self, why: str) -> None:
         with transaction.atomic():
-            fault(self.breaker, call_id=self.call_id, why=why)
+            record_fault(self.breaker, call_id=self.call_id, why=why)
 
-    def went_well(self) -> None:
+    def succeed(self) -> None:
         with transaction.atomic():
-            success(self.breaker, call_id=self.call_id)
+            record_success(self.breaker, call_id=self.call_id)
 
-    def given_up(self) -> None:
-        release(self.call_id)
+    def abandon(self) -> None:
+        release_probe(self.call_id)
 
 
-def enter(
+def admit_call(
     service_name: str, *, threshold: int = 3, recovery_timeout: int = 60, seconds: float = PROBE_SECONDS
-) -> Passage:
+) -> GuardedCall:
     """Let a call of an outside service through that may take so long as a probe, or raise `BreakerOpen`."""
     wanted = {"failure_threshold": threshold, "recovery_timeout": recovery_timeout}
     breaker, _ = Breaker.objects.get_or_create(service_name=service_name, agent_id=None, defaults=wanted)
-    passage = Passage(breaker, uuid7())
-    if breaker.state != BreakerState.CLOSED and not claim(breaker.pk, passage.call_id, seconds=seconds):
-        raise BreakerOpen(breaker, retry_after=_left(breaker))
+    passage = GuardedCall(breaker, uuid7())
+    if breaker.state != BreakerState.CLOSED and not claim_probe(breaker.pk, passage.call_id, seconds=seconds):
+        raise BreakerOpen(breaker, retry_after=_seconds_until_retry(breaker))
     return passage
 
 
 @contextmanager
-def guarding(service_name: str, *, threshold: int = 3, recovery_timeout: int = 60) -> Iterator[None]:
+def guard_call(service_name: str, *, threshold: int = 3, recovery_timeout: int = 60) -> Iterator[None]:
     """The general form, for an outside service that Gatehouse itself calls: a fault is whatever is raised inside."""
-    passage = enter(service_name, threshold=threshold, recovery_timeout=recovery_timeout)
+    passage = admit_call(service_name, threshold=threshold, recovery_timeout=recovery_timeout)
     try:
         yield
     except Exception as error:
-        passage.failed(type(error).__name__)
+        passage.fail(type(error).__name__)
         raise
-    passage.went_well()
+    passage.succeed()
 
 
-def _left(breaker: Breaker) -> int:
+def _seconds_until_retry(breaker: Breaker) -> int:
     """Whole seconds until another call may try."""
     rests = breaker.last_state_change + timedelta(seconds=breaker.recovery_timeout)
     until = breaker.probe_until if breaker.state == BreakerState.HALF_OPEN else rests
@@ -304,7 +306,7 @@ def _is_probe(breaker: Breaker, call_id: UUID | None) -> bool:
 
 def _open(breaker: Breaker, why: str) -> None:
     _move(breaker, BreakerState.OPEN)
-    _tell("breaker.opened", breaker, SYSTEM, why)
+    _write_event("breaker.opened", breaker, SYSTEM, why)
 
 
 def _move(breaker: Breaker, to: BreakerState) -> None:
@@ -313,6 +315,6 @@ def _move(breaker: Breaker, to: BreakerState) -> None:
     breaker.probe_id = breaker.probe_until = None
 
 
-def _tell(event: str, breaker: Breaker, actor: Actor, why: str) -> None:
+def _write_event(event: str, breaker: Breaker, actor: Actor, why: str) -> None:
     details = {"state": breaker.state, "failure_count": breaker.failure_count, "scope": breaker.scope.value}
     events.write(event, actor=actor, subject=breaker, after=details, reason=why)

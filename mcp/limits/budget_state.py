@@ -6,11 +6,11 @@ from datetime import UTC, date, datetime, timedelta
 from uuid import UUID
 
 #: The current minute and sixty before it: in no sixty minutes are there more than the limit.
-WINDOWS = timedelta(minutes=60)
+ROLLING_HOUR = timedelta(minutes=60)
 
 
 @dataclass(frozen=True)
-class Left:
+class RemainingQuota:
     """What is left of the tightest budget."""
 
     remaining: int
@@ -18,7 +18,7 @@ class Left:
 
 
 @dataclass
-class Purse:
+class BudgetState:
     """One budget's row, and what this batch takes out of it."""
 
     id: UUID
@@ -39,14 +39,14 @@ class Purse:
     in_flight: int = 0
     #: When the first calls of a full hour leave it.
     hour_frees_at: datetime | None = None
-    taken: int = field(default=0, init=False)
+    consumed: int = field(default=0, init=False)
 
     @property
     def burst(self) -> float:
         rate = self.requests_per_second or 0
         return float(self.burst_size or max(1, math.ceil(rate)))
 
-    def open(self, now: datetime) -> None:
+    def refresh(self, now: datetime) -> None:
         """Bring it up to now: the bucket has filled, the day may be another."""
         if self.requests_per_second is not None:
             had = self.burst if self.tokens is None else self.tokens
@@ -57,74 +57,76 @@ class Purse:
         if self.day != today:
             self.day, self.day_used = today, 0
 
-    def take(self) -> None:
+    def consume(self) -> None:
         if self.tokens is not None and self.requests_per_second is not None:
             self.tokens -= 1
         self.day_used += 1
         self.hour_used += 1
         self.in_flight += 1
-        self.taken += 1
+        self.consumed += 1
 
-    def left(self, now: datetime) -> Left | None:
+    def find_remaining(self, now: datetime) -> RemainingQuota | None:
         """Of what is counted, the tightest."""
         found = []
         if self.requests_per_second is not None and self.tokens is not None:
-            found.append(Left(max(0, int(self.tokens)), 1))
+            found.append(RemainingQuota(max(0, int(self.tokens)), 1))
         if self.calls_per_hour is not None:
-            found.append(Left(max(0, self.calls_per_hour - self.hour_used), self._hour_wait(now)))
+            found.append(
+                RemainingQuota(max(0, self.calls_per_hour - self.hour_used), self._seconds_until_hour_frees(now))
+            )
         if self.daily_quota:
-            found.append(Left(max(0, self.daily_quota - self.day_used), _until_midnight(now)))
+            found.append(RemainingQuota(max(0, self.daily_quota - self.day_used), _seconds_until_midnight(now)))
         return min(found, key=lambda left: left.remaining, default=None)
 
-    def lacks(self, now: datetime) -> "Lack | None":
+    def find_exceeded_limit(self, now: datetime) -> "LimitExceeded | None":
         """What stands against one more call."""
         if self.concurrency_limit is not None and self.in_flight >= self.concurrency_limit:
             said = f"{self.in_flight} of {self.concurrency_limit} calls of {self.target_name} are under way"
-            return Lack("concurrency_exceeded", f"{said}.", 1)
+            return LimitExceeded("concurrency_exceeded", f"{said}.", 1)
         if self.daily_quota and self.day_used >= self.daily_quota:
             said = f"{self.day_used} of {self.daily_quota} calls of {self.target_name} were made today (UTC)"
-            return Lack("quota_exceeded", f"{said}.", _until_midnight(now))
+            return LimitExceeded("quota_exceeded", f"{said}.", _seconds_until_midnight(now))
         if self.calls_per_hour is not None and self.hour_used >= self.calls_per_hour:
             said = f"{self.hour_used} of {self.calls_per_hour} calls of {self.target_name} were made in the last hour"
-            return Lack("quota_exceeded", f"{said}.", self._hour_wait(now))
+            return LimitExceeded("quota_exceeded", f"{said}.", self._seconds_until_hour_frees(now))
         if self.requests_per_second is not None and self.tokens is not None and self.tokens < 1:
             wait = math.ceil((1 - self.tokens) / self.requests_per_second)
             said = f"{self.target_name} takes {self.requests_per_second:g} calls a second"
-            return Lack("rate_exceeded", f"{said}.", max(1, wait))
+            return LimitExceeded("rate_exceeded", f"{said}.", max(1, wait))
         return None
 
-    def _hour_wait(self, now: datetime) -> int:
-        frees = self.hour_frees_at or now + WINDOWS
+    def _seconds_until_hour_frees(self, now: datetime) -> int:
+        frees = self.hour_frees_at or now + ROLLING_HOUR
         return max(1, math.ceil((frees - now).total_seconds()))
 
 
 @dataclass(frozen=True)
-class Lack:
+class LimitExceeded:
     reason: str
     message: str
     retry_after: int
 
 
-def allot(purses: list[Purse], now: datetime) -> Lack | None:
+def consume_all(purses: list[BudgetState], now: datetime) -> LimitExceeded | None:
     """All or nothing over every scope of one call; a call that is refused costs nothing."""
     for purse in purses:
-        if lack := purse.lacks(now):
+        if lack := purse.find_exceeded_limit(now):
             return lack
     for purse in purses:
-        purse.take()
+        purse.consume()
     return None
 
 
-def tightest(purses: list[Purse], now: datetime) -> Left | None:
-    lefts = [left for purse in purses if (left := purse.left(now)) is not None]
+def find_tightest_quota(purses: list[BudgetState], now: datetime) -> RemainingQuota | None:
+    lefts = [left for purse in purses if (left := purse.find_remaining(now)) is not None]
     return min(lefts, key=lambda left: left.remaining, default=None)
 
 
-def minute_of(now: datetime) -> datetime:
+def floor_to_minute(now: datetime) -> datetime:
     return now.astimezone(UTC).replace(second=0, microsecond=0)
 
 
-def _until_midnight(now: datetime) -> int:
+def _seconds_until_midnight(now: datetime) -> int:
     today = now.astimezone(UTC)
     midnight = (today + timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0)
     return max(1, math.ceil((midnight - today).total_seconds()))

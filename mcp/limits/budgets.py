@@ -11,7 +11,7 @@ from django.db.models import Count, Sum
 from common.db import clock
 from common.errors import Duplicate, FieldError
 from mcp.choices import BudgetScope
-from mcp.limits.budget_state import WINDOWS, Purse, minute_of
+from mcp.limits.budget_state import ROLLING_HOUR, BudgetState, floor_to_minute
 from mcp.models import Budget, BudgetWindow, CallSlot, Server, Tool
 from nhi.actors import Actor
 from nhi.audit import events
@@ -20,16 +20,16 @@ from nhi.models import Identity, ToolPermission
 from nhi.validation import Problems
 
 #: What each limit may be.
-MOST = 2_000_000_000
-LEAST_RATE, MOST_RATE = 0.001, 100_000
-SHORTEST, LONGEST = 0.1, 600
-LIMITS = (
+MAX_LIMIT = 2_000_000_000
+MIN_RATE, MAX_RATE = 0.001, 100_000
+MIN_TIMEOUT_SECONDS, MAX_TIMEOUT_SECONDS = 0.1, 600
+LIMIT_FIELDS = (
     "requests_per_second", "burst_size", "concurrency_limit", "timeout", "daily_quota", "calls_per_hour",
 )  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Used:
+class BudgetUsage:
     """What is used of a budget now."""
 
     day: int
@@ -44,15 +44,15 @@ def create(*, actor: Actor, scope: str, target_id: UUID, **limits: Any) -> Budge
     problems = Problems()
     known = scope in BudgetScope.values
     problems.unless(known, "scope", "Choose server, tool, agent or grant.")
-    name = target_name(BudgetScope(scope), target_id) if known else ""
+    name = find_target_name(BudgetScope(scope), target_id) if known else ""
     problems.unless(name or not known, "target_id", f"There is no {scope} with this id that can have a budget.")
-    _check(problems, limits)
+    _check_limits(problems, limits)
     problems.raise_if_any()
     budget = Budget(scope=scope, target_id=target_id, target_name=name, created_by_name=actor.name, **limits)
     try:
         with transaction.atomic():
             budget.save(force_insert=True)
-            events.write("budget.set", actor=actor, subject=budget, after=_limits(budget))
+            events.write("budget.set", actor=actor, subject=budget, after=_limit_values(budget))
     except IntegrityError as error:
         taken = [FieldError("target_id", "This has a budget; change that one.")]
         raise Duplicate(f"{name} has a budget already.", fields=taken) from error
@@ -64,14 +64,14 @@ def change(*, actor: Actor, budget: Budget, **limits: Any) -> Budget:
     actor.require("mcp.change_budget", "change budgets")
     with transaction.atomic():
         current = Budget.objects.select_for_update().get(pk=budget.pk)
-        before = _limits(current)
+        before = _limit_values(current)
         problems = Problems()
-        _check(problems, {**{name: getattr(current, name) for name in LIMITS}, **limits})
+        _check_limits(problems, {**{name: getattr(current, name) for name in LIMIT_FIELDS}, **limits})
         problems.raise_if_any()
         for name, value in limits.items():
             setattr(current, name, value)
         current.save(update_fields=[*limits, "updated_at"])
-        after = _limits(current)
+        after = _limit_values(current)
         if before != after:
             events.write("budget.set", actor=actor, subject=current, before=before, after=after)
     return current
@@ -82,33 +82,35 @@ def remove(*, actor: Actor, budget: Budget) -> None:
     actor.require("mcp.delete_budget", "remove budgets")
     with transaction.atomic():
         current = Budget.objects.select_for_update().get(pk=budget.pk)
-        events.write("budget.removed", actor=actor, subject=current, before=_limits(current))
+        events.write("budget.removed", actor=actor, subject=current, before=_limit_values(current))
         BudgetWindow.objects.filter(budget_id=current.pk).delete()
         current.delete()
 
 
-def follow(old: UUID, new: UUID) -> None:
+def move_to_grant(old: UUID, new: UUID) -> None:
     """A grant has another row now, renewed or changed: its budget is that one's, and what is used stays used. The
     grant's own event says which row took whose place."""
     Budget.objects.filter(scope=BudgetScope.GRANT, target_id=old).update(target_id=new)
 
 
-def used(budgets: list[Budget]) -> dict[UUID, Used]:
+def load_usage(budgets: list[Budget]) -> dict[UUID, BudgetUsage]:
     """For several at once: three queries whatever their number."""
     now = clock.database_now()
     ids = [budget.pk for budget in budgets]
     hours = dict(
-        BudgetWindow.objects.filter(budget_id__in=ids, minute__gte=minute_of(now) - WINDOWS)
+        BudgetWindow.objects.filter(budget_id__in=ids, minute__gte=floor_to_minute(now) - ROLLING_HOUR)
         .values("budget_id").annotate(calls=Sum("used")).values_list("budget_id", "calls")
     )  # fmt: skip
     flights = dict(
         CallSlot.objects.filter(budget_id__in=ids, deadline__gt=now)
         .values("budget_id").annotate(calls=Count("id")).values_list("budget_id", "calls")
     )  # fmt: skip
-    return {budget.pk: _used(budget, now, hours.get(budget.pk, 0), flights.get(budget.pk, 0)) for budget in budgets}
+    return {
+        budget.pk: _build_usage(budget, now, hours.get(budget.pk, 0), flights.get(budget.pk, 0)) for budget in budgets
+    }
 
 
-def target_name(scope: BudgetScope, target_id: UUID) -> str:
+def find_target_name(scope: BudgetScope, target_id: UUID) -> str:
     """What the budget is called after; empty when there is nothing of this kind."""
     if scope == BudgetScope.SERVER:
         server = Server.objects.filter(pk=target_id).first()
@@ -123,41 +125,41 @@ def target_name(scope: BudgetScope, target_id: UUID) -> str:
     return str(grant) if grant else ""
 
 
-def forget() -> int:
+def remove_old_windows() -> int:
     """Windows that no rolling hour reaches any more."""
-    return BudgetWindow.objects.filter(minute__lt=minute_of(clock.database_now()) - 2 * WINDOWS).delete()[0]
+    return BudgetWindow.objects.filter(minute__lt=floor_to_minute(clock.database_now()) - 2 * ROLLING_HOUR).delete()[0]
 
 
-def _used(budget: Budget, now: datetime, hour: int, flights: int) -> Used:
-    purse = Purse(
+def _build_usage(budget: Budget, now: datetime, hour: int, flights: int) -> BudgetUsage:
+    purse = BudgetState(
         id=budget.pk, scope=budget.scope, target_id=budget.target_id, target_name=budget.target_name,
         requests_per_second=budget.requests_per_second, burst_size=budget.burst_size, tokens=budget.tokens,
         tokens_at=budget.tokens_at, day=budget.day, day_used=budget.day_used,
     )  # fmt: skip
-    purse.open(now)
+    purse.refresh(now)
     tokens = None if purse.tokens is None or budget.requests_per_second is None else round(purse.tokens, 3)
-    return Used(purse.day_used, hour, flights, tokens, now)
+    return BudgetUsage(purse.day_used, hour, flights, tokens, now)
 
 
-def _limits(budget: Budget) -> dict[str, Any]:
-    return {name: getattr(budget, name) for name in LIMITS}
+def _limit_values(budget: Budget) -> dict[str, Any]:
+    return {name: getattr(budget, name) for name in LIMIT_FIELDS}
 
 
-def _check(problems: Problems, limits: dict[str, Any]) -> None:
+def _check_limits(problems: Problems, limits: dict[str, Any]) -> None:
     rate, timeout = limits.get("requests_per_second"), limits.get("timeout")
-    fine = rate is None or LEAST_RATE <= rate <= MOST_RATE
-    problems.unless(fine, "requests_per_second", f"Use {LEAST_RATE:g} to {MOST_RATE} calls a second.")
-    fine = timeout is None or SHORTEST <= timeout <= LONGEST
-    problems.unless(fine, "timeout", f"Use {SHORTEST:g} to {LONGEST} seconds.")
+    fine = rate is None or MIN_RATE <= rate <= MAX_RATE
+    problems.unless(fine, "requests_per_second", f"Use {MIN_RATE:g} to {MAX_RATE} calls a second.")
+    fine = timeout is None or MIN_TIMEOUT_SECONDS <= timeout <= MAX_TIMEOUT_SECONDS
+    problems.unless(fine, "timeout", f"Use {MIN_TIMEOUT_SECONDS:g} to {MAX_TIMEOUT_SECONDS} seconds.")
     for name in ("burst_size", "concurrency_limit", "calls_per_hour"):
         problems.check_positive(name, limits.get(name))
     quota = limits.get("daily_quota") or 0
-    problems.unless(0 <= quota <= MOST, "daily_quota", f"Use a whole number up to {MOST}; 0 for no quota.")
+    problems.unless(0 <= quota <= MAX_LIMIT, "daily_quota", f"Use a whole number up to {MAX_LIMIT}; 0 for no quota.")
     burst = limits.get("burst_size")
     problems.unless(
         burst is None or rate is not None,
         "burst_size",
         "A burst is what a rate lets through at once: set calls per second too.",
     )
-    says = any(limits.get(name) for name in LIMITS)
+    says = any(limits.get(name) for name in LIMIT_FIELDS)
     problems.unless(says, "requests_per_second", "Set at least one limit.")

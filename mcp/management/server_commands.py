@@ -11,14 +11,14 @@ from mcp.client import transports
 from mcp.models import Server
 
 
-def named(name: str) -> Server:
+def find_server(name: str) -> Server:
     found: Server | None = Server.objects.select_related("owner").filter(name=name).first()
     if found is None:
         raise InvalidInput.for_field("name", f"There is no server {name!r}.")
     return found
 
 
-def about(server: Server) -> dict[str, Any]:
+def describe_server(server: Server) -> dict[str, Any]:
     """A server in a terminal: how it is, and why."""
     return {
         "id": server.pk,
@@ -41,10 +41,10 @@ class ServerCommand(GatehouseCommand):
         try:
             super().handle(*args, **options)
         finally:
-            background_loop.stop(_let_go)
+            background_loop.stop(_close_connections)
 
 
-async def _let_go() -> None:
+async def _close_connections() -> None:
     await transports.close_all()
     await egress.close_session()
 

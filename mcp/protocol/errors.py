@@ -9,10 +9,10 @@ FaultCode = Literal[
 ]  # fmt: skip
 #: Codes by which a server says that the request was wrong. -32002: a resource that is not there, before 2026-07-28;
 #: -32021: the client lacks a capability.
-CALLERS_FAULTS = frozenset({INVALID_REQUEST, INVALID_PARAMS, METHOD_NOT_FOUND, -32002, -32021})
+CALLER_FAULT_CODES = frozenset({INVALID_REQUEST, INVALID_PARAMS, METHOD_NOT_FOUND, -32002, -32021})
 
 
-class UpstreamTrouble(Exception):
+class UpstreamFailure(Exception):
     """Either of the two."""
 
     def __init__(self, text: str, status: int) -> None:
@@ -23,7 +23,7 @@ class UpstreamTrouble(Exception):
         self.steps: tuple[str, ...] = ()
 
 
-class UpstreamFault(UpstreamTrouble):
+class UpstreamFault(UpstreamFailure):
     """No answer that can be used came from the server."""
 
     def __init__(self, code: FaultCode, detail: str, *, sent: bool, status: int = 0) -> None:
@@ -40,12 +40,12 @@ class UpstreamFault(UpstreamTrouble):
         return self.code in {"not_running", "unsupported"}
 
     @property
-    def of_connection(self) -> bool:
+    def is_connection_fault(self) -> bool:
         """Whether the connection failed, which no caller's arguments decide: unreachable, closed, or HTTP 5xx."""
         return self.code in {"unreachable", "closed"} or (self.code == "http_status" and self.status >= 500)
 
 
-class UpstreamError(UpstreamTrouble):
+class UpstreamError(UpstreamFailure):
     """The server answered with a JSON-RPC error."""
 
     def __init__(self, code: int, message: str, data: Any = None, *, status: int = 0) -> None:
@@ -55,6 +55,6 @@ class UpstreamError(UpstreamTrouble):
         self.data = data
 
     @property
-    def callers_fault(self) -> bool:
+    def blames_caller(self) -> bool:
         """Whether the server blames the request; every other code counts against the server."""
-        return self.code in CALLERS_FAULTS
+        return self.code in CALLER_FAULT_CODES

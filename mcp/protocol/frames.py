@@ -8,33 +8,33 @@ import orjson
 from mcp.protocol import jsonrpc
 from mcp.protocol.jsonrpc import Message
 
-LONGEST = 64 << 20
+MAX_FRAME_BYTES = 64 << 20
 #: Set in the length when Python's own reader is needed: the fast one makes floats of integers past 64 bits.
-EXACT = 1 << 31
+EXACT_FLAG = 1 << 31
 
 
 class BadFrame(Exception):
     """What came is no message of ours; nothing that follows can be trusted to be one."""
 
 
-def pack(message: Message) -> bytes:
+def pack_frame(message: Message) -> bytes:
     try:
         body, flag = orjson.dumps(message), 0
     except TypeError:
-        body, flag = jsonrpc.encode(message), EXACT
-    if len(body) > LONGEST:
+        body, flag = jsonrpc.encode(message), EXACT_FLAG
+    if len(body) > MAX_FRAME_BYTES:
         raise BadFrame(f"A message of {len(body)} bytes is too long.")
     return (len(body) | flag).to_bytes(4, "big") + body
 
 
-async def read(reader: asyncio.StreamReader) -> Message | None:
+async def read_frame(reader: asyncio.StreamReader) -> Message | None:
     """The next message; None when the other side has gone."""
     try:
         head = int.from_bytes(await reader.readexactly(4), "big")
-        length = head & ~EXACT
-        if length > LONGEST:
+        length = head & ~EXACT_FLAG
+        if length > MAX_FRAME_BYTES:
             raise BadFrame(f"A message of {length} bytes is too long.")
-        message = (json if head & EXACT else orjson).loads(await reader.readexactly(length))
+        message = (json if head & EXACT_FLAG else orjson).loads(await reader.readexactly(length))
     except (asyncio.IncompleteReadError, ConnectionError):
         return None
     except (ValueError, RecursionError) as error:

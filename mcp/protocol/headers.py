@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-ANNOTATION = "x-mcp-header"
-PREFIX = "Mcp-Param-"
+MIRROR_KEYWORD = "x-mcp-header"
+MIRROR_PREFIX = "Mcp-Param-"
 WRAPPED = re.compile(r"=\?base64\?(.*)\?=")
 PLAIN = re.compile(r"[\x20-\x7E]*")
 TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -23,25 +23,25 @@ SCHEMA_LISTS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
 SCHEMA_MAPS = frozenset({"patternProperties", "dependentSchemas", "$defs", "definitions"})
 #: The connection's, and what says in whose name and form a request comes. With some of these, whoever may set one would
 #: change where a request ends.
-OWN = frozenset({
+CONNECTION_HEADERS = frozenset({
     "host", "content-length", "content-type", "accept", "connection", "transfer-encoding", "upgrade", "te", "trailer",
     "keep-alive", "proxy-authorization", "proxy-connection", "expect", "cookie", "origin", "accept-encoding",
 })  # fmt: skip
 
-Path = tuple[str, ...]
+ArgumentPath = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Binding:
+class HeaderBinding:
     """An argument and the header that repeats it."""
 
-    path: Path
+    path: ArgumentPath
     header: str
 
 
-def is_own(name: str) -> bool:
+def is_reserved_header(name: str) -> bool:
     """Whether the header is the connection's own or the protocol's, and so nobody's to set for a server."""
-    return name.lower() in OWN or name.lower().startswith("mcp-")
+    return name.lower() in CONNECTION_HEADERS or name.lower().startswith("mcp-")
 
 
 def encode_value(value: str) -> str:
@@ -51,40 +51,44 @@ def encode_value(value: str) -> str:
     return f"=?base64?{base64.b64encode(raw).decode()}?="
 
 
-def bindings(schema: Any) -> tuple[Binding, ...]:
+def find_bindings(schema: Any) -> tuple[HeaderBinding, ...]:
     """The arguments to mirror. A schema with one wrong annotation has none that can be kept."""
-    found = _annotations(schema)
-    return () if _invalid(found) else tuple(Binding(path or (), PREFIX + node[ANNOTATION]) for path, node in found)
+    found = _find_annotations(schema)
+    return (
+        ()
+        if _find_problem(found)
+        else tuple(HeaderBinding(path or (), MIRROR_PREFIX + node[MIRROR_KEYWORD]) for path, node in found)
+    )
 
 
-def invalid_annotation(schema: Any) -> str:
+def find_annotation_problem(schema: Any) -> str:
     """Why the tool cannot be called over HTTP, as one clause; empty when it can."""
-    return _invalid(_annotations(schema))
+    return _find_problem(_find_annotations(schema))
 
 
-def _annotations(schema: Any) -> list[tuple[Path | None, Mapping[str, Any]]]:
-    return [(path, node) for path, node in _schemas(schema) if ANNOTATION in node]
+def _find_annotations(schema: Any) -> list[tuple[ArgumentPath | None, Mapping[str, Any]]]:
+    return [(path, node) for path, node in _iterate_schemas(schema) if MIRROR_KEYWORD in node]
 
 
-def _invalid(found: list[tuple[Path | None, Mapping[str, Any]]]) -> str:
+def _find_problem(found: list[tuple[ArgumentPath | None, Mapping[str, Any]]]) -> str:
     seen: set[str] = set()
     for path, node in found:
-        name = node[ANNOTATION]
+        name = node[MIRROR_KEYWORD]
         if not path:
-            return f"{ANNOTATION} stands where no argument can be reached by names alone"
+            return f"{MIRROR_KEYWORD} stands where no argument can be reached by names alone"
         if not isinstance(name, str) or not TOKEN.fullmatch(name):
-            return f"{ANNOTATION} of {'.'.join(path)} is no header name"
+            return f"{MIRROR_KEYWORD} of {'.'.join(path)} is no header name"
         if str(node.get("type")) not in MIRRORED_TYPES:
-            return f"{ANNOTATION} of {'.'.join(path)} stands on neither a string, an integer nor a boolean"
+            return f"{MIRROR_KEYWORD} of {'.'.join(path)} stands on neither a string, an integer nor a boolean"
         if name.lower() in seen:
-            return f"{ANNOTATION} {name} is there twice"
+            return f"{MIRROR_KEYWORD} {name} is there twice"
         seen.add(name.lower())
     return ""
 
 
-def _schemas(root: Any) -> Iterator[tuple[Path | None, Mapping[str, Any]]]:
+def _iterate_schemas(root: Any) -> Iterator[tuple[ArgumentPath | None, Mapping[str, Any]]]:
     """Each schema in a schema with the chain of `properties` to it, None once anything else was crossed."""
-    stack: list[tuple[Path | None, Any]] = [((), root)]
+    stack: list[tuple[ArgumentPath | None, Any]] = [((), root)]
     while stack:
         path, node = stack.pop()
         if not isinstance(node, dict):
@@ -101,15 +105,15 @@ def _schemas(root: Any) -> Iterator[tuple[Path | None, Mapping[str, Any]]]:
                 stack += [(None, part) for part in value.values()]
 
 
-def mirrored(bound: tuple[Binding, ...], arguments: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def mirror_arguments(bound: tuple[HeaderBinding, ...], arguments: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """The headers for these arguments; one that is absent or null has none."""
     for binding in bound:
-        text = _text(_argument(binding.path, arguments))
+        text = _header_text(_find_argument(binding.path, arguments))
         if text is not None:
             yield binding.header, encode_value(text)
 
 
-def _argument(path: Path, arguments: Mapping[str, Any]) -> Any:
+def _find_argument(path: ArgumentPath, arguments: Mapping[str, Any]) -> Any:
     node: Any = arguments
     for name in path:
         if not isinstance(node, Mapping):
@@ -118,7 +122,7 @@ def _argument(path: Path, arguments: Mapping[str, Any]) -> Any:
     return node
 
 
-def _text(value: Any) -> str | None:
+def _header_text(value: Any) -> str | None:
     if isinstance(value, bool):
         return "true" if value else "false"
     try:

@@ -11,7 +11,7 @@ from mcp.protocol.errors import UpstreamError, UpstreamFault
 Message = dict[str, Any]
 RequestId = int | str
 #: Longer messages of a server's are cut: they are said to people.
-LONGEST_MESSAGE = 2000
+MAX_MESSAGE_CHARS = 2000
 
 
 def encode(message: Message) -> bytes:
@@ -56,7 +56,7 @@ def decode(raw: bytes | str) -> Iterator[Message]:
         yield message
 
 
-def answers(message: Message, request_id: RequestId) -> bool:
+def is_answer_to(message: Message, request_id: RequestId) -> bool:
     """Whether this is the answer to that request. An error before the id could be read carries none."""
     if "method" in message:
         return False
@@ -67,20 +67,20 @@ def answers(message: Message, request_id: RequestId) -> bool:
     return answered is None and "error" in message
 
 
-def outcome(message: Message, *, status: int = 0) -> Message:
+def read_result(message: Message, *, status: int = 0) -> Message:
     """The result in an answer, or the error it carries."""
     if "error" in message:
-        raise as_error(message["error"], status=status)
+        raise parse_error(message["error"], status=status)
     value = message.get("result")
     if not isinstance(value, dict):
         raise UpstreamFault("protocol", "The server's answer has neither a result nor an error.", sent=True)
     return value
 
 
-def as_error(value: Any, *, status: int = 0) -> UpstreamError | UpstreamFault:
+def parse_error(value: Any, *, status: int = 0) -> UpstreamError | UpstreamFault:
     code = value.get("code") if isinstance(value, dict) else None
     if not isinstance(code, int) or isinstance(code, bool):
         return UpstreamFault("protocol", "The server's answer is an error without a code.", sent=True, status=status)
     message = value.get("message")
     text = message if isinstance(message, str) else ""
-    return UpstreamError(code, text[:LONGEST_MESSAGE], value.get("data"), status=status)
+    return UpstreamError(code, text[:MAX_MESSAGE_CHARS], value.get("data"), status=status)

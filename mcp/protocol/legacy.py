@@ -15,13 +15,13 @@ INITIALIZE: Message = {"protocolVersion": LATEST, "capabilities": {}, "clientInf
 INITIALIZED = notification("notifications/initialized")
 
 
-def envelope(request_id: RequestId, method: str, params: Message, *, meta: Message) -> Message:
+def build_request(request_id: RequestId, method: str, params: Message, *, meta: Message) -> Message:
     """A request with what is said beside its params, where there is something."""
     return request(request_id, method, {**params, "_meta": meta} if meta else params)
 
 
 @dataclass(frozen=True)
-class Welcome:
+class InitializeResult:
     """What the server said of itself in the handshake."""
 
     protocol_version: str
@@ -30,21 +30,21 @@ class Welcome:
     instructions: str
 
 
-def welcome(answer: Message) -> Welcome:
+def parse_initialize_result(answer: Message) -> InitializeResult:
     version = answer.get("protocolVersion")
     if version not in HANDSHAKE_PROTOCOL_VERSIONS:
         detail = f"The server wants protocol version {str(version)[:40]!r}, which is not spoken here."
         raise UpstreamFault("protocol", detail, sent=True)
     instructions = answer.get("instructions")
-    return Welcome(
+    return InitializeResult(
         str(version),
-        _object(answer.get("serverInfo")),
-        _object(answer.get("capabilities")),
+        _read_object(answer.get("serverInfo")),
+        _read_object(answer.get("capabilities")),
         instructions if isinstance(instructions, str) else "",
     )
 
 
-def reply(message: Message) -> Message | None:
+def build_reply(message: Message) -> Message | None:
     """What to answer when the server asks something: alive, and otherwise not able; None for what asks nothing.
 
     No capability was declared, so it has no right to ask; leaving it without an answer would hang the call."""
@@ -56,7 +56,7 @@ def reply(message: Message) -> Message | None:
     return error(request_id, METHOD_NOT_FOUND, "This client offers nothing that a server could call.")
 
 
-def cancelled(request_id: RequestId, reason: str) -> Message:
+def cancelled_notification(request_id: RequestId, reason: str) -> Message:
     return notification("notifications/cancelled", {"requestId": request_id, "reason": reason})
 
 
@@ -72,5 +72,5 @@ def session_is_gone(status: int, answer: UpstreamError | None) -> bool:
     return status == 404 or (status == 400 and "session" in answer.message.lower())
 
 
-def _object(value: Any) -> Message:
+def _read_object(value: Any) -> Message:
     return value if isinstance(value, dict) else {}

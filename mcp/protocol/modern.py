@@ -21,12 +21,12 @@ LATEST = LATEST_MODERN_VERSION
 CLIENT_INFO = {"name": "gatehouse", "version": VERSION}
 ACCEPT = "application/json, text/event-stream"
 #: What a request's `Mcp-Name` repeats.
-NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+NAME_PARAMETERS = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 #: Only a server of this revision answers with these.
 OWN_CODES = frozenset({HEADER_MISMATCH, MISSING_REQUIRED_CLIENT_CAPABILITY, UNSUPPORTED_PROTOCOL_VERSION})
 
 
-def envelope(request_id: RequestId, method: str, params: Message, *, version: str, meta: Message) -> Message:
+def build_request(request_id: RequestId, method: str, params: Message, *, version: str, meta: Message) -> Message:
     """A request with its metadata. No capability is declared, so the server may ask for nothing while it works."""
     said = {
         **meta,
@@ -37,16 +37,16 @@ def envelope(request_id: RequestId, method: str, params: Message, *, version: st
     return request(request_id, method, {**params, "_meta": said})
 
 
-def headers(method: str, params: Message, *, version: str) -> dict[str, str]:
+def build_headers(method: str, params: Message, *, version: str) -> dict[str, str]:
     """The headers that repeat the body, so that a proxy may route by them."""
     found = {"Accept": ACCEPT, "MCP-Protocol-Version": version, "Mcp-Method": method}
-    named_by = NAMED_BY.get(method)
+    named_by = NAME_PARAMETERS.get(method)
     if named_by is not None:
         found["Mcp-Name"] = encode_value(str(params[named_by]))
     return found
 
 
-def complete(result: Message) -> Message:
+def require_complete(result: Message) -> Message:
     """The result, if it is a whole one; a server of an earlier revision names no kind."""
     kind = result.get("resultType", "complete")
     if kind == "complete":
@@ -61,24 +61,24 @@ def complete(result: Message) -> Message:
 
 def mutual_version(supported: Any) -> str:
     """The newest version of this family that a server names, or nothing."""
-    named = _names(supported)
+    named = _version_names(supported)
     return next((version for version in reversed(MODERN_PROTOCOL_VERSIONS) if version in named), "")
 
 
-def names_a_handshake_version(supported: Any) -> bool:
-    return not _names(supported).isdisjoint(HANDSHAKE_PROTOCOL_VERSIONS)
+def includes_handshake_version(supported: Any) -> bool:
+    return not _version_names(supported).isdisjoint(HANDSHAKE_PROTOCOL_VERSIONS)
 
 
-def supported_by(error: UpstreamError) -> Any:
+def read_supported_versions(error: UpstreamError) -> Any:
     """What a server that knows not our version knows instead; None when it does not say."""
     return error.data.get("supported") if isinstance(error.data, dict) else None
 
 
-def server_info(result: Message) -> Message:
+def read_server_info(result: Message) -> Message:
     meta = result.get("_meta")
     found = meta.get(SERVER_INFO_META_KEY) if isinstance(meta, dict) else None
     return found if isinstance(found, dict) else {}
 
 
-def _names(supported: Any) -> set[str]:
+def _version_names(supported: Any) -> set[str]:
     return {name for name in supported if isinstance(name, str)} if isinstance(supported, Iterable) else set()

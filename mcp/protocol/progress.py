@@ -5,19 +5,19 @@ from typing import Any
 from mcp.protocol.jsonrpc import Message, RequestId
 
 
-def with_token(meta: Message | None, token: RequestId | None) -> Message:
+def add_progress_token(meta: Message | None, token: RequestId | None) -> Message:
     """The metadata of a request; with a token it asks to be told of progress."""
     return {**(meta or {}), **({} if token is None else {"progressToken": token})}
 
 
-class Progress:
+class ProgressFilter:
     """Picks the notifications that belong to the request whose token it is."""
 
     def __init__(self, token: RequestId) -> None:
         self._token = token
         self._last: float | None = None
 
-    def of(self, message: Message) -> Message | None:
+    def select(self, message: Message) -> Message | None:
         """What a notification says without its token; None for anything else and for steps back."""
         params: Any = message.get("params")
         if message.get("method") != "notifications/progress" or not isinstance(params, dict):

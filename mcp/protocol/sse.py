@@ -7,14 +7,14 @@ from mcp.protocol.errors import UpstreamFault
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class ServerSentEvent:
     #: Bytes: JSON is read from them at once, and that reading checks the UTF-8.
     data: bytes
     name: str = "message"
     id: str = ""
 
 
-class Parser:
+class EventStreamParser:
     """Fed with chunks, gives the events that became whole. Lines are cut as bytes, so no character is."""
 
     def __init__(self, limit: int) -> None:
@@ -31,35 +31,35 @@ class Parser:
         #: How long to wait before that, in seconds; None where the server did not say.
         self.retry: float | None = None
 
-    def next(self) -> "Parser":
+    def continue_stream(self) -> "EventStreamParser":
         """For the stream that goes on where this one ended."""
-        found = Parser(self._limit)
+        found = EventStreamParser(self._limit)
         found.last_id = found._id = self.last_id
         found.retry = self.retry
         return found
 
-    def feed(self, chunk: bytes) -> Iterator[Event]:
+    def feed(self, chunk: bytes) -> Iterator[ServerSentEvent]:
         if self._after_cr and chunk.startswith(b"\n"):
             chunk = chunk[1:]
         self._after_cr = chunk.endswith(b"\r") if chunk else self._after_cr
         # bytes.splitlines ends lines at LF, CR and CR LF alone, as event streams do.
         for part in chunk.splitlines(keepends=True):
-            self._grow(len(part))
+            self._count_bytes(len(part))
             self._line.append(part)
             if part.endswith((b"\n", b"\r")):
                 line = b"".join(self._line).rstrip(b"\r\n")
                 self._line.clear()
-                if (event := self._take(line)) is not None:
+                if (event := self._parse_line(line)) is not None:
                     yield event
 
-    def _grow(self, by: int) -> None:
+    def _count_bytes(self, by: int) -> None:
         self._size += by
         if self._size > self._limit:
             raise UpstreamFault(
                 "too_large", f"The server sent an event of more than {self._limit >> 20} MiB.", sent=True
             )
 
-    def _take(self, line: bytes) -> Event | None:
+    def _parse_line(self, line: bytes) -> ServerSentEvent | None:
         if self._first:
             self._first = False
             line = line.removeprefix(b"\xef\xbb\xbf")
@@ -77,11 +77,11 @@ class Parser:
             self.retry = int(value[:9]) / 1000
         return None
 
-    def _dispatch(self) -> Event | None:
+    def _dispatch(self) -> ServerSentEvent | None:
         data, name = self._data, self._name
         self._data, self._name, self._size = [], "", 0
         # Only now: an event that is cut off is to be sent again.
         self.last_id = self._id
         if not any(data):
             return None
-        return Event(b"\n".join(data), name or "message", self.last_id)
+        return ServerSentEvent(b"\n".join(data), name or "message", self.last_id)

@@ -15,54 +15,61 @@ from common.asgi.bodies import AsgiApplication, Receive
 from common.asgi.hosts import is_allowed_host
 from common.threads import background_loop
 from mcp.client import transports
-from mcp.gateway.batch.worker import desk
-from mcp.protocol.endpoints import server_of
-from mcp.server.admission import House
-from mcp.server.mcp_handler import Door, Exchange, Gateway
+from mcp.gateway.batch.worker import batch_worker
+from mcp.protocol.endpoints import find_server_name
+from mcp.server.admission import EndpointSettings
+from mcp.server.mcp_handler import GatewayBackend, McpRequestHandler, ServerContext
 from nhi.authorization import oauth
 
 #: Seconds for the rows of calls that end with the process; one that is not written by then is found as lost.
-LAST_ROWS = 1.5
+LAST_ROWS_SECONDS = 1.5
 
 
-def make_application(gateway: Gateway) -> AsgiApplication:
+def make_application(gateway: GatewayBackend) -> AsgiApplication:
     """The application over a gateway; it takes only scopes whose path is one of its endpoints."""
-    door = Door(gateway, house(), {"name": "gatehouse", "title": "Gatehouse", "version": settings.VERSION}, headers())
+    door = ServerContext(
+        gateway,
+        endpoint_settings(),
+        {"name": "gatehouse", "title": "Gatehouse", "version": settings.VERSION},
+        security_headers(),
+    )
 
     async def application(scope: dict[str, Any], receive: Receive, send: Any) -> None:
-        await Exchange(door, server_of(scope["path"]) or "", scope, receive, send).run()
+        await McpRequestHandler(door, find_server_name(scope["path"]) or "", scope, receive, send).run()
 
     return application
 
 
 async def close() -> None:
     """The process ends: calls that were cancelled for it are recorded first, then what they kept open is let go of."""
-    await _recorded()
-    await asyncio.to_thread(desk.stop)
-    await _let_go()
-    await asyncio.to_thread(background_loop.stop, _let_go)
+    await _wait_for_rows()
+    await asyncio.to_thread(batch_worker.stop)
+    await _close_connections()
+    await asyncio.to_thread(background_loop.stop, _close_connections)
 
 
-async def _recorded() -> None:
+async def _wait_for_rows() -> None:
     """Whoever serves us has cancelled what did not end in time, and does not wait for what follows from that."""
-    deadline = time.monotonic() + LAST_ROWS
-    while desk.flights and time.monotonic() < deadline:
+    deadline = time.monotonic() + LAST_ROWS_SECONDS
+    while batch_worker.active_calls and time.monotonic() < deadline:
         await asyncio.sleep(0.01)
 
 
-async def _let_go() -> None:
+async def _close_connections() -> None:
     await transports.close_all()
     await egress.close_session()
 
 
-def house() -> House:
+def endpoint_settings() -> EndpointSettings:
     parts = urlsplit(settings.PUBLIC_URL.lower())
     port = "" if parts.port in {None, {"http": 80, "https": 443}[parts.scheme]} else f":{parts.port}"
     name = f"[{parts.hostname}]" if ":" in str(parts.hostname) else parts.hostname
-    return House(f"{parts.scheme}://{name}{port}", is_allowed_host, f"{settings.PUBLIC_URL}{oauth.MCP_METADATA_PATH}")
+    return EndpointSettings(
+        f"{parts.scheme}://{name}{port}", is_allowed_host, f"{settings.PUBLIC_URL}{oauth.MCP_METADATA_PATH}"
+    )
 
 
-def headers() -> tuple[tuple[bytes, bytes], ...]:
+def security_headers() -> tuple[tuple[bytes, bytes], ...]:
     """What Django's middleware would say of an answer that is no page."""
     always = (
         (b"cache-control", b"no-store, private"),

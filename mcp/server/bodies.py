@@ -3,29 +3,31 @@
 import asyncio
 
 from common.asgi.bodies import MAX_DRAINED_BYTES, Receive
-from mcp.server.errors import Refusal, http
-from mcp.server.request_parser import LARGEST
+from mcp.server.errors import ErrorResponse, http_error
+from mcp.server.request_parser import MAX_BODY_BYTES
 
-SECONDS = 30.0
+BODY_TIMEOUT_SECONDS = 30.0
 
 
-class Gone(Exception):
+class ClientDisconnected(Exception):
     """The client went away; there is nobody to answer."""
 
 
-async def read(receive: Receive, *, largest: int = LARGEST) -> bytes | Refusal:
+async def read_body(receive: Receive, *, largest: int = MAX_BODY_BYTES) -> bytes | ErrorResponse:
     """The body, or of a longer one a byte more than the limit, which is enough for its reader to refuse it."""
     try:
-        async with asyncio.timeout(SECONDS):
+        async with asyncio.timeout(BODY_TIMEOUT_SECONDS):
             message = await receive()
             if message["type"] == "http.request" and not message.get("more_body"):
                 return bytes(message.get("body", b"")[: largest + 1])
-            return await _rest(message, receive, largest)
+            return await _read_rest(message, receive, largest)
     except TimeoutError:
-        return http(408, f"The body did not arrive within {SECONDS:.0f} seconds.", (b"connection", b"close"))
+        return http_error(
+            408, f"The body did not arrive within {BODY_TIMEOUT_SECONDS:.0f} seconds.", (b"connection", b"close")
+        )
 
 
-async def _rest(message: dict[str, object], receive: Receive, largest: int) -> bytes:
+async def _read_rest(message: dict[str, object], receive: Receive, largest: int) -> bytes:
     kept, seen = bytearray(), 0
     while message["type"] != "http.disconnect":
         part = message.get("body", b"")
@@ -35,4 +37,4 @@ async def _rest(message: dict[str, object], receive: Receive, largest: int) -> b
         if not message.get("more_body") or seen > MAX_DRAINED_BYTES:
             return bytes(kept)
         message = await receive()
-    raise Gone
+    raise ClientDisconnected

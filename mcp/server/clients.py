@@ -8,37 +8,37 @@ from django.conf import settings
 
 from common.asgi.bodies import Receive
 from common.asgi.proxies import find_client_address
-from mcp.gateway.leases import Stopping
+from mcp.gateway.leases import ProcessStopping
 
 T = TypeVar("T")
 
 
-def source(scope: Mapping[str, Any], forwarded_for: str) -> str:
+def client_source(scope: Mapping[str, Any], forwarded_for: str) -> str:
     client = scope.get("client")
     peer = client[0] if client else ""
     return find_client_address(peer=peer, forwarded_for=forwarded_for, proxies=settings.TRUSTED_PROXIES)
 
 
-async def until_gone(receive: Receive, call: Awaitable[T]) -> T | None:
+async def run_until_disconnect(receive: Receive, call: Awaitable[T]) -> T | None:
     """What became of a call; None when the client went away, which ended it: closing an answer is how one is cancelled.
 
     `Stopping` when it was ended and the client is there: then this process is about to."""
     task = asyncio.current_task()
     assert task is not None  # a server runs every application in one
     gone = asyncio.Event()
-    watch = asyncio.get_running_loop().create_task(_end_when_gone(receive, gone, task))
+    watch = asyncio.get_running_loop().create_task(_cancel_on_disconnect(receive, gone, task))
     try:
         return await call
     except asyncio.CancelledError:
         task.uncancel()
         if not gone.is_set():
-            raise Stopping from None
+            raise ProcessStopping from None
         return None
     finally:
         watch.cancel()
 
 
-async def _end_when_gone(receive: Receive, gone: asyncio.Event, task: "asyncio.Task[Any]") -> None:
+async def _cancel_on_disconnect(receive: Receive, gone: asyncio.Event, task: "asyncio.Task[Any]") -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
     gone.set()

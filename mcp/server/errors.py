@@ -6,7 +6,7 @@ from typing import Any
 PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL_ERROR = -32700, -32600, -32601, -32602, -32603
 HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION = -32020, -32021, -32022
 #: The specification fixes these; whatever is not named is answered 200.
-STATUS = {
+HTTP_STATUS = {
     PARSE_ERROR: 400,
     INVALID_REQUEST: 400,
     INVALID_PARAMS: 400,
@@ -16,19 +16,19 @@ STATUS = {
     METHOD_NOT_FOUND: 404,
 }
 RequestId = str | int
-Pairs = tuple[tuple[bytes, bytes], ...]
+HeaderPairs = tuple[tuple[bytes, bytes], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class ErrorResponse:
     status: int
     code: int
     message: str
     data: dict[str, Any] = field(default_factory=dict)
     id: RequestId | None = None
-    headers: Pairs = ()
+    headers: HeaderPairs = ()
 
-    def to(self, request: RequestId | None) -> "Refusal":
+    def with_id(self, request: RequestId | None) -> "ErrorResponse":
         return replace(self, id=request)
 
     @property
@@ -39,11 +39,11 @@ class Refusal:
         return {"jsonrpc": "2.0", "id": self.id, "error": error}
 
 
-def protocol(code: int, message: str, **data: Any) -> Refusal:
+def protocol_error(code: int, message: str, **data: Any) -> ErrorResponse:
     """One of the protocol's own errors, with the status that belongs to it."""
-    return Refusal(STATUS.get(code, 200), code, message, data)
+    return ErrorResponse(HTTP_STATUS.get(code, 200), code, message, data)
 
 
-def http(status: int, message: str, *headers: tuple[bytes, bytes], **data: Any) -> Refusal:
+def http_error(status: int, message: str, *headers: tuple[bytes, bytes], **data: Any) -> ErrorResponse:
     """A refusal before there is a message: its code is the status, outside of JSON-RPC's own range."""
-    return Refusal(status, status, message, data, headers=headers)
+    return ErrorResponse(status, status, message, data, headers=headers)

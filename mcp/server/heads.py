@@ -6,49 +6,49 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
-ROUTING = ("mcp-protocol-version", "mcp-method", "mcp-name")
-SINGLE = frozenset({*ROUTING, "authorization", "content-type", "host", "origin", "x-request-id"})
-LISTS = frozenset({"accept", "x-forwarded-for"})
-KNOWN = {name.encode(): name for name in SINGLE | LISTS}
-ENCODED, END = "=?base64?", "?="
-EVENTS, JSON = "text/event-stream", "application/json"
+ROUTING_HEADERS = ("mcp-protocol-version", "mcp-method", "mcp-name")
+SINGLE_HEADERS = frozenset({*ROUTING_HEADERS, "authorization", "content-type", "host", "origin", "x-request-id"})
+LIST_HEADERS = frozenset({"accept", "x-forwarded-for"})
+KNOWN_HEADERS = {name.encode(): name for name in SINGLE_HEADERS | LIST_HEADERS}
+ENCODED_PREFIX, ENCODED_SUFFIX = "=?base64?", "?="
+EVENT_STREAM_TYPE, JSON_TYPE = "text/event-stream", "application/json"
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class RequestHeaders:
     values: dict[str, str]
     repeated: frozenset[str] = frozenset()
 
     def get(self, name: str) -> str:
         return self.values.get(name, "")
 
-    def says(self, name: str, value: str) -> bool:
+    def matches(self, name: str, value: str) -> bool:
         """Whether the header is there, once, and spells the value of the body."""
-        return name not in self.repeated and decoded(self.values.get(name)) == value
+        return name not in self.repeated and decode_value(self.values.get(name)) == value
 
 
-def read(headers: Iterable[tuple[bytes, bytes]]) -> Head:
+def read_headers(headers: Iterable[tuple[bytes, bytes]]) -> RequestHeaders:
     values: dict[str, str] = {}
     repeated: set[str] = set()
     for raw, value in headers:
-        name = KNOWN.get(raw) or KNOWN.get(raw.lower())
+        name = KNOWN_HEADERS.get(raw) or KNOWN_HEADERS.get(raw.lower())
         if name is None:
             continue
         text = value.decode("latin-1").strip(" \t")
         if name not in values:
             values[name] = text
-        elif name in LISTS:
+        elif name in LIST_HEADERS:
             values[name] += f", {text}"
         else:
             repeated.add(name)
-    return Head(values, frozenset(repeated))
+    return RequestHeaders(values, frozenset(repeated))
 
 
-def decoded(value: str | None) -> str | None:
+def decode_value(value: str | None) -> str | None:
     """The text that a header value stands for; None for one that is not there or breaks its own encoding."""
-    if value is None or not value.startswith(ENCODED) or not value.endswith(END):
+    if value is None or not value.startswith(ENCODED_PREFIX) or not value.endswith(ENCODED_SUFFIX):
         return value
-    payload = value[len(ENCODED) : -len(END)]
+    payload = value[len(ENCODED_PREFIX) : -len(ENCODED_SUFFIX)]
     try:
         raw = base64.b64decode(payload, validate=True)
         # One text for one value: bits that the padding hides would make another text of the same name.
@@ -58,23 +58,23 @@ def decoded(value: str | None) -> str | None:
 
 
 @lru_cache(maxsize=64)
-def takes_both(accept: str) -> bool:
+def accepts_json_and_events(accept: str) -> bool:
     """Whether the client takes either form of an answer; which one it will be is not known when it asks."""
-    ranges = {_media(part) for part in accept.split(",") if not _refused(part)}
-    return all(ranges & {kind, f"{kind.partition('/')[0]}/*", "*/*"} for kind in (JSON, EVENTS))
+    ranges = {_media_type(part) for part in accept.split(",") if not _has_zero_weight(part)}
+    return all(ranges & {kind, f"{kind.partition('/')[0]}/*", "*/*"} for kind in (JSON_TYPE, EVENT_STREAM_TYPE))
 
 
 @lru_cache(maxsize=64)
-def is_json(content_type: str) -> bool:
+def is_json_content_type(content_type: str) -> bool:
     kind, _, parameters = content_type.partition(";")
     charset = parameters.lower().replace(" ", "").replace('"', "")
-    return kind.strip().lower() == JSON and charset in {"", "charset=utf-8"}
+    return kind.strip().lower() == JSON_TYPE and charset in {"", "charset=utf-8"}
 
 
-def _media(part: str) -> str:
+def _media_type(part: str) -> str:
     return part.partition(";")[0].strip().lower()
 
 
-def _refused(part: str) -> bool:
+def _has_zero_weight(part: str) -> bool:
     weights = [word.strip().lower() for word in part.split(";")[1:]]
     return any(word.startswith("q=") and not word[2:].strip("0.") for word in weights)

@@ -13,156 +13,168 @@ from common.asgi.bodies import Receive
 from common.context import RequestContext, bind_context
 from common.ids import parse_uuid, uuid7
 from mcp.client.transports import OnProgress
-from mcp.gateway.gateway import Ask, Outcome
-from mcp.gateway.tool_list import Listing
+from mcp.gateway.gateway import CallResult, IncomingCall
+from mcp.gateway.tool_list import ToolListing
 from mcp.server import admission, bodies, clients, errors, heads, mcp_renderer, request_parser, rest_renderer, results
-from mcp.server.admission import House
-from mcp.server.errors import Pairs, Refusal
-from mcp.server.progress import Progress
-from mcp.server.request_parser import Notification, Request
-from mcp.server.response_writer import QUIET_SECONDS, Reply
+from mcp.server.admission import EndpointSettings
+from mcp.server.errors import ErrorResponse, HeaderPairs
+from mcp.server.progress import ProgressNotifier
+from mcp.server.request_parser import McpNotification, McpRequest
+from mcp.server.response_writer import KEEP_ALIVE_SECONDS, McpResponseWriter
 from nhi.authorization.authentication import Unauthenticated
 from nhi.credentials import tokens
 
 log = logging.getLogger(__name__)
-sign = partial(crypto.sign, "mcp-cursor")
+sign_cursor = partial(crypto.sign, "mcp-cursor")
 
 
-class Gateway(Protocol):
+class GatewayBackend(Protocol):
     """What stands behind this door: `mcp.gateway.gateway`."""
 
-    async def call_tool(self, ask: Ask) -> Outcome: ...
+    async def call_tool(self, ask: IncomingCall) -> CallResult: ...
 
-    async def list_tools(self, bearer: str, *, server: str = "", source: str = "") -> Listing | Unauthenticated: ...
+    async def list_tools(self, bearer: str, *, server: str = "", source: str = "") -> ToolListing | Unauthenticated: ...
 
 
 @dataclass(frozen=True)
-class Door:
+class ServerContext:
     """What all exchanges share."""
 
-    gateway: Gateway
-    house: House
+    gateway: GatewayBackend
+    settings: EndpointSettings
     #: Who answers, as results say it.
-    info: dict[str, str]
+    server_info: dict[str, str]
     #: On every answer.
-    headers: Pairs
+    headers: HeaderPairs
 
 
-class Exchange:
-    def __init__(self, door: Door, server: str, scope: dict[str, Any], receive: Receive, send: Any) -> None:
-        self._door, self._server, self._receive = door, server, receive
+class McpRequestHandler:
+    def __init__(self, door: ServerContext, server: str, scope: dict[str, Any], receive: Receive, send: Any) -> None:
+        self._context, self._server, self._receive = door, server, receive
         self._method: str = scope["method"]
-        self._head = heads.read(scope["headers"])
+        self._head = heads.read_headers(scope["headers"])
         self._request_id = parse_uuid(self._head.get("x-request-id")) or uuid7()
-        self._source = clients.source(scope, self._head.get("x-forwarded-for"))
-        self._reply = Reply(send, (*door.headers, (b"x-request-id", str(self._request_id).encode())))
+        self._source = clients.client_source(scope, self._head.get("x-forwarded-for"))
+        self._reply = McpResponseWriter(send, (*door.headers, (b"x-request-id", str(self._request_id).encode())))
         self._bearer = ""
 
     async def run(self) -> None:
         with bind_context(RequestContext(self._request_id, self._source)):
             try:
                 await self._run()
-            except bodies.Gone:
+            except bodies.ClientDisconnected:
                 log.debug("a client went away before its request was whole")
 
     async def _run(self) -> None:
-        refused = self._refused()
-        body = refused or await bodies.read(self._receive)
-        asked = body if isinstance(body, Refusal) else request_parser.read(self._head, body)
-        if isinstance(asked, Refusal):
-            await self._reply.refuse(asked)
-        elif isinstance(asked, Notification):
-            await self._reply.whole(202, b"")
+        refused = self._check_headers()
+        body = refused or await bodies.read_body(self._receive)
+        asked = body if isinstance(body, ErrorResponse) else request_parser.parse_request(self._head, body)
+        if isinstance(asked, ErrorResponse):
+            await self._reply.send_error(asked)
+        elif isinstance(asked, McpNotification):
+            await self._reply.send_body(202, b"")
         elif asked.method == "tools/call":
-            await self._call(asked)
+            await self._answer_call(asked)
         else:
-            await self._look(asked)
+            await self._answer_listing(asked)
 
-    def _refused(self) -> Refusal | None:
+    def _check_headers(self) -> ErrorResponse | None:
         """All that is known before the body is read. What is no token of ours is refused without a query."""
-        house = self._door.house
-        refused = admission.refused(self._method, self._head, house)
+        house = self._context.settings
+        refused = admission.check_request(self._method, self._head, house)
         if refused is not None:
             return refused
-        shown = admission.bearer(self._head, house)
-        if isinstance(shown, Refusal):
+        shown = admission.read_bearer(self._head, house)
+        if isinstance(shown, ErrorResponse):
             return shown
         if tokens.parse(shown) is None:
             said = "This is not a Gatehouse token, or a part of it is missing."
-            return admission.unauthenticated(house, "malformed", said)
+            return admission.unauthenticated_error(house, "malformed", said)
         self._bearer = shown
-        return admission.unfit(self._head)
+        return admission.check_content_headers(self._head)
 
-    async def _look(self, asked: Request) -> None:
+    async def _answer_listing(self, asked: McpRequest) -> None:
         """Discovery and lists: both only for those who may come in."""
         try:
-            found = await self._door.gateway.list_tools(self._bearer, server=self._server, source=self._source)
-            answer = self._looked(asked, found)
+            found = await self._context.gateway.list_tools(self._bearer, server=self._server, source=self._source)
+            answer = self._render_listing(asked, found)
         except Exception as error:
-            answer = mcp_renderer.failure(error)
-        await self._answer(asked, answer)
+            answer = mcp_renderer.render_failure(error)
+        await self._send_answer(asked, answer)
 
-    def _looked(self, asked: Request, found: Listing | Unauthenticated) -> dict[str, Any] | Refusal:
+    def _render_listing(
+        self, asked: McpRequest, found: ToolListing | Unauthenticated
+    ) -> dict[str, Any] | ErrorResponse:
         if isinstance(found, Unauthenticated):
-            return admission.unauthenticated(self._door.house, found.reason, found.message)
-        return self._listed(asked, found)
+            return admission.unauthenticated_error(self._context.settings, found.reason, found.message)
+        return self._build_listing(asked, found)
 
-    def _listed(self, asked: Request, listing: Listing) -> dict[str, Any] | Refusal:
+    def _build_listing(self, asked: McpRequest, listing: ToolListing) -> dict[str, Any] | ErrorResponse:
         if asked.method == "server/discover":
-            return results.discovered(self._door.info)
-        now, cursors = time.time(), SignedCursors(sign, str(listing.identity_id), self._server)
+            return results.build_discovery_result(self._context.server_info)
+        now, cursors = time.time(), SignedCursors(sign_cursor, str(listing.identity_id), self._server)
         after = "" if asked.cursor is None else cursors.decode_cursor(asked.cursor, now=now)
         if after is None:
             said = "This cursor is not one that a list gave you here, or it is too old. Begin again without one."
-            return errors.protocol(errors.INVALID_PARAMS, said)
-        return results.tools_page(listing.tools, cursors, after=after, now=now, info=self._door.info)
+            return errors.protocol_error(errors.INVALID_PARAMS, said)
+        return results.build_tools_page(listing.tools, cursors, after=after, now=now, info=self._context.server_info)
 
-    async def _call(self, asked: Request) -> None:
+    async def _answer_call(self, asked: McpRequest) -> None:
         try:
-            outcome = await self._outcome(asked)
+            outcome = await self._run_call(asked)
         except Exception as error:
-            await self._answer(asked, mcp_renderer.failure(error))
+            await self._send_answer(asked, mcp_renderer.render_failure(error))
             return
         if outcome is not None:
-            told = mcp_renderer.told(outcome, self._door.house, self._door.info, asked.capabilities)
-            await self._answer(asked, told, mcp_renderer.numbers(outcome))
+            told = mcp_renderer.render_result(
+                outcome, self._context.settings, self._context.server_info, asked.capabilities
+            )
+            await self._send_answer(asked, told, mcp_renderer.build_quota_headers(outcome))
 
-    async def _outcome(self, asked: Request) -> Outcome | None:
+    async def _run_call(self, asked: McpRequest) -> CallResult | None:
         """What became of the call; None when the client went away, which cancelled it."""
-        quiet = asyncio.get_running_loop().call_later(QUIET_SECONDS, self._reply.keep_alive)
+        quiet = asyncio.get_running_loop().call_later(KEEP_ALIVE_SECONDS, self._reply.keep_alive)
         try:
-            outcome = await clients.until_gone(self._receive, self._door.gateway.call_tool(self._ask(asked)))
+            outcome = await clients.run_until_disconnect(
+                self._receive, self._context.gateway.call_tool(self._build_call(asked))
+            )
         finally:
             quiet.cancel()
         if outcome is None:
             self._reply.abandon()
         return outcome
 
-    def _ask(self, asked: Request) -> Ask:
-        return Ask(
+    def _build_call(self, asked: McpRequest) -> IncomingCall:
+        return IncomingCall(
             bearer=self._bearer,
             server=self._server,
             tool=asked.name,
             arguments=asked.arguments,
             request_id=self._request_id,
             source=self._source,
-            door="mcp",
-            context=rest_renderer.circumstances(asked.context),
-            on_progress=None if asked.progress_token is None else self._progressing(Progress(asked.progress_token)),
+            entry_point="mcp",
+            context=rest_renderer.build_call_context(asked.context),
+            on_progress=None
+            if asked.progress_token is None
+            else self._progress_callback(ProgressNotifier(asked.progress_token)),
             protocol_version=asked.version,
         )
 
-    def _progressing(self, progress: Progress) -> OnProgress:
+    def _progress_callback(self, progress: ProgressNotifier) -> OnProgress:
         async def on_progress(said: dict[str, Any]) -> None:
-            notification = progress.next(said, now=time.monotonic())
+            notification = progress.build_notification(said, now=time.monotonic())
             if notification is not None:
-                self._reply.event(results.encode(notification))
+                self._reply.send_event(results.encode_message(notification))
 
         return on_progress
 
-    async def _answer(self, asked: Request, answer: dict[str, Any] | Refusal, headers: Pairs = ()) -> None:
-        if isinstance(answer, Refusal):
-            refusal = answer.to(asked.id)
-            await self._reply.whole(refusal.status, results.encode(refusal.envelope), (*refusal.headers, *headers))
+    async def _send_answer(
+        self, asked: McpRequest, answer: dict[str, Any] | ErrorResponse, headers: HeaderPairs = ()
+    ) -> None:
+        if isinstance(answer, ErrorResponse):
+            refusal = answer.with_id(asked.id)
+            await self._reply.send_body(
+                refusal.status, results.encode_message(refusal.envelope), (*refusal.headers, *headers)
+            )
             return
-        await self._reply.whole(200, results.encode(results.envelope(asked.id, answer)), headers)
+        await self._reply.send_body(200, results.encode_message(results.wrap_result(asked.id, answer)), headers)

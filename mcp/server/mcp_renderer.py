@@ -8,17 +8,17 @@ from uuid import UUID
 from django.db import InterfaceError, OperationalError
 
 from common.errors import GatehouseError, RateLimited
-from mcp.gateway.gateway import Outcome
+from mcp.gateway.gateway import CallResult
 from mcp.server import admission, errors, results
-from mcp.server.admission import House
-from mcp.server.errors import Pairs, Refusal
+from mcp.server.admission import EndpointSettings
+from mcp.server.errors import ErrorResponse, HeaderPairs
 
 log = logging.getLogger(__name__)
 #: Reasons of calls that were made and came to nothing. Whatever else is no success was refused: nothing was sent, or
 #: access ended while it was under way.
-MADE = frozenset({"tool_error", "upstream", "unreadable", "timeout", "lost", "cancelled", "unexpected"})
+FAILED_REASONS = frozenset({"tool_error", "upstream", "unreadable", "timeout", "lost", "cancelled", "unexpected"})
 #: What a gateway raises when it cannot decide, by its code, or must end before its call has.
-STATUS = {
+ERROR_STATUS = {
     "record_unavailable": 503,
     "database_unavailable": 503,
     "queue_full": 503,
@@ -28,25 +28,25 @@ STATUS = {
 }
 
 
-def told(
-    outcome: Outcome, house: House, info: dict[str, str], declared: frozenset[str] = frozenset()
-) -> dict[str, Any] | Refusal:
+def render_result(
+    outcome: CallResult, house: EndpointSettings, info: dict[str, str], declared: frozenset[str] = frozenset()
+) -> dict[str, Any] | ErrorResponse:
     if outcome.status == "unauthenticated":
-        return admission.unauthenticated(house, outcome.reason, outcome.message)
-    if not outcome.held:
+        return admission.unauthenticated_error(house, outcome.reason, outcome.message)
+    if not outcome.tool_is_visible:
         # The same words for a tool that is not there and for one that this caller never held.
-        return errors.protocol(errors.INVALID_PARAMS, "There is no such tool here that you may call.")
-    if any(name not in declared for name in outcome.required):
+        return errors.protocol_error(errors.INVALID_PARAMS, "There is no such tool here that you may call.")
+    if any(name not in declared for name in outcome.required_capabilities):
         # The protocol's own answer to a client that has left them out. One that declared them is told in a result.
-        wanted: dict[str, Any] = {name: {} for name in outcome.required}
-        return errors.protocol(errors.MISSING_CAPABILITY, outcome.message, requiredCapabilities=wanted)
+        wanted: dict[str, Any] = {name: {} for name in outcome.required_capabilities}
+        return errors.protocol_error(errors.MISSING_CAPABILITY, outcome.message, requiredCapabilities=wanted)
     # A refusal that was counted has no row, so there is no id that would name one.
     call_id = "" if outcome.call_id is None or not outcome.recorded else str(outcome.call_id)
     if outcome.result is not None and outcome.status in {"success", "error"}:
-        return results.tool_result(outcome.result, call_id=call_id, info=info)
-    return results.refused_call(
+        return results.build_tool_result(outcome.result, call_id=call_id, info=info)
+    return results.build_refusal_result(
         "\n".join((outcome.message, *(f"{place}: {said}" for place, said in outcome.fields))),
-        mark=results.FAILED if outcome.reason in MADE else results.DENIED,
+        mark=results.FAILED_KEY if outcome.reason in FAILED_REASONS else results.DENIED_KEY,
         info=info,
         call_id=call_id,
         reason=outcome.reason,
@@ -56,7 +56,7 @@ def told(
     )
 
 
-def numbers(outcome: Outcome) -> Pairs:
+def build_quota_headers(outcome: CallResult) -> HeaderPairs:
     """What REST says in headers too; a stream that has begun says the call's id in its result alone."""
     found: list[tuple[bytes, UUID | int | None]] = [
         (b"x-call-id", outcome.call_id if outcome.recorded else None),
@@ -67,18 +67,18 @@ def numbers(outcome: Outcome) -> Pairs:
     return tuple((name, str(value).encode()) for name, value in found if value is not None)
 
 
-def failure(error: Exception) -> Refusal:
+def render_failure(error: Exception) -> ErrorResponse:
     """Nothing came of it, for a reason of ours."""
     if isinstance(error, OperationalError | InterfaceError):
         log.warning("the database is away", exc_info=error)
-        return _own(503, "database_unavailable", "The database cannot be reached, so nothing was done.")
-    if isinstance(error, GatehouseError) and error.code in STATUS:
+        return _internal_error(503, "database_unavailable", "The database cannot be reached, so nothing was done.")
+    if isinstance(error, GatehouseError) and error.code in ERROR_STATUS:
         wait = error.retry_after if isinstance(error, RateLimited) else None
         headers = () if wait is None else ((b"retry-after", str(wait).encode()),)
-        return replace(_own(STATUS[error.code], error.code, error.message), headers=headers)
+        return replace(_internal_error(ERROR_STATUS[error.code], error.code, error.message), headers=headers)
     log.error("unexpected", exc_info=error)
-    return _own(500, "unexpected", "Something went wrong here. Name the request id when you report it.")
+    return _internal_error(500, "unexpected", "Something went wrong here. Name the request id when you report it.")
 
 
-def _own(status: int, reason: str, message: str) -> Refusal:
-    return Refusal(status, errors.INTERNAL_ERROR, message, {"reason": reason})
+def _internal_error(status: int, reason: str, message: str) -> ErrorResponse:
+    return ErrorResponse(status, errors.INTERNAL_ERROR, message, {"reason": reason})

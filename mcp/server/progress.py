@@ -6,21 +6,21 @@ from typing import Any, TypeGuard
 from mcp.server.errors import RequestId
 
 #: Notifications of one second; what is above is left out, and the next one says more anyway.
-MOST_A_SECOND = 50
+MAX_NOTIFICATIONS_PER_SECOND = 50
 #: No number of steps is larger; infinity and NaN are not below it.
-MOST = 2**63
+MAX_PROGRESS = 2**63
 
 
-class Progress:
+class ProgressNotifier:
     def __init__(self, token: RequestId) -> None:
         self._token = token
         self._last: float = -math.inf
         self._second, self._sent = 0, 0
 
-    def next(self, said: dict[str, Any], *, now: float) -> dict[str, Any] | None:
+    def build_notification(self, said: dict[str, Any], *, now: float) -> dict[str, Any] | None:
         """The notification for what an upstream said; None when it does not rise, or comes too fast."""
         value = said.get("progress")
-        if not _is_number(value) or value <= self._last or not self._in_time(int(now)):
+        if not _is_number(value) or value <= self._last or not self._is_within_rate(int(now)):
             return None
         self._last = value
         params: dict[str, Any] = {"progressToken": self._token, "progress": value}
@@ -30,12 +30,12 @@ class Progress:
             params["message"] = said["message"]
         return {"jsonrpc": "2.0", "method": "notifications/progress", "params": params}
 
-    def _in_time(self, second: int) -> bool:
+    def _is_within_rate(self, second: int) -> bool:
         if second != self._second:
             self._second, self._sent = second, 0
         self._sent += 1
-        return self._sent <= MOST_A_SECOND
+        return self._sent <= MAX_NOTIFICATIONS_PER_SECOND
 
 
 def _is_number(value: Any) -> TypeGuard[float]:
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < MOST
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < MAX_PROGRESS

@@ -5,78 +5,78 @@ from typing import Any
 
 from common.asgi.bodies import AsgiMessage
 from mcp.server import results
-from mcp.server.errors import Pairs, Refusal
+from mcp.server.errors import ErrorResponse, HeaderPairs
 
 #: A proxy's patience with a silent answer is seldom less.
-QUIET_SECONDS = 15.0
+KEEP_ALIVE_SECONDS = 15.0
 #: Events that wait for a slow client; whatever comes while they do is left out.
-WAITING = 64
+MAX_QUEUED_EVENTS = 64
 PING = b": ping\n\n"
-JSON = (b"content-type", b"application/json")
-STREAM = (
+JSON_HEADER = (b"content-type", b"application/json")
+STREAM_HEADERS = (
     (b"content-type", b"text/event-stream"),
     # Between here and the client nobody may gather events up before passing them on.
     (b"x-accel-buffering", b"no"),
 )
 
 
-class Reply:
-    def __init__(self, send: Any, headers: Pairs) -> None:
+class McpResponseWriter:
+    def __init__(self, send: Any, headers: HeaderPairs) -> None:
         self._send = send
         self._headers = headers
         self._events: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._stream: asyncio.Task[None] | None = None
 
-    async def refuse(self, refusal: Refusal) -> None:
-        await self.whole(refusal.status, results.encode(refusal.envelope), refusal.headers)
+    async def send_error(self, refusal: ErrorResponse) -> None:
+        await self.send_body(refusal.status, results.encode_message(refusal.envelope), refusal.headers)
 
-    async def whole(self, status: int, body: bytes, headers: Pairs = ()) -> None:
+    async def send_body(self, status: int, body: bytes, headers: HeaderPairs = ()) -> None:
         """The answer: as the last event where a stream has begun, and its status is out; else as it is."""
         if self._stream is None:
-            kind = (JSON,) if body else ()
+            kind = (JSON_HEADER,) if body else ()
             length = (b"content-length", b"%d" % len(body))
-            await self._begin(status, (*kind, length, *headers))
-            await self._part(body, last=True)
+            await self._send_head(status, (*kind, length, *headers))
+            await self._send_part(body, last=True)
             return
         self._events.put_nowait(None)
         await self._stream
-        await self._part(results.event(body), last=True)
+        await self._send_part(results.encode_event(body), last=True)
 
-    def event(self, body: bytes) -> None:
+    def send_event(self, body: bytes) -> None:
         """Commit to a stream, and let this go out on it. It never waits: a slow client slows no upstream down."""
-        if self._events.qsize() < WAITING:
-            self._events.put_nowait(results.event(body))
-        self._open()
+        if self._events.qsize() < MAX_QUEUED_EVENTS:
+            self._events.put_nowait(results.encode_event(body))
+        self._open_stream()
 
     def keep_alive(self) -> None:
         """Commit to a stream because the silence has lasted long enough."""
         if self._stream is None:
             self._events.put_nowait(PING)
-            self._open()
+            self._open_stream()
 
     def abandon(self) -> None:
         if self._stream is not None:
             self._stream.cancel()
 
-    def _open(self) -> None:
+    def _open_stream(self) -> None:
         if self._stream is None:
-            self._stream = asyncio.get_running_loop().create_task(self._pass_on())
+            self._stream = asyncio.get_running_loop().create_task(self._send_events())
 
-    async def _pass_on(self) -> None:
-        await self._begin(200, STREAM)
+    async def _send_events(self) -> None:
+        await self._send_head(200, STREAM_HEADERS)
         while True:
             try:
-                async with asyncio.timeout(QUIET_SECONDS):
+                async with asyncio.timeout(KEEP_ALIVE_SECONDS):
                     event = await self._events.get()
             except TimeoutError:
                 event = PING
             if event is None:
                 return
-            await self._part(event)
+            await self._send_part(event)
 
-    async def _begin(self, status: int, headers: Pairs) -> None:
+    async def _send_head(self, status: int, headers: HeaderPairs) -> None:
         await self._send({"type": "http.response.start", "status": status, "headers": [*self._headers, *headers]})
 
-    async def _part(self, body: bytes, *, last: bool = False) -> None:
+    async def _send_part(self, body: bytes, *, last: bool = False) -> None:
         message: AsgiMessage = {"type": "http.response.body", "body": body, "more_body": not last}
         await self._send(message)

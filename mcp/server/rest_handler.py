@@ -21,39 +21,39 @@ from common.ids import parse_uuid, uuid7
 from common.strict_json import StrictJsonError
 from mcp.gateway import gateway
 from mcp.server import bodies, clients, heads, rest_renderer
-from mcp.server.errors import Pairs, Refusal
-from mcp.server.rest_renderer import Reply
+from mcp.server.errors import ErrorResponse, HeaderPairs
+from mcp.server.rest_renderer import RestResponse
 from nhi.credentials import tokens
 
-PATH = re.compile(r"/(?:api/nhi/)?mcp/tools/([^/\n]{1,400})/call")
-LENGTHS = range(1, 1024 * 1024 + 1)
+CALL_PATH = re.compile(r"/(?:api/nhi/)?mcp/tools/([^/\n]{1,400})/call")
+BODY_LENGTHS = range(1, 1024 * 1024 + 1)
 #: Makes of a way to send one that counts what goes out on it.
-Counting = Callable[[dict[str, Any], Any], Any]
+ResponseCounter = Callable[[dict[str, Any], Any], Any]
 
 
-def application(django: AsgiApplication, headers: Pairs, counting: Counting) -> AsgiApplication:
+def make_application(django: AsgiApplication, headers: HeaderPairs, counting: ResponseCounter) -> AsgiApplication:
     """Calls of tools here, each counted; everything else to `django`, which counts for itself."""
 
     async def routed(scope: dict[str, Any], receive: Receive, send: Any) -> None:
-        call = Call.of(scope, receive, send, headers, counting) if scope["type"] == "http" else None
+        call = RestCallHandler.match(scope, receive, send, headers, counting) if scope["type"] == "http" else None
         await (django(scope, receive, send) if call is None else call.run())
 
     return routed
 
 
-class Call:
+class RestCallHandler:
     @classmethod
-    def of(
-        cls, scope: dict[str, Any], receive: Receive, send: Any, headers: Pairs, counting: Counting
-    ) -> "Call | None":
+    def match(
+        cls, scope: dict[str, Any], receive: Receive, send: Any, headers: HeaderPairs, counting: ResponseCounter
+    ) -> "RestCallHandler | None":
         """None for what is Django's to answer."""
-        match = PATH.fullmatch(scope["path"]) if scope["method"] == "POST" else None
+        match = CALL_PATH.fullmatch(scope["path"]) if scope["method"] == "POST" else None
         if match is None:
             return None
         head = dict(scope["headers"])
-        if not _is_ordinary(scope, head):
+        if not _is_unambiguous(scope, head):
             return None
-        scheme, _, bearer = _text(head, b"authorization").strip().partition(" ")
+        scheme, _, bearer = _header_text(head, b"authorization").strip().partition(" ")
         shown = tokens.parse(bearer.strip()) if scheme.lower() == "bearer" else None
         if shown is None or (isinstance(shown, tokens.ParsedCredentialToken) and shown.prefix == "usr"):
             return None
@@ -61,42 +61,42 @@ class Call:
 
     def __init__(
         self, name: str, bearer: str, head: Mapping[bytes, bytes], scope: dict[str, Any], receive: Receive, send: Any,
-        headers: Pairs,
+        headers: HeaderPairs,
     ) -> None:  # fmt: skip
         self._name, self._bearer = name, bearer
         self._receive, self._send, self._headers = receive, send, headers
-        self._request_id = parse_uuid(_text(head, b"x-request-id")) or uuid7()
-        self._source = clients.source(scope, _text(head, b"x-forwarded-for"))
+        self._request_id = parse_uuid(_header_text(head, b"x-request-id")) or uuid7()
+        self._source = clients.client_source(scope, _header_text(head, b"x-forwarded-for"))
 
     async def run(self) -> None:
         with bind_context(RequestContext(self._request_id, self._source)):
             try:
-                reply = await self._reply()
-            except bodies.Gone:
+                reply = await self._call_tool()
+            except bodies.ClientDisconnected:
                 return
             except Exception as error:
-                reply = _failure(error)
+                reply = _render_failure(error)
             if reply is not None:
-                await self._write(reply)
+                await self._send_response(reply)
 
-    async def _reply(self) -> Reply | None:
-        body = await bodies.read(self._receive)
-        if isinstance(body, Refusal):
+    async def _call_tool(self) -> RestResponse | None:
+        body = await bodies.read_body(self._receive)
+        if isinstance(body, ErrorResponse):
             raise InvalidInput("The body did not arrive in time.")
-        outcome = await clients.until_gone(self._receive, gateway.call_tool(self._ask(body)))
-        return None if outcome is None else rest_renderer.answer(outcome)
+        outcome = await clients.run_until_disconnect(self._receive, gateway.call_tool(self._build_call(body)))
+        return None if outcome is None else rest_renderer.render_result(outcome)
 
-    def _ask(self, body: bytes) -> gateway.Ask:
+    def _build_call(self, body: bytes) -> gateway.IncomingCall:
         """A body that cannot be read is still somebody's call: whether it may be known of is decided first."""
-        ask = gateway.Ask(self._bearer, "", self._name, {}, self._request_id, self._source)
+        ask = gateway.IncomingCall(self._bearer, "", self._name, {}, self._request_id, self._source)
         try:
-            parameters, around = rest_renderer.read_call(_json(body))
+            parameters, around = rest_renderer.parse_call_body(_parse_json(body))
         except InvalidInput as problem:
             fields = tuple((one.field, one.message) for one in problem.fields)
             return replace(ask, problem=problem.message, problem_fields=fields)
         return replace(ask, arguments=parameters, context=around)
 
-    async def _write(self, reply: Reply) -> None:
+    async def _send_response(self, reply: RestResponse) -> None:
         body = orjson.dumps(reply.body)
         own = [(name.lower().encode(), value.encode("latin-1")) for name, value in reply.headers.items()]
         headers = [
@@ -111,35 +111,35 @@ class Call:
         await self._send({"type": "http.response.body", "body": body})
 
 
-def _is_ordinary(scope: Mapping[str, Any], head: Mapping[bytes, bytes]) -> bool:
+def _is_unambiguous(scope: Mapping[str, Any], head: Mapping[bytes, bytes]) -> bool:
     """Whether nothing in it is read by one and overlooked by the other: said twice, a session's, of unknown length."""
     return (
         len(head) == len(scope["headers"])
         and not scope.get("query_string")
         and not head.keys() & {b"cookie", b"transfer-encoding"}
-        and _length(head) in LENGTHS
-        and heads.is_json(_text(head, b"content-type"))
-        and is_allowed_host(_text(head, b"host"))
+        and _content_length(head) in BODY_LENGTHS
+        and heads.is_json_content_type(_header_text(head, b"content-type"))
+        and is_allowed_host(_header_text(head, b"host"))
     )
 
 
-def _length(head: Mapping[bytes, bytes]) -> int:
+def _content_length(head: Mapping[bytes, bytes]) -> int:
     said = head.get(b"content-length", b"")
     return int(said) if said.isdigit() and len(said) < 10 else 0
 
 
-def _text(head: Mapping[bytes, bytes], name: bytes) -> str:
+def _header_text(head: Mapping[bytes, bytes], name: bytes) -> str:
     return head.get(name, b"").decode("latin-1")
 
 
-def _json(body: bytes) -> Any:
+def _parse_json(body: bytes) -> Any:
     try:
         return strict_json.loads(body)
     except StrictJsonError as error:
         raise InvalidInput(str(error)) from error
 
 
-def _failure(error: Exception) -> Reply:
+def _render_failure(error: Exception) -> RestResponse:
     known, answer, reason = errors.understood(error)
     headers = {"Retry-After": str(wait)} if (wait := known.details.get("retry_after")) else {}
-    return Reply(answer.status, errors.body(known, answer, reason), headers)
+    return RestResponse(answer.status, errors.body(known, answer, reason), headers)

@@ -8,13 +8,13 @@ from django.conf import settings
 
 from common import context
 from common.errors import FieldError, InvalidInput
-from mcp.gateway.gateway import CallContext, Outcome
+from mcp.gateway.gateway import CallContext, CallResult
 from mcp.server.request_parser import CONTEXT_FIELDS
 from nhi.authorization import oauth
 from nhi.choices import CallStatus
 
 #: By the reason of a call that came to nothing; what is not named here is a refusal, 403.
-STATUS: dict[str, int] = {
+REST_STATUS: dict[str, int] = {
     "invalid_parameters": 400,
     "tool_error": 502,
     "upstream": 502,
@@ -28,37 +28,43 @@ STATUS: dict[str, int] = {
     "concurrency_exceeded": 429,
     "unexpected": 500,
 }
-NOTHING_HERE = "There is nothing here that you can see."
+NOT_FOUND_MESSAGE = "There is nothing here that you can see."
 #: What the record calls otherwise than its callers do.
-KEPT_AS = {"conversation_id": "thread_id"}
+RECORD_FIELD_NAMES = {"conversation_id": "thread_id"}
 
 
 @dataclass(frozen=True)
-class Reply:
+class RestResponse:
     status: int
     body: dict[str, Any]
     headers: dict[str, str] = field(default_factory=dict)
 
 
-def answer(outcome: Outcome) -> Reply:
+def render_result(outcome: CallResult) -> RestResponse:
     if outcome.status == CallStatus.SUCCESS:
-        body = {"call_id": str(outcome.call_id), "result": shown(outcome.result), "latency_ms": outcome.latency_ms}
-        return Reply(200, body, _headers(outcome))
+        body = {
+            "call_id": str(outcome.call_id),
+            "result": render_tool_result(outcome.result),
+            "latency_ms": outcome.latency_ms,
+        }
+        return RestResponse(200, body, _build_headers(outcome))
     if outcome.status == "pending_approval":
         ends = outcome.expires_at.isoformat().replace("+00:00", "Z") if outcome.expires_at else None
         body = {"call_id": str(outcome.call_id), "status": "pending_approval", "expires_at": ends}
         if outcome.needs_superuser:
             body["message"] = outcome.message
-        return Reply(202, body, _headers(outcome))
+        return RestResponse(202, body, _build_headers(outcome))
     if outcome.status == "unauthenticated":
-        return Reply(401, _envelope("Unauthorized", outcome.message, outcome.reason), challenge())
-    if not outcome.held:
+        return RestResponse(
+            401, _build_error_body("Unauthorized", outcome.message, outcome.reason), build_challenge_headers()
+        )
+    if not outcome.tool_is_visible:
         # What exists and was never this caller's is told like what does not exist.
-        return Reply(404, _envelope("NotFound", NOTHING_HERE, "not_found"), _headers(outcome))
-    return _refused(outcome)
+        return RestResponse(404, _build_error_body("NotFound", NOT_FOUND_MESSAGE, "not_found"), _build_headers(outcome))
+    return _render_refusal(outcome)
 
 
-def read_call(body: Any) -> tuple[dict[str, Any], CallContext]:
+def parse_call_body(body: Any) -> tuple[dict[str, Any], CallContext]:
     """The arguments, and what the caller says around them."""
     if not isinstance(body, dict):
         raise InvalidInput("Send a JSON object with parameters.")
@@ -71,20 +77,20 @@ def read_call(body: Any) -> tuple[dict[str, Any], CallContext]:
     if not isinstance(around, dict):
         problems.append(FieldError("context", "Give a JSON object."))
         around = {}
-    problems += _context_problems(around)
+    problems += _find_context_problems(around)
     if problems:
         first = problems[0]
         raise InvalidInput(f"{first.field}: {first.message}", fields=problems)
     assert isinstance(parameters, dict)  # checked above
-    return parameters, circumstances(around)
+    return parameters, build_call_context(around)
 
 
-def circumstances(said: Mapping[str, str | None]) -> CallContext:
+def build_call_context(said: Mapping[str, str | None]) -> CallContext:
     """What a caller says around its call, at any door, as it is kept."""
-    return CallContext(**{KEPT_AS.get(name, name): value or "" for name, value in said.items()})
+    return CallContext(**{RECORD_FIELD_NAMES.get(name, name): value or "" for name, value in said.items()})
 
 
-def shown(result: dict[str, Any] | None) -> dict[str, Any]:
+def render_tool_result(result: dict[str, Any] | None) -> dict[str, Any]:
     """An MCP result in snake case, with what REST promises of it."""
     given = result or {}
     found: dict[str, Any] = {"content": given.get("content") or []}
@@ -93,16 +99,16 @@ def shown(result: dict[str, Any] | None) -> dict[str, Any]:
     return found
 
 
-def challenge(refused: bool = True) -> dict[str, str]:
+def build_challenge_headers(refused: bool = True) -> dict[str, str]:
     error = 'error="invalid_token", ' if refused else ""
     return {"WWW-Authenticate": f'Bearer {error}resource_metadata="{settings.PUBLIC_URL}{oauth.REST_METADATA_PATH}"'}
 
 
-def _refused(outcome: Outcome) -> Reply:
-    status = STATUS.get(outcome.reason, 403)
+def _render_refusal(outcome: CallResult) -> RestResponse:
+    status = REST_STATUS.get(outcome.reason, 403)
     details: dict[str, Any] = {}
     if outcome.reason == "tool_error":
-        details["result"] = shown(outcome.result)
+        details["result"] = render_tool_result(outcome.result)
     if outcome.retry_after is not None:
         details["retry_after"] = outcome.retry_after
     if outcome.breaker_scope:
@@ -110,11 +116,11 @@ def _refused(outcome: Outcome) -> Reply:
     if outcome.call_id is not None and outcome.recorded:
         details["call_id"] = str(outcome.call_id)
     code = outcome.error_code or "Unauthorized"
-    body = _envelope(code, outcome.message, outcome.reason, details, outcome.fields)
-    return Reply(status, body, _headers(outcome))
+    body = _build_error_body(code, outcome.message, outcome.reason, details, outcome.fields)
+    return RestResponse(status, body, _build_headers(outcome))
 
 
-def _headers(outcome: Outcome) -> dict[str, str]:
+def _build_headers(outcome: CallResult) -> dict[str, str]:
     said = {
         "X-Call-ID": outcome.call_id if outcome.recorded else None,
         "Retry-After": outcome.retry_after,
@@ -124,7 +130,7 @@ def _headers(outcome: Outcome) -> dict[str, str]:
     return {name: str(value) for name, value in said.items() if value is not None}
 
 
-def _envelope(
+def _build_error_body(
     code: str, message: str, reason: str, details: dict[str, Any] | None = None,
     fields: tuple[tuple[str, str], ...] = (),
 ) -> dict[str, Any]:  # fmt: skip
@@ -137,7 +143,7 @@ def _envelope(
     }
 
 
-def _context_problems(around: dict[str, Any]) -> list[FieldError]:
+def _find_context_problems(around: dict[str, Any]) -> list[FieldError]:
     found = []
     for name, value in around.items():
         place, longest = f"context.{name}", CONTEXT_FIELDS.get(name)

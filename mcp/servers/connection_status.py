@@ -15,25 +15,25 @@ from nhi.audit import events, sanitization
 DEGRADED_AFTER = 2
 
 
-def succeeded(server_id: UUID) -> None:
+def record_success(server_id: UUID) -> None:
     """It answered."""
     Server.objects.filter(pk=server_id, faults__gt=0).update(faults=0)
     server = Server.objects.get(pk=server_id)
     if server.enabled and server.status != Connection.READY:
-        move(server, Connection.READY, "It answers.")
+        move_status(server, Connection.READY, "It answers.")
 
 
-def faulted(server_id: UUID, why: str, *, gone: bool = False) -> None:
+def record_fault(server_id: UUID, why: str, *, gone: bool = False) -> None:
     """It did not answer as it should; `gone` when it is not called any more, or could not be met at all."""
     Server.objects.filter(pk=server_id).update(faults=F("faults") + 1, last_error=sanitization.single_line(why, 500))
     server = Server.objects.get(pk=server_id)
     if gone:
-        move(server, Connection.OFFLINE, why)
+        move_status(server, Connection.OFFLINE, why)
     elif server.status == Connection.READY and server.faults >= DEGRADED_AFTER:
-        move(server, Connection.DEGRADED, f"{server.faults} faults in a row: {why}")
+        move_status(server, Connection.DEGRADED, f"{server.faults} faults in a row: {why}")
 
 
-def move(server: Server, to: Connection, why: str, *, actor: Actor = SYSTEM) -> bool:
+def move_status(server: Server, to: Connection, why: str, *, actor: Actor = SYSTEM) -> bool:
     """Compare and swap; False when it is there already or somebody else moved it first."""
     old = Connection(server.status)
     if to not in CONNECTION_MOVES[old]:

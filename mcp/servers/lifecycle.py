@@ -22,8 +22,8 @@ from nhi.models import User
 from nhi.validation import Problems
 
 #: How a server is reached: a change of these is another server, as far as what was approved goes.
-REACHED = ("transport", "command", "args", "env", "base_url", "headers")
-DESCRIBED = ("description", "owner", "timeout", "capabilities", "schema_version")
+REACH_FIELDS = ("transport", "command", "args", "env", "base_url", "headers")
+DESCRIPTION_FIELDS = ("description", "owner", "timeout", "capabilities", "schema_version")
 
 
 def create(
@@ -37,18 +37,18 @@ def create(
     values = dict(secret_values or {})
     for field, value in given.items():
         setattr(server, field, value)
-    _of_new(server, values).raise_if_any()
+    _check_new_server(server, values).raise_if_any()
     try:
         with transaction.atomic():
             server.save(force_insert=True)
             for secret_name, value in values.items():
                 _put_secret(actor, server, secret_name, value)
-            breakers.of_server(server)
-            events.write("server.added", actor=actor, subject=server, after=facts(server))
+            breakers.ensure_for_server(server)
+            events.write("server.added", actor=actor, subject=server, after=audit_facts(server))
     except IntegrityError as error:
         taken = [FieldError("name", "This name is taken.")]
         raise Duplicate(f"There is already a server {name}.", fields=taken) from error
-    return meet(actor=actor, server=server) if meet_now else server
+    return connect(actor=actor, server=server) if meet_now else server
 
 
 def change(
@@ -59,11 +59,11 @@ def change(
     values = dict(secret_values or {})
     with transaction.atomic():
         current = Server.objects.select_for_update(of=("self",)).select_related("owner").get(pk=server.pk)
-        before = facts(current)
-        reached_before = {name: getattr(current, name) for name in REACHED}
-        _describe(current, given)
-        _of_change(current, reached_before, values).raise_if_any()
-        reached = bool(values) or any(reached_before[name] != getattr(current, name) for name in REACHED)
+        before = audit_facts(current)
+        reached_before = {name: getattr(current, name) for name in REACH_FIELDS}
+        _apply_fields(current, given)
+        _check_changed_server(current, reached_before, values).raise_if_any()
+        reached = bool(values) or any(reached_before[name] != getattr(current, name) for name in REACH_FIELDS)
         if reached:
             current.revision += 1
             current.changed_by_id, current.changed_by_name = actor.id, actor.name
@@ -72,8 +72,8 @@ def change(
         for name, value in values.items():
             _replace_secret(actor, current, name, value)
         if reached:
-            catalogue.pin_again(current)
-        after = facts(current)
+            catalogue.repin_definitions(current)
+        after = audit_facts(current)
         changed = [name for name in after if before[name] != after[name]]
         # A secret that was set is on record by itself.
         if changed:
@@ -84,12 +84,12 @@ def change(
                 before={name: before[name] for name in changed},
                 after={name: after[name] for name in changed},
             )
-    return meet(actor=actor, server=current) if reached and current.enabled else current
+    return connect(actor=actor, server=current) if reached and current.enabled else current
 
 
 def check_new(*, name: str, owner: User, given: Mapping[str, Any], secret_values: Mapping[str, str]) -> None:
     """Raise all that adding it would refuse, and add nothing: a form says that beside what it found itself."""
-    problems = _of_new(Server(name=name, owner=owner, **given), secret_values)
+    problems = _check_new_server(Server(name=name, owner=owner, **given), secret_values)
     problems.unless(not Server.objects.filter(name=name).exists(), "name", "This name is taken.")
     problems.raise_if_any()
 
@@ -97,29 +97,29 @@ def check_new(*, name: str, owner: User, given: Mapping[str, Any], secret_values
 def check_change(*, server: Server, secret_values: Mapping[str, str | None], **given: Any) -> None:
     """The same of a change."""
     current = read(server)
-    before = {name: getattr(current, name) for name in REACHED}
-    _describe(current, given)
-    _of_change(current, before, secret_values).raise_if_any()
+    before = {name: getattr(current, name) for name in REACH_FIELDS}
+    _apply_fields(current, given)
+    _check_changed_server(current, before, secret_values).raise_if_any()
 
 
-def meet(*, actor: Actor, server: Server) -> Server:
+def connect(*, actor: Actor, server: Server) -> Server:
     """The first handshake and list of tools, or the first ones after a change."""
     del actor  # whoever added it may not be one who runs servers; this is part of the adding
-    with suppress(catalogue.ChangedMeanwhile):  # whoever changed it meets it, too
+    with suppress(catalogue.ServerChangedMeanwhile):  # whoever changed it meets it, too
         health.refresh(server=server, timeout=health.CONNECT_SECONDS)
     return read(server)
 
 
 def enable(*, actor: Actor, server: Server, reason: str) -> Server:
-    _switch(actor, server, reason, on=True)
-    return meet(actor=actor, server=read(server))
+    _set_enabled(actor, server, reason, on=True)
+    return connect(actor=actor, server=read(server))
 
 
 def disable(*, actor: Actor, server: Server, reason: str) -> Server:
     """Nothing of it may be called from here on; calls that are under way finish."""
-    _switch(actor, server, reason, on=False)
+    _set_enabled(actor, server, reason, on=False)
     fresh = read(server)
-    connection_status.move(fresh, Connection.OFFLINE, f"Disabled: {reason}", actor=actor)
+    connection_status.move_status(fresh, Connection.OFFLINE, f"Disabled: {reason}", actor=actor)
     return read(server)
 
 
@@ -127,16 +127,16 @@ def read(server: Server) -> Server:
     return Server.objects.select_related("owner").get(pk=server.pk)
 
 
-def facts(server: Server) -> dict[str, Any]:
+def audit_facts(server: Server) -> dict[str, Any]:
     """What the record shows of it: names of secrets, never their values."""
     return {
-        **{name: getattr(server, name) for name in (*REACHED, *DESCRIBED) if name != "owner"},
+        **{name: getattr(server, name) for name in (*REACH_FIELDS, *DESCRIPTION_FIELDS) if name != "owner"},
         "owner": server.owner.username,
         "named_values": sorted(secret.name for secret in server.secrets.all()),
     }
 
 
-def _switch(actor: Actor, server: Server, reason: str, *, on: bool) -> None:
+def _set_enabled(actor: Actor, server: Server, reason: str, *, on: bool) -> None:
     actor.require("mcp.operate_server", "enable and disable servers")
     problems = Problems()
     problems.check_reason(reason)
@@ -153,33 +153,33 @@ def _switch(actor: Actor, server: Server, reason: str, *, on: bool) -> None:
         )
 
 
-def _describe(server: Server, given: Mapping[str, Any]) -> None:
+def _apply_fields(server: Server, given: Mapping[str, Any]) -> None:
     for field, value in given.items():
-        if field not in (*REACHED, *DESCRIBED):
+        if field not in (*REACH_FIELDS, *DESCRIPTION_FIELDS):
             raise TypeError(f"{field} does not describe a server")
         setattr(server, field, value)
 
 
-def _of_new(server: Server, values: Mapping[str, str]) -> Problems:
+def _check_new_server(server: Server, values: Mapping[str, str]) -> Problems:
     problems = Problems()
     validation.check_name(problems, server.name)
-    validation.check(problems, server, set(values))
+    validation.check_server(problems, server, set(values))
     validation.check_secrets(problems, values)
     return problems
 
 
-def _of_change(server: Server, before: Mapping[str, Any], values: Mapping[str, str | None]) -> Problems:
+def _check_changed_server(server: Server, before: Mapping[str, Any], values: Mapping[str, str | None]) -> Problems:
     new = {name: value for name, value in values.items() if value}
     kept = {secret.name for secret in server.secrets.all()} - (values.keys() - new.keys())
     problems = Problems()
-    validation.check(problems, server, kept | new.keys())
+    validation.check_server(problems, server, kept | new.keys())
     validation.check_secrets(problems, new)
-    if _moved(server, before):
-        _ask_for_secrets(problems, kept - values.keys())
+    if _reaches_another_server(server, before):
+        _require_secrets_again(problems, kept - values.keys())
     return problems
 
 
-def _moved(server: Server, before: Mapping[str, Any]) -> bool:
+def _reaches_another_server(server: Server, before: Mapping[str, Any]) -> bool:
     """Whether something else is reached now, which must not be handed what was meant for the one before."""
     same = all(getattr(server, name) == before[name] for name in ("transport", "command", "args"))
     return not same or _origin(server.base_url) != _origin(before["base_url"])
@@ -190,7 +190,7 @@ def _origin(url: str) -> tuple[str, str]:
     return parts.scheme, parts.netloc.lower()
 
 
-def _ask_for_secrets(problems: Problems, names: Iterable[str]) -> None:
+def _require_secrets_again(problems: Problems, names: Iterable[str]) -> None:
     for name in sorted(names):
         said = "Another server is reached now: give this secret again if it is that one's too, or take it away (null)."
         problems.add(f"secrets.{name}", said)
@@ -198,7 +198,7 @@ def _ask_for_secrets(problems: Problems, names: Iterable[str]) -> None:
 
 def _put_secret(actor: Actor, server: Server, name: str, value: str) -> None:
     secret = ServerSecret(server=server, name=name, set_by_name=actor.name)
-    secrets.seal(secret, value)
+    secrets.seal_secret(secret, value)
     secret.save(force_insert=True)
 
 

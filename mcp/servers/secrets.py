@@ -6,29 +6,29 @@ from collections.abc import Iterable, Mapping
 from common import crypto
 from mcp.models import Server, ServerSecret
 
-NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
+SECRET_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 REFERENCE = re.compile(r"\$\{([^}]*)\}")
 
 
-def place(secret: ServerSecret) -> str:
+def sealing_place(secret: ServerSecret) -> str:
     """A sealed value opens in its own row alone."""
     return f"mcp_server_secret/{secret.pk}/{secret.server_id}/{secret.name}"
 
 
-def seal(secret: ServerSecret, value: str) -> None:
-    secret.sealed = crypto.seal(value, place=place(secret))
+def seal_secret(secret: ServerSecret, value: str) -> None:
+    secret.sealed = crypto.seal(value, place=sealing_place(secret))
 
 
-def values(server: Server) -> dict[str, str]:
+def open_secrets(server: Server) -> dict[str, str]:
     """Every secret of the server, open. Never kept in a row, a log line or a page."""
-    return {secret.name: crypto.unseal(secret.sealed, place=place(secret)) for secret in server.secrets.all()}
+    return {secret.name: crypto.unseal(secret.sealed, place=sealing_place(secret)) for secret in server.secrets.all()}
 
 
-def names_in(texts: Iterable[str]) -> set[str]:
+def find_references(texts: Iterable[str]) -> set[str]:
     return {name for text in texts for name in REFERENCE.findall(text)}
 
 
-def fill(text: str, known: Mapping[str, str]) -> str:
+def fill_references(text: str, known: Mapping[str, str]) -> str:
     """`text` with each `${NAME}` replaced; a name that is not among the secrets is a LookupError."""
 
     def value(found: re.Match[str]) -> str:

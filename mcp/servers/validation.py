@@ -10,29 +10,33 @@ from common.redaction.secret_names import is_secret_name
 from mcp.choices import Transport
 from mcp.models import Server
 from mcp.protocol import headers
-from mcp.protocol.endpoints import RESERVED
+from mcp.protocol.endpoints import RESERVED_NAMES
 from mcp.servers import secrets
 from nhi.validation import Problems, is_plain
 
-NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
+SERVER_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 SEMVER = re.compile(r"\d{1,6}\.\d{1,6}\.\d{1,6}(?:[-+][0-9A-Za-z.-]{1,40})?")
-HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
-SHORTEST, LONGEST = 0.1, 600.0
-SHORTEST_SECRET = 6
+HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
+MIN_TIMEOUT_SECONDS, MAX_TIMEOUT_SECONDS = 0.1, 600.0
+MIN_SECRET_CHARS = 6
 
 
 def check_name(problems: Problems, name: str) -> None:
     problems.unless(
-        NAME.fullmatch(name), "name", "Use 1 to 63 lower-case letters, digits and hyphens, beginning with no hyphen."
+        SERVER_NAME.fullmatch(name),
+        "name",
+        "Use 1 to 63 lower-case letters, digits and hyphens, beginning with no hyphen.",
     )
-    problems.unless(name not in RESERVED, "name", f"{name} is a path of the gateway itself; choose another name.")
+    problems.unless(name not in RESERVED_NAMES, "name", f"{name} is a path of the gateway itself; choose another name.")
 
 
-def check(problems: Problems, server: Server, known: set[str]) -> None:
+def check_server(problems: Problems, server: Server, known: set[str]) -> None:
     problems.check_line("description", server.description, most=1000)
     problems.unless(server.owner.is_active, "owner_id", f"{server.owner.username} is deactivated; choose someone here.")
     problems.unless(
-        SHORTEST <= server.timeout <= LONGEST, "timeout", f"Use {SHORTEST:g} to {LONGEST:g} seconds, like 30s."
+        MIN_TIMEOUT_SECONDS <= server.timeout <= MAX_TIMEOUT_SECONDS,
+        "timeout",
+        f"Use {MIN_TIMEOUT_SECONDS:g} to {MAX_TIMEOUT_SECONDS:g} seconds, like 30s.",
     )
     version = server.schema_version
     problems.unless(not version or SEMVER.fullmatch(version), "schema_version", "Use a version like 1.2.0.")
@@ -55,7 +59,7 @@ def _check_process(problems: Problems, server: Server, known: set[str]) -> None:
         problems.add("command", said)
     for number, argument in enumerate(server.args):
         problems.unless(len(argument) <= 2000, f"args[{number}]", "Use at most 2000 characters.")
-        named = secrets.names_in([argument])
+        named = secrets.find_references([argument])
         said = "Arguments are seen by others on the machine; put secrets into env."
         problems.unless(not named and redact_text(argument) == argument, f"args[{number}]", said)
     for name, value in server.env.items():
@@ -70,18 +74,18 @@ def _check_address(problems: Problems, server: Server, known: set[str]) -> None:
     problems.unless(not server.env, "env", "A server with an address has no environment; use headers.")
     if not server.base_url:
         problems.add("base_url", "Give the server's address, like https://mcp.example.org/mcp.")
-    elif secrets.names_in([server.base_url]):
+    elif secrets.find_references([server.base_url]):
         problems.add("base_url", "Addresses stand in logs; put secrets into headers.")
     elif said := egress.find_url_problem(server.base_url):
         problems.add("base_url", said)
     for name, value in server.headers.items():
-        fine = HEADER.fullmatch(name) and not headers.is_own(name)
+        fine = HEADER_NAME.fullmatch(name) and not headers.is_reserved_header(name)
         problems.unless(fine, f"headers.{name}", "This header is the connection's own, or no header's name.")
         _check_value(problems, "headers", name, value, known)
 
 
 def _check_value(problems: Problems, where: str, name: str, value: str, known: set[str]) -> None:
-    field, wanted = f"{where}.{name}", secrets.names_in([value])
+    field, wanted = f"{where}.{name}", secrets.find_references([value])
     problems.unless(len(value) <= 8000, field, "Use at most 8000 characters.")
     problems.unless(not any(mark in value for mark in "\0\r\n"), field, "Use a single line.")
     for missing in sorted(wanted - known):
@@ -96,11 +100,9 @@ def _check_value(problems: Problems, where: str, name: str, value: str, known: s
 def check_secrets(problems: Problems, values: Mapping[str, str]) -> None:
     problems.unless(len(values) <= 50, "secrets", "Use at most 50 secrets.")
     for name, value in values.items():
-        fine = secrets.NAME.fullmatch(name) is not None
+        fine = secrets.SECRET_NAME.fullmatch(name) is not None
         problems.unless(fine, f"secrets.{name}", "Use letters, digits and underscores, beginning with no digit.")
         one_line = not any(mark in value for mark in "\0\r\n")
         problems.unless(one_line and len(value) <= 8000, f"secrets.{name}", "Use one line of text.")
-        said = (
-            f"Use at least {SHORTEST_SECRET} characters: a shorter one is found in everything, so it is hidden nowhere."
-        )
-        problems.unless(len(value) >= SHORTEST_SECRET or not fine, f"secrets.{name}", said)
+        message = f"Use at least {MIN_SECRET_CHARS} characters: a shorter one is found in everything, so it is hidden nowhere."
+        problems.unless(len(value) >= MIN_SECRET_CHARS or not fine, f"secrets.{name}", message)

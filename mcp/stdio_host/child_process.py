@@ -11,38 +11,40 @@ from typing import cast
 from common.process import parent_death
 from mcp.protocol.errors import UpstreamFault
 from mcp.stdio_host import process_groups
-from mcp.stdio_host.environment import RULES
-from mcp.stdio_host.lines import LONGEST_LINE, LineTooLong, Splitter
-from mcp.stdio_host.ring import Ring
+from mcp.stdio_host.environment import PROCESS_LIMITS
+from mcp.stdio_host.lines import MAX_LINE_BYTES, LineSplitter, LineTooLong
+from mcp.stdio_host.ring import StderrBuffer
 
 #: How long each step of an orderly end may take.
-PATIENCE = 2.0
+STOP_STEP_SECONDS = 2.0
 #: A server that wrote its last answer and left: the answer may be read after the end was noticed.
-LAST_WORDS = 0.25
+LAST_OUTPUT_SECONDS = 0.25
 #: What a server that does not read may leave in our memory.
-MOST_UNREAD = 32 << 20
+MAX_UNREAD_BYTES = 32 << 20
 
 
-class Process(asyncio.SubprocessProtocol):
+class ServerProcess(asyncio.SubprocessProtocol):
     """`take` gets each line of its output; `ended` is told once why no more will come."""
 
-    def __init__(self, *, take: Callable[[bytes], None], ended: Callable[[UpstreamFault], None], errors: Ring) -> None:
-        self._take = take
-        self._ended = ended
+    def __init__(
+        self, *, take: Callable[[bytes], None], ended: Callable[[UpstreamFault], None], errors: StderrBuffer
+    ) -> None:
+        self._on_line = take
+        self._on_end = ended
         self._errors = errors
-        self._lines = Splitter()
+        self._lines = LineSplitter()
         self._transport: asyncio.SubprocessTransport | None = None
         self._over = self._ending = False
         self._exited = asyncio.Event()
         #: Set once everything that it had to say has been heard.
-        self.silent = asyncio.Event()
-        self.since = time.time()
+        self.output_closed = asyncio.Event()
+        self.started_at = time.time()
 
     async def start(self, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path) -> None:
         """Start it as the leader of a session of its own, tied to this thread by the kernel."""
         await asyncio.get_running_loop().subprocess_exec(
             lambda: self,
-            *parent_death.build_command([*argv], rules=RULES),
+            *parent_death.build_command([*argv], rules=PROCESS_LIMITS),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -56,15 +58,15 @@ class Process(asyncio.SubprocessProtocol):
         return self._transport.get_pid() or 0 if self._transport else 0
 
     @property
-    def over(self) -> bool:
+    def is_over(self) -> bool:
         """Whether it takes no more requests; answers to earlier ones may still be on their way."""
         return self._over or self._ending
 
     def write(self, line: bytes) -> None:
         pipe = self._pipe(0)
-        if self.over or pipe is None or pipe.is_closing():
-            raise UpstreamFault("closed", f"The server's process {self._exit()}.", sent=False)
-        if pipe.get_write_buffer_size() + len(line) > MOST_UNREAD:
+        if self.is_over or pipe is None or pipe.is_closing():
+            raise UpstreamFault("closed", f"The server's process {self._describe_exit()}.", sent=False)
+        if pipe.get_write_buffer_size() + len(line) > MAX_UNREAD_BYTES:
             unread = UpstreamFault(
                 "closed", "The server stopped reading what it is sent, and was ended for it.", sent=False
             )
@@ -75,23 +77,23 @@ class Process(asyncio.SubprocessProtocol):
     async def stop(self, *, at_once: bool = False) -> None:
         """Ask it to end, more firmly by the step; never wait for a pipe, which something it started may hold open."""
         self._over = True
-        self.silent.set()
+        self.output_closed.set()
         if self._transport is None:
             return
         if (pipe := self._pipe(0)) is not None:
             pipe.close()
         group = self.pid
         for number in [signal.SIGKILL] if at_once else [signal.SIGTERM, signal.SIGKILL]:
-            if not at_once and await self._gone(group):
+            if not at_once and await self._wait_until_gone(group):
                 break
             process_groups.signal_group(group, number)
-        await self._gone(group)
+        await self._wait_until_gone(group)
         self._transport.close()
 
-    async def _gone(self, group: int) -> bool:
+    async def _wait_until_gone(self, group: int) -> bool:
         """Whether the leader and everything in its group end in time."""
-        deadline = time.monotonic() + PATIENCE
-        while not self._exited.is_set() or process_groups.alive(group):
+        deadline = time.monotonic() + STOP_STEP_SECONDS
+        while not self._exited.is_set() or process_groups.is_alive(group):
             if time.monotonic() > deadline:
                 return False
             await asyncio.sleep(0.02)
@@ -103,17 +105,17 @@ class Process(asyncio.SubprocessProtocol):
     def _fail(self, fault: UpstreamFault) -> None:
         if not self._over:
             self._over = True
-            self.silent.set()
-            self._ended(fault)
+            self.output_closed.set()
+            self._on_end(fault)
 
-    def _exit(self) -> str:
+    def _describe_exit(self) -> str:
         code = self._transport.get_returncode() if self._transport else None
         if code is None:
             return "closed its standard input or output"
         return f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
 
     def _report_end(self) -> None:
-        self._fail(UpstreamFault("closed", f"The server's process {self._exit()}.", sent=True))
+        self._fail(UpstreamFault("closed", f"The server's process {self._describe_exit()}.", sent=True))
 
     # What asyncio calls:
 
@@ -126,9 +128,9 @@ class Process(asyncio.SubprocessProtocol):
         elif not self._over:
             try:
                 for line in self._lines.feed(data):
-                    self._take(line)
+                    self._on_line(line)
             except LineTooLong:
-                detail = f"The server wrote a line of more than {LONGEST_LINE >> 20} MiB and was ended for it."
+                detail = f"The server wrote a line of more than {MAX_LINE_BYTES >> 20} MiB and was ended for it."
                 self._fail(UpstreamFault("too_large", detail, sent=True))
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio names it
@@ -142,4 +144,4 @@ class Process(asyncio.SubprocessProtocol):
 
     def _end_soon(self) -> None:
         self._ending = True
-        asyncio.get_running_loop().call_later(LAST_WORDS, self._report_end)
+        asyncio.get_running_loop().call_later(LAST_OUTPUT_SECONDS, self._report_end)

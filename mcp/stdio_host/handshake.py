@@ -12,17 +12,17 @@ from mcp_types.jsonrpc import UNSUPPORTED_PROTOCOL_VERSION
 
 from mcp.client.types import Era, Handshake
 from mcp.protocol import jsonrpc, legacy, modern
-from mcp.protocol.errors import UpstreamError, UpstreamFault, UpstreamTrouble
+from mcp.protocol.errors import UpstreamError, UpstreamFailure, UpstreamFault
 from mcp.protocol.jsonrpc import Message
-from mcp.stdio_host.rpc_channel import Asked, Channel
+from mcp.stdio_host.rpc_channel import PendingRequest, RpcChannel
 
 #: How long a server may think about the first question before it is asked the second.
-PROBE = 5.0
-Answer = asyncio.Task[Message]
+PROBE_SECONDS = 5.0
+AnswerTask = asyncio.Task[Message]
 
 
 @dataclass(frozen=True)
-class Speech:
+class RequestFormat:
     """How to put a request to the server."""
 
     era: Era
@@ -30,101 +30,103 @@ class Speech:
 
     def request(self, number: int, method: str, params: Message, meta: Message) -> Message:
         if self.era == "modern":
-            return modern.envelope(number, method, params, version=self.version, meta=meta)
+            return modern.build_request(number, method, params, version=self.version, meta=meta)
         return jsonrpc.request(number, method, {**params, "_meta": meta} if meta else params)
 
 
 @dataclass
-class Greeting:
+class HandshakeNegotiation:
     """The first words with a server that has just been started."""
 
-    channel: Channel
+    channel: RpcChannel
     #: It spoke the handshake the last time: the first question would only cost its time.
     handshake_first: bool = False
     steps: list[str] = field(default_factory=list)
-    begun: float = field(default_factory=time.monotonic)
+    started_at: float = field(default_factory=time.monotonic)
 
     async def run(self) -> Handshake:
         probe = None if self.handshake_first else asyncio.create_task(self._discover())
-        hello: Answer | None = None
+        hello: AnswerTask | None = None
         try:
             if probe is not None:
-                await asyncio.wait({probe}, timeout=PROBE)
-                if probe.done() and (found := self._modern(probe)) is not None:
+                await asyncio.wait({probe}, timeout=PROBE_SECONDS)
+                if probe.done() and (found := self._read_discovery(probe)) is not None:
                     return found
                 if not probe.done():
-                    self.steps.append(f"no answer within {PROBE:g} s")
+                    self.steps.append(f"no answer within {PROBE_SECONDS:g} s")
             hello = asyncio.create_task(self._initialize())
-            return await self._whoever_answers(probe, hello)
-        except UpstreamTrouble as trouble:
+            return await self._wait_for_either(probe, hello)
+        except UpstreamFailure as trouble:
             trouble.steps = tuple(self.steps)
             raise
         finally:
             for task in (probe, hello):
-                await _drop(task)
+                await _cancel_task(task)
 
-    async def _whoever_answers(self, probe: Answer | None, hello: Answer) -> Handshake:
+    async def _wait_for_either(self, probe: AnswerTask | None, hello: AnswerTask) -> Handshake:
         while probe is not None and not probe.done() and not hello.done():
             await asyncio.wait({probe, hello}, return_when=asyncio.FIRST_COMPLETED)
-            if probe.done() and (found := self._modern(probe)) is not None:
+            if probe.done() and (found := self._read_discovery(probe)) is not None:
                 return found
         try:
-            return self._welcomed(await hello)
+            return self._accept_initialize(await hello)
         except UpstreamError as refused:
-            self.steps.append(_said(refused))
-            if refused.code != UNSUPPORTED_PROTOCOL_VERSION or not modern.mutual_version(modern.supported_by(refused)):
+            self.steps.append(_describe_error(refused))
+            if refused.code != UNSUPPORTED_PROTOCOL_VERSION or not modern.mutual_version(
+                modern.read_supported_versions(refused)
+            ):
                 raise
             if probe is None or probe.done():
                 probe = asyncio.create_task(self._discover())
-            found = self._offered(await probe)
+            found = self._accept_discovery(await probe)
             if found is None:
                 raise
             return found
 
     async def _discover(self) -> Message:
         self.steps.append(f"server/discover, {modern.LATEST}")
-        return await self.channel.ask(
-            lambda number: modern.envelope(number, "server/discover", {}, version=modern.LATEST, meta={}),
-            Asked(),
+        return await self.channel.request(
+            lambda number: modern.build_request(number, "server/discover", {}, version=modern.LATEST, meta={}),
+            PendingRequest(),
             may_cancel=False,
         )
 
     async def _initialize(self) -> Message:
         self.steps.append(f"initialize, {legacy.LATEST}")
-        return await self.channel.ask(
-            lambda number: jsonrpc.request(number, "initialize", legacy.INITIALIZE), Asked(), may_cancel=False
+        return await self.channel.request(
+            lambda number: jsonrpc.request(number, "initialize", legacy.INITIALIZE), PendingRequest(), may_cancel=False
         )
 
-    def _modern(self, probe: Answer) -> Handshake | None:
+    def _read_discovery(self, probe: AnswerTask) -> Handshake | None:
         """None when the server does not say that it speaks this era, which is no fault of anybody's."""
         try:
-            return self._offered(probe.result())
+            return self._accept_discovery(probe.result())
         except UpstreamError as refused:
-            self.steps.append(_said(refused))
-            self._insist(refused)
+            self.steps.append(_describe_error(refused))
+            self._raise_if_final(refused)
         except UpstreamFault as fault:
             self.steps.append(fault.detail)
             if fault.code != "protocol":
                 raise
         return None
 
-    def _insist(self, refused: UpstreamError) -> None:
+    def _raise_if_final(self, refused: UpstreamError) -> None:
         """Raise again what is the last word of a server of the current era that will not speak it with us."""
-        supported = modern.supported_by(refused) if refused.code == UNSUPPORTED_PROTOCOL_VERSION else None
-        if supported and not modern.names_a_handshake_version(supported) and not modern.mutual_version(supported):
+        supported = modern.read_supported_versions(refused) if refused.code == UNSUPPORTED_PROTOCOL_VERSION else None
+        if supported and not modern.includes_handshake_version(supported) and not modern.mutual_version(supported):
             raise refused
 
-    def _offered(self, offer: Message) -> Handshake | None:
+    def _accept_discovery(self, offer: Message) -> Handshake | None:
         version = modern.mutual_version(offer.get("supportedVersions"))
         if not version:
             self.steps.append("it names no version of that era")
             return None
         self.steps.append(f"it speaks {version}")
-        return offered(offer, version, begun=self.begun, steps=self.steps)
+        return build_handshake(offer, version, begun=self.started_at, steps=self.steps)
 
-    def _welcomed(self, answer: Message) -> Handshake:
-        welcome = legacy.welcome(answer)
-        self.channel.tell(legacy.INITIALIZED)
+    def _accept_initialize(self, answer: Message) -> Handshake:
+        welcome = legacy.parse_initialize_result(answer)
+        self.channel.notify(legacy.INITIALIZED)
         self.steps.append(f"it speaks {welcome.protocol_version}")
         return Handshake(
             "legacy",
@@ -132,34 +134,34 @@ class Greeting:
             welcome.server_info,
             welcome.capabilities,
             welcome.instructions,
-            _since(self.begun),
+            _elapsed_ms(self.started_at),
             tuple(self.steps),
         )
 
 
-def offered(offer: Message, version: str, *, begun: float, steps: list[str]) -> Handshake:
+def build_handshake(offer: Message, version: str, *, begun: float, steps: list[str]) -> Handshake:
     """What the answer to `server/discover` says."""
     capabilities, instructions = offer.get("capabilities"), offer.get("instructions")
     return Handshake(
         "modern",
         version,
-        modern.server_info(offer),
+        modern.read_server_info(offer),
         capabilities if isinstance(capabilities, dict) else {},
         instructions if isinstance(instructions, str) else "",
-        _since(begun),
+        _elapsed_ms(begun),
         tuple(steps),
     )
 
 
-def _since(begun: float) -> float:
+def _elapsed_ms(begun: float) -> float:
     return (time.monotonic() - begun) * 1000
 
 
-def _said(refused: UpstreamError) -> str:
+def _describe_error(refused: UpstreamError) -> str:
     return f"it answered with the error {refused.code}: {refused.message[:200]}"
 
 
-async def _drop(task: Answer | None) -> None:
+async def _cancel_task(task: AnswerTask | None) -> None:
     """Let go of a question that need not be answered any more, and of what came of it."""
     if task is not None:
         task.cancel()

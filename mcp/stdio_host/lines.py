@@ -9,16 +9,16 @@ import orjson
 from mcp.protocol.jsonrpc import Message
 
 #: A result of 16 MiB, and what stands around it.
-LONGEST_LINE = (16 << 20) + (256 << 10)
+MAX_LINE_BYTES = (16 << 20) + (256 << 10)
 
 
 class LineTooLong(Exception):
     """More than `LONGEST_LINE` without an end of line."""
 
 
-class Splitter:
-    def __init__(self, longest: int = LONGEST_LINE) -> None:
-        self._longest = longest
+class LineSplitter:
+    def __init__(self, longest: int = MAX_LINE_BYTES) -> None:
+        self._max_bytes = longest
         self._parts: list[bytes] = []
         self._size = 0
 
@@ -26,36 +26,36 @@ class Splitter:
         """The lines that this chunk completes."""
         *ends, rest = chunk.split(b"\n")
         for end in ends:
-            self._keep(end)
+            self._append(end)
             line = b"".join(self._parts)
             self._parts, self._size = [], 0
             yield line
         if rest:
-            self._keep(rest)
+            self._append(rest)
 
-    def _keep(self, part: bytes) -> None:
+    def _append(self, part: bytes) -> None:
         self._size += len(part)
-        if self._size > self._longest:
+        if self._size > self._max_bytes:
             raise LineTooLong
         self._parts.append(part)
 
 
-def messages(line: bytes) -> list[Message]:
+def parse_messages(line: bytes) -> list[Message]:
     """The JSON-RPC messages of a line, several where a server batches; none when it is something else."""
-    value = _json(line)
+    value = _parse_json(line)
     found = value if isinstance(value, list) else [value]
     good = [one for one in found if isinstance(one, dict) and one.get("jsonrpc") == "2.0"]
     return good if len(good) == len(found) else []
 
 
-def _json(line: bytes) -> Any:
+def _parse_json(line: bytes) -> Any:
     try:
         return orjson.loads(line)
     except orjson.JSONDecodeError:
-        return _mended(line) if line.lstrip().startswith(b"{") else None
+        return _parse_repaired(line) if line.lstrip().startswith(b"{") else None
 
 
-def _mended(line: bytes) -> Any:
+def _parse_repaired(line: bytes) -> Any:
     """Half an emoji, where a server cut a text by length, must not cost the caller the whole answer."""
     try:
         value = json.loads(line.decode("utf-8", "replace"))

@@ -2,41 +2,41 @@
 
 from collections import deque
 
-MOST_LINES = 200
-LONGEST_LINE = 4000
-CUT = " … (cut)"
+MAX_STDERR_LINES = 200
+MAX_STDERR_LINE_BYTES = 4000
+CUT_MARK = " … (cut)"
 
 
-class Ring:
+class StderrBuffer:
     def __init__(self) -> None:
-        self._lines: deque[str] = deque(maxlen=MOST_LINES)
+        self._lines: deque[str] = deque(maxlen=MAX_STDERR_LINES)
         self._open = b""
         self._dropping = False
-        self.bytes_seen = 0
+        self.total_bytes = 0
 
     def feed(self, chunk: bytes) -> None:
-        self.bytes_seen += len(chunk)
+        self.total_bytes += len(chunk)
         *ends, rest = (self._open + chunk).split(b"\n")
         if ends and self._dropping:
             ends, self._dropping = ends[1:], False
         # Of a flood only the last lines stay: the others need not be looked at.
-        for end in ends[-MOST_LINES:]:
+        for end in ends[-MAX_STDERR_LINES:]:
             self._add(end)
-        if not self._dropping and len(rest) > LONGEST_LINE:
+        if not self._dropping and len(rest) > MAX_STDERR_LINE_BYTES:
             self._add(rest)
             self._dropping = True
         self._open = b"" if self._dropping else rest
 
     def lines(self) -> list[str]:
-        return [*self._lines, *([_text(self._open)] if self._open else [])]
+        return [*self._lines, *([_decode_line(self._open)] if self._open else [])]
 
     def _add(self, line: bytes) -> None:
         if line.strip():
-            self._lines.append(_text(line.rstrip(b"\r")))
+            self._lines.append(_decode_line(line.rstrip(b"\r")))
 
 
-def _text(line: bytes) -> str:
-    if len(line) <= LONGEST_LINE:
+def _decode_line(line: bytes) -> str:
+    if len(line) <= MAX_STDERR_LINE_BYTES:
         return line.decode("utf-8", "replace")
     # Cut between words: half a secret is not known for one.
-    return line[:LONGEST_LINE].decode("utf-8", "replace").rpartition(" ")[0] + CUT
+    return line[:MAX_STDERR_LINE_BYTES].decode("utf-8", "replace").rpartition(" ")[0] + CUT_MARK

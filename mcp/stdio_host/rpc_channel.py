@@ -8,49 +8,49 @@ from dataclasses import dataclass, field
 from mcp.protocol import jsonrpc, legacy
 from mcp.protocol.errors import UpstreamFault
 from mcp.protocol.jsonrpc import Message
-from mcp.protocol.progress import Progress
-from mcp.stdio_host.lines import messages
+from mcp.protocol.progress import ProgressFilter
+from mcp.stdio_host.lines import parse_messages
 
 #: Makes a request for the id it is given.
-Build = Callable[[int], Message]
-Told = Callable[[Message], None]
+RequestBuilder = Callable[[int], Message]
+ProgressCallback = Callable[[Message], None]
 
 
 @dataclass
-class Asked:
+class PendingRequest:
     """A request on its way; after `sent` nobody knows what the server did with it."""
 
     sent: bool = False
     answer: "asyncio.Future[Message]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
-    progress: Progress | None = None
-    told: Told | None = None
+    progress: ProgressFilter | None = None
+    on_progress: ProgressCallback | None = None
 
 
-class Channel:
+class RpcChannel:
     """`write` takes a line; whoever reads lines gives them to `take`. `changed` is told of a new list of tools."""
 
     def __init__(self, write: Callable[[bytes], None], changed: Callable[[], None]) -> None:
         self._write = write
         self._changed = changed
-        self._pending: dict[int, Asked] = {}
+        self._pending: dict[int, PendingRequest] = {}
         self._last_id = 0
         self._fault: UpstreamFault | None = None
         #: Lines that were no messages; answers that nobody waited for any more; word that the list of tools changed.
         self.noise = self.late = self.changes = 0
-        self.heard = time.monotonic()
+        self.last_message_at = time.monotonic()
 
     @property
     def in_flight(self) -> int:
         return len(self._pending)
 
-    async def ask(self, build: Build, asked: Asked, *, may_cancel: bool = True) -> Message:
+    async def request(self, build: RequestBuilder, asked: PendingRequest, *, may_cancel: bool = True) -> Message:
         """The result. When the waiting task is cancelled, so is the request."""
         if self._fault is not None:
             raise self._fault
         self._last_id += 1
         number = self._last_id
-        if asked.told is not None:
-            asked.progress = Progress(number)
+        if asked.on_progress is not None:
+            asked.progress = ProgressFilter(number)
         self._write(jsonrpc.encode(build(number)))
         asked.sent = True
         self._pending[number] = asked
@@ -58,13 +58,13 @@ class Channel:
             answer = await asked.answer
         except asyncio.CancelledError:
             if may_cancel:
-                self._tell_cancelled(number)
+                self._notify_cancelled(number)
             raise
         finally:
             self._pending.pop(number, None)
-        return jsonrpc.outcome(answer)
+        return jsonrpc.read_result(answer)
 
-    def tell(self, message: Message) -> None:
+    def notify(self, message: Message) -> None:
         self._write(jsonrpc.encode(message))
 
     def fail(self, fault: UpstreamFault) -> None:
@@ -74,19 +74,19 @@ class Channel:
             if not asked.answer.done():
                 asked.answer.set_exception(UpstreamFault(fault.code, fault.detail, sent=True))
 
-    def take(self, line: bytes) -> None:
+    def receive_line(self, line: bytes) -> None:
         if not line.strip():
             return
-        found = messages(line)
+        found = parse_messages(line)
         self.noise += not found
-        self.heard = time.monotonic() if found else self.heard
+        self.last_message_at = time.monotonic() if found else self.last_message_at
         for message in found:
             if "method" in message:
-                self._hear(message)
+                self._handle_server_message(message)
             else:
-                self._settle(message)
+                self._resolve_answer(message)
 
-    def _settle(self, message: Message) -> None:
+    def _resolve_answer(self, message: Message) -> None:
         number = message.get("id")
         asked = self._pending.get(number) if type(number) is int else None
         if asked is None or asked.answer.done():
@@ -94,24 +94,24 @@ class Channel:
         else:
             asked.answer.set_result(message)
 
-    def _hear(self, message: Message) -> None:
+    def _handle_server_message(self, message: Message) -> None:
         """A question of the server's, which is declined, or a notification."""
-        if (reply := legacy.reply(message)) is not None:
-            self._try(reply)
+        if (reply := legacy.build_reply(message)) is not None:
+            self._try_notify(reply)
         elif message["method"] == "notifications/tools/list_changed":
             self.changes += 1
             self._changed()
         else:
             for asked in self._pending.values():
-                if asked.progress and asked.told and (step := asked.progress.of(message)) is not None:
-                    asked.told(step)
+                if asked.progress and asked.on_progress and (step := asked.progress.select(message)) is not None:
+                    asked.on_progress(step)
 
-    def _tell_cancelled(self, number: int) -> None:
-        self._try(legacy.cancelled(number, "The caller no longer waits for it."))
+    def _notify_cancelled(self, number: int) -> None:
+        self._try_notify(legacy.cancelled_notification(number, "The caller no longer waits for it."))
 
-    def _try(self, message: Message) -> None:
+    def _try_notify(self, message: Message) -> None:
         try:
-            self.tell(message)
+            self.notify(message)
         except UpstreamFault:
             # It has gone, and whoever waits for it hears that from elsewhere.
             return

@@ -15,36 +15,36 @@ from django.db import DatabaseError, connection
 
 from common import egress
 from mcp.client import transports
-from mcp.client.types import Target
+from mcp.client.types import ServerTarget
 from mcp.protocol.errors import UpstreamFault
 from mcp.stdio_host import environment, process_groups
-from mcp.stdio_host.house import House
-from mcp.stdio_host.news import News
-from mcp.stdio_host.process_groups import Groups
-from mcp.stdio_host.server import Launch, Shared
-from mcp.stdio_host.servers import Servers
-from mcp.stdio_host.socket_server import Door
-from mcp.stdio_host.watching import Watching
+from mcp.stdio_host.house import HostBackend
+from mcp.stdio_host.news import ChangeDebouncer
+from mcp.stdio_host.process_groups import ProcessGroupJournal
+from mcp.stdio_host.server import HostContext, LaunchSpec
+from mcp.stdio_host.servers import ServerRegistry
+from mcp.stdio_host.socket_server import SocketServer
+from mcp.stdio_host.watching import ChangeListener
 from nhi import processes
 from nhi.models.processes import ProcessKind
 
 log = logging.getLogger(__name__)
-BEAT_EVERY = 5.0
+HEARTBEAT_SECONDS = 5.0
 #: Held in the data directory by the one owner of it.
-LOCK = "stdio.lock"
+LOCK_NAME = "stdio.lock"
 Answer = TypeVar("Answer")
 
 
 @dataclass
-class Database:
+class HostDatabase:
     """One thread and one connection for the little that is read: the loop never waits for the database."""
 
-    house: House
+    backend: HostBackend
     _thread: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "database"))
 
-    async def launch(self, server_id: UUID) -> Launch | None:
+    async def launch(self, server_id: UUID) -> LaunchSpec | None:
         try:
-            return await self._run(lambda: self.house.launch(server_id))
+            return await self._run(lambda: self.backend.launch(server_id))
         except DatabaseError as error:
             detail = "The database is away, where it stands what the server runs."
             raise UpstreamFault("unreachable", detail, sent=False) from error
@@ -52,15 +52,15 @@ class Database:
     async def revisions(self) -> Mapping[UUID, int] | None:
         """None when the database is away."""
         try:
-            return await self._run(self.house.revisions)
+            return await self._run(self.backend.revisions)
         except DatabaseError as error:
             log.warning("Which servers there are is not known: the database is away (%s).", type(error).__name__)
             return None
 
-    async def target(self, server_id: UUID) -> Target:
-        return await self._run(lambda: self.house.target(server_id))
+    async def target(self, server_id: UUID) -> ServerTarget:
+        return await self._run(lambda: self.backend.target(server_id))
 
-    async def heard(self, *, leaving: bool = False) -> None:
+    async def send_heartbeat(self, *, leaving: bool = False) -> None:
         try:
             await self._run(
                 lambda: (processes.remove_own if leaving else processes.record_heartbeat)(kind=ProcessKind.STDIO_OWNER)
@@ -79,35 +79,37 @@ def _with_connection(work: Callable[[], Answer]) -> Answer:
         connection.close()
 
 
-async def run(*, data: Path, socket: Path, house: House) -> None:
+async def run_host(*, data: Path, socket: Path, house: HostBackend) -> None:
     """Serve until SIGTERM or SIGINT."""
     told = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, told.set)
-    root, installation = data / "stdio", f"{environment.installation(data)}"
+    root, installation = data / "stdio", f"{environment.installation_id(data)}"
     root.mkdir(mode=0o700, exist_ok=True)
-    kept = Groups(root / "groups.json")
-    if left := process_groups.end(f"{installation}/", kept.left_behind()):
+    kept = ProcessGroupJournal(root / "groups.json")
+    if left := process_groups.kill_processes(f"{installation}/", kept.load_leftovers()):
         log.warning("Ended %s processes that an owner before this one had left.", left)
-    database, news = Database(house), News(house.refresh)
-    servers = Servers(Shared(database.launch, root, installation, kept, news.changed))
-    watching = Watching(database.revisions, database.target, news)
-    door = Door(servers, socket)
+    database, news = HostDatabase(house), ChangeDebouncer(house.refresh)
+    servers = ServerRegistry(HostContext(database.launch, root, installation, kept, news.notify))
+    watching = ChangeListener(database.revisions, database.target, news)
+    door = SocketServer(servers, socket)
     await door.open()
-    chores = [asyncio.create_task(work) for work in (_beat(database), servers.look_after(), watching.run())]
+    chores = [
+        asyncio.create_task(work) for work in (_heartbeat_loop(database), servers.sweep_forever(), watching.run())
+    ]
     await told.wait()
     for chore in chores:
         chore.cancel()
     await asyncio.wait(chores)
     await door.close()
     await servers.close()
-    await _hear_no_more(news)
+    await _close_connections(news)
     with suppress(TimeoutError):
         async with asyncio.timeout(1):
-            await database.heard(leaving=True)
+            await database.send_heartbeat(leaving=True)
 
 
-async def _hear_no_more(news: News) -> None:
+async def _close_connections(news: ChangeDebouncer) -> None:
     with suppress(TimeoutError):
         async with asyncio.timeout(2):
             await news.close()
@@ -115,7 +117,7 @@ async def _hear_no_more(news: News) -> None:
             await egress.close_session()
 
 
-async def _beat(database: Database) -> None:
+async def _heartbeat_loop(database: HostDatabase) -> None:
     while True:
-        await database.heard()
-        await asyncio.sleep(BEAT_EVERY)
+        await database.send_heartbeat()
+        await asyncio.sleep(HEARTBEAT_SECONDS)

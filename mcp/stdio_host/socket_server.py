@@ -22,22 +22,22 @@ from mcp.protocol import frames
 from mcp.protocol.errors import UpstreamError, UpstreamFault
 from mcp.protocol.frames import BadFrame
 from mcp.protocol.jsonrpc import Message
-from mcp.stdio_host.rpc_channel import Asked
-from mcp.stdio_host.servers import Servers, status
+from mcp.stdio_host.rpc_channel import PendingRequest
+from mcp.stdio_host.servers import ServerRegistry, describe_status
 
 log = logging.getLogger(__name__)
 #: Requests of one process at once.
-MOST_OPEN = 2000
-LONGEST_TIMEOUT = 3600.0
+MAX_OPEN_REQUESTS = 2000
+MAX_TIMEOUT_SECONDS = 3600.0
 #: Progress is dropped, not kept, while a reader is this far behind.
-MOST_UNREAD = 1 << 20
+MAX_UNREAD_BYTES = 1 << 20
 
 
-class Door:
-    def __init__(self, servers: Servers, path: Path) -> None:
+class SocketServer:
+    def __init__(self, servers: ServerRegistry, path: Path) -> None:
         self._servers = servers
         self._path = path
-        self._visits: set[asyncio.Task[None]] = set()
+        self._connections: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
 
     async def open(self) -> None:
@@ -49,39 +49,39 @@ class Door:
         if self._server is not None:
             self._server.close()
             self._path.unlink(missing_ok=True)
-        for visit in self._visits:
+        for visit in self._connections:
             visit.cancel()
-        if self._visits:
-            await asyncio.wait(self._visits)
+        if self._connections:
+            await asyncio.wait(self._connections)
 
     async def _receive(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
-        self._visits.add(task)
-        visit = Visit(self._servers, writer)
+        self._connections.add(task)
+        visit = SocketConnection(self._servers, writer)
         try:
-            if _is_ours(writer.get_extra_info("socket")):
+            if _is_same_user(writer.get_extra_info("socket")):
                 await visit.serve(reader)
         except BadFrame as problem:
             log.warning("A connection was closed: %s", problem)
         except asyncio.CancelledError:
             return  # the owner ends
         finally:
-            self._visits.discard(task)
-            visit.leave()
+            self._connections.discard(task)
+            visit.close()
             writer.close()
 
 
-class Visit:
+class SocketConnection:
     """One connection: any number of requests at once, which end with it."""
 
-    def __init__(self, servers: Servers, writer: asyncio.StreamWriter) -> None:
+    def __init__(self, servers: ServerRegistry, writer: asyncio.StreamWriter) -> None:
         self._servers = servers
         self._writer = writer
         self._open: dict[int, asyncio.Task[None]] = {}
 
     async def serve(self, reader: asyncio.StreamReader) -> None:
-        while (frame := await frames.read(reader)) is not None:
+        while (frame := await frames.read_frame(reader)) is not None:
             number = frame.get("id")
             if type(number) is not int:
                 raise BadFrame("A message has no number.")
@@ -90,70 +90,72 @@ class Visit:
                     self._open[number].cancel()
             elif number in self._open:
                 raise BadFrame("The number of a message is in use.")
-            elif len(self._open) >= MOST_OPEN:
+            elif len(self._open) >= MAX_OPEN_REQUESTS:
                 detail = "Too many requests are open at the process that runs stdio servers."
-                self._send({"id": number, **_fault("not_running", detail, sent=False)})
+                self._send({"id": number, **_build_fault("not_running", detail, sent=False)})
             else:
                 self._open[number] = asyncio.create_task(self._answer(number, frame))
 
-    def leave(self) -> None:
+    def close(self) -> None:
         for task in self._open.values():
             task.cancel()
 
     async def _answer(self, number: int, frame: Message) -> None:
         try:
-            self._send({"id": number, **await self._outcome(number, frame)})
+            self._send({"id": number, **await self._run_request(number, frame)})
             await self._writer.drain()
         except (ConnectionError, asyncio.CancelledError):
             return  # nobody waits for it
         finally:
             del self._open[number]
 
-    async def _outcome(self, number: int, frame: Message) -> Message:
-        asked = Asked()
+    async def _run_request(self, number: int, frame: Message) -> Message:
+        asked = PendingRequest()
         try:
-            request = _Request(frame)
+            request = _HostRequest(frame)
             async with asyncio.timeout(request.timeout):
-                return {"result": await self._do(number, request, asked)}
+                return {"result": await self._dispatch(number, request, asked)}
         except UpstreamError as error:
             said = {"code": error.code, "message": error.message, "data": error.data}
             return {"error": said, "steps": error.steps}
         except UpstreamFault as fault:
-            return _fault(fault.code, fault.detail, sent=fault.sent and asked.sent, steps=fault.steps)
+            return _build_fault(fault.code, fault.detail, sent=fault.sent and asked.sent, steps=fault.steps)
         except TimeoutError:
-            return _fault("timeout", f"The server did not answer within {request.timeout:g} s.", sent=asked.sent)
+            return _build_fault("timeout", f"The server did not answer within {request.timeout:g} s.", sent=asked.sent)
         except Exception:
             log.exception("A request failed.")
-            return _fault("unreachable", "The process that runs stdio servers failed; see its log.", sent=asked.sent)
+            return _build_fault(
+                "unreachable", "The process that runs stdio servers failed; see its log.", sent=asked.sent
+            )
 
-    async def _do(self, number: int, request: "_Request", asked: Asked) -> Message:
+    async def _dispatch(self, number: int, request: "_HostRequest", asked: PendingRequest) -> Message:
         server = self._servers.find(request.server)
         if request.verb == "status":
-            return status(server)
+            return describe_status(server)
         if request.verb == "greet":
-            return asdict(await server.greet(request.revision))
+            return asdict(await server.refresh_handshake(request.revision))
         if request.wants_progress:
-            asked.told = lambda step: self._report(number, step)
-        return await server.ask(request.revision, request.method, request.params, request.meta, asked)
+            asked.on_progress = lambda step: self._send_progress(number, step)
+        return await server.request(request.revision, request.method, request.params, request.meta, asked)
 
-    def _report(self, number: int, step: Message) -> None:
-        if self._writer.transport.get_write_buffer_size() < MOST_UNREAD:
+    def _send_progress(self, number: int, step: Message) -> None:
+        if self._writer.transport.get_write_buffer_size() < MAX_UNREAD_BYTES:
             self._send({"id": number, "progress": step})
 
     def _send(self, message: Message) -> None:
         if not self._writer.is_closing():
-            self._writer.write(frames.pack(message))
+            self._writer.write(frames.pack_frame(message))
 
 
-class _Request:
+class _HostRequest:
     """A frame, understood."""
 
     def __init__(self, frame: Message) -> None:
         try:
-            self.verb = _one_of(frame["do"], "ask", "greet", "status")
+            self.verb = _require_one_of(frame["do"], "ask", "greet", "status")
             self.server = UUID(frame["server"])
             self.revision = int(frame.get("revision", 0))
-            self.timeout = min(max(float(frame.get("timeout", 30)), 0), LONGEST_TIMEOUT)
+            self.timeout = min(max(float(frame.get("timeout", 30)), 0), MAX_TIMEOUT_SECONDS)
             self.method = str(frame["method"]) if self.verb == "ask" else ""
             self.params: Message = dict(frame.get("params", {}))
             self.meta: Message = dict(frame.get("meta", {}))
@@ -163,17 +165,17 @@ class _Request:
             raise UpstreamFault("protocol", detail, sent=False) from None
 
 
-def _one_of(value: Any, *known: str) -> str:
+def _require_one_of(value: Any, *known: str) -> str:
     if value not in known:
         raise ValueError(value)
     return str(value)
 
 
-def _fault(code: str, detail: str, *, sent: bool, steps: tuple[str, ...] = ()) -> Message:
+def _build_fault(code: str, detail: str, *, sent: bool, steps: tuple[str, ...] = ()) -> Message:
     return {"fault": {"code": code, "detail": detail, "sent": sent}, "steps": steps}
 
 
-def _is_ours(connection: socket.socket) -> bool:
+def _is_same_user(connection: socket.socket) -> bool:
     """Whether a process of our own account is at the other end. Elsewhere than on Linux the file's mode says it."""
     if not hasattr(socket, "SO_PEERCRED"):
         return True

@@ -14,38 +14,38 @@ from typing import Literal
 from uuid import UUID
 
 from mcp.client import transports
-from mcp.client.types import Handshake, Target
-from mcp.protocol.errors import UpstreamError, UpstreamFault, UpstreamTrouble
-from mcp.stdio_host.news import News
+from mcp.client.types import Handshake, ServerTarget
+from mcp.protocol.errors import UpstreamError, UpstreamFailure, UpstreamFault
+from mcp.stdio_host.news import ChangeDebouncer
 
 log = logging.getLogger(__name__)
 #: Between two looks at which servers there are.
-LOOK_EVERY = 10.0
+REVISION_CHECK_SECONDS = 10.0
 HANDSHAKE_SECONDS = 10.0
 #: A connection that died without a word is noticed no later than this.
-AT_A_TIME = 900.0
+LISTEN_SECONDS = 900.0
 #: Between attempts, each twice as long as the one before, until one has lasted.
-FIRST_WAIT, LONGEST_WAIT, LASTED = 1.0, 60.0, 30.0
+FIRST_RETRY_SECONDS, MAX_RETRY_SECONDS, STABLE_SECONDS = 1.0, 60.0, 30.0
 #: For those that have nothing to listen to.
-REST = 600.0
+SILENT_RETRY_SECONDS = 600.0
 #: What may be otherwise soon: faults by their code, statuses.
-PASSING, BUSY = frozenset({"unreachable", "timeout", "closed"}), frozenset({429, 500, 502, 503, 504})
+TRANSIENT_FAULTS, BUSY_STATUSES = frozenset({"unreachable", "timeout", "closed"}), frozenset({429, 500, 502, 503, 504})
 #: How listening ended: there was nothing to listen to, its place is not there, or it was over.
-End = Literal["silent", "missing", "ended"]
+ListenEnd = Literal["silent", "missing", "ended"]
 
 
-class Watching:
+class ChangeListener:
     """`revisions` says which servers there are, None when that cannot be known now; `reach` how one is reached."""
 
     def __init__(
         self,
         revisions: Callable[[], Awaitable[Mapping[UUID, int] | None]],
-        reach: Callable[[UUID], Awaitable[Target]],
-        news: News,
+        reach: Callable[[UUID], Awaitable[ServerTarget]],
+        news: ChangeDebouncer,
     ) -> None:
         self._revisions = revisions
-        self._reach = reach
-        self._news = news
+        self._load_target = reach
+        self._debouncer = news
         self._tasks: dict[UUID, tuple[int, asyncio.Task[None]]] = {}
 
     async def run(self) -> None:
@@ -54,73 +54,73 @@ class Watching:
             while True:
                 now = await self._revisions()
                 if now is not None:
-                    self._keep_up(now)
-                await asyncio.sleep(LOOK_EVERY)
+                    self._sync_tasks(now)
+                await asyncio.sleep(REVISION_CHECK_SECONDS)
         finally:
             for server_id in list(self._tasks):
-                self._end(server_id)
+                self._stop_task(server_id)
 
-    def _keep_up(self, now: Mapping[UUID, int]) -> None:
+    def _sync_tasks(self, now: Mapping[UUID, int]) -> None:
         for server_id, (revision, _) in list(self._tasks.items()):
             if now.get(server_id) != revision:
-                self._end(server_id)
+                self._stop_task(server_id)
         for server_id in now.keys() - self._tasks.keys():
-            self._tasks[server_id] = (now[server_id], asyncio.create_task(self._watch(server_id)))
+            self._tasks[server_id] = (now[server_id], asyncio.create_task(self._listen_forever(server_id)))
 
-    def _end(self, server_id: UUID) -> None:
+    def _stop_task(self, server_id: UUID) -> None:
         _, task = self._tasks.pop(server_id)
         task.cancel()
 
-    async def _watch(self, server_id: UUID) -> None:
+    async def _listen_forever(self, server_id: UUID) -> None:
         wait, before = 0.0, ""
         while True:
             begun = time.monotonic()
-            end = await self._attempt(server_id)
-            lasted = time.monotonic() - begun > LASTED
-            wait = FIRST_WAIT if lasted else min(max(wait * 2, FIRST_WAIT), LONGEST_WAIT)
+            end = await self._try_listen(server_id)
+            lasted = time.monotonic() - begun > STABLE_SECONDS
+            wait = FIRST_RETRY_SECONDS if lasted else min(max(wait * 2, FIRST_RETRY_SECONDS), MAX_RETRY_SECONDS)
             # Not found once may be a session that the server has forgotten, and we with it by now.
             rest = end == "silent" or before == end == "missing"
-            await asyncio.sleep(REST if rest else wait)
+            await asyncio.sleep(SILENT_RETRY_SECONDS if rest else wait)
             before = end
 
-    async def _attempt(self, server_id: UUID) -> End:
+    async def _try_listen(self, server_id: UUID) -> ListenEnd:
         try:
-            return await self._listen(await self._reach(server_id))
-        except UpstreamTrouble as trouble:
-            log.info("Nothing is heard of server %s (%s).", server_id, _code(trouble))
-            return _end_by(trouble)
+            return await self._listen(await self._load_target(server_id))
+        except UpstreamFailure as trouble:
+            log.info("Nothing is heard of server %s (%s).", server_id, _describe_code(trouble))
+            return _classify_end(trouble)
         except Exception as error:  # its row is gone, a secret is missing, the database is away
             log.warning("Server %s is not listened to (%s).", server_id, type(error).__name__)
             return "ended"
 
-    async def _listen(self, target: Target) -> End:
+    async def _listen(self, target: ServerTarget) -> ListenEnd:
         shaken = await transports.handshake(target, timeout=HANDSHAKE_SECONDS)
-        if not _tells(shaken):
+        if not _announces_changes(shaken):
             return "silent"
 
         async def changed() -> None:
-            self._news.changed(target.server_id)
+            self._debouncer.notify(target.server_id)
 
         # While nobody listened it may have changed as well.
         await changed()
         met = replace(target, era=shaken.era, protocol_version=shaken.protocol_version)
-        await transports.watch(met, changed, seconds=AT_A_TIME)
+        await transports.watch_changes(met, changed, seconds=LISTEN_SECONDS)
         return "ended"
 
 
-def _tells(shaken: Handshake) -> bool:
+def _announces_changes(shaken: Handshake) -> bool:
     tools = shaken.capabilities.get("tools")
     return isinstance(tools, dict) and tools.get("listChanged") is True
 
 
-def _end_by(trouble: UpstreamTrouble) -> End:
+def _classify_end(trouble: UpstreamFailure) -> ListenEnd:
     if trouble.status == 404:
         return "missing"
-    passes = isinstance(trouble, UpstreamFault) and trouble.code in PASSING
-    return "ended" if passes or trouble.status in BUSY else "silent"
+    passes = isinstance(trouble, UpstreamFault) and trouble.code in TRANSIENT_FAULTS
+    return "ended" if passes or trouble.status in BUSY_STATUSES else "silent"
 
 
-def _code(trouble: UpstreamTrouble) -> str:
+def _describe_code(trouble: UpstreamFailure) -> str:
     """Its own words stay out of the log: they may hold secrets."""
     if isinstance(trouble, UpstreamError):
         return f"error {trouble.code}"

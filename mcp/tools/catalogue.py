@@ -14,7 +14,7 @@ from common.redaction import known_values, masks
 from mcp.choices import DefinitionState
 from mcp.models import PendingChange, Server, Tool
 from mcp.tools import definitions, reviewers
-from mcp.tools.definitions import FoundFlags
+from mcp.tools.definitions import FlagScan
 from nhi.actors import SYSTEM, Actor
 from nhi.audit import events, sanitization
 from nhi.choices import Kind
@@ -23,17 +23,17 @@ from nhi.models import Identity
 from nhi.validation import TOOL_NAME_PATTERN
 
 #: Of one server.
-MOST_TOOLS = 5000
+MAX_TOOLS = 5000
 
 
-class ChangedMeanwhile(Conflict):
+class ServerChangedMeanwhile(Conflict):
     """What it said, it said under another configuration: nobody knows what it would say now."""
 
     code = "changed_meanwhile"
 
 
 @dataclass
-class Report:
+class RefreshReport:
     """What a refresh found, by the tools' names."""
 
     added: list[str] = field(default_factory=list)
@@ -44,31 +44,31 @@ class Report:
     refused: list[dict[str, str]] = field(default_factory=list)
 
 
-def take_down(*, actor: Actor, server: Server, listed: list[dict[str, Any]]) -> Report:
+def record_listing(*, actor: Actor, server: Server, listed: list[dict[str, Any]]) -> RefreshReport:
     """Compare what the server lists with what is known of it; nothing that is new or changed may be called yet."""
-    report = Report()
-    wanted = _by_name(listed, server, report)
+    report = RefreshReport()
+    wanted = _collect_bodies(listed, server, report)
     # Reading long texts takes time, during which the server's row is nobody's to hold.
     found_flags = _find_flags(server, wanted)
     with transaction.atomic():
         asked = server.revision
         server = Server.objects.select_for_update(of=("self",)).select_related("owner").get(pk=server.pk)
         if server.revision != asked:
-            raise ChangedMeanwhile(f"{server} was changed while it was asked. Ask it again.")
-        known = {tool.name: tool for tool in _of(server)}
+            raise ServerChangedMeanwhile(f"{server} was changed while it was asked. Ask it again.")
+        known = {tool.name: tool for tool in _tools_of(server)}
         changes, new = _pending_changes(server), list[Tool]()
         for name, body in wanted.items():
-            tool = known.get(name) or _register(name, body, server, report)
+            tool = known.get(name) or _register_tool(name, body, server, report)
             if tool is None:
                 continue
             if name not in known:
                 new.append(tool)
-            _take(tool, body, server, found_flags.get(name), report)
+            _record_tool(tool, body, server, found_flags.get(name), report)
             if tool.pk in changes:
                 reviewers.settle_changes(tool, changes[tool.pk], body["server"])
         reviewers.adopt_changes(new, known.values(), chain.from_iterable(changes.values()), server.identity)
         for name in known.keys() - wanted.keys():
-            _withdraw(known[name], report)
+            _withdraw_tool(known[name], report)
         Server.objects.filter(pk=server.pk).update(last_refreshed_at=Now())
         if report.added or report.changed or report.withdrawn:
             counts = {"added": len(report.added), "changed": len(report.changed), "withdrawn": len(report.withdrawn)}
@@ -76,12 +76,12 @@ def take_down(*, actor: Actor, server: Server, listed: list[dict[str, Any]]) -> 
     return report
 
 
-def _find_flags(server: Server, wanted: dict[str, dict[str, Any]]) -> dict[str, FoundFlags]:
+def _find_flags(server: Server, wanted: dict[str, dict[str, Any]]) -> dict[str, FlagScan]:
     """Of what the server says now and did not say before."""
     before = dict(Tool.objects.filter(server=server).exclude(current=None).values_list("name", "current__body"))
-    described = definitions.described
+    described = definitions.server_text
     new = {name: body for name, body in wanted.items() if described(before.get(name, {})) != described(body)}
-    others = definitions.vocabulary(server) if new else None
+    others = definitions.load_vocabulary(server) if new else None
     return {name: definitions.find_flags(body, others) for name, body in new.items()} if others is not None else {}
 
 
@@ -90,14 +90,14 @@ def _pending_changes(server: Server) -> dict[UUID, list[PendingChange]]:
     return {tool_id: list(group) for tool_id, group in groupby(rows, key=lambda row: row.tool_id)}
 
 
-def without(known: Iterable[str], listed: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def remove_secrets(known: Iterable[str], listed: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """What the server lists, without its secrets that Gatehouse knows. Nothing else is taken out of a definition:
     there, a name like `password` is a property's."""
     forms = known_values.encode_forms(frozenset(known))
-    return [_without(forms, tool) for tool in listed] if forms else listed
+    return [_mask_secrets(forms, tool) for tool in listed] if forms else listed
 
 
-def _without(forms: tuple[known_values.EncodedForm, ...], value: Any) -> Any:
+def _mask_secrets(forms: tuple[known_values.EncodedForm, ...], value: Any) -> Any:
     if isinstance(value, str):
         present = [form for form in forms if form.text in value]
         return (
@@ -106,85 +106,86 @@ def _without(forms: tuple[known_values.EncodedForm, ...], value: Any) -> Any:
             else value
         )
     if isinstance(value, dict):
-        return {_without(forms, name): _without(forms, item) for name, item in value.items()}
-    return [_without(forms, item) for item in value] if isinstance(value, list) else value
+        return {_mask_secrets(forms, name): _mask_secrets(forms, item) for name, item in value.items()}
+    return [_mask_secrets(forms, item) for item in value] if isinstance(value, list) else value
 
 
-def pin_again(server: Server) -> None:
+def repin_definitions(server: Server) -> None:
     """The server is reached in another way: what was approved of its tools was approved for the way before."""
     identity = server.identity
     changes = []
-    for tool in _of(server).exclude(current=None):
-        changes.append((tool, reviewers.changed_places(tool.current.body.get("server") or {}, identity)))
-        definitions.see(tool, {**tool.current.body, "server": identity}, server=server)
+    for tool in _tools_of(server).exclude(current=None):
+        changes.append((tool, reviewers.find_changed_places(tool.current.body.get("server") or {}, identity)))
+        definitions.record_definition(tool, {**tool.current.body, "server": identity}, server=server)
     reviewers.record_changes(changes, server.changed_by_id, server.changed_by_name)
 
 
-def matched_otherwise(identity: Identity, changed: frozenset[str], actor: Actor) -> None:
+def on_capability_change(identity: Identity, changed: frozenset[str], actor: Actor) -> None:
     """Roles match another capability now; what was approved of the tool was approved for those of the one before."""
-    tool = _seen(Tool.objects.filter(identity=identity)).first() if "capability" in changed else None
+    tool = _with_related(Tool.objects.filter(identity=identity)).first() if "capability" in changed else None
     if tool is not None and tool.current is not None:
-        definitions.see(tool, tool.current.body, server=tool.server, changed_by=actor)
+        definitions.record_definition(tool, tool.current.body, server=tool.server, changed_by=actor)
         reviewers.record_changes([(tool, [reviewers.CAPABILITY])], actor.id, actor.name)
 
 
-def _of(server: Server) -> Any:
-    return _seen(Tool.objects.filter(server=server))
+def _tools_of(server: Server) -> Any:
+    return _with_related(Tool.objects.filter(server=server))
 
 
-def _seen(tools: Any) -> Any:
+def _with_related(tools: Any) -> Any:
     return tools.select_related("identity", "server", "current", "approved")
 
 
-def _by_name(listed: list[dict[str, Any]], server: Server, report: Report) -> dict[str, dict[str, Any]]:
+def _collect_bodies(listed: list[dict[str, Any]], server: Server, report: RefreshReport) -> dict[str, dict[str, Any]]:
     """Bodies by name. A name that stands twice, or that no tool can have here, is nobody's."""
     found: dict[str, dict[str, Any]] = {}
     twice: set[str] = set()
     identity = server.identity
-    for tool in listed[:MOST_TOOLS]:
+    for tool in listed[:MAX_TOOLS]:
         name = tool.get("name") if isinstance(tool, dict) else None
-        if not isinstance(name, str) or not _can_be(f"{server.name}__{name}", name):
-            _refuse(report, str(name), "Its name has other characters than letters, digits and . _ - / :")
+        if not isinstance(name, str) or not _is_valid_name(f"{server.name}__{name}", name):
+            _report_refusal(report, str(name), "Its name has other characters than letters, digits and . _ - / :")
             continue
         if name in found:
             twice.add(name)
         try:
-            found[name] = definitions.body_of(tool, identity)
+            found[name] = definitions.build_body(tool, identity)
         except InvalidInput as error:
-            _refuse(report, name, error.message)
+            _report_refusal(report, name, error.message)
     for name in twice:
-        _refuse(report, name, "The server lists this name twice, so it is not clear which one is meant.")
-    if len(listed) > MOST_TOOLS:
-        _refuse(report, "…", f"The server lists more than {MOST_TOOLS} tools.")
+        _report_refusal(report, name, "The server lists this name twice, so it is not clear which one is meant.")
+    if len(listed) > MAX_TOOLS:
+        _report_refusal(report, "…", f"The server lists more than {MAX_TOOLS} tools.")
     return {name: body for name, body in found.items() if name not in twice}
 
 
-def _can_be(qualified: str, name: str) -> bool:
+def _is_valid_name(qualified: str, name: str) -> bool:
     return TOOL_NAME_PATTERN.fullmatch(qualified) is not None and len(name) <= 127
 
 
-def _refuse(report: Report, name: str, why: str) -> None:
+def _report_refusal(report: RefreshReport, name: str, why: str) -> None:
     if len(report.refused) < 100:
         report.refused.append({"name": sanitization.single_line(name, 100), "message": why})
 
 
-def _register(name: str, body: dict[str, Any], server: Server, report: Report) -> Tool | None:
+def _register_tool(name: str, body: dict[str, Any], server: Server, report: RefreshReport) -> Tool | None:
     """None for what cannot be registered now: that must not keep changes of other tools from being seen."""
     qualified = f"{server.name}__{name}"
     identity = Identity.objects.filter(kind=Kind.TOOL, name=qualified).first()
     usual = identities.default_capability(qualified)
     if identity is not None and identity.capability != usual:
         said = "A tool of this name was added by hand, with a capability of its own."
-        _refuse(report, name, f"{said} Give it the capability {usual} first.")
+        _report_refusal(report, name, f"{said} Give it the capability {usual} first.")
         return None
     if identity is None:
         described = sanitization.single_line(str(body.get("description", "")), 400)
         try:
             identity = identities.create(
-                actor=SYSTEM, kind=Kind.TOOL, name=qualified, owner=server.owner, capability=_capability(qualified)
+                actor=SYSTEM, kind=Kind.TOOL, name=qualified, owner=server.owner,
+                capability=_choose_capability(qualified),
             )  # fmt: skip
         except GatehouseError as error:
-            _refuse(report, name, error.message)
+            _report_refusal(report, name, error.message)
             return None
         events.write("tool.registered", actor=SYSTEM, subject=identity, details={"description": described})
     tool = Tool.objects.create(identity=identity, server=server, name=name)
@@ -192,7 +193,7 @@ def _register(name: str, body: dict[str, Any], server: Server, report: Report) -
     return tool
 
 
-def _capability(qualified: str) -> str:
+def _choose_capability(qualified: str) -> str:
     """One of its own: what a server names almost like another of its tools is not what roles cover with that one."""
     usual = identities.default_capability(qualified)
     known = set(Identity.objects.filter(capability__startswith=usual).values_list("capability", flat=True))
@@ -200,12 +201,14 @@ def _capability(qualified: str) -> str:
     return next(one for one in chain([usual], numbered) if one not in known)
 
 
-def _take(tool: Tool, body: dict[str, Any], server: Server, found_flags: FoundFlags | None, report: Report) -> None:
+def _record_tool(
+    tool: Tool, body: dict[str, Any], server: Server, found_flags: FlagScan | None, report: RefreshReport
+) -> None:
     new = tool.current is None
-    changed = definitions.see(tool, body, server=server, found_flags=found_flags)
+    changed = definitions.record_definition(tool, body, server=server, found_flags=found_flags)
     if tool.state == DefinitionState.WITHDRAWN:
         back = DefinitionState.QUARANTINED if tool.approved else DefinitionState.PENDING
-        definitions.move(tool, back)
+        definitions.move_state(tool, back)
         events.write("tool.returned", actor=SYSTEM, subject=tool.identity)
         changed = True
     if changed and not new:
@@ -214,7 +217,7 @@ def _take(tool: Tool, body: dict[str, Any], server: Server, found_flags: FoundFl
     Tool.objects.filter(pk=tool.pk).update(last_seen_at=Now())
 
 
-def _withdraw(tool: Tool, report: Report) -> None:
-    if tool.state != DefinitionState.WITHDRAWN and definitions.move(tool, DefinitionState.WITHDRAWN):
+def _withdraw_tool(tool: Tool, report: RefreshReport) -> None:
+    if tool.state != DefinitionState.WITHDRAWN and definitions.move_state(tool, DefinitionState.WITHDRAWN):
         events.write("tool.withdrawn", actor=SYSTEM, subject=tool.identity)
         report.withdrawn.append(tool.name)

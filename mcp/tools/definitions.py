@@ -22,9 +22,9 @@ from nhi.decisions import json_schema
 from nhi.validation import Problems
 
 #: What is pinned of a tool besides the server as it is reached and the capability that roles match.
-PINNED = ("name", "title", "description", "inputSchema", "outputSchema", "annotations", "icons", "_meta")
-OURS = ("server", "capability")
-LARGEST = 256 * 1024
+PINNED_FIELDS = ("name", "title", "description", "inputSchema", "outputSchema", "annotations", "icons", "_meta")
+OWN_FIELDS = ("server", "capability")
+MAX_DEFINITION_BYTES = 256 * 1024
 #: Of each text of a definition that is approved together with others: what a person reads among a hundred of them.
 MAX_BULK_CHARS = 300
 #: How many definitions are flagged anew at one time, and for how long.
@@ -43,14 +43,14 @@ class OwnChange(NotAllowed):
     code = "own_change"
 
 
-class ReviewAlone(Conflict):
+class IndividualReviewRequired(Conflict):
     """This definition is approved on its own page, where a person reads it whole."""
 
     code = "review_alone"
 
 
 @dataclass(frozen=True)
-class Change:
+class DefinitionChange:
     """One place in which two definitions differ."""
 
     place: str
@@ -59,26 +59,26 @@ class Change:
     after: str
 
 
-def body_of(listed: dict[str, Any], identity: dict[str, Any]) -> dict[str, Any]:
+def build_body(listed: dict[str, Any], identity: dict[str, Any]) -> dict[str, Any]:
     """What is pinned of a tool that the server of this identity lists. Too large or no JSON is said as Invalid."""
-    body = {name: listed[name] for name in PINNED if listed.get(name) is not None} | {"server": identity}
+    body = {name: listed[name] for name in PINNED_FIELDS if listed.get(name) is not None} | {"server": identity}
     try:
         size = len(canonical_json.encode(body))
     except canonical_json.CanonicalizationError as error:
         raise InvalidInput.for_field("tool", str(error)) from error
     if sanitization.make_storable(body) != body:
         raise InvalidInput.for_field("tool", "Its definition holds the character U+0000, which no database stores.")
-    if size > LARGEST:
-        raise InvalidInput.for_field("tool", f"Its definition is larger than {LARGEST // 1024} KiB.")
+    if size > MAX_DEFINITION_BYTES:
+        raise InvalidInput.for_field("tool", f"Its definition is larger than {MAX_DEFINITION_BYTES // 1024} KiB.")
     return body
 
 
-def hash_of(body: dict[str, Any]) -> str:
+def hash_body(body: dict[str, Any]) -> str:
     return hashlib.sha256(canonical_json.encode(body)).hexdigest()
 
 
-def see(
-    tool: Tool, body: dict[str, Any], *, server: Server, found_flags: "FoundFlags | None" = None,
+def record_definition(
+    tool: Tool, body: dict[str, Any], *, server: Server, found_flags: "FlagScan | None" = None,
     changed_by: Actor = SYSTEM,
 ) -> bool:  # fmt: skip
     """Take down what the server says of the tool now. True when it is not what it said before.
@@ -87,20 +87,20 @@ def see(
     definition before. `changed_by`: the person who made it another one, not the server.
     """
     body = body | {"capability": tool.identity.capability}
-    digest = hash_of(body)
+    digest = hash_body(body)
     if tool.current is not None and tool.current.hash == digest:
         return False
     known = ToolDefinition.objects.filter(tool=tool, hash=digest).first()
-    tool.current = known or _new(tool, body, server, found_flags, changed_by)
+    tool.current = known or _create_definition(tool, body, server, found_flags, changed_by)
     Tool.objects.filter(pk=tool.pk).update(current=tool.current)
     # From here on the row is held: somebody may have approved what it said before since it was read.
     tool.refresh_from_db(fields=["state", "approved"])
-    if tool.state == DefinitionState.APPROVED and move(tool, DefinitionState.QUARANTINED):
-        events.write("tool.quarantined", actor=SYSTEM, subject=tool.identity, details=_what_changed(tool))
+    if tool.state == DefinitionState.APPROVED and move_state(tool, DefinitionState.QUARANTINED):
+        events.write("tool.quarantined", actor=SYSTEM, subject=tool.identity, details=_describe_change(tool))
     return True
 
 
-def move(tool: Tool, to: DefinitionState) -> bool:
+def move_state(tool: Tool, to: DefinitionState) -> bool:
     """Compare and swap; False when somebody else moved it first."""
     old = DefinitionState(tool.state)
     if to not in DEFINITION_MOVES[old]:
@@ -125,22 +125,22 @@ def approve(*, actor: Actor, tool: Tool, definition_hash: str, reason: str) -> T
             raise StaleHash("The definition is another one by now. Look at it again, then approve that one.")
         if locked.state not in (DefinitionState.PENDING, DefinitionState.QUARANTINED):
             raise Conflict(f"{locked} is {DefinitionState(locked.state).label.lower()}. Nothing was changed.")
-        alone = _alone(actor, locked)
-        own = locked.approved_id is None and actor.id in _makers(locked)
+        alone = _breaks_glass(actor, locked)
+        own = locked.approved_id is None and actor.id in _find_makers(locked)
         locked.approved = wanted
         ToolDefinition.objects.filter(pk=wanted.pk).update(
             approved_at=Now(), approved_by_id=actor.id, approved_by_name=actor.name, approve_reason=reason,
             self_approved=own,
         )  # fmt: skip
-        reviewers.forget_changes(locked)
-        move(locked, DefinitionState.APPROVED)
+        reviewers.remove_changes(locked)
+        move_state(locked, DefinitionState.APPROVED)
         details = {"hash": wanted.hash, "number": wanted.number, "self_approved": own, "break_glass": alone}
         events.write("tool.approved", actor=actor, subject=locked.identity, details=details, reason=reason)
     return Tool.objects.select_related("server", "identity", "approved", "current").get(pk=tool.pk)
 
 
 def approve_in_bulk(
-    *, actor: Actor, tool: Tool, definition_hash: str, reason: str, others: injection_flags.Vocabulary
+    *, actor: Actor, tool: Tool, definition_hash: str, reason: str, others: injection_flags.NameVocabulary
 ) -> Tool:
     """Approve one of several definitions that were on one page, each with its whole text.
 
@@ -151,11 +151,11 @@ def approve_in_bulk(
     if fresh.current is not None and fresh.current.hash == definition_hash:
         problem = why_not_in_bulk(fresh, others)
         if problem:
-            raise ReviewAlone(f"{fresh} {problem}. Open its page to approve it.")
+            raise IndividualReviewRequired(f"{fresh} {problem}. Open its page to approve it.")
     return approve(actor=actor, tool=tool, definition_hash=definition_hash, reason=reason)
 
 
-def why_not_in_bulk(tool: Tool, others: injection_flags.Vocabulary | None = None) -> str:
+def why_not_in_bulk(tool: Tool, others: injection_flags.NameVocabulary | None = None) -> str:
     """Why a tool's definition is reviewed by itself, as what follows the tool's name; empty when it need not be.
 
     With `others`, its flags are found anew: those that are stored may be older than the rules, or than another server.
@@ -165,32 +165,32 @@ def why_not_in_bulk(tool: Tool, others: injection_flags.Vocabulary | None = None
         return f"is {DefinitionState(tool.state).label.lower()}, and is reviewed one at a time"
     if current is None or current.flags or (others is not None and find_flags(current.body, others).flags):
         return "has flags, and is reviewed one at a time"
-    if any(len(text) > MAX_BULK_CHARS for _, text in injection_flags.texts(described(current.body))):
+    if any(len(text) > MAX_BULK_CHARS for _, text in injection_flags.iterate_texts(server_text(current.body))):
         return f"has a text of more than {MAX_BULK_CHARS} characters, and is reviewed one at a time"
     return ""
 
 
-def differences(before: dict[str, Any], after: dict[str, Any]) -> list[Change]:
+def find_differences(before: dict[str, Any], after: dict[str, Any]) -> list[DefinitionChange]:
     """Field by field, in the order in which a person reads them."""
     old, new = dict(_leaves(before)), dict(_leaves(after))
     places = list(dict.fromkeys([*old, *new]))
     return [
-        Change(place, _kind(place, old, new), old.get(place, ""), new.get(place, ""))
+        DefinitionChange(place, _change_kind(place, old, new), old.get(place, ""), new.get(place, ""))
         for place in places
         if old.get(place) != new.get(place)
     ]
 
 
-def described(body: dict[str, Any]) -> dict[str, Any]:
+def server_text(body: dict[str, Any]) -> dict[str, Any]:
     """What of a definition is the server's own text."""
-    return {name: value for name, value in body.items() if name not in OURS}
+    return {name: value for name, value in body.items() if name not in OWN_FIELDS}
 
 
 @dataclass(frozen=True)
-class FoundFlags:
+class FlagScan:
     """What there is to look at twice in a body, and whether arguments can be checked by its schema."""
 
-    flags: tuple[injection_flags.Flag, ...]
+    flags: tuple[injection_flags.DefinitionFlag, ...]
     checkable: bool
     flagged_by: str = ""
 
@@ -198,23 +198,23 @@ class FoundFlags:
         return [flag.as_json() for flag in self.flags]
 
 
-def find_flags(body: dict[str, Any], others: injection_flags.Vocabulary) -> FoundFlags:
+def find_flags(body: dict[str, Any], others: injection_flags.NameVocabulary) -> FlagScan:
     """Read the whole text. It may be long: never while a row is locked."""
     schema = body.get("inputSchema")
     unusable = json_schema.find_problem(schema) if isinstance(schema, dict) else "It has no input schema."
-    found = injection_flags.of_definition(described(body), others)
+    found = injection_flags.find_flags(server_text(body), others)
     if unusable:
         message = f"arguments are not checked against it here: {unusable}"
-        found.append(injection_flags.Flag("schema", "inputSchema", message))
-    return FoundFlags(tuple(found), not unusable, others.digest)
+        found.append(injection_flags.DefinitionFlag("schema", "inputSchema", message))
+    return FlagScan(tuple(found), not unusable, others.digest)
 
 
-def vocabulary(server: Server) -> injection_flags.Vocabulary:
+def load_vocabulary(server: Server) -> injection_flags.NameVocabulary:
     """What the objects of all other servers are called: a description that names one steers the calls of that one."""
-    return injection_flags.Vocabulary(object_names(), besides=server.name)
+    return injection_flags.NameVocabulary(load_object_names(), besides=server.name)
 
 
-def object_names() -> list[injection_flags.ObjectName]:
+def load_object_names() -> list[injection_flags.ObjectName]:
     rows = Tool.objects.order_by("server__name", "name").values_list("server__name", "name", "identity__capability")
     return [injection_flags.ObjectName(*row) for row in rows]
 
@@ -224,9 +224,9 @@ def renew_flags(*, seconds: float = RENEW_SECONDS) -> int:
 
     Those that wait come first. What is left when the time is over is done the next time.
     """
-    names, until = object_names(), monotonic() + seconds
-    vocabularies: dict[str, injection_flags.Vocabulary] = {}
-    digest = injection_flags.digest_of(names)
+    names, until = load_object_names(), monotonic() + seconds
+    vocabularies: dict[str, injection_flags.NameVocabulary] = {}
+    digest = injection_flags.digest_names(names)
     stale = Tool.objects.exclude(current=None).exclude(current__flagged_by=digest)
     waits = Case(When(state=DefinitionState.APPROVED, then=1), default=0)
     renewed = 0
@@ -235,7 +235,7 @@ def renew_flags(*, seconds: float = RENEW_SECONDS) -> int:
             break
         assert tool.current is not None  # those without were left out
         server = tool.server.name
-        others = vocabularies.get(server) or injection_flags.Vocabulary(names, besides=server)
+        others = vocabularies.get(server) or injection_flags.NameVocabulary(names, besides=server)
         vocabularies[server] = others
         found = find_flags(tool.current.body, others)
         ToolDefinition.objects.filter(pk=tool.current.pk).update(flags=found.as_json(), flagged_by=found.flagged_by)
@@ -243,8 +243,8 @@ def renew_flags(*, seconds: float = RENEW_SECONDS) -> int:
     return renewed
 
 
-def _new(
-    tool: Tool, body: dict[str, Any], server: Server, found_flags: FoundFlags | None, changed_by: Actor
+def _create_definition(
+    tool: Tool, body: dict[str, Any], server: Server, found_flags: FlagScan | None, changed_by: Actor
 ) -> ToolDefinition:
     number = ToolDefinition.objects.filter(tool=tool).aggregate(last=Max("number"))["last"] or 0
     # The people's part of a change: the server is reached in another way than when it was pinned.
@@ -253,7 +253,7 @@ def _new(
     return ToolDefinition.objects.create(
         tool=tool,
         number=number + 1,
-        hash=hash_of(body),
+        hash=hash_body(body),
         body=body,
         **_flag_fields(tool.current, body, server, found_flags),
         changed_by_id=who[0],
@@ -262,39 +262,41 @@ def _new(
 
 
 def _flag_fields(
-    before: ToolDefinition | None, body: dict[str, Any], server: Server, found_flags: FoundFlags | None
+    before: ToolDefinition | None, body: dict[str, Any], server: Server, found_flags: FlagScan | None
 ) -> dict[str, Any]:
     """The flags that were found beforehand, or those of the definition before where its text is the same."""
-    if found_flags is None and before is not None and described(before.body) == described(body):
+    if found_flags is None and before is not None and server_text(before.body) == server_text(body):
         return {"flags": before.flags, "checkable": before.checkable, "flagged_by": before.flagged_by}
     # Only when two listings of one server met: the text that was listed is not the one that was read before the lock.
-    found = found_flags or find_flags(body, vocabulary(server))
+    found = found_flags or find_flags(body, load_vocabulary(server))
     return {"flags": found.as_json(), "checkable": found.checkable, "flagged_by": found.flagged_by}
 
 
-def _alone(actor: Actor, tool: Tool) -> bool:
+def _breaks_glass(actor: Actor, tool: Tool) -> bool:
     """Whether a superuser breaks glass; anybody else is refused where another person has to look."""
     if actor.kind == ActorKind.IDENTITY:
         raise OwnChange("A person approves definitions, never an identity.")
-    bars = reviewers.who_is_barred(tool)
+    bars = reviewers.find_barred(tool)
     bar = bars.get(actor.id) if actor.id is not None else None
     if bar is None:
         return False
     if not actor.is_superuser:
-        raise OwnChange(reviewers.refusal(bar, reviewers.dead_end(tool, bars)), details={"reason": "own_change"})
+        raise OwnChange(
+            reviewers.refusal_message(bar, reviewers.find_dead_end(tool, bars)), details={"reason": "own_change"}
+        )
     return True
 
 
-def _makers(tool: Tool) -> set[Any]:
+def _find_makers(tool: Tool) -> set[Any]:
     """Who added the server, or had a hand in how it is reached or matched: their approval is marked as their own."""
     changed = tool.pending_changes.values_list("changed_by_id", flat=True)
     return {tool.server.created_by_id, tool.server.changed_by_id, *changed}
 
 
-def _what_changed(tool: Tool) -> dict[str, Any]:
+def _describe_change(tool: Tool) -> dict[str, Any]:
     assert tool.current is not None  # set just now
     before = tool.approved.body if tool.approved else {}
-    places = [change.place for change in differences(before, tool.current.body)]
+    places = [change.place for change in find_differences(before, tool.current.body)]
     return {"number": tool.current.number, "changed": places[:30], "flags": len(tool.current.flags)}
 
 
@@ -306,7 +308,7 @@ def _leaves(value: Any, place: str = "") -> Iterator[tuple[str, str]]:
         yield place, value if isinstance(value, str) else canonical_json.encode(value).decode()
 
 
-def _kind(place: str, old: dict[str, str], new: dict[str, str]) -> str:
+def _change_kind(place: str, old: dict[str, str], new: dict[str, str]) -> str:
     if place not in old:
         return "added"
     return "removed" if place not in new else "changed"

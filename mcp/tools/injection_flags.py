@@ -17,10 +17,10 @@ from typing import Any
 RULES_VERSION = 2
 #: Marks that show nothing or turn text around; tag characters spell words that only a model reads.
 HIDDEN_CATEGORIES = frozenset({"Cf", "Co", "Cn", "Cs"})
-CONTROL = frozenset(chr(code) for code in (*range(9), 11, 12, *range(14, 32), *range(127, 160)))
+CONTROL_CHARACTERS = frozenset(chr(code) for code in (*range(9), 11, 12, *range(14, 32), *range(127, 160)))
 #: What an emoji and some scripts are written with.
-HARMLESS = frozenset("\u200d\ufe0f\u200c")
-LOOKS_BLANK = frozenset("\u115f\u1160\u3164\uffa0\u2800")
+HARMLESS_CHARACTERS = frozenset("\u200d\ufe0f\u200c")
+BLANK_CHARACTERS = frozenset("\u115f\u1160\u3164\uffa0\u2800")
 
 #: A definition with more characters than this is not read to its end by a person in a hurry.
 MAX_UNFLAGGED_CHARS = 4000
@@ -31,8 +31,8 @@ MIN_NAME_CHARS = 4
 
 #: Phrases that speak to a model rather than describe a tool. Each is a chain of steps; a step is a set of words and the
 #: number of characters that may lie between it and the step before.
-Step = tuple[str, int]
-PHRASES: tuple[tuple[str, tuple[Step, ...]], ...] = (
+PhraseStep = tuple[str, int]
+PHRASES: tuple[tuple[str, tuple[PhraseStep, ...]], ...] = (
     (
         "tells the reader to ignore what it was told",
         (("ignore|disregard|forget|override", 0), ("previous|prior|above|earlier|other|all", 42)),
@@ -90,11 +90,11 @@ ATOM = re.compile(r"[a-z0-9_]+")
 #: Names that an English text holds without speaking of a tool.
 PLAIN_WORD = re.compile(r"[a-z]+")
 #: The first are named where there are more than a page can take.
-ORDER = ("hidden_unicode", "instruction", "mention", "comment", "blob", "long", "common_word")
+FLAG_ORDER = ("hidden_unicode", "instruction", "mention", "comment", "blob", "long", "common_word")
 
 
 @dataclass(frozen=True)
-class Flag:
+class DefinitionFlag:
     kind: str
     place: str
     message: str
@@ -112,7 +112,7 @@ class ObjectName:
     capability: str | None
 
 
-class Vocabulary:
+class NameVocabulary:
     """The names of other servers' objects. A text is looked through once, however many there are."""
 
     def __init__(self, objects: Sequence[ObjectName] = (), *, besides: str = "") -> None:
@@ -127,14 +127,14 @@ class Vocabulary:
                 if len(key) >= MIN_NAME_CHARS:
                     servers[key].setdefault(one.server)
                     written.setdefault(key, name)
-        self.digest = digest_of(objects)
+        self.digest = digest_names(objects)
         self._messages = {key: (written[key], tuple(sorted(names))) for key, names in servers.items()}
         #: How many parts a name has at most, by its first part: how far to look from where that part stands.
-        self._longest: dict[str, int] = defaultdict(int)
+        self._max_parts: dict[str, int] = defaultdict(int)
         for key in self._messages:
             parts = ATOM.findall(key)
             if parts:
-                self._longest[parts[0]] = max(self._longest[parts[0]], len(parts))
+                self._max_parts[parts[0]] = max(self._max_parts[parts[0]], len(parts))
 
     def __bool__(self) -> bool:
         return bool(self._messages)
@@ -148,12 +148,12 @@ class Vocabulary:
             for index, (start, end) in enumerate(parts):
                 first = text[start:end]
                 names.update(key for key in (first, first.strip("_")) if key in self._messages)
-                for _, further in parts[index + 1 : index + self._longest.get(first, 1)]:
+                for _, further in parts[index + 1 : index + self._max_parts.get(first, 1)]:
                     if text[start:further] in self._messages:
                         names.add(text[start:further])
         return names
 
-    def flag(self, key: str, places: list[str]) -> Flag:
+    def build_flag(self, key: str, places: list[str]) -> DefinitionFlag:
         name, servers = self._messages[key]
         others = f" and {len(servers) - 2} more" if len(servers) > 2 else ""
         owners = f"{'the server' if len(servers) == 1 else 'the servers'} {', '.join(servers[:2])}{others}"
@@ -161,11 +161,11 @@ class Vocabulary:
         where = f", also in {more} more {'place' if more == 1 else 'places'}" if more else ""
         if is_plain_word(key):
             message = f"uses the word {name}, which is the name of a tool of {owners}{where}"
-            return Flag("common_word", places[0], message)
-        return Flag("mention", places[0], f"speaks of {name}, a tool of {owners}{where}")
+            return DefinitionFlag("common_word", places[0], message)
+        return DefinitionFlag("mention", places[0], f"speaks of {name}, a tool of {owners}{where}")
 
 
-def digest_of(objects: Iterable[ObjectName]) -> str:
+def digest_names(objects: Iterable[ObjectName]) -> str:
     """Stands for the rules and the names of all objects: what was flagged by others is flagged anew."""
     digest = hashlib.sha256(f"{RULES_VERSION}".encode())
     for one in objects:
@@ -173,33 +173,33 @@ def digest_of(objects: Iterable[ObjectName]) -> str:
     return digest.hexdigest()
 
 
-NO_NAMES = Vocabulary()
+EMPTY_VOCABULARY = NameVocabulary()
 
 
-def of_definition(body: dict[str, Any], others: Vocabulary = NO_NAMES) -> list[Flag]:
+def find_flags(body: dict[str, Any], others: NameVocabulary = EMPTY_VOCABULARY) -> list[DefinitionFlag]:
     """Hidden marks and text like instructions, wherever the definition has text; and mentions of `others`."""
-    flags: list[Flag] = []
+    flags: list[DefinitionFlag] = []
     named: dict[str, list[str]] = defaultdict(list)
-    for place, text in texts(body):
+    for place, text in iterate_texts(body):
         hidden = {mark for mark in set(text) if is_hidden(mark)}
         if hidden:
-            flags.append(_hidden(place, hidden))
+            flags.append(_build_hidden_flag(place, hidden))
         if len(text) < MIN_NAME_CHARS:
             continue
         normalised = _normalised(text, hidden)
-        flags.extend(_instructions(place, normalised))
+        flags.extend(_find_instruction_flags(place, normalised))
         for key in others.names_in(normalised) if others else ():
             # The tool's own name is kept apart by that of its server, and names of properties are words.
             if place != "name" and not (place.endswith("(name)") and is_plain_word(key)):
                 named[key].append(place)
-    flags.extend(others.flag(key, places) for key, places in sorted(named.items()))
+    flags.extend(others.build_flag(key, places) for key, places in sorted(named.items()))
     length = len(json.dumps(body, ensure_ascii=False))
     if length > MAX_UNFLAGGED_CHARS:
-        flags.append(Flag("long", "definition", f"is long: {length:,} characters. Read it to its end"))
-    return _bounded(flags)
+        flags.append(DefinitionFlag("long", "definition", f"is long: {length:,} characters. Read it to its end"))
+    return _limit_flags(flags)
 
 
-def texts(value: Any, place: str = "") -> Iterator[tuple[str, str]]:
+def iterate_texts(value: Any, place: str = "") -> Iterator[tuple[str, str]]:
     """Every string with its place, names of properties included: a model reads them too."""
     if isinstance(value, str):
         yield place, value
@@ -207,16 +207,16 @@ def texts(value: Any, place: str = "") -> Iterator[tuple[str, str]]:
         for name, item in value.items():
             inner = f"{place}.{name}" if place else str(name)
             yield f"{inner} (name)", str(name)
-            yield from texts(item, inner)
+            yield from iterate_texts(item, inner)
     elif isinstance(value, list):
         for number, item in enumerate(value):
-            yield from texts(item, f"{place}[{number}]")
+            yield from iterate_texts(item, f"{place}[{number}]")
 
 
 def is_hidden(mark: str) -> bool:
-    if mark in HARMLESS:
+    if mark in HARMLESS_CHARACTERS:
         return False
-    return mark in CONTROL or mark in LOOKS_BLANK or unicodedata.category(mark) in HIDDEN_CATEGORIES
+    return mark in CONTROL_CHARACTERS or mark in BLANK_CHARACTERS or unicodedata.category(mark) in HIDDEN_CATEGORIES
 
 
 def is_plain_word(key: str) -> bool:
@@ -233,21 +233,21 @@ def _normalised(text: str, hidden: Iterable[str] = ()) -> str:
     return " ".join(plain.casefold().split())
 
 
-def _hidden(place: str, hidden: set[str]) -> Flag:
+def _build_hidden_flag(place: str, hidden: set[str]) -> DefinitionFlag:
     marks = sorted(hidden)
     named = ", ".join(f"U+{ord(mark):04X}" for mark in marks[:6])
     more = f" and {len(marks) - 6} more" if len(marks) > 6 else ""
-    return Flag("hidden_unicode", place, f"holds marks that show nothing: {named}{more}")
+    return DefinitionFlag("hidden_unicode", place, f"holds marks that show nothing: {named}{more}")
 
 
-def _instructions(place: str, normalised: str) -> list[Flag]:
-    messages = dict.fromkeys(_phrases(normalised))
+def _find_instruction_flags(place: str, normalised: str) -> list[DefinitionFlag]:
+    messages = dict.fromkeys(_find_phrases(normalised))
     messages |= dict.fromkeys(message for message, pattern in PATTERNS if pattern.search(normalised))
-    flags = [Flag("instruction", place, message) for message in messages]
+    flags = [DefinitionFlag("instruction", place, message) for message in messages]
     if "<!--" in normalised:
-        flags.append(Flag("comment", place, "holds a comment that a page would not show"))
+        flags.append(DefinitionFlag("comment", place, "holds a comment that a page would not show"))
     if any(len(run.group()) >= MIN_BLOB_CHARS for run in BLOB.finditer(normalised)):
-        flags.append(Flag("blob", place, "holds a long run of encoded text"))
+        flags.append(DefinitionFlag("blob", place, "holds a long run of encoded text"))
     return flags
 
 
@@ -265,7 +265,7 @@ def _steps_by_last_word() -> dict[str, list[tuple[tuple[str, ...], int, int]]]:
 _STEPS = _steps_by_last_word()
 
 
-def _phrases(normalised: str) -> list[str]:
+def _find_phrases(normalised: str) -> list[str]:
     """The messages of the phrases that the text holds.
 
     Each word is looked at once. For each step of each phrase it is enough to know where it was reached last: what comes
@@ -280,7 +280,7 @@ def _phrases(normalised: str) -> list[str]:
         del before[:-3]
         for form in {word, word.partition("'")[0]}:
             for words, phrase, number in _STEPS.get(form, ()):
-                start = _start(words, before)
+                start = _find_alternative_start(words, before)
                 if start is None:
                     continue
                 chain = PHRASES[phrase][1]
@@ -292,17 +292,20 @@ def _phrases(normalised: str) -> list[str]:
     return [PHRASES[phrase][0] for phrase in complete]
 
 
-def _start(words: tuple[str, ...], before: list[tuple[str, int]]) -> int | None:
+def _find_alternative_start(words: tuple[str, ...], before: list[tuple[str, int]]) -> int | None:
     """Where the alternative begins whose last word was read just now; None when its other words do not stand before."""
     if len(words) > 1 and tuple(word for word, _ in before[-len(words) : -1]) != words[:-1]:
         return None
     return before[-len(words)][1] if len(before) >= len(words) else None
 
 
-def _bounded(flags: list[Flag]) -> list[Flag]:
+def _limit_flags(flags: list[DefinitionFlag]) -> list[DefinitionFlag]:
     """No more than a person can tick. What weighs most comes first, so that no crowd of other flags pushes it off."""
-    ordered = sorted(dict.fromkeys(flags), key=lambda flag: ORDER.index(flag.kind))
+    ordered = sorted(dict.fromkeys(flags), key=lambda flag: FLAG_ORDER.index(flag.kind))
     if len(ordered) <= MAX_FLAGS:
         return ordered
     left = len(ordered) - MAX_FLAGS + 1
-    return [*ordered[: MAX_FLAGS - 1], Flag("more", "definition", f"has {left} more flags, which are not listed here")]
+    return [
+        *ordered[: MAX_FLAGS - 1],
+        DefinitionFlag("more", "definition", f"has {left} more flags, which are not listed here"),
+    ]

@@ -11,7 +11,7 @@ from nhi.identities import identities
 from nhi.models import User
 
 
-def change(
+def change_tool(
     *,
     actor: Actor,
     tool: Tool,
@@ -24,13 +24,13 @@ def change(
     wanted = {"requires_approval": requires_approval, "deprecated": deprecated}
     with transaction.atomic():
         current = Tool.objects.select_for_update(of=("self",)).select_related("identity", "server").get(pk=tool.pk)
-        _set(actor, current, {name: value for name, value in wanted.items() if value is not None})
+        _save_attributes(actor, current, {name: value for name, value in wanted.items() if value is not None})
         if owner is not None and owner.pk != current.identity.owner_id:
             current.identity = identities.change(actor=actor, identity=current.identity, owner=owner)
     return current
 
 
-def _set(actor: Actor, tool: Tool, wanted: dict[str, Any]) -> None:
+def _save_attributes(actor: Actor, tool: Tool, wanted: dict[str, Any]) -> None:
     before = {name: getattr(tool, name) for name, value in wanted.items() if getattr(tool, name) != value}
     if not before:
         return

@@ -25,7 +25,7 @@ class Overview(Hub):
     template = "admin/supervisor/agents/overview.html"
 
     def context(self) -> dict[str, Any]:
-        chosen = charts_of_calls.chosen(self.request)
+        chosen = charts_of_calls.get_chosen_range(self.request)
         runs = Execution.objects.visible_to(self.actor).filter(agent=self.agent)
         return {
             **super().context(),

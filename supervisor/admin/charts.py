@@ -9,7 +9,7 @@ from common.console import site_pages
 from common.console.pages import Crumb, Tab, link
 from mcp.admin.home import charts as charts_of_calls
 from mcp.admin.home.chart_builders import Chart
-from mcp.admin.home.chart_data import RANGES, Range
+from mcp.admin.home.chart_data import CHART_RANGES, ChartRange
 from nhi.admin import home
 from nhi.console.base import ActorPage
 from nhi.console.request_actor import may
@@ -19,7 +19,7 @@ from supervisor.models import Agent, Execution
 RIGHT = "supervisor.view_execution"
 
 
-def drawn(rows: QuerySet[Execution], chosen: Range, *, agent: str = "") -> list[Chart]:
+def drawn(rows: QuerySet[Execution], chosen: ChartRange, *, agent: str = "") -> list[Chart]:
     """None where nothing has run in the range; how long runs take is said of one agent alone."""
     bars = charts_data.outcomes(rows, chosen)
     found = [charts_draw.outcomes(bars, chosen, agent)] if any(bar.total for bar in bars) else []
@@ -27,8 +27,8 @@ def drawn(rows: QuerySet[Execution], chosen: Range, *, agent: str = "") -> list[
     return [*found, charts_draw.durations(last)] if last else found
 
 
-def ranges(current: Range, where: str) -> list[Tab]:
-    return [Tab(one.words, f"{where}?range={one.key}", current=one is current) for one in RANGES.values()]
+def ranges(current: ChartRange, where: str) -> list[Tab]:
+    return [Tab(one.words, f"{where}?range={one.key}", current=one is current) for one in CHART_RANGES.values()]
 
 
 class Charts(ActorPage):
@@ -39,7 +39,7 @@ class Charts(ActorPage):
     actor_may = RIGHT
 
     def context(self) -> dict[str, Any]:
-        chosen = charts_of_calls.chosen(self.request)
+        chosen = charts_of_calls.get_chosen_range(self.request)
         rows = Execution.objects.visible_to(self.actor)
         return {
             "title": self.title,
@@ -54,7 +54,7 @@ def on_home(request: HttpRequest) -> dict[str, Any] | None:
     """Only where they stand; nothing at all in a house that runs no agents."""
     if not may(request, RIGHT) or not Agent.objects.exists():
         return None
-    chosen = charts_of_calls.chosen(request)
+    chosen = charts_of_calls.get_chosen_range(request)
     alone = not charts_of_calls.sees_calls(request)
     return {"url": f"{link('run_charts')}?range={chosen.key}", "alone": alone}
 

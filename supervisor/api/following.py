@@ -18,8 +18,8 @@ from rest_framework.request import Request
 
 from common.asgi.bodies import AsgiApplication, AsgiMessage, Receive, capture_response
 from common.errors import RateLimited
-from mcp.gateway.leases import Stopping
-from mcp.server.clients import until_gone
+from mcp.gateway.leases import ProcessStopping
+from mcp.server.clients import run_until_disconnect
 from supervisor.api import events
 from supervisor.api.events import Place
 from supervisor.choices import ExecutionState
@@ -106,8 +106,8 @@ class Followed:
             await send(message)
 
         try:
-            await until_gone(receive, self._answer(scope, noted))
-        except Stopping:
+            await run_until_disconnect(receive, self._answer(scope, noted))
+        except ProcessStopping:
             # This process ends and what lasts with it. A stream is gone on with elsewhere; a wait is over early.
             if not begun:
                 await _send(await self._ask(scope, Offer(again=True)), send)

@@ -87,7 +87,7 @@ async def _read(response: aiohttp.ClientResponse, said: str | None, on_text: Cal
 
 
 async def _stream(response: aiohttp.ClientResponse, assembly: Assembly) -> None:
-    parser, size = sse.Parser(MOST_WHOLE), 0
+    parser, size = sse.EventStreamParser(MOST_WHOLE), 0
     while chunk := await response.content.readany():
         size += len(chunk)
         if size > MOST_STREAMED:

@@ -17,7 +17,7 @@ from common.db import clock
 from common.fastsql import prepared
 from common.fastsql.prepared import PreparedQuery
 from common.ids import uuid7
-from mcp.stdio_host.process_groups import boot
+from mcp.stdio_host.process_groups import read_boot_id
 from nhi import processes
 from nhi.credentials import run_tokens
 from supervisor import lifecycle
@@ -49,8 +49,8 @@ class Flag:
 
 def register(capacity: int) -> UUID:
     runner = Runner(
-        id=uuid7(), host=processes.HOST, pid=os.getpid(), process_start=psutil.Process().create_time(), boot=boot(),
-        capacity=capacity, started_at=clock.database_now(),
+        id=uuid7(), host=processes.HOST, pid=os.getpid(), process_start=psutil.Process().create_time(),
+        boot=read_boot_id(), capacity=capacity, started_at=clock.database_now(),
     )  # fmt: skip
     runner.seen_at = runner.started_at
     _look_around(runner)

@@ -9,7 +9,7 @@ from common.context import RequestContext, bind_context
 from common.errors import GatehouseError
 from common.ids import uuid7
 from mcp.gateway import gateway
-from mcp.gateway.gateway import Ask, Outcome
+from mcp.gateway.gateway import CallResult, IncomingCall
 from nhi.authorization.authentication import Unauthenticated
 from nhi.choices import CallStatus
 from supervisor.chat import Call
@@ -60,19 +60,19 @@ class Tools:
         return _cut(_shown(outcome))
 
 
-def _ask(call: Call, **known: Any) -> Ask:
+def _ask(call: Call, **known: Any) -> IncomingCall:
     """Arguments that cannot be read are somebody's call all the same: whether the tool may be known of comes first."""
     try:
         arguments = strict_json.loads(call.arguments.encode() or b"{}")
     except strict_json.StrictJsonError as problem:
-        return Ask(arguments={}, problem=f"The arguments cannot be read: {problem}", **known)
+        return IncomingCall(arguments={}, problem=f"The arguments cannot be read: {problem}", **known)
     if not isinstance(arguments, dict):
-        return Ask(arguments={}, problem="The arguments must be a JSON object.", **known)
-    return Ask(arguments=arguments, **known)
+        return IncomingCall(arguments={}, problem="The arguments must be a JSON object.", **known)
+    return IncomingCall(arguments=arguments, **known)
 
 
-def _shown(outcome: Outcome) -> str:
-    if not outcome.held:
+def _shown(outcome: CallResult) -> str:
+    if not outcome.tool_is_visible:
         return UNKNOWN
     if outcome.result is None or outcome.status not in {CallStatus.SUCCESS, CallStatus.ERROR}:
         return "\n".join((outcome.message, *(f"{place}: {said}" for place, said in outcome.fields)))

@@ -76,9 +76,10 @@ def asked(
     caller, at = identity(agent), timezone.now() - timedelta(seconds=ago)
     approval = CallApproval(
         agent_id=caller.pk, agent_name=caller.name, tool_id=identity(tool).pk, tool_name=tool,
-        args_hash=uuid7().hex * 2, owner_id=caller.owner_id, asked_at=at, expires_at=at + call_approvals.WAIT, **more,
+        args_hash=uuid7().hex * 2, owner_id=caller.owner_id, asked_at=at,
+        expires_at=at + call_approvals.APPROVAL_LIFETIME, **more,
     )  # fmt: skip
     sent = canonical_json.encode(arguments or {"title": "Ship 1.0"}).decode()
-    approval.sealed_arguments = crypto.seal(sent, place=call_approvals.place(approval))
+    approval.sealed_arguments = crypto.seal(sent, place=call_approvals.sealing_place(approval))
     approval.save(force_insert=True)
     return approval

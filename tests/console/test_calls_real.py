@@ -37,8 +37,8 @@ def test_what_the_gateway_writes_reads_on_the_pages(upstreams: Peer) -> None:
     planner = identity("planner")
     token = credentials.issue(actor=SYSTEM, holder=planner).token
 
-    def call(**arguments: Any) -> gateway.Outcome:
-        ask = gateway.Ask(
+    def call(**arguments: Any) -> gateway.CallResult:
+        ask = gateway.IncomingCall(
             bearer=token, server="todo", tool="echo", arguments=arguments, request_id=uuid7(), source="127.0.0.1"
         )
         return threads.background_loop.run(gateway.call_tool(ask), timeout=20)

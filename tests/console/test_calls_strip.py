@@ -28,8 +28,8 @@ pytestmark = pytest.mark.capability("AUD-02", "CON-05", "CON-06")
 def summed(calls: int, *, hours: int, status: str = "success", agent: str = "deploy-bot", tool: str = "search") -> None:
     """An hour that is over."""
     CallRollup.objects.create(
-        hour=rollups.hour_of(timezone.now()) - timedelta(hours=hours), agent_id=identity(agent).pk, agent_name=agent,
-        tool_name="jira", method=tool, status=status, calls=calls, duration_sum=1.0,
+        hour=rollups.start_of_hour(timezone.now()) - timedelta(hours=hours), agent_id=identity(agent).pk,
+        agent_name=agent, tool_name="jira", method=tool, status=status, calls=calls, duration_sum=1.0,
     )  # fmt: skip
 
 

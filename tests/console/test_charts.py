@@ -10,7 +10,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from mcp.admin.home.chart_data import BUCKETS, RANGES, Source, quantile
+from mcp.admin.home.chart_data import BUCKETS, CHART_RANGES, Source, quantile
 from mcp.gateway import rollups
 from mcp.models import HealthReport
 from nhi import actors
@@ -34,7 +34,7 @@ def summed(calls: int, *, hours: int, status: str = "success", agent: str = "dep
     buckets = [0] * (len(BUCKETS) + 1)
     buckets[bucket] = calls
     CallRollup.objects.create(
-        hour=rollups.hour_of(timezone.now()) - timedelta(hours=hours), agent_id=one.pk, agent_name=one.name,
+        hour=rollups.start_of_hour(timezone.now()) - timedelta(hours=hours), agent_id=one.pk, agent_name=one.name,
         tool_name="github", method="create_issue", status=status, calls=calls, duration_sum=calls * 40.0,
         buckets=buckets,
     )  # fmt: skip
@@ -70,7 +70,7 @@ def test_the_range_stands_in_the_address(mara: Client, key: str, bars: int) -> N
     shown = context(mara, range=key)
     assert len(shown["charts"][0].rows) == bars
     assert sum(shown["charts"][0].config["series"][0]["values"]) == (5 if key == "24h" else 14)
-    assert [tab.label for tab in shown["ranges"] if tab.current] == [RANGES[key].words]
+    assert [tab.label for tab in shown["ranges"] if tab.current] == [CHART_RANGES[key].words]
 
 
 def test_hours_that_the_sums_already_hold_are_not_counted_twice(mara: Client) -> None:
@@ -196,7 +196,7 @@ def test_home_stays_light_and_the_charts_ask_once_each(mara: Client) -> None:
 
 def test_the_sums_are_read_by_hour_whatever_their_number(db: None, seeded: None) -> None:
     with CaptureQueriesContext(connection) as seen:
-        source = Source(actors.person(User.objects.get(username="mara")), RANGES["30d"])
+        source = Source(actors.person(User.objects.get(username="mara")), CHART_RANGES["30d"])
         source.bars()
     assert "GROUP BY" in seen[-1]["sql"]
     assert source.begins.minute == 0

@@ -70,10 +70,10 @@ def test_what_does_not_stand_whole_on_the_page_is_reviewed_one_at_a_time(
     assert f'href="/admin/mcp/tool/{hiding.pk}/change/"' in words(page)
     # The verb refuses it too, by the very hash: what a page posts is anybody's to write.
     assert hiding.current is not None
-    with pytest.raises(definitions.ReviewAlone):
+    with pytest.raises(definitions.IndividualReviewRequired):
         definitions.approve_in_bulk(
             actor=gateway.person("tom"), tool=hiding, definition_hash=hiding.current.hash, reason="Read it",
-            others=definitions.vocabulary(todo),
+            others=definitions.load_vocabulary(todo),
         )  # fmt: skip
     post(tom, page, [plain, hiding])
     assert gateway.tool_of(todo, "plain").state == "approved"

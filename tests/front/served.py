@@ -9,14 +9,14 @@ import uvicorn
 
 from common.asgi.bodies import AsgiApplication
 from mcp.server import application as asgi
-from mcp.server.mcp_handler import Gateway
+from mcp.server.mcp_handler import GatewayBackend
 from tests.services.waiting import wait_for
 
 DEADLINE = 10.0
 
 
 @contextmanager
-def served(gateway: Gateway) -> Iterator[str]:
+def served(gateway: GatewayBackend) -> Iterator[str]:
     """The URL of `/mcp`."""
     settings = uvicorn.Config(
         ending(asgi.make_application(gateway)), port=0, lifespan="on", log_config=None, timeout_graceful_shutdown=2

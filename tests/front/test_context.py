@@ -7,21 +7,21 @@ import pytest
 from common.errors import InvalidInput
 from mcp.gateway.gateway import CallContext
 from mcp.server import heads, request_parser, rest_renderer
-from mcp.server.request_parser import CONTEXT, CONTEXT_FIELDS, Request
+from mcp.server.request_parser import CONTEXT_FIELDS, CONTEXT_KEY, McpRequest
 from tests.front.asking import META, body, headers, message
 
 pytestmark = pytest.mark.capability("MCP-06", "MCP-07")
 
 
 def over_mcp(said: dict[str, Any]) -> CallContext | None:
-    of = message(meta={**META, CONTEXT: said})
-    found = request_parser.read(heads.read(headers(of)), body(of))
-    return rest_renderer.circumstances(found.context) if isinstance(found, Request) else None
+    of = message(meta={**META, CONTEXT_KEY: said})
+    found = request_parser.parse_request(heads.read_headers(headers(of)), body(of))
+    return rest_renderer.build_call_context(found.context) if isinstance(found, McpRequest) else None
 
 
 def over_rest(said: dict[str, Any]) -> CallContext | None:
     try:
-        return rest_renderer.read_call({"parameters": {}, "context": said})[1]
+        return rest_renderer.parse_call_body({"parameters": {}, "context": said})[1]
     except InvalidInput:
         return None
 
@@ -29,7 +29,7 @@ def over_rest(said: dict[str, Any]) -> CallContext | None:
 @pytest.mark.parametrize("name", CONTEXT_FIELDS)
 def test_each_field_has_one_limit(name: str) -> None:
     fits, over = {name: "x" * CONTEXT_FIELDS[name]}, {name: "x" * (CONTEXT_FIELDS[name] + 1)}
-    assert over_mcp(fits) == over_rest(fits) == rest_renderer.circumstances(fits)
+    assert over_mcp(fits) == over_rest(fits) == rest_renderer.build_call_context(fits)
     assert over_mcp(over) is over_rest(over) is None
 
 

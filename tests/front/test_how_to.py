@@ -6,7 +6,7 @@ import shlex
 import pytest
 
 from mcp.server import admission, heads, request_parser
-from mcp.server.request_parser import Request
+from mcp.server.request_parser import McpRequest
 from tests.services.house import ROOT
 
 pytestmark = pytest.mark.capability("MCP-06")
@@ -18,10 +18,10 @@ def test_the_request_that_is_shown_is_read() -> None:
     assert found
     words = shlex.split(found[1].replace("\\\n", " "))
     pairs = [words[at + 1].split(": ", 1) for at, word in enumerate(words) if word == "-H"]
-    head = heads.read([(name.lower().encode(), value.encode()) for name, value in pairs])
-    assert admission.unfit(head) is None
-    asked = request_parser.read(head, words[words.index("-d") + 1].encode())
-    assert isinstance(asked, Request)
+    head = heads.read_headers([(name.lower().encode(), value.encode()) for name, value in pairs])
+    assert admission.check_content_headers(head) is None
+    asked = request_parser.parse_request(head, words[words.index("-d") + 1].encode())
+    assert isinstance(asked, McpRequest)
     assert (asked.name, asked.arguments) == ("todo__create_todo", {"title": "Buy milk"})
 
 
@@ -29,5 +29,5 @@ def test_the_limits_are_those_that_hold() -> None:
     for name, longest in request_parser.CONTEXT_FIELDS.items():
         assert f"`{name}`" in PAGE
         assert f"at most {longest}" in PAGE
-    assert f"at most {request_parser.LARGEST // 2**20} MiB" in PAGE
+    assert f"at most {request_parser.MAX_BODY_BYTES // 2**20} MiB" in PAGE
     assert all(f"`{method}`" in PAGE for method in request_parser.METHODS)

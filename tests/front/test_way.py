@@ -163,7 +163,7 @@ def test_suspending_the_agent_ends_its_call_and_tells_it_why(bot: Identity, peer
     denied = ended["result"]["_meta"]["gatehouse/denied"]
     row = InvocationLog.objects.get(pk=denied["call_id"])
     assert (denied["reason"], row.status) == (row.reason, "error")
-    assert denied["reason"] == stopping.REASON
+    assert denied["reason"] == stopping.STOP_REASON
     assert not Call.objects.exists()
 
 

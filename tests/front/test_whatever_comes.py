@@ -11,14 +11,16 @@ from hypothesis import strategies as some
 from mcp_types import jsonrpc
 
 from mcp.server import admission, heads, request_parser
-from mcp.server.admission import House
-from mcp.server.errors import Refusal
-from mcp.server.request_parser import Notification, Request
+from mcp.server.admission import EndpointSettings
+from mcp.server.errors import ErrorResponse
+from mcp.server.request_parser import McpNotification, McpRequest
 from tests.front.asking import META, NAMED, VERSION, headers, message
 
 pytestmark = pytest.mark.capability("MCP-06")
-FRONT = Path(request_parser.__file__).parent
-HOUSE = House("https://gate.example.org", bool, "https://gate.example.org/x")
+SERVER = Path(request_parser.__file__).parent
+#: What reads requests and builds answers; the other modules of the package connect it to Django and to sockets.
+PURE_MODULES = ("admission", "errors", "heads", "progress", "request_parser", "results")
+HOUSE = EndpointSettings("https://gate.example.org", bool, "https://gate.example.org/x")
 
 SCALARS = some.none() | some.booleans() | some.integers() | some.floats() | some.text(max_size=20)
 VALUES = some.recursive(
@@ -35,15 +37,15 @@ PARAMS = some.fixed_dictionaries(
 MESSAGES = some.fixed_dictionaries(
     {}, optional={"jsonrpc": some.just("2.0") | VALUES, "id": VALUES, "method": METHODS, "params": PARAMS | VALUES}
 )
-NAMES = some.sampled_from([name.encode() for name in heads.KNOWN.values()])
+NAMES = some.sampled_from([name.encode() for name in heads.KNOWN_HEADERS.values()])
 HEADERS = some.lists(some.tuples(NAMES, some.binary(max_size=30)), max_size=8)
 
 
-def sound(found: Request | Refusal | Notification, sent: Any = None) -> None:
-    if isinstance(found, Refusal):
+def sound(found: McpRequest | ErrorResponse | McpNotification, sent: Any = None) -> None:
+    if isinstance(found, ErrorResponse):
         assert 400 <= found.status < 500
         jsonrpc.JSONRPCError.model_validate(json.loads(json.dumps(found.envelope)))
-    elif isinstance(found, Request):
+    elif isinstance(found, McpRequest):
         assert isinstance(sent, dict)
         assert (found.id, found.method) == (sent["id"], sent["method"])
         assert found.method in request_parser.METHODS
@@ -56,7 +58,7 @@ def sound(found: Request | Refusal | Notification, sent: Any = None) -> None:
 @given(some.binary(max_size=200), HEADERS)
 @example(b"\x80", [])
 def test_bytes(raw: bytes, given_headers: list[tuple[bytes, bytes]]) -> None:
-    sound(request_parser.read(heads.read(given_headers), raw))
+    sound(request_parser.parse_request(heads.read_headers(given_headers), raw))
 
 
 @given(MESSAGES)
@@ -71,32 +73,36 @@ def test_messages_with_the_headers_that_belong_to_them(sent: dict[str, Any]) -> 
         for name, value in pairs.items()
         if isinstance(value, str) and value.isprintable()
     ]
-    sound(request_parser.read(heads.read(given_headers), json.dumps(sent).encode()), sent)
+    sound(request_parser.parse_request(heads.read_headers(given_headers), json.dumps(sent).encode()), sent)
 
 
 @given(HEADERS)
 def test_headers_alone(given_headers: list[tuple[bytes, bytes]]) -> None:
-    head = heads.read(given_headers)
-    for found in (admission.refused("POST", head, HOUSE), admission.unfit(head), admission.bearer(head, HOUSE)):
-        assert found is None or isinstance(found, str | Refusal)
+    head = heads.read_headers(given_headers)
+    for found in (
+        admission.check_request("POST", head, HOUSE),
+        admission.check_content_headers(head),
+        admission.read_bearer(head, HOUSE),
+    ):
+        assert found is None or isinstance(found, str | ErrorResponse)
 
 
 @given(HEADERS)
 def test_a_right_message_passes_only_with_headers_that_say_the_same(extra: list[tuple[bytes, bytes]]) -> None:
     right = message()
-    found = request_parser.read(heads.read([*headers(right), *extra]), json.dumps(right).encode())
-    doubled = {name for name, _ in extra} & {name.encode() for name in heads.ROUTING}
-    assert isinstance(found, Refusal) == bool(doubled)
+    found = request_parser.parse_request(heads.read_headers([*headers(right), *extra]), json.dumps(right).encode())
+    doubled = {name for name, _ in extra} & {name.encode() for name in heads.ROUTING_HEADERS}
+    assert isinstance(found, ErrorResponse) == bool(doubled)
 
 
 def test_nothing_of_it_needs_django_or_a_socket() -> None:
-    allowed = {"common", "mcp.server", "orjson"}
-    for file in sorted(FRONT.glob("*.py")):
+    allowed = {"common", "mcp.server", *(f"mcp.server.{name}" for name in PURE_MODULES), "orjson"}
+    for file in (SERVER / f"{name}.py" for name in PURE_MODULES):
         for node in ast.walk(ast.parse(file.read_text())):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             for name in names:
-                own = any(name == one or name.startswith(f"{one}.") for one in allowed)
+                own = name in allowed or name.startswith("common.")
                 assert own or name in PURE, f"{file.name} imports {name}"
 
 

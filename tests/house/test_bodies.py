@@ -49,4 +49,4 @@ def test_a_body_that_never_ends_is_refused(monkeypatch: pytest.MonkeyPatch, part
 
 
 def test_all_doors_wait_as_long() -> None:
-    assert asgi.BODY_TIMEOUT_SECONDS == bodies.SECONDS
+    assert asgi.BODY_TIMEOUT_SECONDS == bodies.BODY_TIMEOUT_SECONDS

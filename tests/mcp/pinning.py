@@ -4,13 +4,13 @@ from mcp.gateway import gateway
 from mcp.models import Tool
 from mcp.servers import health
 from mcp.tools import definitions
-from mcp.tools.catalogue import Report
+from mcp.tools.catalogue import RefreshReport
 from nhi.actors import Actor
 from tests.mcp.scene import Scene, run
 from tests.nhi import cast
 
 
-def refresh(made: Scene) -> Report:
+def refresh(made: Scene) -> RefreshReport:
     report = health.refresh(server=made.server)
     assert report is not None
     return report

@@ -13,7 +13,7 @@ from common import egress
 from common.ids import uuid7
 from mcp.client import transports
 from mcp.gateway import gateway
-from mcp.gateway.gateway import Ask, CallContext, Outcome
+from mcp.gateway.gateway import CallContext, CallResult, IncomingCall
 from mcp.models import Server, Tool
 from nhi.models import InvocationLog
 from tests.mcp import world
@@ -38,15 +38,17 @@ class Scene:
             server__name=self.name, name=name
         )
 
-    def ask(self, tool: str = "echo", arguments: Json | None = None, *, agent: str = "bot", **more: Any) -> Ask:
+    def ask(
+        self, tool: str = "echo", arguments: Json | None = None, *, agent: str = "bot", **more: Any
+    ) -> IncomingCall:
         given = {"bearer": self.made["tokens"].get(agent, agent), "server": "", "source": "127.0.0.1", **more}
         name = tool if "__" in tool else f"{self.name}__{tool}"
-        return Ask(
+        return IncomingCall(
             tool=name, arguments=arguments or {}, request_id=given.pop("request_id", uuid7()), context=self.context,
             **given,
         )  # fmt: skip
 
-    def call(self, tool: str = "echo", arguments: Json | None = None, *, agent: str = "bot", **more: Any) -> Outcome:
+    def call(self, tool: str = "echo", arguments: Json | None = None, *, agent: str = "bot", **more: Any) -> CallResult:
         return run(gateway.call_tool(self.ask(tool, arguments, agent=agent, **more)))
 
 
@@ -67,7 +69,7 @@ async def _whole(work: Coroutine[Any, Any, T]) -> T:
         await egress.close_session()
 
 
-async def left_alone(ask: Ask, after: asyncio.Event | None = None, *, seconds: float = 0.0) -> None:
+async def left_alone(ask: IncomingCall, after: asyncio.Event | None = None, *, seconds: float = 0.0) -> None:
     """A caller that goes away while its call is under way."""
     task = asyncio.create_task(gateway.call_tool(ask))
     if after is not None:

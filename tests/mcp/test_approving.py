@@ -31,7 +31,7 @@ pytestmark = [
 def test_what_roles_match_a_tool_by_is_a_part_of_what_is_approved(made: Scene, server: Peer) -> None:
     identities.change(actor=tom(), identity=made.tool().identity, capability="shared.read")
     assert refused_as(made) == "definition_changed"
-    assert [change.place for change in definitions.differences(*bodies(made))] == ["capability"]
+    assert [change.place for change in definitions.find_differences(*bodies(made))] == ["capability"]
     with pytest.raises(OwnChange, match="You changed the capability"):
         approve(made, tom())
     approve(made, cast.admin("uma"))

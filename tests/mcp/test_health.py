@@ -51,7 +51,7 @@ def test_the_status_follows_what_meetings_find(settings: object) -> None:
     assert seen == [Connection.READY, Connection.DEGRADED, Connection.OFFLINE]
     with peer.serving("echo", port=port):
         Server.objects.update(last_checked_at=None)
-        assert health.sweep() == 1
+        assert health.check_due_servers() == 1
         assert status(server) == Connection.READY
     told = list(
         AuditEvent.objects.filter(subject_id=server.pk).order_by("at", "writer_seq").values_list("event", flat=True)
@@ -72,9 +72,9 @@ def test_a_server_that_does_not_say_its_tools_is_not_asked_again_at_once(setting
     with peer.serving("echo", port=port):
         server = added(port, settings)
     Server.objects.update(last_refreshed_at=None, refresh_tried_at=None)
-    assert health.refresh_due() == 1
+    assert health.refresh_due_servers() == 1
     assert lifecycle.read(server).last_refreshed_at is None
-    assert (status(server), health.refresh_due()) == (Connection.READY, 0), "those who wait longest come first"
+    assert (status(server), health.refresh_due_servers()) == (Connection.READY, 0), "those who wait longest come first"
 
 
 def test_servers_that_hang_keep_no_others_waiting(settings: object) -> None:
@@ -89,7 +89,7 @@ def test_servers_that_hang_keep_no_others_waiting(settings: object) -> None:
             ]
         )
         began = time.monotonic()
-        assert health.sweep() == 12
+        assert health.check_due_servers() == 12
         assert time.monotonic() - began < 9, "a task may take ten seconds"
     assert HealthReport.objects.filter(status=HealthStatus.UNHEALTHY).count() == 12
 

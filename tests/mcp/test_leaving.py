@@ -31,7 +31,7 @@ def count_of_rows() -> int:
 
 
 def test_who_leaves_before_the_desk_has_answered_leaves_no_lease(made: Scene, server: Peer, monkeypatch: Any) -> None:
-    reached, go_on, reserve = threading.Event(), threading.Event(), reserving.reserve
+    reached, go_on, reserve = threading.Event(), threading.Event(), reserving.reserve_calls
 
     def slowly(wishes: Any) -> Any:
         reached.set()
@@ -39,7 +39,7 @@ def test_who_leaves_before_the_desk_has_answered_leaves_no_lease(made: Scene, se
         return reserve(wishes)
 
     warm_up(made)
-    monkeypatch.setattr(reserving, "reserve", slowly)
+    monkeypatch.setattr(reserving, "reserve_calls", slowly)
 
     async def leave() -> None:
         task = asyncio.create_task(gateway.call_tool(made.ask()))
@@ -57,7 +57,7 @@ def test_who_leaves_before_the_desk_has_answered_leaves_no_lease(made: Scene, se
 
 
 def test_who_leaves_while_waiting_in_line_is_not_decided_about(made: Scene, server: Peer, monkeypatch: Any) -> None:
-    reached, go_on, reserve, asked = threading.Event(), threading.Event(), reserving.reserve, []
+    reached, go_on, reserve, asked = threading.Event(), threading.Event(), reserving.reserve_calls, []
 
     def slowly(wishes: Any) -> Any:
         asked.append(len(wishes))
@@ -66,7 +66,7 @@ def test_who_leaves_while_waiting_in_line_is_not_decided_about(made: Scene, serv
         return reserve(wishes)
 
     warm_up(made)
-    monkeypatch.setattr(reserving, "reserve", slowly)
+    monkeypatch.setattr(reserving, "reserve_calls", slowly)
 
     async def leave() -> None:
         first = asyncio.create_task(gateway.call_tool(made.ask()))
@@ -103,14 +103,14 @@ def test_who_leaves_during_the_call_ends_it_at_the_server(made: Scene, server: P
 def test_who_leaves_twice_still_leaves_one_row(made: Scene, server: Peer, monkeypatch: Any) -> None:
     """Once during the call, once while its row is written."""
     server.hold()
-    writing, go_on, record = threading.Event(), threading.Event(), result_writer.record
+    writing, go_on, record = threading.Event(), threading.Event(), result_writer.write_outcomes
 
     def slowly(outcomes: Any) -> Any:
         writing.set()
         assert go_on.wait(10)
         return record(outcomes)
 
-    monkeypatch.setattr(result_writer, "record", slowly)
+    monkeypatch.setattr(result_writer, "write_outcomes", slowly)
 
     async def leave() -> None:
         task = asyncio.create_task(gateway.call_tool(made.ask()))

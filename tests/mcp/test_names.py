@@ -44,7 +44,7 @@ def test_a_name_that_is_split_elsewhere_is_no_other_tool(settings: Settings) -> 
         assert made.call("rogue__safe__wipe").status == "success"
         for server, tool in (("rogue__safe", "wipe"), ("rogue", "wipe"), ("rogue__safe", "safe__wipe")):
             outcome = made.call(tool, server=server)
-            assert (outcome.status, outcome.held) == ("permission_denied", False), (server, tool)
+            assert (outcome.status, outcome.tool_is_visible) == ("permission_denied", False), (server, tool)
         assert [call["params"]["name"] for call in one.calls] == ["safe__wipe"]
     finally:
         context.__exit__(None, None, None)

@@ -11,7 +11,7 @@ from django.db import connection
 
 from common.db import clock
 from mcp.gateway import gateway
-from mcp.gateway.gateway import Outcome
+from mcp.gateway.gateway import CallResult
 from mcp.models import Call, CallSlot
 from nhi.actors import SYSTEM
 from nhi.audit import row_macs
@@ -67,7 +67,7 @@ def spend_the_quota(made: Scene) -> None:
     assert made.call("quota").status == "success"
 
 
-def mistakes(case: Case, tool: str, outcome: Outcome, made: Scene, far_side: Peer) -> list[str]:
+def mistakes(case: Case, tool: str, outcome: CallResult, made: Scene, far_side: Peer) -> list[str]:
     row = InvocationLog.objects.filter(pk=outcome.call_id).first()
     if row is None:
         return [f"no row; {outcome}"]
@@ -77,7 +77,7 @@ def mistakes(case: Case, tool: str, outcome: Outcome, made: Scene, far_side: Pee
     expected: dict[str, tuple[Any, Any]] = {
         "row": ((row.status, row.reason, row.error_code), case.row),
         "outcome": ((outcome.status, outcome.reason, outcome.error_code), (case.outcome or case.row[0], *case.row[1:])),
-        "held": (outcome.held, case.held),
+        "held": (outcome.tool_is_visible, case.held),
         "message": (bool(outcome.message), case.row[0] != "success"),
         "error_message": (bool(row.error_message), case.row[0] != "success"),
         "server": (row.tool_name, server),
@@ -118,7 +118,7 @@ def test_a_caller_who_goes_away_leaves_a_row_that_says_so(made: Scene, far_side:
 
 
 def test_a_stopped_call_says_why(made: Scene, far_side: Peer) -> None:
-    async def stop() -> Outcome:
+    async def stop() -> CallResult:
         task = asyncio.create_task(gateway.call_tool(made.ask("stopped")))
         await until(lambda: len(far_side.calls) == 1, "called")
         await asyncio.to_thread(suspend)

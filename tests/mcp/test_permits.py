@@ -7,7 +7,7 @@ import pytest
 
 from common.db import clock
 from mcp.approvals import decisions
-from mcp.approvals.decisions import NotWaiting
+from mcp.approvals.decisions import ApprovalNotWaiting
 from mcp.gateway import dry_run
 from mcp.limits import budgets
 from mcp.models import Breaker, CallApproval, Tool
@@ -90,9 +90,9 @@ def test_what_nobody_decided_in_time_cannot_be_decided_any_more(made: Scene) -> 
     outcome = made.call()
     waiting = CallApproval.objects.get(pk=outcome.call_id)
     CallApproval.objects.update(expires_at=clock.database_now() - timedelta(seconds=1))
-    with pytest.raises(NotWaiting):
+    with pytest.raises(ApprovalNotWaiting):
         decisions.approve(actor=tom(), approval=waiting, reason="Looked at it")
-    assert decisions.expire() == 1
+    assert decisions.expire_overdue() == 1
     assert state(waiting) == "expired"
     assert waiting.sealed_arguments == ""
 
@@ -100,7 +100,7 @@ def test_what_nobody_decided_in_time_cannot_be_decided_any_more(made: Scene) -> 
 def test_a_no_is_for_this_attempt(made: Scene, server: Peer) -> None:
     waiting = CallApproval.objects.get(pk=made.call().call_id)
     decisions.refuse(actor=tom(), approval=waiting, reason="Not today")
-    with pytest.raises(NotWaiting):
+    with pytest.raises(ApprovalNotWaiting):
         decisions.approve(actor=tom(), approval=waiting, reason="After all")
     assert made.call().status == "pending_approval"
     assert CallApproval.objects.count() == 2
@@ -123,7 +123,7 @@ def test_a_yes_beside_a_role_needs_no_grant_that_has_ended(made: Scene, server: 
     roles.assign(actor=SYSTEM, role=given, identity=bot, reason="For the test")
     grants.revoke(actor=SYSTEM, grant=ToolPermission.objects.get(agent=bot, tool=tool.pk), reason="By role now")
     approved(made)
-    said = {one.name: one.ok for one in dry_run.conditions(bot.pk, tool.pk, {})}
+    said = {one.name: one.ok for one in dry_run.find_conditions(bot.pk, tool.pk, {})}
     assert said["approval"]
     assert made.call().status == "success"
 
@@ -143,10 +143,10 @@ def test_a_call_that_is_turned_away_keeps_its_yes(made: Scene, what: str) -> Non
         agent = made.made["agents"]["bot"]
         budget = budgets.create(actor=cast.admin(), scope="agent", target_id=agent, calls_per_hour=1)
         type(budget).objects.update(day_used=0)
-        from mcp.limits.budget_state import minute_of
+        from mcp.limits.budget_state import floor_to_minute
         from mcp.models import BudgetWindow
 
-        BudgetWindow.objects.create(budget=budget, minute=minute_of(clock.database_now()), used=1)
+        BudgetWindow.objects.create(budget=budget, minute=floor_to_minute(clock.database_now()), used=1)
     assert made.call().reason == {"breaker": "breaker_open", "budget": "quota_exceeded"}[what]
     assert state(permit) == "approved"
     Breaker.objects.update(state="CLOSED")
@@ -160,11 +160,11 @@ def test_what_was_asked_is_kept_sealed_and_then_without_secrets(made: Scene) -> 
     outcome = made.call("echo", {"token": CANARY, "text": f"use {CANARY}"})
     waiting = CallApproval.objects.get(pk=outcome.call_id)
     assert CANARY not in waiting.sealed_arguments
-    assert decisions.arguments_of(waiting) == {"token": CANARY, "text": f"use {CANARY}"}, "who decides sees it all"
+    assert decisions.read_arguments(waiting) == {"token": CANARY, "text": f"use {CANARY}"}, "who decides sees it all"
     decisions.approve(actor=tom(), approval=waiting, reason="Looked at it")
     waiting.refresh_from_db()
     assert waiting.sealed_arguments == ""
-    assert CANARY not in str(decisions.arguments_of(waiting))
+    assert CANARY not in str(decisions.read_arguments(waiting))
     assert CANARY not in str(list(AuditEvent.objects.values()))
 
 
@@ -178,8 +178,8 @@ def test_who_owns_the_agent_does_not_decide_about_its_calls(made: Scene) -> None
 
     owner.groups.add(Group.objects.get(name__iexact="approver"))
     fresh = type(owner).objects.get(pk=owner.pk)
-    assert decisions.why_not(person(fresh), waiting).startswith("bot is in your hands")
-    with pytest.raises(decisions.OwnRequest):
+    assert decisions.why_not_decide(person(fresh), waiting).startswith("bot is in your hands")
+    with pytest.raises(decisions.OwnCallApproval):
         decisions.approve(actor=person(fresh), approval=waiting, reason="Mine")
 
 

@@ -12,7 +12,7 @@ from django.db.backends.signals import connection_created
 
 from common.errors import RecordUnavailable
 from mcp.gateway import gateway
-from mcp.gateway.batch.worker import desk
+from mcp.gateway.batch.worker import batch_worker
 from mcp.models import Call
 from nhi.audit import row_macs
 from nhi.models import InvocationLog
@@ -164,13 +164,13 @@ def as_somebody() -> Iterator[str]:
             with connection.cursor() as cursor:
                 cursor.execute(f"SET ROLE {role}")
 
-    desk.stop()
+    batch_worker.stop()
     connection_created.connect(become)
     try:
         yield role
     finally:
         connection_created.disconnect(become)
-        desk.stop()
+        batch_worker.stop()
         do((f"DROP OWNED BY {role}", f"DROP ROLE {role}"))
 
 

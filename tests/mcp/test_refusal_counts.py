@@ -57,7 +57,7 @@ def test_the_limit_is_what_the_contract_says() -> None:
 
 
 def test_past_the_limit_a_refusal_is_counted_and_names_no_call(made: Scene) -> None:
-    replies = [rest_renderer.answer(made.call(agent="stranger")) for _ in range(LIMIT + 3)]
+    replies = [rest_renderer.render_result(made.call(agent="stranger")) for _ in range(LIMIT + 3)]
     assert ["X-Call-ID" in reply.headers for reply in replies] == [True] * LIMIT + [False] * 3
     assert [reply.status for reply in replies] == [404] * (LIMIT + 3)
     assert InvocationLog.objects.count() == LIMIT
@@ -77,7 +77,7 @@ def test_past_the_limit_a_refusal_is_counted_and_names_no_call(made: Scene) -> N
 
 def test_a_refusal_that_was_held_carries_no_id_in_its_body_either(made: Scene) -> None:
     made.tool().server.__class__.objects.update(enabled=False)
-    bodies = [rest_renderer.answer(made.call()) for _ in range(LIMIT + 1)]
+    bodies = [rest_renderer.render_result(made.call()) for _ in range(LIMIT + 1)]
     assert "call_id" in bodies[0].body["details"]
     assert "call_id" not in bodies[-1].body["details"]
     assert bodies[-1].body["details"]["reason"] == "server_disabled"
@@ -93,7 +93,7 @@ def test_what_is_allowed_is_never_counted_away(made: Scene) -> None:
 def test_another_identity_has_rows_of_its_own(made: Scene) -> None:
     for _ in range(LIMIT + 2):
         made.call(agent="stranger")
-    assert rest_renderer.answer(made.call(agent="other")).headers["X-Call-ID"]
+    assert rest_renderer.render_result(made.call(agent="other")).headers["X-Call-ID"]
     assert InvocationLog.objects.filter(agent_name="other").count() == 1
 
 
@@ -167,7 +167,7 @@ def test_a_call_that_waits_for_approval_keeps_its_row_and_is_followed_by_it(made
         made.call("nothing")
     first = made.call(arguments={"n": 1})
     assert (first.status, first.recorded) == ("pending_approval", True)
-    again = rest_renderer.answer(made.call(arguments={"n": 1}))
+    again = rest_renderer.render_result(made.call(arguments={"n": 1}))
     assert again.status == 202
     assert "X-Call-ID" not in again.headers
     approval = CallApproval.objects.get()
@@ -180,7 +180,7 @@ def test_whoever_counts_calls_counts_them(made: Scene) -> None:
         made.call(agent="stranger")
     end_the_minute()
     refusal_limits.flush_counts()
-    assert metrics.of_server(made.server).invocation_count == LIMIT + 7
+    assert metrics.load_server_statistics(made.server).invocation_count == LIMIT + 7
     hour = hour_of(clock.database_now() - timedelta(minutes=2))
     rollups._sum_hour(hour)
     rollups._sum_hour(hour + timedelta(hours=1))

@@ -15,7 +15,7 @@ from mcp.models import PendingChange, Server, Tool
 from mcp.servers import health, lifecycle
 from mcp.tools import definitions, reviewers
 from mcp.tools.definitions import OwnChange
-from mcp.tools.reviewers import Remedy
+from mcp.tools.reviewers import ReviewRemedy
 from nhi import actors
 from nhi.actors import SYSTEM
 from nhi.credentials import credentials
@@ -71,7 +71,7 @@ class House:
         lifecycle.change(actor=cast.admin(who), server=self.server, **given)
         self.last_setter = who
         before, after = approved.body["server"], self.server.identity
-        changed = reviewers.changed_places(before, after)
+        changed = reviewers.find_changed_places(before, after)
         now_set = [place for place in changed if place.split(".")[0] in given]
         self.setters = {place: name for place, name in self.setters.items() if place in changed}
         self.setters |= dict.fromkeys(now_set, who)
@@ -127,7 +127,7 @@ def may_approve(made: House, who: str) -> bool:
     return True
 
 
-def carry_out(made: House, remedy: Remedy) -> None:
+def carry_out(made: House, remedy: ReviewRemedy) -> None:
     """Do what the sentence says, and nothing else."""
     approved = made.tool.approved
     assert approved is not None
@@ -192,7 +192,7 @@ def check(made: House, story: str) -> set[str]:
     free = {name for name in ADMINS if may_approve(made, name)}
     assert free == made.expected(), story
     assert free == {name for name in ADMINS if made.tool in quarantined(cast.admin(name))}, story
-    nobody = reviewers.dead_end(made.tool, reviewers.who_is_barred(made.tool))
+    nobody = reviewers.find_dead_end(made.tool, reviewers.find_barred(made.tool))
     assert (nobody is None) is bool(free), story
     if nobody is not None:
         assert {bar.name for bar in nobody.bars} == set(ADMINS), story
@@ -202,7 +202,7 @@ def check(made: House, story: str) -> set[str]:
     return free
 
 
-def check_that_it_helps(made: House, remedy: Remedy, story: str) -> None:
+def check_that_it_helps(made: House, remedy: ReviewRemedy, story: str) -> None:
     if not (remedy.places or remedy.restores or remedy.by):
         assert "superuser can give another person a role" in remedy.sentence
         assert may_approve(made, "uma"), story
@@ -315,9 +315,9 @@ def test_nobody_is_stuck_while_a_third_may(server: Peer) -> None:
     cast.admin("uma")
     made.change("mara address")
     made.change("tom capability")
-    assert reviewers.dead_end(made.tool, reviewers.who_is_barred(made.tool)) is None
+    assert reviewers.find_dead_end(made.tool, reviewers.find_barred(made.tool)) is None
     User.objects.filter(username="uma").update(is_active=False)
-    assert reviewers.dead_end(made.tool, reviewers.who_is_barred(made.tool)) is not None
+    assert reviewers.find_dead_end(made.tool, reviewers.find_barred(made.tool)) is not None
 
 
 def test_a_superuser_with_a_part_is_told_to_break_glass(server: Peer) -> None:
@@ -326,6 +326,6 @@ def test_a_superuser_with_a_part_is_told_to_break_glass(server: Peer) -> None:
     made.change("mara address")
     made.change("tom capability")
     lifecycle.change(actor=actors.person(root), server=made.server, headers={"X-Root": "1"})
-    nobody = reviewers.dead_end(made.tool, reviewers.who_is_barred(made.tool))
+    nobody = reviewers.find_dead_end(made.tool, reviewers.find_barred(made.tool))
     assert nobody is not None
     assert "root may approve it as superuser, on record as breaking glass." in str(nobody)

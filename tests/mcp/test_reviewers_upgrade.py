@@ -43,7 +43,7 @@ def test_parts_are_read_from_the_versions_that_were_kept(made: Scene, server: Pe
         ))  # fmt: skip
     places = {(row.place, row.changed_by_name) for row in PendingChange.objects.filter(tool=tool)}
     assert places == {("headers.X-Team", "vera"), ("base_url", "tom"), ("capability", "uma")}
-    bars = reviewers.who_is_barred(made.tool())
+    bars = reviewers.find_barred(made.tool())
     assert {bar.name for bar in bars.values()} == {"vera", "tom", "uma"}
     assert mara().id not in bars
     assert {row.place for row in PendingChange.objects.filter(tool=calm)} == {"headers.X-Team", "base_url"}

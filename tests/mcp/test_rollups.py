@@ -19,7 +19,7 @@ HOUR = timedelta(hours=1)
 
 
 def hours_ago(hours: float) -> datetime:
-    return rollups.hour_of(clock.database_now()) - hours * HOUR
+    return rollups.start_of_hour(clock.database_now()) - hours * HOUR
 
 
 def summed() -> int:
@@ -75,15 +75,15 @@ def test_long_silence_does_not_end_the_summing() -> None:
 def test_much_is_caught_up_with_bit_by_bit() -> None:
     logged.write([logged.call(hours_ago(hours)) for hours in range(3, 63)])
     done = [rollups.roll_up(), rollups.roll_up(), rollups.roll_up()]
-    assert done == [rollups.MOST_HOURS, 60 - rollups.MOST_HOURS, 0]
+    assert done == [rollups.MAX_HOURS, 60 - rollups.MAX_HOURS, 0]
     assert summed() == 60
 
 
 def test_what_was_just_closed_waits_for_calls_that_began_in_it() -> None:
     now = clock.database_now()
-    logged.write([logged.call(rollups.hour_of(now - rollups.SETTLED) - timedelta(seconds=1))])
+    logged.write([logged.call(rollups.start_of_hour(now - rollups.SETTLE_DELAY) - timedelta(seconds=1))])
     assert rollups.roll_up() == 1
-    logged.write([logged.call(rollups.hour_of(now - rollups.SETTLED) + timedelta(seconds=1))])
+    logged.write([logged.call(rollups.start_of_hour(now - rollups.SETTLE_DELAY) + timedelta(seconds=1))])
     assert rollups.roll_up() == 0
 
 
@@ -98,7 +98,7 @@ def test_sums_and_open_hours_together_are_the_log(summed_before: int) -> None:
             rollups.roll_up()
     if summed_before:
         rollups.roll_up()
-    since = rollups.open_since(clock.database_now())
+    since = rollups.find_open_since(clock.database_now())
     closed = sum(CallRollup.objects.filter(hour__lt=since).values_list("calls", flat=True))
     assert closed + InvocationLog.objects.filter(timestamp__gte=since).count() == len(ages)
 
@@ -107,7 +107,7 @@ def test_sums_of_rows_and_of_the_hour_agree() -> None:
     hour = hours_ago(3)
     logged.write([logged.call(hour, duration=float(3 * number)) for number in range(40)])
     columns = ("agent_id", "agent_name", "tool_name", "method", "status", "duration", "calls")
-    [(key, one)] = rollups.sums(InvocationLog.objects.values_list(*columns)).items()
+    [(key, one)] = rollups.sum_rows(InvocationLog.objects.values_list(*columns)).items()
     rollups.roll_up()
     row = CallRollup.objects.get()
     assert (row.agent_id, row.tool_name, row.method, row.status) == key
@@ -119,5 +119,5 @@ def test_metrics_are_of_both(django_assert_max_num_queries: object) -> None:
     logged.write([logged.call(hours_ago(30)) for _ in range(5)])
     rollups.roll_up()
     logged.write([logged.call(clock.database_now(), "error", 30.0)])
-    found = metrics._of(metrics.Q(tool_name="peer"), InvocationLog.objects.none(), 1.0)
+    found = metrics._load_statistics(metrics.Q(tool_name="peer"), InvocationLog.objects.none(), 1.0)
     assert (found.invocation_count, found.success_count, found.error_count) == (6, 5, 1)

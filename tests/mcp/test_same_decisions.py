@@ -8,9 +8,9 @@ import pytest
 
 from common import canonical_json
 from common.ids import uuid7
-from mcp.gateway.arguments import known, problems
+from mcp.gateway.arguments import find_problems, prepare_schema
 from mcp.gateway.batch import database, decision, reading
-from mcp.gateway.types import Wish
+from mcp.gateway.types import CallRequest
 from nhi.authorization import facts
 from nhi.credentials import tokens
 from nhi.decisions import delegation
@@ -63,7 +63,7 @@ def test_on_whose_behalf_it_may_be_called_is_found_alike() -> None:
     staged = stage.stage(CASES)
     stand_behind_a_server(Identity.objects.filter(pk__in=[each.target_id for each in staged]))
     names = dict(Identity.objects.values_list("pk", "name"))
-    rows = database.principals([(each.caller_id, names[each.target_id]) for each in staged])
+    rows = database.load_principals([(each.caller_id, names[each.target_id]) for each in staged])
     wrong = [
         each.case.case
         for each, row in zip(staged, rows, strict=True)
@@ -74,12 +74,12 @@ def test_on_whose_behalf_it_may_be_called_is_found_alike() -> None:
 
 
 def _by_clerk(each: Staged, row: Any) -> Principal:
-    found = reading.read_principal(row)
-    held = [match for match in (reading.grant(found), reading.role(found)) if match is not None]
+    found = reading.read_principal_facts(row)
+    held = [match for match in (reading.find_grant(found), reading.find_role(found)) if match is not None]
     limited = ToolPermission.objects.filter(pk__in=[match.id for match in held]).exclude(allowed_parameters=None)
     schemas = dict(limited.values_list("pk", "allowed_parameters"))
     known = [replace(match, allowed_parameters=schemas.get(match.id)) for match in held]
-    return Principal("the caller", reading.caller(found), tuple(known))
+    return Principal("the caller", reading.build_caller(found), tuple(known))
 
 
 def _by_facts(each: Staged) -> Principal:
@@ -93,26 +93,26 @@ def _stands(each: Staged, principal: Principal) -> str:
     return delegation.check_principals([principal], wanted, target, decision_id=uuid7(), at=now).condition.reason
 
 
-def decide(wishes: list[Wish]) -> list[Decision]:
+def decide(wishes: list[CallRequest]) -> list[Decision]:
     asked = [
-        (one.shown.public_id, None, None, one.name, one.args_hash)
-        if isinstance(one.shown, tokens.ParsedCredentialToken)
-        else (None, one.shown.credential_id, one.shown.identity_id, one.name, one.args_hash)
+        (one.token.public_id, None, None, one.name, one.args_hash)
+        if isinstance(one.token, tokens.ParsedCredentialToken)
+        else (None, one.token.credential_id, one.token.identity_id, one.name, one.args_hash)
         for one in wishes
     ]
-    rows = database.facts(asked)
-    return [decision.decide(reading.read(row), one).decision for row, one in zip(rows, wishes, strict=True)]
+    rows = database.load_facts(asked)
+    return [decision.decide_call(reading.read_facts(row), one).decision for row, one in zip(rows, wishes, strict=True)]
 
 
-def wish(each: Staged) -> Wish:
+def wish(each: Staged) -> CallRequest:
     shown = tokens.parse(each.shown)
     assert shown is not None
     server, _, tool = Identity.objects.get(pk=each.target_id).name.partition("__")
     arguments = each.case.arguments or {}
     limited = ToolPermission.objects.exclude(allowed_parameters=None).filter(tool_id=each.target_id)
-    return Wish(
+    return CallRequest(
         call_id=uuid7(),
-        shown=shown,
+        token=shown,
         audience=AUDIENCE,
         server=server,
         tool=tool,
@@ -121,7 +121,8 @@ def wish(each: Staged) -> Wish:
         request_id=uuid7(),
         source=each.source,
         checked={
-            grant.pk: problems(known(grant.allowed_parameters or {}, whose="the grant"), arguments) for grant in limited
+            grant.pk: find_problems(prepare_schema(grant.allowed_parameters or {}, whose="the grant"), arguments)
+            for grant in limited
         },
     )
 

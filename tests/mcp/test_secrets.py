@@ -16,7 +16,7 @@ from django.core.management import call_command
 from django.test import Client
 
 from mcp.client import transports
-from mcp.gateway.gateway import Outcome
+from mcp.gateway.gateway import CallResult
 from mcp.models import Server, ServerSecret, Tool
 from mcp.servers import health, lifecycle, secrets
 from mcp.tools import catalogue, definitions
@@ -185,7 +185,7 @@ def test_no_place_a_server_writes_to_shows_its_secret(
     assert "[REDACTED" in made.server.instructions
 
 
-def shown(outcome: Outcome) -> str:
+def shown(outcome: CallResult) -> str:
     return json.dumps({"result": outcome.result, "message": outcome.message}, ensure_ascii=False)
 
 
@@ -271,7 +271,7 @@ def test_nor_does_a_process_that_is_given_it_in_its_environment(owner: Owner, ma
         env={"KEY": "${KEY}"}, created_by_name="mara",
     )  # fmt: skip
     secret = ServerSecret(server=server, name="KEY", set_by_name="mara")
-    secrets.seal(secret, CANARY)
+    secrets.seal_secret(secret, CANARY)
     secret.save()
     owner.launches[str(server.pk)] = {
         "argv": [str(owner.puppet)], "env": {"KEY": CANARY}, "revision": server.revision, "enabled": True,
@@ -282,7 +282,7 @@ def test_nor_does_a_process_that_is_given_it_in_its_environment(owner: Owner, ma
     assert server.status == "Ready", server.status_reason
     bot, names = Identity.objects.get(name="bot"), ("environment", "complain", "last_words")
     # It lists none of those that it has.
-    catalogue.take_down(actor=SYSTEM, server=server, listed=[peer.tool(name) for name in names])
+    catalogue.record_listing(actor=SYSTEM, server=server, listed=[peer.tool(name) for name in names])
     for tool in Tool.objects.filter(server=server, name__in=names).select_related("current", "identity"):
         assert tool.current is not None
         definitions.approve(

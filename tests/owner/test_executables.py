@@ -10,7 +10,7 @@ from pytest_django import Settings
 
 from common.process import executable_allowlist
 from config import environment as env
-from mcp.stdio_host.environment import INHERITED
+from mcp.stdio_host.environment import INHERITED_VARIABLES
 from tests.services.house import ROOT
 
 pytestmark = pytest.mark.capability("MCP-03", "MCP-15")
@@ -189,7 +189,7 @@ def test_variables_that_steer_what_runs(name: str) -> None:
 
 def test_what_is_set_for_every_server_cannot_be_set_against_it() -> None:
     """Our own words to it, where they lead to code or settings; a place and a language do not."""
-    free = {name for name in INHERITED if not executable_allowlist.find_variable_problem(name)}
+    free = {name for name in INHERITED_VARIABLES if not executable_allowlist.find_variable_problem(name)}
     assert free == {"LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "TERM", "TMPDIR", "TZ", "USER"}
 
 

@@ -2,12 +2,12 @@
 
 from common import egress, threads
 from mcp.client import transports
-from mcp.gateway.batch.worker import desk
+from mcp.gateway.batch.worker import batch_worker
 
 
 def end() -> None:
-    desk.stop()
-    desk.restart()
+    batch_worker.stop()
+    batch_worker.restart()
     threads.background_loop.stop(_let_go)
 
 

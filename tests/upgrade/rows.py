@@ -119,7 +119,7 @@ def calls(mara: User) -> None:
         actor=person, name="upgrade", owner=mara, given=reached, secret_values={"KEY": "secret-of-a-server"},
         meet_now=False,
     )  # fmt: skip
-    catalogue.take_down(actor=SYSTEM, server=server, listed=[LISTED])
+    catalogue.record_listing(actor=SYSTEM, server=server, listed=[LISTED])
     approve(tool_of(server))
     lifecycle.change(actor=person, server=server, headers={"X-Key": "${KEY}", "X-Team": "docs"})
     calling.call(ago=7300)
@@ -155,7 +155,7 @@ def identity_tokens() -> dict[str, str]:
 def mcp_cursor() -> str:
     """The agent's page of tools that begins behind `a`."""
     caller = Identity.objects.get(name=AGENT)
-    return SignedCursors(mcp_handler.sign, str(caller.pk), "").encode_cursor("a", now=FAR.timestamp())
+    return SignedCursors(mcp_handler.sign_cursor, str(caller.pk), "").encode_cursor("a", now=FAR.timestamp())
 
 
 def postpone_ends() -> None:

@@ -36,10 +36,10 @@ def _of_nhi() -> Iterator[Value]:
 
 def _of_mcp() -> Iterator[Value]:
     for server in Server.objects.all():
-        for name, value in secrets.values(server).items():
+        for name, value in secrets.open_secrets(server).items():
             yield "mcp_server_secret", server.pk, name, value
     for approval in CallApproval.objects.exclude(sealed_arguments=""):
-        yield "mcp_call_approval", approval.pk, "sealed_arguments", call_approvals.opened(approval)
+        yield "mcp_call_approval", approval.pk, "sealed_arguments", call_approvals.open_arguments(approval)
 
 
 def _of_supervisor() -> Iterator[Value]:

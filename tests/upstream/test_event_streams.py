@@ -78,7 +78,7 @@ def test_an_endpoint_of_another_origin_is_refused(endpoint: str) -> None:
 
 
 def test_a_stream_that_nobody_uses_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event_stream, "IDLE", 0.05)
+    monkeypatch.setattr(event_stream, "IDLE_SECONDS", 0.05)
 
     async def test() -> None:
         server = SseServer()

@@ -10,7 +10,7 @@ from django.conf import LazySettings
 
 from common import egress
 from mcp.client import transports
-from mcp.client.transports import Target
+from mcp.client.transports import ServerTarget
 from mcp.protocol.errors import UpstreamFault
 from tests.upstream.client import run
 from tests.upstream.servers import LegacyServer, ModernServer, Server, SseServer, serving
@@ -19,16 +19,16 @@ pytestmark = pytest.mark.capability("MCP-03")
 
 
 @asynccontextmanager
-async def running(server: Server) -> AsyncIterator[Target]:
+async def running(server: Server) -> AsyncIterator[ServerTarget]:
     async with serving(server.app()) as url:
         try:
-            yield Target(uuid4(), "tools", 1, "sse" if isinstance(server, SseServer) else "http", f"{url}/mcp")
+            yield ServerTarget(uuid4(), "tools", 1, "sse" if isinstance(server, SseServer) else "http", f"{url}/mcp")
         finally:
             await transports.close_all()
             await egress.close_session()
 
 
-def allow(settings: LazySettings, target: Target) -> None:
+def allow(settings: LazySettings, target: ServerTarget) -> None:
     settings.EGRESS_ALLOW = frozenset({target.base_url.removeprefix("http://").partition("/")[0]})
 
 
@@ -61,7 +61,7 @@ def test_a_server_at_a_private_address_gets_nothing(kind: type[Server]) -> None:
 def test_each_loop_has_connections_of_its_own(settings: LazySettings) -> None:
     """A loop that ended took its sessions with it; the next opens others, for the same server."""
     server = LegacyServer()
-    targets: list[Target] = []
+    targets: list[ServerTarget] = []
 
     async def serve() -> None:
         async with running(server) as target:
@@ -86,7 +86,7 @@ def test_a_transport_that_is_not_here_is_said_to_be_missing(monkeypatch: pytest.
 
     async def test() -> None:
         with pytest.raises(UpstreamFault) as caught:
-            await transports.list_tools(Target(uuid4(), "tools", 1, "stdio"), timeout=1)
+            await transports.list_tools(ServerTarget(uuid4(), "tools", 1, "stdio"), timeout=1)
         assert (caught.value.code, caught.value.sent) == ("not_running", False)
 
     run(test)

@@ -129,7 +129,7 @@ def test_an_unknown_tool_is_the_callers_fault(kind: str, tmp_path: Path) -> None
                 try:
                     result = await upstream.call("no-such-tool", transport=KINDS[kind][0])
                 except UpstreamError as error:
-                    assert error.callers_fault
+                    assert error.blames_caller
                 else:
                     assert result["isError"]
 

@@ -152,7 +152,7 @@ class CallApprovalAdmin(GovernedAdmin):
 
     def prepare(self, request: HttpRequest, rows: list[Any]) -> None:
         actor = actor_of(request)
-        barred = decisions.why_not_each(actor, rows)
+        barred = decisions.why_not_decide_each(actor, rows)
         for row in rows:
             row.is_waiting = row.rank == 0
             row.why_not = barred.get(row.pk, "")

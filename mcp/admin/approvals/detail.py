@@ -14,7 +14,7 @@ from common.redaction.redactor import Redactor
 from common.templatetags.console import spell_invisible
 from mcp.admin.calls import cells
 from mcp.approvals import decisions
-from mcp.approvals.origins import nobody_decides
+from mcp.approvals.origins import needs_superuser_message
 from mcp.choices import ApprovalState
 from mcp.models import CallApproval, Tool
 from nhi.authorization import explain
@@ -53,7 +53,7 @@ class OfApproval(ActorMixin):
 
     @cached_property
     def why_not(self) -> str:
-        return decisions.why_not(self.actor, self.approval)
+        return decisions.why_not_decide(self.actor, self.approval)
 
     @property
     def is_waiting(self) -> bool:
@@ -61,7 +61,7 @@ class OfApproval(ActorMixin):
 
     def arguments(self) -> str:
         """As they were sent for who decides; everybody else reads them without secrets."""
-        sent = decisions.arguments_of(self.approval)
+        sent = decisions.read_arguments(self.approval)
         if sent is None:
             return ""
         readable = Redactor().redact_value(sent) if self.why_not else sent
@@ -87,7 +87,10 @@ class OfApproval(ActorMixin):
         one = self.approval
         try:
             told = explain.explain(
-                actor=self.actor, caller_id=one.agent_id, target_id=one.tool_id, parameters=decisions.arguments_of(one)
+                actor=self.actor,
+                caller_id=one.agent_id,
+                target_id=one.tool_id,
+                parameters=decisions.read_arguments(one),
             )
         except GatehouseError:
             return []
@@ -110,7 +113,7 @@ class OfApproval(ActorMixin):
             "arguments": self.arguments_text,
             "longest": len(self.arguments_text) if self.is_whole else LONGEST_ARGUMENTS,
             "whole_url": "" if self.is_whole else f"{self.request.path}?{WHOLE}",
-            "nobody_decides": nobody_decides() if self._needs_superuser else "",
+            "nobody_decides": needs_superuser_message() if self._needs_superuser else "",
             "exact": self.is_waiting and not self.why_not,
         }
 

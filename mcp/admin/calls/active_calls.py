@@ -20,7 +20,7 @@ ENDED = frozenset({"outcome", "slower", "since", "until"})
 
 
 @dataclass(frozen=True)
-class Flight:
+class ActiveCallRow:
     """A lease with the names of a log row."""
 
     pk: UUID
@@ -42,7 +42,7 @@ class Flight:
         return f"{self.method} on {self.tool_name} by {self.agent_name}"
 
 
-def visible(actor: Actor, listing: Listing) -> list[Flight]:
+def visible(actor: Actor, listing: Listing) -> list[ActiveCallRow]:
     """Those that the filters leave, newest first."""
     if any(one.filter.name in ENDED for one in listing.narrowed):
         return []
@@ -52,11 +52,11 @@ def visible(actor: Actor, listing: Listing) -> list[Flight]:
     return _stoppable(actor, list(_narrowed(leases, listing)[:SHOWN]))
 
 
-def of_agent(actor: Actor, agent_id: UUID) -> list[Flight]:
+def of_agent(actor: Actor, agent_id: UUID) -> list[ActiveCallRow]:
     return _stoppable(actor, list(Call.objects.filter(agent_id=agent_id).order_by("-id")[:SHOWN]))
 
 
-def _stoppable(actor: Actor, leases: list[Call]) -> list[Flight]:
+def _stoppable(actor: Actor, leases: list[Call]) -> list[ActiveCallRow]:
     """With the way to stop those whose agents this person may stop."""
     agents = {lease.agent_id for lease in leases}
     if actor.only_reads or not agents:
@@ -78,8 +78,10 @@ def _narrowed(leases: Any, listing: Listing) -> Any:
     return leases if not asked.keys() & {"find", "owner"} else leases.none()
 
 
-def _drawn(lease: Call, stop_url: str) -> Flight:
+def _drawn(lease: Call, stop_url: str) -> ActiveCallRow:
     row = invocations.from_json(lease.row)
     names = ("timestamp", "agent_id", "agent_name", "tool_name", "method", "request_id", "run_id")
     lasted = (timezone.now() - row["timestamp"]).total_seconds() * 1000
-    return Flight(pk=lease.pk, duration=max(0.0, lasted), stop_url=stop_url, **{name: row[name] for name in names})
+    return ActiveCallRow(
+        pk=lease.pk, duration=max(0.0, lasted), stop_url=stop_url, **{name: row[name] for name in names}
+    )

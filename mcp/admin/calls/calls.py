@@ -15,7 +15,7 @@ from common.console.navigation import Item
 from common.console.pages import link
 from mcp.admin.calls import active_calls, calls_strip, cells, live_tail, run_links
 from mcp.admin.calls import filters as calls_filters
-from mcp.admin.calls.active_calls import Flight
+from mcp.admin.calls.active_calls import ActiveCallRow
 from mcp.admin.calls.calls_export import Export
 from mcp.admin.calls.calls_page import CallPage
 from mcp.admin.calls.calls_panel import CallPanel
@@ -65,13 +65,13 @@ class InvocationLogAdmin(GovernedAdmin):
         return [*mine, *super().saved_views(request)]
 
     def prepare(self, request: HttpRequest, rows: list[Any]) -> None:
-        done = [row for row in rows if not isinstance(row, Flight)]
+        done = [row for row in rows if not isinstance(row, ActiveCallRow)]
         runs = run_links.of(actor_of(request), done)
         for row in done:
             row.within = runs.get(row.execution_id)
 
     def row_url(self, row: Any) -> str:
-        return "" if isinstance(row, Flight) else link("nhi_invocationlog_call", row.pk)
+        return "" if isinstance(row, ActiveCallRow) else link("nhi_invocationlog_call", row.pk)
 
     def may_export(self, _request: HttpRequest) -> bool:
         """Not as other lists, which are read whole: the log has an export that streams."""

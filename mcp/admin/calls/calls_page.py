@@ -11,7 +11,7 @@ from common.console.pages import Control, Crumb, link, link_if_any
 from common.errors import GatehouseError, NotFound
 from common.templatetags.console import spell_invisible
 from mcp.admin.calls import cells, decision_checks, run_links
-from mcp.gateway.batch.reading import NO_SERVER
+from mcp.gateway.batch.reading import NO_SERVER_CONDITION
 from mcp.models import Tool
 from nhi.audit import row_macs
 from nhi.authorization import explain
@@ -116,7 +116,7 @@ class CallPage(ActorPage):
         """Explaining has asked its server; without that, the register of tools is."""
         if self.today is not None:
             server = next((check for check in self.today.checks if check.name == "server"), None)
-            return server is not None and server.outcome != "skip" and server.reason != NO_SERVER.reason
+            return server is not None and server.outcome != "skip" and server.reason != NO_SERVER_CONDITION.reason
         return Tool.objects.filter(pk=self.row.tool_id).exists()
 
     @cached_property

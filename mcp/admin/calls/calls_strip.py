@@ -21,7 +21,7 @@ SHOWN = (
     (CallStatus.RATE_LIMITED, "Rate limited"),
     (CallStatus.ERROR, "Errors"),
 )
-WIDTHS = {MINUTE: "a minute", 2 * MINUTE: "2 minutes", HOUR: "an hour", 6 * HOUR: "6 hours"}
+WIDTH_LABELS = {MINUTE: "a minute", 2 * MINUTE: "2 minutes", HOUR: "an hour", 6 * HOUR: "6 hours"}
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class Strip:
 def of(request: HttpRequest) -> Strip | None:
     """None where there is nothing to choose from: no call, or a single bar."""
     now = timezone.now()
-    window = calls_strip_data.window(request.GET, now)
+    window = calls_strip_data.find_window(request.GET, now)
     if window is None or len(window.starts) < 2:
         return None
     # The filters of the list as they stand, without its rows.
@@ -138,7 +138,7 @@ def _label(moment: datetime, window: Window) -> str:
 
 
 def _width(window: Window) -> str:
-    return WIDTHS.get(window.width, "a day")
+    return WIDTH_LABELS.get(window.width, "a day")
 
 
 def _summary(bars: list[Bar], window: Window) -> str:

@@ -67,7 +67,7 @@ class Counted:
     behind: datetime | None
 
 
-def window(query: Any, now: datetime) -> Window | None:
+def find_window(query: Any, now: datetime) -> Window | None:
     """The time that the list is narrowed to; none for the calls of an id, which may be of any time."""
     if parse_uuid(query.get("find", "")):
         return None
@@ -92,7 +92,7 @@ def _whole(begins: datetime, ends: datetime, cut: bool) -> Window:
     local = timezone.localtime(begins)
     into = timedelta(hours=local.hour, minutes=local.minute, seconds=local.second, microseconds=local.microsecond)
     first = (begins - into % width).astimezone(UTC)
-    return Window(first if width < HOUR else rollups.hour_of(first), ends, width, cut)
+    return Window(first if width < HOUR else rollups.start_of_hour(first), ends, width, cut)
 
 
 def counts(actor: Actor, of: Window, narrowed: Sequence[Drawn], now: datetime) -> Counted:
@@ -105,7 +105,7 @@ def counts(actor: Actor, of: Window, narrowed: Sequence[Drawn], now: datetime) -
         minutes = log.filter(timestamp__gte=of.begins)
         return _added(_parted(minutes, LOGGED, TruncMinute("timestamp", tzinfo=UTC), Sum("calls")), of)
     sums = _narrowed(CallRollup.objects.filter(seen, hour__gte=of.begins, hour__lt=of.ends), kept)
-    opens = max(rollups.hour_of(now - rollups.SETTLED - HOUR), of.begins)
+    opens = max(rollups.start_of_hour(now - rollups.SETTLE_DELAY - HOUR), of.begins)
     hours = log.filter(timestamp__gte=opens)
     parts = (
         _parted(hours, LOGGED, TruncHour("timestamp", tzinfo=UTC), Sum("calls")),

@@ -69,7 +69,7 @@ def page_sees(actor: Actor, identity: Identity) -> bool:
 
 
 def _drawn(row: Any) -> dict[str, Any]:
-    flying = isinstance(row, active_calls.Flight)
+    flying = isinstance(row, active_calls.ActiveCallRow)
     cells = [{"html": column.cell(row), "narrow": column.narrow} for column in calls_cells.COLUMNS]
     return {"url": "" if flying else link("nhi_invocationlog_call", row.pk), "cells": cells}
 

@@ -58,7 +58,7 @@ class Tail(ActorPage):
     @cached_property
     def found(self) -> list[InvocationLog]:
         rows = filters.within_a_day(InvocationLog.objects.visible_to(self.actor), self.request.GET)
-        young = rows.filter(timestamp__gte=timezone.now() - rollups.SETTLED).defer(*calls_cells.NOT_SHOWN)
+        young = rows.filter(timestamp__gte=timezone.now() - rollups.SETTLE_DELAY).defer(*calls_cells.NOT_SHOWN)
         order = ("-timestamp", "-id")
         listing = Listing(self.request, young, calls_cells.COLUMNS, filters.FILTERS, order=order)
         return list(listing.matching()[: SHOWN + 1])

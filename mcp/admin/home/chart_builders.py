@@ -13,11 +13,11 @@ from common.console.badges import Badge
 from common.console.pages import link, link_if_any
 from common.templatetags.console import spell_invisible
 from mcp.admin.calls.filters import log_url
-from mcp.admin.home.chart_data import HOUR, Hour, Range
+from mcp.admin.home.chart_data import HOUR, ChartRange, Hour
 from mcp.admin.home.limit_charts import CELLS, WORST
 from mcp.admin.limits.budgets_lines import Line, lines_of
-from mcp.gateway.rollups import hour_of
-from mcp.limits.budgets import Used
+from mcp.gateway.rollups import start_of_hour
+from mcp.limits.budgets import BudgetUsage
 from nhi.choices import CallStatus
 
 SHOWN = 8
@@ -56,7 +56,7 @@ class Bar:
 
 
 @dataclass(frozen=True)
-class Bars:
+class BarChart:
     id: str
     question: str
     summary: str
@@ -72,12 +72,12 @@ def _between(bar: Hour, hours: int) -> dict[str, str]:
     return {"since": _local(bar.begins), "until": _local(bar.begins + timedelta(hours=hours))}
 
 
-def _labels(bars: list[Hour], chosen: Range) -> list[str]:
+def _labels(bars: list[Hour], chosen: ChartRange) -> list[str]:
     form = "%H:%M" if chosen.hours == 1 else "%a %H:%M" if chosen.hours < 24 else "%d %b"
     return [bar.begins.astimezone(timezone.get_current_timezone()).strftime(form) for bar in bars]
 
 
-def calls(bars: list[Hour], chosen: Range) -> Chart:
+def calls(bars: list[Hour], chosen: ChartRange) -> Chart:
     labels = _labels(bars, chosen)
     urls = [log_url(**_between(bar, chosen.hours)) for bar in bars]
     series = [
@@ -111,7 +111,7 @@ def _percent(part: int, whole: int) -> str:
     return f"{100 * part / whole:.1f} %" if whole else "0 %"
 
 
-def latency(bars: list[Hour], chosen: Range) -> Chart:
+def latency(bars: list[Hour], chosen: ChartRange) -> Chart:
     labels = _labels(bars, chosen)
     urls = [log_url(slower=_half(bar), **_between(bar, chosen.hours)) for bar in bars]
     lines = [("Half are faster (p50)", "success", 0.5, False), ("95 of 100 are faster (p95)", "error", 0.95, True)]
@@ -154,7 +154,7 @@ def _slowest(bars: list[Hour], labels: list[str]) -> str:
     return f"{said}; slowest at {label} with {_lasted(worst)}. From latency classes, so about."
 
 
-def top(what: str, question: str, counts: dict[str, dict[str, int]], span: str) -> Bars:
+def top(what: str, question: str, counts: dict[str, dict[str, int]], span: str) -> BarChart:
     """The most called, and the rest as one line."""
     ranked = sorted(counts.items(), key=lambda item: (-sum(item[1].values()), item[0]))
     most = sum(ranked[0][1].values()) if ranked else 0
@@ -166,7 +166,7 @@ def top(what: str, question: str, counts: dict[str, dict[str, int]], span: str) 
     if ranked:
         every = sum(sum(by.values()) for _, by in ranked)
         leader = f"{spell_invisible(ranked[0][0])} leads with {most:,} of {every:,} calls."
-    return Bars(f"top-{what}s", question, leader or "No call.", bars)
+    return BarChart(f"top-{what}s", question, leader or "No call.", bars)
 
 
 def _called(name: str, by: dict[str, int], most: int, url: str) -> Bar:
@@ -176,7 +176,7 @@ def _called(name: str, by: dict[str, int], most: int, url: str) -> Bar:
     return Bar(spell_invisible(name), url, total, round(100 * total / most, 1), words)
 
 
-def reasons(rows: list[tuple[str, str, int]], span: str) -> Bars:
+def reasons(rows: list[tuple[str, str, int]], span: str) -> BarChart:
     most, total = rows[0][2] if rows else 0, sum(row[2] for row in rows)
     bars = [
         Bar(
@@ -186,7 +186,7 @@ def reasons(rows: list[tuple[str, str, int]], span: str) -> Bars:
         for status, reason, calls in rows[:SHOWN]
     ]  # fmt: skip
     said = f"{rows[0][1]} is {_percent(most, total)} of {total:,} refusals." if rows else "No call was refused."
-    return Bars("reasons", "Why are calls refused?", said, bars)
+    return BarChart("reasons", "Why are calls refused?", said, bars)
 
 
 @dataclass(frozen=True)
@@ -199,40 +199,40 @@ class Burn:
 def burning(budgets: list[Any]) -> list[Burn]:
     found = []
     for one in budgets:
-        used = Used(one.today_used, one.hour_used, one.flying, None, timezone.now())
+        used = BudgetUsage(one.today_used, one.hour_used, one.flying, None, timezone.now())
         lines = [line for line in lines_of(one, used, hourly=one.granted) if line.tone != "some"]
         found.append(Burn(str(one), f"{link('mcp_budget_changelist')}?{urlencode({'q': one.target_name})}", lines))
     return found
 
 
 @dataclass(frozen=True)
-class Cell:
+class StatusCell:
     tone: str
     words: str
 
 
 @dataclass(frozen=True)
-class Row:
+class StatusRow:
     name: str
     url: str
-    cells: list[Cell]
+    cells: list[StatusCell]
     words: str
 
 
-def cells(found: dict[Any, dict[datetime, int]]) -> list[Row]:
+def cells(found: dict[Any, dict[datetime, int]]) -> list[StatusRow]:
     """A line for each server; each hour with the worst that was found in it."""
-    now = hour_of(timezone.now())
+    now = start_of_hour(timezone.now())
     hours = [now - number * HOUR for number in reversed(range(CELLS))]
     return [_row(name, server, by_hour, hours) for (name, server), by_hour in found.items()]
 
 
-def _row(name: str, server: Any, by_hour: dict[datetime, int], hours: list[datetime]) -> Row:
+def _row(name: str, server: Any, by_hour: dict[datetime, int], hours: list[datetime]) -> StatusRow:
     bad = [hour for hour in hours if by_hour.get(hour, 0)]
     words = f"{len(bad)} of {CELLS} hours with trouble" if bad else "no trouble"
     url = link_if_any("mcp_server_health", server) or link_if_any("mcp_server_hub", server)
-    return Row(name, url, [_cell(hour, by_hour.get(hour)) for hour in hours], words)
+    return StatusRow(name, url, [_cell(hour, by_hour.get(hour)) for hour in hours], words)
 
 
-def _cell(hour: datetime, place: int | None) -> Cell:
+def _cell(hour: datetime, place: int | None) -> StatusCell:
     found: Badge = badges.find("mcp.HealthStatus", "none" if place is None else WORST[place])
-    return Cell(found.tone.value, f"{times.absolute(hour, timezone.now())} {found.label}")
+    return StatusCell(found.tone.value, f"{times.absolute(hour, timezone.now())} {found.label}")

@@ -26,7 +26,7 @@ MOST_REFUSALS = 10_000
 
 
 @dataclass(frozen=True)
-class Range:
+class ChartRange:
     """A span of the charts: how long, and how many hours a bar stands for."""
 
     key: str
@@ -35,12 +35,12 @@ class Range:
     hours: int
 
 
-RANGES = {
+CHART_RANGES = {
     one.key: one
     for one in (
-        Range("24h", "24 h", timedelta(hours=24), 1),
-        Range("7d", "7 d", timedelta(days=7), 6),
-        Range("30d", "30 d", timedelta(days=30), 24),
+        ChartRange("24h", "24 h", timedelta(hours=24), 1),
+        ChartRange("7d", "7 d", timedelta(days=7), 6),
+        ChartRange("30d", "30 d", timedelta(days=30), 24),
     )
 }
 
@@ -64,13 +64,13 @@ class Hour:
 class Source:
     """The roll-up and the log of one range, as far as this person sees them."""
 
-    def __init__(self, actor: Actor, chosen: Range) -> None:
+    def __init__(self, actor: Actor, chosen: ChartRange) -> None:
         now = timezone.now()
         self.range = chosen
         #: Whole hours: the first bar is as long as the others.
-        self.begins = rollups.hour_of(now) - chosen.span + HOUR
-        self.ends = rollups.hour_of(now) + HOUR
-        self.opens = max(rollups.open_since(now), self.begins)
+        self.begins = rollups.start_of_hour(now) - chosen.span + HOUR
+        self.ends = rollups.start_of_hour(now) + HOUR
+        self.opens = max(rollups.find_open_since(now), self.begins)
         own = Q(agent_id__in=Identity.objects.managed_by(actor).values("pk"))
         self._of = Q() if actor.may("nhi.view_invocationlog") else own
 

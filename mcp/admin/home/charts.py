@@ -9,17 +9,17 @@ from common.console import site_pages
 from common.console.pages import Crumb, Tab, link
 from common.errors import NotFound
 from mcp.admin.home import chart_builders, chart_data, limit_charts
-from mcp.admin.home.chart_data import RANGES, Range, Source
+from mcp.admin.home.chart_data import CHART_RANGES, ChartRange, Source
 from nhi.admin import home
 from nhi.console.base import ActorPage
 from nhi.console.request_actor import actor_of
 from nhi.models import Identity
 
-FIRST = "24h"
+DEFAULT_RANGE = "24h"
 
 
-def chosen(request: HttpRequest) -> Range:
-    return RANGES.get(request.GET.get("range", ""), RANGES[FIRST])
+def get_chosen_range(request: HttpRequest) -> ChartRange:
+    return CHART_RANGES.get(request.GET.get("range", ""), CHART_RANGES[DEFAULT_RANGE])
 
 
 def sees_calls(request: HttpRequest) -> bool:
@@ -39,7 +39,7 @@ class Charts(ActorPage):
             raise NotFound
 
     def context(self) -> dict[str, Any]:
-        span = chosen(self.request)
+        span = get_chosen_range(self.request)
         source = Source(self.actor, span)
         bars = source.bars()
         made = any(bar.total for bar in bars)
@@ -59,13 +59,13 @@ class Charts(ActorPage):
     def _burning(self) -> list[chart_builders.Burn]:
         return chart_builders.burning(limit_charts.near_their_end()) if self.actor.may("mcp.view_budget") else []
 
-    def _health(self) -> list[chart_builders.Row]:
+    def _health(self) -> list[chart_builders.StatusRow]:
         return chart_builders.cells(limit_charts.health(self.actor)) if self.actor.may("mcp.view_healthreport") else []
 
 
-def _tops(source: chart_data.Source, span: Range) -> list[chart_builders.Bars]:
+def _tops(source: chart_data.Source, span: ChartRange) -> list[chart_builders.BarChart]:
     agents, tools = source.tops()
-    key = "" if span.key == FIRST else span.key
+    key = "" if span.key == DEFAULT_RANGE else span.key
     return [
         chart_builders.top("agent", "Which agents drive it?", agents, key),
         chart_builders.top("tool", "Which tools are called?", tools, key),
@@ -73,9 +73,10 @@ def _tops(source: chart_data.Source, span: Range) -> list[chart_builders.Bars]:
     ]
 
 
-def _ranges(current: Range, where: str) -> list[Tab]:
+def _ranges(current: ChartRange, where: str) -> list[Tab]:
     return [
-        Tab(one.words, f"{where}?{urlencode({'range': one.key})}", current=one is current) for one in RANGES.values()
+        Tab(one.words, f"{where}?{urlencode({'range': one.key})}", current=one is current)
+        for one in CHART_RANGES.values()
     ]
 
 
@@ -83,7 +84,7 @@ def on_home(request: HttpRequest) -> dict[str, Any] | None:
     """Only where they stand: the numbers come when the page is there."""
     if not sees_calls(request):
         return None
-    span = chosen(request)
+    span = get_chosen_range(request)
     return {"url": f"{link('charts')}?range={span.key}", "ranges": _ranges(span, link("index"))}
 
 

@@ -10,7 +10,7 @@ from django.utils import timezone
 from mcp.admin.limits.budgets_lines import NEAR
 from mcp.choices import HealthStatus
 from mcp.gateway import rollups
-from mcp.limits.budget_state import WINDOWS, minute_of
+from mcp.limits.budget_state import ROLLING_HOUR, floor_to_minute
 from mcp.models import Budget, BudgetWindow, CallSlot, HealthReport, Server
 from nhi.actors import Actor
 from nhi.models import ToolPermission
@@ -25,7 +25,7 @@ WORST = (HealthStatus.HEALTHY, HealthStatus.DEGRADED, HealthStatus.UNHEALTHY)
 def near_their_end() -> list[Any]:
     """Budgets of which most is used, the fullest first: `share` in hundredths, of the tightest that they count."""
     now = timezone.now()
-    hour = BudgetWindow.objects.filter(budget_id=OuterRef("pk"), minute__gte=minute_of(now) - WINDOWS)
+    hour = BudgetWindow.objects.filter(budget_id=OuterRef("pk"), minute__gte=floor_to_minute(now) - ROLLING_HOUR)
     slots = CallSlot.objects.filter(budget_id=OuterRef("pk"), deadline__gt=now)
     granted = ToolPermission.objects.filter(pk=OuterRef("target_id")).values("max_calls_per_hour")
     rows: Any = Budget.objects.annotate(
@@ -58,7 +58,7 @@ def _share(used: str, limit: str) -> Case:
 
 def health(actor: Actor) -> dict[Any, dict[datetime, int]]:
     """For each server the worst of every hour of the last day, as a place in WORST."""
-    begins = rollups.hour_of(timezone.now()) - timedelta(hours=CELLS - 1)
+    begins = rollups.start_of_hour(timezone.now()) - timedelta(hours=CELLS - 1)
     enabled = Server.objects.visible_to(actor).enabled().order_by("name")
     servers = dict(enabled.values_list("pk", "name")[:SERVERS])
     rank = Case(*(When(status=status, then=Value(place)) for place, status in enumerate(WORST)), default=Value(0))

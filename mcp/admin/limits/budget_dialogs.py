@@ -13,7 +13,7 @@ from common.console.pages import link
 from common.errors import NotAllowed, NotFound
 from mcp.choices import BudgetScope
 from mcp.limits import budgets
-from mcp.limits.budgets import LEAST_RATE, LONGEST, MOST, MOST_RATE, SHORTEST
+from mcp.limits.budgets import MAX_LIMIT, MAX_RATE, MAX_TIMEOUT_SECONDS, MIN_RATE, MIN_TIMEOUT_SECONDS
 from mcp.models import Budget, Server
 from nhi.console import names
 from nhi.console.base import ActorDialog
@@ -24,9 +24,9 @@ names.NAMED_ROWS.setdefault("server", NamedRows("server", Server.objects.visible
 
 
 def _whole(label: str, help_text: str) -> forms.IntegerField:
-    said = f"Write a whole number from 1 to {MOST:,} for “{label}”, or leave it empty: no such limit."
+    said = f"Write a whole number from 1 to {MAX_LIMIT:,} for “{label}”, or leave it empty: no such limit."
     return forms.IntegerField(
-        label=label, required=False, help_text=help_text, min_value=1, max_value=MOST, error_messages=_always(said)
+        label=label, required=False, help_text=help_text, min_value=1, max_value=MAX_LIMIT, error_messages=_always(said)
     )
 
 
@@ -48,11 +48,16 @@ class LimitsForm(ConsoleForm):
     calls_per_hour = _whole("Calls per hour", "In no sixty minutes more than this.")
     daily_quota = _whole("Calls per day", "Days are UTC's.")
     requests_per_second = _number(
-        "Calls per second", LEAST_RATE, MOST_RATE, f"{LEAST_RATE:g} to {MOST_RATE:,}: 0.5 is one call in two seconds."
+        "Calls per second", MIN_RATE, MAX_RATE, f"{MIN_RATE:g} to {MAX_RATE:,}: 0.5 is one call in two seconds."
     )
     burst_size = _whole("Burst", "How many may come at once before “Calls per second” holds them back; needs that.")
     concurrency_limit = _whole("Calls at once", "How many may be under way at the same time.")
-    timeout = _number("Seconds a call may take", SHORTEST, LONGEST, f"{SHORTEST:g} to {LONGEST:,} seconds.")
+    timeout = _number(
+        "Seconds a call may take",
+        MIN_TIMEOUT_SECONDS,
+        MAX_TIMEOUT_SECONDS,
+        f"{MIN_TIMEOUT_SECONDS:g} to {MAX_TIMEOUT_SECONDS:,} seconds.",
+    )
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data
@@ -63,13 +68,13 @@ class LimitsForm(ConsoleForm):
         ):
             said = "A burst needs a rate: set “Calls per second” too, or leave “Burst” empty."
             self.add_error("burst_size", said)
-        if not any(name in self.errors or cleaned.get(name) for name in budgets.LIMITS):
+        if not any(name in self.errors or cleaned.get(name) for name in budgets.LIMIT_FIELDS):
             self.add_error(None, "Set at least one limit. To have none at all, remove the budget.")
         return cleaned
 
     @property
     def limits(self) -> dict[str, Any]:
-        given = {name: self.cleaned_data.get(name) for name in budgets.LIMITS}
+        given = {name: self.cleaned_data.get(name) for name in budgets.LIMIT_FIELDS}
         return {**given, "daily_quota": given["daily_quota"] or 0}
 
 
@@ -187,7 +192,7 @@ class Change(OfBudget):
         return f"Change the budget of {self.budget.target_name}"
 
     def initial(self) -> dict[str, Any]:
-        return {name: getattr(self.budget, name) or None for name in budgets.LIMITS}
+        return {name: getattr(self.budget, name) or None for name in budgets.LIMIT_FIELDS}
 
     def by_api(self) -> Call:
         return Call(self._path, {"calls_per_hour": 60}, method="PATCH")

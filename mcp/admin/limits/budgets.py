@@ -134,7 +134,7 @@ class BudgetAdmin(GovernedAdmin):
         return rows if actor.may(self.view_right) else rows.filter(target_id__in=Identity.objects.managed_by(actor))
 
     def prepare(self, request: HttpRequest, rows: list[Any]) -> None:
-        used, refused, hourly = budgets.used(rows), refused_today(rows), granted(rows)
+        used, refused, hourly = budgets.load_usage(rows), refused_today(rows), granted(rows)
         verbs = [
             (page, label)
             for page, label, right in (("change", "Change", "change"), ("remove", "Remove", "delete"))

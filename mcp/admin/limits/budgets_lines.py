@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from mcp.limits.budgets import Used
+from mcp.limits.budgets import BudgetUsage
 from mcp.models import Budget
 
 #: From here on a budget runs out before it comes back, unless somebody looks.
@@ -36,12 +36,12 @@ class Line:
         return f"{self.used:,.0f} of {self.limit:,.0f} {self.words}"
 
 
-def lines_of(budget: Budget, used: Used, *, hourly: int | None = None) -> list[Line]:
+def lines_of(budget: Budget, used: BudgetUsage, *, hourly: int | None = None) -> list[Line]:
     """`hourly` is what the grant itself allows, where it says so."""
     return list(_lines(budget, used, _lower(budget.calls_per_hour, hourly)))
 
 
-def _lines(budget: Budget, used: Used, per_hour: int | None) -> Iterator[Line]:
+def _lines(budget: Budget, used: BudgetUsage, per_hour: int | None) -> Iterator[Line]:
     if budget.daily_quota:
         yield Line("daily_quota", f"{budget.daily_quota:,} a day", used.day, budget.daily_quota, "today")
     if per_hour:

@@ -149,7 +149,7 @@ class ServerForm(ConsoleForm):
     def _of_secret(self, name: str) -> str:
         for number in range(NEW_SECRETS):
             if self.cleaned_data.get(f"secret_name_{number}") == name:
-                fine = secrets.NAME.fullmatch(name) is not None
+                fine = secrets.SECRET_NAME.fullmatch(name) is not None
                 return f"secret_value_{number}" if fine else f"secret_name_{number}"
         return f"secret:{name}"
 

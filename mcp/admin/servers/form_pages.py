@@ -20,7 +20,7 @@ from nhi.console.fields import bind_people_fields
 from nhi.models import User
 
 #: What must be readable before anything can be said of what would run.
-READ = frozenset({"timeout", *lifecycle.REACHED})
+READ = frozenset({"timeout", *lifecycle.REACH_FIELDS})
 
 
 class Form(ActorPage):
@@ -180,7 +180,9 @@ class Edit(OfServer, Form):
 
     def _reached(self, form: ServerForm) -> bool:
         given = form.given
-        return bool(form.secret_values) or any(given[name] != getattr(self.server, name) for name in lifecycle.REACHED)
+        return bool(form.secret_values) or any(
+            given[name] != getattr(self.server, name) for name in lifecycle.REACH_FIELDS
+        )
 
     def look_over(self, form: ServerForm) -> None:
         owner = form.cleaned_data.get("owner") or self.server.owner

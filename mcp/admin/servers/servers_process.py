@@ -9,8 +9,8 @@ from common.threads import background_loop
 from mcp.client import transports
 from mcp.client.stdio_transport import StdioTransport
 from mcp.models import Server
-from mcp.protocol.errors import UpstreamTrouble
-from mcp.servers.targets import reach
+from mcp.protocol.errors import UpstreamFailure
+from mcp.servers.targets import resolve_server
 
 #: A page does not wait longer for the owner than this.
 SECONDS = 1.0
@@ -38,11 +38,11 @@ def of(server: Server) -> Process | None:
         return None
     try:
         told = background_loop.run(owner.status(server.pk, timeout=SECONDS), timeout=SECONDS + 1)
-    except UpstreamTrouble as trouble:
+    except UpstreamFailure as trouble:
         return Process(trouble=str(getattr(trouble, "detail", trouble)))
     except TimeoutError:
         return Process(trouble=f"The process that runs servers did not answer within {SECONDS:g} s.")
-    redactor = Redactor(secret_values=frozenset(reach(server).known_values))
+    redactor = Redactor(secret_values=frozenset(resolve_server(server).secret_values))
     lines = tuple(redactor.redact_text(str(line)) for line in told.get("stderr", [])[-LAST_LINES:])
     return Process(
         pid=told.get("pid"),

@@ -128,7 +128,7 @@ class Limits(Hub):
                 Q(scope=BudgetScope.SERVER, target_id=self.server.pk) | Q(scope=BudgetScope.TOOL, target_id__in=tools)
             ).order_by("scope", "target_name")[:SHOWN]
         )
-        used = budgets.used(found)
+        used = budgets.load_usage(found)
         return {
             **super().context(),
             "budgets": [{"budget": one, "used": used[one.pk]} for one in found],

@@ -16,7 +16,7 @@ from mcp.admin.tools import callers
 from mcp.choices import Connection, DefinitionState, HealthStatus
 from mcp.limits import breakers
 from mcp.servers import health, lifecycle
-from mcp.tools.catalogue import Report
+from mcp.tools.catalogue import RefreshReport
 from nhi.console.base import ActorDialog
 from nhi.models import Identity
 
@@ -100,7 +100,7 @@ class Refresh(Meeting):
         return self.url("tools")
 
 
-def found(report: Report) -> str:
+def found(report: RefreshReport) -> str:
     """What a refresh brought, in one sentence."""
     counts = ((report.added, "new"), (report.changed, "changed"), (report.withdrawn, "gone"))
     said = [f"{len(names)} {words}" for names, words in counts if names]

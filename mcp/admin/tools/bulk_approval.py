@@ -53,10 +53,10 @@ class Approve(BulkDialog[Tool]):
         return sorted({tool.server.name for tool in self.chosen})
 
     @cached_property
-    def names_elsewhere(self) -> injection_flags.Vocabulary:
+    def names_elsewhere(self) -> injection_flags.NameVocabulary:
         """The names that a definition of this server should not speak of; read once for all of them."""
         server = self.chosen[0].server if self.chosen else Server()
-        return definitions.vocabulary(server)
+        return definitions.load_vocabulary(server)
 
     def misfit(self, one: Tool) -> str:
         return definitions.why_not_in_bulk(one, self.names_elsewhere if len(self.servers) == 1 else None)

@@ -37,21 +37,21 @@ class Waiting(OfTool):
         """Why this person may not approve, as a sentence; empty when they may."""
         if self.actor.only_reads or not self.actor.may("mcp.approve_definition"):
             return "Approvers and security admins approve definitions."
-        return reviewers.refusal(self.own, None) if self.own and not self.actor.is_superuser else ""
+        return reviewers.refusal_message(self.own, None) if self.own and not self.actor.is_superuser else ""
 
     @cached_property
-    def own(self) -> reviewers.Bar | None:
+    def own(self) -> reviewers.ReviewBar | None:
         """What this person did that somebody else has to look at."""
         return self.bars.get(self.actor.id) if self.actor.id is not None else None
 
     @cached_property
-    def bars(self) -> dict[UUID, reviewers.Bar]:
-        return reviewers.who_is_barred(self.tool)
+    def bars(self) -> dict[UUID, reviewers.ReviewBar]:
+        return reviewers.find_barred(self.tool)
 
     @cached_property
-    def dead_end(self) -> reviewers.DeadEnd | None:
+    def dead_end(self) -> reviewers.ReviewDeadEnd | None:
         """Why nobody may approve it; said to those who could have."""
-        return reviewers.dead_end(self.tool, self.bars) if self.own else None
+        return reviewers.find_dead_end(self.tool, self.bars) if self.own else None
 
     @cached_property
     def agents(self) -> int:
@@ -101,7 +101,7 @@ class Change(Waiting, Hub):
 
     def _others(self) -> list[str]:
         """Who may say yes instead."""
-        free = reviewers.holders().visible_to(self.actor).exclude(pk__in=list(self.bars))
+        free = reviewers.find_right_holders().visible_to(self.actor).exclude(pk__in=list(self.bars))
         return list(free.values_list("username", flat=True)[:NAMED])
 
 
@@ -130,7 +130,7 @@ class Approve(Waiting, ActorDialog):
     def check(self) -> None:
         super().check()
         if self.barred:
-            raise NotAllowed(reviewers.refusal(self.own, self.dead_end) if self.own else self.barred)
+            raise NotAllowed(reviewers.refusal_message(self.own, self.dead_end) if self.own else self.barred)
 
     @property
     def button(self) -> str:  # type: ignore[override]  # the name is known once there is a tool

@@ -76,7 +76,7 @@ def fields(definition: ToolDefinition, *, with_server: bool) -> list[Field]:
 def lines(before: ToolDefinition, after: ToolDefinition, *, with_server: bool) -> list[Line]:
     """Field by field; without it, of how the server is reached only what is another than before."""
     flagged = _flagged(after)
-    changes = definitions.differences(before.body, after.body)
+    changes = definitions.find_differences(before.body, after.body)
     if not with_server:
         changes = [_without_values(change) for change in changes]
     return [_line(change, flagged) for change in sorted(changes, key=_rank)]
@@ -99,14 +99,14 @@ def elsewhere(definition: ToolDefinition, found: list[Line], *, whole: bool = Fa
     return [flag for flag in definition.flags if flag["message"] not in shown]
 
 
-def _without_values(change: definitions.Change) -> definitions.Change:
+def _without_values(change: definitions.DefinitionChange) -> definitions.DefinitionChange:
     if change.place.partition(".")[0] != "server":
         return change
     field = ".".join(change.place.split(".")[:2])
-    return definitions.Change(field, change.kind, change.before and HIDDEN, change.after and HIDDEN)
+    return definitions.DefinitionChange(field, change.kind, change.before and HIDDEN, change.after and HIDDEN)
 
 
-def _rank(change: definitions.Change) -> tuple[int, str]:
+def _rank(change: definitions.DefinitionChange) -> tuple[int, str]:
     top = change.place.partition(".")[0]
     return (PLACES.index(top) if top in PLACES else len(PLACES)), change.place
 
@@ -126,7 +126,7 @@ def _is_in(where: str, place: str) -> bool:
     return named == place or named.startswith(below) or (named != where and place.startswith(f"{named}."))
 
 
-def _line(change: definitions.Change, flagged: list[tuple[str, str]]) -> Line:
+def _line(change: definitions.DefinitionChange, flagged: list[tuple[str, str]]) -> Line:
     about = _about(change.place, flagged)
     if change.place.startswith(SECRETS):
         old, new = "set before" if change.before else "", "another value" if change.before else "set"

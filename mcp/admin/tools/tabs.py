@@ -106,7 +106,7 @@ class OwnBudget(Hub):
         own = Q(scope=BudgetScope.TOOL, target_id=self.tool.pk)
         over = Q(scope=BudgetScope.SERVER, target_id=self.tool.server_id)
         found = list(Budget.objects.filter(own | over).order_by("-scope"))
-        used = budgets.used(found)
+        used = budgets.load_usage(found)
         return {
             **super().context(),
             "budgets": [{"budget": one, "used": used[one.pk]} for one in found],

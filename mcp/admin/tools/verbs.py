@@ -64,7 +64,7 @@ class Owner(Verb):
 
     def act(self, form: ConsoleForm) -> str:
         owner = form.cleaned_data["owner"]
-        tools.change(actor=self.actor, tool=self.tool, owner=owner)
+        tools.change_tool(actor=self.actor, tool=self.tool, owner=owner)
         return self.said(f"{owner.username} owns {self.name} now.")
 
 
@@ -87,7 +87,7 @@ class EachCall(Verb):
         return [] if self.tool.requires_approval else [self.agents("must wait for a person from then on")]
 
     def act(self, form: ConsoleForm) -> str:
-        fresh = tools.change(actor=self.actor, tool=self.tool, requires_approval=not self.tool.requires_approval)
+        fresh = tools.change_tool(actor=self.actor, tool=self.tool, requires_approval=not self.tool.requires_approval)
         waits = (
             "Each call of {} waits for a person now." if fresh.requires_approval else "Calls of {} pass at once now."
         )
@@ -111,7 +111,7 @@ class Deprecation(Verb):
         return [] if self.tool.deprecated else [self.agents("see that it is deprecated")]
 
     def act(self, form: ConsoleForm) -> str:
-        fresh = tools.change(actor=self.actor, tool=self.tool, deprecated=not self.tool.deprecated)
+        fresh = tools.change_tool(actor=self.actor, tool=self.tool, deprecated=not self.tool.deprecated)
         return self.said(f"{self.name} is deprecated." if fresh.deprecated else f"{self.name} is in use again.")
 
 

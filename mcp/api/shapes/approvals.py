@@ -78,7 +78,7 @@ class Waiting:
 
     @property
     def arguments(self) -> Any:
-        sent = decisions.arguments_of(self._approval)
+        sent = decisions.read_arguments(self._approval)
         exact = getattr(self._approval, "reader_decides", False)
         return sent if exact or sent is None else redact(sent)
 

@@ -19,7 +19,7 @@ class MessageForReader(serializers.Field[Any, Any, Any, Any]):
     """A row's message in full for people, and as its caller got it for identities (`to_identity` on the row)."""
 
     def to_representation(self, value: Any) -> str:
-        return public_messages.of_row(value) if getattr(value, "to_identity", False) else str(value.error_message)
+        return public_messages.row_message(value) if getattr(value, "to_identity", False) else str(value.error_message)
 
 
 class LinkShape(Shape):

@@ -26,7 +26,7 @@ class BudgetRows(serializers.ListSerializer[Any]):
 
     def to_representation(self, data: Any) -> list[Any]:
         rows = list(data)
-        found = budgets.used(rows)
+        found = budgets.load_usage(rows)
         for row in rows:
             row.used = found[row.pk]
         return super().to_representation(rows)
@@ -70,7 +70,7 @@ class BudgetShape(Shape):
 
     def to_representation(self, instance: Budget) -> dict[str, Any]:
         if not hasattr(instance, "used"):
-            instance.used = budgets.used([instance])[instance.pk]  # type: ignore[attr-defined]  # for its field
+            instance.used = budgets.load_usage([instance])[instance.pk]  # type: ignore[attr-defined]  # for its field
         return super().to_representation(instance)
 
 

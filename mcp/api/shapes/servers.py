@@ -10,7 +10,7 @@ from common.api.value_fields import NullableTexts, Number, Pairs, Said, Seconds,
 from mcp.api.shapes import examples
 from mcp.choices import SEED_WORDS, Connection, DefinitionState, HealthStatus, Transport
 from mcp.gateway import metrics
-from mcp.gateway.metrics import Metrics
+from mcp.gateway.metrics import CallStatistics
 from mcp.models import Server
 from nhi.api.shapes import examples as story
 from nhi.api.shapes.identities import OwnerShape
@@ -127,8 +127,8 @@ class Shown:
         self.discovered_tools = sorted(tool.name for tool in known)
 
     @property
-    def metrics(self) -> Metrics:
-        return metrics.of_server(self._server)
+    def metrics(self) -> CallStatistics:
+        return metrics.load_server_statistics(self._server)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._server, name)

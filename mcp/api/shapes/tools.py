@@ -108,7 +108,7 @@ class ToolDetailShape(ToolShape):
     example = {**ToolShape.example, "metrics": MetricsShape.example}
 
     def to_representation(self, instance: Tool) -> dict[str, Any]:
-        counted = MetricsShape(metrics.of_tool(instance)).data
+        counted = MetricsShape(metrics.load_tool_statistics(instance)).data
         return {**super().to_representation(instance), "metrics": dict(counted)}
 
 

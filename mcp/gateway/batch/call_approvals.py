@@ -10,8 +10,8 @@ from mcp.approvals import origins
 from mcp.approvals.origins import CallRoots
 from mcp.choices import ApprovalState
 from mcp.gateway.batch import decision, reading
-from mcp.gateway.batch.decision import Draft
-from mcp.gateway.types import Refusal
+from mcp.gateway.batch.decision import PendingCall
+from mcp.gateway.types import CallRefusal
 from mcp.models import CallApproval
 from nhi.actors import Actor
 from nhi.audit import events, sanitization
@@ -20,109 +20,115 @@ from nhi.credentials import run_tokens
 from nhi.hooks import WaitingCall
 
 #: How long a call may wait for a person, and how long the permit lasts.
-WAIT = timedelta(minutes=15)
+APPROVAL_LIFETIME = timedelta(minutes=15)
 #: Of one agent, so that it fills neither the table nor a person's day.
-MOST_WAITING = 20
-MANY = f"{MOST_WAITING} calls of this agent wait for a person already. Wait until some are decided."
-INEXACT = "A whole number past 2^53 cannot be told from its neighbours when a person approves it; send it as text."
-MESSAGE = "This call waits for a person's approval. Send it again once it is approved."
+MAX_WAITING = 20
+TOO_MANY_WAITING_MESSAGE = f"{MAX_WAITING} calls of this agent wait for a person already. Wait until some are decided."
+INEXACT_NUMBER_MESSAGE = (
+    "A whole number past 2^53 cannot be told from its neighbours when a person approves it; send it as text."
+)
+WAITING_MESSAGE = "This call waits for a person's approval. Send it again once it is approved."
 
 
-def place(approval: CallApproval) -> str:
+def sealing_place(approval: CallApproval) -> str:
     return f"mcp_call_approval/{approval.pk}/arguments"
 
 
-def ask(draft: Draft) -> tuple[Refusal, dict[str, Any] | None]:
+def request_approval(draft: PendingCall) -> tuple[CallRefusal, dict[str, Any] | None]:
     """The waiting approval of these very arguments, or a new one; the attempt is logged either way."""
-    if not reading.exact(draft.wish.arguments):
-        return decision.refuse(draft, "invalid_parameters", INEXACT)
-    approval = _waiting(draft)
-    if approval is None and _many(draft):
-        return decision.refuse(draft, "quota_exceeded", MANY, retry_after=60)
-    approval = approval or _new(draft)
+    if not reading.is_exact(draft.request.arguments):
+        return decision.refuse_call(draft, "invalid_parameters", INEXACT_NUMBER_MESSAGE)
+    approval = _find_open_approval(draft)
+    if approval is None and _has_too_many_waiting(draft):
+        return decision.refuse_call(draft, "quota_exceeded", TOO_MANY_WAITING_MESSAGE, retry_after=60)
+    approval = approval or _create_approval(draft)
     if approval.state == ApprovalState.PENDING:
         # Whoever decides from now on decides for this attempt too.
-        origins.record(approval, _roots(draft))
-    draft.begun["details"]["approval_id"] = str(approval.pk)
-    waits = _waits(draft, approval)
-    return decision.refuse(
-        draft, "approval_required", message(approval), expires_at=approval.expires_at, approval_id=approval.pk,
-        waits=waits, needs_superuser=approval.needs_superuser,
+        origins.record(approval, _call_roots(draft))
+    draft.log_row["details"]["approval_id"] = str(approval.pk)
+    waits = _build_waiting(draft, approval)
+    return decision.refuse_call(
+        draft, "approval_required", waiting_message(approval), expires_at=approval.expires_at, approval_id=approval.pk,
+        waiting=waits, needs_superuser=approval.needs_superuser,
     )  # fmt: skip
 
 
-def message(approval: CallApproval) -> str:
+def waiting_message(approval: CallApproval) -> str:
     """What the caller of a waiting call is told."""
-    return f"{MESSAGE} {origins.nobody_decides()}" if approval.needs_superuser else MESSAGE
+    return f"{WAITING_MESSAGE} {origins.needs_superuser_message()}" if approval.needs_superuser else WAITING_MESSAGE
 
 
-def _roots(draft: Draft) -> CallRoots:
-    chain = draft.behind.chain
+def _call_roots(draft: PendingCall) -> CallRoots:
+    chain = draft.call_chain.chain
     return CallRoots.of_call(
-        agent_id=draft.begun["agent_id"],
+        agent_id=draft.log_row["agent_id"],
         above=[link.id for link in chain.callers] if chain is not None else (),
-        run_id=run_tokens.run_id_of(draft.wish.shown),
+        run_id=run_tokens.run_id_of(draft.request.token),
         task_id=chain.task_id if chain is not None else None,
     )
 
 
-def _waits(draft: Draft, approval: CallApproval) -> WaitingCall | None:
-    chain = draft.behind.chain
+def _build_waiting(draft: PendingCall, approval: CallApproval) -> WaitingCall | None:
+    chain = draft.call_chain.chain
     if chain is None or chain.task_id is None:
         return None
-    return WaitingCall(approval.pk, chain.task_id, draft.wish.name, approval.expires_at)
+    return WaitingCall(approval.pk, chain.task_id, draft.request.name, approval.expires_at)
 
 
-def use(draft: Draft) -> bool:
+def use_approval(draft: PendingCall) -> bool:
     """Take the permit for this call, once. One that a person behind this call gave ends instead, so that the call is
     decided anew and waits for somebody else."""
-    now = draft.found.now
+    now = draft.facts.now
     open_permit = CallApproval.objects.filter(
-        pk__in=[draft.found.id("approval_id")], state=ApprovalState.APPROVED, expires_at__gt=now
+        pk__in=[draft.facts.read_id("approval_id")], state=ApprovalState.APPROVED, expires_at__gt=now
     )
     permit = open_permit.first()
     if permit is None:
         return False
-    if not origins.may_use(permit, _roots(draft)):
+    if not origins.may_use_approval(permit, _call_roots(draft)):
         open_permit.update(state=ApprovalState.EXPIRED)
         return False
-    if not open_permit.update(state=ApprovalState.USED, used_by=draft.wish.call_id):
+    if not open_permit.update(state=ApprovalState.USED, used_by=draft.request.call_id):
         return False
-    draft.begun["details"]["approval_id"] = str(permit.pk)
+    draft.log_row["details"]["approval_id"] = str(permit.pk)
     if permit.break_glass:
-        draft.begun["details"]["break_glass"] = True
+        draft.log_row["details"]["break_glass"] = True
     return True
 
 
-def give_back(draft: Draft) -> None:
-    CallApproval.objects.filter(pk__in=[draft.found.id("approval_id")], used_by=draft.wish.call_id).update(
+def return_approval(draft: PendingCall) -> None:
+    CallApproval.objects.filter(pk__in=[draft.facts.read_id("approval_id")], used_by=draft.request.call_id).update(
         state=ApprovalState.APPROVED, used_by=None
     )
 
 
-def _waiting(draft: Draft) -> CallApproval | None:
+def _find_open_approval(draft: PendingCall) -> CallApproval | None:
     """What is past its time makes room for a new one."""
-    same = {"agent_id": draft.begun["agent_id"], "tool_id": draft.begun["tool_id"], "args_hash": draft.wish.args_hash}
+    same = {
+        "agent_id": draft.log_row["agent_id"],
+        "tool_id": draft.log_row["tool_id"],
+        "args_hash": draft.request.args_hash,
+    }
     known = CallApproval.objects.select_for_update().filter(
         **same, state__in=[ApprovalState.PENDING, ApprovalState.APPROVED]
     )
     approval = known.first()
     if approval is None:
         return None
-    if approval.expires_at <= draft.found.now or approval.terms != reading.terms(draft.found):
+    if approval.expires_at <= draft.facts.now or approval.terms != reading.approval_terms(draft.facts):
         CallApproval.objects.filter(pk=approval.pk).update(state=ApprovalState.EXPIRED, sealed_arguments="")
         return None
     CallApproval.objects.filter(pk=approval.pk).update(attempts=approval.attempts + 1)
     return approval
 
 
-def _many(draft: Draft) -> bool:
-    waiting = CallApproval.objects.filter(agent_id=draft.begun["agent_id"], state=ApprovalState.PENDING)
-    return waiting.filter(expires_at__gt=draft.found.now).count() >= MOST_WAITING
+def _has_too_many_waiting(draft: PendingCall) -> bool:
+    waiting = CallApproval.objects.filter(agent_id=draft.log_row["agent_id"], state=ApprovalState.PENDING)
+    return waiting.filter(expires_at__gt=draft.facts.now).count() >= MAX_WAITING
 
 
-def _new(draft: Draft) -> CallApproval:
-    wish, row, match = draft.wish, draft.begun, draft.decision.match
+def _create_approval(draft: PendingCall) -> CallApproval:
+    wish, row, match = draft.request, draft.log_row, draft.decision.match
     approval = CallApproval(
         id=wish.call_id,
         agent_id=row["agent_id"],
@@ -130,15 +136,15 @@ def _new(draft: Draft) -> CallApproval:
         tool_id=row["tool_id"],
         tool_name=wish.name,
         args_hash=wish.args_hash,
-        context=sanitization.make_storable(_context(draft)),
+        context=sanitization.make_storable(_build_context(draft)),
         grant_id=match.id if match is not None and match.kind == "grant" else None,
-        terms=reading.terms(draft.found),
-        owner_id=draft.found.id("owner_id"),
-        asked_at=draft.found.now,
-        expires_at=draft.found.now + WAIT,
+        terms=reading.approval_terms(draft.facts),
+        owner_id=draft.facts.read_id("owner_id"),
+        asked_at=draft.facts.now,
+        expires_at=draft.facts.now + APPROVAL_LIFETIME,
     )
     text = canonical_json.encode(dict(wish.arguments)).decode()
-    approval.sealed_arguments = crypto.seal(text, place=place(approval))
+    approval.sealed_arguments = crypto.seal(text, place=sealing_place(approval))
     approval.save(force_insert=True)
     asker = Actor(ActorKind.IDENTITY, row["agent_id"], row["agent_name"])
     with bind_context(RequestContext(wish.request_id, wish.source)):
@@ -146,18 +152,18 @@ def _new(draft: Draft) -> CallApproval:
     return approval
 
 
-def _context(draft: Draft) -> dict[str, str]:
-    around, chain = draft.wish.circumstances, draft.behind.chain
+def _build_context(draft: PendingCall) -> dict[str, str]:
+    around, chain = draft.request.context, draft.call_chain.chain
     said = {
         "conversation_id": around.thread_id,
-        "task_id": draft.begun["task_id"],
+        "task_id": draft.log_row["task_id"],
         "asked_by": str(chain) if chain is not None else "",
         "user_instruction": around.user_instruction,
     }
     return {name: sanitization.single_line(value, 2000) for name, value in said.items() if value}
 
 
-def opened(approval: CallApproval) -> dict[str, Any]:
+def open_arguments(approval: CallApproval) -> dict[str, Any]:
     """The arguments as they were sent, for who decides; only while it waits."""
-    read: dict[str, Any] = json.loads(crypto.unseal(approval.sealed_arguments, place=place(approval)))
+    read: dict[str, Any] = json.loads(crypto.unseal(approval.sealed_arguments, place=sealing_place(approval)))
     return read

@@ -12,10 +12,10 @@ from nhi.credentials import tokens
 from nhi.credentials.tokens import ParsedCredentialToken
 
 #: Credentials that are remembered; the oldest are forgotten first.
-MAX_KNOWN = 20_000
+MAX_KNOWN_CREDENTIALS = 20_000
 
 
-class Callers:
+class CallerKeys:
     def __init__(self) -> None:
         self._identities: dict[bytes, UUID] = {}
 
@@ -25,13 +25,13 @@ class Callers:
         known = self._identities.get(shown.digest)
         return ("unknown", source) if known is None else known
 
-    def learn(self, shown: tokens.ParsedBearerToken, identity_id: UUID) -> None:
+    def remember(self, shown: tokens.ParsedBearerToken, identity_id: UUID) -> None:
         """This credential has passed as this identity's."""
         if not isinstance(shown, ParsedCredentialToken) or shown.digest in self._identities:
             return
-        while len(self._identities) >= MAX_KNOWN:
+        while len(self._identities) >= MAX_KNOWN_CREDENTIALS:
             self._identities.pop(next(iter(self._identities)), None)
         self._identities[shown.digest] = identity_id
 
 
-callers = Callers()
+caller_keys = CallerKeys()

@@ -15,9 +15,9 @@ from django.db import connection, models
 from common.connections import use_unpooled_connection
 from mcp.gateway.batch import sql
 
-PATIENCE_MS = 2000
-SETTINGS = (
-    f"SET statement_timeout = {PATIENCE_MS}",
+STATEMENT_TIMEOUT_MS = 2000
+SESSION_SETTINGS = (
+    f"SET statement_timeout = {STATEMENT_TIMEOUT_MS}",
     "SET lock_timeout = 1000",
     # A few statements that never change: planning them anew would cost more than running them. Each of them finds its
     # rows by an index, also in the plan that is made while a table is still empty.
@@ -31,9 +31,9 @@ def is_postgresql() -> bool:
     return connection.vendor == "postgresql"
 
 
-def prepare() -> None:
+def prepare_connection() -> None:
     """A connection that gives up early: who waits for a decision is told so, and does not queue up behind a lock."""
-    if connection.connection is not None and _ready.link is connection.connection:
+    if connection.connection is not None and _prepared_connection.link is connection.connection:
         return
     # What is set on this connection stays on it.
     use_unpooled_connection()
@@ -42,29 +42,29 @@ def prepare() -> None:
     if is_postgresql():
         # Django leaves this off, for poolers that hand a connection on in between; here the connection is ours alone.
         connection.connection.prepare_threshold = 0
-        for setting in SETTINGS:
-            run(setting)
+        for setting in SESSION_SETTINGS:
+            run_statement(setting)
     else:
         with connection.cursor() as cursor:
-            cursor.execute(f"PRAGMA busy_timeout = {PATIENCE_MS}")
-    _ready.link = connection.connection
+            cursor.execute(f"PRAGMA busy_timeout = {STATEMENT_TIMEOUT_MS}")
+    _prepared_connection.link = connection.connection
 
 
-class _Ready(threading.local):
+class _PreparedConnection(threading.local):
     """The connection of this thread that was prepared; whoever finds another one prepares that."""
 
     link: Any = None
 
 
-_ready = _Ready()
+_prepared_connection = _PreparedConnection()
 
 
-def run(statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+def run_statement(statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
     """The rows of one statement; on PostgreSQL with parameters bound by the server, so that it prepares what recurs."""
     if is_postgresql():
         connection.ensure_connection()
         # As Django's own errors: by these the desk tells a database that is away from a row that it refuses.
-        with connection.wrap_database_errors, _Cursor(connection.connection) as cursor:
+        with connection.wrap_database_errors, _BindingCursor(connection.connection) as cursor:
             cursor.execute(statement.encode(), values or None)
             result = cursor.pgresult
             return cursor.fetchall() if result is not None and result.nfields else []
@@ -73,7 +73,7 @@ def run(statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         return list(cursor.fetchall()) if cursor.description else []
 
 
-class _Cursor(psycopg.Cursor[tuple[Any, ...]]):
+class _BindingCursor(psycopg.Cursor[tuple[Any, ...]]):
     """Bound by the server, and with the driver's own reading of times: Django's is written in Python."""
 
     def __init__(self, link: Any) -> None:
@@ -91,40 +91,48 @@ def _adapters(link: Any) -> psycopg.adapt.AdaptersMap:
     return known
 
 
-def facts(asked: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+def load_facts(asked: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     """The facts of each wish: (public id, credential id, identity id, tool's name, hash of the arguments)."""
     numbered = [(number, *one) for number, one in enumerate(asked)]
     if is_postgresql():
-        return run(_facts("postgresql", 0), [list(column) for column in zip(*numbered, strict=True)])
-    return run(_facts("sqlite", len(asked)), [plain(value) for one in numbered for value in one])
+        return run_statement(
+            _build_facts_sql("postgresql", 0), [list(column) for column in zip(*numbered, strict=True)]
+        )
+    return run_statement(
+        _build_facts_sql("sqlite", len(asked)), [to_sqlite(value) for one in numbered for value in one]
+    )
 
 
-def principals(asked: Sequence[tuple[UUID, str]]) -> list[tuple[Any, ...]]:
+def load_principals(asked: Sequence[tuple[UUID, str]]) -> list[tuple[Any, ...]]:
     """What each identity is and holds for the tool of that name."""
     numbered = [(number, *one) for number, one in enumerate(asked)]
     if is_postgresql():
-        return run(_principals("postgresql", 0), [list(column) for column in zip(*numbered, strict=True)])
-    return run(_principals("sqlite", len(asked)), [plain(value) for one in numbered for value in one])
+        return run_statement(
+            _build_principals_sql("postgresql", 0), [list(column) for column in zip(*numbered, strict=True)]
+        )
+    return run_statement(
+        _build_principals_sql("sqlite", len(asked)), [to_sqlite(value) for one in numbered for value in one]
+    )
 
 
 @lru_cache(maxsize=256)
-def _facts(vendor: str, size: int) -> str:
-    return _filled(sql.FACTS, sql.ASKED[vendor], "(%s, %s, %s, %s, %s, %s)", vendor, size)
+def _build_facts_sql(vendor: str, size: int) -> str:
+    return _fill_statement(sql.FACTS_SQL, sql.FACTS_INPUT_SQL[vendor], "(%s, %s, %s, %s, %s, %s)", vendor, size)
 
 
 @lru_cache(maxsize=64)
-def _principals(vendor: str, size: int) -> str:
-    return _filled(sql.PRINCIPALS, sql.PRINCIPALS_ASKED[vendor], "(%s, %s, %s)", vendor, size)
+def _build_principals_sql(vendor: str, size: int) -> str:
+    return _fill_statement(sql.PRINCIPALS_SQL, sql.PRINCIPALS_INPUT_SQL[vendor], "(%s, %s, %s)", vendor, size)
 
 
-def _filled(statement: str, asked: str, row: str, vendor: str, size: int) -> str:
-    words = sql.WORDS[vendor]
-    access = sql.ACCESS.format(**words).strip()
+def _fill_statement(statement: str, asked: str, row: str, vendor: str, size: int) -> str:
+    words = sql.DIALECTS[vendor]
+    access = sql.ACCESS_SQL.format(**words).strip()
     rows = asked.format(rows=", ".join([row] * size))
-    return statement.format(asked=rows, access=access, latest_grant=sql.LATEST_GRANT.strip(), **words)
+    return statement.format(asked=rows, access=access, latest_grant=sql.LATEST_GRANT_SQL.strip(), **words)
 
 
-def insert(model: type[models.Model], rows: Sequence[dict[str, Any]]) -> None:
+def insert_rows(model: type[models.Model], rows: Sequence[dict[str, Any]]) -> None:
     """Rows by column name, past the ORM; append-only tables take them as any other."""
     if not rows:
         return
@@ -132,26 +140,26 @@ def insert(model: type[models.Model], rows: Sequence[dict[str, Any]]) -> None:
     named = ", ".join(columns)
     if is_postgresql():
         taken = ", ".join(f"r.{column}" for column in columns)
-        run(f"INSERT INTO {table} ({named}) SELECT {taken} FROM {records(table)} r", [as_json(rows)])  # noqa: S608 - our own names
+        run_statement(f"INSERT INTO {table} ({named}) SELECT {taken} FROM {recordset_sql(table)} r", [dump_rows(rows)])  # noqa: S608 - our own names
         return
     marks = ", ".join(["%s"] * len(columns))
     with connection.cursor() as cursor:
         cursor.executemany(
             f"INSERT INTO {table} ({named}) VALUES ({marks})",  # noqa: S608 - our own names
-            [[plain(row[column]) for column in columns] for row in rows],
+            [[to_sqlite(row[column]) for column in columns] for row in rows],
         )
 
 
-def records(table: str) -> str:
+def recordset_sql(table: str) -> str:
     """A JSON list as rows of a table (PostgreSQL)."""
     return f"jsonb_populate_recordset(NULL::{table}, %s::jsonb)"
 
 
-def as_json(rows: Sequence[dict[str, Any]]) -> str:
+def dump_rows(rows: Sequence[dict[str, Any]]) -> str:
     return orjson.dumps(rows).decode()
 
 
-def plain(value: Any) -> Any:
+def to_sqlite(value: Any) -> Any:
     """As SQLite keeps it, and the ORM reads it."""
     if isinstance(value, UUID):
         return value.hex
@@ -162,12 +170,12 @@ def plain(value: Any) -> Any:
     return json.dumps(value) if isinstance(value, dict | list) else value
 
 
-def ids(values: Sequence[UUID]) -> tuple[str, list[Any]]:
+def id_condition(values: Sequence[UUID]) -> tuple[str, list[Any]]:
     """A condition for "is one of these", and its parameters."""
     if is_postgresql():
         return "= ANY(%s)", [list(values)]
     return f"IN ({', '.join(['%s'] * len(values))})", [value.hex for value in values]
 
 
-def plain_id(value: UUID) -> UUID | str:
+def to_database_id(value: UUID) -> UUID | str:
     return value if is_postgresql() else value.hex

@@ -7,9 +7,9 @@ from typing import Any
 from common.ids import uuid7
 from mcp.choices import BreakerScope
 from mcp.gateway.batch import chaining, reading
-from mcp.gateway.batch.chaining import Behind
-from mcp.gateway.batch.reading import Found
-from mcp.gateway.types import Refusal, Unchecked, Wish
+from mcp.gateway.batch.chaining import CallChain
+from mcp.gateway.batch.reading import CallFacts
+from mcp.gateway.types import CallRefusal, CallRequest, SchemasNeeded
 from nhi.audit import invocations
 from nhi.choices import CallStatus
 from nhi.credentials.tokens import ShortTokenClaims
@@ -18,14 +18,14 @@ from nhi.decisions.delegation import ChainCheck
 from nhi.decisions.types import AccessMatch, CheckResult, Decision, RequestedAction
 
 #: Checks before the arguments': where one of these refuses, nobody looks at arguments.
-BEFORE_ARGUMENTS = frozenset(
+CHECKS_BEFORE_ARGUMENTS = frozenset(
     {"credential", "caller", "target_known", "access", "scope", "target", "server", "definition"}
 )
-BEARER = frozenset({"credential", "caller"})
+CREDENTIAL_CHECKS = frozenset({"credential", "caller"})
 #: What the chain says once the arguments have been looked at.
-OF_ARGUMENTS = "chain_not_allowed"
+CHAIN_ARGUMENTS_REASON = "chain_not_allowed"
 #: How each refusal stands in the log and is answered over REST; what is not named is a plain denial.
-STATUS: dict[str, tuple[str, str]] = {
+REFUSAL_STATUS: dict[str, tuple[str, str]] = {
     "no_grant": (CallStatus.PERMISSION_DENIED, "NotFound"),
     "invalid_parameters": (CallStatus.ERROR, "InvalidParameters"),
     "breaker_open": (CallStatus.ERROR, "ExecutionFailed"),
@@ -33,22 +33,22 @@ STATUS: dict[str, tuple[str, str]] = {
     "quota_exceeded": (CallStatus.RATE_LIMITED, "RateLimitExceeded"),
     "concurrency_exceeded": (CallStatus.RATE_LIMITED, "RateLimitExceeded"),
 }
-DENIED = (CallStatus.PERMISSION_DENIED, "Unauthorized")
+DENIED_STATUS = (CallStatus.PERMISSION_DENIED, "Unauthorized")
 
 
 @dataclass
-class Draft:
+class PendingCall:
     """A wish on its way: what was found and decided, and the log row begun for it."""
 
-    wish: Wish
-    found: Found
+    request: CallRequest
+    facts: CallFacts
     decision: Decision
-    behind: Behind = chaining.NOTHING
-    standing: ChainCheck | None = None
+    call_chain: CallChain = chaining.NO_CHAIN
+    chain_verdict: ChainCheck | None = None
     row: dict[str, Any] | None = None
 
     @property
-    def begun(self) -> dict[str, Any]:
+    def log_row(self) -> dict[str, Any]:
         assert self.row is not None  # every known caller's wish has one
         return self.row
 
@@ -57,64 +57,66 @@ class Draft:
         return self.decision.reason == "approval_required"
 
     @property
-    def uses_permit(self) -> bool:
+    def uses_approval(self) -> bool:
         """Only a call that needed the permit takes it."""
         return any(check.name == "approval" and check.outcome == "pass" for check in self.decision.checks)
 
 
-def decide(found: Found, wish: Wish, behind: Behind = chaining.NOTHING) -> Draft:
-    caller, target, decision_id = reading.caller(found), reading.target(found, wish), uuid7()
+def decide_call(found: CallFacts, wish: CallRequest, behind: CallChain = chaining.NO_CHAIN) -> PendingCall:
+    caller, target, decision_id = reading.build_caller(found), reading.build_target(found, wish), uuid7()
     # Arguments that could not be read break the tool's own schema; no grant's limit is said to be broken by them.
-    checked = {grant.id: () for grant in _grants(found, behind)} if wish.problem else wish.checked
+    checked = {grant.id: () for grant in _find_grants(found, behind)} if wish.problem else wish.checked
     action = RequestedAction("call", None, known_violations=checked)
-    standing = behind.standing(action, target, decision_id=decision_id, found=found)
-    decision = engine.decide(caller, action, target, reading.question(found, wish, decision_id, standing))
-    draft = Draft(wish, found, decision, behind, standing)
-    if not is_strangers(draft):
-        draft.row = _begin(draft)
+    standing = behind.evaluate(action, target, decision_id=decision_id, found=found)
+    decision = engine.decide(caller, action, target, reading.build_decision_facts(found, wish, decision_id, standing))
+    draft = PendingCall(wish, found, decision, behind, standing)
+    if not is_unauthenticated(draft):
+        draft.row = _begin_log_row(draft)
     return draft
 
 
-def is_strangers(draft: Draft) -> bool:
+def is_unauthenticated(draft: PendingCall) -> bool:
     """Nobody who may act has shown a token: the attempt is counted, and no identity is said to have called."""
     failed = draft.decision.failed_check
-    return not draft.found.is_identity or (failed is not None and failed.name in BEARER)
+    return not draft.facts.is_identity or (failed is not None and failed.name in CREDENTIAL_CHECKS)
 
 
-def unchecked(draft: Draft) -> Unchecked | None:
+def find_unchecked_schemas(draft: PendingCall) -> SchemasNeeded | None:
     """What the arguments must still be checked against before this decision means anything."""
-    failed, found, checked = draft.decision.failed_check, draft.found, draft.wish.checked
-    if is_strangers(draft) or draft.wish.problem or (failed is not None and _is_settled(failed)):
+    failed, found, checked = draft.decision.failed_check, draft.facts, draft.request.checked
+    if is_unauthenticated(draft) or draft.request.problem or (failed is not None and _is_final(failed)):
         return None
-    definition_id = found.id("definition_id")
-    limited = [one for one in _grants(found, draft.behind) if one.live and one.allowed_parameters is not None]
+    definition_id = found.read_id("definition_id")
+    limited = [one for one in _find_grants(found, draft.call_chain) if one.live and one.allowed_parameters is not None]
     grants = tuple(one.id for one in limited if one.id not in checked)
     wanted = definition_id is not None and found.row["definition_checkable"] and definition_id not in checked
     definitions = (definition_id,) if definition_id is not None and wanted else ()
-    return Unchecked(grants, definitions) if grants or definitions else None
+    return SchemasNeeded(grants, definitions) if grants or definitions else None
 
 
-def _grants(found: Found, behind: Behind) -> list[AccessMatch]:
+def _find_grants(found: CallFacts, behind: CallChain) -> list[AccessMatch]:
     """The caller's for the tool, and those of everybody on whose behalf it calls."""
-    held = (reading.grant(one) for one in (found, *behind.principals))
+    held = (reading.find_grant(one) for one in (found, *behind.principals))
     return [grant for grant in held if grant is not None]
 
 
-def _is_settled(failed: CheckResult) -> bool:
+def _is_final(failed: CheckResult) -> bool:
     """Whether it is a no whatever the arguments are."""
-    return failed.name in BEFORE_ARGUMENTS or (failed.name == "chain" and failed.reason != OF_ARGUMENTS)
+    return failed.name in CHECKS_BEFORE_ARGUMENTS or (
+        failed.name == "chain" and failed.reason != CHAIN_ARGUMENTS_REASON
+    )
 
 
-def _begin(draft: Draft) -> dict[str, Any]:
-    wish, found, match = draft.wish, draft.found, draft.decision.match
-    agent_id = found.id("agent_id")
+def _begin_log_row(draft: PendingCall) -> dict[str, Any]:
+    wish, found, match = draft.request, draft.facts, draft.decision.match
+    agent_id = found.read_id("agent_id")
     assert agent_id is not None  # no stranger's
-    around, chain = wish.circumstances, draft.behind.chain
+    around, chain = wish.context, draft.call_chain.chain
     row = invocations.begin(
         call_id=wish.call_id,
         at=found.now,
         agent=(agent_id, found.row["agent_name"]),
-        tool_id=found.id("tool_id"),
+        tool_id=found.read_id("tool_id"),
         tool_name=wish.server,
         method=wish.tool,
         args_hash=wish.args_hash,
@@ -124,73 +126,75 @@ def _begin(draft: Draft) -> dict[str, Any]:
         session_id=around.session_id,
         task_id=str(chain.task_id) if chain is not None and chain.task_id else around.task_id,
         above=chain.callers if chain is not None else (),
-        run_id=wish.shown.execution_id if isinstance(wish.shown, ShortTokenClaims) else None,
+        run_id=wish.token.execution_id if isinstance(wish.token, ShortTokenClaims) else None,
         decision_id=draft.decision.id,
-        details={"door": wish.door},
+        details={"door": wish.entry_point},
     )
     if match is not None:
         row["grant_id"] = match.id if match.kind == "grant" else None
         row["role_id"] = match.role_id
         row["agent_role"] = match.name if match.kind == "role" else ""
     if found.row["breaker_state"]:
-        row["details"]["breaker"] = _breaker(found)
+        row["details"]["breaker"] = _describe_breaker(found)
     return row
 
 
-def _breaker(found: Found) -> dict[str, Any]:
+def _describe_breaker(found: CallFacts) -> dict[str, Any]:
     """The breaker that refuses the call; else the server's, as the call met it."""
-    closed = reading.blocking(found)
+    closed = reading.find_blocking_breaker(found)
     if closed is not None:
         return {"state": closed.state.value, "failures": closed.failures, "scope": closed.scope.value}
     row = found.row
     return {"state": row["breaker_state"], "failures": row["breaker_failures"], "scope": BreakerScope.SERVER.value}
 
 
-def refuse(draft: Draft, reason: str, message: str, **more: Any) -> tuple[Refusal, dict[str, Any] | None]:
+def refuse_call(
+    draft: PendingCall, reason: str, message: str, **more: Any
+) -> tuple[CallRefusal, dict[str, Any] | None]:
     """The answer, and the finished row for the log."""
-    status, error_code = STATUS.get(reason, DENIED)
-    refusal = Refusal(
-        draft.wish.call_id, status, reason, message, held=reason != "no_grant", error_code=error_code,
+    status, error_code = REFUSAL_STATUS.get(reason, DENIED_STATUS)
+    refusal = CallRefusal(
+        draft.request.call_id, status, reason, message, tool_is_visible=reason != "no_grant", error_code=error_code,
         unknown_bearer=draft.row is None, **more,
     )  # fmt: skip
     if draft.row is None:
         return refusal, None
-    more_details = {"decision": [_stood(check, draft, reason) for check in draft.decision.checks]}
+    more_details = {"decision": [_describe_check(check, draft, reason) for check in draft.decision.checks]}
     ended = invocations.end(
         draft.row, status=status, reason=reason, error_code=error_code, error_message=message, details=more_details
     )
     return refusal, ended
 
 
-def _stood(check: CheckResult, draft: Draft, reason: str) -> list[str]:
+def _describe_check(check: CheckResult, draft: PendingCall, reason: str) -> list[str]:
     """As it was decided; budgets are asked only when all others have let the call pass."""
     if check.name == "budget" and draft.decision.allowed and reason != draft.decision.reason:
         return [check.name, "fail", reason]
     return [check.name, check.outcome, check.reason]
 
 
-def refuse_as_decided(draft: Draft) -> tuple[Refusal, dict[str, Any] | None]:
+def refuse_as_decided(draft: PendingCall) -> tuple[CallRefusal, dict[str, Any] | None]:
     decision, more = draft.decision, dict[str, Any]()
     if decision.reason == "breaker_open":
-        closed = reading.blocking(draft.found)
+        closed = reading.find_blocking_breaker(draft.facts)
         assert closed is not None  # it gave the reason
-        more["retry_after"] = closed.probe_in(draft.found.now)
+        more["retry_after"] = closed.seconds_until_probe(draft.facts.now)
         more["breaker_scope"] = closed.scope.value
     if decision.reason == "invalid_parameters":
-        more["fields"] = _broken(draft)
+        more["fields"] = _find_schema_problems(draft)
     if decision.reason == "parameters_not_allowed" and decision.match is not None:
-        more["fields"] = _fields(draft.wish.checked.get(decision.match.id, ()))
-    return refuse(draft, decision.reason, decision.message, **more)
+        more["fields"] = _to_request_fields(draft.request.checked.get(decision.match.id, ()))
+    return refuse_call(draft, decision.reason, decision.message, **more)
 
 
-def _broken(draft: Draft) -> tuple[tuple[str, str], ...]:
-    if draft.wish.problem:
-        return draft.wish.problem_fields
-    definition_id = draft.found.id("definition_id")
-    return _fields(draft.wish.checked.get(definition_id, ()) if definition_id else ())
+def _find_schema_problems(draft: PendingCall) -> tuple[tuple[str, str], ...]:
+    if draft.request.problem:
+        return draft.request.problem_fields
+    definition_id = draft.facts.read_id("definition_id")
+    return _to_request_fields(draft.request.checked.get(definition_id, ()) if definition_id else ())
 
 
-def _fields(problems: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+def _to_request_fields(problems: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
     """Places in the arguments, as the body of the request names them."""
     return tuple(
         (f"parameters.{place.removeprefix('$').removeprefix('.')}".rstrip("."), message) for place, message in problems

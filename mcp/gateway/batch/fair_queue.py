@@ -16,22 +16,22 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Limits:
+class QueueLimits:
     #: Items of all callers that may wait.
     total: int
     #: Items of one caller that may wait.
-    share: int
+    per_caller: int
     #: Items of one batch.
     batch: int
     #: Items of one caller in a batch while others bring items too: what another caller waits for whose item comes when
     #: the batch has just begun.
-    turn: int
+    per_caller_in_batch: int
     #: How long a caller counts as one who brings items, in seconds.
-    contended: float
+    contention_seconds: float
 
 
 @dataclass
-class Batch(Generic[T]):
+class QueueBatch(Generic[T]):
     items: list[T] = field(default_factory=list)
     #: The queue was closed: the thread that took this batch ends once nothing waits.
     closed: bool = False
@@ -40,23 +40,23 @@ class Batch(Generic[T]):
 class FairQueue(Generic[T]):
     """Any thread puts. Taking is for one thread, and safe for a second one that begins while the first one ends."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: QueueLimits) -> None:
         self._limits = limits
         #: A queue of the interpreter's own, by which a waiting thread is woken: the fastest there is.
         self._arrivals: queue.SimpleQueue[tuple[Hashable, T] | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         #: Items without a caller, which are served before all others.
-        self._first: deque[T] = deque()
+        self._priority_items: deque[T] = deque()
         #: The callers whose items wait, in the order of their turns.
-        self._turns: OrderedDict[Hashable, deque[T]] = OrderedDict()
+        self._queues: OrderedDict[Hashable, deque[T]] = OrderedDict()
         self._waiting: dict[Hashable, int] = {}
         self._total = 0
         #: The caller whose item came last, and when the last item of another caller came.
         self._last: Hashable = None
         self._last_put = self._other_put = float("-inf")
 
-    def has_room(self, caller: Hashable) -> bool:
-        return self._waiting.get(caller, 0) < self._limits.share and self._total < self._limits.total
+    def has_capacity(self, caller: Hashable) -> bool:
+        return self._waiting.get(caller, 0) < self._limits.per_caller and self._total < self._limits.total
 
     def is_full(self) -> bool:
         return self._total >= self._limits.total
@@ -64,7 +64,7 @@ class FairQueue(Generic[T]):
     def put(self, caller: Hashable, item: T) -> bool:
         """False when the caller's share is used up, or all places are."""
         with self._lock:
-            if not self.has_room(caller):
+            if not self.has_capacity(caller):
                 return False
             self._waiting[caller] = self._waiting.get(caller, 0) + 1
             self._total += 1
@@ -85,56 +85,56 @@ class FairQueue(Generic[T]):
 
     def is_empty(self) -> bool:
         with self._lock:
-            return not self._first and not self._turns and self._arrivals.empty()
+            return not self._priority_items and not self._queues and self._arrivals.empty()
 
-    def take(self, timeout: float) -> Batch[T]:
+    def take_batch(self, timeout: float) -> QueueBatch[T]:
         """What has come by now, in turns; waits so long where nothing has."""
-        batch: Batch[T] = Batch()
+        batch: QueueBatch[T] = QueueBatch()
         with self._lock:
-            wait = not self._first and not self._turns
+            wait = not self._priority_items and not self._queues
         try:
             arrival = self._arrivals.get(timeout=timeout) if wait else self._arrivals.get_nowait()
             with self._lock:
                 while True:
-                    self._sort_in(arrival, batch)
+                    self._enqueue_arrival(arrival, batch)
                     arrival = self._arrivals.get_nowait()
         except queue.Empty:
             pass
         with self._lock:
-            self._fill(batch.items)
+            self._fill_batch(batch.items)
         return batch
 
-    def _sort_in(self, arrival: tuple[Hashable, T] | None, batch: Batch[T]) -> None:
+    def _enqueue_arrival(self, arrival: tuple[Hashable, T] | None, batch: QueueBatch[T]) -> None:
         if arrival is None:
             batch.closed = True
             return
         caller, item = arrival
         if caller is None:
-            self._first.append(item)
+            self._priority_items.append(item)
         else:
-            self._turns.setdefault(caller, deque()).append(item)
+            self._queues.setdefault(caller, deque()).append(item)
 
-    def _fill(self, items: list[T]) -> None:
+    def _fill_batch(self, items: list[T]) -> None:
         """Everybody in turn gets one place after the other, up to a caller's most in a batch."""
-        while self._first and len(items) < self._limits.batch:
-            items.append(self._first.popleft())
-        contended = time.monotonic() - self._other_put < self._limits.contended
-        for _ in range(self._limits.turn if contended else self._limits.batch):
-            if not self._turns:
+        while self._priority_items and len(items) < self._limits.batch:
+            items.append(self._priority_items.popleft())
+        contended = time.monotonic() - self._other_put < self._limits.contention_seconds
+        for _ in range(self._limits.per_caller_in_batch if contended else self._limits.batch):
+            if not self._queues:
                 return
-            for caller in list(self._turns):
+            for caller in list(self._queues):
                 if len(items) >= self._limits.batch:
                     return
-                self._serve(caller, items)
+                self._serve_caller(caller, items)
 
-    def _serve(self, caller: Hashable, items: list[T]) -> None:
-        own = self._turns[caller]
+    def _serve_caller(self, caller: Hashable, items: list[T]) -> None:
+        own = self._queues[caller]
         items.append(own.popleft())
         self._total -= 1
         if own:
-            self._turns.move_to_end(caller)
+            self._queues.move_to_end(caller)
         else:
-            del self._turns[caller]
+            del self._queues[caller]
         left = self._waiting[caller] - 1
         if left:
             self._waiting[caller] = left

@@ -9,7 +9,7 @@ from uuid import UUID
 from common.db import clock
 from mcp.choices import ApprovalState, BreakerScope, BreakerState, DefinitionState
 from mcp.gateway.batch import sql
-from mcp.gateway.types import Wish
+from mcp.gateway.types import CallRequest
 from nhi.authorization import facts
 from nhi.credentials import credentials
 from nhi.credentials.tokens import ShortTokenClaims
@@ -17,11 +17,11 @@ from nhi.decisions.delegation import ChainCheck
 from nhi.decisions.types import AccessMatch, CallCondition, DecisionFacts, DecisionParty
 
 #: The two breakers of a call, and what their columns begin with.
-BREAKERS = ((BreakerScope.SERVER, "breaker_"), (BreakerScope.IDENTITY, "own_breaker_"))
-NOTHING_PASSES: dict[str, Any] = {"not": {}}
+BREAKER_PREFIXES = ((BreakerScope.SERVER, "breaker_"), (BreakerScope.IDENTITY, "own_breaker_"))
+REJECT_ALL_SCHEMA: dict[str, Any] = {"not": {}}
 #: Of a tool that was registered by hand, or whose server was never added.
-NO_SERVER = CallCondition("server", False, "target_unusable", "No server offers this tool.")
-DEFINITION_SAYS = {
+NO_SERVER_CONDITION = CallCondition("server", False, "target_unusable", "No server offers this tool.")
+DEFINITION_REFUSALS = {
     DefinitionState.PENDING: ("definition_pending", "Nobody has approved this tool's definition yet."),
     DefinitionState.QUARANTINED: (
         "definition_changed",
@@ -32,22 +32,22 @@ DEFINITION_SAYS = {
 
 
 @dataclass(frozen=True)
-class Found:
+class CallFacts:
     """What the one query found for a wish, by name."""
 
     row: dict[str, Any]
     now: datetime
 
-    def id(self, name: str) -> UUID | None:
+    def read_id(self, name: str) -> UUID | None:
         value = self.row[name]
         return value if value is None or isinstance(value, UUID) else UUID(value)
 
-    def at(self, name: str) -> datetime | None:
+    def read_time(self, name: str) -> datetime | None:
         value = self.row[name]
         return None if value is None else clock.parse_database_time(value)
 
-    def past(self, name: str) -> bool:
-        ends = self.at(name)
+    def is_past(self, name: str) -> bool:
+        ends = self.read_time(name)
         return ends is not None and ends <= self.now
 
     @property
@@ -55,83 +55,85 @@ class Found:
         return self.row["agent_id"] is not None
 
 
-def read(raw: tuple[Any, ...]) -> Found:
-    row = dict(zip(sql.COLUMNS, raw, strict=True))
-    return Found(row, clock.parse_database_time(row["now"]))
+def read_facts(raw: tuple[Any, ...]) -> CallFacts:
+    row = dict(zip(sql.FACT_COLUMNS, raw, strict=True))
+    return CallFacts(row, clock.parse_database_time(row["now"]))
 
 
-def read_principal(raw: tuple[Any, ...]) -> Found:
-    row = dict(zip(sql.OF_PRINCIPALS, raw, strict=True))
-    return Found(row, clock.parse_database_time(row["now"]))
+def read_principal_facts(raw: tuple[Any, ...]) -> CallFacts:
+    row = dict(zip(sql.PRINCIPAL_COLUMNS, raw, strict=True))
+    return CallFacts(row, clock.parse_database_time(row["now"]))
 
 
-def caller(found: Found) -> DecisionParty | None:
-    agent_id = found.id("agent_id")
+def build_caller(found: CallFacts) -> DecisionParty | None:
+    agent_id = found.read_id("agent_id")
     if agent_id is None:
         return None
     row = found.row
     return DecisionParty(
-        agent_id, row["agent_kind"], row["agent_name"], row["agent_state"], found.past("agent_expires")
+        agent_id, row["agent_kind"], row["agent_name"], row["agent_state"], found.is_past("agent_expires")
     )
 
 
-def target(found: Found, wish: Wish) -> DecisionParty | None:
+def build_target(found: CallFacts, wish: CallRequest) -> DecisionParty | None:
     """The tool of that name, when it is that server's: `a__b` and `c` spell the name that `a` and `b__c` do."""
-    tool_id, row = found.id("tool_id"), found.row
+    tool_id, row = found.read_id("tool_id"), found.row
     if tool_id is None:
         return None
     if row["server_id"] is not None and (row["server_name"], row["wire_name"]) != (wish.server, wish.tool):
         return None
     return DecisionParty(
-        tool_id, "tool", row["tool_name"], row["tool_identity_state"], found.past("tool_expires"), row["capability"]
+        tool_id, "tool", row["tool_name"], row["tool_identity_state"], found.is_past("tool_expires"), row["capability"]
     )
 
 
-def question(found: Found, wish: Wish, decision_id: UUID, standing: ChainCheck | None) -> DecisionFacts:
-    token = wish.shown if isinstance(wish.shown, ShortTokenClaims) else None
-    refused = _credential_refused(found, wish)
+def build_decision_facts(
+    found: CallFacts, wish: CallRequest, decision_id: UUID, standing: ChainCheck | None
+) -> DecisionFacts:
+    token = wish.token if isinstance(wish.token, ShortTokenClaims) else None
+    refused = _find_credential_refusal(found, wish)
     scope = tuple(token.scope.split()) if token else ()
-    matches = tuple(match for match in (grant(found), role(found)) if match is not None)
-    told = conditions(found, wish, standing) if found.id("tool_id") else ()
+    matches = tuple(match for match in (find_grant(found), find_role(found)) if match is not None)
+    told = build_conditions(found, wish, standing) if found.read_id("tool_id") else ()
     return DecisionFacts(decision_id, found.now, refused, scope, matches, told)
 
 
-def _credential_refused(found: Found, wish: Wish) -> str:
+def _find_credential_refusal(found: CallFacts, wish: CallRequest) -> str:
     row = found.row
     if row["credential_id"] is None or not found.is_identity:
         return "credential_unknown"
-    ended = _end(found.at("credential_expires"), found.at("credential_revoked"), found.now)
+    ended = _read_validity(found.read_time("credential_expires"), found.read_time("credential_revoked"), found.now)
     known = credentials.CredentialFacts(
         digest=bytes(row["digest"]),
         live=not (ended["expired"] or ended["revoked"]),
         expired=ended["expired"],
         revoked=ended["revoked"],
-        networks=tuple(json_of(row["networks"])),
+        networks=tuple(parse_json(row["networks"])),
     )
-    refused = credentials.refusal_reason(known, wish.shown, wish.source, found.now)
-    token = wish.shown if isinstance(wish.shown, ShortTokenClaims) else None
-    return refused or facts.token_refusal_reason(token, found.at("tokens_from"), wish.audience)
+    refused = credentials.refusal_reason(known, wish.token, wish.source, found.now)
+    token = wish.token if isinstance(wish.token, ShortTokenClaims) else None
+    return refused or facts.token_refusal_reason(token, found.read_time("tokens_from"), wish.audience)
 
 
-def grant(found: Found) -> AccessMatch | None:
-    grant_id, row = found.id("grant_id"), found.row
+def find_grant(found: CallFacts) -> AccessMatch | None:
+    grant_id, row = found.read_id("grant_id"), found.row
     if grant_id is None:
         return None
-    ends, closed = found.at("grant_expires"), found.at("grant_revoked")
+    ends, closed = found.read_time("grant_expires"), found.read_time("grant_revoked")
     return AccessMatch(
         kind="grant",
         id=grant_id,
         name=f"by {row['granted_by']}",
-        **_end(ends, closed, found.now),
+        **_read_validity(ends, closed, found.now),
         # The schema itself is read once for each grant and checked by whoever asks; unchecked, nothing passes it.
-        allowed_parameters=NOTHING_PASSES if row["limited"] else None,
+        allowed_parameters=REJECT_ALL_SCHEMA if row["limited"] else None,
         max_calls_per_hour=row["per_hour"],
         requires_approval=bool(row["grant_asks"]),
     )
 
 
-def role(found: Found) -> AccessMatch | None:
-    covering = json_of(found.row["role"])
+def find_role(found: CallFacts) -> AccessMatch | None:
+    covering = parse_json(found.row["role"])
     if covering is None:
         return None
     ends = clock.parse_database_time(covering["expires_at"]) if covering["expires_at"] else None
@@ -140,50 +142,50 @@ def role(found: Found) -> AccessMatch | None:
         kind="role",
         id=UUID(covering["id"]),
         name=covering["name"],
-        **_end(ends, closed, found.now),
+        **_read_validity(ends, closed, found.now),
         role_id=UUID(covering["role_id"]),
     )
 
 
-def _end(ends: datetime | None, closed: datetime | None, now: datetime) -> dict[str, Any]:
+def _read_validity(ends: datetime | None, closed: datetime | None, now: datetime) -> dict[str, Any]:
     by_itself = ends is not None and (ends <= now if closed is None else closed >= ends)
     return {"expired": by_itself, "revoked": closed is not None and not by_itself, "expires_at": ends}
 
 
-def conditions(found: Found, wish: Wish, standing: ChainCheck | None) -> tuple[CallCondition, ...]:
+def build_conditions(found: CallFacts, wish: CallRequest, standing: ChainCheck | None) -> tuple[CallCondition, ...]:
     """What only the gateway knows, in the order of the decision's checks."""
     chain = standing.condition if standing is not None else None
-    said = [_server(found), _definition(found), chain, _input(found, wish)]
+    said = [_server_condition(found), _definition_condition(found), chain, _input_condition(found, wish)]
     if found.row["asks"] or (standing is not None and standing.needs_approval):
         said.append(CallCondition("every_call_approved", True))
     counted = CallCondition("budget", True, message="Counted when the call is let through.")
-    said += [_approval(found, wish), breaker(found), counted]
+    said += [_approval_condition(found, wish), breaker_condition(found), counted]
     return tuple(one for one in said if one is not None)
 
 
-def _server(found: Found) -> CallCondition:
+def _server_condition(found: CallFacts) -> CallCondition:
     if found.row["server_id"] is None:
-        return NO_SERVER
+        return NO_SERVER_CONDITION
     name = found.row["server_name"]
     if not found.row["enabled"]:
         return CallCondition("server", False, "server_disabled", f"The server {name} is disabled.")
     return CallCondition("server", True, message=f"The server {name} is enabled.")
 
 
-def _definition(found: Found) -> CallCondition | None:
+def _definition_condition(found: CallFacts) -> CallCondition | None:
     state = found.row["tool_state"]
     if state is None:
         return None
-    if state in DEFINITION_SAYS:
-        reason, message = DEFINITION_SAYS[DefinitionState(state)]
+    if state in DEFINITION_REFUSALS:
+        reason, message = DEFINITION_REFUSALS[DefinitionState(state)]
         return CallCondition("definition", False, reason, message)
     return CallCondition("definition", True, message="Its definition is approved.")
 
 
-def _input(found: Found, wish: Wish) -> CallCondition | None:
+def _input_condition(found: CallFacts, wish: CallRequest) -> CallCondition | None:
     if wish.problem:
         return CallCondition("input", False, "invalid_parameters", wish.problem)
-    definition_id = found.id("definition_id")
+    definition_id = found.read_id("definition_id")
     broken = wish.checked.get(definition_id) if definition_id else None
     if not found.row["definition_checkable"] or broken is None:
         return None
@@ -193,34 +195,34 @@ def _input(found: Found, wish: Wish) -> CallCondition | None:
     return CallCondition("input", False, "invalid_parameters", f"{place.removeprefix('$.')}: {problem}.")
 
 
-def terms(found: Found) -> str:
-    match, row = grant(found), found.row
+def approval_terms(found: CallFacts) -> str:
+    match, row = find_grant(found), found.row
     grant_id = match.id if match is not None and match.live else None
-    return terms_of(found.id("definition_id"), row["revision"], grant_id, row["epoch"])
+    return format_approval_terms(found.read_id("definition_id"), row["revision"], grant_id, row["epoch"])
 
 
-def terms_of(definition_id: UUID | None, revision: int, grant_id: UUID | None, epoch: int) -> str:
+def format_approval_terms(definition_id: UUID | None, revision: int, grant_id: UUID | None, epoch: int) -> str:
     """What a yes is given for besides the arguments: the definition, the server as it is reached, the grant, and the
     caller's access. When one of them is another, so is the call."""
     return f"{definition_id}/{revision}/{grant_id}/{epoch}"
 
 
-def has_permit(found: Found) -> bool:
-    approved = found.row["approval_state"] == ApprovalState.APPROVED and not found.past("approval_expires")
-    return approved and found.row["approval_terms"] == terms(found)
+def has_approval(found: CallFacts) -> bool:
+    approved = found.row["approval_state"] == ApprovalState.APPROVED and not found.is_past("approval_expires")
+    return approved and found.row["approval_terms"] == approval_terms(found)
 
 
-def exact(value: Any) -> bool:
+def is_exact(value: Any) -> bool:
     """Whether no other value has the same hash: past 2**53, neighbours among whole numbers have it (RFC 8785)."""
     if isinstance(value, dict):
-        return all(map(exact, value.values()))
+        return all(map(is_exact, value.values()))
     if isinstance(value, list):
-        return all(map(exact, value))
+        return all(map(is_exact, value))
     return not isinstance(value, int) or abs(value) <= 2**53
 
 
-def _approval(found: Found, wish: Wish) -> CallCondition:
-    if has_permit(found) and exact(wish.arguments):
+def _approval_condition(found: CallFacts, wish: CallRequest) -> CallCondition:
+    if has_approval(found) and is_exact(wish.arguments):
         return CallCondition("approval", True, message="A person approved this call.")
     return CallCondition("approval", False, "approval_required", "This call waits for a person's approval.")
 
@@ -237,12 +239,12 @@ class BreakerFacts:
     recovery: int
     probe_until: datetime | None
 
-    def wants_probe(self, now: datetime) -> bool:
+    def needs_probe(self, now: datetime) -> bool:
         if self.state == BreakerState.OPEN:
             return (now - self.since).total_seconds() >= self.recovery
         return self.probe_until is None or self.probe_until <= now
 
-    def probe_in(self, now: datetime) -> int:
+    def seconds_until_probe(self, now: datetime) -> int:
         """Seconds until the next call may try; at least 1."""
         if self.state == BreakerState.HALF_OPEN and self.probe_until is not None:
             return max(1, int((self.probe_until - now).total_seconds()))
@@ -250,58 +252,58 @@ class BreakerFacts:
         return max(1, int(self.recovery - waited + 0.999))
 
 
-def tripped(found: Found) -> list[BreakerFacts]:
+def find_tripped_breakers(found: CallFacts) -> list[BreakerFacts]:
     """The breakers in the way of a call that are not closed: the server's before the identity's."""
     row = found.row
     breakers = []
-    for scope, prefix in BREAKERS:
+    for scope, prefix in BREAKER_PREFIXES:
         state = row[f"{prefix}state"]
         if state is None or state == BreakerState.CLOSED:
             continue
-        breaker_id, since = found.id(f"{prefix}id"), found.at(f"{prefix}since")
+        breaker_id, since = found.read_id(f"{prefix}id"), found.read_time(f"{prefix}since")
         assert breaker_id is not None  # a state has a row, and each row has both
         assert since is not None
         breakers.append(
             BreakerFacts(
                 breaker_id, scope, BreakerState(state), row[f"{prefix}failures"], since, row[f"{prefix}recovery"],
-                found.at(f"{prefix}probe_until"),
+                found.read_time(f"{prefix}probe_until"),
             )
         )  # fmt: skip
     return breakers
 
 
-def blocking(found: Found) -> BreakerFacts | None:
+def find_blocking_breaker(found: CallFacts) -> BreakerFacts | None:
     """The breaker that refuses the call."""
-    return next((breaker for breaker in tripped(found) if not breaker.wants_probe(found.now)), None)
+    return next((breaker for breaker in find_tripped_breakers(found) if not breaker.needs_probe(found.now)), None)
 
 
-def probed(found: Found) -> list[BreakerFacts]:
+def find_probed_breakers(found: CallFacts) -> list[BreakerFacts]:
     """The breakers that let one call try now; which call that is, is settled when its lease is written."""
-    return [breaker for breaker in tripped(found) if breaker.wants_probe(found.now)]
+    return [breaker for breaker in find_tripped_breakers(found) if breaker.needs_probe(found.now)]
 
 
-def breaker(found: Found) -> CallCondition | None:
+def breaker_condition(found: CallFacts) -> CallCondition | None:
     row = found.row
     if row["breaker_state"] is None:
         return None
-    closed = blocking(found)
+    closed = find_blocking_breaker(found)
     if closed is None:
         return CallCondition("breaker", True, message="Its breaker lets calls through.")
     return CallCondition(
-        "breaker", False, "breaker_open", breaker_says(row["server_name"], closed.scope, closed.failures)
+        "breaker", False, "breaker_open", breaker_message(row["server_name"], closed.scope, closed.failures)
     )
 
 
-def breaker_says(server_name: str, scope: BreakerScope, failures: int) -> str:
+def breaker_message(server_name: str, scope: BreakerScope, failures: int) -> str:
     if scope == BreakerScope.IDENTITY:
         times = f"{server_name} failed {failures} times in a row for this identity"
         return f"{times}; this identity's calls of it are refused until the next probe."
     return f"{server_name} failed {failures} times in a row; it is left alone until the next probe."
 
 
-def wants_probe(found: Found) -> bool:
-    return bool(probed(found))
+def needs_probe(found: CallFacts) -> bool:
+    return bool(find_probed_breakers(found))
 
 
-def json_of(value: Any) -> Any:
+def parse_json(value: Any) -> Any:
     return json.loads(value) if isinstance(value, str) else value

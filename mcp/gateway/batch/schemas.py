@@ -8,29 +8,29 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-from mcp.gateway.types import Unchecked
+from mcp.gateway.types import SchemasNeeded
 from mcp.models import ToolDefinition
 from nhi.models import ToolPermission
 
 
-def answer(questions: Mapping[UUID, Unchecked]) -> dict[UUID, Any]:
+def attach_schemas(questions: Mapping[UUID, SchemasNeeded]) -> dict[UUID, Any]:
     """The questions, each with the schemas that it is about."""
     if not questions:
         return {}
     grants = {one for question in questions.values() for one in question.grants}
     definitions = {one for question in questions.values() for one in question.definitions}
-    known = _of_grants(grants) | _of_definitions(definitions)
+    known = _load_grant_schemas(grants) | _load_definition_schemas(definitions)
     return {
         call_id: replace(question, schemas={one: known[one] for one in (*question.grants, *question.definitions)})
         for call_id, question in questions.items()
     }
 
 
-def _of_grants(ids: set[UUID]) -> dict[UUID, dict[str, Any]]:
+def _load_grant_schemas(ids: set[UUID]) -> dict[UUID, dict[str, Any]]:
     rows = ToolPermission.objects.filter(pk__in=ids).values_list("pk", "allowed_parameters")
     return {pk: schema or {} for pk, schema in rows} if ids else {}
 
 
-def _of_definitions(ids: set[UUID]) -> dict[UUID, dict[str, Any]]:
+def _load_definition_schemas(ids: set[UUID]) -> dict[UUID, dict[str, Any]]:
     rows = ToolDefinition.objects.filter(pk__in=ids).values_list("pk", "body")
     return {pk: body.get("inputSchema") or {} for pk, body in rows} if ids else {}

@@ -3,7 +3,7 @@
 Written by hand: the ORM needs more time to build this query than the database to answer it.
 """
 
-COLUMNS = (
+FACT_COLUMNS = (
     "n", "now",
     "credential_id", "public_id", "digest", "credential_expires", "credential_revoked", "networks", "run_chain",
     "agent_id", "agent_kind", "agent_name", "agent_state", "agent_expires", "epoch", "tokens_from", "owner_id",
@@ -20,13 +20,13 @@ COLUMNS = (
 )  # fmt: skip
 
 #: Of somebody on whose behalf a tool is called: what it is, and what it holds itself.
-OF_PRINCIPALS = (
+PRINCIPAL_COLUMNS = (
     "n", "now", "agent_id", "agent_kind", "agent_name", "agent_state", "agent_expires",
     "grant_id", "granted_by", "grant_expires", "grant_revoked", "limited", "per_hour", "grant_asks",
     "role",
 )  # fmt: skip
 
-ASKED = {
+FACTS_INPUT_SQL = {
     "postgresql": """
     SELECT n, public_id, credential_id, identity_id, tool, args_hash
     FROM unnest(%s::int[], %s::text[], %s::uuid[], %s::uuid[], %s::text[], %s::text[])
@@ -34,13 +34,13 @@ ASKED = {
     """,
     "sqlite": "VALUES {rows}",
 }
-PRINCIPALS_ASKED = {
+PRINCIPALS_INPUT_SQL = {
     "postgresql": """
     SELECT n, identity_id, tool FROM unnest(%s::int[], %s::uuid[], %s::text[]) AS asked(n, identity_id, tool)
     """,
     "sqlite": "VALUES {rows}",
 }
-WORDS = {
+DIALECTS = {
     "postgresql": {
         "now": "STATEMENT_TIMESTAMP()",
         "never": "'9999-01-01 00:00:00+00'::timestamptz",
@@ -60,7 +60,7 @@ WORDS = {
     },
 }
 # A role's cover counts when assignment, pattern and tool were there at one time, as in nhi.authorization.facts.
-ACCESS = """
+ACCESS_SQL = """
     g.id, g.granted_by_name, g.expires_at, g.revoked_at, g.allowed_parameters IS NOT NULL, g.max_calls_per_hour,
         g.requires_approval,
     CASE WHEN t.id IS NULL THEN NULL ELSE (
@@ -80,13 +80,13 @@ ACCESS = """
         LIMIT 1
     ) END
 """
-LATEST_GRANT = """
+LATEST_GRANT_SQL = """
 LEFT JOIN nhi_tool_permission g ON g.id = (
     SELECT own.id FROM nhi_tool_permission own WHERE own.agent_id = i.id AND own.tool_id = t.id
     ORDER BY own.revoked_at DESC NULLS FIRST, own.created_at DESC LIMIT 1
 )
 """
-FACTS = """
+FACTS_SQL = """
 WITH asked(n, public_id, credential_id, identity_id, tool, args_hash) AS ({asked})
 SELECT asked.n, {now},
     c.id, c.public_id, c.digest, c.expires_at, c.revoked_at, c.allowed_networks, c.chain,
@@ -121,7 +121,7 @@ LEFT JOIN mcp_call_approval a ON a.agent_id = i.id AND a.tool_id = t.id AND a.ar
 ORDER BY asked.n
 """
 # Whoever may not call it has no rights to lend: the same access, asked of others than who calls.
-PRINCIPALS = """
+PRINCIPALS_SQL = """
 WITH asked(n, identity_id, tool) AS ({asked})
 SELECT asked.n, {now}, i.id, i.kind, i.name, i.state, i.expires_at,
     {access}

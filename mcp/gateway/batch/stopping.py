@@ -8,21 +8,21 @@ from mcp.models import Call
 from nhi.hooks import StopStep
 from nhi.models import Identity
 
-REASON = "revoked_in_flight"
+STOP_REASON = "revoked_in_flight"
 
 
-def count(identities: Sequence[Identity]) -> int:
-    return _of(identities).count()
+def count_calls(identities: Sequence[Identity]) -> int:
+    return _calls_of(identities).count()
 
 
-def stop(identity: Identity) -> int:
+def stop_calls(identity: Identity) -> int:
     """Tell the processes that make them to give them up; they look every second."""
-    return _of([identity]).update(stop_reason=REASON)
+    return _calls_of([identity]).update(stop_reason=STOP_REASON)
 
 
-def _of(identities: Sequence[Identity]) -> "QuerySet[Call]":
+def _calls_of(identities: Sequence[Identity]) -> "QuerySet[Call]":
     ids = [identity.pk for identity in identities]
     return Call.objects.filter(Q(agent_id__in=ids) | Q(tool_id__in=ids), stop_reason="")
 
 
-STEP = StopStep("calls", stop, count)
+CALLS_STOP_STEP = StopStep("calls", stop_calls, count_calls)

@@ -20,67 +20,74 @@ from psycopg.errors import DeadlockDetected
 
 from common.errors import RecordUnavailable
 from mcp.gateway.batch import database, renewing, reserving, result_writer
-from mcp.gateway.batch.callers import callers
-from mcp.gateway.batch.fair_queue import FairQueue, Limits
-from mcp.gateway.types import Answer, CallerOverloaded, DatabaseAway, Outcome, Overloaded, Wish
+from mcp.gateway.batch.callers import caller_keys
+from mcp.gateway.batch.fair_queue import FairQueue, QueueLimits
+from mcp.gateway.types import (
+    CallDecision,
+    CallerOverloaded,
+    CallOutcome,
+    CallRequest,
+    DatabaseUnavailable,
+    GatewayOverloaded,
+)
 from nhi.credentials import tokens
 
 log = logging.getLogger(__name__)
 
 #: A batch holds up whoever comes when it has begun, so each of several callers fills a small part of the largest.
-LIMITS = Limits(total=4000, share=1000, batch=200, turn=4, contended=0.5)
+QUEUE_LIMITS = QueueLimits(total=4000, per_caller=1000, batch=200, per_caller_in_batch=4, contention_seconds=0.5)
 #: Between two looks at the leases of calls in flight, and at rows that could not be written.
-TURN = 1.0
-LONGEST_END = 10.0
+TICK_SECONDS = 1.0
+MAX_STOP_SECONDS = 10.0
 #: How often a wish is decided anew because access changed under it.
-MOST_ROUNDS = 5
-AWAY = (OperationalError, InterfaceError)
+MAX_ATTEMPTS = 5
+DB_ERRORS = (OperationalError, InterfaceError)
 
 
 @dataclass
-class Item:
-    work: Wish | Outcome
+class WorkItem:
+    work: CallRequest | CallOutcome
     future: "Future[Any]" = field(default_factory=Future)
 
 
-class Desk:
+class BatchWorker:
     def __init__(self) -> None:
         self.restart()
 
     def restart(self) -> None:
         """A fork inherits no thread, and no call of its parent's is its own."""
-        self._items: FairQueue[Item] = FairQueue(LIMITS)
+        self._items: FairQueue[WorkItem] = FairQueue(QUEUE_LIMITS)
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
-        self.flights = renewing.Flights()
+        self.active_calls = renewing.ActiveCalls()
         #: Outcomes that could not be written: nothing is decided until one of them was.
-        self._unwritten: list[Outcome] = []
+        self._pending_outcomes: list[CallOutcome] = []
         #: A refusal could not be written: the next decision waits until a row was tried out.
-        self._doubtful = False
+        self._needs_write_check = False
 
-    def require_room(self, shown: tokens.ParsedBearerToken, source: str) -> None:
+    def require_capacity(self, shown: tokens.ParsedBearerToken, source: str) -> None:
         """Turn away whoever could not be decided about in time, before its call costs anything more."""
-        if not self._items.has_room(callers.key(shown, source)):
-            raise self._overloaded()
+        if not self._items.has_capacity(caller_keys.key(shown, source)):
+            raise self._build_overload_error()
 
-    def decide(self, wish: Wish) -> "Future[Answer]":
-        item = Item(wish)
-        if self._items.put(callers.key(wish.shown, wish.source), item):
-            self._see_to_it()
+    def decide(self, wish: CallRequest) -> "Future[CallDecision]":
+        item = WorkItem(wish)
+        if self._items.put(caller_keys.key(wish.token, wish.source), item):
+            self._ensure_thread()
         else:
-            item.future.set_exception(self._overloaded())
+            item.future.set_exception(self._build_overload_error())
         return item.future
 
-    def record(self, outcome: Outcome) -> "Future[bool]":
+    def record(self, outcome: CallOutcome) -> "Future[bool]":
         """True when this outcome is the call's row; false when the call had been given up before."""
-        item = Item(outcome)
+        item = WorkItem(outcome)
         self._items.put_first(item)
-        self._see_to_it()
+        self._ensure_thread()
         return item.future
 
     def stop(self) -> None:
         """Finish what was brought and what comes of it: a call that is decided now and given up gets its row, too."""
-        deadline = time.monotonic() + LONGEST_END
+        deadline = time.monotonic() + MAX_STOP_SECONDS
         while time.monotonic() < deadline:
             with self._lock:
                 thread, self._thread = self._thread, None
@@ -89,12 +96,12 @@ class Desk:
             self._items.close()
             thread.join(max(deadline - time.monotonic(), 0))
 
-    def _overloaded(self) -> Overloaded | CallerOverloaded:
+    def _build_overload_error(self) -> GatewayOverloaded | CallerOverloaded:
         if self._items.is_full():
-            return Overloaded("More calls wait than can be decided in time.", retry_after=1)
+            return GatewayOverloaded("More calls wait than can be decided in time.", retry_after=1)
         return CallerOverloaded("More calls of this identity wait than can be decided in time.", retry_after=1)
 
-    def _see_to_it(self) -> None:
+    def _ensure_thread(self) -> None:
         if self._thread is not None:
             return
         with self._lock:
@@ -105,130 +112,138 @@ class Desk:
     def _run(self) -> None:
         looked, closed = time.monotonic(), False
         while True:
-            batch = self._items.take(0 if closed else TURN)
-            self._work(batch.items)
+            batch = self._items.take_batch(0 if closed else TICK_SECONDS)
+            self._process_batch(batch.items)
             closed = closed or batch.closed
             if closed and self._items.is_empty():
                 connection.close()
                 return
-            if time.monotonic() - looked >= TURN:
+            if time.monotonic() - looked >= TICK_SECONDS:
                 looked = time.monotonic()
-                self._look_after_flights()
+                self._maintain_active_calls()
 
-    def _work(self, batch: Sequence[Item]) -> None:
-        outcomes = [item for item in batch if isinstance(item.work, Outcome)]
+    def _process_batch(self, batch: Sequence[WorkItem]) -> None:
+        outcomes = [item for item in batch if isinstance(item.work, CallOutcome)]
         # Whoever has gone meanwhile is not decided about.
-        wishes = [item for item in batch if isinstance(item.work, Wish) and item.future.set_running_or_notify_cancel()]
+        wishes = [
+            item for item in batch if isinstance(item.work, CallRequest) and item.future.set_running_or_notify_cancel()
+        ]
         if outcomes:
-            self._attempt(outcomes, self._record)
+            self._process_together(outcomes, self._record)
         if wishes:
-            self._attempt(wishes, self._reserve)
+            self._process_together(wishes, self._reserve)
 
-    def _attempt(self, items: Sequence[Item], work: Callable[[Sequence[Item]], None], tries: int = 2) -> None:
+    def _process_together(
+        self, items: Sequence[WorkItem], work: Callable[[Sequence[WorkItem]], None], tries: int = 2
+    ) -> None:
         """Together; one by one when a single item is what cannot be worked off."""
         try:
-            database.prepare()
+            database.prepare_connection()
             work(items)
         except RecordUnavailable as error:
             self._fail(items, error)
-        except AWAY as error:
+        except DB_ERRORS as error:
             if tries > 1 and isinstance(error.__cause__, DeadlockDetected):
-                self._attempt(items, work, tries - 1)
+                self._process_together(items, work, tries - 1)
                 return
             log.warning("the database is away", exc_info=error)
             with suppress(Exception):
                 connection.close()
-            self._fail(items, DatabaseAway())
+            self._fail(items, DatabaseUnavailable())
         except Exception as error:
-            self._attempt_apart(items, error, tries)
+            self._process_separately(items, error, tries)
 
-    def _attempt_apart(self, items: Sequence[Item], error: Exception, tries: int) -> None:
+    def _process_separately(self, items: Sequence[WorkItem], error: Exception, tries: int) -> None:
         """One of them is at fault; on its own it is tried again once, for somebody else's row may have stood in the
         way. What was written though nothing was heard of it is not written twice."""
         left = [item for item in items if not item.future.done()]
         if len(left) > 1 or (left and tries > 1):
             for item in left:
-                self._attempt([item], self._reserve if isinstance(item.work, Wish) else self._record_again, 1)
+                self._process_together(
+                    [item], self._reserve if isinstance(item.work, CallRequest) else self._record_again, 1
+                )
             return
         log.error("a call could not be worked off", exc_info=error)
-        self._doubtful = self._doubtful or isinstance(error, DatabaseError)
+        self._needs_write_check = self._needs_write_check or isinstance(error, DatabaseError)
         self._fail(left, RecordUnavailable() if isinstance(error, DatabaseError) else error)
 
-    def _fail(self, items: Sequence[Item], error: Exception) -> None:
+    def _fail(self, items: Sequence[WorkItem], error: Exception) -> None:
         for item in items:
             if item.future.done():
                 continue
-            if isinstance(item.work, Outcome):
-                self._unwritten.append(item.work)
+            if isinstance(item.work, CallOutcome):
+                self._pending_outcomes.append(item.work)
                 error = RecordUnavailable()
             item.future.set_exception(error)
 
-    def _reserve(self, items: Sequence[Item]) -> None:
-        if self._unwritten:
+    def _reserve(self, items: Sequence[WorkItem]) -> None:
+        if self._pending_outcomes:
             raise RecordUnavailable
-        if self._doubtful:
-            result_writer.try_out()
-            self._doubtful = False
-        by_call = {item.work.call_id: item for item in items if isinstance(item.work, Wish)}
-        answers = reserving.reserve([item.work for item in by_call.values() if isinstance(item.work, Wish)])
+        if self._needs_write_check:
+            result_writer.check_writable()
+            self._needs_write_check = False
+        by_call = {item.work.call_id: item for item in items if isinstance(item.work, CallRequest)}
+        answers = reserving.reserve_calls(
+            [item.work for item in by_call.values() if isinstance(item.work, CallRequest)]
+        )
         for call_id, answer in answers.items():
-            self._answer(by_call[call_id], answer)
+            self._deliver_decision(by_call[call_id], answer)
 
-    def _answer(self, item: Item, answer: Answer | None) -> None:
-        assert isinstance(item.work, Wish)
+    def _deliver_decision(self, item: WorkItem, answer: CallDecision | None) -> None:
+        assert isinstance(item.work, CallRequest)
         if answer is not None:
-            self.flights.begin(answer)
+            self.active_calls.add(answer)
             item.future.set_result(answer)
-        elif item.work.rounds >= MOST_ROUNDS:
-            item.future.set_exception(Overloaded("Access changes too fast to decide.", retry_after=1))
+        elif item.work.attempts >= MAX_ATTEMPTS:
+            item.future.set_exception(GatewayOverloaded("Access changes too fast to decide.", retry_after=1))
         else:
-            again = Item(replace(item.work, rounds=item.work.rounds + 1), item.future)
-            self._work_again(again)
+            again = WorkItem(replace(item.work, attempts=item.work.attempts + 1), item.future)
+            self._retry_now(again)
 
-    def _work_again(self, item: Item) -> None:
+    def _retry_now(self, item: WorkItem) -> None:
         """At once, and not behind all that came since."""
-        self._attempt([item], self._reserve)
+        self._process_together([item], self._reserve)
 
-    def _record(self, items: Sequence[Item]) -> None:
-        self._written(items, result_writer.record)
+    def _record(self, items: Sequence[WorkItem]) -> None:
+        self._write_outcomes(items, result_writer.write_outcomes)
 
-    def _record_again(self, items: Sequence[Item]) -> None:
-        self._written(items, result_writer.again)
+    def _record_again(self, items: Sequence[WorkItem]) -> None:
+        self._write_outcomes(items, result_writer.write_outcomes_again)
 
-    def _written(self, items: Sequence[Item], write: Callable[[Sequence[Outcome]], set[UUID]]) -> None:
-        outcomes = [item.work for item in items if isinstance(item.work, Outcome)]
+    def _write_outcomes(self, items: Sequence[WorkItem], write: Callable[[Sequence[CallOutcome]], set[UUID]]) -> None:
+        outcomes = [item.work for item in items if isinstance(item.work, CallOutcome)]
         written = write(outcomes)
         for item, outcome in zip(items, outcomes, strict=True):
-            self.flights.end(outcome.ticket.call_id)
-            item.future.set_result(outcome.ticket.call_id in written)
+            self.active_calls.remove(outcome.lease.call_id)
+            item.future.set_result(outcome.lease.call_id in written)
 
-    def _look_after_flights(self) -> None:
-        if not self._unwritten and not self.flights:
+    def _maintain_active_calls(self) -> None:
+        if not self._pending_outcomes and not self.active_calls:
             return
         try:
-            database.prepare()
-            self._write_the_unwritten()
-            self.flights.renew()
+            database.prepare_connection()
+            self._write_pending_outcomes()
+            self.active_calls.renew_leases()
         except Exception:
             # The next turn tries again; until then nothing is decided that could not be recorded.
             log.warning("calls in flight could not be looked after", exc_info=True)
             with suppress(Exception):
                 connection.close()
 
-    def _write_the_unwritten(self) -> None:
+    def _write_pending_outcomes(self) -> None:
         """One that is refused where others are not is left to its lease, whose end gives it a row that says lost."""
-        while self._unwritten:
-            first = self._unwritten[0]
+        while self._pending_outcomes:
+            first = self._pending_outcomes[0]
             try:
-                result_writer.again([first])
-            except AWAY:
+                result_writer.write_outcomes_again([first])
+            except DB_ERRORS:
                 raise
             except Exception:
-                result_writer.try_out()
-                log.exception("a call's row is refused as it is", extra={"call_id": str(first.ticket.call_id)})
-            self.flights.end(first.ticket.call_id)
-            self._unwritten.pop(0)
+                result_writer.check_writable()
+                log.exception("a call's row is refused as it is", extra={"call_id": str(first.lease.call_id)})
+            self.active_calls.remove(first.lease.call_id)
+            self._pending_outcomes.pop(0)
 
 
-desk = Desk()
-os.register_at_fork(after_in_child=desk.restart)
+batch_worker = BatchWorker()
+os.register_at_fork(after_in_child=batch_worker.restart)

@@ -9,7 +9,7 @@ from common import egress
 from common.threads import background_loop
 from mcp import demo
 from mcp.client import transports
-from mcp.gateway.batch.worker import desk
+from mcp.gateway.batch.worker import batch_worker
 
 
 class Command(BaseCommand):
@@ -20,7 +20,7 @@ class Command(BaseCommand):
         try:
             self.stdout.write(demo.seed())
         finally:
-            desk.stop()
+            batch_worker.stop()
             background_loop.stop(_let_go)
 
 

@@ -11,7 +11,7 @@ from a2a import access, cancelling, sending
 from common.errors import NotAllowed, NotFound
 from common.ids import uuid7
 from mcp.gateway.batch import database, reserving
-from mcp.gateway.types import Circumstances, Wish
+from mcp.gateway.types import CallContext, CallRequest
 from nhi import actors
 from nhi.credentials import tokens
 from nhi.models import InvocationLog
@@ -191,13 +191,13 @@ class TestCost:
         found = self.queries(wishes)
         assert found - before == (most if not database.is_postgresql() else min(most, 1))
 
-    def queries(self, wishes: list[Wish]) -> int:
+    def queries(self, wishes: list[CallRequest]) -> int:
         with CaptureQueriesContext(connection) as seen:
-            answers = reserving.reserve(wishes)
+            answers = reserving.reserve_calls(wishes)
         assert not any(hasattr(answer, "reason") for answer in answers.values())
         return len(seen)
 
-    def wish(self, made: Scene, asked: Line, way: str) -> Wish:
+    def wish(self, made: Scene, asked: Line, way: str) -> CallRequest:
         token = asked.token(asked.last)
         if way == "run of nobody":
             token = self.tokens.setdefault(way, run_token(asked.last, None))
@@ -206,9 +206,9 @@ class TestCost:
         named = {"word": "TICKET-7", "call": str(asked.tasks[0].pk), "delegate": str(asked.tasks[0].pk)}.get(way, "")
         shown = tokens.parse(token)
         assert shown is not None
-        return Wish(
-            call_id=uuid7(), shown=shown, audience="", server="peer", tool="echo", arguments={}, args_hash="0" * 64,
-            request_id=uuid7(), source="127.0.0.1", circumstances=Circumstances(task_id=named),
+        return CallRequest(
+            call_id=uuid7(), token=shown, audience="", server="peer", tool="echo", arguments={}, args_hash="0" * 64,
+            request_id=uuid7(), source="127.0.0.1", context=CallContext(task_id=named),
         )  # fmt: skip
 
     @pytest.fixture(autouse=True)

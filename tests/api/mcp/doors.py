@@ -66,7 +66,10 @@ class Doors:
 
     def past(self, asked: Asked) -> Said:
         self.handed_over = False
-        return _send(rest_handler.application(self._handed, application.headers(), lambda _scope, send: send), asked)
+        return _send(
+            rest_handler.make_application(self._handed, application.security_headers(), lambda _scope, send: send),
+            asked,
+        )
 
     def through(self, asked: Asked) -> Said:
         return _send(self.django, asked)

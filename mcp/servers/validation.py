@@ -104,5 +104,7 @@ def check_secrets(problems: Problems, values: Mapping[str, str]) -> None:
         problems.unless(fine, f"secrets.{name}", "Use letters, digits and underscores, beginning with no digit.")
         one_line = not any(mark in value for mark in "\0\r\n")
         problems.unless(one_line and len(value) <= 8000, f"secrets.{name}", "Use one line of text.")
-        message = f"Use at least {MIN_SECRET_CHARS} characters: a shorter one is found in everything, so it is hidden nowhere."
-        problems.unless(len(value) >= MIN_SECRET_CHARS or not fine, f"secrets.{name}", message)
+        too_short = f"Use at least {MIN_SECRET_CHARS} characters: a shorter one is found in everything"
+        problems.unless(
+            len(value) >= MIN_SECRET_CHARS or not fine, f"secrets.{name}", f"{too_short}, so it is hidden nowhere."
+        )

@@ -48,7 +48,7 @@ SHARED_PROCESSORS: list[Processor] = [
 ]
 
 
-def build_logging_configuration(level: str) -> dict[str, Any]:
+def build_logging_configuration(level: str, *, log_sql: bool) -> dict[str, Any]:
     """`LOGGING` for Django, and the same for Celery, which is told to leave logging alone."""
     structlog.configure(
         processors=[
@@ -77,6 +77,7 @@ def build_logging_configuration(level: str) -> dict[str, Any]:
         "root": {"handlers": ["console"], "level": level},
         "loggers": {
             "django": {"level": level},
+            "django.db.backends": {"level": "DEBUG" if log_sql else "INFO"},
             "django.request": {"level": "ERROR"},
             "django.server": {"level": "WARNING"},
             "uvicorn.access": {"level": "WARNING"},

@@ -245,7 +245,8 @@ STATIC_ROOT = BASE_DIR / "static-collected"
 FILE_UPLOAD_PERMISSIONS, FILE_UPLOAD_DIRECTORY_PERMISSIONS = 0o644, 0o755
 WHITENOISE_USE_FINDERS = not STATIC_ROOT.exists()
 WHITENOISE_AUTOREFRESH = False
-LOGGING = logs.build_logging_configuration("DEBUG" if DEBUG else "INFO")
+# Django measures and logs statements with DEBUG only.
+LOGGING = logs.build_logging_configuration("DEBUG" if DEBUG else "INFO", log_sql=env.flag("LOG_SQL"))
 LOGGING_CONFIG = "logging.config.dictConfig"
 
 # ── REST ──────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -2,6 +2,7 @@
 
 import io
 import json
+import logging
 import os
 import shlex
 import subprocess
@@ -35,8 +36,11 @@ class Command(BaseCommand):
         parser.add_argument(
             "--bind", default="127.0.0.1", metavar="ADDRESS", help="Listen on this address (%(default)s)."
         )
+        parser.add_argument(
+            "--reload", action="store_true", help="Run one web process and restart it when code changes (developers)."
+        )
 
-    def handle(self, *, no_demo: bool, port: str | None, bind: str, **_: Any) -> None:
+    def handle(self, *, no_demo: bool, port: str | None, bind: str, reload: bool, **_: Any) -> None:
         if port is not None and port != os.environ.get("PORT"):
             # The environment is the one truth for settings: say it there and begin again.
             os.environ["PORT"] = port
@@ -47,7 +51,9 @@ class Command(BaseCommand):
                 if sends_in_the_clear(bind):
                     self.say(IN_THE_CLEAR.format(bind=bind))
                 tck = self.tck() if settings.TCK_AGENT else ""
-                launch.run(address=bind, say=self.say, greet=lambda: self.greet(demo=not no_demo), tck=tck)
+                launch.run(
+                    address=bind, say=self.say, greet=lambda: self.greet(demo=not no_demo), tck=tck, reload=reload
+                )
         except file_lock.FileLockedError as other:
             raise CommandError(
                 f"Gatehouse already runs on {settings.DATA} (process {other.holder}). Stop that one first, or give "
@@ -57,6 +63,9 @@ class Command(BaseCommand):
             raise CommandError(str(problem)) from None
 
     def prepare(self, *, demo: bool) -> None:
+        # With LOG_SQL=1 the statements of the processes are logged in their files. Those of migrations would fill the
+        # terminal.
+        logging.getLogger("django.db.backends").setLevel(logging.INFO)
         self.say(f"Gatehouse {settings.VERSION}, data in {settings.DATA}")
         embedded = connection.vendor == "sqlite"
         private.tighten(settings.DATA, Path(connection.settings_dict["NAME"]) if embedded else None)

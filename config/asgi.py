@@ -10,6 +10,7 @@ import django
 from django.conf import settings
 
 from common.asgi.bodies import limit_body
+from common.asgi.headers import security_headers
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 django.setup(set_prefix=False)
@@ -36,7 +37,7 @@ sys.setswitchinterval(0.001)
 pages = limit_body(Waiting(Followed(ThreadedHandler())), limit=1024 * 1024)
 tools = metrics.counted(mcp_application.make_application(gateway), metrics.counting("mcp"))
 agents = metrics.counted(tasks.make_application(), metrics.counting("a2a"))
-calls = rest_handler.make_application(pages, mcp_application.security_headers(), metrics.counting(f"api/nhi/{CALL}"))
+calls = rest_handler.make_application(pages, security_headers(), metrics.counting(f"api/nhi/{CALL}"))
 
 
 async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:

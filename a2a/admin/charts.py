@@ -7,11 +7,10 @@ from django.http import HttpRequest
 from a2a.admin import charts_data, charts_draw
 from a2a.models import Delivery, Task
 from common.console import site_pages
-from common.console.pages import Crumb, Tab, link
+from common.console.charts import Chart, ChartRange, get_chosen_range, range_tabs
+from common.console.pages import Crumb, link
 from common.errors import NotFound
 from mcp.admin.home import charts as charts_of_calls
-from mcp.admin.home.chart_builders import Chart
-from mcp.admin.home.chart_data import CHART_RANGES, ChartRange
 from nhi.actors import Actor
 from nhi.admin import home
 from nhi.console.base import ActorPage
@@ -37,14 +36,14 @@ class Charts(ActorPage):
             raise NotFound
 
     def context(self) -> dict[str, Any]:
-        chosen = charts_of_calls.get_chosen_range(self.request)
+        chosen = get_chosen_range(self.request)
         only = self.request.GET.get("only", "")
         shown = [part for part in readable(self.actor) if only in ("", part)]
         return {
             "title": self.title,
             "crumb": Crumb("Home", link("index")),
             "range": chosen,
-            "ranges": _ranges(chosen, only),
+            "ranges": range_tabs(chosen, link("a2a_charts"), query=f"&only={only}" if only in DRAWN else ""),
             "charts": [chart for part in shown for chart in DRAWN[part](chosen)],
             "whole_url": f"{link('a2a_charts')}?range={chosen.key}",
         }
@@ -65,17 +64,11 @@ def _of_deliveries(chosen: ChartRange) -> list[Chart]:
 DRAWN = {TASKS: _of_tasks, DELIVERIES: _of_deliveries}
 
 
-def _ranges(current: ChartRange, only: str) -> list[Tab]:
-    more = f"&only={only}" if only in DRAWN else ""
-    where = link("a2a_charts")
-    return [Tab(one.words, f"{where}?range={one.key}{more}", current=one is current) for one in CHART_RANGES.values()]
-
-
 def on_home(request: HttpRequest) -> dict[str, Any] | None:
     """Only where they stand; nothing at all in a house where nobody has sent a task."""
     if not readable(actor_of(request)) or not Task.objects.exists():
         return None
-    chosen = charts_of_calls.get_chosen_range(request)
+    chosen = get_chosen_range(request)
     return {"url": f"{link('a2a_charts')}?range={chosen.key}", "alone": not charts_of_calls.sees_calls(request)}
 
 

@@ -12,8 +12,8 @@ from a2a.admin.deliveries_filters import STATES, STOPPED
 from a2a.admin.tasks_filters import AGES, WENT_WRONG
 from a2a.choices import DeliveryState, TaskState
 from a2a.models.tasks import WAITS
-from mcp.admin.home.chart_data import HOUR, ChartRange
-from mcp.gateway.rollups import start_of_hour
+from common.console.charts import HOUR, ChartRange
+from common.db.clock import start_of_hour
 
 #: What may have come of a delivery, as bars are stacked.
 HEARD, TRYING, OVER, CALLED_OFF = "delivered", "trying", "over", "called_off"

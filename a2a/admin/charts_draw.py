@@ -11,8 +11,7 @@ from a2a.admin.charts_data import CALLED_OFF, HEARD, OVER, TRYING, Stretch
 from a2a.admin.deliveries_filters import STOPPED, TRIED, UNHEARD
 from a2a.admin.tasks_filters import AGES, OPEN, WAITING, WRONG
 from a2a.choices import DeliveryState, TaskState
-from mcp.admin.home.chart_builders import Chart
-from mcp.admin.home.chart_data import ChartRange
+from common.console.charts import Chart, ChartRange
 
 #: What is counted, its words, the name of its colour, and what narrows the list to it.
 Series = tuple[str, str, str, str]

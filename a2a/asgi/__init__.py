@@ -8,7 +8,7 @@ from typing import Any
 from a2a.asgi import paths
 from a2a.asgi.exchanges import Exchange
 from common.asgi.bodies import AsgiApplication, Receive
-from mcp.server.application import security_headers
+from common.asgi.headers import security_headers
 
 takes = paths.takes
 

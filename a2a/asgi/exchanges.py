@@ -17,12 +17,14 @@ from a2a.operations.following import Item
 from a2a.operations.table import OPERATIONS
 from a2a.operations.visits import Shown
 from a2a.wire.faults import Fault, Kind
+from common.asgi import clients
 from common.asgi.bodies import Receive
+from common.asgi.clients import ProcessStopping
+from common.asgi.headers import HeaderPairs
 from common.asgi.hosts import is_allowed_host
 from common.ids import parse_uuid, uuid7
-from mcp.gateway.leases import ProcessStopping
-from mcp.server import bodies, clients
-from mcp.server.errors import ErrorResponse, HeaderPairs
+from mcp.server import bodies
+from mcp.server.errors import ErrorResponse
 from nhi.authorization import oauth
 from nhi.authorization.authentication import missing_credential_error
 from nhi.credentials import tokens

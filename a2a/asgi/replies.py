@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 
-from mcp.server.errors import HeaderPairs
+from common.asgi.headers import HeaderPairs
 
 STREAM = (
     (b"content-type", b"text/event-stream"),

@@ -26,3 +26,7 @@ def parse_database_time(value: datetime | str) -> datetime:
     if parsed is None:
         raise ValueError(f"not a time: {value!r}")
     return make_aware(parsed, UTC) if is_naive(parsed) else parsed
+
+
+def start_of_hour(moment: datetime) -> datetime:
+    return moment.replace(minute=0, second=0, microsecond=0)

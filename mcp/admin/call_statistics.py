@@ -11,6 +11,7 @@ from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Cast
 from django.utils import timezone
 
+from common.db.clock import start_of_hour
 from mcp.gateway import rollups
 from nhi.choices import CallStatus
 from nhi.models import CallRollup, InvocationLog
@@ -89,14 +90,14 @@ def _of(by: Sequence[str], where: Q, span: timedelta, *, faults: bool = False) -
     """Closed hours from their sums, the open ones from the log; whole hours at the far end."""
     now = timezone.now()
     since, begins = rollups.find_open_since(now), now - span
-    closed = CallRollup.objects.filter(where, hour__gte=rollups.start_of_hour(begins), hour__lt=since)
+    closed = CallRollup.objects.filter(where, hour__gte=start_of_hour(begins), hour__lt=since)
     recent = InvocationLog.objects.filter(where, timestamp__gte=max(since, begins))
     found: dict[tuple[str, ...], Numbers] = {}
     for row in (*_summed(closed, by), *_counted(recent, by)):
         found.setdefault(tuple(row[name] for name in by), Numbers()).add(row)
     if faults and any(numbers.errors for numbers in found.values()):
         errors = InvocationLog.objects.filter(where & ERROR, timestamp__lte=now)
-        _forgive(found, errors.filter(timestamp__gte=rollups.start_of_hour(begins) if since > begins else begins), by)
+        _forgive(found, errors.filter(timestamp__gte=start_of_hour(begins) if since > begins else begins), by)
     return found
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.db import InterfaceError, OperationalError
 
-from common.errors import GatehouseError, RecordUnavailable
+from common.errors import RecordUnavailable
 from common.threads import run_in_thread
 from mcp.gateway import types
 from mcp.gateway.batch import result_writer
@@ -24,15 +24,6 @@ WORKER_TIMEOUT_SECONDS = 2.5
 STATUS_UPDATE_SECONDS = 0.5
 
 log = logging.getLogger(__name__)
-
-
-class ProcessStopping(GatehouseError):
-    """The process that made the call ends; the call's row says that it was cancelled."""
-
-    code = "stopping"
-
-    def __init__(self) -> None:
-        super().__init__("Gatehouse stopped here before the call had ended. It may have had an effect.")
 
 
 async def await_decision(future: "Future[types.CallDecision]") -> types.CallDecision:

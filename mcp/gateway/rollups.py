@@ -11,6 +11,7 @@ from uuid import UUID
 from django.db import transaction
 
 from common.db import clock
+from common.db.clock import start_of_hour
 from nhi.models import CallRollup, InvocationLog
 
 HOUR = timedelta(hours=1)
@@ -38,10 +39,6 @@ class CallSum:
 
 
 CallSumKey = tuple[UUID, str, str, str]
-
-
-def start_of_hour(moment: datetime) -> datetime:
-    return moment.replace(minute=0, second=0, microsecond=0)
 
 
 def roll_up() -> int:

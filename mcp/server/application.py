@@ -12,6 +12,7 @@ from django.conf import settings
 
 from common import egress
 from common.asgi.bodies import AsgiApplication, Receive
+from common.asgi.headers import security_headers
 from common.asgi.hosts import is_allowed_host
 from common.threads import background_loop
 from mcp.client import transports
@@ -67,18 +68,3 @@ def endpoint_settings() -> EndpointSettings:
     return EndpointSettings(
         f"{parts.scheme}://{name}{port}", is_allowed_host, f"{settings.PUBLIC_URL}{oauth.MCP_METADATA_PATH}"
     )
-
-
-def security_headers() -> tuple[tuple[bytes, bytes], ...]:
-    """What Django's middleware would say of an answer that is no page."""
-    always = (
-        (b"cache-control", b"no-store, private"),
-        (b"x-content-type-options", b"nosniff"),
-        (b"referrer-policy", settings.SECURE_REFERRER_POLICY.encode()),
-    )
-    if not settings.SECURE_HSTS_SECONDS:
-        return always
-    words = ["includeSubDomains"] if settings.SECURE_HSTS_INCLUDE_SUBDOMAINS else []
-    words += ["preload"] if settings.SECURE_HSTS_PRELOAD else []
-    value = "; ".join([f"max-age={settings.SECURE_HSTS_SECONDS}", *words])
-    return (*always, (b"strict-transport-security", value.encode()))

@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from common.asgi.headers import HeaderPairs
+
 PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL_ERROR = -32700, -32600, -32601, -32602, -32603
 HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION = -32020, -32021, -32022
 #: The specification fixes these; whatever is not named is answered 200.
@@ -16,7 +18,6 @@ HTTP_STATUS = {
     METHOD_NOT_FOUND: 404,
 }
 RequestId = str | int
-HeaderPairs = tuple[tuple[bytes, bytes], ...]
 
 
 @dataclass(frozen=True, slots=True)

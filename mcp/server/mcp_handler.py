@@ -9,15 +9,17 @@ from typing import Any, Protocol
 
 from common import crypto
 from common.api.signed_cursors import SignedCursors
+from common.asgi import clients
 from common.asgi.bodies import Receive
+from common.asgi.headers import HeaderPairs
 from common.context import RequestContext, bind_context
 from common.ids import parse_uuid, uuid7
 from mcp.client.transports import OnProgress
 from mcp.gateway.gateway import CallResult, IncomingCall
 from mcp.gateway.tool_list import ToolListing
-from mcp.server import admission, bodies, clients, errors, heads, mcp_renderer, request_parser, rest_renderer, results
+from mcp.server import admission, bodies, errors, heads, mcp_renderer, request_parser, rest_renderer, results
 from mcp.server.admission import EndpointSettings
-from mcp.server.errors import ErrorResponse, HeaderPairs
+from mcp.server.errors import ErrorResponse
 from mcp.server.progress import ProgressNotifier
 from mcp.server.request_parser import McpNotification, McpRequest
 from mcp.server.response_writer import KEEP_ALIVE_SECONDS, McpResponseWriter

@@ -7,11 +7,12 @@ from uuid import UUID
 
 from django.db import InterfaceError, OperationalError
 
+from common.asgi.headers import HeaderPairs
 from common.errors import GatehouseError, RateLimited
 from mcp.gateway.gateway import CallResult
 from mcp.server import admission, errors, results
 from mcp.server.admission import EndpointSettings
-from mcp.server.errors import ErrorResponse, HeaderPairs
+from mcp.server.errors import ErrorResponse
 
 log = logging.getLogger(__name__)
 #: Reasons of calls that were made and came to nothing. Whatever else is no success was refused: nothing was sent, or

@@ -4,8 +4,9 @@ import asyncio
 from typing import Any
 
 from common.asgi.bodies import AsgiMessage
+from common.asgi.headers import HeaderPairs
 from mcp.server import results
-from mcp.server.errors import ErrorResponse, HeaderPairs
+from mcp.server.errors import ErrorResponse
 
 #: A proxy's patience with a silent answer is seldom less.
 KEEP_ALIVE_SECONDS = 15.0

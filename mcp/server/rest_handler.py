@@ -13,15 +13,17 @@ import orjson
 
 from common import strict_json
 from common.api import errors
+from common.asgi import clients
 from common.asgi.bodies import AsgiApplication, AsgiMessage, Receive
+from common.asgi.headers import HeaderPairs
 from common.asgi.hosts import is_allowed_host
 from common.context import RequestContext, bind_context
 from common.errors import InvalidInput
 from common.ids import parse_uuid, uuid7
 from common.strict_json import StrictJsonError
 from mcp.gateway import gateway
-from mcp.server import bodies, clients, heads, rest_renderer
-from mcp.server.errors import ErrorResponse, HeaderPairs
+from mcp.server import bodies, heads, rest_renderer
+from mcp.server.errors import ErrorResponse
 from mcp.server.rest_renderer import RestResponse
 from nhi.credentials import tokens
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import psutil
 
+from common.process.boot_id import read_boot_id
 from mcp.stdio_host.environment import MARK_VARIABLE
 
 #: The kernel counts starts in hundredths, and the clock they are reckoned from may be set a little.
@@ -50,13 +51,6 @@ class ProcessGroupJournal:
         beside = self._path.with_name(f"{self._path.name}.new")
         beside.write_text(json.dumps({"boot": read_boot_id(), "groups": self._started}))
         beside.replace(self._path)
-
-
-def read_boot_id() -> str:
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    except OSError:
-        return f"{psutil.boot_time():.0f}"
 
 
 def kill_processes(mark: str, groups: dict[int, float] | None = None) -> int:

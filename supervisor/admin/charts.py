@@ -6,10 +6,9 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from common.console import site_pages
-from common.console.pages import Crumb, Tab, link
+from common.console.charts import Chart, ChartRange, get_chosen_range, range_tabs
+from common.console.pages import Crumb, link
 from mcp.admin.home import charts as charts_of_calls
-from mcp.admin.home.chart_builders import Chart
-from mcp.admin.home.chart_data import CHART_RANGES, ChartRange
 from nhi.admin import home
 from nhi.console.base import ActorPage
 from nhi.console.request_actor import may
@@ -27,10 +26,6 @@ def drawn(rows: QuerySet[Execution], chosen: ChartRange, *, agent: str = "") -> 
     return [*found, charts_draw.durations(last)] if last else found
 
 
-def ranges(current: ChartRange, where: str) -> list[Tab]:
-    return [Tab(one.words, f"{where}?range={one.key}", current=one is current) for one in CHART_RANGES.values()]
-
-
 class Charts(ActorPage):
     """Stands alone; Home fetches it as a part, so that its own facts need not wait for this."""
 
@@ -39,13 +34,13 @@ class Charts(ActorPage):
     actor_may = RIGHT
 
     def context(self) -> dict[str, Any]:
-        chosen = charts_of_calls.get_chosen_range(self.request)
+        chosen = get_chosen_range(self.request)
         rows = Execution.objects.visible_to(self.actor)
         return {
             "title": self.title,
             "crumb": Crumb("Home", link("index")),
             "range": chosen,
-            "ranges": ranges(chosen, link("run_charts")),
+            "ranges": range_tabs(chosen, link("run_charts")),
             "charts": drawn(rows, chosen),
         }
 
@@ -54,7 +49,7 @@ def on_home(request: HttpRequest) -> dict[str, Any] | None:
     """Only where they stand; nothing at all in a house that runs no agents."""
     if not may(request, RIGHT) or not Agent.objects.exists():
         return None
-    chosen = charts_of_calls.get_chosen_range(request)
+    chosen = get_chosen_range(request)
     alone = not charts_of_calls.sees_calls(request)
     return {"url": f"{link('run_charts')}?range={chosen.key}", "alone": alone}
 

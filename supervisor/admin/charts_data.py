@@ -9,8 +9,8 @@ from django.db.models import Count, QuerySet
 from django.db.models.functions import TruncHour
 from django.utils import timezone
 
-from mcp.admin.home.chart_data import HOUR, ChartRange
-from mcp.gateway.rollups import start_of_hour
+from common.console.charts import HOUR, ChartRange
+from common.db.clock import start_of_hour
 from supervisor.choices import ExecutionStatus
 from supervisor.models import Execution
 

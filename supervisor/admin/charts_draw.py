@@ -6,9 +6,8 @@ from typing import Any
 
 from django.utils import timezone
 
+from common.console.charts import Chart, ChartRange
 from common.console.pages import link
-from mcp.admin.home.chart_builders import Chart
-from mcp.admin.home.chart_data import ChartRange
 from supervisor.admin import executions_cells
 from supervisor.admin.charts_data import Stretch
 from supervisor.admin.executions_filters import list_url

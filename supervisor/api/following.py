@@ -17,9 +17,8 @@ from uuid import UUID
 from rest_framework.request import Request
 
 from common.asgi.bodies import AsgiApplication, AsgiMessage, Receive, capture_response
+from common.asgi.clients import ProcessStopping, run_until_disconnect
 from common.errors import RateLimited
-from mcp.gateway.leases import ProcessStopping
-from mcp.server.clients import run_until_disconnect
 from supervisor.api import events
 from supervisor.api.events import Place
 from supervisor.choices import ExecutionState

@@ -17,7 +17,7 @@ from common.db import clock
 from common.fastsql import prepared
 from common.fastsql.prepared import PreparedQuery
 from common.ids import uuid7
-from mcp.stdio_host.process_groups import read_boot_id
+from common.process.boot_id import read_boot_id
 from nhi import processes
 from nhi.credentials import run_tokens
 from supervisor import lifecycle

@@ -13,6 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
+from common.db.clock import start_of_hour
 from common.ids import uuid7
 from mcp.admin.calls.calls_strip import Strip
 from mcp.gateway import rollups
@@ -28,7 +29,7 @@ pytestmark = pytest.mark.capability("AUD-02", "CON-05", "CON-06")
 def summed(calls: int, *, hours: int, status: str = "success", agent: str = "deploy-bot", tool: str = "search") -> None:
     """An hour that is over."""
     CallRollup.objects.create(
-        hour=rollups.start_of_hour(timezone.now()) - timedelta(hours=hours), agent_id=identity(agent).pk,
+        hour=start_of_hour(timezone.now()) - timedelta(hours=hours), agent_id=identity(agent).pk,
         agent_name=agent, tool_name="jira", method=tool, status=status, calls=calls, duration_sum=1.0,
     )  # fmt: skip
 

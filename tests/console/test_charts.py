@@ -10,7 +10,9 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from mcp.admin.home.chart_data import BUCKETS, CHART_RANGES, Source, quantile
+from common.console.charts import CHART_RANGES
+from common.db.clock import start_of_hour
+from mcp.admin.home.chart_data import BUCKETS, Source, quantile
 from mcp.gateway import rollups
 from mcp.models import HealthReport
 from nhi import actors
@@ -34,7 +36,7 @@ def summed(calls: int, *, hours: int, status: str = "success", agent: str = "dep
     buckets = [0] * (len(BUCKETS) + 1)
     buckets[bucket] = calls
     CallRollup.objects.create(
-        hour=rollups.start_of_hour(timezone.now()) - timedelta(hours=hours), agent_id=one.pk, agent_name=one.name,
+        hour=start_of_hour(timezone.now()) - timedelta(hours=hours), agent_id=one.pk, agent_name=one.name,
         tool_name="github", method="create_issue", status=status, calls=calls, duration_sum=calls * 40.0,
         buckets=buckets,
     )  # fmt: skip

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from common.db import clock
+from common.db.clock import start_of_hour
 from mcp.gateway import metrics, rollups
 from nhi.models import CallRollup, InvocationLog
 from tests.mcp import logged
@@ -19,7 +20,7 @@ HOUR = timedelta(hours=1)
 
 
 def hours_ago(hours: float) -> datetime:
-    return rollups.start_of_hour(clock.database_now()) - hours * HOUR
+    return start_of_hour(clock.database_now()) - hours * HOUR
 
 
 def summed() -> int:
@@ -81,9 +82,9 @@ def test_much_is_caught_up_with_bit_by_bit() -> None:
 
 def test_what_was_just_closed_waits_for_calls_that_began_in_it() -> None:
     now = clock.database_now()
-    logged.write([logged.call(rollups.start_of_hour(now - rollups.SETTLE_DELAY) - timedelta(seconds=1))])
+    logged.write([logged.call(start_of_hour(now - rollups.SETTLE_DELAY) - timedelta(seconds=1))])
     assert rollups.roll_up() == 1
-    logged.write([logged.call(rollups.start_of_hour(now - rollups.SETTLE_DELAY) + timedelta(seconds=1))])
+    logged.write([logged.call(start_of_hour(now - rollups.SETTLE_DELAY) + timedelta(seconds=1))])
     assert rollups.roll_up() == 0
 
 

@@ -11,6 +11,7 @@ from django.db.models.functions import Coalesce, TruncHour, TruncMinute
 from django.utils import timezone
 
 from common.console.lists import Drawn
+from common.db.clock import start_of_hour
 from common.ids import parse_uuid
 from mcp.admin.calls.filters import LAST_DAY, OTHER_SPANS
 from mcp.gateway import rollups
@@ -92,7 +93,7 @@ def _whole(begins: datetime, ends: datetime, cut: bool) -> Window:
     local = timezone.localtime(begins)
     into = timedelta(hours=local.hour, minutes=local.minute, seconds=local.second, microseconds=local.microsecond)
     first = (begins - into % width).astimezone(UTC)
-    return Window(first if width < HOUR else rollups.start_of_hour(first), ends, width, cut)
+    return Window(first if width < HOUR else start_of_hour(first), ends, width, cut)
 
 
 def counts(actor: Actor, of: Window, narrowed: Sequence[Drawn], now: datetime) -> Counted:
@@ -105,7 +106,7 @@ def counts(actor: Actor, of: Window, narrowed: Sequence[Drawn], now: datetime) -
         minutes = log.filter(timestamp__gte=of.begins)
         return _added(_parted(minutes, LOGGED, TruncMinute("timestamp", tzinfo=UTC), Sum("calls")), of)
     sums = _narrowed(CallRollup.objects.filter(seen, hour__gte=of.begins, hour__lt=of.ends), kept)
-    opens = max(rollups.start_of_hour(now - rollups.SETTLE_DELAY - HOUR), of.begins)
+    opens = max(start_of_hour(now - rollups.SETTLE_DELAY - HOUR), of.begins)
     hours = log.filter(timestamp__gte=opens)
     parts = (
         _parted(hours, LOGGED, TruncHour("timestamp", tzinfo=UTC), Sum("calls")),

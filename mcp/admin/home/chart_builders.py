@@ -1,7 +1,6 @@
 """Charts as the page draws them: a question, a sentence that answers it, the numbers, and where they lead."""
 
-import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import urlencode
@@ -10,13 +9,14 @@ from django.utils import timezone
 
 from common.console import badges, times
 from common.console.badges import Badge
+from common.console.charts import HOUR, Bar, BarChart, Chart, ChartRange, StatusCell, StatusRow
 from common.console.pages import link, link_if_any
+from common.db.clock import start_of_hour
 from common.templatetags.console import spell_invisible
 from mcp.admin.calls.filters import log_url
-from mcp.admin.home.chart_data import HOUR, ChartRange, Hour
+from mcp.admin.home.chart_data import Hour
 from mcp.admin.home.limit_charts import CELLS, WORST
 from mcp.admin.limits.budgets_lines import Line, lines_of
-from mcp.gateway.rollups import start_of_hour
 from mcp.limits.budgets import BudgetUsage
 from nhi.choices import CallStatus
 
@@ -28,39 +28,6 @@ SERIES = (
     (CallStatus.RATE_LIMITED, "Rate limited", "limited"),
     (CallStatus.ERROR, "Error", "error"),
 )
-
-
-@dataclass(frozen=True)
-class Chart:
-    """Drawn over time by the script; without it, the table says the same."""
-
-    id: str
-    question: str
-    summary: str
-    head: list[str]
-    rows: list[dict[str, Any]]
-    config: dict[str, Any]
-
-    @property
-    def json(self) -> str:
-        return json.dumps(self.config)
-
-
-@dataclass(frozen=True)
-class Bar:
-    name: str
-    url: str
-    value: int
-    share: float
-    words: str
-
-
-@dataclass(frozen=True)
-class BarChart:
-    id: str
-    question: str
-    summary: str
-    bars: list[Bar] = field(default_factory=list)
 
 
 def _local(moment: datetime) -> str:
@@ -203,20 +170,6 @@ def burning(budgets: list[Any]) -> list[Burn]:
         lines = [line for line in lines_of(one, used, hourly=one.granted) if line.tone != "some"]
         found.append(Burn(str(one), f"{link('mcp_budget_changelist')}?{urlencode({'q': one.target_name})}", lines))
     return found
-
-
-@dataclass(frozen=True)
-class StatusCell:
-    tone: str
-    words: str
-
-
-@dataclass(frozen=True)
-class StatusRow:
-    name: str
-    url: str
-    cells: list[StatusCell]
-    words: str
 
 
 def cells(found: dict[Any, dict[datetime, int]]) -> list[StatusRow]:

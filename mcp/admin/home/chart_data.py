@@ -12,6 +12,8 @@ from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Cast, TruncHour
 from django.utils import timezone
 
+from common.console.charts import HOUR, ChartRange
+from common.db.clock import start_of_hour
 from mcp.gateway import rollups
 from nhi.actors import Actor
 from nhi.choices import CallStatus
@@ -20,29 +22,8 @@ from nhi.models import CallRollup, Identity, InvocationLog
 BUCKETS = CallRollup.BUCKETS
 #: Calls that reached their server: the gate's own refusals say nothing of how fast it is.
 MADE = Q(status__in=[CallStatus.SUCCESS, CallStatus.ERROR])
-HOUR = timedelta(hours=1)
 #: Of more refusals than this the newest are looked at.
 MOST_REFUSALS = 10_000
-
-
-@dataclass(frozen=True)
-class ChartRange:
-    """A span of the charts: how long, and how many hours a bar stands for."""
-
-    key: str
-    words: str
-    span: timedelta
-    hours: int
-
-
-CHART_RANGES = {
-    one.key: one
-    for one in (
-        ChartRange("24h", "24 h", timedelta(hours=24), 1),
-        ChartRange("7d", "7 d", timedelta(days=7), 6),
-        ChartRange("30d", "30 d", timedelta(days=30), 24),
-    )
-}
 
 
 @dataclass
@@ -68,8 +49,8 @@ class Source:
         now = timezone.now()
         self.range = chosen
         #: Whole hours: the first bar is as long as the others.
-        self.begins = rollups.start_of_hour(now) - chosen.span + HOUR
-        self.ends = rollups.start_of_hour(now) + HOUR
+        self.begins = start_of_hour(now) - chosen.span + HOUR
+        self.ends = start_of_hour(now) + HOUR
         self.opens = max(rollups.find_open_since(now), self.begins)
         own = Q(agent_id__in=Identity.objects.managed_by(actor).values("pk"))
         self._of = Q() if actor.may("nhi.view_invocationlog") else own

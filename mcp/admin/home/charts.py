@@ -1,25 +1,26 @@
 """The charts of Home: is anything different, slow, driven by one, refused for one cause, near its end, or down?"""
 
 from typing import Any
-from urllib.parse import urlencode
 
 from django.http import HttpRequest
 
 from common.console import site_pages
-from common.console.pages import Crumb, Tab, link
+from common.console.charts import (
+    DEFAULT_RANGE,
+    BarChart,
+    ChartRange,
+    StatusRow,
+    get_chosen_range,
+    range_tabs,
+)
+from common.console.pages import Crumb, link
 from common.errors import NotFound
 from mcp.admin.home import chart_builders, chart_data, limit_charts
-from mcp.admin.home.chart_data import CHART_RANGES, ChartRange, Source
+from mcp.admin.home.chart_data import Source
 from nhi.admin import home
 from nhi.console.base import ActorPage
 from nhi.console.request_actor import actor_of
 from nhi.models import Identity
-
-DEFAULT_RANGE = "24h"
-
-
-def get_chosen_range(request: HttpRequest) -> ChartRange:
-    return CHART_RANGES.get(request.GET.get("range", ""), CHART_RANGES[DEFAULT_RANGE])
 
 
 def sees_calls(request: HttpRequest) -> bool:
@@ -47,7 +48,7 @@ class Charts(ActorPage):
             "title": self.title,
             "crumb": Crumb("Home", link("index")),
             "range": span,
-            "ranges": _ranges(span, link("charts")),
+            "ranges": range_tabs(span, link("charts")),
             "made": made,
             "last": None if made else source.last(),
             "charts": [chart_builders.calls(bars, span), chart_builders.latency(bars, span)] if made else [],
@@ -59,11 +60,11 @@ class Charts(ActorPage):
     def _burning(self) -> list[chart_builders.Burn]:
         return chart_builders.burning(limit_charts.near_their_end()) if self.actor.may("mcp.view_budget") else []
 
-    def _health(self) -> list[chart_builders.StatusRow]:
+    def _health(self) -> list[StatusRow]:
         return chart_builders.cells(limit_charts.health(self.actor)) if self.actor.may("mcp.view_healthreport") else []
 
 
-def _tops(source: chart_data.Source, span: ChartRange) -> list[chart_builders.BarChart]:
+def _tops(source: chart_data.Source, span: ChartRange) -> list[BarChart]:
     agents, tools = source.tops()
     key = "" if span.key == DEFAULT_RANGE else span.key
     return [
@@ -73,19 +74,12 @@ def _tops(source: chart_data.Source, span: ChartRange) -> list[chart_builders.Ba
     ]
 
 
-def _ranges(current: ChartRange, where: str) -> list[Tab]:
-    return [
-        Tab(one.words, f"{where}?{urlencode({'range': one.key})}", current=one is current)
-        for one in CHART_RANGES.values()
-    ]
-
-
 def on_home(request: HttpRequest) -> dict[str, Any] | None:
     """Only where they stand: the numbers come when the page is there."""
     if not sees_calls(request):
         return None
     span = get_chosen_range(request)
-    return {"url": f"{link('charts')}?range={span.key}", "ranges": _ranges(span, link("index"))}
+    return {"url": f"{link('charts')}?range={span.key}", "ranges": range_tabs(span, link("index"))}
 
 
 site_pages.add_site_page("charts/", Charts.as_view(), "charts")

@@ -7,9 +7,9 @@ from django.db.models import Case, Count, F, FloatField, IntegerField, Max, Oute
 from django.db.models.functions import Cast, Coalesce, Least, TruncHour
 from django.utils import timezone
 
+from common.db.clock import start_of_hour
 from mcp.admin.limits.budgets_lines import NEAR
 from mcp.choices import HealthStatus
-from mcp.gateway import rollups
 from mcp.limits.budget_state import ROLLING_HOUR, floor_to_minute
 from mcp.models import Budget, BudgetWindow, CallSlot, HealthReport, Server
 from nhi.actors import Actor
@@ -58,7 +58,7 @@ def _share(used: str, limit: str) -> Case:
 
 def health(actor: Actor) -> dict[Any, dict[datetime, int]]:
     """For each server the worst of every hour of the last day, as a place in WORST."""
-    begins = rollups.start_of_hour(timezone.now()) - timedelta(hours=CELLS - 1)
+    begins = start_of_hour(timezone.now()) - timedelta(hours=CELLS - 1)
     enabled = Server.objects.visible_to(actor).enabled().order_by("name")
     servers = dict(enabled.values_list("pk", "name")[:SERVERS])
     rank = Case(*(When(status=status, then=Value(place)) for place, status in enumerate(WORST)), default=Value(0))

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from a2a.admin import charts_data, tasks_filters
 from a2a.models import Delivery, Task
-from mcp.admin.home.chart_data import CHART_RANGES
+from common.console.charts import CHART_RANGES
 from nhi.models import AuditEvent, Identity
 from tests.a2a import rows
 from tests.a2a.console import scene

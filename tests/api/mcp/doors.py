@@ -10,8 +10,9 @@ from django.core.asgi import get_asgi_application
 
 from common import egress
 from common.asgi.bodies import AsgiApplication, limit_body
+from common.asgi.headers import security_headers
 from mcp.client import transports
-from mcp.server import application, rest_handler
+from mcp.server import rest_handler
 
 Pairs = list[tuple[bytes, bytes]]
 MEBIBYTE = 1024 * 1024
@@ -67,7 +68,7 @@ class Doors:
     def past(self, asked: Asked) -> Said:
         self.handed_over = False
         return _send(
-            rest_handler.make_application(self._handed, application.security_headers(), lambda _scope, send: send),
+            rest_handler.make_application(self._handed, security_headers(), lambda _scope, send: send),
             asked,
         )
 

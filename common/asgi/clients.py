@@ -8,7 +8,7 @@ from django.conf import settings
 
 from common.asgi.bodies import Receive
 from common.asgi.proxies import find_client_address
-from mcp.gateway.leases import ProcessStopping
+from common.errors import GatehouseError
 
 T = TypeVar("T")
 
@@ -43,3 +43,12 @@ async def _cancel_on_disconnect(receive: Receive, gone: asyncio.Event, task: "as
         pass
     gone.set()
     task.cancel()
+
+
+class ProcessStopping(GatehouseError):
+    """The process that made the call ends; the call's row says that it was cancelled."""
+
+    code = "stopping"
+
+    def __init__(self) -> None:
+        super().__init__("Gatehouse stopped here before the call had ended. It may have had an effect.")

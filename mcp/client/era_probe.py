@@ -114,7 +114,7 @@ class EraProbe:
 
 
 def _find_mutual_version(trouble: UpstreamFailure) -> str:
-    """Return a version to try next, or an empty string if the server is of another era. Raise if the era is unknown."""
+    """Return a version to try next, or an empty string if the server is of another era. Otherwise raise the failure."""
     if isinstance(trouble, UpstreamFault):
         if trouble.code == "protocol" or (trouble.code == "http_status" and 400 <= trouble.status < 500):
             return ""

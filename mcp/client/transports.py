@@ -1,7 +1,7 @@
 """Entry points of the MCP client: handshake, list tools, call a tool, watch for changes.
 
-Only this package sends requests to upstream servers. Each transport pools its connections by event loop. Credentials
-and headers of callers are never sent upstream.
+Within `mcp`, only this package and `stdio_host` talk to upstream servers. Each transport pools its connections by event
+loop. Credentials and headers of callers are never sent upstream.
 """
 
 from typing import Any

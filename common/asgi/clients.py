@@ -1,4 +1,4 @@
-"""Who is at the other end of a request: from where, and whether they are still there."""
+"""The client of a request: its address, and cancellation when it disconnects."""
 
 import asyncio
 from collections.abc import Awaitable, Mapping
@@ -20,11 +20,12 @@ def client_source(scope: Mapping[str, Any], forwarded_for: str) -> str:
 
 
 async def run_until_disconnect(receive: Receive, call: Awaitable[T]) -> T | None:
-    """What became of a call; None when the client went away, which ended it: closing an answer is how one is cancelled.
+    """Await a call and cancel it if the client disconnects. Clients cancel a call by closing its response.
 
-    `Stopping` when it was ended and the client is there: then this process is about to."""
+    Return None after a disconnect. Raise `ProcessStopping` if the call was cancelled and the client is still connected:
+    the process is shutting down."""
     task = asyncio.current_task()
-    assert task is not None  # a server runs every application in one
+    assert task is not None  # ASGI servers run each request in a task
     gone = asyncio.Event()
     watch = asyncio.get_running_loop().create_task(_cancel_on_disconnect(receive, gone, task))
     try:

@@ -6,7 +6,7 @@ HeaderPairs = tuple[tuple[bytes, bytes], ...]
 
 
 def security_headers() -> tuple[tuple[bytes, bytes], ...]:
-    """What Django's middleware would say of an answer that is no page."""
+    """Return the security headers that Django's middleware would set on an API response."""
     always = (
         (b"cache-control", b"no-store, private"),
         (b"x-content-type-options", b"nosniff"),

@@ -1,4 +1,4 @@
-"""Reading the answer to one request, as JSON or from the stream that belongs to it."""
+"""Reads the answer to one request, from a JSON body or from the event stream of the request."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
@@ -14,21 +14,21 @@ from mcp.protocol import jsonrpc, sse
 from mcp.protocol.errors import UpstreamFailure, UpstreamFault
 from mcp.protocol.progress import ProgressFilter
 
-#: Told of each message that is not the answer.
+#: Called with each message that is not the answer.
 MessageListener = Callable[[jsonrpc.Message], Awaitable[None]]
-#: All that a stream may bring for one request. An event has the limit of an answer.
+#: Limit for all bytes of one stream. Each event has the limit of an answer.
 STREAM_LIMIT = 4 * RESULT_LIMIT
 MAX_BACKGROUND_TASKS = 256
 
 
 class BackgroundTasks:
-    """Small things to send or to finish that nobody waits for. None outlives `close`."""
+    """Short tasks whose end no caller awaits. `close` ends all of them."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def run(self, errand: Coroutine[Any, Any, None]) -> bool:
-        """Begin it, unless too many are under way: then nothing is done."""
+        """Start a task. Return False and start nothing if too many tasks are running."""
         if len(self._tasks) >= MAX_BACKGROUND_TASKS:
             errand.close()
             return False
@@ -54,7 +54,7 @@ class BackgroundTasks:
 
 
 async def ignore_message(_message: jsonrpc.Message) -> None:
-    """For requests beside which nothing matters."""
+    """Listener that ignores all messages except the answer."""
 
 
 def progress_listener(on_progress: OnProgress | None, token: jsonrpc.RequestId) -> MessageListener:
@@ -87,9 +87,9 @@ async def read_answer(
     errands: BackgroundTasks,
     parser: sse.EventStreamParser | None = None,
 ) -> jsonrpc.Message:
-    """The result of the request. Whatever ends the wait for it closes the response: that tells the server.
+    """Return the result of the request. On any error or cancellation, close the response to notify the server.
 
-    A `parser` of the caller's knows afterwards how far a stream came that ended too soon."""
+    If a stream ends too early, the caller reads the position for resuming from its `parser`."""
     whole = False
     try:
         kind = read_content_type(response)
@@ -110,7 +110,7 @@ async def read_answer(
 
 
 def _finish_response(response: aiohttp.ClientResponse, errands: BackgroundTasks) -> None:
-    """The answer is there; what follows it is read in passing, so that the connection can serve again."""
+    """Release the response. The rest of its body is read in the background, so that the connection can be reused."""
     if response.content.at_eof():
         response.release()
     elif not errands.run(drain_response(response)):
@@ -140,7 +140,7 @@ async def _read_from_stream(
 
 
 async def read_stream(response: aiohttp.ClientResponse, *, hear: MessageListener) -> None:
-    """A stream that answers no request, to its end."""
+    """Read a stream that belongs to no request until it ends."""
     parser = sse.EventStreamParser(RESULT_LIMIT)
     try:
         if read_content_type(response) != "text/event-stream":

@@ -1,4 +1,4 @@
-"""What the eras have in common: a way to ask, and the two questions that are asked over it."""
+"""The interface of a connection in one protocol era, and helpers that all eras share."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class UpstreamConnection(ABC):
-    """A server in the era it speaks. Made without a word sent; whatever it needs open it opens when first asked."""
+    """A connection to a server in one protocol era. It sends nothing before the first request."""
 
     era: Era
 
@@ -40,14 +40,14 @@ class UpstreamConnection(ABC):
         sent: SentFlag,
         meta: Message | None = None,
         on_progress: OnProgress | None = None,
-        input_schema: dict[str, Any] | None = None,  # noqa: ARG002 -- of use to the era with header bindings alone
+        input_schema: dict[str, Any] | None = None,  # noqa: ARG002 -- only the modern era has header bindings
     ) -> Message:
         params = {"name": name, "arguments": arguments}
         return await self.request("tools/call", params, sent=sent, meta=meta, on_progress=on_progress)
 
     @abstractmethod
     async def watch(self, on_change: OnChange) -> None:
-        """Listen until the server ends the stream."""
+        """Listen for changes until the server ends the stream."""
 
     @abstractmethod
     async def close(self) -> None: ...
@@ -62,7 +62,7 @@ async def list_all_tools(ask: Callable[[Message], Awaitable[Message]]) -> list[M
 
 
 async def retry_if_closed(ask: Callable[[Message], Awaitable[T]], params: Message) -> T:
-    """For what has no effect: a kept connection that the server has just given up costs no answer."""
+    """Send a request without side effects, and again if the server has just closed the pooled connection."""
     try:
         return await ask(params)
     except UpstreamFault as fault:

@@ -1,6 +1,6 @@
-"""Finding out which era a server speaks: the current one first, then the handshake, then HTTP+SSE.
+"""Detects the protocol era of a server: first the current era, then the handshake revisions, then HTTP+SSE.
 
-Only what a server says decides. A network that fails, a refusal of our credentials and a 5xx say nothing about its era.
+Only answers of the server decide. Network failures, refused credentials and 5xx statuses do not reveal the era.
 """
 
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ from mcp.protocol.errors import UpstreamError, UpstreamFailure, UpstreamFault
 from mcp.protocol.jsonrpc import Message
 from mcp.protocol.legacy import InitializeResult
 
-#: What a server of HTTP+SSE answers to a POST where its stream is.
+#: Statuses with which HTTP+SSE servers answer a POST to the URL of their stream.
 NO_POST_STATUSES = frozenset({400, 404, 405})
 
 
@@ -63,7 +63,7 @@ class EraProbe:
             return await self._fall_back_to_sse(refused)
 
     async def _probe_modern(self, version: str, *, again: bool = False) -> ProbeResult | None:
-        """None when the server does not speak this era, which is no fault of anybody's."""
+        """Probe the modern era. Return None if the server does not support it."""
         self.steps.append(f"POST server/discover, {version}")
         connection = ModernConnection(self.sender, self.background_tasks, version=version)
         try:
@@ -102,7 +102,7 @@ class EraProbe:
         try:
             return await self._probe_sse()
         except UpstreamFailure as trouble:
-            # What it said to initialize tells more than that it has no such stream either.
+            # The answer to `initialize` is more informative than the missing event stream.
             self.steps.append(_describe_failure(trouble))
             raise refused from None
 
@@ -114,7 +114,7 @@ class EraProbe:
 
 
 def _find_mutual_version(trouble: UpstreamFailure) -> str:
-    """A version to try instead, or nothing for «not this era»; raises where there is no verdict."""
+    """Return a version to try next, or an empty string if the server is of another era. Otherwise raise the failure."""
     if isinstance(trouble, UpstreamFault):
         if trouble.code == "protocol" or (trouble.code == "http_status" and 400 <= trouble.status < 500):
             return ""
@@ -126,13 +126,15 @@ def _find_mutual_version(trouble: UpstreamFailure) -> str:
     supported = modern.read_supported_versions(trouble) if trouble.code == UNSUPPORTED_PROTOCOL_VERSION else None
     mutual = modern.mutual_version(supported)
     if not mutual and not modern.includes_handshake_version(supported):
-        # It speaks the current era, and will not speak it with us.
+        # The server is of the current era but supports no version in common.
         raise trouble
     return mutual
 
 
 def _find_late_modern_version(trouble: UpstreamFailure) -> str:
-    """A slow server may learn its era from a probe that it answers late; then it refuses the handshake so."""
+    """Return the modern version that a refused handshake names.
+
+    A slow server may switch to the modern era on the first probe, answer it too late, and then refuse `initialize`."""
     if isinstance(trouble, UpstreamError) and trouble.code == UNSUPPORTED_PROTOCOL_VERSION:
         return modern.mutual_version(modern.read_supported_versions(trouble))
     return ""

@@ -1,6 +1,6 @@
-"""One stream of a server of 2024-11-05, from its opening to its end: it brings every answer, requests go beside it.
+"""One event stream of a 2024-11-05 server. All answers arrive on the stream; requests are sent by POST.
 
-One task owns it; whoever asks only waits for a future. When the stream ends, however it ends, nobody goes on waiting.
+One task reads the stream, and each request waits for a future. The end of the stream fails all waiting requests.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ from mcp.protocol.errors import UpstreamFailure, UpstreamFault
 from mcp.protocol.jsonrpc import Message
 from mcp.protocol.progress import add_progress_token
 
-#: Seconds without a request after which a stream is ended; the next request opens another.
+#: Seconds without a request after which the stream is closed. The next request opens another.
 IDLE_SECONDS = 600.0
 STREAM_ENDED = UpstreamFault("closed", "The server ended its event stream.", sent=True)
 
@@ -97,13 +97,13 @@ class SseStream:
             self._idle_timer = None
 
     def _start_idle_timer(self) -> None:
-        """A stream that nobody asks anything is a connection held for nothing, on both sides."""
+        """Close the stream after some time without requests: an idle stream occupies a connection on both sides."""
         self._cancel_idle_timer()
         if not self._waiting and self.is_open:
             self._idle_timer = asyncio.get_running_loop().call_later(IDLE_SECONDS, self._end)
 
     def _end(self) -> None:
-        # Nobody may begin to wait between here and the owner's next turn.
+        # Set first: no request may start between the cancellation and the end of the reader task.
         self._is_closed = True
         self._reader.cancel()
 
@@ -112,11 +112,11 @@ class SseStream:
         try:
             return await answered
         except UpstreamFault as end:
-            # One fault ended the stream for all who wait; each gets one of its own, and the request had left.
+            # One fault fails all waiting requests, so each raises its own copy. The request had been sent.
             raise UpstreamFault(end.code, end.detail, sent=True) from None
 
     async def watch(self, on_change: OnChange) -> None:
-        """Until the stream ends; while somebody listens it does not rest."""
+        """Listen for changes until the stream ends. A stream with a listener is not idle."""
         over: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
         number = next(self._ids)
         self._waiting[number] = (over, change_listener(on_change))
@@ -179,7 +179,7 @@ class SseStream:
 
     @staticmethod
     async def _notify_listener(answered: asyncio.Future[Message], hear: MessageListener, message: Message) -> None:
-        """A listener that fails ends its own call, and not the stream that the others wait on."""
+        """Call a listener. Its error fails its own call and not the stream, which other calls wait on."""
         try:
             await hear(message)
         except Exception as error:
@@ -195,12 +195,12 @@ class SseStream:
         for future in waiting:
             if not future.done():
                 future.set_exception(end)
-                # Looked at, so that asyncio does not complain where nobody waits.
+                # Retrieve the exception, so that asyncio logs no warning if no request waits.
                 future.exception()
 
 
 def _parse_endpoint(stream: URL, said: bytes) -> str:
-    """Where to post, said by the server: of the same origin, so that our credentials stay where they belong."""
+    """Return the URL for requests that the server sent. It must have the same origin, to protect our credentials."""
     try:
         url = stream.join(URL(said.decode().strip()))
         same = url.origin() == stream.origin()

@@ -1,4 +1,4 @@
-"""Faults for what goes wrong on the way: errors of the HTTP client, deadlines, and statuses that are no success."""
+"""Turns errors of the HTTP client, expired deadlines and error statuses into upstream faults."""
 
 import asyncio
 import contextlib
@@ -13,11 +13,11 @@ from common.errors import PayloadTooLarge
 from mcp.protocol import jsonrpc
 from mcp.protocol.errors import FaultCode, UpstreamFailure, UpstreamFault
 
-#: How much of a refusal is read, and for how long: its status has said most.
+#: Limits for reading the body of an error response, whose status matters most.
 REFUSAL_LIMIT, REFUSAL_SECONDS = 64 << 10, 2.0
-#: Failures to connect that are told apart; of the others the system's own words are said.
+#: Connect errors with their own message. The other connect errors use the message of the operating system.
 SPECIFIC_CONNECT_ERRORS = (aiohttp.ClientSSLError, aiohttp.ClientConnectorDNSError)
-#: In this order: aiohttp's errors are of several kinds at once.
+#: The order matters, because some aiohttp errors are instances of several of these classes.
 FAULT_BY_ERROR: tuple[tuple[type[Exception] | tuple[type[Exception], ...], FaultCode, str], ...] = (
     (TimeoutError, "timeout", "The server took no connection in time."),
     (aiohttp.ClientSSLError, "unreachable", "No secure connection to the server: its certificate is refused."),
@@ -30,7 +30,7 @@ FAULT_BY_ERROR: tuple[tuple[type[Exception] | tuple[type[Exception], ...], Fault
 
 @contextlib.contextmanager
 def translate_errors(sent: SentFlag) -> Iterator[None]:
-    """What the HTTP client raises, as faults."""
+    """Raise errors of the HTTP client as faults."""
     try:
         yield
     except (aiohttp.ClientError, egress.EgressBlocked, OSError, ValueError) as error:
@@ -50,9 +50,9 @@ def to_fault(error: Exception, sent: SentFlag) -> UpstreamFault:
 
 @contextlib.asynccontextmanager
 async def deadline(seconds: float, sent: SentFlag) -> AsyncIterator[None]:
-    """An absolute deadline: bytes that trickle in do not move it.
+    """An absolute deadline: received bytes do not extend it.
 
-    What fails before the request itself has left, a handshake for it say, is a fault without an effect."""
+    A failure before the request itself is sent, for example in the handshake, is a fault without effect."""
     try:
         async with asyncio.timeout(seconds):
             yield
@@ -64,7 +64,7 @@ async def deadline(seconds: float, sent: SentFlag) -> AsyncIterator[None]:
 
 
 async def read_refusal(response: aiohttp.ClientResponse) -> UpstreamFailure:
-    """A status that is no success: the JSON-RPC error in its body if there is one, else the status itself."""
+    """Convert an error response: return the JSON-RPC error in its body, or else a fault with the status."""
     status = response.status
     if status in {401, 403}:
         return UpstreamFault("auth", f"The server refused our credentials ({status}).", sent=False, status=status)
@@ -75,13 +75,13 @@ async def read_refusal(response: aiohttp.ClientResponse) -> UpstreamFailure:
     said = await _read_json_error(response)
     if said is not None:
         return said
-    # Below 500 the request was refused; from there on it may have been half done.
+    # A 4xx refuses the request. A 5xx may occur after a part of it took effect.
     detail = f"The server answered with status {status} and no error that the protocol knows."
     return UpstreamFault("http_status", detail, sent=status >= 500, status=status)
 
 
 def _redirect_target(response: aiohttp.ClientResponse) -> str:
-    """Often only a slash is missing at the end of the address that was set. A query may hold secrets."""
+    """Return the redirect target for the message: often the URL lacks only a final slash. A query may hold secrets."""
     try:
         url = response.url.join(URL(response.headers["Location"]))
     except (KeyError, ValueError):

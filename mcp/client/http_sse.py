@@ -1,4 +1,4 @@
-"""A server of 2024-11-05 over HTTP+SSE: a stream is opened when one is needed, and again when it has ended."""
+"""Connection to a 2024-11-05 server over HTTP+SSE. It opens a stream on demand and again after the stream has ended."""
 
 import asyncio
 from functools import partial
@@ -60,7 +60,7 @@ class SseConnection(UpstreamConnection):
         try:
             return await ask(stream)
         except UpstreamFailure as refused:
-            # The server knows the stream no more, or it ended before a byte had left.
+            # The server no longer knows the stream, or the stream ended before a byte was sent.
             if refused.status != 404 and not (isinstance(refused, UpstreamFault) and _never_sent(refused)):
                 raise
             await stream.close()

@@ -1,4 +1,4 @@
-"""Servers over HTTP: a connection for each server, revision and event loop, in the era that the server speaks."""
+"""Pools HTTP connections by event loop, server and revision. Each connection uses the era of its server."""
 
 import asyncio
 import math
@@ -27,7 +27,7 @@ from mcp.protocol.errors import UpstreamError, UpstreamFailure
 from mcp.protocol.jsonrpc import Message
 
 T = TypeVar("T")
-#: A refusal that looks like another era leads to a probe at most this often, in seconds.
+#: Minimum interval of probes that follow a refusal typical of another era.
 PROBE_INTERVAL_SECONDS = 30.0
 ERA_REFUSAL_STATUSES = frozenset({400, 404, 405, 406, 415})
 
@@ -36,13 +36,13 @@ ERA_REFUSAL_STATUSES = frozenset({400, 404, 405, 406, 415})
 class PooledConnection:
     revision: int
     connection: UpstreamConnection
-    #: By the monotonic clock; a connection made from what was remembered has not been probed.
+    #: Monotonic time. A connection built from the remembered era has not been probed.
     probed_at: float = -math.inf
     users: int = 0
     retired: bool = False
 
     async def use(self, ask: Callable[[UpstreamConnection], Awaitable[T]]) -> T:
-        """A connection that was replaced while it was used ends with its last user, not before."""
+        """Run an operation on the connection. A retired connection closes after its last user."""
         self.users += 1
         try:
             return await ask(self.connection)
@@ -61,7 +61,7 @@ class PooledConnection:
 
 @dataclass
 class _LoopState:
-    """What one event loop holds open."""
+    """Connections and background tasks of one event loop."""
 
     background_tasks: BackgroundTasks = field(default_factory=BackgroundTasks)
     connections: dict[UUID, PooledConnection] = field(default_factory=dict)
@@ -162,7 +162,7 @@ class HttpTransport:
             return kept
 
     def _build_remembered_connection(self, target: ServerTarget, errands: BackgroundTasks) -> UpstreamConnection | None:
-        """A connection in the era that is remembered; it says nothing before it is asked something."""
+        """Build a connection in the remembered era, or return None if no era is known. It sends nothing yet."""
         sender, patience = HttpSender(target, self._session), target.handshake_timeout
         era: Era = "sse" if target.transport == "sse" else target.era
         if era == "modern":
@@ -182,7 +182,7 @@ class HttpTransport:
         return await probe.run(only_sse=target.transport == "sse")
 
     async def _adopt(self, target: ServerTarget, connection: UpstreamConnection) -> None:
-        """Use what a handshake opened, unless there is such a connection already: calls may be under way on it."""
+        """Keep the connection of a handshake, unless an equal one exists, which may have active calls."""
         kept = self._loop_state().connections.get(target.server_id)
         if kept is not None and kept.revision == target.revision and kept.connection.era == connection.era:
             await connection.close()
@@ -192,7 +192,7 @@ class HttpTransport:
     async def _replace_connection(
         self, target: ServerTarget, connection: UpstreamConnection, probed_at: float = -math.inf
     ) -> PooledConnection:
-        """Use this connection from now on, and let go of the one before it."""
+        """Use this connection from now on and retire the previous one."""
         loop = self._loop_state()
         before = loop.connections.get(target.server_id)
         kept = loop.connections[target.server_id] = PooledConnection(target.revision, connection, probed_at)
@@ -203,7 +203,7 @@ class HttpTransport:
     async def _switch_era(
         self, target: ServerTarget, kept: PooledConnection, refused: UpstreamFailure
     ) -> PooledConnection | None:
-        """What to use instead, when a refusal came because the server has changed its era."""
+        """Return a replacement connection if the failure shows that the server has changed its era, otherwise None."""
         if not _may_be_another_era(kept.connection.era, refused):
             return None
         if target.transport == "sse" or time.monotonic() - kept.probed_at < PROBE_INTERVAL_SECONDS:
@@ -220,10 +220,10 @@ class HttpTransport:
 
 
 def _may_be_another_era(era: Era, refused: UpstreamFailure) -> bool:
-    """Whether a server of another era would refuse so. A refusal in this sense has had no effect."""
+    """Whether a server of another era would refuse in this way. Such a refusal had no effect."""
     if not isinstance(refused, UpstreamError):
         return refused.status in ERA_REFUSAL_STATUSES
     if era == "modern" and refused.code in modern.OWN_CODES:
-        # Of these, only one may come of a server that has gone back to the handshake.
+        # Only this one of the codes may come from a server that has returned to the handshake.
         return refused.code == UNSUPPORTED_PROTOCOL_VERSION
     return refused.status in ERA_REFUSAL_STATUSES or refused.code in modern.OWN_CODES

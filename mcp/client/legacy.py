@@ -1,4 +1,4 @@
-"""A server of the handshake revisions over Streamable HTTP: one session, opened when first asked."""
+"""Connection to a server of the handshake revisions over Streamable HTTP: one session, opened on demand."""
 
 import asyncio
 import itertools
@@ -42,7 +42,7 @@ class LegacySession:
 
 
 class SessionExpired(Exception):
-    """The server has forgotten the session, and did nothing with the request."""
+    """The server no longer knows the session and did not process the request."""
 
 
 class LegacyConnection(UpstreamConnection):
@@ -52,13 +52,13 @@ class LegacyConnection(UpstreamConnection):
         self._sender = sender
         self._background_tasks = errands
         self._handshake_timeout = handshake_timeout
-        # Never started again, so that a late answer can meet no other request, in this session or the next.
+        # Never reset, so that a late answer matches no other request, in this session or the next.
         self._ids = itertools.count(1)
         self._session: LegacySession | None = None
         self._opening = asyncio.Lock()
 
     async def session(self) -> LegacySession:
-        """The session; whoever comes first opens it for all."""
+        """Return the session. The first caller opens it."""
         if self._session is None:
             async with self._opening:
                 if self._session is None:
@@ -95,7 +95,7 @@ class LegacyConnection(UpstreamConnection):
         try:
             return await self._request_once(await self.session(), method, params, sent, meta, on_progress)
         except SessionExpired:
-            # Refused, so it may be sent again; a server that forgets each session at once is not asked a third time.
+            # The request was refused, so it can be sent again, but only once: some servers forget each session at once.
             sent.is_set = False
         try:
             return await self._request_once(await self.session(), method, params, sent, meta, on_progress)
@@ -121,7 +121,7 @@ class LegacyConnection(UpstreamConnection):
             hear = self._reply_listener(session, progress_listener(on_progress, request_id))
             return await stream.read_answer(response, request_id, sent=sent, hear=hear)
         except asyncio.CancelledError:
-            # A connection that closes means nothing in these revisions.
+            # In these revisions, closing the connection does not cancel the request.
             if sent.is_set:
                 self._send_in_background(
                     session, legacy.cancelled_notification(request_id, "Nobody waits for the answer any more.")
@@ -153,7 +153,7 @@ class LegacyConnection(UpstreamConnection):
         self._background_tasks.run(self._sender.notify(message, session.headers))
 
     async def watch(self, on_change: OnChange) -> None:
-        """The stream for what belongs to no request. Many servers have none, and answer 405."""
+        """Listen on the stream for messages that belong to no request. Many servers have none and answer 405."""
         session = await self.session()
         try:
             response = await self._sender.get({**session.headers, "Accept": "text/event-stream"})

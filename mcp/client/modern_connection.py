@@ -1,4 +1,4 @@
-"""A server of 2026-07-28: each request stands alone, so there is nothing to open and nothing to lose."""
+"""Connection to a server of protocol 2026-07-28. Requests are independent, so there is no session."""
 
 import itertools
 import logging
@@ -27,7 +27,7 @@ class ModernConnection(UpstreamConnection):
         self._sender = sender
         self._background_tasks = errands
         self._ids = itertools.count(1)
-        #: For each tool the schema that its bindings were read from, and those.
+        #: By tool: the schema from which the bindings were read, and the bindings.
         self._bound: dict[str, tuple[Any, tuple[headers.HeaderBinding, ...]]] = {}
 
     async def request(
@@ -79,7 +79,7 @@ class ModernConnection(UpstreamConnection):
             except UpstreamError as refused:
                 if refused.code != HEADER_MISMATCH or last:
                     raise
-            # The server refused the headers before it ran anything: the tool wants others than we knew.
+            # The server refused the headers before it ran the tool: the tool's bindings have changed.
             sent.is_set = False
             bound = await self._refresh_bindings(name, input_schema)
         raise AssertionError("the second attempt returns or raises")
@@ -89,7 +89,7 @@ class ModernConnection(UpstreamConnection):
         await self.request("subscriptions/listen", wanted, sent=SentFlag(), hear=change_listener(on_change))
 
     async def close(self) -> None:
-        """There is nothing to end."""
+        """Do nothing: there is no session."""
 
     def _bindings(self, name: str, schema: dict[str, Any] | None) -> tuple[headers.HeaderBinding, ...]:
         known = self._bound.get(name)
@@ -100,7 +100,9 @@ class ModernConnection(UpstreamConnection):
         return bound
 
     async def _refresh_bindings(self, name: str, schema: dict[str, Any] | None) -> tuple[headers.HeaderBinding, ...]:
-        """Kept for the schema that the callers know, so that their next call need not learn it again."""
+        """Read the bindings from the live tool list.
+
+        They are cached under the schema of the callers, so that the next call with this schema finds them."""
         live = next((tool.get("inputSchema") for tool in await super().list_tools() if tool["name"] == name), None)
         bound = headers.find_bindings(live)
         self._bound[name] = (schema, bound)

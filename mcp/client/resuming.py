@@ -1,6 +1,6 @@
-"""Taking up a stream again that ended before the answer: the handshake revisions let a server hang up and go on later.
+"""Resumes streams that ended before the answer: the handshake revisions let a server disconnect and continue later.
 
-The request is never sent a second time. Whatever comes of this, it counts as sent."""
+The request is never sent twice. It counts as sent in every case."""
 
 import asyncio
 from dataclasses import dataclass
@@ -13,14 +13,14 @@ from mcp.client.sending import RESULT_LIMIT, HttpSender
 from mcp.protocol import jsonrpc, sse
 from mcp.protocol.errors import UpstreamFailure, UpstreamFault
 
-#: How often in a row a stream may be taken up again and bring nothing new; and the pause where the server names none.
+#: Maximum number of consecutive resumed streams without a new event, and the default pause before resuming.
 MAX_EMPTY_RESUMES, RESUME_PAUSE_SECONDS = 3, 1.0
 MIN_PAUSE_SECONDS = 0.05
 
 
 @dataclass
 class ResumableResponse:
-    """The answer to one request, over as many streams as the server cuts it into."""
+    """The answer to one request, which the server may split over several streams."""
 
     sender: HttpSender
     headers: dict[str, str]
@@ -50,5 +50,5 @@ class ResumableResponse:
         try:
             return await self.sender.get(headers)
         except UpstreamFailure:
-            # Also a session that is gone: the call may have been made in it.
+            # This includes an expired session: the call may have run in it.
             raise ended from None

@@ -1,4 +1,4 @@
-"""One HTTP exchange with a server: a request goes out, and what is no refusal comes back to be read."""
+"""Sends HTTP requests to a server and returns successful responses for reading."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -17,28 +17,28 @@ from mcp.protocol.headers import is_reserved_header
 
 SessionFactory = Callable[[], aiohttp.ClientSession]
 RESULT_LIMIT = 16 << 20
-#: Reading has the call's own deadline around it; a host that takes no connection is told from a slow one sooner.
+#: The deadline of the call limits reading. The connect timeouts detect an unreachable host earlier.
 CLIENT_TIMEOUT = aiohttp.ClientTimeout(total=None, connect=10, sock_connect=5)
-#: Connections that are found to be given up, one after the other, before a request is given up too.
+#: Attempts to send a request. Each uses another connection if the server has already closed the previous one.
 MAX_ABANDONED_SENDS = 8
 
 
 class HttpSender:
-    """Sends to one server, with the headers that are set for it."""
+    """Sends requests to one server, with the headers configured for it."""
 
     def __init__(self, target: ServerTarget, session: SessionFactory) -> None:
         self.url = target.base_url
         self._session = session
         self._headers = CIMultiDict(
             [(name, value) for name, value in target.headers if not is_reserved_header(name)]
-            # A packed answer could be a small bomb; the limits count what was sent.
+            # No compression: the limits count received bytes, and a compressed answer could expand beyond them.
             + [("Accept-Encoding", "identity")]
         )
 
     async def post(
         self, message: jsonrpc.Message, headers: Mapping[str, str], sent: SentFlag, *, url: str = ""
     ) -> aiohttp.ClientResponse:
-        """The answer's head, when it is no refusal. Whoever gets it lets go of it."""
+        """Send a message and return the unread response, which the caller closes. Raise on error statuses."""
         raw = jsonrpc.encode(message)
         for _ in range(MAX_ABANDONED_SENDS):
             body = TrackedBody(raw, sent)
@@ -72,7 +72,7 @@ class HttpSender:
         response.close()
 
     async def notify(self, message: jsonrpc.Message, headers: Mapping[str, str], *, url: str = "") -> None:
-        """Send what has no answer."""
+        """Send a message that has no answer."""
         response = await self.post(message, headers, SentFlag(), url=url)
         await drain_response(response)
 
@@ -91,13 +91,13 @@ class HttpSender:
 
 
 async def read_chunk(response: aiohttp.ClientResponse, sent: SentFlag) -> bytes:
-    """What has come of a stream, or nothing at its end."""
+    """Read the available bytes of a stream. Return no bytes at its end."""
     with translate_errors(sent):
         return await response.content.readany()
 
 
 async def read_response(response: aiohttp.ClientResponse, limit: int, sent: SentFlag) -> bytes:
-    """The whole body, unless it is too long: then no more of it is read."""
+    """Read the whole body. Stop and raise a fault if it exceeds the limit."""
     try:
         with translate_errors(sent):
             return await egress.read_limited_body(response, limit)
@@ -107,7 +107,7 @@ async def read_response(response: aiohttp.ClientResponse, limit: int, sent: Sent
 
 
 async def drain_response(response: aiohttp.ClientResponse) -> None:
-    """Read what is left, so that the connection can be used again; what has no end soon is closed instead."""
+    """Read the rest, so that the connection can be reused. Close it if the rest is too long or takes too long."""
     try:
         async with asyncio.timeout(1):
             left = RESULT_LIMIT

@@ -1,4 +1,4 @@
-"""Servers over standard input, by way of the process that runs them: its socket takes many requests at once."""
+"""Calls stdio servers through the stdio host, whose socket serves many concurrent requests."""
 
 import asyncio
 from collections.abc import Callable
@@ -22,12 +22,12 @@ HOST_UNAVAILABLE_MESSAGE = (
     "`manage.py mcp_stdio_owner` on this host."
 )
 HOST_ENDED_MESSAGE = "The process that runs stdio servers ended; it is started again."
-#: It keeps the deadline itself; this much later it is not believed to.
+#: The host enforces the deadline. The client gives up this much later.
 GRACE_SECONDS = 2.0
 
 
 class StdioHostLink:
-    """One connection to the owner."""
+    """One connection to the stdio host."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._writer = writer
@@ -79,7 +79,7 @@ class StdioHostLink:
 
 
 class StdioTransport:
-    """One link for each event loop, made when it is first needed and again when it is lost."""
+    """Calls stdio servers over one link per event loop. It opens the link on demand and again after it is lost."""
 
     def __init__(self, path: Callable[[], Path] = lambda: settings.STDIO_SOCKET) -> None:
         self._path = path
@@ -113,7 +113,7 @@ class StdioTransport:
         return await self._request(target, "tools/call", params, timeout=timeout, meta=meta, on_progress=on_progress)
 
     async def status(self, server_id: UUID, *, timeout: float = 2) -> dict[str, Any]:
-        """The server's process: pid, since, starts, failures, what it wrote on standard error. To be redacted."""
+        """Return the status of the server's process: pid, since, starts, failures and unredacted standard error."""
         return await self._send_request({"server": str(server_id), "do": "status"}, timeout=timeout)
 
     async def close(self) -> None:
@@ -156,7 +156,7 @@ class StdioTransport:
         opening = self._links.get(loop)
         if opening is None or (opening.done() and _is_lost(opening)):
             opening = self._links[loop] = loop.create_task(self._open())
-            # Whoever asked for it may have stopped waiting.
+            # Retrieve the exception: the caller may have stopped waiting.
             opening.add_done_callback(_is_lost)
         return await asyncio.shield(opening)
 

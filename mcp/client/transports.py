@@ -1,6 +1,7 @@
-"""The client's side of MCP: what talks to other people's servers, and the only thing here that does.
+"""Entry points of the MCP client: handshake, list tools, call a tool, watch for changes.
 
-Each transport keeps its connections by event loop; nothing of a caller's is ever sent along.
+Within `mcp`, only this package and `stdio_host` talk to upstream servers. Each transport pools its connections by event
+loop. Credentials and headers of callers are never sent upstream.
 """
 
 from typing import Any
@@ -20,12 +21,12 @@ TRANSPORTS: dict[str, UpstreamTransport] = {"http": _http_transport, "sse": _htt
 
 
 async def handshake(target: ServerTarget, *, timeout: float) -> Handshake:
-    """Ask a server what it is. Its era is found out anew each time."""
+    """Query a server for its identity and capabilities. Its era is detected on every handshake."""
     return await _transport(target).handshake(target, timeout=timeout)
 
 
 async def list_tools(target: ServerTarget, *, timeout: float) -> list[dict[str, Any]]:
-    """A server's tools as it defines them, all pages."""
+    """List all tools of a server as the server defines them, from all pages."""
     return await _transport(target).list_tools(target, timeout=timeout)
 
 
@@ -39,22 +40,22 @@ async def call_tool(
     on_progress: OnProgress | None = None,
     input_schema: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Call a tool once and give its result as it came. Cancelling the task that waits cancels the call upstream."""
+    """Call a tool once and return its unchanged result. Cancelling the task cancels the call upstream."""
     return await _transport(target).call_tool(
         target, name, arguments, timeout=timeout, meta=meta, on_progress=on_progress, input_schema=input_schema
     )
 
 
 async def watch_changes(target: ServerTarget, on_change: OnChange, *, seconds: float) -> None:
-    """Be told each time the tools of a server over HTTP change, for so long or until it ends the stream.
+    """Call `on_change` when the tools of an HTTP server change, for `seconds` or until the server ends the stream.
 
-    Many servers have no such stream, and say so at once by a fault. What changes between two watches is told by
-    neither, so this saves no listing from time to time; it makes the news come sooner."""
+    Many servers have no such stream and answer with a fault at once. Changes between two calls of this function are not
+    reported, so tools must also be listed periodically; watching only detects changes sooner."""
     await _http_transport.watch(target, on_change, seconds=seconds)
 
 
 async def close_all() -> None:
-    """End the running loop's connections; every loop that called a server ends with this."""
+    """Close the connections of the running event loop. Each loop that called a server must await this at its end."""
     for transport in dict.fromkeys(TRANSPORTS.values()):
         await transport.close()
 

@@ -1,4 +1,4 @@
-"""What the transports are told of a server, and what they say of it."""
+"""Targets, handshakes and the transport interface."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -7,24 +7,24 @@ from uuid import UUID
 
 TransportName = Literal["http", "sse", "stdio"]
 Era = Literal["", "modern", "legacy", "sse"]
-#: Told of each step forward: `progress`, perhaps `total` and `message`.
+#: Called with each progress update: `progress`, and optionally `total` and `message`.
 OnProgress = Callable[[dict[str, Any]], Awaitable[None]]
-#: Told that a server's list of tools is another than before.
+#: Called when the tool list of a server has changed.
 OnChange = Callable[[], Awaitable[None]]
 
 
 @dataclass(frozen=True)
 class ServerTarget:
-    """A server as it is to be reached now; another revision is another way to it."""
+    """How to connect to a server. The revision changes with the connection settings."""
 
     server_id: UUID
     name: str
     revision: int
     transport: TransportName
     base_url: str = ""
-    #: Ours for this server, credentials among them; never anything of a caller's.
+    #: Configured headers for this server, including credentials; never headers of a caller.
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
-    #: As it was found the last time; it may have changed since.
+    #: Detected by the last handshake. The server may have changed since.
     era: Era = ""
     protocol_version: str = ""
     handshake_timeout: float = 10
@@ -32,7 +32,7 @@ class ServerTarget:
 
 @dataclass(frozen=True)
 class Handshake:
-    """What a server said of itself, and how it was found out."""
+    """What a server declared in the handshake, and the steps of the detection."""
 
     era: Era
     protocol_version: str
@@ -40,12 +40,12 @@ class Handshake:
     capabilities: dict[str, Any]
     instructions: str
     latency_ms: float
-    #: What was sent and what came, a line each, for whoever looks for the reason. Redacted before it is shown.
+    #: Requests and answers, a line each, for troubleshooting. Redacted before display.
     steps: tuple[str, ...] = ()
 
 
 class UpstreamTransport(Protocol):
-    """A way to servers; the gateway knows no more of one than this."""
+    """The interface of a transport to servers, as the gateway uses it."""
 
     async def handshake(self, target: ServerTarget, *, timeout: float) -> Handshake: ...
 
@@ -64,5 +64,5 @@ class UpstreamTransport(Protocol):
     ) -> dict[str, Any]: ...
 
     async def close(self) -> None:
-        """Let go of this loop's connections."""
+        """Close the connections of the running event loop."""
         ...

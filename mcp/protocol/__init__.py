@@ -1,1 +1,1 @@
-"""The protocol without the network: envelopes, headers, event streams, and a module per family of revisions."""
+"""Pure MCP protocol code without Django and I/O: messages, headers, event streams, and a module per revision family."""

@@ -1,4 +1,4 @@
-"""Messages between processes of ours on a socket: four bytes of length, then JSON."""
+"""Messages between Gatehouse processes on a socket: four bytes of length, then JSON."""
 
 import asyncio
 import json
@@ -9,12 +9,12 @@ from mcp.protocol import jsonrpc
 from mcp.protocol.jsonrpc import Message
 
 MAX_FRAME_BYTES = 64 << 20
-#: Set in the length when Python's own reader is needed: the fast one makes floats of integers past 64 bits.
+#: Flag in the length: decode with `json`, because `orjson` turns integers beyond 64 bits into floats.
 EXACT_FLAG = 1 << 31
 
 
 class BadFrame(Exception):
-    """What came is no message of ours; nothing that follows can be trusted to be one."""
+    """The received bytes are not a valid frame. The rest of the stream cannot be trusted."""
 
 
 def pack_frame(message: Message) -> bytes:
@@ -28,7 +28,7 @@ def pack_frame(message: Message) -> bytes:
 
 
 async def read_frame(reader: asyncio.StreamReader) -> Message | None:
-    """The next message; None when the other side has gone."""
+    """Return the next message, or None if the peer closed the connection."""
     try:
         head = int.from_bytes(await reader.readexactly(4), "big")
         length = head & ~EXACT_FLAG

@@ -1,5 +1,8 @@
-"""Header values of 2026-07-28: what HTTP cannot carry as it is goes as `=?base64?...?=`; arguments that a tool wants
-mirrored go as `Mcp-Param-*`."""
+"""Header values of protocol 2026-07-28.
+
+Values that HTTP cannot carry are encoded as `=?base64?...?=`. Arguments with the keyword `x-mcp-header` in the tool's
+schema are repeated as `Mcp-Param-*` headers.
+"""
 
 import base64
 import re
@@ -12,17 +15,18 @@ MIRROR_PREFIX = "Mcp-Param-"
 WRAPPED = re.compile(r"=\?base64\?(.*)\?=")
 PLAIN = re.compile(r"[\x20-\x7E]*")
 TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-#: No `number`: two readers may write the same one differently.
+#: Without `number`: two implementations may write the same number differently.
 MIRRORED_TYPES = frozenset({"string", "integer", "boolean"})
-#: Keywords of JSON Schema 2020-12 that hold schemas. Values such as `default` or `enum` are data and never walked.
+#: Keywords of JSON Schema 2020-12 that hold schemas. Values such as `default` or `enum` are data and are
+#: not searched.
 ONE_SCHEMA = frozenset({
     "items", "contains", "unevaluatedItems", "additionalProperties", "propertyNames", "unevaluatedProperties", "not",
     "if", "then", "else", "contentSchema",
 })  # fmt: skip
 SCHEMA_LISTS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
 SCHEMA_MAPS = frozenset({"patternProperties", "dependentSchemas", "$defs", "definitions"})
-#: The connection's, and what says in whose name and form a request comes. With some of these, whoever may set one would
-#: change where a request ends.
+#: Headers of the connection, and headers that state the identity and the format of a request. Some of these would let a
+#: person who sets them change where a request ends (request smuggling).
 CONNECTION_HEADERS = frozenset({
     "host", "content-length", "content-type", "accept", "connection", "transfer-encoding", "upgrade", "te", "trailer",
     "keep-alive", "proxy-authorization", "proxy-connection", "expect", "cookie", "origin", "accept-encoding",
@@ -40,7 +44,7 @@ class HeaderBinding:
 
 
 def is_reserved_header(name: str) -> bool:
-    """Whether the header is the connection's own or the protocol's, and so nobody's to set for a server."""
+    """Whether the header belongs to the connection or to the protocol, so that it cannot be set for a server."""
     return name.lower() in CONNECTION_HEADERS or name.lower().startswith("mcp-")
 
 
@@ -52,7 +56,7 @@ def encode_value(value: str) -> str:
 
 
 def find_bindings(schema: Any) -> tuple[HeaderBinding, ...]:
-    """The arguments to mirror. A schema with one wrong annotation has none that can be kept."""
+    """Return the arguments to mirror: none if any annotation in the schema is invalid."""
     found = _find_annotations(schema)
     return (
         ()
@@ -62,7 +66,7 @@ def find_bindings(schema: Any) -> tuple[HeaderBinding, ...]:
 
 
 def find_annotation_problem(schema: Any) -> str:
-    """Why the tool cannot be called over HTTP, as one clause; empty when it can."""
+    """Return the reason why the tool cannot be called over HTTP, as one clause; empty if it can be called."""
     return _find_problem(_find_annotations(schema))
 
 
@@ -87,7 +91,7 @@ def _find_problem(found: list[tuple[ArgumentPath | None, Mapping[str, Any]]]) ->
 
 
 def _iterate_schemas(root: Any) -> Iterator[tuple[ArgumentPath | None, Mapping[str, Any]]]:
-    """Each schema in a schema with the chain of `properties` to it, None once anything else was crossed."""
+    """Yield each subschema with its path of property names. The path is None below any keyword but `properties`."""
     stack: list[tuple[ArgumentPath | None, Any]] = [((), root)]
     while stack:
         path, node = stack.pop()
@@ -106,7 +110,7 @@ def _iterate_schemas(root: Any) -> Iterator[tuple[ArgumentPath | None, Mapping[s
 
 
 def mirror_arguments(bound: tuple[HeaderBinding, ...], arguments: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The headers for these arguments; one that is absent or null has none."""
+    """Yield the header of each bound argument. Arguments that are absent or null have no header."""
     for binding in bound:
         text = _header_text(_find_argument(binding.path, arguments))
         if text is not None:
@@ -128,5 +132,5 @@ def _header_text(value: Any) -> str | None:
     try:
         return str(value) if isinstance(value, str | int | float) else None
     except ValueError:
-        # More digits than Python writes out: no header, and the server says what it wants.
+        # The integer exceeds Python's limit of digits: send no header and let the server report the mismatch.
         return None

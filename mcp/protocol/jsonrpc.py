@@ -1,4 +1,4 @@
-"""JSON-RPC 2.0 envelopes, checked by hand: a validator per message would cost more than the rest of the way."""
+"""JSON-RPC 2.0 messages, checked by hand: a schema validator per message would cost more than the rest of the call."""
 
 import json
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from mcp.protocol.errors import UpstreamError, UpstreamFault
 
 Message = dict[str, Any]
 RequestId = int | str
-#: Longer messages of a server's are cut: they are said to people.
+#: Longer error messages of a server are truncated, because people read them.
 MAX_MESSAGE_CHARS = 2000
 
 
@@ -18,7 +18,7 @@ def encode(message: Message) -> bytes:
     try:
         return orjson.dumps(message)
     except TypeError:
-        # Integers past 64 bits and lone surrogates are JSON to the caller, so they are JSON to the server.
+        # `orjson` rejects integers beyond 64 bits and lone surrogates. Callers may send them, so pass them on.
         return json.dumps(message, separators=(",", ":"), allow_nan=False).encode()
 
 
@@ -45,7 +45,7 @@ def error(request_id: RequestId | None, code: int, message: str) -> Message:
 
 
 def decode(raw: bytes | str) -> Iterator[Message]:
-    """The messages in a body: one, or several where a server of 2025-03-26 batches."""
+    """Yield the messages in a body: one, or several if a server of 2025-03-26 sends a batch."""
     try:
         value = orjson.loads(raw)
     except orjson.JSONDecodeError:
@@ -57,18 +57,18 @@ def decode(raw: bytes | str) -> Iterator[Message]:
 
 
 def is_answer_to(message: Message, request_id: RequestId) -> bool:
-    """Whether this is the answer to that request. An error before the id could be read carries none."""
+    """Whether the message answers the request. An error has no id if the server could not read the request's id."""
     if "method" in message:
         return False
     answered = message.get("id")
-    # `1`, `1.0` and `true` are equal to Python and three ids to the protocol.
+    # `1`, `1.0` and `true` are equal in Python but are three different ids in the protocol.
     if type(answered) is type(request_id) and answered == request_id:
         return True
     return answered is None and "error" in message
 
 
 def read_result(message: Message, *, status: int = 0) -> Message:
-    """The result in an answer, or the error it carries."""
+    """Return the result of an answer, or raise its error."""
     if "error" in message:
         raise parse_error(message["error"], status=status)
     value = message.get("result")

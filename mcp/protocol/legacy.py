@@ -1,4 +1,4 @@
-"""The revisions with a handshake, 2024-11-05 to 2025-11-25: initialize once, then speak the version agreed on."""
+"""Messages of the handshake revisions, 2024-11-05 to 2025-11-25: `initialize` negotiates the version once."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -16,13 +16,13 @@ INITIALIZED = notification("notifications/initialized")
 
 
 def build_request(request_id: RequestId, method: str, params: Message, *, meta: Message) -> Message:
-    """A request with what is said beside its params, where there is something."""
+    """Build a request. Its params contain `_meta` unless the metadata is empty."""
     return request(request_id, method, {**params, "_meta": meta} if meta else params)
 
 
 @dataclass(frozen=True)
 class InitializeResult:
-    """What the server said of itself in the handshake."""
+    """What the server declared in its answer to `initialize`."""
 
     protocol_version: str
     server_info: Message
@@ -45,9 +45,10 @@ def parse_initialize_result(answer: Message) -> InitializeResult:
 
 
 def build_reply(message: Message) -> Message | None:
-    """What to answer when the server asks something: alive, and otherwise not able; None for what asks nothing.
+    """Build the reply to a request of the server: a result for `ping`, an error for any other method.
 
-    No capability was declared, so it has no right to ask; leaving it without an answer would hang the call."""
+    Return None if the message is not a request. The client declared no capability, so the server may not send other
+    requests; without a reply the call would hang."""
     request_id = message.get("id")
     if "method" not in message or not isinstance(request_id, int | str):
         return None
@@ -61,10 +62,10 @@ def cancelled_notification(request_id: RequestId, reason: str) -> Message:
 
 
 def session_is_gone(status: int, answer: UpstreamError | None) -> bool:
-    """Whether a refused request means that the server has forgotten the session.
+    """Whether a refused request means that the server has ended the session.
 
-    404 says so. Many servers, those of the TypeScript examples among them, answer 400 and name the session. An error
-    that blames the method or its parameters is an answer: it must not lead to a second call."""
+    The specification uses 404. Many servers, such as the TypeScript SDK examples, answer 400 and mention the session in
+    the message. An error that blames the method or its parameters is an answer: it must not cause a second call."""
     if answer is None:
         return status == 404
     if answer.code in {METHOD_NOT_FOUND, INVALID_PARAMS}:

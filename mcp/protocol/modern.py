@@ -1,4 +1,4 @@
-"""Protocol 2026-07-28: no handshake and no session; every request says all there is to know about it."""
+"""Messages of protocol 2026-07-28: no handshake and no session; each request carries its own metadata."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -20,14 +20,14 @@ from mcp.protocol.jsonrpc import Message, RequestId, request
 LATEST = LATEST_MODERN_VERSION
 CLIENT_INFO = {"name": "gatehouse", "version": VERSION}
 ACCEPT = "application/json, text/event-stream"
-#: What a request's `Mcp-Name` repeats.
+#: The parameter that the header `Mcp-Name` repeats, by method.
 NAME_PARAMETERS = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
-#: Only a server of this revision answers with these.
+#: Error codes that only servers of this revision use.
 OWN_CODES = frozenset({HEADER_MISMATCH, MISSING_REQUIRED_CLIENT_CAPABILITY, UNSUPPORTED_PROTOCOL_VERSION})
 
 
 def build_request(request_id: RequestId, method: str, params: Message, *, version: str, meta: Message) -> Message:
-    """A request with its metadata. No capability is declared, so the server may ask for nothing while it works."""
+    """Build a request with its metadata. It declares no capability, so the server may not request any input."""
     said = {
         **meta,
         PROTOCOL_VERSION_META_KEY: version,
@@ -38,7 +38,7 @@ def build_request(request_id: RequestId, method: str, params: Message, *, versio
 
 
 def build_headers(method: str, params: Message, *, version: str) -> dict[str, str]:
-    """The headers that repeat the body, so that a proxy may route by them."""
+    """Build the headers that repeat parts of the body, so that proxies can route by them."""
     found = {"Accept": ACCEPT, "MCP-Protocol-Version": version, "Mcp-Method": method}
     named_by = NAME_PARAMETERS.get(method)
     if named_by is not None:
@@ -47,12 +47,12 @@ def build_headers(method: str, params: Message, *, version: str) -> dict[str, st
 
 
 def require_complete(result: Message) -> Message:
-    """The result, if it is a whole one; a server of an earlier revision names no kind."""
+    """Return the result if it is complete. Servers of earlier revisions send no `resultType`."""
     kind = result.get("resultType", "complete")
     if kind == "complete":
         return result
     if kind == "input_required":
-        # A server that works as it should, for callers that can answer: no sign that it fails.
+        # The server works correctly for callers that can answer, so this does not count as a failure of the server.
         detail = "The server asks for more input before it answers (input_required), which is not passed on."
         raise UpstreamFault("unsupported", detail, sent=True)
     detail = f"The server answered with a result of a kind that is not known ({str(kind)[:40]!r})."
@@ -60,7 +60,7 @@ def require_complete(result: Message) -> Message:
 
 
 def mutual_version(supported: Any) -> str:
-    """The newest version of this family that a server names, or nothing."""
+    """Return the newest modern version in a server's list of supported versions, or an empty string."""
     named = _version_names(supported)
     return next((version for version in reversed(MODERN_PROTOCOL_VERSIONS) if version in named), "")
 
@@ -70,7 +70,7 @@ def includes_handshake_version(supported: Any) -> bool:
 
 
 def read_supported_versions(error: UpstreamError) -> Any:
-    """What a server that knows not our version knows instead; None when it does not say."""
+    """Return the versions listed in an unsupported-version error, or None if it lists none."""
     return error.data.get("supported") if isinstance(error.data, dict) else None
 
 

@@ -1,4 +1,4 @@
-"""Progress of one request: only its own, and only forward."""
+"""Progress notifications of one request: only its own, and only rising values."""
 
 from typing import Any
 
@@ -6,19 +6,21 @@ from mcp.protocol.jsonrpc import Message, RequestId
 
 
 def add_progress_token(meta: Message | None, token: RequestId | None) -> Message:
-    """The metadata of a request; with a token it asks to be told of progress."""
+    """Return the metadata of a request. A token requests progress notifications."""
     return {**(meta or {}), **({} if token is None else {"progressToken": token})}
 
 
 class ProgressFilter:
-    """Picks the notifications that belong to the request whose token it is."""
+    """Selects the progress notifications that carry the token of one request."""
 
     def __init__(self, token: RequestId) -> None:
         self._token = token
         self._last: float | None = None
 
     def select(self, message: Message) -> Message | None:
-        """What a notification says without its token; None for anything else and for steps back."""
+        """Return the parameters of a progress notification without its token.
+
+        Return None for any other message and for a value that does not rise."""
         params: Any = message.get("params")
         if message.get("method") != "notifications/progress" or not isinstance(params, dict):
             return None

@@ -1,4 +1,4 @@
-"""Server-sent events from chunks of bytes, wherever a chunk ends: in a line, in a character, between CR and LF."""
+"""Parser of server-sent events. Chunks may end anywhere: inside a line or a character, or between CR and LF."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,14 +8,14 @@ from mcp.protocol.errors import UpstreamFault
 
 @dataclass(frozen=True, slots=True)
 class ServerSentEvent:
-    #: Bytes: JSON is read from them at once, and that reading checks the UTF-8.
+    #: Bytes, because the JSON decoder reads them directly and validates the UTF-8.
     data: bytes
     name: str = "message"
     id: str = ""
 
 
 class EventStreamParser:
-    """Fed with chunks, gives the events that became whole. Lines are cut as bytes, so no character is."""
+    """Accepts chunks of bytes and yields complete events. It splits lines as bytes, so it never splits a character."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -26,13 +26,13 @@ class EventStreamParser:
         self._name = ""
         self._data: list[bytes] = []
         self._id = ""
-        #: The last id seen, to take the stream up again from there.
+        #: The id of the last event, needed to resume the stream.
         self.last_id = ""
-        #: How long to wait before that, in seconds; None where the server did not say.
+        #: Seconds to wait before resuming, or None if the server did not set it.
         self.retry: float | None = None
 
     def continue_stream(self) -> "EventStreamParser":
-        """For the stream that goes on where this one ended."""
+        """Return a parser for the stream that resumes this one."""
         found = EventStreamParser(self._limit)
         found.last_id = found._id = self.last_id
         found.retry = self.retry
@@ -42,7 +42,7 @@ class EventStreamParser:
         if self._after_cr and chunk.startswith(b"\n"):
             chunk = chunk[1:]
         self._after_cr = chunk.endswith(b"\r") if chunk else self._after_cr
-        # bytes.splitlines ends lines at LF, CR and CR LF alone, as event streams do.
+        # bytes.splitlines splits only at LF, CR and CR LF, as the event stream format requires.
         for part in chunk.splitlines(keepends=True):
             self._count_bytes(len(part))
             self._line.append(part)
@@ -80,7 +80,7 @@ class EventStreamParser:
     def _dispatch(self) -> ServerSentEvent | None:
         data, name = self._data, self._name
         self._data, self._name, self._size = [], "", 0
-        # Only now: an event that is cut off is to be sent again.
+        # Set only here, so that the server sends an incomplete event again.
         self.last_id = self._id
         if not any(data):
             return None

@@ -1,4 +1,4 @@
-"""A list that comes in pages: never endless, never twice the same page."""
+"""Collects the pages of a tool list, with limits on pages, tools and bytes. Repeated cursors are an error."""
 
 import json
 from typing import Any
@@ -8,12 +8,12 @@ from mcp.protocol.jsonrpc import Message
 
 MAX_PAGES = 100
 MAX_TOOLS = 10_000
-#: Of all pages together, as JSON. Each tool is read by a person: 1,000 tools with 8 KiB each fit.
+#: Limit for the JSON of all pages together. People review each tool; 1,000 tools of 8 KiB each fit.
 MAX_LIST_BYTES = 8 << 20
 
 
 class ToolPages:
-    """Takes the pages of `tools/list` and says what to ask next."""
+    """Collects the pages of `tools/list` and returns the parameters of the next request."""
 
     def __init__(self) -> None:
         self.tools: list[Message] = []
@@ -22,7 +22,9 @@ class ToolPages:
         self._cursors: set[str] = set()
 
     def add_page(self, page: Message) -> Message | None:
-        """The parameters of the next request, or None after the last page. An empty cursor is a cursor."""
+        """Add a page. Return the parameters of the next request, or None after the last page.
+
+        An empty string is a valid cursor."""
         tools = _read_tools(page.get("tools"))
         self._bytes += len(json.dumps(tools, ensure_ascii=False).encode("utf-8", "surrogatepass"))
         if self._bytes > MAX_LIST_BYTES:

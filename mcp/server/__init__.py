@@ -1,1 +1,1 @@
-"""What MCP and REST clients see: requests, results and errors."""
+"""The server side: MCP and REST requests of clients, and the results and errors that they receive."""

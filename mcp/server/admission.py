@@ -1,4 +1,4 @@
-"""What the headers alone decide, before a byte of the body is read."""
+"""Checks of the request headers, made before the body is read."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ ALLOW_POST_HEADER = (b"allow", b"POST")
 
 @dataclass(frozen=True)
 class EndpointSettings:
-    """How this installation is reached, and where it says who issues tokens for it."""
+    """The public origin of the installation, its host check, and the URL of its OAuth resource metadata."""
 
     origin: str
     is_allowed_host: Callable[[str], bool]
@@ -20,7 +20,7 @@ class EndpointSettings:
 
 
 def check_request(method: str, head: RequestHeaders, house: EndpointSettings) -> ErrorResponse | None:
-    """The first thing wrong with the request as HTTP. Host and Origin first: a page that was rebound learns nothing."""
+    """Return the first HTTP error of the request. Host and Origin come first, so that DNS rebinding reveals nothing."""
     if "host" in head.repeated or not house.is_allowed_host(head.get("host")):
         return http_error(421, "This host name is not one of this server's.")
     if "origin" in head.values and not _is_own_origin(head, house):
@@ -31,14 +31,14 @@ def check_request(method: str, head: RequestHeaders, house: EndpointSettings) ->
 
 
 def _is_own_origin(head: RequestHeaders, house: EndpointSettings) -> bool:
-    """Whether the page is of this house: at its public address, or at the known host that it sends its request to."""
+    """Whether the origin is the public origin, or the origin of the allowed host that receives the request."""
     scheme = house.origin.partition("://")[0]
     own = {house.origin, f"{scheme}://{head.get('host').lower()}"}
     return "origin" not in head.repeated and head.get("origin").lower() in own
 
 
 def check_content_headers(head: RequestHeaders) -> ErrorResponse | None:
-    """What the client must be able to take and to send."""
+    """Check the Accept and Content-Type headers."""
     if not heads.accepts_json_and_events(head.get("accept")):
         return http_error(406, f"The Accept header must list {heads.JSON_TYPE} and {heads.EVENT_STREAM_TYPE}.")
     if "content-type" in head.repeated or not heads.is_json_content_type(head.get("content-type")):
@@ -47,7 +47,7 @@ def check_content_headers(head: RequestHeaders) -> ErrorResponse | None:
 
 
 def read_bearer(head: RequestHeaders, house: EndpointSettings) -> str | ErrorResponse:
-    """The token that is shown; whose it is, and whether it holds, is not known here."""
+    """Return the bearer token. Its owner and its validity are checked later."""
     header = head.values.get("authorization")
     if header is None:
         return unauthenticated_error(house, "missing", "Send a token as Authorization: Bearer nhi_….", shown=False)
@@ -58,7 +58,7 @@ def read_bearer(head: RequestHeaders, house: EndpointSettings) -> str | ErrorRes
 
 
 def unauthenticated_error(house: EndpointSettings, reason: str, message: str, *, shown: bool = True) -> ErrorResponse:
-    """RFC 6750, with the way to the metadata of RFC 9728."""
+    """Build the 401 of RFC 6750 with the URL of the resource metadata (RFC 9728)."""
     error = 'error="invalid_token", ' if shown else ""
     challenge = f'Bearer {error}resource_metadata="{house.resource_metadata}"'
     return http_error(401, message, (b"www-authenticate", challenge.encode()), reason=reason)

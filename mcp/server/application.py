@@ -1,6 +1,6 @@
-"""The gateway as an MCP server: a plain ASGI application, beside Django, for `/mcp` and `/mcp/<server>`.
+"""The ASGI application of `/mcp` and `/mcp/<server>`, which runs beside Django, and its shutdown.
 
-`/mcp` names every tool `<server>__<tool>`; `/mcp/<server>` has the tools of one server under their own names.
+`/mcp` names every tool `<server>__<tool>`. `/mcp/<server>` lists the tools of one server under their own names.
 """
 
 import asyncio
@@ -22,12 +22,12 @@ from mcp.server.admission import EndpointSettings
 from mcp.server.mcp_handler import GatewayBackend, McpRequestHandler, ServerContext
 from nhi.authorization import oauth
 
-#: Seconds for the rows of calls that end with the process; one that is not written by then is found as lost.
+#: Seconds to wait for the log rows of calls that the shutdown cancels. A later check marks missing rows as lost.
 LAST_ROWS_SECONDS = 1.5
 
 
 def make_application(gateway: GatewayBackend) -> AsgiApplication:
-    """The application over a gateway; it takes only scopes whose path is one of its endpoints."""
+    """Build the application. It accepts only scopes whose path is an MCP endpoint."""
     door = ServerContext(
         gateway,
         endpoint_settings(),
@@ -42,7 +42,7 @@ def make_application(gateway: GatewayBackend) -> AsgiApplication:
 
 
 async def close() -> None:
-    """The process ends: calls that were cancelled for it are recorded first, then what they kept open is let go of."""
+    """Shut down: wait until cancelled calls are recorded, then close the connections."""
     await _wait_for_rows()
     await asyncio.to_thread(batch_worker.stop)
     await _close_connections()
@@ -50,7 +50,7 @@ async def close() -> None:
 
 
 async def _wait_for_rows() -> None:
-    """Whoever serves us has cancelled what did not end in time, and does not wait for what follows from that."""
+    """Wait for the rows of cancelled calls: the ASGI server cancels late requests and does not wait for them."""
     deadline = time.monotonic() + LAST_ROWS_SECONDS
     while batch_worker.active_calls and time.monotonic() < deadline:
         await asyncio.sleep(0.01)

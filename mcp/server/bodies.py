@@ -1,4 +1,4 @@
-"""The body of a request, into memory, bounded in size and in time."""
+"""Reads request bodies into memory, with limits on size and time."""
 
 import asyncio
 
@@ -10,11 +10,11 @@ BODY_TIMEOUT_SECONDS = 30.0
 
 
 class ClientDisconnected(Exception):
-    """The client went away; there is nobody to answer."""
+    """The client disconnected, so no response can be sent."""
 
 
 async def read_body(receive: Receive, *, largest: int = MAX_BODY_BYTES) -> bytes | ErrorResponse:
-    """The body, or of a longer one a byte more than the limit, which is enough for its reader to refuse it."""
+    """Read the body. Truncate a longer body to one byte more than the limit, so that the caller can refuse it."""
     try:
         async with asyncio.timeout(BODY_TIMEOUT_SECONDS):
             message = await receive()
@@ -31,7 +31,7 @@ async def _read_rest(message: dict[str, object], receive: Receive, largest: int)
     kept, seen = bytearray(), 0
     while message["type"] != "http.disconnect":
         part = message.get("body", b"")
-        assert isinstance(part, bytes)  # ASGI says so
+        assert isinstance(part, bytes)  # required by ASGI
         seen += len(part)
         kept += part[: largest + 1 - len(kept)]
         if not message.get("more_body") or seen > MAX_DRAINED_BYTES:

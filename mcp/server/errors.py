@@ -1,4 +1,4 @@
-"""What is answered instead of a result: an HTTP status and a JSON-RPC error."""
+"""Protocol and HTTP error responses: an HTTP status and a JSON-RPC error."""
 
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -7,7 +7,7 @@ from common.asgi.headers import HeaderPairs
 
 PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL_ERROR = -32700, -32600, -32601, -32602, -32603
 HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION = -32020, -32021, -32022
-#: The specification fixes these; whatever is not named is answered 200.
+#: The specification fixes these. Every other code has the status 200.
 HTTP_STATUS = {
     PARSE_ERROR: 400,
     INVALID_REQUEST: 400,
@@ -41,10 +41,10 @@ class ErrorResponse:
 
 
 def protocol_error(code: int, message: str, **data: Any) -> ErrorResponse:
-    """One of the protocol's own errors, with the status that belongs to it."""
+    """Build a JSON-RPC error with the HTTP status of its code."""
     return ErrorResponse(HTTP_STATUS.get(code, 200), code, message, data)
 
 
 def http_error(status: int, message: str, *headers: tuple[bytes, bytes], **data: Any) -> ErrorResponse:
-    """A refusal before there is a message: its code is the status, outside of JSON-RPC's own range."""
+    """Build an error for a request without a message. Its code is the HTTP status, outside the range of JSON-RPC."""
     return ErrorResponse(status, status, message, data, headers=headers)

@@ -1,4 +1,4 @@
-"""The headers of a request, read once, with what stands twice remembered: first-copy and last-copy readers differ."""
+"""Parses request headers and records repeated ones: implementations differ in using the first or the last copy."""
 
 import base64
 import binascii
@@ -23,7 +23,7 @@ class RequestHeaders:
         return self.values.get(name, "")
 
     def matches(self, name: str, value: str) -> bool:
-        """Whether the header is there, once, and spells the value of the body."""
+        """Whether the header occurs once and its decoded value equals the value in the body."""
         return name not in self.repeated and decode_value(self.values.get(name)) == value
 
 
@@ -45,13 +45,13 @@ def read_headers(headers: Iterable[tuple[bytes, bytes]]) -> RequestHeaders:
 
 
 def decode_value(value: str | None) -> str | None:
-    """The text that a header value stands for; None for one that is not there or breaks its own encoding."""
+    """Decode a header value. Return None if it is absent or its encoding is invalid."""
     if value is None or not value.startswith(ENCODED_PREFIX) or not value.endswith(ENCODED_SUFFIX):
         return value
     payload = value[len(ENCODED_PREFIX) : -len(ENCODED_SUFFIX)]
     try:
         raw = base64.b64decode(payload, validate=True)
-        # One text for one value: bits that the padding hides would make another text of the same name.
+        # Accept only the canonical encoding: spare bits before the padding would give one name several encodings.
         return raw.decode() if base64.b64encode(raw).decode() == payload else None
     except (binascii.Error, ValueError):
         return None
@@ -59,7 +59,7 @@ def decode_value(value: str | None) -> str | None:
 
 @lru_cache(maxsize=64)
 def accepts_json_and_events(accept: str) -> bool:
-    """Whether the client takes either form of an answer; which one it will be is not known when it asks."""
+    """Whether the client accepts both JSON and event streams: the form of the answer is decided during the call."""
     ranges = {_media_type(part) for part in accept.split(",") if not _has_zero_weight(part)}
     return all(ranges & {kind, f"{kind.partition('/')[0]}/*", "*/*"} for kind in (JSON_TYPE, EVENT_STREAM_TYPE))
 

@@ -1,4 +1,4 @@
-"""One request and its answer."""
+"""Handles one MCP request."""
 
 import asyncio
 import logging
@@ -31,7 +31,7 @@ sign_cursor = partial(crypto.sign, "mcp-cursor")
 
 
 class GatewayBackend(Protocol):
-    """What stands behind this door: `mcp.gateway.gateway`."""
+    """The interface of `mcp.gateway.gateway`."""
 
     async def call_tool(self, ask: IncomingCall) -> CallResult: ...
 
@@ -40,13 +40,13 @@ class GatewayBackend(Protocol):
 
 @dataclass(frozen=True)
 class ServerContext:
-    """What all exchanges share."""
+    """Settings that all requests share."""
 
     gateway: GatewayBackend
     settings: EndpointSettings
-    #: Who answers, as results say it.
+    #: The `serverInfo` of results.
     server_info: dict[str, str]
-    #: On every answer.
+    #: Headers of every response.
     headers: HeaderPairs
 
 
@@ -81,7 +81,7 @@ class McpRequestHandler:
             await self._answer_listing(asked)
 
     def _check_headers(self) -> ErrorResponse | None:
-        """All that is known before the body is read. What is no token of ours is refused without a query."""
+        """Check the headers before the body is read. Malformed tokens are refused without a query."""
         house = self._context.settings
         refused = admission.check_request(self._method, self._head, house)
         if refused is not None:
@@ -96,7 +96,7 @@ class McpRequestHandler:
         return admission.check_content_headers(self._head)
 
     async def _answer_listing(self, asked: McpRequest) -> None:
-        """Discovery and lists: both only for those who may come in."""
+        """Answer discovery and tool lists, which both require a valid token."""
         try:
             found = await self._context.gateway.list_tools(self._bearer, server=self._server, source=self._source)
             answer = self._render_listing(asked, found)
@@ -134,7 +134,7 @@ class McpRequestHandler:
             await self._send_answer(asked, told, mcp_renderer.build_quota_headers(outcome))
 
     async def _run_call(self, asked: McpRequest) -> CallResult | None:
-        """What became of the call; None when the client went away, which cancelled it."""
+        """Run the call. Return None if the client disconnected, which cancels the call."""
         quiet = asyncio.get_running_loop().call_later(KEEP_ALIVE_SECONDS, self._reply.keep_alive)
         try:
             outcome = await clients.run_until_disconnect(

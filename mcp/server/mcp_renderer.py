@@ -1,4 +1,4 @@
-"""What the gateway said, as an answer: a result, or a refusal with its status."""
+"""Renders call results as MCP answers: a result, or an error with its status."""
 
 import logging
 from dataclasses import replace
@@ -15,10 +15,10 @@ from mcp.server.admission import EndpointSettings
 from mcp.server.errors import ErrorResponse
 
 log = logging.getLogger(__name__)
-#: Reasons of calls that were made and came to nothing. Whatever else is no success was refused: nothing was sent, or
-#: access ended while it was under way.
+#: Reasons of calls that were sent and failed. Every other reason is a denial: nothing was sent, or access ended during
+#: the call.
 FAILED_REASONS = frozenset({"tool_error", "upstream", "unreadable", "timeout", "lost", "cancelled", "unexpected"})
-#: What a gateway raises when it cannot decide, by its code, or must end before its call has.
+#: Status by error code, for errors that the gateway raises when it cannot decide, or stops before the call has ended.
 ERROR_STATUS = {
     "record_unavailable": 503,
     "database_unavailable": 503,
@@ -35,13 +35,13 @@ def render_result(
     if outcome.status == "unauthenticated":
         return admission.unauthenticated_error(house, outcome.reason, outcome.message)
     if not outcome.tool_is_visible:
-        # The same words for a tool that is not there and for one that this caller never held.
+        # The same message for a tool that does not exist and for a tool that the caller has no grant for.
         return errors.protocol_error(errors.INVALID_PARAMS, "There is no such tool here that you may call.")
     if any(name not in declared for name in outcome.required_capabilities):
-        # The protocol's own answer to a client that has left them out. One that declared them is told in a result.
+        # The protocol defines this error for clients that did not declare the capability. Other clients get a result.
         wanted: dict[str, Any] = {name: {} for name in outcome.required_capabilities}
         return errors.protocol_error(errors.MISSING_CAPABILITY, outcome.message, requiredCapabilities=wanted)
-    # A refusal that was counted has no row, so there is no id that would name one.
+    # A refusal that was only counted has no log row, so it has no call id.
     call_id = "" if outcome.call_id is None or not outcome.recorded else str(outcome.call_id)
     if outcome.result is not None and outcome.status in {"success", "error"}:
         return results.build_tool_result(outcome.result, call_id=call_id, info=info)
@@ -58,7 +58,7 @@ def render_result(
 
 
 def build_quota_headers(outcome: CallResult) -> HeaderPairs:
-    """What REST says in headers too; a stream that has begun says the call's id in its result alone."""
+    """Build the quota headers, the same as those of REST. An open stream carries the call id only in its result."""
     found: list[tuple[bytes, UUID | int | None]] = [
         (b"x-call-id", outcome.call_id if outcome.recorded else None),
         (b"retry-after", outcome.retry_after),
@@ -69,7 +69,7 @@ def build_quota_headers(outcome: CallResult) -> HeaderPairs:
 
 
 def render_failure(error: Exception) -> ErrorResponse:
-    """Nothing came of it, for a reason of ours."""
+    """Render an error of the gateway itself."""
     if isinstance(error, OperationalError | InterfaceError):
         log.warning("the database is away", exc_info=error)
         return _internal_error(503, "database_unavailable", "The database cannot be reached, so nothing was done.")

@@ -1,13 +1,13 @@
-"""Progress of one call: under the caller's token, with values that only rise, and not more than a client can use."""
+"""Progress notifications for the caller of one call: with its token, rising values and a limited rate."""
 
 import math
 from typing import Any, TypeGuard
 
 from mcp.server.errors import RequestId
 
-#: Notifications of one second; what is above is left out, and the next one says more anyway.
+#: Notifications beyond this rate are dropped. The next one contains newer progress.
 MAX_NOTIFICATIONS_PER_SECOND = 50
-#: No number of steps is larger; infinity and NaN are not below it.
+#: Exclusive upper limit. It also excludes infinity and NaN.
 MAX_PROGRESS = 2**63
 
 
@@ -18,7 +18,7 @@ class ProgressNotifier:
         self._second, self._sent = 0, 0
 
     def build_notification(self, said: dict[str, Any], *, now: float) -> dict[str, Any] | None:
-        """The notification for what an upstream said; None when it does not rise, or comes too fast."""
+        """Build the notification for an upstream update, or None if its value does not rise or comes too fast."""
         value = said.get("progress")
         if not _is_number(value) or value <= self._last or not self._is_within_rate(int(now)):
             return None

@@ -1,4 +1,4 @@
-"""The requests of protocol 2026-07-28: stateless, each with its own metadata. The first check that fails answers."""
+"""Parses MCP requests of protocol 2026-07-28. The first check that fails determines the error."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,12 +16,12 @@ MAX_ID_CHARS, MAX_NAME_CHARS = 1000, 300
 INTEGER_RANGE = range(-(2**63), 2**63)
 PROTOCOL_VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 CLIENT_CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"
-#: Where a client says which conversation a call belongs to; the specification has no word for it.
+#: The key under which clients name the conversation of a call. The specification defines no such key.
 CONTEXT_KEY = "gatehouse/context"
-#: Its fields and the longest that each may be, at every door.
+#: Its fields and their maximum lengths, for MCP and REST.
 CONTEXT_FIELDS = {"conversation_id": 200, "session_id": 200, "task_id": 200, "user_instruction": 4000}
 METHODS = frozenset({"server/discover", "tools/list", "tools/call"})
-#: What `Mcp-Name` repeats. Two are methods that are not served here, and are told so only when the header is right.
+#: The parameter that `Mcp-Name` repeats, by method. Two of the methods are not served; their header is checked first.
 NAME_PARAMETERS = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 
 
@@ -35,17 +35,19 @@ class McpRequest:
     cursor: str | None = None
     progress_token: RequestId | None = None
     context: dict[str, str] = field(default_factory=dict)
-    #: What the client says it can do, by name.
+    #: Names of the capabilities that the client declares.
     capabilities: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class McpNotification:
-    """Taken and dropped: the protocol has none that a server would act on, and an id in one proves no ownership."""
+    """A notification, accepted and ignored.
+
+    The protocol defines none that a server acts on, and a request id in a notification proves no ownership."""
 
 
 def parse_request(head: RequestHeaders, body: bytes) -> McpRequest | ErrorResponse | McpNotification:
-    """What was asked, or why not."""
+    """Parse a request. Return an error response if it is invalid."""
     if len(body) > MAX_BODY_BYTES:
         return http_error(413, f"The body is longer than {MAX_BODY_BYTES} bytes; that is the most.")
     try:
@@ -72,7 +74,7 @@ def _find_envelope_problem(message: Any) -> str:
 
 
 def is_request_id(value: Any) -> bool:
-    """A string or a whole number that every reader reads alike; `True` is neither."""
+    """Whether the value is a string or a 64-bit integer. Booleans are no integers."""
     if isinstance(value, str):
         return len(value) <= MAX_ID_CHARS
     return isinstance(value, int) and not isinstance(value, bool) and value in INTEGER_RANGE
@@ -101,7 +103,7 @@ def _parse_method(head: RequestHeaders, given: RequestId, method: str, params: A
 
 
 def _check_era(head: RequestHeaders, method: str, params: Any, meta: Any) -> ErrorResponse | None:
-    """A client of a handshake version does not know the metadata; tell it which versions are spoken instead."""
+    """Refuse clients of the handshake versions, which send no metadata, with the list of supported versions."""
     if isinstance(meta, dict) and PROTOCOL_VERSION_KEY in meta:
         return None
     version = head.get("mcp-protocol-version")
@@ -131,7 +133,7 @@ def _check_metadata(params: Any, meta: Any) -> ErrorResponse | None:
 
 
 def _check_routing_headers(head: RequestHeaders, method: str, params: dict[str, Any]) -> ErrorResponse | None:
-    """What stands in front of the body is what others route by: it must say the same, once."""
+    """Check that the routing headers occur once and equal the body: proxies route by the headers."""
     if not head.matches("mcp-protocol-version", params["_meta"][PROTOCOL_VERSION_KEY]):
         return _header_mismatch_error("MCP-Protocol-Version", f"_meta's {PROTOCOL_VERSION_KEY}")
     if not head.matches("mcp-method", method):

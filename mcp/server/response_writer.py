@@ -1,4 +1,4 @@
-"""The way back to a client: plain JSON while nothing was sent, a stream of events from the first one on."""
+"""Writes an answer as JSON, or as an event stream once an event has been sent."""
 
 import asyncio
 from typing import Any
@@ -8,15 +8,15 @@ from common.asgi.headers import HeaderPairs
 from mcp.server import results
 from mcp.server.errors import ErrorResponse
 
-#: A proxy's patience with a silent answer is seldom less.
+#: Proxies rarely close a silent response earlier.
 KEEP_ALIVE_SECONDS = 15.0
-#: Events that wait for a slow client; whatever comes while they do is left out.
+#: Events queued for a slow client. Further events are dropped.
 MAX_QUEUED_EVENTS = 64
 PING = b": ping\n\n"
 JSON_HEADER = (b"content-type", b"application/json")
 STREAM_HEADERS = (
     (b"content-type", b"text/event-stream"),
-    # Between here and the client nobody may gather events up before passing them on.
+    # Proxies must not buffer events.
     (b"x-accel-buffering", b"no"),
 )
 
@@ -32,7 +32,7 @@ class McpResponseWriter:
         await self.send_body(refusal.status, results.encode_message(refusal.envelope), refusal.headers)
 
     async def send_body(self, status: int, body: bytes, headers: HeaderPairs = ()) -> None:
-        """The answer: as the last event where a stream has begun, and its status is out; else as it is."""
+        """Send the answer: as the last event if a stream is open, whose status is already sent, otherwise as JSON."""
         if self._stream is None:
             kind = (JSON_HEADER,) if body else ()
             length = (b"content-length", b"%d" % len(body))
@@ -44,13 +44,13 @@ class McpResponseWriter:
         await self._send_part(results.encode_event(body), last=True)
 
     def send_event(self, body: bytes) -> None:
-        """Commit to a stream, and let this go out on it. It never waits: a slow client slows no upstream down."""
+        """Open the stream if necessary and queue an event. Never block: a slow client must not slow the upstream."""
         if self._events.qsize() < MAX_QUEUED_EVENTS:
             self._events.put_nowait(results.encode_event(body))
         self._open_stream()
 
     def keep_alive(self) -> None:
-        """Commit to a stream because the silence has lasted long enough."""
+        """Open the stream with a ping, so that proxies do not close a silent response."""
         if self._stream is None:
             self._events.put_nowait(PING)
             self._open_stream()

@@ -1,7 +1,7 @@
-"""Calls of tools over REST, past Django: its handler alone would cost more than all of the gateway.
+"""Handles tool calls over REST before Django, whose request handler costs more than the whole gateway.
 
-Only for bearers that may be an identity's, and for requests that can be read in one way alone; everybody else, and
-whatever is no such call or an odd one, is Django's. So there is one judgement on each, and it is Django's.
+It handles only unambiguous requests with a bearer token that may belong to an identity. Django handles all other
+requests, so that each request has one interpretation.
 """
 
 import re
@@ -29,12 +29,12 @@ from nhi.credentials import tokens
 
 CALL_PATH = re.compile(r"/(?:api/nhi/)?mcp/tools/([^/\n]{1,400})/call")
 BODY_LENGTHS = range(1, 1024 * 1024 + 1)
-#: Makes of a way to send one that counts what goes out on it.
+#: Wraps an ASGI `send` so that responses are counted.
 ResponseCounter = Callable[[dict[str, Any], Any], Any]
 
 
 def make_application(django: AsgiApplication, headers: HeaderPairs, counting: ResponseCounter) -> AsgiApplication:
-    """Calls of tools here, each counted; everything else to `django`, which counts for itself."""
+    """Handle and count tool calls here. Pass everything else to `django`, which counts its own responses."""
 
     async def routed(scope: dict[str, Any], receive: Receive, send: Any) -> None:
         call = RestCallHandler.match(scope, receive, send, headers, counting) if scope["type"] == "http" else None
@@ -48,7 +48,7 @@ class RestCallHandler:
     def match(
         cls, scope: dict[str, Any], receive: Receive, send: Any, headers: HeaderPairs, counting: ResponseCounter
     ) -> "RestCallHandler | None":
-        """None for what is Django's to answer."""
+        """Return a handler, or None if Django handles the request."""
         match = CALL_PATH.fullmatch(scope["path"]) if scope["method"] == "POST" else None
         if match is None:
             return None
@@ -89,7 +89,7 @@ class RestCallHandler:
         return None if outcome is None else rest_renderer.render_result(outcome)
 
     def _build_call(self, body: bytes) -> gateway.IncomingCall:
-        """A body that cannot be read is still somebody's call: whether it may be known of is decided first."""
+        """Build the call. An invalid body is reported only after the decision whether the caller may see the tool."""
         ask = gateway.IncomingCall(self._bearer, "", self._name, {}, self._request_id, self._source)
         try:
             parameters, around = rest_renderer.parse_call_body(_parse_json(body))
@@ -114,7 +114,7 @@ class RestCallHandler:
 
 
 def _is_unambiguous(scope: Mapping[str, Any], head: Mapping[bytes, bytes]) -> bool:
-    """Whether nothing in it is read by one and overlooked by the other: said twice, a session's, of unknown length."""
+    """Whether Django would interpret the request in the same way: no repeated headers, no cookie, a known length."""
     return (
         len(head) == len(scope["headers"])
         and not scope.get("query_string")

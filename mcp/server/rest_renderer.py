@@ -1,4 +1,4 @@
-"""The gateway's outcomes in the words of REST: one table to statuses, for every door that answers in JSON."""
+"""Parses REST call bodies and renders call results as REST answers, with one table of statuses."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from mcp.server.request_parser import CONTEXT_FIELDS
 from nhi.authorization import oauth
 from nhi.choices import CallStatus
 
-#: By the reason of a call that came to nothing; what is not named here is a refusal, 403.
+#: Status by the reason of an unsuccessful call. Every other reason is a denial, 403.
 REST_STATUS: dict[str, int] = {
     "invalid_parameters": 400,
     "tool_error": 502,
@@ -29,7 +29,7 @@ REST_STATUS: dict[str, int] = {
     "unexpected": 500,
 }
 NOT_FOUND_MESSAGE = "There is nothing here that you can see."
-#: What the record calls otherwise than its callers do.
+#: Context fields whose name in the log row differs.
 RECORD_FIELD_NAMES = {"conversation_id": "thread_id"}
 
 
@@ -59,13 +59,13 @@ def render_result(outcome: CallResult) -> RestResponse:
             401, _build_error_body("Unauthorized", outcome.message, outcome.reason), build_challenge_headers()
         )
     if not outcome.tool_is_visible:
-        # What exists and was never this caller's is told like what does not exist.
+        # A tool that the caller has no grant for is answered like a tool that does not exist.
         return RestResponse(404, _build_error_body("NotFound", NOT_FOUND_MESSAGE, "not_found"), _build_headers(outcome))
     return _render_refusal(outcome)
 
 
 def parse_call_body(body: Any) -> tuple[dict[str, Any], CallContext]:
-    """The arguments, and what the caller says around them."""
+    """Return the arguments and the context of the call."""
     if not isinstance(body, dict):
         raise InvalidInput("Send a JSON object with parameters.")
     problems = [FieldError(name, "There is no such field.") for name in body if name not in {"parameters", "context"}]
@@ -86,12 +86,12 @@ def parse_call_body(body: Any) -> tuple[dict[str, Any], CallContext]:
 
 
 def build_call_context(said: Mapping[str, str | None]) -> CallContext:
-    """What a caller says around its call, at any door, as it is kept."""
+    """Build the context of a call as it is recorded, for MCP and REST."""
     return CallContext(**{RECORD_FIELD_NAMES.get(name, name): value or "" for name, value in said.items()})
 
 
 def render_tool_result(result: dict[str, Any] | None) -> dict[str, Any]:
-    """An MCP result in snake case, with what REST promises of it."""
+    """Return an MCP result with the field names and the fields of REST."""
     given = result or {}
     found: dict[str, Any] = {"content": given.get("content") or []}
     if "structuredContent" in given:

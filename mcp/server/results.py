@@ -1,4 +1,4 @@
-"""Results as clients of protocol 2026-07-28 read them: what an upstream says is relayed, what we must say is added."""
+"""Builds results for clients of protocol 2026-07-28: upstream fields are relayed, required fields are added."""
 
 import json
 from bisect import bisect_right
@@ -12,11 +12,12 @@ from mcp.server.errors import RequestId
 from mcp.server.request_parser import SUPPORTED_VERSIONS
 
 SERVER_INFO_KEY = "io.modelcontextprotocol/serverInfo"
-#: Names of ours in `_meta`. An upstream that uses them would speak in our name.
+#: Prefix of Gatehouse's names in `_meta`. An upstream's names with this prefix are removed, because it could imitate
+#: Gatehouse.
 META_PREFIX = "gatehouse/"
 CALL_ID_KEY, DENIED_KEY, FAILED_KEY = f"{META_PREFIX}call_id", f"{META_PREFIX}denied", f"{META_PREFIX}failed"
 PAGE_SIZE = 100
-#: Lists depend on who asks, and on grants that may end at any moment.
+#: Lists depend on the caller and on grants, which may end at any moment.
 NO_CACHING = {"ttlMs": 0, "cacheScope": "private"}
 INSTRUCTIONS = (
     "The tools of this server are governed: each call is decided, limited and recorded. A refusal is a tool result "
@@ -36,9 +37,8 @@ def build_discovery_result(info: JsonObject) -> JsonObject:
 def build_tools_page(
     tools: Sequence[JsonObject], cursors: SignedCursors, *, after: str, now: float, info: JsonObject
 ) -> JsonObject:
-    """A page of tools by name, beginning behind `after`, which need not be there any more."""
-    # Here and by code points: databases order names by rules of their own, in which a page would not end where the
-    # next begins.
+    """Build a page of tools, sorted by name, that starts after the name `after`. That tool may be gone by now."""
+    # Sorted here by code points: a database sorts by its own collation, in which pages could overlap or leave gaps.
     ordered = sorted(tools, key=_tool_name)
     begin = bisect_right(ordered, after, key=_tool_name) if after else 0
     page = ordered[begin : begin + PAGE_SIZE]
@@ -49,7 +49,7 @@ def build_tools_page(
 
 
 def build_tool_result(result: JsonObject, *, call_id: str, info: JsonObject) -> JsonObject:
-    """An upstream's result with every field it has, known here or not."""
+    """Build the result of a call with all fields of the upstream's result, including unknown ones."""
     given = result.get("_meta")
     meta = (
         {key: value for key, value in given.items() if not key.startswith(META_PREFIX)}
@@ -62,7 +62,7 @@ def build_tool_result(result: JsonObject, *, call_id: str, info: JsonObject) -> 
 
 
 def build_refusal_result(message: str, *, mark: str, info: JsonObject, call_id: str, **said: Any) -> JsonObject:
-    """A call that was refused, or came to nothing, as a result: the model reads the sentence, programs the reason."""
+    """Build the result of a call that was refused or failed: a message for models and a reason for programs."""
     facts = {name: value for name, value in said.items() if value is not None}
     content = [{"type": "text", "text": message}]
     meta: JsonObject = {mark: {"call_id": call_id, **facts}, CALL_ID_KEY: call_id} if call_id else {mark: facts}
@@ -77,12 +77,12 @@ def encode_message(message: JsonObject) -> bytes:
     try:
         return orjson.dumps(message)
     except TypeError:
-        # Whole numbers past 64 bits and half surrogates, which an upstream may send and orjson does not write.
+        # Upstreams may send integers beyond 64 bits and lone surrogates, which orjson rejects.
         return json.dumps(message, separators=(",", ":"), allow_nan=False).encode()
 
 
 def encode_event(message: bytes) -> bytes:
-    """As a server-sent event. JSON of ours has no line breaks."""
+    """Encode a server-sent event. The encoded JSON contains no line breaks."""
     return b"event: message\ndata: " + message + b"\n\n"
 
 
@@ -95,9 +95,9 @@ def _complete_result(result: JsonObject, info: JsonObject) -> JsonObject:
 
 
 def _remove_mirroring(tool: JsonObject) -> JsonObject:
-    """Without the wish to have arguments repeated in headers, which land in the logs of proxies.
+    """Remove the keywords that make clients repeat arguments in headers, because proxies log headers.
 
-    What is not asked for need not be compared: decisions here rest on the body alone.
+    Decisions use only the body, so there are no mirrored headers to compare.
     """
     schema = tool.get("inputSchema")
     if not isinstance(schema, dict) or MIRROR_KEYWORD.encode() not in encode_message(schema):
@@ -106,7 +106,7 @@ def _remove_mirroring(tool: JsonObject) -> JsonObject:
 
 
 def _strip_mirror_keywords(value: Any, *, names: bool = False) -> Any:
-    """`names` where the keys are names that the schema's author chose, and no keywords."""
+    """Remove the keyword. With `names`, the keys of `value` are property or definition names, not keywords."""
     if isinstance(value, list):
         return [_strip_mirror_keywords(item) for item in value]
     if not isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""All the access of one identity at once: ending it and copying it."""
+"""Revokes or copies all access of one identity. Every item of a copy has its own result."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +17,7 @@ from nhi.models import Credential, Identity, NhiPermission, RoleAssignment, Tool
 
 @dataclass(frozen=True)
 class ItemResult:
-    """What became of one item of a bulk verb."""
+    """The result for one item of a bulk operation."""
 
     result: str
     kind: str
@@ -29,7 +29,7 @@ class ItemResult:
 
 
 def revoke_all_access(*, actor: Actor, identity: Identity, reason: str) -> None:
-    """Revoke whatever the identity holds and whatever is held on it. Call it inside the move's transaction."""
+    """Revoke all access of the identity and all access to it. Call this in the transaction of the state change."""
     for model, held in (
         (Credential, Q(identity=identity)),
         (ToolPermission, Q(agent=identity) | Q(tool=identity)),
@@ -52,7 +52,7 @@ def _revoke_rows(model: Any, held: Q, *, actor: Actor, reason: str) -> None:
 
 
 def copy_access(*, actor: Actor, source: Identity, target: Identity) -> list[ItemResult]:
-    """Give `target` what `source` holds now: its grants with their limits and ends, and its roles."""
+    """Give `target` the live grants of `source`, with their limits and expiry, and its roles."""
     actor.require("nhi.add_toolpermission", "give access")
     reason = f"Copied from {source.name}"
     results = [
@@ -109,7 +109,7 @@ def _copy_role_assignment(actor: Actor, held: RoleAssignment, target: Identity, 
 
 
 def attempt_item(kind: str, name: str, target_id: UUID, give: Any, *, done: str = "created") -> ItemResult:
-    """One item of a bulk verb: its own transaction, its own result."""
+    """Run the operation for one item, in its own transaction, and return its result."""
     try:
         return ItemResult(done, kind, name, target_id, id=give().pk)
     except RecordUnavailable:

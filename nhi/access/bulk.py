@@ -1,4 +1,4 @@
-"""Giving one agent many tools at once: by list, by server or by pattern; each item with its own result."""
+"""Gives one agent many tools at once: by list, by server or by pattern. Every item has its own result."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ MAX_TOOLS = 100
 
 @dataclass(frozen=True)
 class ToolSelection:
-    """Which tools: exactly one of a list, a server's name, a capability pattern."""
+    """Selects tools by exactly one of: a list of ids, a server's name, a capability pattern."""
 
     tool_ids: tuple[UUID, ...] | None = None
     server: str | None = None
@@ -29,7 +29,7 @@ class ToolSelection:
 
 @dataclass(frozen=True)
 class BulkGrantPreview:
-    """What giving would do, said before it is done."""
+    """The predicted results of `give_tools` for one agent."""
 
     items: list[ItemResult]
 
@@ -53,7 +53,7 @@ def give_tools(
     expires_at: datetime | None = None,
     limits: dict[str, Any] | None = None,
 ) -> list[ItemResult]:
-    """Give each selected tool in a transaction of its own. `limits` are those of `grants.give_tool`."""
+    """Give each selected tool in its own transaction. `limits` are keyword arguments of `grants.give_tool`."""
     actor.require("nhi.add_toolpermission", "give agents access to tools")
     tools, unknown = select_tools(actor, selection)
     given = [
@@ -71,12 +71,12 @@ def give_tools(
 
 
 def preview_agent(*, actor: Actor, agent: Identity, selection: ToolSelection) -> BulkGrantPreview:
-    """What `give_tools` would do now, without doing it."""
+    """Return what `give_tools` would do now, without doing it."""
     return preview_agents(actor=actor, agents=[agent], selection=selection)[0]
 
 
 def preview_agents(*, actor: Actor, agents: Sequence[Identity], selection: ToolSelection) -> list[BulkGrantPreview]:
-    """A preview for each agent, in as many queries as for one."""
+    """Return a preview for each agent. The number of queries does not depend on the number of agents."""
     tools, unknown = select_tools(actor, selection)
     held = ToolPermission.objects.live().filter(agent__in=agents, tool__in=tools).values_list("agent_id", "tool_id")
     pairs = set(held)
@@ -92,7 +92,7 @@ def preview_agents(*, actor: Actor, agents: Sequence[Identity], selection: ToolS
 
 
 def select_tools(actor: Actor, selection: ToolSelection) -> tuple[list[Identity], list[UUID]]:
-    """The tools that are meant, and the ids that name none the actor can see."""
+    """Return the selected tools, and the ids that match no tool visible to the actor."""
     rows = Identity.objects.visible_to(actor).filter(kind=Kind.TOOL)
     chosen = [name for name in ("tool_ids", "server", "pattern") if getattr(selection, name) is not None]
     if len(chosen) != 1:
@@ -103,7 +103,7 @@ def select_tools(actor: Actor, selection: ToolSelection) -> tuple[list[Identity]
         return _tools_by_id(rows, selection.tool_ids)
     if selection.server is not None:
         return _matching_tools(rows.filter(name__startswith=f"{selection.server}__"), "server"), []
-    assert selection.pattern is not None  # the one that is left
+    assert selection.pattern is not None  # the last of the three fields
     if selection.pattern == capabilities.ALL_CAPABILITIES:
         raise InvalidInput.for_field(
             "pattern", "Everything at once takes two people: give a role *.* and have it approved."

@@ -1,4 +1,4 @@
-"""What an identity can reach now, and through what."""
+"""Lists what an identity can reach now and through which grant or role."""
 
 from collections import defaultdict
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ class AccessPath:
 
 @dataclass(frozen=True)
 class ReachableTarget:
-    """One target, and every live grant or role that leads to it."""
+    """A target with every live grant or role that gives access to it."""
 
     id: UUID
     name: str
@@ -42,7 +42,7 @@ class AccessOverview:
 
 
 def load(identity: Identity) -> AccessOverview:
-    """The union that decides a call, for all usable targets at once; four queries whatever their number."""
+    """Return all usable targets of the identity, by the rules that decide a call. Takes four queries at any size."""
     return AccessOverview(_reachable_tools(identity), _reachable_agents(identity))
 
 
@@ -64,12 +64,12 @@ def _reachable_tools(identity: Identity) -> list[ReachableTarget]:
 
 
 def _role_patterns(identity: Identity) -> dict[str, list[AccessPath]]:
-    """Every effective pattern of the roles that the identity holds now."""
+    """Return the effective patterns of the identity's live roles, each with the assignments that give it."""
     effective = Prefetch("role__capabilities", RoleCapability.objects.effective(), to_attr="effective")
     held = RoleAssignment.objects.live().filter(identity=identity).select_related("role").prefetch_related(effective)
     patterns: dict[str, list[AccessPath]] = defaultdict(list)
     for assignment in held:
-        for capability in assignment.role.effective:  # type: ignore[attr-defined]  # the prefetch's attribute
+        for capability in assignment.role.effective:  # type: ignore[attr-defined]  # set by the prefetch
             via = AccessPath("role", assignment.pk, assignment.role.name, assignment.expires_at)
             patterns[capability.pattern].append(via)
     return patterns

@@ -1,4 +1,4 @@
-"""Giving and revoking the three kinds of grant."""
+"""Gives, renews, changes and revokes the three kinds of grant."""
 
 from datetime import datetime
 from typing import Any, TypeVar
@@ -18,11 +18,11 @@ from nhi.models.grants import Grant
 from nhi.validation import Problems, is_plain
 
 G = TypeVar("G", bound=Grant)
-#: What narrows a grant; each kind has some of them.
+#: Fields that limit a grant. Each kind of grant has some of them.
 LIMIT_FIELDS = ("allowed_parameters", "allowed_actions", "max_calls_per_hour", "requires_approval")
-#: What is said of a row that another one took the place of, by the event.
+#: Revocation reason of a replaced row, by the event of its replacement.
 REPLACEMENT_REASONS = {"grant.renewed": "Renewed", "grant.changed": "Limits changed"}
-#: Of what makes a pair, one row at most is not revoked.
+#: Fields that identify the two sides of a grant. At most one row per pair is not revoked.
 PAIR_FIELDS: dict[str, tuple[str, ...]] = {
     "toolpermission": ("agent", "tool"),
     "nhipermission": ("source", "target", "permission_type"),
@@ -57,7 +57,7 @@ def give_tool(
     grant = ToolPermission(
         agent=agent,
         tool=tool,
-        # An empty schema is no limit, and is not shown as one.
+        # An empty schema limits nothing, so it is stored as no limit.
         allowed_parameters=allowed_parameters or None,
         max_calls_per_hour=max_calls_per_hour,
         requires_approval=requires_approval,
@@ -113,19 +113,19 @@ def give_user(
 
 
 def revoke(*, actor: Actor, grant: G, reason: str) -> G:
-    """End a grant now. A request that arrives after the reply to this is refused."""
+    """Revoke a grant. Calls that arrive after the response are refused."""
     name = grant._meta.model_name
     actor.require(f"nhi.revoke_{name}", "revoke this grant")
     return close(actor=actor, grant=grant, reason=reason, event="grant.revoked")
 
 
 def renew(*, actor: Actor, grant: G, expires_at: datetime | None, reason: str) -> G:
-    """The same terms with another end, as a new row; the old one is closed in the same transaction."""
+    """Replace a grant by a row with the same terms and another expiry. The old row is closed in the transaction."""
     _require_right_to_replace(actor, grant)
     problems = Problems()
     _check_common(problems, reason, expires_at, None)
     if isinstance(grant, ToolPermission):
-        # One from before limits were checked, or of a tool that has changed since, is not given again as it is.
+        # Check the limit again: the grant may be older than this check, or the tool may have changed since.
         _check_arguments(problems, grant.tool, grant.allowed_parameters)
     problems.raise_if_any()
     again = _copy_terms(grant)
@@ -134,7 +134,10 @@ def renew(*, actor: Actor, grant: G, expires_at: datetime | None, reason: str) -
 
 
 def change_limits(*, actor: Actor, grant: G, limits: dict[str, Any], reason: str) -> G:
-    """Other limits until the same end, as a new row; a call that arrives after the reply is held to them."""
+    """Replace a grant by a row with other limits and the same expiry.
+
+    Calls that arrive after the response are checked against the new limits.
+    """
     _require_right_to_replace(actor, grant)
     problems = Problems()
     for name in limits.keys() - _limit_fields_of(grant):
@@ -186,13 +189,13 @@ def close(*, actor: Actor, grant: G, reason: str, event: str) -> G:
 
 
 def _close_row(grant: G, actor: Actor, reason: str) -> G:
-    """Compare and swap: of two who end it at once, one is told that it was done already."""
+    """Close the row by compare-and-swap: of two concurrent requests, the second gets `AlreadyRevoked`."""
     rows = _manager_of(grant).filter(pk=grant.pk)
     closing = {"revoked_by_id": actor.id, "revoked_by_name": actor.name, "revoke_reason": reason}
     closed = rows.filter(revoked_at=None).update(revoked_at=Now(), **closing)
     ended: G = rows.get()
     if not closed:
-        # Whoever wanted to revoke it must see that it was renewed instead.
+        # The message tells the actor if the grant was renewed instead of revoked.
         said = f"{grant} was closed before by {ended.revoked_by_name}: “{ended.revoke_reason}”."
         raise AlreadyRevoked(f"{said} Nothing was changed.")
     return ended
@@ -201,11 +204,11 @@ def _close_row(grant: G, actor: Actor, reason: str) -> G:
 def open_grant(
     *, grant: G, actor: Actor, pair: dict[str, Any], event: str, after: dict[str, Any], replaces: G | None = None
 ) -> G:
-    """Insert the grant; over an ended one of the same pair close that first, over a live one refuse."""
+    """Insert the grant. First close an expired row of the same pair; refuse if a live one exists."""
     before = audit_fields(replaces) if replaces else None
     try:
         with transaction.atomic():
-            # The pair's identities are locked before the row that is replaced: an archive takes them in this order.
+            # Lock the identities of the pair before the replaced row: archiving locks them in this order.
             _check_still_usable(pair)
             if replaces is not None:
                 _close_row(replaces, actor, f"{REPLACEMENT_REASONS[event]}: {grant.reason}"[:500])
@@ -226,21 +229,24 @@ def _give_grant(grant: G, actor: Actor, reason: str, expires_at: datetime | None
 
 
 def _copy_terms(grant: G) -> G:
-    """A row not saved yet, with every column of its own kind; who gave it, when and until when are new."""
+    """Return an unsaved copy with the columns specific to its kind, without creator, reason and times."""
     shared = {field.attname for field in Grant._meta.concrete_fields}
     own = [name for field in grant._meta.concrete_fields if (name := field.attname) not in shared | {"limits_nothing"}]
     return type(grant)(**{name: getattr(grant, name) for name in own})
 
 
 def audit_fields(grant: Model) -> dict[str, Any]:
-    """What was given, for the record: every column that limits it."""
+    """Return the terms of a grant as audit events show them."""
     said = {name: getattr(grant, name) for name in ("permission_type", "level", *LIMIT_FIELDS) if hasattr(grant, name)}
     ends: datetime | None = getattr(grant, "expires_at", None)
     return {**said, "expires_at": ends.isoformat() if ends else None}
 
 
 def _check_still_usable(pair: dict[str, Any]) -> None:
-    """Under a lock that an archive waits for, or is waited for: it revokes every grant there is, this one too."""
+    """Lock the identities and check that they are usable.
+
+    The lock conflicts with the one that archiving takes. An archive that runs later therefore revokes this grant too.
+    """
     fields = {held.pk: f"{name}_id" for name, held in pair.items() if isinstance(held, Identity)}
     problems = Problems()
     for identity in Identity.objects.filter(pk__in=fields).order_by("pk").select_for_update(no_key=True):
@@ -285,7 +291,7 @@ def _check_common(problems: Problems, reason: str, expires_at: datetime | None, 
 
 
 def _check_arguments(problems: Problems, tool: Identity, limit: dict[str, Any] | None) -> None:
-    """By what is known of the tool's arguments; a tool without a definition may yet take any."""
+    """Check the limit against the tool's schemas. A tool without a definition may take any arguments."""
     if limit != {}:
         problems.check_argument_limit("allowed_parameters", limit, hooks.load_argument_schemas(tool.pk), tool=tool.name)
 

@@ -1,4 +1,4 @@
-"""The four roles people hold, as groups of permissions, and what an actor may do to one identity."""
+"""The four console roles as Django permission groups, and what an actor may do to an identity."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -27,7 +27,7 @@ WRITE_CODENAMES = frozenset(
         "revoke_roleassignment", "add_user", "change_user", "export_data",
     }
 )  # fmt: skip
-#: Rights of our own that no model's add, change, delete or view says.
+#: Permissions that Django's add, change, delete and view do not cover: codename to model and name.
 OWN_PERMISSIONS: dict[str, tuple[str, str]] = {
     "move_identity": ("identity", "Activate, suspend, deprecate or archive an identity"),
     "issue_credential": ("credential", "Issue and rotate credentials"),
@@ -45,8 +45,8 @@ CONSOLE_ROLES: dict[str, frozenset[str]] = {
     "approver": READ_CODENAMES - {"view_credential"},
     "auditor": READ_CODENAMES | {"export_data", "read_only"},
 }
-#: The rights of a second person: their holder decides about what somebody else did. Named by permission, so that a
-#: group of one's own that holds one counts as the four roles do.
+#: The rights to approve the actions of another person. They are listed as permissions, not as roles, so that custom
+#: groups with one of these permissions count too.
 APPROVER_RIGHTS = frozenset({"mcp.approve_definition", "mcp.decide_approval", "nhi.change_role"})
 
 
@@ -57,9 +57,9 @@ def after_migrate(*, using: str, **_kwargs: Any) -> None:
 def install_permissions(
     app: str, own: Mapping[str, tuple[str, str]], roles: Mapping[str, frozenset[str]], *, using: str
 ) -> None:
-    """Make the rights of one app and give them to the groups; what another app gave these stays.
+    """Create the permissions of one app and give them to the role groups. Permissions of other apps stay.
 
-    Groups vanish at the first flush, so they are made after every migrate, never by a migration alone.
+    A flush deletes the groups, so this runs after every migrate and not only in a migration.
     """
     for codename, (model, name) in own.items():
         kind = ContentType.objects.db_manager(using).get_by_natural_key(app, model)
@@ -72,7 +72,7 @@ def install_permissions(
 
 
 def require_to_move(actor: Actor, identity: Identity) -> None:
-    """Lifecycle and credentials: security admins, owners, and people with `manage` on it."""
+    """Lifecycle and credentials: for security admins, owners, and people with `manage` on the identity."""
     _require_right(actor, "nhi.move_identity", Identity.objects.managed_by(actor), identity, "stop or start")
 
 
@@ -100,29 +100,32 @@ def _require_right(actor: Actor, right: str, own: Any, identity: Identity, doing
 
 
 def is_approver(user: User) -> bool:
-    """Whether a person holds a right of a second person, also while they are deactivated."""
+    """Return whether a person, active or not, may approve the actions of others."""
     held = _permissions_named(APPROVER_RIGHTS).filter(Q(group__user=user) | Q(user=user))
     return user.is_superuser or held.exists()
 
 
 def approver_accounts(ids: Iterable[UUID]) -> set[UUID]:
-    """Which of these identities are service accounts that hold a right of a second person."""
+    """Return the ids among these of service accounts that may approve the actions of others."""
     rows = Identity.objects.filter(pk__in=list(ids), console_roles__permissions__in=_permissions_named(APPROVER_RIGHTS))
     return set(rows.values_list("pk", flat=True))
 
 
 def why_not_issue(actor: Actor, identity: Identity) -> str:
-    """Why this actor may not be shown a credential of this identity, although they handle its credentials."""
+    """Return why this actor may not issue a credential for this identity, or an empty string.
+
+    Callers check the right to issue credentials separately.
+    """
     if actor.is_superuser or actor.id == identity.pk or not approver_accounts([identity.pk]):
         return ""
     return f"{identity.name} approves definitions, calls or wildcards, so only a superuser makes its credentials."
 
 
 def fixed_roles(actor: Actor, held: Iterable[str]) -> frozenset[str]:
-    """The console roles that this actor neither gives to nor takes from whoever holds `held`.
+    """Return the console roles that this actor may not give to or take from a holder of `role_names`.
 
-    Only a superuser gives or takes a role that decides, so that one admin does not become two. Whoever also only reads
-    decides nothing, so to give or take that role beside a deciding one is the same.
+    Only a superuser gives or takes approver roles; otherwise one admin could act as both people. The read-only role
+    blocks approvals, so for an approver it is fixed too.
     """
     if actor.is_superuser:
         return frozenset()
@@ -140,7 +143,7 @@ def require_to_change_roles(actor: Actor, before: frozenset[str], after: frozens
 
 
 def require_to_impersonate(actor: Actor, user: User) -> None:
-    """Whoever sets a password or removes a second factor can sign in as that person."""
+    """Require the right to act as this person: setting a password or removing a second factor makes that possible."""
     if actor.is_superuser:
         return
     if user.is_superuser:

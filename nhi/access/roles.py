@@ -1,4 +1,4 @@
-"""Roles: making them, changing what they cover, and who holds them."""
+"""Creates and changes roles, approves wildcards, assigns roles to identities."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -26,14 +26,14 @@ class AlreadyApproved(Conflict):
 
 
 class ApproverIsRequester(NotAllowed):
-    """Two people are needed, and this one asked."""
+    """The approval needs a second person, and this one made the request."""
 
     code = "own_request"
 
 
 @dataclass(frozen=True)
 class PatternChangeEffect:
-    """What a change of patterns would do: tools gained and lost, and how many identities it touches."""
+    """The effect of a change of patterns: numbers of tools gained and lost, and of identities affected."""
 
     added: int
     removed: int
@@ -66,7 +66,7 @@ def create(*, actor: Actor, name: str, patterns: Iterable[str] = (), description
 
 
 def change(*, actor: Actor, role: Role, patterns: Iterable[str] | None = None, description: str | None = None) -> Role:
-    """Set what the role covers. What stays keeps its approval; a new `*.*` waits for a second admin."""
+    """Change patterns and description. Unchanged patterns stay approved; a new `*.*` waits for a second admin."""
     actor.require("nhi.change_role", "change roles")
     problems = Problems()
     wanted = None if patterns is None else list(dict.fromkeys(patterns))
@@ -90,7 +90,7 @@ def change(*, actor: Actor, role: Role, patterns: Iterable[str] | None = None, d
 
 
 def approve_capability(*, actor: Actor, capability: RoleCapability, reason: str) -> RoleCapability:
-    """The second admin's yes to `*.*`; who added it may not give it."""
+    """Approve a `*.*` pattern. The person who added it may not approve it."""
     actor.require("nhi.change_role", "approve wildcards")
     problems = Problems()
     problems.check_reason(reason)
@@ -138,9 +138,9 @@ def unassign(*, actor: Actor, assignment: RoleAssignment, reason: str) -> RoleAs
 
 
 def preview_patterns(role: Role, patterns: Iterable[str]) -> PatternChangeEffect:
-    """What setting these patterns would add and remove, in tools, for how many identities.
+    """Return the effect of setting these patterns.
 
-    A wildcard that waits lets nothing pass, so neither the one that is there nor one that is new counts.
+    A wildcard that waits for approval allows nothing, so neither an existing nor a new one counts.
     """
     had = list(role.capabilities.effective().values_list("pattern", flat=True))
     wanted = [pattern for pattern in patterns if pattern in had or pattern != capabilities.ALL_CAPABILITIES]
@@ -153,7 +153,7 @@ def preview_patterns(role: Role, patterns: Iterable[str]) -> PatternChangeEffect
 
 
 def covered_tools(patterns: Iterable[str]) -> IdentityQuerySet:
-    """The tools that any of the patterns matches; archived ones do not come back, so they count for nothing."""
+    """Return the tools that any of the patterns matches, except archived ones: archiving is final."""
     rows = Identity.objects.filter(kind=Kind.TOOL).exclude(state=State.ARCHIVED)
     match = Q(pk__in=[])
     for pattern in patterns:
@@ -163,7 +163,7 @@ def covered_tools(patterns: Iterable[str]) -> IdentityQuerySet:
 
 
 def approvers(capability: RoleCapability) -> QuerySet[User]:
-    """Who may say yes to it: everyone with the right to change roles, but for who asked and who only reads."""
+    """Return the people who may approve it: all who may change roles, except read-only people and the requester."""
     named = Permission.objects.filter(content_type__app_label="nhi")
     able: QuerySet[User] = User.objects.active().filter(
         Q(is_superuser=True) | _holds_any(named.filter(codename="change_role"))
@@ -173,13 +173,13 @@ def approvers(capability: RoleCapability) -> QuerySet[User]:
 
 
 def _holds_any(rights: QuerySet[Permission]) -> Q:
-    """As one sub-select: a person in two groups stays one person."""
+    """Return the condition as a subquery, so that a person in two groups appears once."""
     held = User.objects.filter(Q(groups__permissions__in=rights) | Q(user_permissions__in=rights))
     return Q(pk__in=held.values("pk"))
 
 
 def _require_person_for_wildcard(actor: Actor, added: Iterable[str]) -> None:
-    """Only a person asks for everything: behind a service account the one who asks could approve."""
+    """Only a person adds `*.*`: the person behind a service account could add it and then approve it."""
     if capabilities.ALL_CAPABILITIES in added and actor.kind == ActorKind.IDENTITY:
         raise NotAllowed("Only people add *.* to a role.")
 

@@ -1,4 +1,7 @@
-"""What needs this person: counted in one statement, bounded, kept for 15 seconds a person."""
+"""Counts of items that need the person, for home and sidebar.
+
+One statement counts them, up to a bound. The counts are cached for 15 seconds per person.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -27,14 +30,14 @@ Rows = Callable[[Actor], QuerySet[Any]]
 
 @dataclass(frozen=True)
 class AttentionItem:
-    """One thing that may wait for a person: how many, in words, and the list of them."""
+    """A kind of item that may need a person: the rows to count, the label of the count, and the list page."""
 
     key: str
     rows: Rows
     one: str
     many: str
     icon: str
-    #: Name of the list's URL in the admin site, and the query that narrows it to these.
+    #: Name of the list's URL in the admin site, and the query string that filters the list to these items.
     page: str
     query: str = ""
 
@@ -51,7 +54,7 @@ _items: list[AttentionItem] = []
 
 
 def add_items(*needs: AttentionItem) -> None:
-    """Each app adds what may need a person."""
+    """Add kinds of item; each app adds its own."""
     _items.extend(needs)
 
 
@@ -60,16 +63,16 @@ def all_items() -> list[AttentionItem]:
 
 
 def counts_for_request(request: HttpRequest) -> dict[str, int]:
-    """The same answer for every part of one page."""
+    """Return the counts for this request, the same for every part of a page."""
     known: dict[str, int] | None = getattr(request, "_needs", None)
     if known is None:
         known = _cached_counts(actor_of(request))
-        request._needs = known  # type: ignore[attr-defined]  # kept on the request for the next to ask
+        request._needs = known  # type: ignore[attr-defined]  # cached on the request
     return known
 
 
 def clear_cache(actor: Actor) -> None:
-    """Have it counted anew, after they did something about it."""
+    """Drop the cached counts after the actor changed one of the items."""
     cache.delete(_cache_key(actor))
 
 
@@ -86,15 +89,15 @@ def _cached_counts(actor: Actor) -> dict[str, int]:
 
 
 def count_items(actor: Actor) -> dict[str, int]:
-    """One SELECT of sub-selects; each stops counting at the bound."""
+    """Count all kinds in one SELECT of subqueries. Each stops at `MAX_COUNT`."""
     parts: list[str] = []
     given: list[Any] = []
     for need in _items:
         try:
-            # A column that every table has; the order is of no use to a count.
+            # Every table has `pk`; a count needs no order.
             statement, params = need.rows(actor).order_by().values("pk")[:MAX_COUNT].query.sql_with_params()
         except EmptyResultSet:
-            # Known without asking: nothing of it is for this person.
+            # The ORM knows without a query that there are no rows.
             parts.append("0")
             continue
         parts.append(f"(SELECT COUNT(*) FROM ({statement}) counted)")  # noqa: S608 - the ORM wrote the statement
@@ -108,7 +111,7 @@ def count_items(actor: Actor) -> dict[str, int]:
 
 
 def credentials_ending(actor: Actor) -> QuerySet[Any]:
-    """Live ones that end within 7 days and have no successor yet."""
+    """Live credentials that end within 7 days and have no successor."""
     soon = Credential.objects.live().filter(expires_at__lte=Now() + SOON, rotated_at=None)
     return _to_act_on(actor, "nhi.issue_credential", soon, Q(user_id=actor.id) | Q(identity__in=_managed(actor)))
 
@@ -119,7 +122,7 @@ def access_ending(actor: Actor) -> QuerySet[Any]:
 
 
 def limits_void(actor: Actor) -> QuerySet[Any]:
-    """Live grants of the version before whose limit every call passes."""
+    """Live grants from before limits were checked, with a limit that limits nothing."""
     void = ToolPermission.objects.live().filter(limits_nothing=True)
     return _to_act_on(actor, "nhi.add_toolpermission", void, Q(agent__in=_managed(actor)))
 
@@ -130,7 +133,7 @@ def identities_ending(actor: Actor) -> QuerySet[Any]:
 
 
 def wildcards_waiting(actor: Actor) -> QuerySet[Any]:
-    """Wildcards of roles that someone else asked for."""
+    """Wildcards of roles that wait for approval and were added by someone else."""
     waiting = RoleCapability.objects.current().filter(approved_at=None).exclude(added_by_id=actor.id)
     return _to_act_on(actor, "nhi.change_role", waiting, Q(pk__in=[]))
 
@@ -141,7 +144,7 @@ def suspended(actor: Actor) -> QuerySet[Any]:
 
 
 def _to_act_on(actor: Actor, right: str, rows: QuerySet[Any], own: Q) -> QuerySet[Any]:
-    """All for who has the right, else one's own; what a person can only read needs somebody else."""
+    """Return all rows if the actor has the right, else their own rows. Read-only people get none."""
     if actor.only_reads:
         return rows.none()
     return rows if actor.may(right) else rows.filter(own)

@@ -1,4 +1,4 @@
-"""Lists and pages of governed models: who asks decides what they hold."""
+"""Base classes of lists, pages and dialogs that know their actor."""
 
 from typing import Any, ClassVar
 
@@ -17,9 +17,9 @@ from nhi.people import sessions
 
 
 class GovernedAdmin(ListAdmin):
-    """A list whose rows are those that the person may see, with saved views and a recorded export."""
+    """A list with the rows that the person may see, with saved views and an export that is recorded."""
 
-    #: Sees every row; who lacks it sees their own.
+    #: The right to see every row. People without it see their own rows.
     view_right = ""
 
     def visible(self, request: HttpRequest) -> QuerySet[Any]:
@@ -33,7 +33,7 @@ class GovernedAdmin(ListAdmin):
         return actor_of(request).may("nhi.export_data")
 
     def exports_by_link(self, request: HttpRequest) -> bool:
-        """An auditor posts nothing; every page that they open is on record."""
+        """Auditors export by GET: they may not POST, and every page that they open is recorded."""
         return actor_of(request).only_reads
 
     def exported(self, request: HttpRequest, rows: int, query: str) -> None:
@@ -61,7 +61,7 @@ class GovernedAdmin(ListAdmin):
 
 
 def _load_saved_views(request: HttpRequest, page: str) -> list[SavedView]:
-    """Asked once a request: the tabs and the links beside the filters read the same answer."""
+    """Return the saved views of a page. They are queried once per request, because tabs and links both read them."""
     known: dict[str, list[SavedView]] = request.__dict__.setdefault("_saved_views", {})
     if page not in known:
         known[page] = list(SavedView.objects.visible_to(actor_of(request)).filter(page=page).order_by("name")[:20])
@@ -79,21 +79,24 @@ class ActorMixin:
         return actor_of(self.request)
 
     def check(self) -> None:
-        """`actor_may` names the right that the page needs; pages of one object look at the object too."""
+        """Require the right `actor_may`. Pages of one object also check the object."""
         if self.actor_may:
             self.actor.require(self.actor_may, "open this page")
 
 
 class ActorPage(ActorMixin, Page):
-    """A page of governed things."""
+    """A page that knows its actor."""
 
 
 class ActorDialog(ActorMixin, Dialog):
-    """A dialog whose verb needs an actor."""
+    """A dialog that knows its actor."""
 
 
 class FreshProofDialog(ActorDialog):
-    """What would outlive a session that somebody else has taken over. An old proof leads to a new one and back here."""
+    """A dialog that requires a fresh proof of identity: its effect would outlive a hijacked session.
+
+    If the proof is too old, the dialog redirects to reauthentication and back.
+    """
 
     def get(self, request: HttpRequest, **kwargs: Any) -> HttpResponse:
         return self._unproven() or super().get(request, **kwargs)

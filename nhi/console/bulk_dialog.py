@@ -1,4 +1,4 @@
-"""One verb for several rows: counted first, then each in a transaction of its own, with a result of its own."""
+"""Base class of a dialog that applies one operation to several rows, each with its own transaction and result."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -21,25 +21,25 @@ R = TypeVar("R", bound=Model)
 
 
 class BulkDialog(ActorDialog, Generic[R]):
-    """Works on what was ticked and may be acted on; what the verb does not fit is skipped and said.
+    """Applies a verb to the selected rows that the actor may change. Rows that the verb does not fit are skipped.
 
-    Where a list lets its verbs take all that its filters leave, their dialogs name these.
+    If the list can select all rows that match its filters, the dialog sets `filters` and `search` of the list.
     """
 
     template = "console/several.html"
     verb = ""
-    #: One of them, and many.
+    #: The noun for a row: singular and plural.
     nouns = ("", "")
-    #: What a result calls one of them.
+    #: `ItemResult.kind` of the results.
     kind = ""
     #: Name of the list's URL.
     list_name = ""
     filters: Sequence[Filter] = ()
     search: Sequence[Lookup] = ()
     order: Sequence[str] = ("-created_at", "-id")
-    #: In one go; of more, the first, and then again.
+    #: Maximum rows of one submission. For more rows, people repeat the operation.
     most = several.MOST
-    #: How one gets to the others: in the same way only where the verb takes from the filter what it was done to.
+    #: How to reach the other rows. "In the same way" is right only if changed rows no longer match the filter.
     others = "the others after that, in the same way"
 
     def check(self) -> None:
@@ -48,19 +48,19 @@ class BulkDialog(ActorDialog, Generic[R]):
 
     @property
     def doing(self) -> str:
-        """What one does here, as a part of a sentence."""
+        """The action of this dialog as part of a sentence."""
         return f"{self.verb.lower()} {self.nouns[1]}"
 
     def rows(self) -> QuerySet[R]:
-        """What one may act on: of what one can only see, nothing is counted."""
+        """Return the rows that the actor may change. Rows that the actor can only see do not count."""
         raise NotImplementedError
 
     def fits(self, rows: QuerySet[R]) -> QuerySet[R]:
-        """What the verb fits: of all that the filters leave, the others are not even named."""
+        """Filter to the rows that the verb fits, if all rows of the filter are selected. Other rows are not named."""
         return rows
 
     def misfit(self, _one: R) -> str:
-        """Why the verb has nothing to do for this one, as the end of "It …"; empty when it has."""
+        """Return why the verb does not fit this row, as the end of a sentence "It …", or an empty string."""
         return ""
 
     @cached_property
@@ -85,22 +85,22 @@ class BulkDialog(ActorDialog, Generic[R]):
         return str(one)
 
     def names(self) -> list[str]:
-        """What the dialog names, the first few of them."""
+        """The names of the rows; the dialog shows the first few."""
         return [self.called(one) for one in self.fitting]
 
     def counted(self, count: int) -> str:
         return f"{count} {self.nouns[count != 1]}"
 
     @property
-    def title(self) -> str:  # type: ignore[override]  # the number is known once there is a request
+    def title(self) -> str:  # type: ignore[override]  # a property: the number depends on the request
         return f"{self.verb} {self.counted(len(self.fitting))}"
 
     @property
-    def button(self) -> str:  # type: ignore[override]  # the same
+    def button(self) -> str:  # type: ignore[override]  # a property, as `title`
         return self.title if self.fitting else ""
 
     @property
-    def typed(self) -> str:  # type: ignore[override]  # the same
+    def typed(self) -> str:  # type: ignore[override]  # a property, as `title`
         return several.to_type(len(self.fitting)) if self.danger else ""
 
     def context(self) -> dict[str, Any]:
@@ -114,18 +114,18 @@ class BulkDialog(ActorDialog, Generic[R]):
         }
 
     def back(self) -> str:
-        """The list, narrowed as it was."""
+        """Return the URL of the list with its current filters."""
         query = self.request.GET.copy()
         for name in ("id", "all"):
             query.pop(name, None)
         return f"{link(self.list_name)}?{query.urlencode()}" if query else link(self.list_name)
 
     def each(self, form: ConsoleForm) -> Callable[[R], Any]:
-        """The verb for one of them."""
+        """Return the operation on one row."""
         raise NotImplementedError
 
     def said(self, _count: int) -> str:
-        """What the list says where each was done; empty where people want to read of each."""
+        """Return the message if every row succeeded, or an empty string to show the results of all rows instead."""
         return ""
 
     def act(self, form: ConsoleForm) -> str | HttpResponse:
@@ -142,7 +142,7 @@ class BulkDialog(ActorDialog, Generic[R]):
         return self.told(results)
 
     def told(self, results: Sequence[ItemResult]) -> HttpResponse:
-        """What became of each: first of those that were not done, last of those that were skipped."""
+        """Render the results: first the rows that failed, then those that succeeded, then those that were skipped."""
         sorted_out = sorted(results, key=lambda item: item.result == "done")
         over = [
             ItemResult("skipped", self.kind, self.called(one), one.pk, message=f"It {why}.")

@@ -1,4 +1,4 @@
-"""Cells that lists share."""
+"""Table columns shared by lists."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -14,7 +14,7 @@ Read = Callable[[Any], Any]
 
 
 def plain(label: str, read: Read, *, sort: str = "", narrow: bool = False) -> Column:
-    """Text as it stands; a dash where there is none."""
+    """Return a column with plain text, or a dash if the text is empty."""
     return Column(
         label, lambda row: read(row) or format_html('<span class="gh-subtle">{}</span>', "\u2013"), read, sort, narrow
     )
@@ -32,5 +32,5 @@ def moment(
 
 
 def state(label: str, badge_of: Read, draw: Read, *, sort: str = "", narrow: bool = True) -> Column:
-    """A badge; its words in the export."""
+    """Return a column with a badge. The export contains its label."""
     return Column(label, draw, lambda row: badge_of(row).label, sort, narrow)

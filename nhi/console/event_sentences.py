@@ -1,4 +1,4 @@
-"""Audit events as sentences, with names of their time."""
+"""Audit events as sentences, with the names at the time of the event."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -17,21 +17,21 @@ from nhi.audit.event_catalogue import EVENTS
 from nhi.decisions.reasons import REASONS
 from nhi.models import AuditEvent
 
-#: Kinds of subject that have a page; higher apps add theirs.
+#: URL names of the pages of subjects, by kind. Higher apps add theirs.
 SUBJECT_PAGES = {"identity": "nhi_identity_hub", "role": "nhi_role_hub", "user": "nhi_user_hub"}
 
 
-#: Whose fields are few and ours, so that their names tell what changed.
+#: Events whose sentence names the changed fields: they have few fields, and none from outside.
 EVENTS_WITH_FIELDS = frozenset({
     "identity.changed", "card.changed", "endpoint.changed", "agent.changed", "schedule.changed", "person.changed",
     "server.changed", "tool.changed", "role.changed", "grant.changed", "budget.set",
 })  # fmt: skip
-#: Whose roles are few enough to be said.
+#: Events whose sentence names the new roles.
 EVENTS_WITH_ROLES = frozenset({"person.roles_changed", "identity.console_roles_changed"})
 MAX_NAMED_FIELDS = 4
-#: Characters of a change that a list of many reads to say what changed.
+#: A list reads `before` and `after` of an event only up to this total length.
 MAX_READ_CHARACTERS = 8000
-#: What strangers may read of an agent is a field of its identity.
+#: A change of `discoverable` has its own sentences: the field decides whether anyone may read the agent's card.
 CARD_SHOWN = "{actor} let anyone read the card of {subject}"
 CARD_HIDDEN = "{actor} hid the card of {subject} from strangers"
 
@@ -70,7 +70,7 @@ def _sentence_template(event: AuditEvent) -> str:
 
 
 def _changed_fields_text(event: AuditEvent) -> str:
-    """Of a description what is another now: "changed" alone tells nobody anything."""
+    """Return the end of the sentence that names the changed fields or roles, or an empty string."""
     if event.event in EVENTS_WITH_ROLES:
         return _roles_text(event)
     names = _changed_fields(event)
@@ -86,7 +86,7 @@ def _roles_text(event: AuditEvent) -> str:
 
 
 def read_changes(events: Iterable[AuditEvent]) -> None:
-    """Of a list of many, which does not read what each of them holds: what changed where a sentence says so."""
+    """Load `before` and `after` of listed events that were queried without them, if their sentence needs them."""
     found = {
         event.pk: event
         for event in events
@@ -119,7 +119,7 @@ def _subject_link(event: AuditEvent) -> SafeString:
     return format_html('<a href="{}">{}</a>', url, event.subject_name)
 
 
-#: A refused authentication, said to who may see the credential's holder.
+#: Sentences for refused authentications, shown to people who may see the credential's holder.
 REFUSAL_SENTENCES = {
     "credential_unknown": "The secret did not match: the token was cut or altered.",
     "credential_revoked": "The credential was revoked.",
@@ -131,14 +131,14 @@ REFUSAL_SENTENCES = {
 
 
 def refusal_sentence(reason: str, caller: str) -> str:
-    """The sentence, and what would make it pass."""
+    """Return the sentence for a refusal and its remedy."""
     known = REASONS.get(reason)
     remedy = known.remedy.format(caller=caller, target="it") if known else ""
     return f"{REFUSAL_SENTENCES.get(reason, reason)} {remedy}".strip()
 
 
 def changes_page(actor: Actor, subject: UUID, query: Mapping[str, str]) -> dict[str, Any]:
-    """A page of what was done to one thing, as a hub's tab "Changes" draws it."""
+    """Return a page of the events about one subject, as context of the "Changes" tab."""
     seen = AuditEvent.objects.visible_to(actor).about(subject)
     shown = keyset.page(seen, time="at", before=query.get("before", ""), after=query.get("after", ""))
     return {"keyset": shown, "rows": event_sentences(shown.rows)}

@@ -1,4 +1,4 @@
-"""The form field that a person is chosen with."""
+"""The form field for choosing a person."""
 
 from typing import Any, TypeVar
 
@@ -13,13 +13,13 @@ F = TypeVar("F", bound=ConsoleForm)
 
 
 class PersonField(forms.CharField):
-    """Someone by their name, among those whom the actor sees. Whether they may be chosen is the verb's to say."""
+    """Finds a person by username among those that the actor sees. The operation checks if this person is allowed."""
 
     def __init__(self, *, required: bool = True, label: str | None = None, help_text: str = "") -> None:
         super().__init__(required=required, label=label, max_length=150, help_text=help_text)
         names = reverse_lazy("admin:names", args=("person",))
         self.actor: Actor | None = None
-        #: Who stands there now: they may stay, seen or not, and need not be here any more.
+        #: The current people by username. They stay valid even if they are deactivated or the actor cannot see them.
         self.kept: dict[str, User] = {}
         self.widget.attrs |= {"autocomplete": "off", "spellcheck": "false", "data-names": names}
 
@@ -36,11 +36,11 @@ class PersonField(forms.CharField):
         return value.username if isinstance(value, User) else value
 
     def run_validators(self, value: Any) -> None:
-        """Nothing is left to check in a person who was found."""
+        """Do nothing: `to_python` returned a valid person."""
 
 
 def bind_people_fields(form: F, actor: Actor, *kept: User | None) -> F:
-    """Let the form's person fields look among whom this actor sees, and those who stand there now."""
+    """Let the form's person fields accept the people that this actor sees, and the current ones."""
     for field in form.fields.values():
         if isinstance(field, PersonField):
             field.actor, field.kept = actor, {one.username: one for one in kept if one is not None}

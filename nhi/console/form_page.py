@@ -1,4 +1,4 @@
-"""A page that is one form: shown, refused with all that is wrong with it, or saved by one verb."""
+"""Base class of a page that is one form: shown, refused with all its errors, or saved by one operation."""
 
 from abc import ABC, abstractmethod
 from typing import Any, Generic, TypeVar
@@ -15,18 +15,18 @@ F = TypeVar("F", bound=ConsoleForm)
 
 
 class FormPage(ActorPage, ABC, Generic[F]):
-    """Subclasses make the form and call the verb; what the verb refuses stands beside the fields."""
+    """Subclasses create the form and call the operation. Errors of the operation appear next to the fields."""
 
     @abstractmethod
     def fitting(self, data: Any = None) -> F:
-        """The form as it is opened, or holding what was typed."""
+        """Return the form, unbound or with the submitted data."""
 
     @abstractmethod
     def save(self, form: F) -> str:
-        """Call the verb, and say where to go."""
+        """Call the operation and return the URL to redirect to."""
 
     def say_the_rest(self, form: F) -> None:
-        """What the verb would find in the fields that could be read: all that is wrong is said at once."""
+        """Add the errors that the operation would find in the valid fields, so that all errors appear at once."""
 
     def drawn(self, form: F, *, status: int = 200) -> HttpResponse:
         return self.page(form=form, status=status)
@@ -47,7 +47,7 @@ class FormPage(ActorPage, ABC, Generic[F]):
         return HttpResponseRedirect(place)
 
     def _form(self, data: Any = None) -> F:
-        """Its fields that take names look among what the person may see."""
+        """Return the form with name fields that accept the rows visible to the actor."""
         form = self.fitting(data)
         names.bind_name_fields(form, self.actor)
         return form

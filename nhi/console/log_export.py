@@ -1,4 +1,4 @@
-"""A log as a file: CSV for a spreadsheet, JSONL with every column. Streamed, and itself on record."""
+"""Base class of the export of a log as CSV or JSONL. The file is streamed, and the export is recorded."""
 
 import csv
 import io
@@ -24,33 +24,33 @@ FORMATS = {"csv": "text/csv; charset=utf-8", "jsonl": "application/x-ndjson"}
 
 
 class LogExport(ActorPage):
-    """A page that says what will be in it, and the file by POST: an export is put on record, and a GET changes nothing.
+    """A page that describes the export, and the file by POST: an export writes an audit event, a GET writes nothing.
 
-    Auditors post nothing anywhere; every page that they open is on record, and so the file comes to them by GET.
+    Auditors may not POST. They get the file by GET, because every page that they open is recorded anyway.
     """
 
     template = "nhi/audit/export.html"
     actor_may = "nhi.export_data"
-    #: What the log is called on record; with hyphens, the file.
+    #: Name of the log in audit events; with hyphens, the name of the file.
     log: ClassVar[str]
     changelist: ClassVar[str]
     filters: ClassVar[tuple[Filter, ...]]
-    #: The column that it is in the order of.
+    #: The time column that orders the log.
     time: ClassVar[str]
     head: ClassVar[Sequence[str]]
     search: ClassVar[Sequence[Lookup]] = ()
-    #: Columns of which a CSV shows nothing, and those that no file shows.
+    #: Columns that only JSONL contains, and columns that no file contains.
     only_jsonl: ClassVar[tuple[str, ...]] = ()
     never: ClassVar[tuple[str, ...]] = ()
-    #: What is put on record where no filter was chosen.
+    #: The query in the audit event if no filter is set.
     unfiltered: ClassVar[str] = ""
 
     def rows(self) -> QuerySet[Any]:
-        """All that the actor may see of it, before any filter."""
+        """Return the rows that the actor may see, before any filter."""
         raise NotImplementedError
 
     def cells(self, row: Any) -> Iterable[Any]:
-        """A line of the CSV, after its moment."""
+        """Return the cells of a CSV line, after the time."""
         raise NotImplementedError
 
     def context(self) -> dict[str, Any]:
@@ -61,7 +61,7 @@ class LogExport(ActorPage):
             "by_link": self.actor.only_reads,
         }
 
-    def get(  # type: ignore[override]  # a file that is streamed is another kind of response
+    def get(  # type: ignore[override]  # a streamed file has another response type
         self, request: HttpRequest, **_kwargs: Any
     ) -> HttpResponseBase:
         wanted = request.GET.get("format", "")
@@ -71,7 +71,7 @@ class LogExport(ActorPage):
         return self._file(request.POST.get("format", ""))
 
     def _listing(self) -> Listing:
-        # Up to now: neither this export nor what happens meanwhile is in it.
+        # Only rows up to now: not the event of this export, nor rows written during it.
         rows = self.rows().filter(**{f"{self.time}__lt": timezone.now()})
         return Listing(self.request, rows, (), self.filters, self.search, order=(f"-{self.time}", "-id"))
 
@@ -98,7 +98,7 @@ class LogExport(ActorPage):
             yield json.dumps(whole, default=str, ensure_ascii=False) + "\n"
 
     def _everything(self, matching: QuerySet[Any]) -> Iterator[Any]:
-        """Row by row, a page of the log at a time."""
+        """Yield all rows. They are loaded one page at a time."""
         before = ""
         while True:
             part = keyset.page(matching, time=self.time, before=before, size=PAGE_SIZE)

@@ -1,4 +1,7 @@
-"""What the record can be narrowed by. A name stands for every id that went by it, so that the indexes are used."""
+"""Filters of the audit log; time filters shared with the other logs.
+
+A name is replaced by the ids of all rows with this name, so that the queries use indexes.
+"""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -34,7 +37,7 @@ def by_actor(rows: Rows, value: str) -> Rows:
 
 
 def by_subject(rows: Rows, value: str) -> Rows:
-    """What was done to whoever is called this, and to the grants and assignments that they are a side of."""
+    """Filter to events about subjects with this name, and about grants and assignments with them on one side."""
     ids = _ids(value, _people_named(value), _identities_named(value), Role.objects.filter(name=value))
     return rows.filter(Q(subject_id__in=ids) | Q(holder_id__in=ids) | Q(target_id__in=ids))
 
@@ -49,7 +52,7 @@ def _identities_named(name: str) -> Rows:
 
 
 def _ids(value: str, *named: Rows) -> list[UUID]:
-    """An id as it stands; else all who go by the name, found in one statement. Every index takes a list of ids."""
+    """Return the id itself if `value` is one, else the ids of all named rows, in one statement."""
     if known := parse_uuid(value):
         return [known]
     first, *others = (rows.order_by().values_list("pk", flat=True) for rows in named)
@@ -92,11 +95,11 @@ def time_filter(lookup: str) -> Callable[[Rows, str], Rows]:
 
 
 def parse_time(value: str) -> datetime | None:
-    """As the browser sends it: in the person's zone unless it names one."""
+    """Parse a time as the browser sends it: in the person's time zone unless it has an offset."""
     try:
         found = parse_datetime(value)
         aware = timezone.make_aware(found) if found and timezone.is_naive(found) else found
-        # In UTC here, since the database asks for that, and not every moment at the calendar's ends has it.
+        # Convert to UTC here, as the database would: times at the ends of the calendar overflow.
         return aware.astimezone(UTC) if aware else None
     except (ValueError, OverflowError):
         return None

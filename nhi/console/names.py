@@ -1,4 +1,4 @@
-"""Fields that take a name and give the row: what is typed is looked up among what the person may see."""
+"""Form fields that take a name and return a visible row; the suggestions for them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ MAX_NAMES = 100
 
 @dataclass(frozen=True)
 class NamedRows:
-    """Rows that go by a name."""
+    """A kind of row that is found by name."""
 
     words: str
     rows: Callable[[Actor], QuerySet[Any]]
@@ -44,12 +44,12 @@ NAMED_ROWS: dict[str, NamedRows] = {
     "person": NamedRows("person", lambda actor: User.objects.visible_to(actor).active(), "username"),
     "role": NamedRows("role", Role.objects.visible_to),
 }
-#: Those of them that a tool's name is looked up among.
+#: Kinds of row that include tools.
 TOOL_ROW_KINDS = frozenset({"tool", "identity"})
 
 
 class NameField(forms.CharField):
-    """One row by its name, or by its id; the browser offers names while one types."""
+    """Finds one row by name or id. The browser suggests names."""
 
     def __init__(self, what: str, *, label: str, required: bool = True, help_text: str = "") -> None:
         super().__init__(label=label, required=required, max_length=250, help_text=help_text)
@@ -64,11 +64,11 @@ class NameField(forms.CharField):
         return find_row(self.what, self.actor, text)
 
     def run_validators(self, value: Any) -> None:
-        """Nothing is left to check in a row that was found."""
+        """Do nothing: `to_python` returned a valid row."""
 
 
 class NamesField(forms.CharField):
-    """Several rows, a name a line; commas and spaces part names too."""
+    """Finds several rows by name, one per line. Commas and spaces also separate names."""
 
     def __init__(self, what: str, *, label: str, required: bool = True, help_text: str = "") -> None:
         super().__init__(label=label, required=required, help_text=help_text, widget=forms.Textarea(attrs={"rows": 3}))
@@ -81,11 +81,11 @@ class NamesField(forms.CharField):
         return find_rows(self.what, self.actor, words) if words and self.actor is not None else []
 
     def run_validators(self, value: Any) -> None:
-        """Nothing is left to check in rows that were found."""
+        """Do nothing: `to_python` returned valid rows."""
 
 
 def bind_name_fields(form: ConsoleForm, actor: Actor) -> ConsoleForm:
-    """Let the form's name fields look among what this actor may see."""
+    """Let the form's name fields accept the rows that this actor may see."""
     for field in form.fields.values():
         if isinstance(field, NameField | NamesField):
             field.actor = actor
@@ -103,7 +103,7 @@ def find_row(what: str, actor: Actor, text: str) -> Any:
         rows = rows.filter(kind=kind.replace(" ", "_"))
     found = list(rows[:2])
     if not found and what in TOOL_ROW_KINDS and "." in name:
-        # As the log of calls writes it: todo.create_todo.
+        # Accept a tool's name as the call log shows it: todo.create_todo.
         found = list(seen.filter(kind=Kind.TOOL, name=name.replace(".", "__", 1)))
     if not found:
         raise ValidationError(f"There is no {named.words} {text[:80]} that you can see.", code="unknown")
@@ -114,7 +114,7 @@ def find_row(what: str, actor: Actor, text: str) -> Any:
 
 
 def find_rows(what: str, actor: Actor, words: list[str]) -> list[Any]:
-    """In the order in which they were named."""
+    """Return the rows in the order of their names in `words`."""
     named = NAMED_ROWS[what]
     if len(words) > MAX_NAMES:
         raise ValidationError(f"Name at most {MAX_NAMES}.")
@@ -127,12 +127,12 @@ def find_rows(what: str, actor: Actor, words: list[str]) -> list[Any]:
 
 
 def full_name(row: Any, *, exactly: bool = False) -> str:
-    """The name as a field takes it, with the kind where the name alone could mean two."""
+    """Return the name as a field accepts it. `exactly` adds the kind, in case the name is ambiguous."""
     return f"{row} ({Kind(row.kind).label.lower()})" if exactly and isinstance(row, Identity) else str(row)
 
 
 def initial_name(what: str, actor: Actor, text: str) -> str:
-    """The name behind an id or a name from an address, or nothing: what a field begins with."""
+    """Return the initial value of a field for an id or name from a URL, or an empty string if there is no such row."""
     if not text:
         return ""
     try:
@@ -142,7 +142,7 @@ def initial_name(what: str, actor: Actor, text: str) -> str:
 
 
 class NameSuggestions(ActorPage):
-    """Names that go on from what was typed, prefix first."""
+    """Suggests names that start with the typed text, then names that contain it."""
 
     def get(self, request: HttpRequest, **kwargs: Any) -> HttpResponse:
         named = NAMED_ROWS.get(kwargs["what"])

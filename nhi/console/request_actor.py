@@ -1,4 +1,4 @@
-"""Who acts in a request of the console, worked out once."""
+"""The actor of a console request."""
 
 from django.http import HttpRequest
 
@@ -9,8 +9,8 @@ from nhi.actors import Actor
 def actor_of(request: HttpRequest) -> Actor:
     known: Actor | None = getattr(request, "_actor", None)
     if known is None:
-        assert request.user.is_authenticated  # the site has turned everyone else away
-        known = request._actor = actors.person(request.user)  # type: ignore[attr-defined]  # kept on the request for the next to ask
+        assert request.user.is_authenticated  # the admin site requires sign-in
+        known = request._actor = actors.person(request.user)  # type: ignore[attr-defined]  # cached on the request
     return known
 
 
@@ -19,6 +19,6 @@ def may(request: HttpRequest, right: str) -> bool:
 
 
 def may_change(request: HttpRequest, right: str) -> bool:
-    """Whether a control for this is drawn: an auditor gets none."""
+    """Return whether to show a control that needs this right. Auditors get no controls."""
     actor = actor_of(request)
     return actor.may(right) and not actor.only_reads

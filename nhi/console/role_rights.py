@@ -1,4 +1,4 @@
-"""Who may do what: the four roles as a table of sentences."""
+"""The rights of the console roles as a table of sentences; apps add rows."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,12 +9,12 @@ from nhi.models import User
 
 @dataclass(frozen=True)
 class RoleRight:
-    """One line of the table: what a role lets a person do, and the permissions that say so."""
+    """A right as a sentence, with the permissions that it needs."""
 
     words: str
     codenames: frozenset[str]
     changes: bool = True
-    #: Which role has which of an app's permissions.
+    #: The permissions of each role in the app of this right.
     roles: Mapping[str, frozenset[str]] = field(default_factory=lambda: CONSOLE_ROLES, repr=False)
 
 
@@ -26,7 +26,7 @@ def _changes(words: str, *codenames: str) -> RoleRight:
     return RoleRight(words, frozenset(codenames))
 
 
-#: Higher apps add theirs.
+#: The rows of the table. Higher apps add theirs.
 RIGHTS = [
     _reads("See every identity", "view_identity"),
     _reads(
@@ -66,7 +66,7 @@ LABELS = {
 class RoleRightLine:
     words: str
     changes: bool
-    #: One for each role, in the order of `LABELS`.
+    #: Whether each role has the right, in the order of `LABELS`.
     held: tuple[bool, ...]
 
 
@@ -78,13 +78,13 @@ def role_rights_table() -> list[RoleRightLine]:
 
 
 def role_labels_of(user: User) -> list[str]:
-    """The roles that a person holds, in words."""
+    """Return the labels of the person's console roles."""
     held = {group.name for group in user.groups.all()}
     return [*(["Superuser"] if user.is_superuser else []), *(LABELS[role] for role in LABELS if role in held)]
 
 
 def missing_console_notice(user: User) -> str:
-    """What to know of who was just chosen, or nothing."""
+    """Return a notice if the chosen person has no console role, or an empty string."""
     if role_labels_of(user):
         return ""
     return f"{user.username} has no console role, so no console: they use the API with a personal token."

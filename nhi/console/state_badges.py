@@ -1,4 +1,4 @@
-"""Badges that more than one column decides."""
+"""Badges of identities, credentials and grants: they depend on more than one column."""
 
 from datetime import datetime, timedelta
 

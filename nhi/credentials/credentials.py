@@ -1,6 +1,6 @@
-"""Issuing, rotating and revoking credentials, and the verdict on one that is shown.
+"""Issues, rotates and revokes credentials, and checks a presented one.
 
-`parse` and `verdict` are the two doors' one check: REST, the protocol endpoints and `/oauth/token` all ask here.
+REST, the protocol endpoints and `/oauth/token` all check tokens with `parse` and `refusal_reason`.
 """
 
 import ipaddress
@@ -42,14 +42,14 @@ class CredentialNotLive(Conflict):
 
 
 class PersonalTokenNotAllowed(NotAllowed):
-    """A personal token does not do this, whatever its person may."""
+    """The operation is not allowed with a personal token, whatever its owner may do."""
 
     code = "personal_token"
 
 
 @dataclass(frozen=True, repr=False)
 class IssuedCredential:
-    """A credential and its token, which is shown once and kept nowhere."""
+    """A credential and its token, which is shown once and not stored."""
 
     credential: Credential
     token: str
@@ -58,7 +58,7 @@ class IssuedCredential:
 
 @dataclass(frozen=True)
 class CredentialFacts:
-    """What the one query found behind a public id or a token."""
+    """The stored facts about a public id or a token, from the one query of a decision."""
 
     digest: bytes | None
     live: bool
@@ -68,7 +68,7 @@ class CredentialFacts:
 
 
 def refusal_reason(facts: CredentialFacts | None, shown: tokens.ParsedBearerToken, source: str, now: datetime) -> str:
-    """The reason for which the shown token is refused, or an empty text. Pure."""
+    """Return the reason to refuse the token, or an empty string. Pure."""
     if facts is None:
         return "credential_unknown"
     if isinstance(shown, tokens.ParsedCredentialToken):
@@ -91,9 +91,9 @@ def issue(
     allowed_networks: list[str] | None = None,
     issues_credentials: bool = False,
 ) -> IssuedCredential:
-    """Make a credential. At most two are live at a time, so that one can be rotated without an outage.
+    """Issue a credential. At most two are live at a time; two allow a rotation without an outage.
 
-    `issues_credentials` is for personal tokens: they then issue and rotate credentials of identities.
+    `issues_credentials` lets a personal token issue and rotate credentials of identities.
     """
     _require_right_to_issue(actor, holder)
     problems = Problems()
@@ -119,9 +119,10 @@ def issue(
 
 
 def rotate(*, actor: Actor, credential: Credential, overlap: int = 86400) -> IssuedCredential:
-    """Make a successor; the old one works for `overlap` seconds more.
+    """Issue a successor. The old credential works for another `overlap` seconds.
 
-    Personal tokens that follow each other by rotation end together, at most `LONGEST_DAYS` after the first was made.
+    Rotation does not extend personal tokens for ever: all tokens of one family end `MAX_DAYS` after the first was
+    issued.
     """
     holder = _holder_of(credential)
     _require_right_to_issue(actor, holder)
@@ -152,14 +153,14 @@ def rotate(*, actor: Actor, credential: Credential, overlap: int = 86400) -> Iss
 
 
 def revoke(*, actor: Actor, credential: Credential, reason: str) -> Credential:
-    """End a credential now, and the short-lived tokens made from it."""
+    """Revoke a credential and the short-lived tokens that were issued for it."""
     holder = _holder_of(credential)
     _require_right(actor, holder, "nhi.revoke_credential")
     problems = Problems()
     problems.check_reason(reason)
     problems.raise_if_any()
     with transaction.atomic():
-        _lock_holder(holder)  # before the credential, in the order of everyone who takes both
+        _lock_holder(holder)  # before the credential: every transaction locks both in this order
         open_rows = Credential.objects.filter(pk=credential.pk, revoked_at=None)
         if not open_rows.update(
             revoked_at=Now(), revoked_by_id=actor.id, revoked_by_name=actor.name, revoke_reason=reason
@@ -174,14 +175,14 @@ def revoke(*, actor: Actor, credential: Credential, reason: str) -> Credential:
 
 
 def replace(*, actor: Actor, holder: Identity, days: int = DEFAULT_DAYS) -> IssuedCredential:
-    """Issue one in place of all that are live, in one commit."""
+    """Revoke all live credentials and issue a new one, in one transaction."""
     with transaction.atomic():
         revoke_all(actor=actor, holder=holder, reason="Replaced")
         return issue(actor=actor, holder=holder, days=days)
 
 
 def revoke_all(*, actor: Actor, holder: Identity | User, reason: str) -> None:
-    """End every live credential of the holder, in one commit."""
+    """Revoke every live credential of the holder, in one transaction."""
     with transaction.atomic():
         _lock_holder(holder)
         for live in _live_credentials(holder):
@@ -190,7 +191,7 @@ def revoke_all(*, actor: Actor, holder: Identity | User, reason: str) -> None:
 
 @dataclass(frozen=True)
 class _CredentialTerms:
-    """What a new credential is made with."""
+    """The terms of a new credential."""
 
     expires_at: datetime
     allowed_networks: list[str]
@@ -199,7 +200,7 @@ class _CredentialTerms:
 
 
 def _successor_terms(old: Credential, now: datetime) -> _CredentialTerms:
-    """The terms of a successor: the same length of life; personal tokens of one family end together."""
+    """Return the terms of a successor: the same lifetime, but not beyond the end of a personal token's family."""
     expires_at = now + old.lifetime
     if old.user_id is None:
         return _CredentialTerms(expires_at, old.allowed_networks)
@@ -227,7 +228,7 @@ def _insert_credential(holder: Identity | User, actor: Actor, terms: _Credential
 
 
 def _require_right_to_issue(actor: Actor, holder: Identity | User) -> None:
-    """Whoever is shown a credential can act as its holder, so more is asked than for revoking one."""
+    """Require the right to issue. It needs more than revoking: a credential lets its reader act as the holder."""
     if isinstance(holder, User) and actor.by_personal_token:
         raise PersonalTokenNotAllowed(
             "A personal token does not issue or rotate personal tokens. Do it in the console, under My tokens."
@@ -248,13 +249,13 @@ def _require_right(actor: Actor, holder: Identity | User, right: str) -> None:
             return
         rights.require_to_move(actor, holder)
         if right == ISSUE_RIGHT and holder.console_roles.exists():
-            # Its token acts as a security admin, say; owning it does not make one of its owner.
+            # Its token has the rights of its console roles, which its owner may not have.
             raise NotAllowed(f"{holder.name} holds console roles, so only a security admin makes its credentials.")
     elif actor.id == holder.pk:
         if actor.only_reads:
             raise NotAllowed("You read everything and change nothing, your own tokens included.")
     elif right == ISSUE_RIGHT:
-        # Who holds another's token is that person: a security admin could approve their own wildcard with it.
+        # With the token of another person, a security admin could approve their own wildcard.
         actor.require("nhi.superuser", "make tokens of other people")
     else:
         actor.require("nhi.change_user", "revoke tokens of other people")
@@ -270,7 +271,7 @@ def _check_holder(problems: Problems, holder: Identity | User) -> None:
 
 
 def _lock_holder(holder: Identity | User) -> Identity | User:
-    """The holder as it is now. Two issues at once count the live ones one after the other."""
+    """Lock and reload the holder. The lock makes concurrent issues count the live credentials in turn."""
     rows: Any = Identity.objects if isinstance(holder, Identity) else User.objects
     locked: Identity | User = rows.select_for_update().get(pk=holder.pk)
     return locked

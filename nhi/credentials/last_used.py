@@ -1,4 +1,4 @@
-"""When and from where a credential was last used: noted in memory, written together, off the hot path."""
+"""Records in memory when and from where a credential was last used, and writes it in batches."""
 
 import atexit
 import logging
@@ -26,13 +26,13 @@ class CredentialUse:
 
 
 class LastUsedRecorder:
-    """The last use of each credential that this process has seen since it last wrote them down."""
+    """Holds the last use of each credential in this process until the next write to the database."""
 
     def __init__(self) -> None:
         self.restart()
 
     def restart(self) -> None:
-        """A fork inherits no thread, and its parent writes down what the parent saw."""
+        """Start empty. A forked child has no flush thread, and the parent writes the uses recorded before the fork."""
         self._uses: dict[UUID, CredentialUse] = {}
         self._lock = threading.Lock()
         self._wake = threading.Event()
@@ -63,7 +63,7 @@ class LastUsedRecorder:
             try:
                 self.flush()
             except Exception:
-                # Whatever it was: without this thread nothing would be written until the process ends.
+                # Catch everything: if this thread ended, nothing would be written until the process exits.
                 log.warning("last uses could not be written; the next ones will be", exc_info=True)
             finally:
                 connection.close()
@@ -82,5 +82,5 @@ def _at_exit() -> None:
     try:
         recorder.flush()
     except Exception:
-        # The process ends; a last use that is lost here is at most a minute old.
+        # The process exits; the lost uses are at most a minute old.
         log.debug("last uses were lost at exit", exc_info=True)

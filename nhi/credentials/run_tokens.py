@@ -1,7 +1,7 @@
-"""The tokens of runs: each run of a supervised agent gets one of its own, which dies with it.
+"""Tokens of supervised runs: issued for a run and closed with it.
 
-The token is a signed one that names the run, so whatever it calls is logged under the run's id. Behind it stands a row
-as behind every token: closing that row is what ends the token at every door.
+The token is signed and carries the run's id, so every call with it is logged under that id. As for every token, a
+credential row exists; closing the row ends the token everywhere.
 """
 
 import secrets
@@ -22,14 +22,14 @@ from nhi.models import Credential, Identity
 
 DIGEST_LENGTH = 32
 RUN_ENDED_REASON = "The run has ended."
-#: Until then a token that is still shown is counted under its run's name.
+#: Until its removal, failed authentications with an old token are counted under the public id of its row.
 REMOVE_AFTER = timedelta(days=1)
 MAX_REMOVED = 1000
 
 
 @dataclass(frozen=True)
 class RunTokenRequest:
-    """A run that is to have a token, good for so many seconds at most."""
+    """A request for the token of a run, valid for at most `seconds`."""
 
     identity: Identity
     execution_id: UUID
@@ -38,14 +38,14 @@ class RunTokenRequest:
 
 
 def issue_tokens(openings: Sequence[RunTokenRequest], *, actor: Actor, at: datetime) -> dict[UUID, str]:
-    """The tokens of runs, by their ids; the rows behind them come and go with the caller's transaction."""
+    """Insert the credential rows in the caller's transaction and return the tokens by run id."""
     rows = [_credential_row(opening, actor, at) for opening in openings]
     prepared.insert_rows(*rows)
     return _mint_tokens(rows)
 
 
 def reissue_tokens(*, execution_ids: Sequence[UUID]) -> dict[UUID, str]:
-    """Those that are open of these runs' tokens, for whoever was to have them and did not hear of them."""
+    """Return the open tokens of these runs again, for a caller that never received them."""
     return _mint_tokens(Credential.runs.filter(execution_id__in=execution_ids, revoked_at=None))
 
 
@@ -54,7 +54,7 @@ def _credential_row(opening: RunTokenRequest, actor: Actor, now: datetime) -> Cr
         identity=opening.identity,
         execution_id=opening.execution_id,
         public_id=tokens.make_credential_token(credentials.TOKEN_PREFIXES[Kind(opening.identity.kind)]).public_id,
-        # No token has this fingerprint: the row alone lets nobody in.
+        # A random digest: no credential token matches this row, only the signed token works.
         digest=secrets.token_bytes(DIGEST_LENGTH),
         created_at=now,
         expires_at=now + timedelta(seconds=opening.seconds),
@@ -65,10 +65,10 @@ def _credential_row(opening: RunTokenRequest, actor: Actor, now: datetime) -> Cr
 
 
 def _mint_tokens(rows: Iterable[Credential]) -> dict[UUID, str]:
-    """The same row makes the same token, whenever."""
+    """Return the tokens by run id. The same row always gives the same token."""
     made = {}
     for row in rows:
-        # As all of a run have.
+        # Every row of a run has these.
         assert row.identity_id is not None
         assert row.execution_id is not None
         assert row.expires_at is not None
@@ -84,12 +84,12 @@ def _mint_tokens(rows: Iterable[Credential]) -> dict[UUID, str]:
 
 
 def run_id_of(token: tokens.ParsedBearerToken | None) -> UUID | None:
-    """The run whose token this is."""
+    """Return the id of the run that the token belongs to."""
     return token.execution_id if isinstance(token, tokens.ShortTokenClaims) else None
 
 
 def load_chain(shown: tokens.ParsedBearerToken | None) -> DelegationChain | None:
-    """What stands behind the run whose token was shown; None for everybody else."""
+    """Return the delegation chain of the run that the token belongs to, or None for any other token."""
     if not isinstance(shown, tokens.ShortTokenClaims) or shown.execution_id is None:
         return None
     row = Credential.runs.filter(execution_id=shown.execution_id).only("chain").first()
@@ -97,7 +97,7 @@ def load_chain(shown: tokens.ParsedBearerToken | None) -> DelegationChain | None
 
 
 def close(*, execution_ids: Sequence[UUID], at: datetime) -> int:
-    """End the tokens of these runs; of what was closed before, nothing is changed."""
+    """Close the tokens of these runs. Rows that are already closed do not change."""
     ended = {"revoked_at": at, "revoke_reason": RUN_ENDED_REASON}
     still = [
         prepared.ConditionalUpdate(Credential, pk, ended, {"revoked_at": None}, key_column="execution_id")
@@ -107,7 +107,7 @@ def close(*, execution_ids: Sequence[UUID], at: datetime) -> int:
 
 
 def remove_old(now: datetime) -> int:
-    """Drop what ended long ago, some at a time: the table must not grow with the runs."""
+    """Delete a batch of rows that ended long ago, so that the table does not grow with the number of runs."""
     past = now - REMOVE_AFTER
     over = Credential.runs.filter(Q(revoked_at__lt=past) | Q(expires_at__lt=past))
     oldest = list(over.order_by("expires_at").values_list("pk", flat=True)[:MAX_REMOVED])

@@ -1,4 +1,4 @@
-"""The shape of tokens: making them, reading them, and refusing what is malformed without asking the database.
+"""Token format: creates, parses and signs tokens without a database.
 
 A credential is `nhi_<agt|svc|usr>_<public id>_<secret><crc>`; a short-lived token is `nhi_tok_<body>.<signature>`.
 """
@@ -23,7 +23,7 @@ SIGNING_LABEL = "short-token"
 
 @dataclass(frozen=True, repr=False)
 class NewCredentialToken:
-    """A token that was just made: the only moment at which the whole of it exists here."""
+    """A new token. Only its digest is stored later."""
 
     token: str
     public_id: str
@@ -39,7 +39,7 @@ class ParsedCredentialToken:
 
 @dataclass(frozen=True)
 class ShortTokenClaims:
-    """What a short-lived token says; milliseconds since the epoch, by the database's clock."""
+    """The claims of a short-lived token. Times are milliseconds since the epoch by the database's clock."""
 
     identity_id: UUID
     credential_id: UUID
@@ -61,7 +61,7 @@ def make_credential_token(prefix: str) -> NewCredentialToken:
 
 
 def parse(token: str) -> ParsedBearerToken | None:
-    """What the token claims, or None for one that was never ours. Pure: no database."""
+    """Return the content of the token, or None if Gatehouse did not issue it. Pure: no database."""
     if match := CREDENTIAL_PATTERN.fullmatch(token):
         sound = crypto.is_equal_in_constant_time(checksum(token[:-CRC_LENGTH]).encode(), match[4].encode())
         return ParsedCredentialToken(match[1], match[2], crypto.fingerprint(token)) if sound else None
@@ -77,7 +77,7 @@ def mint_short_token(claims: ShortTokenClaims) -> str:
 
 
 def checksum(body: str) -> str:
-    """CRC32 of all before it, six base62 characters: a leak scanner confirms a find without asking us."""
+    """Return the CRC32 of the body as six base62 characters: leak scanners can verify a match offline."""
     value, text = zlib.crc32(body.encode()), ""
     for _ in range(CRC_LENGTH):
         value, digit = divmod(value, 62)
@@ -95,7 +95,7 @@ def _parse_short_token(body: str, signature: str) -> ShortTokenClaims | None:
         ids = {name: UUID(said[name]) for name in ("identity_id", "credential_id", "execution_id") if name in said}
         return ShortTokenClaims(**{**said, **ids})
     except (ValueError, TypeError, AttributeError, RecursionError):
-        # Signed by us and still not ours: by another version, with claims that this one does not know.
+        # The signature is valid, but another version of Gatehouse wrote claims that this version cannot read.
         return None
 
 

@@ -1,4 +1,4 @@
-"""What becomes of the identities of someone who leaves: another owner for each, each on record."""
+"""Transfers the identities of a person to another owner."""
 
 from typing import Any
 
@@ -16,13 +16,13 @@ MAX_IDENTITIES = 200
 
 
 def identities_of(user: User) -> IdentityQuerySet:
-    """What a person owns or stands in for; an archived identity needs nobody any more."""
+    """Return the identities that the person owns or backs up, except archived ones: those need no owner."""
     held = Identity.objects.filter(Q(owner=user) | Q(backup_owner=user)).exclude(state=State.ARCHIVED)
     return held.order_by("name", "id")
 
 
 def hand_over(*, actor: Actor, user: User, to: User) -> list[ItemResult]:
-    """Put `to` in the place of `user`, for up to `MOST` identities at a time, each in a transaction of its own."""
+    """Replace `user` by `to` on up to `MAX_IDENTITIES` identities, each in its own transaction."""
     actor.require("nhi.change_identity", "hand over identities")
     problems = Problems()
     problems.unless(to.pk != user.pk, "to", "Choose someone else.")
@@ -43,7 +43,7 @@ def _hand_over_identity(actor: Actor, identity: Identity, user: User, to: User) 
 
 
 def _owner_changes(identity: Identity, user: User, to: User) -> dict[str, Any]:
-    """Nobody backs up themselves: where `to` holds the other place already, the backup's stays empty."""
+    """Return the changed owner fields. If `to` is already the other owner, the backup owner becomes empty."""
     if identity.owner_id == user.pk:
         return {"owner": to, **({"backup_owner": None} if identity.backup_owner_id == to.pk else {})}
     return {"backup_owner": None if identity.owner_id == to.pk else to}

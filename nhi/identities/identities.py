@@ -1,4 +1,4 @@
-"""Registering identities and changing what describes them. Their state is `nhi.identities.lifecycle`'s."""
+"""Registers identities and changes their descriptions. `nhi.identities.lifecycle` changes their state."""
 
 import re
 from datetime import datetime
@@ -19,7 +19,7 @@ from nhi.identities import lifecycle
 from nhi.models import Identity, User
 from nhi.validation import SLUG_PATTERN, TOOL_NAME_PATTERN, Problems
 
-#: What a PATCH may change, and what the audit record shows before and after.
+#: Fields that a PATCH may change. Audit events show them before and after.
 DESCRIPTIVE_FIELDS = (
     "description", "purpose", "environment", "team", "tags", "owner", "backup_owner", "expires_at",
     "inactivity_days", "discoverable", "capability",
@@ -28,7 +28,7 @@ MAX_LENGTHS = {"description": 1000, "purpose": 1000, "environment": 100, "team":
 
 
 def create(*, actor: Actor, kind: Kind, name: str, owner: User, activate: bool = True, **described: Any) -> Identity:
-    """Register an identity, active unless told otherwise."""
+    """Register an identity, active by default."""
     actor.require("nhi.add_identity", "add identities")
     identity = Identity(kind=kind, name=name, owner=owner, created_by_id=actor.id, created_by_name=actor.name)
     lifecycle.set_initial_state(identity, active=activate, actor=actor)
@@ -51,7 +51,7 @@ def create(*, actor: Actor, kind: Kind, name: str, owner: User, activate: bool =
 
 
 def change(*, actor: Actor, identity: Identity, **described: Any) -> Identity:
-    """Change what describes an identity; only what differs is written and recorded."""
+    """Change the description of an identity. Only fields that differ are written and recorded."""
     rights.require_to_edit(actor, identity)
     with transaction.atomic():
         current = (
@@ -60,7 +60,7 @@ def change(*, actor: Actor, identity: Identity, **described: Any) -> Identity:
         before, ended = audit_fields(current), current.expires_at
         _apply_description(current, described)
         if current.capability != before["capability"]:
-            # Roles match it: whoever edits it moves the tool into other agents' reach.
+            # Roles match the capability: changing it can give other agents access to the tool.
             actor.require("nhi.change_identity", "change what roles match this tool by")
         _require_right_to_hand_over(actor, before, ended, current)
         _check_identity(current, set(described))
@@ -80,9 +80,9 @@ def change(*, actor: Actor, identity: Identity, **described: Any) -> Identity:
 
 
 def set_console_roles(*, actor: Actor, identity: Identity, roles: list[str]) -> None:
-    """Let a service account act in the console's API as a person with these roles would.
+    """Give a service account the rights of these console roles in the API.
 
-    Its credentials end: whoever made one for it as it was does not hold what it becomes.
+    Its live credentials are revoked: their holders must not get rights that the account did not have at issue.
     """
     actor.require("nhi.change_user", "give console roles")
     if identity.kind != Kind.SERVICE_ACCOUNT:
@@ -110,7 +110,7 @@ def set_console_roles(*, actor: Actor, identity: Identity, roles: list[str]) -> 
 def _require_right_to_hand_over(
     actor: Actor, before: dict[str, Any], ended: datetime | None, current: Identity
 ) -> None:
-    """What an owner may not do to an identity although it is theirs to describe."""
+    """Refuse changes of owner and end that the right to edit the identity does not include."""
     if actor.may("nhi.change_identity"):
         return
     after, owners = audit_fields(current), {before["owner"], before["backup_owner"]}
@@ -122,7 +122,7 @@ def _require_right_to_hand_over(
 
 
 def default_capability(tool_name: str) -> str:
-    """`github__Commits/List` is `github.commits.list`."""
+    """Return the capability for a tool name: `github.commits.list` for `github__Commits/List`."""
     server, _, tool = tool_name.partition("__")
     path = re.sub(r"[/:]", ".", tool.lower())
     segments = [re.sub(r"[^a-z0-9_-]", "-", segment) for segment in path.split(".") if segment]
@@ -130,7 +130,7 @@ def default_capability(tool_name: str) -> str:
 
 
 def audit_fields(identity: Identity) -> dict[str, Any]:
-    """What the record shows of an identity's description."""
+    """Return the description of an identity as audit events show it."""
     return {
         "description": identity.description,
         "purpose": identity.purpose,

@@ -1,4 +1,4 @@
-"""The one place that moves an identity from state to state, and the kill switch."""
+"""Moves identities between states, and includes the kill switch. No other module changes the state."""
 
 import logging
 from collections.abc import Sequence
@@ -31,31 +31,31 @@ STATE_VERBS: dict[State, str] = {
     State.DEPRECATED: "deprecated",
     State.ARCHIVED: "archived",
 }
-#: The states in which nothing of an identity goes on running.
+#: A move to one of these states stops everything that the identity runs.
 STOPPING_STATES = frozenset({State.SUSPENDED, State.ARCHIVED})
-#: What a stop may end, each in the reply whether or not there was any.
+#: Kinds of work that a stop ends. The result has a count for each, even when it is 0.
 STOP_COUNT_NAMES = ("tokens", "calls", "tasks", "schedules", "executions")
 
 
 @dataclass(frozen=True)
 class StopResult:
-    """What a stop ended, and the names of the steps that the sweeper still has to finish."""
+    """Counts of the work that a stop ended, and the names of the steps that the sweeper must still finish."""
 
     identity: Identity
     stopped: dict[str, int] = field(default_factory=dict)
-    #: Of these, by step, what had not begun.
+    #: By step, how many of these had not started.
     unstarted: dict[str, int] = field(default_factory=dict)
     pending: list[str] = field(default_factory=list)
 
 
 def set_initial_state(identity: Identity, *, active: bool, actor: Actor) -> None:
-    """The first state of an identity that is not stored yet."""
+    """Set the first state of an identity that is not saved yet."""
     identity.state = State.ACTIVE if active else State.INACTIVE
     identity.state_by_id, identity.state_by = actor.id, actor.name
 
 
 def activate(*, actor: Actor, identity: Identity, reason: str, revoke_credentials: bool = False) -> Identity:
-    """Let it act again; `revoke_credentials` ends its live credentials before, in the same commit."""
+    """Activate the identity. `revoke_credentials` revokes its live credentials first, in the same transaction."""
     with transaction.atomic():
         if revoke_credentials:
             credentials.revoke_all(actor=actor, holder=identity, reason=reason)
@@ -71,9 +71,9 @@ def deprecate(*, actor: Actor, identity: Identity, reason: str) -> Identity:
 
 
 def suspend(*, actor: Actor, identity: Identity, reason: str, cause: StopCause | str = "") -> StopResult:
-    """The kill switch: access ends in one commit of its own, then everything that runs is stopped.
+    """The kill switch: end all access in a separate commit, then stop everything that runs.
 
-    `cause` is the reason as a code, for whoever reactivates it.
+    `cause` is the reason as a code. The person who reactivates the identity sees it.
     """
     with transaction.atomic(durable=True):
         moved = move(actor=actor, identity=identity, to=State.SUSPENDED, reason=reason, cause=cause)
@@ -81,7 +81,7 @@ def suspend(*, actor: Actor, identity: Identity, reason: str, cause: StopCause |
 
 
 def archive(*, actor: Actor, identity: Identity, reason: str) -> StopResult:
-    """The end: access, credentials, grants of all three kinds and role assignments go in one commit."""
+    """Archive for good: revoke credentials, grants of all three kinds and role assignments in one commit."""
     tokens = Credential.objects.live().filter(identity=identity).count()
     with transaction.atomic(durable=True):
         moved = move(actor=actor, identity=identity, to=State.ARCHIVED, reason=reason)
@@ -90,7 +90,7 @@ def archive(*, actor: Actor, identity: Identity, reason: str) -> StopResult:
 
 
 def move(*, actor: Actor, identity: Identity, to: State, reason: str, cause: StopCause | str = "") -> Identity:
-    """Compare and swap: the move happens from the state that `identity` was read in, or not at all."""
+    """Move the identity by compare-and-swap: its stored state must still be the state of `identity`."""
     rights.require_to_move(actor, identity)
     problems = Problems()
     problems.check_reason(reason)
@@ -116,36 +116,36 @@ def move(*, actor: Actor, identity: Identity, to: State, reason: str, cause: Sto
 
 
 def _require_right_to_lift(actor: Actor, identity: Identity, to: State) -> None:
-    """An owner lifts the suspension that they set; one that a security admin set is a security admin's to lift."""
+    """Owners may lift their own suspensions. Every other suspension needs a security admin."""
     lifts = identity.state == State.SUSPENDED and to == State.ACTIVE
     if lifts and identity.state_by_id != actor.id:
         actor.require("nhi.move_identity", f"activate what {identity.state_by} suspended")
 
 
 def consequences(identity: Identity) -> dict[str, int]:
-    """What a stop would end now, for the dialog that says so before it happens."""
+    """Return counts of what a stop would end now. The confirmation dialog shows them."""
     return consequences_of([identity])
 
 
 def consequences_of(identities: Sequence[Identity]) -> dict[str, int]:
-    """The same for a stop of several, all together."""
+    """Return the total counts of what a stop of several identities would end."""
     counts = dict.fromkeys(STOP_COUNT_NAMES, 0)
     counts["tokens"] = Credential.objects.live().filter(identity__in=identities).count()
     return counts | {step.name: step.count(identities) for step in hooks.stop_steps.values()}
 
 
 def count_unstarted(identities: Sequence[Identity]) -> dict[str, int]:
-    """Of these consequences, what only leaves a queue."""
+    """Return how much of the work in `consequences_of` has not started and would only leave a queue."""
     return {step.name: step.unstarted(identities) for step in hooks.stop_steps.values()}
 
 
 def count_not_resumed(identity: Identity) -> dict[str, int]:
-    """What a stop ended and activating does not begin again."""
+    """Return counts of the work that a stop ended and that activation does not resume."""
     return {step.name: step.remains(identity) for step in hooks.stop_steps.values()}
 
 
 def why_inactive(identity: Identity) -> str:
-    """Why it may not act, for the record: `deploy-bot was suspended by mara: leaked token`."""
+    """Return why the identity may not act, for the logs: `deploy-bot was suspended by mara: leaked token`."""
     state = State(identity.state)
     if state == State.ACTIVE:
         return f"{identity.name} has expired."
@@ -155,13 +155,14 @@ def why_inactive(identity: Identity) -> str:
 
 
 def finish_stops() -> int:
-    """The sweeper's part: run again what a stop could not finish at once. Returns how many are finished now."""
+    """Run the pending steps of unfinished stops again; the sweeper calls this. Return how many stops are finished."""
     waiting = Identity.objects.exclude(stop_pending=[])
     return sum(_finish_stop(identity) for identity in waiting)
 
 
 def _swap_state(identity: Identity, old: State, to: State, actor: Actor, reason: str, cause: str) -> bool:
-    # Who set the state too: it may have been left and entered again by another, whose suspension this would lift.
+    # Compare `state_by_id` too: someone else may have activated and suspended the identity again, and their
+    # suspension must not be lifted here.
     read = Identity.objects.filter(pk=identity.pk, state=old, state_by_id=identity.state_by_id)
     rows = read.update(
         state=to,
@@ -178,15 +179,15 @@ def _swap_state(identity: Identity, old: State, to: State, actor: Actor, reason:
 
 def _access_changes(to: State) -> dict[str, Any]:
     if to == State.ACTIVE:
-        # It may run again, so what a stop had left to do is not done to it afterwards.
+        # The identity may run again, so pending steps of an earlier stop must not run.
         return {"stop_pending": []}
     ends: dict[str, Any] = {"access_epoch": F("access_epoch") + 1, "tokens_from": Now()}
-    # Noted before the first step: when this process dies in the middle, the sweeper still knows.
+    # Stored before the first step runs: if this process dies, the sweeper finishes the stop.
     return ends | {"stop_pending": list(hooks.stop_steps)} if to in STOPPING_STATES else ends
 
 
 def _overtaken_error(identity: Identity, to: State) -> InvalidTransition:
-    """Somebody else was first; what this was meant for may still be legal, and is for its actor to look at again."""
+    """Return the error for a lost compare-and-swap. The actor decides whether to repeat a move that is still legal."""
     illegal = _illegal_transition(identity, to)
     if to not in TRANSITIONS[State(identity.state)]:
         return illegal
@@ -207,7 +208,7 @@ def _illegal_transition(identity: Identity, to: State) -> InvalidTransition:
 
 
 def _run_stop(identity: Identity, *, tokens: int | None = None) -> StopResult:
-    """Run every stop step; what fails or is slow is named in the answer and left to the sweeper."""
+    """Run every stop step. The result names the steps that failed or timed out; the sweeper finishes them."""
     counts = dict.fromkeys(STOP_COUNT_NAMES, 0)
     counts["tokens"] = Credential.objects.live().filter(identity=identity).count() if tokens is None else tokens
     names = list(identity.stop_pending)
@@ -235,11 +236,11 @@ def _finish_stop(identity: Identity) -> bool:
 
 
 def _run_steps(identity: Identity, names: list[str]) -> dict[str, hooks.StopStepResult]:
-    """Side by side, each in its own transaction: how many things each ended, for those that did so in time."""
+    """Run the steps in parallel, each in its own transaction. Return the results of those that finished in time."""
     if not names:
         return {}
     pool = ThreadPoolExecutor(max_workers=len(names), thread_name_prefix="stop")
-    # Each in a copy of the context, so that what a step records names the request.
+    # Each step runs in a copy of the context, so that its audit events carry the request's id.
     running = {pool.submit(copy_context().run, _run_step, hooks.stop_steps[name], identity): name for name in names}
     finished, _ = wait(running, timeout=STEP_SECONDS)
     pool.shutdown(wait=False)
@@ -258,7 +259,7 @@ def _run_step(step: hooks.StopStep, identity: Identity) -> hooks.StopStepResult:
 
 
 def _remove_pending_step(identity: Identity, name: str) -> None:
-    """Take a finished step off the list, in the step's own transaction: a late one counts as well as one in time."""
+    """Remove a finished step from `stop_pending`, in the step's own transaction, so that late steps count too."""
     with transaction.atomic():
         now = Identity.objects.select_for_update().only("stop_pending").get(pk=identity.pk)
         left = [other for other in now.stop_pending if other != name]

@@ -1,4 +1,4 @@
-"""How the command line names things: `agent/deploy-bot`, `mara`."""
+"""Finds identities, people and roles named on the command line: `agent/deploy-bot`, `mara`."""
 
 from common.errors import InvalidInput
 from nhi.choices import Kind
@@ -6,7 +6,7 @@ from nhi.models import Identity, Role, User
 
 
 def find_identity(text: str) -> Identity:
-    """`KIND/NAME`, as in `agent/deploy-bot`."""
+    """Find an identity by `KIND/NAME`, such as `agent/deploy-bot`."""
     kind, slash, name = text.partition("/")
     if not slash or kind not in Kind.values:
         raise InvalidInput.for_field(

@@ -1,4 +1,4 @@
-"""Second factors: codes that are spent once, secrets that open for one person only, and what the record says."""
+"""Second factors: checks and spends codes, seals secrets, records changes."""
 
 import time
 
@@ -23,7 +23,7 @@ def has_factor(user: User) -> bool:
 
 
 def check_code(*, user: User, code: str) -> Authenticator:
-    """The factor that a typed code belongs to. The code is spent: it never fits again."""
+    """Return the factor that the code matches, and spend the code: it is never accepted again."""
     attempt = sign_in_throttle.admit(username=user.username, source=context.current().source)
     factor = _spend_code(user, code.replace(" ", "").replace("-", ""))
     if factor is None:
@@ -38,7 +38,7 @@ def seal_secret(secret: str, *, owner: User) -> str:
 
 
 def unseal_secret(sealed: str, *, owner: User) -> str:
-    """Copied to another person's row it does not open."""
+    """Open a sealed secret. This fails if the secret was copied to another person's row."""
     return crypto.unseal(sealed, place=_sealing_place(owner))
 
 
@@ -65,7 +65,7 @@ def _spend_code(user: User, code: str) -> Authenticator | None:
 
 
 def _spend_totp_code(factor: Authenticator, code: str) -> bool:
-    """RFC 6238, 5.2: one step of drift to either side, and no code twice. The counter says so for every process."""
+    """RFC 6238, 5.2: allow one step of drift to either side, and no code twice. All processes share the counter."""
     secret = unseal_secret(factor.data["secret"], owner=factor.user)
     now = int(time.time()) // app_settings.TOTP_PERIOD
     drift = app_settings.TOTP_TOLERANCE

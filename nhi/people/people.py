@@ -1,7 +1,7 @@
-"""People: who may sign in, with which console roles, and what becomes of their identities.
+"""Creates people, changes console roles and passwords, deactivates and reactivates.
 
-Two people stay two (decision 29): only a superuser makes, changes or revives an account that decides about what
-others did.
+Four-eyes rule (decision 29): only a superuser creates, changes or reactivates an account that approves the actions of
+others. Otherwise one admin could act as both people.
 """
 
 import secrets
@@ -29,7 +29,7 @@ from nhi.models import AuditEvent, Credential, SignInNotice, User
 from nhi.people import sign_in_notices
 from nhi.validation import Problems
 
-#: Letters and digits without those that look alike: l, I, O, 0 and 1.
+#: Letters and digits without the similar characters l, I, O, 0 and 1.
 PASSWORD_ALPHABET = "".join(mark for mark in string.ascii_letters + string.digits if mark not in "lIO01")
 
 
@@ -40,20 +40,20 @@ class PersonHasNoPassword(Conflict):
 
 
 class PasswordAlreadyChanged(Conflict):
-    """Somebody else changed it first."""
+    """Another request changed the password first."""
 
     code = "password_changed"
 
 
 class PersonStateUnchanged(Conflict):
-    """The person is in that state already."""
+    """The person is already in this state."""
 
     code = "unchanged"
 
 
 @dataclass(frozen=True, repr=False)
 class NewPerson:
-    """A person and the password that is shown once."""
+    """A new person and their password, which is shown once."""
 
     user: User
     password: str
@@ -69,9 +69,9 @@ def create(
     password: str | None = "",
     must_change_password: bool = False,
 ) -> NewPerson:
-    """Add a person. Without a role they have no console; with None for a password they sign in elsewhere.
+    """Add a person. Without a role they have no console. With `password=None` they use single sign-on.
 
-    A person added by another person must change the password that the other one has seen.
+    If a person adds the account, the new person must change the password, because its creator has seen it.
     """
     actor.require("nhi.add_user", "add people")
     if superuser and not actor.is_superuser:
@@ -105,7 +105,7 @@ def create(
 
 
 def set_roles(*, actor: Actor, user: User, roles: Iterable[str], reason: str = "") -> User:
-    """The console roles of a person; none means no console. Nobody changes their own."""
+    """Set the console roles of a person. Without roles the person has no console. Nobody changes their own roles."""
     actor.require("nhi.change_user", "change console roles")
     wanted = sorted(set(roles))
     problems = Problems()
@@ -139,7 +139,7 @@ def set_roles(*, actor: Actor, user: User, roles: Iterable[str], reason: str = "
 
 
 def _end_earlier_access(actor: Actor, user: User) -> None:
-    """Who set up sessions, tokens or a password of the account before must not decide through it from now on."""
+    """Revoke tokens and sessions when the account becomes an approver: others may hold them or know its password."""
     setter = _password_setter_id(user)
     if actor.id is not None and setter is not None and setter != actor.id and not _is_superuser(setter):
         raise NotAllowed(
@@ -152,7 +152,7 @@ def _end_earlier_access(actor: Actor, user: User) -> None:
 
 
 def _password_setter_id(user: User) -> UUID | None:
-    """Who set the password that the person has to change: whoever set it last, or made the account."""
+    """Return the id of the person who set the password that must be changed: its last setter, or the creator."""
     if not user.must_change_password:
         return None
     notice = SignInNotice.objects.filter(user=user, kind=NoticeKind.PASSWORD_SET).order_by("-at", "-id").first()
@@ -167,7 +167,7 @@ def _is_superuser(person_id: UUID) -> bool:
 
 
 def change_own_settings(*, actor: Actor, user: User, time_zone: str, single_key_shortcuts: bool) -> User:
-    """What a person may set about themselves."""
+    """Change the settings that each person controls for themselves."""
     if actor.id != user.pk:
         raise NotAllowed("These are another person's own settings.")
     problems = Problems()
@@ -185,7 +185,7 @@ def change_own_settings(*, actor: Actor, user: User, time_zone: str, single_key_
 
 
 def change_password(*, actor: Actor, user: User, password: str) -> None:
-    """Change one's own password, from the one that `user` was read with."""
+    """Change the actor's own password. The stored password must still be the one in `user`."""
     if actor.id != user.pk:
         raise NotAllowed("This is another person's password. Set a new one for them, with a reason.")
     if user.must_change_password and user.check_password(password):
@@ -197,7 +197,7 @@ def change_password(*, actor: Actor, user: User, password: str) -> None:
 
 
 def set_password(*, actor: Actor, user: User, password: str, reason: str) -> None:
-    """Set somebody else's password. They are told who did it and why, and must change it when they sign in."""
+    """Set another person's password. They get a notice with actor and reason, and must change it at sign-in."""
     actor.require("nhi.change_user", "change other people's passwords")
     _require_right_to_change(actor, user, reason)
     if not user.has_usable_password():
@@ -211,7 +211,7 @@ def set_password(*, actor: Actor, user: User, password: str, reason: str) -> Non
 
 
 def deactivate(*, actor: Actor, user: User, reason: str) -> User:
-    """Ends sign-in, console sessions and personal tokens; what the person owns is theirs until handed over."""
+    """End sign-in, console sessions and personal tokens. The person keeps their identities until a handover."""
     _require_right_to_change(actor, user, reason)
     with transaction.atomic():
         ends = {"is_active": False, "deactivated_by_id": actor.id, "session_epoch": F("session_epoch") + 1}
@@ -226,7 +226,7 @@ def deactivate(*, actor: Actor, user: User, reason: str) -> User:
 
 
 def reactivate(*, actor: Actor, user: User, reason: str) -> User:
-    """Let a person in again. What a superuser ended for somebody who approves things is a superuser's to undo."""
+    """Allow sign-in again. Only a superuser reactivates an approver whom another actor deactivated."""
     _require_right_to_change(actor, user, reason)
     with transaction.atomic():
         locked = User.objects.select_for_update().get(pk=user.pk)
@@ -240,7 +240,7 @@ def reactivate(*, actor: Actor, user: User, reason: str) -> User:
 
 
 def why_not_reactivate(actor: Actor, user: User) -> str:
-    """Why this actor may not reactivate this person; empty when they may, as far as roles say."""
+    """Return why this actor may not reactivate this person, or an empty string. Checks console roles only."""
     own = actor.id is not None and user.deactivated_by_id == actor.id
     if actor.is_superuser or own or not rights.is_approver(user):
         return ""
@@ -251,7 +251,7 @@ def why_not_reactivate(actor: Actor, user: User) -> str:
 
 
 def reset_second_factor(*, actor: Actor, user: User, reason: str) -> int:
-    """Remove someone's second factors and recovery codes, say when a phone is lost. Returns how many factors went."""
+    """Remove a person's second factors and recovery codes, e.g. for a lost phone. Return the number of factors."""
     _require_right_to_change(actor, user, reason)
     with transaction.atomic():
         _lock_to_impersonate(actor, user)
@@ -266,13 +266,13 @@ def reset_second_factor(*, actor: Actor, user: User, reason: str) -> int:
 
 
 def _lock_to_impersonate(actor: Actor, user: User) -> None:
-    """Under the lock that a change of roles takes too: nobody becomes an approver between the check and the change."""
+    """Lock the row as `set_roles` does, so that nobody becomes an approver between the check and the change."""
     User.objects.select_for_update().get(pk=user.pk)
     rights.require_to_impersonate(actor, user)
 
 
 def generate_password() -> str:
-    """Four groups of five: 116 bits, and readable from a terminal."""
+    """Return a password of four groups of five characters: 116 bits, and readable in a terminal."""
     return "-".join("".join(secrets.choice(PASSWORD_ALPHABET) for _ in range(5)) for _ in range(4))
 
 
@@ -295,13 +295,13 @@ def _require_right_to_change(actor: Actor, user: User, reason: str) -> None:
 
 
 def _require_superuser_over(actor: Actor, user: User) -> None:
-    """Only a superuser touches a superuser."""
+    """Only a superuser changes a superuser."""
     if user.is_superuser and not actor.is_superuser:
         actor.require("nhi.superuser", "change a superuser")
 
 
 def _swap_password(user: User, password: str, *, must_change: bool) -> None:
-    """Compare and swap: of two changes at the same time, the later one starts from a password that is gone."""
+    """Store the password by compare-and-swap: the later of two concurrent changes fails."""
     before = user.password
     user.set_password(password)
     user.must_change_password = must_change

@@ -1,7 +1,7 @@
-"""What people have said that they have seen of a list, so that it counts for them what came since.
+"""Remembers which rows of a list a person has seen, so that the list can count new ones.
 
-A row is committed later than the moment that stands in it, so another may be there before it with a later one. What
-is within five minutes of the last that was seen is therefore kept one by one, and only what is older by a moment.
+A row is committed after the time it carries, so rows do not appear in the order of their times. Rows of the last five
+minutes before a marker are therefore remembered by id, and older rows by the time of the marker alone.
 """
 
 from collections.abc import Collection
@@ -19,17 +19,20 @@ from nhi.actors import Actor
 from nhi.models import LastLook, Seen
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-#: Longer than anything takes from its moment to its commit.
+#: Upper bound for the delay between the time in a row and its commit.
 MAX_COMMIT_DELAY = timedelta(minutes=5)
 
 
 def individual_rows_start(until: datetime) -> datetime:
-    """What is after this moment, and up to that, is told one by one."""
+    """Return the time after which rows, up to `until`, are remembered by id."""
     return until - MAX_COMMIT_DELAY
 
 
 def mark_seen(*, actor: Actor, page: str, until: datetime, late: Collection[UUID]) -> None:
-    """They have seen what there was at this moment, `late` being those after its edge. It never goes back."""
+    """Mark all rows up to `until` as seen. `individual_ids` are those after `individual_rows_start(until)`.
+
+    The marker never moves back.
+    """
     if not actor.is_person or actor.only_reads or actor.id is None:
         raise NotAllowed("You may not mark what you have seen.")
     until = min(until, clock.database_now())
@@ -39,12 +42,12 @@ def mark_seen(*, actor: Actor, page: str, until: datetime, late: Collection[UUID
         LastLook.objects.filter(user_id=actor.id, page=page, at__lt=at).update(at=at)
         rows = [Seen(user_id=actor.id, page=page, subject_id=subject, at=until) for subject in late]
         Seen.objects.bulk_create(rows, batch_size=500, ignore_conflicts=True)
-        # What was the last at a look is as old as it: by now the moment tells it.
+        # The marker's time covers ids that were stored at or before it.
         Seen.objects.filter(user_id=actor.id, page=page, at__lte=at).delete()
 
 
 def annotate_read_marker(actor: Actor, page: str, rows: QuerySet[Any]) -> QuerySet[Any]:
-    """For `unseen`, which knows nobody. Where that is not asked it costs nothing."""
+    """Add the actor's markers to the rows, for `filter_unseen`. The aliases cost nothing until a filter uses them."""
     looks, seen = LastLook.objects.none(), Seen.objects.none()
     if actor.id is not None:
         looks, seen = LastLook.objects.filter(user_id=actor.id), Seen.objects.filter(user_id=actor.id)
@@ -57,5 +60,5 @@ def annotate_read_marker(actor: Actor, page: str, rows: QuerySet[Any]) -> QueryS
 
 
 def filter_unseen(rows: QuerySet[Any], *, time: str) -> QuerySet[Any]:
-    """Of rows that came `with_look`, by the moment of each."""
+    """Keep the unseen rows of a queryset from `annotate_read_marker`. `time` names its time column."""
     return rows.filter(Q(**{f"{time}__gt": F("looked_at")}), looked_at_it=False)

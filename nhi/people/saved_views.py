@@ -1,4 +1,4 @@
-"""Views that people save of their lists."""
+"""Saves and removes a person's list views."""
 
 from uuid import UUID
 
@@ -10,12 +10,12 @@ from nhi.audit import events
 from nhi.models import SavedView
 from nhi.validation import Problems
 
-#: Of one person on one page; more would be no shortcut any more.
+#: Per person and page. A longer list would not be a shortcut.
 MAX_VIEWS = 20
 
 
 def create(*, actor: Actor, page: str, name: str, query: str, shared: bool = False) -> SavedView:
-    """Keep a list's filters and order under a name; shared ones are offered to everyone."""
+    """Save the filters and the order of a list under a name. Everyone sees shared views."""
     user_id = _require_person(actor)
     problems = Problems()
     problems.check_line("name", name, most=64, required=True)

@@ -1,4 +1,7 @@
-"""How long a console session lasts: eight hours at most, half an hour without anything done; and who proves it anew."""
+"""Lifetime of console sessions and the requirement of a recent proof of identity.
+
+A session lasts eight hours at most, or half an hour without a request.
+"""
 
 import time
 from collections.abc import Callable
@@ -23,22 +26,22 @@ from nhi.models import User
 ViewFunction = Callable[..., Any]
 
 STARTED_KEY, LAST_REQUEST_KEY = "gatehouse_started", "gatehouse_seen"
-#: The time of the last request is written no more often than this: a page must not cost a write each.
+#: The time of the last request is written at most this often, so that not every page costs a write.
 WRITE_INTERVAL_SECONDS = 30
 API_PATH = "/api/"
-#: Whoever proved themselves this recently is not asked again.
+#: A proof of identity younger than this is not asked for again.
 MAX_PROOF_AGE_SECONDS = 300
 
 
 class ProofRequired(NotAllowed):
-    """The session's last proof is too old for this."""
+    """The last proof of identity in this session is too old for this operation."""
 
     code = "proof_required"
 
 
 @dataclass(frozen=True)
 class RemainingTime:
-    """Whole seconds until the session ends by itself."""
+    """Whole seconds until the session expires."""
 
     idle: int
     absolute: int
@@ -66,20 +69,20 @@ def touch(request: HttpRequest) -> None:
 
 
 def remove_expired() -> None:
-    """Remove the rows of sessions that are over."""
+    """Delete expired sessions from the database."""
     SessionStore.clear_expired()
 
 
 def signed_in_person(request: HttpRequest) -> User:
-    """Who is signed in, on a page that asks for it."""
+    """Return the signed-in person. Only for pages that require sign-in."""
     assert isinstance(request.user, User)
     return request.user
 
 
 def has_signed_in_person(request: HttpRequest) -> bool:
-    """Whether there is a session with somebody in it, without asking the database who.
+    """Return whether the request has a session with a person, without loading the person.
 
-    At the API a token speaks for itself, whatever cookie comes with it; the console knows no tokens.
+    In the API a token takes precedence over a session cookie. The console does not accept tokens.
     """
     if request.path.startswith(API_PATH) and "Authorization" in request.headers:
         return False
@@ -87,7 +90,7 @@ def has_signed_in_person(request: HttpRequest) -> bool:
 
 
 def require_fresh_proof_first(view: ViewFunction) -> ViewFunction:
-    """Ask for the password or a factor again when the last proof is old. What was sent is not kept meanwhile."""
+    """Ask for the password or a factor again if the last proof is old. Submitted data is lost in this case."""
 
     @wraps(view)
     def wrapped(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
@@ -99,9 +102,10 @@ def require_fresh_proof_first(view: ViewFunction) -> ViewFunction:
 
 
 def reauthentication_url(request: HttpRequest, *, back: str) -> str:
-    """Where the password or a factor is asked for again, and then leads `back`; empty while the last proof is fresh.
+    """Return the URL of the page that asks for the password or a factor again and then redirects to `return_path`.
 
-    Raises `ProofRequired` for a person who has neither: they prove themselves by signing in again.
+    Return an empty string while the last proof is fresh. Raise `ProofRequired` for a person who has neither a password
+    nor a factor: they must sign in again.
     """
     require_recent_sign_in(request)
     if not is_reauthentication_required(request, app="nhi"):
@@ -110,19 +114,19 @@ def reauthentication_url(request: HttpRequest, *, back: str) -> str:
 
 
 def require_recent_sign_in(request: HttpRequest) -> None:
-    """For a person with neither password nor factor, no page asks for a proof: only their sign-in is one."""
+    """Require a fresh sign-in from a person with neither password nor factor: no page can ask them for a proof."""
     if not _reauthentication_page(signed_in_person(request)):
         require_fresh_proof(request, signed_in_person(request))
 
 
 def has_fresh_proof(request: HttpRequest, user: User) -> bool:
-    """Whether this session of the person saw a password, a factor or a sign-in in the last minutes."""
+    """Return whether the person gave a password, a factor or a sign-in in this session in the last five minutes."""
     records = get_authentication_records(request, user)
     return bool(records) and time.time() - records[-1]["at"] <= MAX_PROOF_AGE_SECONDS
 
 
 def require_fresh_proof(request: HttpRequest, user: User) -> None:
-    """Refuse, with the way to a fresh proof, where no page can lead there."""
+    """Refuse without a fresh proof; the message says how to give one. For requests that cannot be redirected."""
     if has_fresh_proof(request, user):
         return
     page = _reauthentication_page(user)
@@ -131,6 +135,6 @@ def require_fresh_proof(request: HttpRequest, user: User) -> None:
 
 
 def _reauthentication_page(user: User) -> str:
-    """The page that asks for the password or a factor; empty for a person who has neither."""
+    """Return the path of the page that asks for the password or a factor, or "" for a person who has neither."""
     methods = get_adapter().get_reauthentication_methods(user)
     return str(methods[0]["url"]) if methods else ""

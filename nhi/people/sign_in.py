@@ -1,7 +1,7 @@
-"""Signing in and out: the password's verdict, what is written down about it, and who may come in at all.
+"""Checks a password and records sign-in, failure and sign-out.
 
-Whoever is refused hears one sentence, whether the name is unknown, the password wrong, the person deactivated or
-without a console, and it takes as long.
+Every refusal has the same message and takes the same time, whether the name is unknown, the password is wrong, or the
+person is deactivated or has no console.
 """
 
 from typing import Any
@@ -24,7 +24,7 @@ REFUSAL_MESSAGE = "This name and password do not open the console."
 
 
 class SignInRefused(GatehouseError):
-    """Wrong name, password or code, or nobody who may come in."""
+    """The name, password or code is wrong, or the person may not use the console."""
 
     code = "sign_in_refused"
 
@@ -34,7 +34,7 @@ def may_use_console(user: User) -> bool:
 
 
 def authenticate_by_password(*, username: str, password: str) -> User:
-    """The person behind a name and a password. Raises `Limited` before any hash, `SignInRefused` after one."""
+    """Return the person with this name and password. Raise `RateLimited` before any hash, `SignInRefused` after one."""
     attempt = sign_in_throttle.admit(username=username, source=context.current().source)
     user = _find_person(username)
     if _password_fits(user, password) and user is not None and may_use_console(user):
@@ -45,7 +45,7 @@ def authenticate_by_password(*, username: str, password: str) -> User:
 
 
 def confirm_password(*, user: User, password: str) -> None:
-    """The same for someone who is signed in: a stolen session must not be a place to guess from."""
+    """Check the password of a signed-in person. Throttled too: a stolen session must not allow guessing."""
     attempt = sign_in_throttle.admit(username=user.username, source=context.current().source)
     if user.check_password(password):
         sign_in_throttle.count_pass(attempt)
@@ -55,7 +55,7 @@ def confirm_password(*, user: User, password: str) -> None:
 
 
 def record_failure(attempt: SignInAttempt, *, username: str, user: User | None, step: str) -> None:
-    """Count and record one failure, and the locks that it began."""
+    """Count and record one failure and the locks that it started."""
     with transaction.atomic():
         begun = sign_in_throttle.count_failure(attempt)
         _write_event("sign_in.failed", ANONYMOUS, username, user, step=step)
@@ -65,7 +65,7 @@ def record_failure(attempt: SignInAttempt, *, username: str, user: User | None, 
 
 
 def record_missing_console(*, user: User, how: str) -> None:
-    """Known, and proven to be who they say, but without a console."""
+    """Record that a person gave valid proof of identity but has no console role."""
     events.write("sign_in.failed", actor=ANONYMOUS, subject=user, details={"step": "console", "with": how})
 
 
@@ -84,14 +84,14 @@ def record_sso_connected(*, user: User) -> None:
 
 
 def disconnect_sso(*, user: User, account: SocialAccount) -> None:
-    """Part an outside account from its person."""
+    """Disconnect a single sign-on account from its person."""
     with transaction.atomic():
         account.delete()
         events.write("sign_in.disconnected", actor=actors.person(user), subject=user)
 
 
 def unlock(*, actor: Actor, username: str) -> int:
-    """Let a name be tried again at once, from everywhere. Returns how many counters were cleared."""
+    """Clear the locks of a name for all addresses. Return the number of counters that were cleared."""
     actor.require("nhi.change_user", "unlock other people's sign-in")
     with transaction.atomic():
         cleared = sign_in_throttle.unlock(username=username)
@@ -100,7 +100,7 @@ def unlock(*, actor: Actor, username: str) -> int:
 
 
 def _write_event(event: str, actor: Actor, username: str, user: User | None, **details: Any) -> None:
-    """About a name that was typed, whether or not somebody has it."""
+    """Write an event about a typed name, whether or not a person has it."""
     subject_id = user.pk if user else None
     events.write(event, actor=actor, subject_kind="user", subject_id=subject_id, subject_name=username, details=details)
 
@@ -116,7 +116,7 @@ def _find_person(username: str) -> User | None:
 
 def _password_fits(user: User | None, password: str) -> bool:
     if user is None:
-        # As long as for a person: the clock must not tell who exists.
+        # Hash anyway: the response time must not reveal whether the name exists.
         make_password(password)
         return False
     return user.check_password(password)

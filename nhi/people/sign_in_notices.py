@@ -1,4 +1,7 @@
-"""Notices about what somebody else did to how a person signs in: told at the next sign-in, listed under Sign-in."""
+"""Notices to a person about changes that others made to their sign-in.
+
+They are shown at the next sign-in and listed under Sign-in.
+"""
 
 from django.db.models.functions import Now
 from django.utils import timezone
@@ -15,30 +18,30 @@ SENTENCES = {
 
 
 def add(*, actor: Actor, user: User, kind: NoticeKind, reason: str) -> SignInNotice:
-    """Leave a notice, in the transaction of the change that it is about."""
+    """Add a notice. Call this in the transaction of the change."""
     return SignInNotice.objects.create(
         user=user, kind=kind, by_id=actor.id, by_name=actor.name, reason=reason, at=timezone.now()
     )
 
 
 def mark_all_seen(*, user: User) -> list[SignInNotice]:
-    """The notices that the person has not seen yet, oldest first; they count as seen from now on."""
+    """Mark the person's unseen notices as seen and return them, oldest first."""
     rows = list(SignInNotice.objects.filter(user=user, seen_at=None).order_by("at", "id"))
     SignInNotice.objects.filter(pk__in=[row.pk for row in rows], seen_at=None).update(seen_at=Now())
     return rows
 
 
 def latest(*, user: User) -> list[SignInNotice]:
-    """The last ones, seen or not, the newest first."""
+    """Return the latest notices, seen or not, newest first."""
     return list(SignInNotice.objects.filter(user=user)[:MAX_LISTED])
 
 
 def last_password_set(*, user: User) -> SignInNotice | None:
-    """Who knows the password beside its owner, while its owner has not changed it."""
+    """Return the notice that names who set the current password, or None if the person changed it since."""
     rows = SignInNotice.objects.filter(user=user, kind=NoticeKind.PASSWORD_SET)
     return rows.first() if user.must_change_password else None
 
 
 def sentence(notice: SignInNotice, *, at: str) -> str:
-    """What was done, by whom, when and why."""
+    """Return the notice as a sentence: what was done, by whom, when and why."""
     return SENTENCES[NoticeKind(notice.kind)].format(by=notice.by_name, at=at, reason=notice.reason)

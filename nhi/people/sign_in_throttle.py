@@ -1,8 +1,8 @@
-"""How often a name may be tried: counted in the database before any password is hashed or code compared.
+"""Counts sign-in attempts in the database and locks names and addresses, before a password or code is checked.
 
-Three counters see each try: the name from this address, the name from anywhere, the address with any name. A name
-that has signed in from an address before is counted there by the first alone, so that a stranger elsewhere cannot
-lock a person out of their usual place. docs/decisions/0007-sign-in-guard.md says why.
+Each attempt counts in three counters: the name from this address, the name from any address, the address with any
+name. If the name has signed in from the address before, only the first counter counts, so that a stranger elsewhere
+cannot lock a person out. docs/decisions/0007-sign-in-guard.md explains why.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ from nhi.models import SignInGuard, User
 FAILURE_WINDOW = timedelta(minutes=15)
 FORGET_LOCKS_AFTER = timedelta(days=1)
 TRUST_ADDRESS_FOR = timedelta(days=90)
-#: A try that was let through and never settled belongs to a process that is gone; it counts as wrong.
+#: An admitted attempt without a result for this long belongs to a dead process; it counts as a failure.
 ABANDONED_AFTER = timedelta(seconds=10)
 MAX_WAIT_SECONDS, WAIT_INTERVAL_SECONDS = 3.0, 0.05
 
@@ -37,7 +37,7 @@ class ThrottleRule:
     longest_lock: timedelta
 
     def lock_duration(self, locks: int) -> timedelta:
-        """Each lock in a row is twice as long as the one before."""
+        """Return the duration of the next lock. Each consecutive lock is twice as long as the previous one."""
         return min(self.first_lock * (1 << min(locks, 16)), self.longest_lock)
 
 
@@ -59,7 +59,7 @@ class CounterKey:
 
 @dataclass(frozen=True)
 class SignInAttempt:
-    """One try that was let through. It is settled once: `failed` or `passed`."""
+    """An admitted attempt. `count_failure` or `count_pass` settles it, once."""
 
     keys: tuple[CounterKey, ...]
 
@@ -71,7 +71,7 @@ class SignInLock:
 
 
 def admit(*, username: str, source: str) -> SignInAttempt:
-    """Let one try through, or raise `Limited`. While as many as are left are being judged, wait for their verdict."""
+    """Admit one attempt, or raise `RateLimited`. Wait while concurrent attempts use up the limit."""
     keys = (
         CounterKey(_normalize_username(username), _normalize_address(source), PAIR_RULE),
         CounterKey(_normalize_username(username), SignInGuard.ALL, NAME_RULE),
@@ -86,7 +86,7 @@ def admit(*, username: str, source: str) -> SignInAttempt:
 
 
 def count_failure(attempt: SignInAttempt) -> list[SignInLock]:
-    """It was wrong. Returns the locks that began with it."""
+    """Settle the attempt as failed. Return the locks that it started."""
     begun = []
     with transaction.atomic():
         rows, now = _lock_rows(attempt.keys), clock.database_now()
@@ -100,7 +100,7 @@ def count_failure(attempt: SignInAttempt) -> list[SignInLock]:
 
 
 def count_pass(attempt: SignInAttempt) -> None:
-    """It was right. What failed before still counts until the person is in: a right password is half the way."""
+    """Settle the attempt as passed. Earlier failures still count until sign-in is complete: a factor may follow."""
     with transaction.atomic():
         for row in _lock_rows(attempt.keys).values():
             row.in_flight = max(0, row.in_flight - 1)
@@ -108,7 +108,7 @@ def count_pass(attempt: SignInAttempt) -> None:
 
 
 def reset_counters(*, username: str, source: str) -> None:
-    """The person is in: their failures from here are forgotten and the address is known."""
+    """Clear the failures of the name at this address after a sign-in, and trust the address from now on."""
     now = clock.database_now()
     fresh = {"failures": 0, "locks": 0, "locked_until": None, "succeeded_at": now, "last_attempt_at": now}
     SignInGuard.objects.update_or_create(
@@ -117,7 +117,7 @@ def reset_counters(*, username: str, source: str) -> None:
 
 
 def unlock(*, username: str) -> int:
-    """Forget every failure of a name, wherever it came from. Returns how many counters had any."""
+    """Clear all failures and locks of a name, from every address. Return the number of counters that had any."""
     held = SignInGuard.objects.filter(username=_normalize_username(username)).filter(
         Q(failures__gt=0) | Q(locked_until__isnull=False)
     )
@@ -125,27 +125,27 @@ def unlock(*, username: str) -> int:
 
 
 def locked_until(*, username: str) -> datetime | None:
-    """Until when a name is refused, from everywhere or from one address."""
+    """Return the latest end of the name's locks, for any address or for one."""
     locked = SignInGuard.objects.filter(username=_normalize_username(username), locked_until__gt=Now())
     return locked.order_by("-locked_until").values_list("locked_until", flat=True).first()
 
 
 def remove_stale(now: datetime) -> int:
-    """Remove counters that no longer say anything."""
+    """Delete counters that no longer have any effect."""
     stale = Q(last_attempt_at__lt=now - FORGET_LOCKS_AFTER)
     unknown = Q(succeeded_at=None) | Q(succeeded_at__lt=now - TRUST_ADDRESS_FOR)
     return SignInGuard.objects.filter(stale & unknown).delete()[0]
 
 
 def limited_error(seconds: float) -> RateLimited:
-    """The same sentence for every lock and every name, known or not."""
+    """Return the error. Its message is the same for every lock and for every name, whether it exists or not."""
     whole = max(1, round(seconds))
     wait = f"{-(-whole // 60)} minutes" if whole > 90 else f"{whole} seconds" if whole > 1 else "a second"
     return RateLimited(f"Too many failed sign-ins. Try again in {wait}.", retry_after=whole)
 
 
 def _charge_attempt(keys: tuple[CounterKey, ...]) -> SignInAttempt | None:
-    """Count one try as in flight; None when that must wait for others."""
+    """Count one attempt as in flight. Return None if it must wait for other attempts."""
     _raise_if_locked(_load_rows(keys), keys, clock.database_now())
     with transaction.atomic():
         now = clock.database_now()
@@ -171,7 +171,7 @@ def _load_rows(keys: tuple[CounterKey, ...]) -> dict[CounterKey, SignInGuard]:
 
 
 def _lock_rows(keys: tuple[CounterKey, ...]) -> dict[CounterKey, SignInGuard]:
-    """The rows, locked in one order by everyone."""
+    """Lock the rows in the order of their keys, to avoid deadlocks."""
     return _rows_by_key(keys, list(SignInGuard.objects.select_for_update().filter(_any_key(keys)).order_by("pk")))
 
 
@@ -204,7 +204,7 @@ def _raise_if_locked(rows: dict[CounterKey, SignInGuard], keys: tuple[CounterKey
 
 
 def _apply_elapsed_time(row: SignInGuard, rule: ThrottleRule, now: datetime) -> None:
-    """What time has done to a counter since its last try."""
+    """Update a counter for the time since its last attempt."""
     idle = now - row.last_attempt_at
     if idle > ABANDONED_AFTER:
         row.failures, row.in_flight = row.failures + row.in_flight, 0
@@ -225,7 +225,7 @@ def _start_lock(row: SignInGuard, rule: ThrottleRule, now: datetime) -> datetime
 
 
 def _normalize_username(username: str) -> str:
-    """What is counted: names that differ in case alone are one, and what can be no name is counted by its hash."""
+    """Return the name to count by: case does not matter, and an invalid name is counted by its hash."""
     folded = unicodedata.normalize("NFKC", username).casefold()
     try:
         User.username_validator(folded)
@@ -237,7 +237,7 @@ def _normalize_username(username: str) -> str:
 
 
 def _normalize_address(source: str) -> str:
-    """One IPv4 address, or the network that one IPv6 customer has."""
+    """Return the IPv4 address, or the /64 network of an IPv6 address: one customer usually has one."""
     try:
         address = ipaddress.ip_address(source)
     except ValueError:

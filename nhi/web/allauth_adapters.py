@@ -1,4 +1,4 @@
-"""What allauth asks of us: who may come in, how secrets are kept, and who single sign-on brings."""
+"""Adapters that connect django-allauth to our accounts, second factors and single sign-on."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
         return False
 
     def is_safe_url(self, url: str | None) -> bool:
-        """Own paths only: never another host, not even one of ours."""
+        """Allow paths only, no URL with a host, not even an own one."""
         return bool(url) and str(url).startswith("/") and url_has_allowed_host_and_scheme(url, allowed_hosts=None)
 
     def pre_login(self, request: HttpRequest, user: User, **kwargs: Any) -> HttpResponse | None:
@@ -57,7 +57,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
         super().logout(request)
 
     def is_reauthentication_required(self, *, app: str, **_kwargs: Any) -> bool:
-        """allauth asks again even a minute after signing in; five minutes old is fresh enough for us."""
+        """Accept a proof of up to five minutes; allauth asks again even a minute after sign-in."""
         request = context.request
         if not get_reauthentication_flows(request.user):
             return False
@@ -66,7 +66,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
     def add_message(
         self, request: HttpRequest, level: int, message_template: str | None = None, *args: Any, **kwargs: Any
     ) -> None:
-        """Our pages say what happened; allauth's own notices stay out."""
+        """Drop allauth's messages, except those with a literal text: our pages show their own."""
         if kwargs.get("message"):
             super().add_message(request, level, message_template, *args, **kwargs)
 
@@ -96,7 +96,7 @@ class FactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]  # allauth has no 
 
 class SingleSignOnAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # allauth has no types
     def is_open_for_signup(self, request: HttpRequest, sociallogin: Any) -> bool:
-        """A stranger becomes a person without a console, whom a security admin may give a role."""
+        """A newcomer becomes a person without console roles. A security admin may give them roles."""
         return True
 
     def save_user(self, request: HttpRequest, sociallogin: Any, form: Any = None) -> User:
@@ -109,7 +109,7 @@ class SingleSignOnAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  #
     def pre_social_login(self, request: HttpRequest, sociallogin: Any) -> None:
         connects = sociallogin.state.get("process") == AuthProcess.CONNECT
         if connects and request.user.is_authenticated and not sociallogin.is_existing:
-            # Before it happens: what cannot be recorded is not done.
+            # Record the event first: an action that cannot be recorded is not done.
             sign_in.record_sso_connected(user=request.user)
 
     def on_authentication_error(self, request: HttpRequest, provider: Any, **kwargs: Any) -> None:
@@ -120,13 +120,13 @@ class SingleSignOnAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  #
 
     def get_requests_session(self) -> Any:
         session = super().get_requests_session()
-        # Neither a proxy nor a ~/.netrc of the environment comes between us and the provider.
+        # Ignore proxies and ~/.netrc of the environment.
         session.trust_env = False
         return session
 
 
 def authentication_methods(request: HttpRequest, user: User) -> list[str]:
-    """How this session proved who it is: password, single sign-on, totp, recovery codes, passkey."""
+    """Return the methods of proof in this session: password, single sign-on, totp, recovery code, passkey."""
     words = {"socialaccount": "single sign-on", "webauthn": "passkey", "recovery_codes": "recovery code"}
     records = get_authentication_records(request, user)
     said = [record.get("type") if record["method"] == "mfa" else record["method"] for record in records]
@@ -134,7 +134,7 @@ def authentication_methods(request: HttpRequest, user: User) -> list[str]:
 
 
 def _factor_owner() -> User:
-    """Whose factor is handled: of who is signing in just now, else of who is signed in."""
+    """Return the owner of the current factor: the person who is signing in, else the signed-in person."""
     request = context.request
     stage = getattr(request, "_login_stage", None)
     owner: User = stage.login.user if stage else request.user
@@ -142,7 +142,7 @@ def _factor_owner() -> User:
 
 
 def _create_person(wanted: str, email: str) -> User:
-    """Somebody who is here already is never taken over by a name: the newcomer gets a number behind theirs."""
+    """Create a person. If the name is taken, append a number: a name never gives access to an existing account."""
     base = "".join(mark for mark in wanted if mark.isalnum() or mark in "@.+-_")[:140] or "sso"
     for number in range(1, 100):
         username = base if number == 1 else f"{base}-{number}"

@@ -1,4 +1,7 @@
-"""What an error looks like: one sentence, what to do next, the request's id, and nothing of how we are built."""
+"""Error responses as plain pages or as the API's envelope; the handlers of urls.py.
+
+A response has one sentence, the next step and the request's id, but no internals.
+"""
 
 import sys
 from typing import Any
@@ -12,7 +15,7 @@ from common import context, http_statuses
 from common.errors import GatehouseError, RateLimited
 from nhi.models import User
 
-#: The status, as the title of a page and as the code of the API's envelope.
+#: By status: the title of the page and the code of the API's envelope.
 TITLES = {
     400: ("This request could not be read", "InvalidParameters"),
     403: ("Not allowed", "Unauthorized"),
@@ -29,7 +32,7 @@ JSON_PATHS = ("/api/", "/mcp", "/a2a/", "/agents/", "/oauth/", "/.well-known/")
 def render_error(
     request: HttpRequest, status: int, text: str, *, title: str = "", reason: str = "", **more: Any
 ) -> HttpResponse:
-    """A plain page, or the API's envelope for who is not looking at pages."""
+    """Return a plain page, or the API's envelope for API paths and clients that accept JSON."""
     default_title, code = TITLES[status]
     request_id = context.current().request_id
     if request.path.startswith(JSON_PATHS) or "application/json" in request.headers.get("Accept", ""):
@@ -37,12 +40,12 @@ def render_error(
         body = {"error_code": code, "message": text, "details": details, "request_id": str(request_id)}
         return JsonResponse(body, status=status)
     page = {"title": title or default_title, "text": text, "request_id": request_id, **more}
-    # Without the request: no error page may need a session, a person or a database.
+    # Render without the request: an error page must not need a session, a person or a database.
     return HttpResponse(render_to_string("plain/error.html", page), status=status)
 
 
 def render_gatehouse_error(request: HttpRequest, error: GatehouseError) -> HttpResponse:
-    """The page for a refusal of a verb."""
+    """Return the error response for a `GatehouseError`."""
     response = render_error(request, http_statuses.status_for(error), error.message, reason=error.code)
     if isinstance(error, RateLimited):
         response["Retry-After"] = str(error.retry_after)
@@ -83,5 +86,5 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
 
 
 def render_page(request: HttpRequest, template: str, *, status: int = 200, **more: Any) -> HttpResponse:
-    """A plain page for a person."""
+    """Render a plain page, with the request in its context."""
     return render(request, template, more, status=status)

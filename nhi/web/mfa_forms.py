@@ -1,4 +1,4 @@
-"""allauth's forms for second factors, with our guard: a code is counted, compared and spent by our verbs."""
+"""allauth's forms for second factors with our throttle: `mfa.check_code` counts, compares and spends codes."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ def _code_field() -> forms.CharField:
 
 
 class _ThrottledCodeMixin:
-    """Mixed into both: the code is checked by our verb, and a lock is told apart from a wrong code."""
+    """Checks the code with `mfa.check_code` and distinguishes a lock from a wrong code."""
 
     user: Any
     authenticator: Any
@@ -51,11 +51,11 @@ class AddTotpForm(ActivateTOTPForm):  # type: ignore[misc]  # allauth has no typ
     code = _code_field()
 
     def clean_code(self) -> str:
-        # A space in the middle is how many apps show it.
+        # Many apps show the code with a space in the middle.
         self.cleaned_data["code"] = self.cleaned_data["code"].replace(" ", "")
         return str(super().clean_code())
 
 
 def retry_after_seconds(form: Any) -> int:
-    """Seconds to wait when the form was refused by a lock, else 0."""
+    """Return the seconds to wait if a lock refused the form, else 0."""
     return int(getattr(form, "retry_after", 0))

@@ -1,6 +1,6 @@
-"""Second factors: shown after the password, added and removed under Settings. allauth's flows, our record.
+"""Views for second factors, built on allauth: asked for after the password, added and removed under Settings.
 
-Each view writes its event in the transaction that changes the factor, so that neither is there without the other.
+Each view writes its audit event in the transaction that changes the factor, so that neither exists without the other.
 """
 
 from typing import Any
@@ -29,11 +29,11 @@ from nhi.people import mfa, sessions, sign_in_notices
 from nhi.web.mfa_forms import retry_after_seconds
 from nhi.web.sso_views import connect_token
 
-# Every class below builds on allauth's, which has no types.
+# Every class below extends a class of allauth, which has no types.
 
 
 class MfaSignInView(AuthenticateView):
-    """The second step of signing in."""
+    """The second step of sign-in."""
 
     def form_invalid(self, form: Any) -> HttpResponse:
         return add_retry_after(super().form_invalid(form), form)
@@ -49,7 +49,7 @@ class ConfirmByPasskeyView(ReauthenticateWebAuthnView):
 
 
 class SignInSettingsView(IndexView):
-    """Settings, Sign-in: what one signs in with. While a factor is required and missing, nothing but the way to one."""
+    """The page Settings > Sign-in. While a required factor is missing, it only offers to set one up."""
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         person = self.request.user
@@ -67,12 +67,12 @@ class SignInSettingsView(IndexView):
 
 
 class RecentSignInMixin:
-    """The first factor of who signs in elsewhere: allauth asks for no proof where there is nothing to ask for."""
+    """Requires a recent sign-in to add a first factor without a password: allauth requires no proof in this case."""
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         if request.user.is_authenticated:
             sessions.require_recent_sign_in(request)
-        return super().dispatch(request, *args, **kwargs)  # type: ignore[misc]  # of the view beside it
+        return super().dispatch(request, *args, **kwargs)  # type: ignore[misc]  # defined by the view class
 
 
 class AddTotpView(RecentSignInMixin, ActivateTOTPView):
@@ -114,7 +114,7 @@ class RemovePasskeyView(RemoveWebAuthnView):
 
 
 class PasskeySignInView(LoginWebAuthnView):
-    """Neither guarded nor locked: there is nothing to guess, and it lets in a person whose name a stranger locked."""
+    """Not throttled: a passkey cannot be guessed, and this is the way in for a person whose name a stranger locked."""
 
     def form_invalid(self, form: Any) -> HttpResponse:
         authentication_failures.count_failure("passkey", "passkey_refused", timezone.now())

@@ -1,4 +1,4 @@
-"""What holds for every request of a person at the console, whichever page it is for."""
+"""Middleware of console requests: session end, own password, second factor, read-only auditors, error pages."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -20,11 +20,11 @@ from nhi.web import error_pages
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
 CONSOLE_PATH = "/admin/"
-#: Signing in and out, and one's own factors, password and profile: open to auditors too.
+#: Sign-in and sign-out, and a person's own factors, password and profile. Auditors may change these too.
 OWN_ACCOUNT_PATHS = tuple(
     f"{CONSOLE_PATH}{page}/" for page in ("login", "logout", "session", "sign-in", "sso", "password_change", "profile")
 )
-#: The part of it that leads to a password of one's own; proving oneself again is on the way.
+#: The pages for choosing one's own password, with reauthentication.
 PASSWORD_CHANGE_PATHS = tuple(
     f"{CONSOLE_PATH}{page}/"
     for page in (
@@ -32,16 +32,16 @@ PASSWORD_CHANGE_PATHS = tuple(
         "sign-in/webauthn/reauthenticate",
     )
 )  # fmt: skip
-#: The part of it that leads to a second factor.
+#: The pages for setting up a second factor.
 FACTOR_SETUP_PATHS = tuple(f"{CONSOLE_PATH}{page}/" for page in ("login", "logout", "session", "sign-in"))
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
-#: Asked with every letter that is typed; nobody opened it. Told by its address: a header is the caller's to forge.
+#: Requested on every keystroke, so not recorded as opened pages. Matched by URL, because a client can forge headers.
 SEARCH_URL_NAMES = frozenset({"search"})
 POLL_HEADER = "X-Console-Poll"
 
 
 def end_expired_session(get_response: GetResponse) -> GetResponse:
-    """End a session that is idle or old. What a page asks in the background does not keep it alive."""
+    """End a session that is idle or old. Background requests of a page do not keep it alive."""
 
     def middleware(request: HttpRequest) -> HttpResponse:
         why = sessions.remaining_time(request).expiry_message if sessions.has_signed_in_person(request) else ""
@@ -60,7 +60,7 @@ def end_expired_session(get_response: GetResponse) -> GetResponse:
 
 
 def _explain_ended_session(request: HttpRequest, response: HttpResponse) -> HttpResponse:
-    """Say at the sign-in form why it is there, where the session was ended meanwhile."""
+    """Add a message to the sign-in form if the session ended in the meantime."""
     sent = response.headers.get("Location", "").startswith(settings.LOGIN_URL)
     held = bool(request.COOKIES.get(settings.SESSION_COOKIE_NAME)) and not request.path.startswith(
         OWN_ACCOUNT_PATHS[:2]
@@ -68,12 +68,12 @@ def _explain_ended_session(request: HttpRequest, response: HttpResponse) -> Http
     if not (sent and held and request.session.is_empty()):
         return response
     messages.info(request, "Your session ended; nothing was changed. Sign in to go on.")
-    # A script that follows to the form would read the message in the person's place.
+    # A script that follows the redirect would consume the message before the person sees it.
     return HttpResponse(status=401) if PART in request.headers else response
 
 
 def require_own_password(get_response: GetResponse) -> GetResponse:
-    """Whoever signed in with a password that somebody else set chooses their own before anything else."""
+    """Make a person whose password was set by somebody else choose their own before anything else."""
 
     def middleware(request: HttpRequest) -> HttpResponse:
         if sessions.has_signed_in_person(request) and not request.path.startswith(
@@ -91,7 +91,7 @@ def require_own_password(get_response: GetResponse) -> GetResponse:
 
 
 def require_second_factor(get_response: GetResponse) -> GetResponse:
-    """With REQUIRE_MFA, who has no second factor sets one up before anything else."""
+    """With REQUIRE_MFA, make a person without a second factor set one up before anything else."""
 
     def middleware(request: HttpRequest) -> HttpResponse:
         if (
@@ -100,7 +100,7 @@ def require_second_factor(get_response: GetResponse) -> GetResponse:
             and not request.path.startswith(FACTOR_SETUP_PATHS)
         ):
             person = request.user
-            # A password of one's own comes first: see `own_password_first`.
+            # The person's own password comes first: see `require_own_password`.
             if (
                 isinstance(person, User)
                 and person.must_change_password
@@ -122,7 +122,7 @@ def require_second_factor(get_response: GetResponse) -> GetResponse:
 
 
 def enforce_read_only_auditors(get_response: GetResponse) -> GetResponse:
-    """An auditor changes nothing in the console, and each page they open is on record."""
+    """Refuse changes by auditors in the console, and record each page that they open."""
 
     def middleware(request: HttpRequest) -> HttpResponse:
         if not (
@@ -150,7 +150,7 @@ def enforce_read_only_auditors(get_response: GetResponse) -> GetResponse:
 
 
 class ErrorPageMiddleware:
-    """A verb's refusal that no page has answered for itself becomes a plain page with the right status."""
+    """Turns a `GatehouseError` that no page handled into a plain page with the right status."""
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
@@ -166,7 +166,7 @@ def _end_session(request: HttpRequest, why: str) -> None:
     person = request.user
     logout(request)
     messages.info(request, f"{why}. Sign in again to go on.")
-    # After the end: a record that cannot be written must not keep a session alive.
+    # Record after the logout: a failed write must not keep a session alive.
     if isinstance(person, User):
         with suppress(RecordUnavailable):
             sign_in.record_sign_out(user=person, why=why)

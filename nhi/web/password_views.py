@@ -1,4 +1,4 @@
-"""A person's own password. Changing it ends their other sessions."""
+"""The view in which people change their own password. A change ends their other sessions."""
 
 from typing import Any
 
@@ -36,7 +36,7 @@ class OwnPasswordForm(forms.Form):
 class ChangePasswordView(View):
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         if request.user.is_authenticated and not request.user.has_usable_password():
-            # A password beside single sign-on would outlive the account over there.
+            # A password in addition to single sign-on would outlive the account at the provider.
             raise NotAllowed("You sign in with single sign-on and have no password here.")
         return super().dispatch(request, *args, **kwargs)
 
@@ -55,7 +55,7 @@ class ChangePasswordView(View):
             for problem in error.fields:
                 form.add_error("password", problem.message)
             return self.page(form, status=400)
-        # The sessions that know the old one are over; this one goes on under the new one.
+        # The change ends all sessions of the person; keep the current one.
         update_session_auth_hash(request, user)
         messages.success(request, "Your password was changed. Your other sessions have ended.")
         return redirect(settings.LOGIN_REDIRECT_URL if forced else "mfa_index")

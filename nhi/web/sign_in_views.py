@@ -1,4 +1,4 @@
-"""Sign in, confirm, sign out, and how long the session lasts."""
+"""Views for sign-in, password confirmation, sign-out and the remaining time of the session."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ class ConfirmPasswordForm(forms.Form):
 
 @method_decorator(sensitive_post_parameters("password"), name="dispatch")
 class SignInView(View):
-    """A plain form: works without scripts, tells nobody who exists."""
+    """The sign-in form. It works without scripts and does not reveal which names exist."""
 
     def get(self, request: HttpRequest) -> HttpResponse:
         if request.user.is_authenticated and sign_in.may_use_console(request.user):
@@ -67,7 +67,7 @@ class SignInView(View):
 
 @method_decorator([login_required, sensitive_post_parameters("password")], name="dispatch")
 class ConfirmPasswordView(View):
-    """The password once more, before a factor or a password is touched."""
+    """Asks for the password again before a change of a factor or of the password."""
 
     def get(self, request: HttpRequest) -> HttpResponse:
         return self.page(ConfirmPasswordForm())
@@ -93,7 +93,7 @@ class ConfirmPasswordView(View):
 
 
 class SignOutView(View):
-    """By POST alone: a link that somebody sends cannot sign anyone out."""
+    """Signs out by POST only, so that a link cannot sign anyone out."""
 
     def get(self, request: HttpRequest) -> HttpResponse:
         if not request.user.is_authenticated:
@@ -109,7 +109,7 @@ class SignOutView(View):
 
 @require_http_methods(["GET", "POST"])
 def session_status(request: HttpRequest) -> HttpResponse:
-    """How many seconds the session has left. GET only looks; POST, or any other page, puts the idle end off."""
+    """Return the remaining seconds of the session. A GET does not extend it; a POST, like any other page, does."""
     if not request.user.is_authenticated:
         return JsonResponse({"signed_in": False}, status=401)
     left = sessions.remaining_time(request)
@@ -118,7 +118,7 @@ def session_status(request: HttpRequest) -> HttpResponse:
 
 
 def safe_next_path(request: HttpRequest) -> str:
-    """Where `next` leads, when that is a path of ours."""
+    """Return the `next` parameter if it is a path of this site, else an empty string."""
     return str(get_next_redirect_url(request) or "")
 
 
@@ -129,5 +129,5 @@ def add_retry_after(response: HttpResponse, refusal: GatehouseError | None) -> H
 
 
 def redirect_to_sign_in(request: HttpRequest) -> HttpResponseRedirect:
-    """Pages of allauth that this house does not have."""
+    """Replace pages of allauth that Gatehouse does not offer."""
     return redirect(settings.LOGIN_URL)

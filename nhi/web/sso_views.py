@@ -1,4 +1,4 @@
-"""Single sign-on: out to the provider, back from it, and connected to one's own account."""
+"""Views for single sign-on: redirect to the provider, its callback, connect and disconnect an account."""
 
 from allauth.account.adapter import get_adapter as get_account_adapter
 from allauth.account.internal.flows.reauthentication import raise_if_reauthentication_required
@@ -25,7 +25,7 @@ from nhi.people.sessions import require_fresh_proof_first
 from nhi.web import error_pages
 from nhi.web.sign_in_views import safe_next_path
 
-#: What a provider that is away, or answers with something else than OpenID Connect, makes allauth raise.
+#: Exceptions of allauth for a provider that is unreachable or does not speak OpenID Connect.
 PROVIDER_ERRORS = (RequestException, OAuth2Error, KeyError, ValueError)
 NO_ANSWER_MESSAGE = (
     "The single sign-on provider gave no answer that we can use. Try again, or sign in with your password."
@@ -34,10 +34,10 @@ NO_ANSWER_MESSAGE = (
 
 @require_GET
 def start(request: HttpRequest, provider_id: str) -> HttpResponse:
-    """Send the browser to the provider.
+    """Redirect the browser to the provider.
 
-    A link, not a form: the browser holds every redirect that follows a form to `form-action`, and where a provider
-    sends people on to is not ours to know. Nothing is changed by it; the state and PKCE tie the answer to this browser.
+    This is a link and not a form, because browsers check every redirect after a form against `form-action`, and the
+    redirects of a provider are unknown. The request changes nothing; state and PKCE bind the response to this browser.
     """
     _require_configured(provider_id)
     process = AuthProcess.LOGIN
@@ -89,10 +89,10 @@ def render_sso_failure(request: HttpRequest) -> HttpResponse:
 
 
 def connect_token(request: HttpRequest) -> str:
-    """In the link that connects an account, and good in this session alone.
+    """Return the token for the link that connects an account. It is valid in this session only.
 
-    Without it, a stranger who has signed this browser in at the provider as themselves could have their account there
-    connected to the person's account here, by a link.
+    Without the token, an attacker who signed this browser in at the provider with their own account could connect that
+    account to the person's account by a link.
     """
     return crypto.sign("connect single sign-on", str(request.session.session_key).encode()).hex()
 
@@ -103,6 +103,6 @@ def _require_configured(provider_id: str) -> None:
 
 
 def refuse_signup(request: HttpRequest) -> HttpResponse:
-    """allauth's page for a newcomer it cannot name; ours are named by themselves."""
+    """Replace allauth's signup page. It never needs to ask for a name, because `save_user` chooses one."""
     get_account_adapter().add_message(request, messages.ERROR, message=NO_ANSWER_MESSAGE)
     return redirect(settings.LOGIN_URL)

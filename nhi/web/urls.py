@@ -1,4 +1,4 @@
-"""Signing in and out, and what one signs in with. Mounted under /admin/, ahead of the admin site's own pages."""
+"""URLs of sign-in, sign-out, factors and passwords. Mounted under /admin/, before the admin site's own pages."""
 
 from django.contrib import admin
 from django.urls import path
@@ -36,7 +36,7 @@ urlpatterns = [
     path("sso/disconnect/<int:pk>/", sso_views.disconnect, name="sso_disconnect"),
     path("sso/<slug:provider_id>/login/", sso_views.start, name="openid_connect_login"),
     path("sso/<slug:provider_id>/login/callback/", sso_views.callback, name="openid_connect_callback"),
-    # allauth looks these two names up; what they were for is not built here.
+    # allauth reverses these two names, but Gatehouse does not offer the pages.
     path("sign-in/inactive/", sign_in_views.redirect_to_sign_in, name="account_inactive"),
     path("sign-in/signup/", sign_in_views.redirect_to_sign_in, name="account_signup"),
 ]

@@ -1,4 +1,4 @@
-"""`manage.py create_person USERNAME`: someone who can sign in, with a password that is shown once."""
+"""`manage.py create_person USERNAME`: add a person who can sign in. The password is shown once."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -25,7 +25,7 @@ class Command(GatehouseCommand):
             username=options["username"],
             roles=options["role"],
             superuser=options["superuser"],
-            # Where everyone needs a second factor, nobody keeps a password that stood in a terminal.
+            # If second factors are required, a password that a terminal showed must be changed too.
             must_change_password=settings.REQUIRE_MFA,
         )
         return {"id": made.user.pk, "username": made.user.username, "password": made.password}

@@ -1,4 +1,4 @@
-"""`manage.py explain_access KIND/NAME KIND/NAME`: why may or may not the first call the second."""
+"""`manage.py explain_access KIND/NAME KIND/NAME`: explain why the first may or may not call the second."""
 
 import sys
 from argparse import ArgumentParser

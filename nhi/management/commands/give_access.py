@@ -1,4 +1,4 @@
-"""`manage.py give_access agent/NAME tool/NAME`: a grant from a terminal."""
+"""`manage.py give_access agent/NAME tool/NAME`: give a grant from a terminal."""
 
 from argparse import ArgumentParser
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""`manage.py issue_credential KIND/NAME`: a credential of an identity, shown once."""
+"""`manage.py issue_credential KIND/NAME`: issue a credential of an identity. The token is shown once."""
 
 from argparse import ArgumentParser
 from typing import Any

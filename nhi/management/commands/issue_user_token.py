@@ -1,4 +1,4 @@
-"""`manage.py issue_user_token USERNAME`: a personal token, shown once."""
+"""`manage.py issue_user_token USERNAME`: issue a personal token, which is shown once."""
 
 from argparse import ArgumentParser
 from typing import Any

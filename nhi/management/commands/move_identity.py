@@ -1,4 +1,4 @@
-"""`manage.py move_identity KIND/NAME suspend`: the lifecycle from a terminal, the kill switch included."""
+"""`manage.py move_identity KIND/NAME suspend`: change the state of an identity; includes the kill switch."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -35,7 +35,7 @@ class Command(GatehouseCommand):
 
 
 def _options_of_verb(options: dict[str, Any]) -> dict[str, Any]:
-    """The options that only one verb has; with another verb they are refused."""
+    """Return the options that are specific to the verb. Refuse them with another verb."""
     verb, cause, revokes = options["verb"], options["cause"], options["revoke_credentials"]
     if cause and verb != "suspend":
         raise InvalidInput.for_field("cause", "Only suspend takes a cause.")

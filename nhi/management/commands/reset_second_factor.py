@@ -1,4 +1,4 @@
-"""`manage.py reset_second_factor USERNAME`: for who lost their phone, when nobody else can do it in the console."""
+"""`manage.py reset_second_factor USERNAME`: for a lost phone, when nobody can reset the factors in the console."""
 
 from argparse import ArgumentParser
 from typing import Any

@@ -1,4 +1,4 @@
-"""`manage.py revoke_credential PUBLIC_ID`: a found token ends now."""
+"""`manage.py revoke_credential PUBLIC_ID`: revoke a credential, for example after a leak."""
 
 from argparse import ArgumentParser
 from typing import Any

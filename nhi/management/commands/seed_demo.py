@@ -1,4 +1,4 @@
-"""`manage.py seed_demo`: people, identities and grants to look around with; a second run changes nothing."""
+"""`manage.py seed_demo`: add people, identities and grants for a demo. A second run changes nothing."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""`manage.py set_console_roles service_account/NAME --role ROLE`: the API as people with that role have it."""
+"""`manage.py set_console_roles service_account/NAME --role ROLE`: give a service account the API rights of a role."""
 
 from argparse import ArgumentParser
 from typing import Any

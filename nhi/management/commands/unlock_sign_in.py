@@ -1,4 +1,4 @@
-"""`manage.py unlock_sign_in USERNAME`: let a locked name be tried again at once."""
+"""`manage.py unlock_sign_in USERNAME`: clear the locks of a name."""
 
 from argparse import ArgumentParser
 from typing import Any

@@ -81,7 +81,7 @@ def _choose_match(question: DecisionRequest) -> DecisionRequest:
 
 
 def _match_order(match: AccessMatch) -> tuple[bool, bool]:
-    """Sort live matches first; of two live grants between the same identities, prefer the one that delegates: it allows less."""
+    """Sort live matches first, and of two grants between the same identities the delegating one: it allows less."""
     return not match.live, match.live and not match.delegates
 
 

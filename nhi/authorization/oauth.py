@@ -47,10 +47,7 @@ class ExchangedToken:
 
 
 def challenge(*, shown: bool) -> str:
-    """Return the challenge of RFC 6750 with the metadata URL of RFC 9728.
-
-    `shown` is true if the request had a credential and it was refused.
-    """
+    """Return the challenge of RFC 6750 with the metadata URL of RFC 9728, and an error for a refused credential."""
     refused = 'error="invalid_token", ' if shown else ""
     return f'Bearer {refused}resource_metadata="{settings.PUBLIC_URL}{REST_METADATA_PATH}"'
 

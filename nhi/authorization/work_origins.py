@@ -1,8 +1,8 @@
 """Finds the people and identities that led to a run or a task, over all hops.
 
-Runs and tasks record their origin: a person, an identity, a schedule, a session or a parent. The rows are never removed,
-so the trace stays complete, and it includes people who joined a session or changed a schedule later. The chain of a
-token does not include them: it is written when the run starts.
+Runs and tasks record their origin: a person, an identity, a schedule, a session or a parent. The rows are never
+removed, so the trace stays complete, and it includes people who joined a session or changed a schedule later. The chain
+of a token does not include them: it is written when the run starts.
 """
 
 from collections.abc import Collection, Mapping

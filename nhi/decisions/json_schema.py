@@ -46,10 +46,7 @@ def find_problem(schema: dict[str, Any]) -> str:
 
 
 def find_violations(schema: dict[str, Any], value: Any, *, whose: str = "the grant") -> list[tuple[str, str]]:
-    """Return at most ten violations as (path, message), without the value itself.
-
-    `whose` names the owner of the schema in the messages.
-    """
+    """Return at most ten violations as (path, message), without the value. Messages name the schema's owner."""
     return compile_schema(schema).find_violations(value, whose=whose)
 
 
@@ -105,7 +102,7 @@ def _branching_width(part: Any, *, wide: bool = False) -> int:
 
 
 def _count_steps(value: Any, most: int) -> int | None:
-    """Return the number of parts of a value, or None if it exceeds `most`."""
+    """Return the number of parts of a value, or None if it exceeds the limit."""
     left, seen = [value], 0
     while left:
         item = left.pop()

@@ -86,7 +86,7 @@ def person(user: User, *, credential_id: UUID | None = None, issues_credentials:
 def identity(
     row: Identity, *, credential_id: UUID | None = None, narrowed: bool = False, run_id: UUID | None = None
 ) -> Actor:
-    """Return an identity as actor. Only service accounts can have console roles, and only with an unrestricted token."""
+    """Return an identity as actor. Only service accounts with an unrestricted token have console roles."""
     rights: frozenset[str] = frozenset()
     if row.kind == Kind.SERVICE_ACCOUNT and not narrowed:
         held = Permission.objects.filter(group__service_accounts=row).select_related("content_type")

@@ -1,6 +1,6 @@
 """Extension points that higher apps fill in `AppConfig.ready()`.
 
-These are stop steps, call conditions, tool schemas, listeners, quotas, tasks, work origins and the installation's status.
+Stop steps, call conditions, tool schemas, change listeners, hourly quotas, tasks, work origins, installation status.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -37,7 +37,7 @@ class StopStepResult:
 
 @dataclass(frozen=True)
 class StopStep:
-    """A kind of work that ends when an identity is stopped. `run` is idempotent and returns the number of ended items."""
+    """Work that ends when an identity is stopped. `run` is idempotent and returns the number of ended items."""
 
     name: str
     run: Callable[[Identity], int | StopStepResult]

@@ -51,8 +51,6 @@ DO UPDATE SET count = nhi_refusal_count.count + excluded.count
 
 @dataclass(frozen=True)
 class RefusalKey:
-    """The key by which refusals are counted."""
-
     identity_id: UUID
     event: str
     object_id: UUID

@@ -37,7 +37,7 @@ READ_ERRORS = (DatabaseError, ValueError, TypeError, OverflowError, RecursionErr
 @dataclass(frozen=True)
 class BrokenRow:
     table: str
-    #: None where the column itself is unreadable.
+    #: None if the column itself is unreadable.
     id: str | None
     timestamp: datetime | None
 

@@ -26,7 +26,7 @@ class IdentityQuerySet(NonDeletableQuerySet["Identity"]):
         return self.filter(Q(expires_at=None) | Q(expires_at__gt=Now()), state=State.ACTIVE)
 
     def visible_to(self, actor: "Actor") -> "IdentityQuerySet":
-        """All for readers of the register; else the actor itself, owned identities and granted ones."""
+        """All for actors with the view right; else the actor itself, owned identities and granted ones."""
         if actor.may("nhi.view_identity"):
             return self
         if not actor.is_person:

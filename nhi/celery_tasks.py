@@ -1,4 +1,4 @@
-"""Work that Celery carries here. Each task takes plain values, calls a verb, and may run twice without harm."""
+"""Celery tasks of the app. Each takes plain values, calls one function and may run twice."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from nhi.people import sessions, sign_in_throttle
 
 @shared_task(name="nhi.tick", bind=True)
 def tick(self: "Task[Any, Any]", kind: str, sender_kind: str = "") -> None:
-    """A tick has arrived at a worker: it lives, and so do the broker and whoever sent it with its kind."""
+    """Record heartbeats of the worker that runs this task and of the process that sent it."""
     processes.record_heartbeat(kind=ProcessKind(kind))
     sender = processes.parse_origin(self.request.origin)
     if sender and sender_kind:

@@ -1,4 +1,4 @@
-"""The closed vocabularies of the app, and the moves between states."""
+"""Closed vocabularies (TextChoices) and the allowed state transitions."""
 
 from django.db.models import TextChoices
 
@@ -27,7 +27,7 @@ TRANSITIONS: dict[State, frozenset[State]] = {
 
 
 class GrantState(TextChoices):
-    """Derived from `expires_at` and `revoked_at`, for credentials, grants and role assignments alike."""
+    """State of a credential, grant or role assignment, derived from `expires_at` and `revoked_at`."""
 
     LIVE = "live", "Live"
     EXPIRED = "expired", "Expired"
@@ -59,7 +59,7 @@ class Verdict(TextChoices):
 
 
 class CallStatus(TextChoices):
-    """What became of a call, as the invocation log has it."""
+    """Outcome of a call in the invocation log."""
 
     SUCCESS = "success", "Success"
     ERROR = "error", "Error"
@@ -75,7 +75,7 @@ class ActorKind(TextChoices):
 
 
 class OriginRole(TextChoices):
-    """Why a person stands behind a call that waits, and so does not decide about it."""
+    """Why a person is involved in a waiting call and so may not decide about it."""
 
     ASKED = "asked", "Asked for the run"
     SCHEDULE = "schedule", "Set up the schedule"
@@ -88,14 +88,14 @@ class OriginRole(TextChoices):
 
 
 class NoticeKind(TextChoices):
-    """What somebody else did to how a person signs in."""
+    """Change to a person's sign-in by somebody else."""
 
     PASSWORD_SET = "password_set", "Password set"
     FACTOR_RESET = "factor_reset", "Second factor reset"
 
 
 class StopCause(TextChoices):
-    """Why an identity was suspended, beside the reason in words: reactivating asks differently after a leak."""
+    """Cause of a suspension, in addition to the reason as text. It determines the questions at reactivation."""
 
     EMERGENCY = "emergency", "Emergency stop"
     LEAK = "leak", "Leaked token"

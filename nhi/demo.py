@@ -1,4 +1,4 @@
-"""The demo: five people, a dozen identities with owners, grants of all three kinds, roles. Seeded once."""
+"""Seeds the demo: people, identities, grants and roles."""
 
 from datetime import timedelta
 
@@ -40,7 +40,7 @@ TOOLS: tuple[tuple[str, str], ...] = (
 
 
 def seed() -> dict[str, tuple[str, str]]:
-    """Make what is missing. Returns, for each person made now, what they are and their password."""
+    """Create missing demo data. Return description and password of each newly created person, by name."""
     passwords = {}
     for username, what, console_roles in PEOPLE:
         if not User.objects.filter(username=username).exists():
@@ -56,7 +56,7 @@ def _seed_identities(mara: Actor) -> None:
     soon = clock.database_now() + timedelta(days=6)
     for kind, rows in ((Kind.AGENT, AGENTS), (Kind.SERVICE_ACCOUNT, SERVICE_ACCOUNTS)):
         for name, owner, team, environment, purpose in rows:
-            # Not tom, who could not approve what is in his own hands.
+            # Not tom: he could not approve calls of identities that he owns.
             backup = owners["mara"] if owner != "mara" else owners["admin"]
             identities.create(
                 actor=mara, kind=kind, name=name, owner=owners[owner], backup_owner=backup, team=team,

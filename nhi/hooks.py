@@ -1,4 +1,7 @@
-"""Where higher apps hang what only they know. Each fills these in its `AppConfig.ready()`."""
+"""Extension points that higher apps fill in `AppConfig.ready()`.
+
+Stop steps, call conditions, tool schemas, change listeners, hourly quotas, tasks, work origins, installation status.
+"""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +15,7 @@ from nhi.decisions.chains import TaskFacts
 from nhi.decisions.types import AccessMatch, CallCondition
 from nhi.models import Identity
 
-#: What a higher app knows of one caller, target and arguments, for checks and explanations outside a call.
+#: Returns an app's conditions for caller, target and arguments, for checks and explanations outside of a call.
 ConditionSource = Callable[[UUID, UUID, Any], tuple[CallCondition, ...]]
 
 
@@ -26,7 +29,7 @@ def count_nothing_of_all(_identities: Sequence[Identity]) -> int:
 
 @dataclass(frozen=True)
 class StopStepResult:
-    """How many things a stop step ended, and how many of them had not begun."""
+    """How many items a stop step ended, and how many of them had not started."""
 
     count: int
     unstarted: int = 0
@@ -34,19 +37,19 @@ class StopStepResult:
 
 @dataclass(frozen=True)
 class StopStep:
-    """One thing that ends when an identity is stopped. `run` is idempotent and returns how many it ended."""
+    """Work that ends when an identity is stopped. `run` is idempotent and returns the number of ended items."""
 
     name: str
     run: Callable[[Identity], int | StopStepResult]
-    #: What `run` would end now of all of these, for the dialog that states its consequences.
+    #: How many items `run` would end now for these identities, for the confirmation dialog.
     count: Callable[[Sequence[Identity]], int]
-    #: What stays stopped when the identity is active again, for the dialog that activates it.
+    #: How many items stay stopped after reactivation, for the activation dialog.
     remains: Callable[[Identity], int] = count_nothing
-    #: Of what `count` counts, what only leaves a queue: nothing of it runs.
+    #: How many of the items of `count` are only queued and not running.
     unstarted: Callable[[Sequence[Identity]], int] = count_nothing_of_all
 
 
-#: Stop steps by the name they have in the reply to a suspend.
+#: Stop steps by their name in the response to a suspension.
 stop_steps: dict[str, StopStep] = {}
 
 
@@ -54,7 +57,7 @@ def add_stop_step(step: StopStep) -> None:
     stop_steps[step.name] = step
 
 
-#: Who is asked, in the order of the apps.
+#: The sources in the order of registration.
 _condition_sources: list[ConditionSource] = []
 
 
@@ -67,7 +70,7 @@ def load_conditions(caller_id: UUID, target_id: UUID, parameters: Any) -> tuple[
     return tuple(one for source in _condition_sources for one in source(caller_id, target_id, parameters))
 
 
-#: The schemas by which a tool describes its arguments: the one that calls go by, and the one that waits for approval.
+#: Returns the argument schemas of a tool: the one in use and the one that waits for approval.
 SchemaSource = Callable[[UUID], list[dict[str, Any]]]
 _schema_sources: list[SchemaSource] = []
 
@@ -77,11 +80,11 @@ def set_schema_source(source: SchemaSource) -> None:
 
 
 def load_argument_schemas(tool_id: UUID) -> list[dict[str, Any]]:
-    """None for a tool that no server has described yet."""
+    """Return the argument schemas of a tool; empty before its server has described it."""
     return [schema for source in _schema_sources for schema in source(tool_id)]
 
 
-#: What a higher app keeps by what changes here, and brings along in the same transaction.
+#: Listeners update data of higher apps in the transaction of the change.
 IdentityListener = Callable[[Identity, frozenset[str], Actor], None]
 GrantListener = Callable[[UUID, UUID], None]
 _identity_listeners: list[IdentityListener] = []
@@ -108,7 +111,7 @@ def notify_grant_replaced(old: UUID, new: UUID) -> None:
         listener(old, new)
 
 
-#: What is left of the hour of a grant between identities, which counts tasks.
+#: Returns the hourly quota of a grant between identities, which counts tasks.
 HourlyQuotaSource = Callable[[AccessMatch], CallCondition]
 _hourly_quota_sources: list[HourlyQuotaSource] = []
 
@@ -121,7 +124,7 @@ def load_hourly_quota(match: AccessMatch) -> tuple[CallCondition, ...]:
     return tuple(source(match) for source in _hourly_quota_sources)
 
 
-#: The tasks of these ids; with an actor, those alone that it may see.
+#: Returns the tasks with these ids; with an actor, only the visible ones.
 TaskSource = Callable[[Collection[UUID], Actor | None], Mapping[UUID, TaskFacts]]
 _task_sources: list[TaskSource] = []
 
@@ -140,14 +143,14 @@ class WaitingCall:
 
     approval_id: UUID
     task_id: UUID
-    #: As its agent names it.
+    #: The tool's name as the agent sees it.
     tool: str
     expires_at: datetime
 
 
 @dataclass(frozen=True)
 class WaitingCallListener:
-    """Who is told that a call within a task waits, and that a person has decided about one."""
+    """Callbacks for a call within a task that starts to wait, and for a person's decision about it."""
 
     waits: Callable[[WaitingCall], None]
     decided: Callable[[UUID], None]
@@ -173,7 +176,7 @@ def notify_call_decided(approval_id: UUID) -> None:
 
 @dataclass(frozen=True)
 class WorkIds:
-    """Runs and tasks, by their ids."""
+    """Ids of runs and tasks."""
 
     runs: frozenset[UUID] = frozenset()
     tasks: frozenset[UUID] = frozenset()
@@ -190,7 +193,7 @@ class WorkIds:
 
 @dataclass(frozen=True)
 class WorkOrigins:
-    """Who led directly to some work, people and identities alike, and the work that it came from."""
+    """The people and identities that led directly to some work, and the work that caused it."""
 
     parties: Mapping[UUID, OriginRole]
     work: WorkIds = WorkIds()
@@ -198,11 +201,11 @@ class WorkOrigins:
 
 @dataclass(frozen=True)
 class WorkSource:
-    """What one app knows of runs or tasks."""
+    """An app's functions to query its runs or tasks."""
 
-    #: The origins of this work; runs and tasks of other apps are ignored.
+    #: Returns the origins of the work; ignores runs and tasks of other apps.
     origins: Callable[[WorkIds], WorkOrigins]
-    #: The work that this identity did at this moment; None for now.
+    #: Returns the work of the identity at the given time; None means now.
     current_work: Callable[[UUID, datetime | None], WorkIds]
 
 
@@ -232,18 +235,18 @@ def load_current_work(identity_id: UUID, at: datetime | None = None) -> WorkIds:
 
 @dataclass(frozen=True)
 class ReadinessReport:
-    #: Each readiness check by its name: whether it holds, and a sentence.
+    #: The result of each readiness check, by name: whether it passed, and a sentence.
     checks: dict[str, tuple[bool, str]] = field(default_factory=dict)
-    #: Sentences about what is to be mended and is no reason to stop.
+    #: Sentences about problems that do not affect readiness.
     warnings: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
 class InstallationStatus:
-    """What only the wiring knows of this installation, for the page that shows it."""
+    """Functions of `config` that report the status of the installation, for the system page."""
 
     readiness: Callable[[], ReadinessReport]
-    #: How many messages wait, by queue; None when the broker did not tell in time.
+    #: The number of waiting messages by queue; None if the broker did not answer in time.
     queues: Callable[[], dict[str, int] | None]
 
 

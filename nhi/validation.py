@@ -1,4 +1,4 @@
-"""Checks that verbs share: every problem of an input is collected, then said at once."""
+"""Input checks shared by all operations; collects every problem and raises once."""
 
 import ipaddress
 import re
@@ -21,7 +21,7 @@ MAX_SCHEMA_BYTES = 64 * 1024
 
 
 class Problems:
-    """Collects what is wrong; `settle()` raises it all, or nothing."""
+    """Collects problems of an input; `raise_if_any` raises all of them at once."""
 
     def __init__(self) -> None:
         self._found: list[FieldError] = []
@@ -40,7 +40,7 @@ class Problems:
             raise InvalidInput(f"{first.field}: {first.message}{more}", fields=self._found)
 
     def check_line(self, field: str, value: str, *, most: int, required: bool = False) -> None:
-        """One line of ordinary text."""
+        """Check that the value is one line of ordinary text without secrets."""
         self.unless(len(value) <= most, field, f"Use at most {most} characters.")
         self.unless(value.strip() or not required, field, "Say something here; it is kept on record.")
         self.unless(is_plain(value), field, "Leave out control characters and invisible marks.")
@@ -65,7 +65,7 @@ class Problems:
     def check_argument_limit(
         self, field: str, value: Any, tool_schemas: Sequence[dict[str, Any]], *, tool: str
     ) -> None:
-        """A JSON Schema that can be checked, and that says something about the arguments of the tool."""
+        """Check that the value is a usable JSON Schema that restricts the arguments of the tool."""
         problem = (
             ""
             if value is None
@@ -84,17 +84,17 @@ def _storage_problem(value: Any) -> str:
         return str(error)
     if len(text) > MAX_SCHEMA_BYTES:
         return "The schema is larger than 64 KiB."
-    # PostgreSQL's JSON cannot hold it.
+    # PostgreSQL's JSON cannot store NUL.
     return "Leave out the NUL character." if b"\\u0000" in text else ""
 
 
 def is_plain(text: str) -> bool:
-    """No control character, no lone surrogate, no mark that hides or turns text around."""
+    """Whether the text has no control character, lone surrogate or invisible or direction mark."""
     return not any(unicodedata.category(mark) in {"Cc", "Cs", "Cf"} for mark in text)
 
 
 def parse_networks(problems: Problems, field: str, values: list[str]) -> list[str]:
-    """Source networks in their usual spelling."""
+    """Return the networks in canonical notation and collect the problems of invalid ones."""
     problems.unless(len(values) <= 50, field, "Name at most 50 networks.")
     read = []
     for value in values[:50]:

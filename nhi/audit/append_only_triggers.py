@@ -1,8 +1,8 @@
-"""Database triggers that keep the record append-only, whoever holds the connection.
+"""Database triggers that keep the log tables append-only for every connection: compare and install.
 
-A guard is compared by what it does, not by its name: a trigger that is disabled, conditional or calls another function
-guards nothing. `inspect` lists every difference, `install` sets every guard that differs. Who calls them and when, and
-what the audit log says of it, is the subject of `guard_watch`.
+Triggers are compared by definition, not by name: one that is disabled, conditional or calls another function protects
+nothing. `inspect` lists all differences, and `install` creates the triggers that differ. `trigger_repair` calls both
+and records the results in the audit log.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,23 +17,23 @@ from nhi.audit import sanitization
 
 LOG_TABLES = ("nhi_audit_event", "nhi_invocation_log")
 TRIGGER_SUFFIXES = {"postgresql": ("_rows", "_all"), "sqlite": ("_no_update", "_no_delete", "_no_replace")}
-#: How many unknown triggers or rules of a table are named, and how much of a name.
+#: How many unknown triggers or rules of a table are reported, and the maximum length of a name.
 MAX_UNKNOWN, MAX_NAME_LENGTH = 20, 128
 
-# The texts below are compared with what a database holds. Change one only together with code that recognises the
-# earlier text, or every upgrade reports a difference that nobody made.
+# The texts below are compared with the definitions in the database. Change one only together with code that recognises
+# the earlier text; otherwise every upgrade reports a false difference.
 FUNCTION = "gatehouse_append_only"
 FUNCTION_BODY = """
 BEGIN
     RAISE EXCEPTION 'append-only: % on % is refused', TG_OP, TG_TABLE_NAME USING ERRCODE = 'restrict_violation';
 END """
-#: By suffix: when the trigger fires, and `pg_trigger.tgtype` of that (catalog/pg_trigger.h).
+#: By suffix: the events of the trigger and their `pg_trigger.tgtype` (catalog/pg_trigger.h).
 POSTGRESQL_TRIGGERS = {
     "_rows": ("BEFORE UPDATE OR DELETE ON {table} FOR EACH ROW", 1 | 2 | 8 | 16),
     "_all": ("BEFORE TRUNCATE ON {table} FOR EACH STATEMENT", 2 | 32),
 }
-# INSERT OR REPLACE removes the old row without a delete trigger, hence the third guard. A row that brings no rowid
-# has -1 there, which no row has.
+# INSERT OR REPLACE removes the old row without a delete trigger, hence the third trigger. In a row without a rowid,
+# NEW.rowid is -1, which no stored row has.
 SQLITE_TRIGGERS = {
     "_no_update": """{table}_no_update BEFORE UPDATE ON {table}
 BEGIN SELECT RAISE(ABORT, 'append-only: UPDATE on {table} is refused'); END""",
@@ -47,9 +47,9 @@ WHEN EXISTS (
 BEGIN SELECT RAISE(ABORT, 'append-only: REPLACE on {table} is refused'); END""",
 }
 
-# `to_regclass` resolves a name as the application's own statements do: a table of that name in another schema does not
-# count. Catalogs are qualified, since a search path may put another schema before them. Internal triggers of foreign
-# keys that other tables have to these are no concern.
+# `to_regclass` resolves a name like the application's own statements: a table of that name in another schema does not
+# count. Catalogs are qualified because a search path may put another schema before them. The internal triggers of
+# foreign keys from other tables are ignored.
 POSTGRESQL_FOUND_TRIGGERS = """
 SELECT c.relname, t.tgname, t.tgtype, t.tgenabled, t.tgqual IS NOT NULL, t.tgattr::pg_catalog.text <> '', p.proname,
        p.pronamespace = c.relnamespace, p.prosrc, l.lanname, p.prosecdef OR p.proconfig IS NOT NULL
@@ -70,7 +70,7 @@ POSTGRESQL_MAY_INSTALL = """
 SELECT pg_catalog.bool_and(pg_catalog.pg_has_role(current_user, c.relowner, 'USAGE'))
 FROM pg_catalog.pg_class c WHERE c.oid = ANY(ARRAY[pg_catalog.to_regclass(%s), pg_catalog.to_regclass(%s)])
 """
-# A trigger keeps the spelling of its table's name in which it was created.
+# A trigger keeps the letter case of its table's name from its creation.
 SQLITE_FOUND_TRIGGERS = "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND lower(tbl_name) = %s"
 
 
@@ -78,13 +78,13 @@ class TriggerDifference(StrEnum):
     MISSING = "missing"
     DISABLED = "disabled"
     CHANGED = "changed"
-    #: A trigger or rule that Gatehouse did not install. It may pass the guards by, so it counts as a difference.
+    #: A trigger or rule that Gatehouse did not install. It may bypass the triggers, so it counts as a difference.
     UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, order=True)
 class TriggerFinding:
-    """One trigger or rule that is not as installed, with the reason as the end of a sentence."""
+    """A trigger or rule that differs from the installed ones. `explanation` is the end of a sentence."""
 
     table: str
     guard: str
@@ -108,14 +108,14 @@ def existing_tables(connection: BaseDatabaseWrapper) -> list[str]:
 
 
 def inspect(connection: BaseDatabaseWrapper) -> list[TriggerFinding]:
-    """Every guard that is missing or differs, and every trigger or rule beside them."""
+    """Return every trigger that is missing or differs, and every unknown trigger or rule."""
     inspect_table = {"postgresql": _inspect_postgresql, "sqlite": _inspect_sqlite}[connection.vendor]
     with connection.cursor() as cursor:
         return [finding for table in LOG_TABLES for finding in sorted(inspect_table(cursor, table))]
 
 
 def may_install(connection: BaseDatabaseWrapper) -> bool:
-    """Whether this connection's role can set triggers on the tables and replace their function."""
+    """Whether this connection's role can create triggers on the tables and replace their function."""
     if connection.vendor != "postgresql":
         return True
     with connection.cursor() as cursor:
@@ -124,7 +124,7 @@ def may_install(connection: BaseDatabaseWrapper) -> bool:
 
 
 def remedy(connection: BaseDatabaseWrapper, findings: Sequence[TriggerFinding]) -> str:
-    """What an operator does about findings that stay."""
+    """Return what an operator does about the remaining findings."""
     sentences = []
     if any(finding.is_ours for finding in findings):
         owner = "" if may_install(connection) else " as the owner of the tables"
@@ -135,7 +135,7 @@ def remedy(connection: BaseDatabaseWrapper, findings: Sequence[TriggerFinding]) 
 
 
 def install(connection: BaseDatabaseWrapper) -> None:
-    """Set every guard that is missing or differs. Triggers and rules beside them stay: they are not ours to drop."""
+    """Create every trigger that is missing or differs. Unknown triggers and rules stay: dropping them is not ours."""
     existing = existing_tables(connection)
     differing = [finding for finding in inspect(connection) if finding.is_ours and finding.table in existing]
     if not differing:
@@ -165,7 +165,7 @@ def _inspect_postgresql(cursor: Any, table: str) -> Iterator[TriggerFinding]:
 
 
 def _postgresql_change(row: tuple[Any, ...], expected_type: int) -> str:
-    """How an enabled trigger differs from the installed one; empty when it does not."""
+    """Return how an enabled trigger differs from the installed one; empty if it does not."""
     trigger_type, conditional, of_columns, function, in_schema, body, language, has_options = row[2], *row[4:]
     if trigger_type != expected_type:
         return "fires at other events"
@@ -193,7 +193,7 @@ def _inspect_sqlite(cursor: Any, table: str) -> Iterator[TriggerFinding]:
 
 
 def _unknown_findings(table: str, kind: str, names: Iterable[str]) -> Iterator[TriggerFinding]:
-    """Whoever made them chose their names, so these are cleaned for logs and shortened."""
+    """Yield a finding for each unknown name. The names are untrusted, so they are sanitized and shortened."""
     for name in sorted(names)[:MAX_UNKNOWN]:
         text = sanitization.single_line(name, MAX_NAME_LENGTH)
         yield TriggerFinding(table, text, TriggerDifference.UNKNOWN, f"is a {kind} that Gatehouse did not install")
@@ -206,11 +206,11 @@ def _postgresql_statements(connection: BaseDatabaseWrapper, finding: TriggerFind
     table, function = f"{schema}.{finding.table}", f"{schema}.{FUNCTION}"
     times, _ = POSTGRESQL_TRIGGERS[finding.guard.removeprefix(finding.table)]
     yield f"CREATE OR REPLACE FUNCTION {function}() RETURNS trigger LANGUAGE plpgsql AS $${FUNCTION_BODY}$$"
-    # Not `CREATE OR REPLACE`, which refuses to replace a constraint trigger. No statement gets between: the first one
+    # Not `CREATE OR REPLACE`, which refuses to replace a constraint trigger. No other statement can intervene: DROP
     # locks the table until the transaction ends.
     yield f"DROP TRIGGER IF EXISTS {finding.guard} ON {table}"
     yield f"CREATE TRIGGER {finding.guard} {times.format(table=table)} EXECUTE FUNCTION {function}()"
-    # `session_replication_role = replica` passes every other trigger by.
+    # `session_replication_role = replica` skips all triggers except ALWAYS ones.
     yield f"ALTER TABLE {table} ENABLE ALWAYS TRIGGER {finding.guard}"
 
 

@@ -1,4 +1,4 @@
-"""Refused authentications: one row per (public id or "unknown", source, minute) with a count."""
+"""Counts failed authentications per public id (or "unknown"), source and minute."""
 
 from datetime import datetime
 
@@ -10,7 +10,7 @@ from common.ids import uuid7
 from nhi.models import RefusedAuthentication
 
 UNKNOWN_PUBLIC_ID = "unknown"
-# Both databases speak this; the ORM has no "insert, or add one to what is there".
+# Valid on both databases. The ORM cannot express an upsert that increments.
 COUNT_QUERY = """
 INSERT INTO nhi_refused_authentication (id, public_id, source, minute, reason, count) VALUES (%s, %s, %s, %s, %s, %s)
 ON CONFLICT (public_id, source, minute)
@@ -19,7 +19,7 @@ DO UPDATE SET count = nhi_refused_authentication.count + 1, reason = excluded.re
 
 
 def count_failure(public_id: str, reason: str, at: datetime) -> None:
-    """Count one refusal. When it cannot be counted, the caller hears that the record is away."""
+    """Count one refusal. Raises RecordUnavailable if the database cannot store it."""
     minute = at.replace(second=0, microsecond=0)
     values = (uuid7(), public_id or UNKNOWN_PUBLIC_ID, context.current().source, minute, reason, 1)
     columns = RefusedAuthentication._meta.concrete_fields

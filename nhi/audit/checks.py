@@ -1,4 +1,4 @@
-"""System checks of the app, for `check --deploy`."""
+"""Django system checks of the logs' protection."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -18,7 +18,7 @@ def guards_are_set(
     databases: Sequence[str] | None = None,
     **_kwargs: Any,
 ) -> list[CheckMessage]:
-    """Every append-only table has its guards, once it exists, and the role in use cannot drop them."""
+    """Check that every existing log table has its triggers and that the database role cannot drop them."""
     messages: list[CheckMessage] = []
     for alias in databases or []:
         connection = connections[alias]
@@ -32,7 +32,7 @@ def guards_are_set(
 
 
 def signing_keys_are_set(**_kwargs: Any) -> list[CheckMessage]:
-    """MACs of record rows should not depend on a key that also signs sessions and is rotated with them."""
+    """Warn if row MACs use a key derived from SECRET_KEY, which also signs sessions and is rotated with them."""
     if settings.SIGNING_KEYS.keys:
         return []
     message = "SIGNING_KEYS is not set, so the MACs of record rows are made with a key derived from SECRET_KEY."

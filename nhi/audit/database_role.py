@@ -1,14 +1,14 @@
-"""What the application's database role may do to the log tables beyond what it needs: SELECT and INSERT.
+"""Finds rights of the database role that exceed SELECT and INSERT on the logs.
 
-The guards hold against every role, but an owner or a superuser can drop them. That is a finding about the
-installation, not a fault of the running process, so it is a warning.
+The triggers apply to every role, but an owner or a superuser can drop them. This is a finding about the installation,
+not a fault of the running process, so it is a warning.
 """
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from nhi.audit.append_only_triggers import FUNCTION, LOG_TABLES
 
-#: The owner of a schema can drop the tables in it, the owner of the function can replace it.
+#: The owner of a schema can drop its tables, and the owner of the function can replace it.
 ROLE_RIGHTS_QUERY = """
 SELECT (SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname = current_user),
        pg_catalog.pg_has_role(current_user, c.relowner, 'USAGE'),
@@ -31,7 +31,7 @@ REMEDY = "Run Gatehouse with a role of its own: see Database in docs/how-to/prod
 
 
 def excess_right_warnings(connection: BaseDatabaseWrapper) -> list[str]:
-    """For each log table, the strongest right too many. An embedded database has no roles."""
+    """Return a warning about the strongest excess right for each log table. SQLite has no roles."""
     if connection.vendor != "postgresql":
         return []
     messages = []

@@ -1,6 +1,6 @@
-"""Every event code there is, with the sentence that the console makes of it."""
+"""Every event code with its sentence."""
 
-#: `{actor}` and `{subject}` are names of their time.
+#: `{actor}` and `{subject}` are the names at the time of the event.
 EVENTS: dict[str, str] = {
     "identity.created": "{actor} added {subject}",
     "identity.changed": "{actor} changed {subject}",

@@ -1,4 +1,4 @@
-"""The one writer of audit events."""
+"""The only writer of audit events."""
 
 import hashlib
 from typing import Any
@@ -14,7 +14,7 @@ from nhi.audit import row_macs, sanitization
 from nhi.audit.event_catalogue import EVENTS
 from nhi.models import AuditEvent
 
-#: A grant's limits with the largest schema fit.
+#: Large enough for a grant's limits with the largest allowed schema.
 MAX_DETAILS_BYTES = 96 * 1024
 
 
@@ -31,7 +31,7 @@ def write(
     details: dict[str, Any] | None = None,
     reason: str = "",
 ) -> AuditEvent:
-    """Append one event in the caller's transaction; when that fails, so does what it records."""
+    """Append one event in the caller's transaction, so that the recorded change fails if this write fails."""
     assert event in EVENTS, event
     now = context.current()
     holder_id, target_id = getattr(subject, "sides", (None, None))
@@ -61,7 +61,7 @@ def write(
 
 
 def _limit_size(value: dict[str, Any]) -> dict[str, Any]:
-    """A row stays for ever, so nobody fills it: past the cap, what was said is kept as a size and a hash."""
+    """Redact a value, and replace one that is too large by its size and hash: rows are kept forever."""
     kept: dict[str, Any] = sanitization.make_storable(redact(value))
     text = canonical_json.encode(kept)
     if len(text) <= MAX_DETAILS_BYTES:

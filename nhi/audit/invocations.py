@@ -1,7 +1,7 @@
-"""The one writer of the invocation log: rows as plain values, sealed, and their insertion.
+"""The only builder of invocation log rows: plain values by column, sealed with a MAC.
 
-Rows are dicts by column: a call's row is begun when it is decided and finished when it ends, often in the same
-millisecond, and a model instance would cost more than the database does.
+Rows are dicts: a row is created with the decision and finished with the call, often in the same millisecond, and a
+model instance would cost more than the database.
 """
 
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ def begin(
     decision_id: UUID | None = None,
     details: dict[str, Any] | None = None,
 ) -> InvocationRow:
-    """What is known of a call before it is known what becomes of it."""
+    """Return the row of a call without its outcome."""
     agent_id, agent_name = agent
     return {
         "id": call_id,
@@ -76,9 +76,9 @@ def end(
     row: InvocationRow, *, status: str, reason: str = "", error_code: str = "", error_message: str = "",
     duration: float = 0.0, redaction_applied: bool = False, details: dict[str, Any] | None = None,
 ) -> InvocationRow:  # fmt: skip
-    """The finished row, sealed: it is as it will be read."""
+    """Return the row with the outcome and the MAC."""
     done = {
-        # A lease of an earlier version has no such key.
+        # A lease of an earlier version lacks this key.
         "calls": 1,
         **row,
         "status": status,
@@ -88,7 +88,7 @@ def end(
         "duration": round(duration, 3),
         "redaction_applied": redaction_applied,
         "details": {**row["details"], **(details or {})},
-        # A lease of the version before keeps a row that says nothing of this.
+        # A lease of an earlier version has a row without this key.
         "row_version": row.get("row_version", 1),
     }
     done["writer"], done["writer_seq"] = row_macs.writer.next_number()
@@ -102,12 +102,12 @@ def mac_input(row: InvocationRow) -> bytes:
 
 
 def as_json(row: InvocationRow) -> InvocationRow:
-    """For a column of JSON: what a lease keeps of the row until its call has ended."""
+    """Return the row as JSON values, to be stored in a lease until the call ends."""
     return {name: _plain_value(value) for name, value in row.items()}
 
 
 def from_json(kept: InvocationRow) -> InvocationRow:
-    """The way back from a lease."""
+    """Return the row from the JSON values of a lease."""
     ids = ("id", "run_id", "agent_id", "tool_id", "request_id", "decision_id", "grant_id", "role_id")
     read = {name: UUID(kept[name]) if kept[name] else None for name in ids}
     return {**kept, **read, "timestamp": datetime.fromisoformat(kept["timestamp"])}

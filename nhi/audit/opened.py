@@ -1,4 +1,4 @@
-"""What an auditor opened. They see everything, so what they looked at is on record, wherever they looked."""
+"""Records the pages that auditors open: they can read everything, so each page view is recorded."""
 
 from django.http import HttpRequest
 

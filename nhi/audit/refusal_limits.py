@@ -1,8 +1,8 @@
-"""Refusals without bound become rows within bounds: the first 600 of an identity in a minute, then counts.
+"""Limits refusal rows to 600 per identity and minute and counts the rest.
 
-Past `MAX_ROWS` refusals of one identity in one minute, a refusal is counted by (identity, object, reason, minute). The
-counts are rows of the database, written in the transaction that refuses, so they hold over all processes and no crash
-loses one. When the minute has ended, `flush` replaces each count by one row of the log that stands for all of them.
+Beyond `MAX_ROWS_PER_MINUTE`, refusals are counted by (identity, event, object, reason, minute). The counts are database
+rows, written in the refusing transaction, so they cover all processes and survive a crash. After the minute,
+`flush_counts` replaces each count with one log row that represents all of its refusals.
 """
 
 from collections.abc import Sequence
@@ -22,20 +22,20 @@ from nhi.audit import events, invocations, sanitization
 from nhi.choices import ActorKind
 from nhi.models import InvocationLog, RefusalCount, RefusalTotal
 
-#: Refusals of one identity in one minute that are rows of their own, over both logs.
+#: Refusals of one identity in one minute with a row of their own, over both logs.
 MAX_ROWS_PER_MINUTE = 600
-#: What does not exist is one object: callers choose names and ids without bound.
+#: All missing objects count as one, because callers can send any number of names and ids.
 NO_OBJECT = UUID(int=0)
 ANY_NAME = "*"
 MINUTE = timedelta(minutes=1)
-#: A transaction that refuses commits within seconds of the time that it counts for.
+#: A refusing transaction commits within seconds of the time for which it counts.
 COMMIT_GRACE = timedelta(seconds=10)
-#: The hour's sums are made 20 minutes after it ends; a row that comes later stands under the time it was written.
+#: Hourly sums are computed 20 minutes after the hour, so a later row gets the time at which it is written.
 MAX_ROW_DELAY = timedelta(minutes=15)
 KEEP_TOTALS_FOR = timedelta(minutes=5)
 MAX_FLUSHED = 500
 
-# Both databases speak this; the ORM has no "insert, or add to what is there".
+# Valid on both databases. The ORM cannot express an upsert that adds.
 ADD_TO_TOTAL = """
 INSERT INTO nhi_refusal_total (id, identity_id, minute, total) VALUES (%s, %s, %s, %s)
 ON CONFLICT (identity_id, minute) DO UPDATE SET total = nhi_refusal_total.total + excluded.total
@@ -51,8 +51,6 @@ DO UPDATE SET count = nhi_refusal_count.count + excluded.count
 
 @dataclass(frozen=True)
 class RefusalKey:
-    """What refusals are counted by."""
-
     identity_id: UUID
     event: str
     object_id: UUID
@@ -65,12 +63,12 @@ def minute_of(moment: datetime) -> datetime:
 
 
 def limit_calls(rows: Sequence[dict[str, Any]]) -> set[UUID]:
-    """Count refused calls in the caller's transaction; the ids of those past the limit, which get no row."""
+    """Count refused calls in the caller's transaction and return the ids of those over the limit, which get no row."""
     by_minute: dict[tuple[UUID, datetime], list[dict[str, Any]]] = {}
     for row in rows:
         by_minute.setdefault((row["agent_id"], minute_of(row["timestamp"])), []).append(row)
     past: dict[RefusalKey, list[dict[str, Any]]] = {}
-    # In one order for every process, so that no two wait for each other.
+    # Sorted, so that no two processes deadlock.
     for (agent_id, minute), refused in sorted(by_minute.items()):
         for row in refused[_admit_refusals(agent_id, minute, len(refused)) :]:
             key = RefusalKey(agent_id, "", row["tool_id"] or NO_OBJECT, row["reason"], minute)
@@ -84,7 +82,7 @@ def write_limited_event(
     event: str, *, actor: Actor, reason: str, subject: models.Model | None = None, subject_kind: str = "",
     subject_id: UUID | None = None, subject_name: str = "", exists: bool = True, details: dict[str, Any],
 ) -> None:  # fmt: skip
-    """Append an audit event that its actor can cause without bound; past the limit of the minute, count it."""
+    """Append an audit event that its actor can cause without bound, or count it once the minute's limit is reached."""
     minute = minute_of(clock.database_now())
     with transaction.atomic():
         if actor.id is None or _admit_refusals(actor.id, minute, 1):
@@ -107,7 +105,7 @@ def write_limited_event(
 
 
 def flush_counts(most: int = MAX_FLUSHED) -> int:
-    """Replace the counts of minutes that have ended by one row of the log each."""
+    """Replace each count of a past minute with one log row. Return the number of rows."""
     now = clock.database_now()
     ended = RefusalCount.objects.filter(minute__lte=now - MINUTE - COMMIT_GRACE).order_by("minute", "id")
     with transaction.atomic():
@@ -124,7 +122,7 @@ def flush_counts(most: int = MAX_FLUSHED) -> int:
 
 
 def _admit_refusals(identity_id: UUID, minute: datetime, number: int) -> int:
-    """Count so many refusals; how many of them may be rows."""
+    """Count the refusals and return how many of them may have rows."""
     values = _prepare_values(RefusalTotal, (uuid7(), identity_id, minute, number))
     try:
         with connection.cursor() as cursor:
@@ -150,7 +148,7 @@ def _prepare_values(model: type[models.Model], values: Sequence[Any]) -> list[An
 
 
 def _counted_call(count: RefusalCount, now: datetime) -> dict[str, Any]:
-    """The one row of calls that were counted. What differed between them is left out of it."""
+    """Return the one row of all counted calls, without the values that differed between them."""
     first = invocations.from_json(count.row)
     ends = count.minute + MINUTE - timedelta(microseconds=1)
     named = count.object_id != NO_OBJECT

@@ -1,4 +1,4 @@
-"""A record row's MAC: what it covers, by version, and who wrote it."""
+"""Message authentication codes of log rows: covered columns by version, and the writing process."""
 
 import os
 import threading
@@ -13,7 +13,7 @@ from common import canonical_json, crypto
 from common.ids import uuid7
 from nhi.models import AuditEvent, InvocationLog
 
-#: The columns that each version of a table's MAC covers, in one place, so that old rows stay verifiable.
+#: The columns that each version of a table's MAC covers. Old versions stay, so that old rows remain verifiable.
 MAC_COLUMNS: dict[tuple[str, int], tuple[str, ...]] = {
     ("nhi_audit_event", 1): (
         "id", "at", "event", "actor_kind", "actor_id", "actor_name", "subject_kind", "subject_id", "subject_name",
@@ -33,22 +33,22 @@ MAC_COLUMNS: dict[tuple[str, int], tuple[str, ...]] = {
         "calls", "writer", "writer_seq", "row_version",
     ),
 }  # fmt: skip
-#: Columns that a version's code does not cover, since they came later, with the one value that its rows have there.
+#: Columns added after a version, which its MAC does not cover, with the only value that its rows may have there.
 UNCOVERED_VALUES: dict[tuple[str, int], dict[str, Any]] = {("nhi_invocation_log", 1): {"calls": 1}}
 LogRow = AuditEvent | InvocationLog
 
 
 class MacVerdict(StrEnum):
-    """What a row's MAC says of the row. The values name badges and JSON fields."""
+    """The result of verifying a row's MAC. The values name badges and JSON fields."""
 
     INTACT = "intact"
     BROKEN = "broken"
-    #: The row names a key that the installation no longer has, so nobody can tell.
+    #: The row names a key that the installation no longer has, so the row cannot be verified.
     UNKNOWN_KEY = "unknown_key"
 
 
 class LogWriter:
-    """This process as a writer: its id, and the number of its next row. A fork is another writer."""
+    """The writer id of this process and the number of its next row. A forked process is a new writer."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -76,7 +76,7 @@ def seal_row(row: LogRow) -> None:
 
 
 def is_intact(row: LogRow) -> bool:
-    """Whether the row still says what was written."""
+    """Whether the row is unchanged since it was written."""
     return verify_row(row) == MacVerdict.INTACT
 
 
@@ -86,13 +86,13 @@ def verify_row(row: LogRow) -> MacVerdict:
 
 
 def verify_columns(table: str, columns: Mapping[str, Any]) -> MacVerdict:
-    """The same for a row that was read as plain values by column."""
+    """Verify a row that was read as plain values by column."""
     version = table, columns["row_version"]
     mac, names = columns["row_mac"], MAC_COLUMNS.get(version)
     if not crypto.has_row_mac_key(mac):
         return MacVerdict.UNKNOWN_KEY
     try:
-        # A version that this code does not know was never written by it.
+        # An unknown version was never written by this code.
         fits = names is not None and crypto.is_row_mac_valid(_encode_columns(columns, names), mac)
         fits = fits and all(columns[name] == value for name, value in UNCOVERED_VALUES.get(version, {}).items())
     except canonical_json.CanonicalizationError:

@@ -1,6 +1,6 @@
-"""When guards are inspected, who repairs them, and what the audit log says of it.
+"""Inspects the triggers of the log tables, repairs them and records both in the audit log.
 
-Two signals of `migrate`, a task of the control worker and the start of a web process come here. Readiness and the
+Called by two signals of `migrate`, by a task of the control worker and at the start of a web process. Readiness and the
 system check only inspect.
 """
 
@@ -20,15 +20,15 @@ from nhi.audit.append_only_triggers import TriggerDifference, TriggerFinding
 from nhi.models import AuditEvent
 
 logger = logging.getLogger(__name__)
-#: One process at a time compares, repairs and records. A number that no other use of advisory locks here has.
+#: One process at a time compares, repairs and records. No other advisory lock uses this number.
 ADVISORY_LOCK_ID = 0x6761_7465_0001
 DIFFER_EVENT, REPAIRED_EVENT, HOLD_EVENT = "record.guards_differ", "record.guards_repaired", "record.guards_hold"
-#: What `before_migrate` found, by database, for `after_migrate` of the same command.
+#: The findings of `before_migrate` by database, for `after_migrate` of the same command.
 _findings_before_migrate: dict[str, list[TriggerFinding]] = {}
 
 
 def inspect_and_repair(*, using: str = DEFAULT_DB_ALIAS) -> list[TriggerFinding]:
-    """Repair the guards that differ where the role may, record it, and return the differences that remain."""
+    """Repair the triggers if the role may, record the changes and return the remaining findings."""
     connection = connections[using]
     if not append_only_triggers.inspect(connection) and not _unresolved_findings():
         return []
@@ -38,14 +38,14 @@ def inspect_and_repair(*, using: str = DEFAULT_DB_ALIAS) -> list[TriggerFinding]
 
 
 def before_migrate(*, using: str, **_kwargs: Any) -> None:
-    """Remember which guards differ before migrations run: the differences that they find are nobody's migration."""
+    """Remember the findings before migrations run, since no migration caused them."""
     connection = connections[using]
     complete = len(append_only_triggers.existing_tables(connection)) == len(append_only_triggers.LOG_TABLES)
     _findings_before_migrate[using] = append_only_triggers.inspect(connection) if complete else []
 
 
 def after_migrate(*, using: str, **_kwargs: Any) -> None:
-    """Set the guards. Those that the migrations removed, as SQLite does at a change of a column, are no event."""
+    """Install the triggers. Triggers that migrations removed, as SQLite does for a column change, are not recorded."""
     connection = connections[using]
     before = _findings_before_migrate.pop(using, [])
     existing = append_only_triggers.existing_tables(connection)
@@ -60,7 +60,7 @@ def after_migrate(*, using: str, **_kwargs: Any) -> None:
 
 
 def log_findings() -> None:
-    """For the start of a web process, which must not depend on its database being there."""
+    """Log the findings at the start of a web process, which must start without its database, too."""
     try:
         _log_all(append_only_triggers.inspect(connections[DEFAULT_DB_ALIAS]))
     except DatabaseError as error:
@@ -71,7 +71,7 @@ def log_findings() -> None:
 
 @contextmanager
 def _exclusive_transaction(connection: BaseDatabaseWrapper) -> Iterator[None]:
-    """A transaction that no second process enters. On SQLite, a transaction begins with the lock for writing."""
+    """Open a transaction that only one process can hold. On SQLite, every transaction starts with the write lock."""
     with transaction.atomic(using=connection.alias):
         if connection.vendor == "postgresql":
             with connection.cursor() as cursor:
@@ -93,17 +93,17 @@ def _repair_triggers(
         with transaction.atomic(using=connection.alias):
             _record_changes(reported, remaining)
     except (DatabaseError, RecordUnavailable):
-        # A repair counts more than its event, and the log may be what was tampered with.
+        # The repair is more important than its event, and the log itself may have been tampered with.
         logger.exception("The audit log does not take the event about its guards.")
     _log_all({*reported, *remaining})
     return remaining
 
 
 def _record_changes(reported: list[TriggerFinding], remaining: list[TriggerFinding]) -> None:
-    """An event for each table: about what was repaired, what remains, or that nothing does any more."""
+    """Write events for each table: repaired findings, changed remaining findings, or that none remain."""
     earlier = _unresolved_findings()
     for table in append_only_triggers.LOG_TABLES:
-        # Redacted as the event will be, or it would not equal the earlier one.
+        # Redacted like the event, so that it can equal the earlier one.
         still = redact([finding.as_json() for finding in remaining if finding.table == table])
         names = {finding.guard for finding in remaining}
         repaired = [row.as_json() for row in reported if row.table == table and row.guard not in names]
@@ -121,7 +121,7 @@ def _write_event(event: str, table: str, findings: list[dict[str, str]]) -> None
 
 
 def _unresolved_findings() -> dict[str, list[dict[str, str]]]:
-    """By table, the differences that are on record and not yet resolved. Each is recorded once, not at every look."""
+    """Return the recorded, unresolved findings by table, so that each is recorded once, not at every inspection."""
     unresolved = {}
     for table in append_only_triggers.LOG_TABLES:
         rows = AuditEvent.objects.filter(event__in=(DIFFER_EVENT, HOLD_EVENT), subject_name=table)

@@ -1,8 +1,8 @@
-"""Row MACs of both logs, checked row by row.
+"""Verifies the MACs of all log rows.
 
-A row that was edited is found; a row that was removed is not, because the MACs do not chain. Rows are read in batches
-whose position is a value that no edit can make unreadable, so memory stays constant and a row with a broken column
-costs its batch a slower reading, not the whole check.
+An edited row is detected; a removed row is not, because the MACs do not chain. Rows are read in batches to keep memory
+constant. The position of a batch is a value that no edit can make unreadable, so a row with a broken column slows down
+its batch but does not stop the verification.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -18,26 +18,26 @@ from nhi.audit.row_macs import MacVerdict
 from nhi.models import AuditEvent, InvocationLog
 
 BATCH_SIZE = 500
-#: How many broken rows, and how many unknown keys, are listed; beyond that they are only counted.
+#: How many broken rows and unknown keys are listed; the rest is only counted.
 MAX_LISTED, MAX_KEYS_LISTED = 10_000, 20
-#: Each log with the column of its time.
+#: Each log with its time column.
 LOGS: tuple[tuple[type[models.Model], str], ...] = ((AuditEvent, "at"), (InvocationLog, "timestamp"))
 PAGE_QUERY = "SELECT {columns} FROM {table} WHERE {where} ORDER BY {order} LIMIT {limit}"
-# By database: a row's position and key, which is the last of them; the order; and what is behind a position. PostgreSQL
-# walks the index by time. The time travels as text, since `infinity` and years before Christ are valid in the column
-# and unreadable for Python. SQLite stores whatever it is told in any column but the rowid.
+# By database: the columns of a row's position, of which the last is its key; the order; the condition for later rows.
+# PostgreSQL uses the index by time. The time is read as text, because `infinity` and years BC are valid in the column
+# but not in Python. SQLite uses the rowid, the only column that cannot store values of another type.
 POSITIONS = {
     "postgresql": ("{time}::text, id", "{time}, id", "({time}, id) > (%s::timestamptz, %s::uuid)"),
     "sqlite": ("rowid", "rowid", "rowid > %s"),
 }
-# What a read of a damaged row raises: the database's driver, Django's converters, Python's JSON and UUID.
+# Errors of reading a damaged row: from the database driver, Django's converters, Python's JSON and UUID.
 READ_ERRORS = (DatabaseError, ValueError, TypeError, OverflowError, RecursionError)
 
 
 @dataclass(frozen=True)
 class BrokenRow:
     table: str
-    #: None where the column itself is unreadable.
+    #: None if the column itself is unreadable.
     id: str | None
     timestamp: datetime | None
 
@@ -48,7 +48,7 @@ class VerificationReport:
     broken: list[BrokenRow] = field(default_factory=list)
     broken_count: int = 0
     unknown_key: int = 0
-    #: The first ids of keys that rows name and the installation does not have.
+    #: The first key ids that rows name and the installation does not have.
     unknown_keys: set[str] = field(default_factory=set)
 
     @property
@@ -67,7 +67,7 @@ class _CheckedLog:
 
 
 def verify(*, since: datetime | None = None, progress: Callable[[str, int], None] | None = None) -> VerificationReport:
-    """Check every row of both logs, or those whose time is `since` or later. `progress` is called after each batch."""
+    """Verify the rows of both logs, optionally from the time `since` on. Call `progress` after each batch."""
     report = VerificationReport()
     for log in (_CheckedLog(model, time) for model, time in LOGS):
         checked = 0
@@ -80,9 +80,9 @@ def verify(*, since: datetime | None = None, progress: Callable[[str, int], None
 
 
 def _pages(log: _CheckedLog, since: datetime | None) -> Iterator[list[Any]]:
-    """Keys of rows, a batch at a time: ids on PostgreSQL, rowids on SQLite."""
+    """Yield batches of row keys: ids on PostgreSQL, rowids on SQLite."""
     columns, order, behind = (text.format(time=f'"{log.time}"') for text in POSITIONS[connection.vendor])
-    # No condition that nobody asked for: an edited time must not put a row before the first one.
+    # Without `since` there is no lower bound, so that an edited time cannot exclude a row.
     bounds = [f'"{log.time}" >= %s'] if since else []
     values = [connection.ops.adapt_datetimefield_value(since)] if since else []
     position: tuple[Any, ...] = ()
@@ -130,7 +130,7 @@ def _load_rows(log: _CheckedLog, keys: Sequence[Any]) -> "models.QuerySet[Any, d
 
 
 def _row_or_broken(log: _CheckedLog, key: Any, report: VerificationReport) -> list[dict[str, Any]]:
-    """One row of a batch that could not be read as a whole. One that is unreadable itself is broken."""
+    """Load one row of an unreadable batch, or report it as broken if it is unreadable itself."""
     rows = _load_rows(log, [key])
     try:
         return list(rows)

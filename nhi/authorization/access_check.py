@@ -1,4 +1,4 @@
-"""An identity asks whether it may call something: decided like a call, on record, free of charge."""
+"""Answers an identity that asks whether it may call a target; records the answer and consumes no budget."""
 
 import hashlib
 from dataclasses import replace
@@ -18,7 +18,7 @@ from nhi.validation import MAX_ACTION_LENGTH, Problems
 
 
 class CallerNotIdentity(NotAllowed):
-    """A person is never the caller of a tool."""
+    """Raised for people, who are never callers of tools."""
 
     code = "identities_only"
 
@@ -27,7 +27,10 @@ def check(
     *, actor: Actor, shown: tokens.ParsedBearerToken | None, audience: str, target_id: UUID, parameters: Any,
     action: str | None, task_id: UUID | None = None,
 ) -> Decision:  # fmt: skip
-    """May the bearer of `shown` call the target? What was never held and what does not exist get the same answer."""
+    """Decide whether the bearer of the token may call the target.
+
+    A target that does not exist gets the same answer as one without any grant.
+    """
     if shown is None or actor.is_person:
         raise CallerNotIdentity("Only an identity asks for itself; people ask why with decisions/explain.")
     problems = Problems()

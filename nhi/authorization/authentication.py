@@ -1,4 +1,4 @@
-"""From a bearer token to an actor: the same for every door."""
+"""Turns a bearer token into an actor, in the same way for every entry point."""
 
 from dataclasses import dataclass
 from typing import NoReturn
@@ -15,7 +15,7 @@ from nhi.decisions import engine, types
 
 
 class Unauthenticated(GatehouseError):
-    """No valid credential; `reason` says why, and is the same for a token that was never ours."""
+    """The request has no valid credential. `reason` does not reveal whether an unknown token was ever issued."""
 
     code = "unauthenticated"
 
@@ -25,7 +25,7 @@ class Unauthenticated(GatehouseError):
 
 
 def missing_credential_error(header: str | None) -> Unauthenticated:
-    """Of a request that shows nothing which could be a token of ours: the same at every door."""
+    """Return the error for a request without a well-formed token."""
     if header is None:
         return Unauthenticated("no_credential", "Send a credential: Authorization: Bearer nhi_…")
     return Unauthenticated("malformed", "This is not a Gatehouse token, or a part of it is missing.")
@@ -38,7 +38,7 @@ class AuthenticatedCaller:
 
 
 def authenticate(bearer: str, *, audience: str = "") -> AuthenticatedCaller:
-    """Who shows this token. A malformed one is refused without touching the database."""
+    """Return the caller of this token. A malformed token is refused without a database query."""
     shown = tokens.parse(bearer)
     if shown is None:
         raise missing_credential_error(bearer)
@@ -57,7 +57,7 @@ def authenticate(bearer: str, *, audience: str = "") -> AuthenticatedCaller:
 
 
 def _authenticate_person(loaded: LoadedFacts, source: str) -> AuthenticatedCaller:
-    assert loaded.user is not None  # asked by the caller
+    assert loaded.user is not None  # checked by the caller
     assert loaded.credential is not None
     last_used.record_use(loaded.credential, at=loaded.facts.decided_at, source=source)
     credential = loaded.credential

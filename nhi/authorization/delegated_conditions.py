@@ -1,4 +1,4 @@
-"""What stands behind a question, outside of the gateway's hot path: the task or the run that it is asked in."""
+"""Conditions that a run or a task adds to a decision outside of the gateway: delegation chain and hourly quota."""
 
 from datetime import datetime
 from typing import Any
@@ -18,7 +18,7 @@ from nhi.decisions.types import CallCondition, DecisionParty, RequestedAction
 def check_chain(
     chain: DelegationChain, wanted: RequestedAction, loaded: LoadedFacts, *, at: datetime | None = None
 ) -> ChainCheck:
-    """What those on whose behalf something is done would be told, if they did it themselves."""
+    """Decide the same action for each principal of the chain."""
     target, known = loaded.target, loaded.facts
     principals = facts.for_principals(chain.principals, target.id, at=at) if target is not None else []
     return delegation.check_principals(principals, wanted, target, decision_id=known.decision_id, at=known.decided_at)
@@ -28,7 +28,7 @@ def check_work_context(
     loaded: LoadedFacts, wanted: RequestedAction, *, run: DelegationChain | None = None, task_id: UUID | None = None,
     seen_by: Actor | None = None, at: datetime | None = None,
 ) -> ChainCheck | None:  # fmt: skip
-    """The same for one that acts in this run or for that task; None for who acts in neither."""
+    """Check the chain of the caller's run or task; None if the caller acts in neither."""
     caller, target = loaded.caller, loaded.target
     if caller is None or target is None:
         return None
@@ -44,7 +44,7 @@ def check_work_context(
 
 
 def hourly_quota_conditions(loaded: LoadedFacts) -> tuple[CallCondition, ...]:
-    """What is left of the hour of a grant between the two, if it has a limit: of the one that would be used."""
+    """Return the hourly quota of the grant between the two identities that would be used, if it has a limit."""
     if loaded.target is None or loaded.target.kind == Kind.TOOL:
         return ()
     live = sorted((match for match in loaded.facts.matches if match.live), key=lambda match: not match.delegates)
@@ -52,7 +52,7 @@ def hourly_quota_conditions(loaded: LoadedFacts) -> tuple[CallCondition, ...]:
 
 
 def chain_conditions(standing: ChainCheck | None) -> tuple[CallCondition, ...]:
-    """What a decision is told of it."""
+    """Return the conditions that a chain check adds to the decision."""
     if standing is None:
         return ()
     asks = (CallCondition("every_call_approved", True),) if standing.needs_approval else ()
@@ -60,13 +60,13 @@ def chain_conditions(standing: ChainCheck | None) -> tuple[CallCondition, ...]:
 
 
 def _check_chain_target(behind: DelegationChain, caller: DecisionParty, target: DecisionParty) -> CallCondition:
-    """Tools are called and ask nobody; agents are asked, and may not come round again."""
+    """Refuse an agent that would close a cycle or exceed the depth. Tools call nobody, so they always pass."""
     if target.kind == Kind.TOOL:
         return CallCondition("chain", True)
     return behind.extended(ChainLink(caller.id, caller.name), delegates=False).check_target(target.id, target.name)
 
 
 def run_chain_of(loaded: LoadedFacts) -> DelegationChain | None:
-    """What stands behind the run whose token was shown."""
+    """Return the chain of the run that owns the token; None for other tokens."""
     kept: Any = loaded.credential.chain if loaded.credential is not None else None
     return chains.chain_from_json(kept)

@@ -1,4 +1,4 @@
-"""Why may or may not A call T: the same checks as a call's decision, all of them, and what would make it pass."""
+"""Explains why a caller may or may not call a target, with all checks and remedies."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -21,11 +21,11 @@ class Explanation:
     decision: Decision
     caller: DecisionParty
     target: DecisionParty
-    #: What would make it pass: one sentence for each check that fails.
+    #: The remedies: one sentence for each failed check.
     would_pass: tuple[str, ...]
-    #: Every other grant and role that covers the target, ended ones too.
+    #: Every other grant and role that covers the target, including ended ones.
     also: tuple[AccessMatch, ...] = ()
-    #: Limits that do not hold, since something else covers the target without them.
+    #: Limits without effect, because a role covers the target without them.
     warnings: tuple[str, ...] = ()
 
     @property
@@ -34,7 +34,7 @@ class Explanation:
 
     @property
     def decided_by(self) -> tuple[str, UUID | None, str]:
-        """Kind, id and name of what decided: the check that failed, or the grant or role that let it pass."""
+        """Return kind, id and name of the deciding check, grant or role."""
         failed, match = self.decision.failed_check, self.decision.match
         if failed is not None and not _concerns_match(failed, match):
             return "check", None, failed.name
@@ -47,9 +47,9 @@ def explain(
     *, actor: Actor, caller_id: UUID, target_id: UUID, parameters: Any = None, action: str | None = None,
     at: datetime | None = None, task_id: UUID | None = None,
 ) -> Explanation:  # fmt: skip
-    """Walk every check for a question nobody has called yet. Both sides must be visible to the asker.
+    """Run every check for a hypothetical call. Caller and target must be visible to the actor.
 
-    With a task: as if the caller asked within that one, on behalf of whoever stands behind it.
+    With a task, decide as if the caller acted within that task and on behalf of its principals.
     """
     visible = Identity.objects.visible_to(actor).filter(pk__in={caller_id, target_id}).count()
     if visible < len({caller_id, target_id}):
@@ -78,7 +78,7 @@ def explain(
 
 
 def void_limits(matches: Sequence[AccessMatch]) -> tuple[str, ...]:
-    """A sentence for each grant whose limits a role beside it makes void: access is the union of both."""
+    """Return a sentence for each grant whose limits a role overrides, because access is the union of both."""
     role = next((match for match in matches if match.kind == "role" and match.live), None)
     if role is None:
         return ()
@@ -91,7 +91,7 @@ def void_limits(matches: Sequence[AccessMatch]) -> tuple[str, ...]:
 
 
 def _limits_description(match: AccessMatch) -> str:
-    """Hours are counted all the same: a call by a counted grant is never passed by for a role."""
+    """Describe the limits that a role overrides. The hourly limit is not among them: such a grant always counts."""
     words = ["limits the arguments"] if match.allowed_parameters is not None else []
     return " and ".join([*words, *(["asks for approval"] if match.requires_approval else [])])
 
@@ -105,5 +105,5 @@ def _remedy_sentences(decision: Decision, caller: DecisionParty, target: Decisio
 
 
 def _concerns_match(check: CheckResult, match: AccessMatch | None) -> bool:
-    """Whether the failing check is about the grant itself: its end, its limits."""
+    """Whether the failed check concerns the grant itself: its expiry or its limits."""
     return match is not None and check.name in {"access", "arguments", "action", "approval", "budget"}

@@ -1,7 +1,7 @@
-"""The one query behind a decision: credential, caller, target, and every grant or role that covers it.
+"""The one query that loads credential, caller, target and covering grants for a decision.
 
-What it reads is the linearization point: it stamps `decided_at`, and a request that arrived after the reply to a
-revoke reads the revoked row.
+The query is the linearization point: it sets `decided_at`, and a request that arrives after the response to a
+revocation reads the revoked row.
 """
 
 import json
@@ -34,7 +34,7 @@ NEVER = Value(datetime(9999, 1, 1, tzinfo=UTC), DateTimeField())
 
 @dataclass(frozen=True)
 class LoadedFacts:
-    """What the query found, ready for `decide`."""
+    """The result of the query as inputs for `decide`."""
 
     facts: DecisionFacts
     caller: DecisionParty | None = None
@@ -46,19 +46,19 @@ class LoadedFacts:
 
     @property
     def is_narrowed(self) -> bool:
-        """Whether the token is for some tools or for one run alone; then it carries no console role."""
+        """Whether the token is limited to a scope or a run. Such a token carries no console role."""
         return bool(self.facts.scope) or self.run_id is not None
 
     @property
     def run_id(self) -> UUID | None:
-        """The run that the token was made for."""
+        """The run that the token was issued for."""
         return self.token.execution_id if self.token is not None else None
 
 
 def for_token(
     shown: tokens.ParsedBearerToken, source: str, target_id: UUID | None = None, *, audience: str = ""
 ) -> LoadedFacts:
-    """The facts behind a token that was shown, and behind its wish to call `target_id`."""
+    """Load the facts for a token and, optionally, for a call of `target_id`."""
     row = _credential_row(shown, target_id)
     if row is None:
         return LoadedFacts(DecisionFacts(uuid7(), clock.database_now(), "credential_unknown"))
@@ -74,7 +74,7 @@ def for_token(
 
 
 def for_question(caller_id: UUID, target_id: UUID, *, at: datetime | None = None) -> LoadedFacts:
-    """The facts behind "may this caller call that target, now or at a time to come", asked by somebody who looks on."""
+    """Load the facts for a question without a credential, for now or for a time in the future."""
     row = _CALLER_AND_TARGET_QUERY.fetch_first(caller=caller_id, target=target_id)
     if row is None:
         return LoadedFacts(DecisionFacts(uuid7(), clock.database_now(), None))
@@ -85,7 +85,7 @@ def for_question(caller_id: UUID, target_id: UUID, *, at: datetime | None = None
 
 
 def for_principals(principals: Sequence[ChainLink], target_id: UUID, *, at: datetime | None = None) -> list[Principal]:
-    """What those on whose behalf something is done hold for the target themselves, in their order."""
+    """Load the principals with their own grants and roles for the target, in the given order."""
     rows = Identity.objects.filter(pk__in=[one.id for one in principals])
     found = {row.pk: row for row in _annotate_access(rows, OuterRef("pk"), target_id)} if principals else {}
     return [_principal(one, found.get(one.id), at) for one in principals]
@@ -99,7 +99,7 @@ def _principal(link: ChainLink, row: Any, at: datetime | None) -> Principal:
 
 
 def _credential_row(shown: tokens.ParsedBearerToken, target_id: UUID | None) -> Any:
-    """The credential and its holder, of the kind that the token says: the other kind's table is not looked at."""
+    """Load the credential and its holder. The token's prefix determines the holder's table; the other is not read."""
     asked: dict[str, Any] = {} if target_id is None else {"target": target_id}
     if isinstance(shown, tokens.ShortTokenClaims):
         asked |= {"credential": shown.credential_id, "identity": shown.identity_id}
@@ -152,13 +152,13 @@ def _annotate_access(rows: Any, caller: OuterRef, target_id: UUID | None) -> Any
 
 
 def _first_as_json(rows: QuerySet[Any], columns: dict[str, str]) -> Subquery:
-    """The first row of a sub-select, as one JSON object."""
+    """Return the first row of a subquery as one JSON object."""
     found = JSONObject(**{name: F(column) for name, column in columns.items()})
     return Subquery(rows.annotate(found=found).values("found")[:1])
 
 
 def _open_or_last_revoked(rows: Any) -> Any:
-    """The unrevoked row of a pair, else the one that was revoked last: it says whether access was ever held."""
+    """Order the unrevoked row of a pair first, else the last revoked one, which proves earlier access."""
     return rows.order_by(F("revoked_at").desc(nulls_first=True), "-created_at")
 
 
@@ -167,10 +167,10 @@ def _grants_between(caller: OuterRef, target_id: UUID, kind: PermissionType) -> 
 
 
 def _covering_assignments(caller: OuterRef, target: QuerySet[Identity]) -> Any:
-    """Assignments through which the caller holds or held the target; live and longest first.
+    """Return the assignments that cover or covered the target for the caller, live and longest ones first.
 
-    It was held when assignment, pattern and tool were there at one time: a role that ended before the tool came says
-    nothing about it.
+    Assignment, pattern and tool must have existed at the same time: a role that ended before the tool was registered
+    never covered it.
     """
     tool = target.filter(kind=Kind.TOOL)
     held = RoleAssignment.objects.filter(identity=caller).annotate(wanted=Subquery(tool.values("capability")))
@@ -254,7 +254,7 @@ def _credential_facts(row: Credential, now: datetime) -> credentials.CredentialF
 
 
 def token_refusal_reason(token: tokens.ShortTokenClaims | None, tokens_from: datetime | None, audience: str) -> str:
-    """What speaks against a short-lived token besides its credential."""
+    """Return why a short-lived token is refused although its credential is live; empty if it is accepted."""
     if token is None:
         return ""
     if tokens_from is not None and token.issued <= tokens_from.timestamp() * 1000:
@@ -267,5 +267,5 @@ def _person_refusal_reason(user: User | None) -> str:
 
 
 def _decode_json(value: Any) -> Any:
-    """SQLite hands JSON back as text, PostgreSQL as objects."""
+    """Decode JSON columns, which SQLite returns as text and PostgreSQL as objects."""
     return json.loads(value) if isinstance(value, str) else value

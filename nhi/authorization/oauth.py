@@ -1,4 +1,7 @@
-"""Short-lived tokens: a credential is exchanged for a bearer token of at most 15 minutes (RFC 6749, 4.4)."""
+"""Exchanges a credential for a short-lived token (RFC 6749, 4.4) and describes the protected resources.
+
+A short-lived token is valid for at most 15 minutes.
+"""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -31,7 +34,7 @@ class InvalidTarget(InvalidInput):
 
 
 class ClientNotIdentity(NotAllowed):
-    """A person's token is exchanged for nothing."""
+    """Raised for people: a personal token cannot be exchanged."""
 
     code = "unauthorized_client"
 
@@ -44,7 +47,7 @@ class ExchangedToken:
 
 
 def challenge(*, shown: bool) -> str:
-    """RFC 6750, with the way to the metadata of RFC 9728; `shown` where a credential came and was refused."""
+    """Return the challenge of RFC 6750 with the metadata URL of RFC 9728, and an error for a refused credential."""
     refused = 'error="invalid_token", ' if shown else ""
     return f'Bearer {refused}resource_metadata="{settings.PUBLIC_URL}{REST_METADATA_PATH}"'
 
@@ -60,14 +63,14 @@ def mcp_resource() -> str:
 
 
 def exchange(*, client_id: str, secret: str, scope: str = "", resource: str = "") -> ExchangedToken:
-    """Check the credential like any door does, then mint a token that ends no later than it."""
+    """Authenticate the credential, then issue a token that expires no later than the credential."""
     _require_client_secret(client_id, secret)
     found = authentication.authenticate(secret)
     credential, identity = found.loaded.credential, found.loaded.identity
     if identity is None or credential is None:
         raise ClientNotIdentity("A person's token cannot be exchanged; identities exchange theirs.")
     patterns, audience = _parse_scope(scope), _parse_resource(resource)
-    # The moment of the facts query: a stop that commits after it kills this token too.
+    # The time of the facts query: a stop that commits later invalidates this token, too.
     issued = found.loaded.facts.decided_at
     assert credential.expires_at is not None  # a constraint
     ends = min(issued + MAX_TOKEN_LIFETIME, credential.expires_at)
@@ -86,7 +89,7 @@ def exchange(*, client_id: str, secret: str, scope: str = "", resource: str = ""
 
 
 def _require_client_secret(client_id: str, secret: str) -> None:
-    """The id and the secret belong together, and the secret is a credential and no short-lived token."""
+    """Require that the secret is a credential, not a short-lived token, and that it has this client id."""
     shown = tokens.parse(secret)
     if isinstance(shown, tokens.ParsedCredentialToken) and shown.public_id == client_id:
         return
@@ -107,7 +110,7 @@ def _parse_scope(scope: str) -> str:
 
 
 def _parse_resource(resource: str) -> str:
-    """What the token is for. The whole house is no narrowing; anything else must be served here."""
+    """Return the token's audience. The root URL does not narrow it; any other resource must be one of ours."""
     asked = resource.rstrip("/")
     if asked in {"", settings.PUBLIC_URL}:
         return ""

@@ -1,8 +1,8 @@
-"""Who stands behind a piece of work: everybody who led to a run or a task, over all hops.
+"""Finds the people and identities that led to a run or a task, over all hops.
 
-A run and a task name what they came from: the person or the identity that asked, the schedule, the session, the parent.
-The rows are never removed, so following them gives the same answer whenever it is asked, and includes who spoke in a
-session or changed a schedule since. The chain of a token does not: it was written when the run began.
+Runs and tasks record their origin: a person, an identity, a schedule, a session or a parent. The rows are never
+removed, so the trace stays complete, and it includes people who joined a session or changed a schedule later. The chain
+of a token does not include them: it is written when the run starts.
 """
 
 from collections.abc import Collection, Mapping
@@ -17,7 +17,7 @@ from nhi.models import Credential, Identity, User
 
 @dataclass(frozen=True)
 class OriginTrace:
-    """People with their first role, member identities, and the work that was passed on the way."""
+    """People with their first role, member identities, and the runs and tasks on the way."""
 
     people: Mapping[UUID, OriginRole]
     members: frozenset[UUID]
@@ -25,7 +25,7 @@ class OriginTrace:
 
 
 def trace_origins(*, work: WorkIds, parties: Collection[UUID]) -> OriginTrace:
-    """Everybody behind this work and these parties, with the people who handle the identities among them."""
+    """Return all people and identities that led to the work, with the people who handle those identities."""
     roles, seen = _follow_work(work)
     roles = {**dict.fromkeys(parties, OriginRole.MEMBER), **roles}
     members, handling = _expand_credential_makers(roles)
@@ -35,7 +35,10 @@ def trace_origins(*, work: WorkIds, parties: Collection[UUID]) -> OriginTrace:
 
 
 def _expand_credential_makers(candidates: Collection[UUID]) -> tuple[frozenset[UUID], dict[UUID, OriginRole]]:
-    """The identities among these and who handles them. A service account that made a credential is one of them."""
+    """Return the identities among the candidates and their handlers.
+
+    A service account that created a credential becomes a member, too.
+    """
     members, handling = frozenset[UUID](), dict[UUID, OriginRole]()
     ahead = _identity_ids(candidates)
     while ahead:
@@ -52,7 +55,7 @@ def _identity_ids(candidates: Collection[UUID]) -> frozenset[UUID]:
 
 
 def find_handlers(identities: Collection[UUID]) -> dict[UUID, OriginRole]:
-    """Who owns these identities, stands in for an owner, or made one of their credentials."""
+    """Return the owners, the backup owners and the creators of credentials of these identities."""
     made = Credential.objects.filter(identity_id__in=identities, created_by_id__isnull=False)
     roles = dict.fromkeys(made.values_list("created_by_id", flat=True).distinct().order_by(), OriginRole.CREDENTIAL)
     owners = Identity.objects.filter(pk__in=identities).values_list("owner_id", "backup_owner_id")
@@ -62,7 +65,7 @@ def find_handlers(identities: Collection[UUID]) -> dict[UUID, OriginRole]:
 
 
 def _follow_work(work: WorkIds) -> tuple[dict[UUID, OriginRole], WorkIds]:
-    """One round of queries for each hop. Work that was seen is not asked for again, so this ends."""
+    """Load the origins with one round of queries per hop. No work is loaded twice, so the loop terminates."""
     roles, seen, ahead = dict[UUID, OriginRole](), WorkIds(), work
     while ahead:
         origins = hooks.load_work_origins(ahead)

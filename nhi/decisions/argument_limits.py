@@ -1,8 +1,8 @@
-"""Limits on the arguments of a tool: JSON Schemas that must say something about them.
+"""Validates the argument limits of a grant and suggests the schema that was probably meant.
 
-JSON Schema passes over what it does not know. A limit of `{"project": "alpha"}` is a valid schema with an unknown
-keyword, and every call passes it; a misspelt property that is required refuses every call. Both are found here, when
-the limit is saved, and answered with the schema that was probably meant.
+A limit is a JSON Schema that must restrict the arguments. JSON Schema ignores unknown keywords: a limit of
+`{"project": "alpha"}` is a valid schema that every call passes, and a misspelt required property refuses every call.
+Both mistakes are found when the limit is saved.
 """
 
 import difflib
@@ -28,10 +28,10 @@ from nhi.decisions.argument_schemas import (  # fmt: skip
     value_kinds,
 )
 
-#: Values by which these keywords let everything pass.
+#: Values with which these keywords accept everything.
 PASS_ALL_VALUES: dict[str, Any] = {"minLength": 0, "minItems": 0, "minProperties": 0, "uniqueItems": False}
-#: Keywords that limit what the schemas below them limit: the kinds of value these look at (None: the same value), and
-#: whether one of them or each must limit.
+#: Keywords that apply subschemas: the kinds of value that the subschemas check (None: the same value), and whether any
+#: or all of the subschemas must restrict the value.
 SUBSCHEMA_KEYWORDS: dict[str, tuple[frozenset[str] | None, Callable[[Iterable[bool]], bool]]] = {
     **dict.fromkeys(
         ("patternProperties", "additionalProperties", "unevaluatedProperties", "items", "unevaluatedItems",
@@ -41,13 +41,13 @@ SUBSCHEMA_KEYWORDS: dict[str, tuple[frozenset[str] | None, Callable[[Iterable[bo
     **dict.fromkeys(("$ref", "allOf", "oneOf", "dependentSchemas", "if"), (None, any)),
     "anyOf": (None, all),
 }  # fmt: skip
-#: Keywords that need a look at more than whether they are there.
+#: Keywords whose presence alone does not restrict a value, with the check of their content.
 KEYWORD_CHECKS: dict[str, Callable[[Json, frozenset[str]], bool]] = {
     "type": lambda part, kinds: bool(kinds - value_kinds(part)),
     "required": lambda part, _: bool(part["required"]),
     "dependentRequired": lambda part, _: any(part["dependentRequired"].values()),
     "not": lambda part, kinds: part["not"] is not False and bool(value_kinds(part["not"]) & kinds),
-    # They add to another keyword, which is looked at itself.
+    # These modify another keyword, which is checked separately.
     **dict.fromkeys(("then", "else", "minContains", "maxContains"), lambda _part, _kinds: False),
 }
 MAX_SUGGESTION_LENGTH = 1000
@@ -55,9 +55,9 @@ EXAMPLE_LIMIT: Json = {"properties": {"project": {"const": "alpha"}}, "required"
 
 
 def find_problem(limit: Any, tool_schemas: Sequence[Json] = (), *, tool: str = "this tool") -> str:
-    """Why the limit cannot be saved, with what was probably meant; empty for a limit that limits.
+    """Return why the limit cannot be saved, with a suggestion; empty for a usable limit.
 
-    `tool_schemas` are the input schemas that are known of the tool; none where it has no definition yet.
+    `tool_schemas` are the known input schemas of the tool; empty if it has no definition yet.
     """
     if limit is None or not isinstance(limit, dict):
         return ""
@@ -72,12 +72,12 @@ def find_problem(limit: Any, tool_schemas: Sequence[Json] = (), *, tool: str = "
 
 
 def limits_nothing(limit: Any) -> bool:
-    """Whether every call passes, whatever its arguments. Not asked of the tool: also for limits of long ago."""
+    """Whether every call passes the limit. Ignores the tool's schemas, so it also works for old limits."""
     return isinstance(limit, dict) and not _schema_limits(limit, frozenset({"object"}), limit, ToolArguments())
 
 
 def optional_limited_arguments(limit: Json, tool_schemas: Sequence[Json] = ()) -> list[str]:
-    """Arguments that the limit restricts and that a call may leave out."""
+    """Return the arguments that the limit restricts but a call may omit."""
     properties = limit.get("properties")
     required = {name for schema in (limit, *tool_schemas) for name in schema.get("required", ())}
     named = properties if isinstance(properties, dict) else {}
@@ -87,7 +87,7 @@ def optional_limited_arguments(limit: Json, tool_schemas: Sequence[Json] = ()) -
 
 
 def example_limit(arguments: ToolArguments) -> Json:
-    """A limit as it is written, with a property that the tool has."""
+    """Return an example limit that uses a property of the tool."""
     names = arguments.schemas_by_name
     if not names:
         return EXAMPLE_LIMIT
@@ -95,7 +95,7 @@ def example_limit(arguments: ToolArguments) -> Json:
     return {"properties": {name: {"const": "…"}}, "required": [name]}
 
 
-# ── What is wrong with a limit ───────────────────────────────────────────────────────────────────────────────────
+# ── Problems of a limit ──────────────────────────────────────────────────────────────────────────────────────────
 def _find_problem(limit: Json, arguments: ToolArguments, tool: str) -> str:
     unusable = json_schema.find_problem(limit)
     if unusable:
@@ -130,8 +130,10 @@ def _unknown_keywords(part: Any) -> Iterator[str]:
 def _schema_limits(
     part: Any, kinds: frozenset[str], root: Json, arguments: ToolArguments | None = None, depth: int = 0
 ) -> bool:
-    """Whether some value of these kinds breaks the schema. `arguments` describe the whole of the arguments, which is
-    where a part about the same value is; below it there are none."""
+    """Whether some value of these kinds violates the schema.
+
+    `arguments` is set only while `part` describes the arguments object itself, not one of its properties.
+    """
     if not isinstance(part, dict) or depth > json_schema.MAX_DEPTH:
         return part is False
     return any(_keyword_limits(keyword, part, kinds, root, arguments, depth + 1) for keyword in part)
@@ -145,7 +147,7 @@ def _keyword_limits(
     if keyword not in ASSERTION_KEYWORDS or passes_all or not KINDS_BY_KEYWORD.get(keyword, kinds) & kinds:
         return False
     if keyword == "type" and arguments is None:
-        # Also where the tool's own schema says the same: it may say less tomorrow.
+        # Counts even if the tool's schema has the same type: the tool's schema may become looser.
         return bool(VALUE_KINDS - value_kinds(part))
     if keyword == "properties":
         return any(
@@ -161,7 +163,7 @@ def _keyword_limits(
 
 
 def _subschemas(keyword: str, part: Json, root: Json) -> list[Any]:
-    """The schemas that a keyword holds; of a condition its consequences."""
+    """Return the subschemas of a keyword; for `if`, its `then` and `else`."""
     value = part[keyword]
     if keyword == "$ref":
         return [resolve_reference(value, root)]
@@ -170,19 +172,19 @@ def _subschemas(keyword: str, part: Json, root: Json) -> list[Any]:
     if keyword == "if":
         return [part[name] for name in ("then", "else") if name in part]
     if keyword == "oneOf" and len(value) > 1:
-        return [False]  # a value that fits two of them is refused
+        return [False]  # a value that matches two of them is refused
     return list(value.values()) if keyword in MAP_KEYWORDS else value if keyword in LIST_KEYWORDS else [value]
 
 
 def _kinds_of_argument(arguments: ToolArguments | None, name: str) -> frozenset[str]:
-    """The kinds of value that the tool takes for it: a keyword for others would never be looked at."""
+    """Return the kinds of value that the tool accepts for the argument; keywords for other kinds have no effect."""
     described = arguments.schemas_of(name) if arguments is not None else []
     kinds = frozenset(kind for part, _ in described for kind in value_kinds(part))
     return kinds or VALUE_KINDS
 
 
 def _unknown_properties(part: Any, root: Json, arguments: ToolArguments, path: str, tool: str) -> Iterator[str]:
-    """A sentence for each property that the limit names and the tool has not."""
+    """Yield a sentence for each property that the limit mentions and the tool does not have."""
     if not isinstance(part, dict):
         return
     if not arguments.allows_others:
@@ -214,7 +216,7 @@ def _unknown_in_items(part: Any, root: Json, described: list[tuple[Any, Json]], 
 
 
 def _named_properties(part: Json) -> list[str]:
-    """The properties that a schema names, each once."""
+    """Return the property names in a schema without duplicates."""
     dependent = part.get("dependentRequired") or {}
     every = [
         *(part.get("properties") or ()), *(part.get("required") or ()), *dependent,
@@ -229,13 +231,13 @@ def _unknown_property_message(name: str, arguments: ToolArguments, tool: str) ->
 
 
 def _pattern_matches(pattern: str, name: str) -> bool:
-    """By the linear-time engine: the pattern is a stranger's."""
+    """Match with the linear-time regex engine, because the pattern is untrusted."""
     return bool(json_schema.find_violations({"patternProperties": {pattern: False}}, {name: 0}))
 
 
-# ── What was probably meant ──────────────────────────────────────────────────────────────────────────────────────
+# ── Suggestions ──────────────────────────────────────────────────────────────────────────────────────────────────
 def suggest_schema(limit: Json, arguments: ToolArguments, tool: str = "this tool") -> Json | None:
-    """The schema that its author probably had in mind; None where nothing suggests one."""
+    """Return the schema that the author probably meant, or None."""
     for attempt in (_with_corrected_keywords, _with_values_as_schemas, _with_corrected_names):
         meant = attempt(limit, arguments)
         if meant != limit and not _find_problem_in_any(meant, arguments, tool):
@@ -257,7 +259,7 @@ def _find_problem_in_any(limit: Json, arguments: ToolArguments, tool: str) -> st
 
 
 def _with_corrected_keywords(limit: Any, arguments: ToolArguments) -> Any:
-    """`propertis` is `properties`, unless the tool has an argument of that name."""
+    """Correct keywords such as `propertis`, unless the tool has an argument of that name."""
     if not isinstance(limit, dict):
         return limit
     return {_closest_keyword(name, arguments): value for name, value in limit.items()}
@@ -270,7 +272,7 @@ def _closest_keyword(name: str, arguments: ToolArguments) -> str:
 
 
 def _with_values_as_schemas(limit: Json, arguments: ToolArguments) -> Json:
-    """`{"project": "alpha"}` is the constant of a property that must be given."""
+    """Turn plain values such as `{"project": "alpha"}` into constants of required properties."""
     described = limit.get("properties")
     properties = dict(described) if isinstance(described, dict) else {}
     plain = {name: value for name, value in properties.items() if not isinstance(value, dict | bool)}
@@ -287,7 +289,7 @@ def _with_values_as_schemas(limit: Json, arguments: ToolArguments) -> Json:
 def _is_argument(name: str, value: Any, arguments: ToolArguments) -> bool:
     if name not in KEYWORDS:
         return not name.startswith("x-")
-    # An argument may be called like a keyword: `title`, say.
+    # An argument may have the name of a keyword, for example `title`.
     return (
         name in arguments.schemas_by_name
         and name in ANNOTATION_KEYWORDS | {"type", "pattern"}
@@ -303,7 +305,7 @@ def _value_as_schema(value: Any, described: list[tuple[Any, Json]]) -> Json:
 
 
 def _with_corrected_names(limit: Json, arguments: ToolArguments) -> Json:
-    """`projct` is `project`."""
+    """Correct property names: `projct` becomes `project`."""
     if arguments.allows_others or not isinstance(limit.get("properties", {}), dict):
         return limit
     mended = dict(limit)

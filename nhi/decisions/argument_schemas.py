@@ -1,4 +1,4 @@
-"""What the schemas of a tool say of its arguments: names, kinds of value, and whether others may be given."""
+"""Reads a tool's input schemas: property names, value kinds, whether other properties are allowed."""
 
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,18 +9,18 @@ from urllib.parse import unquote
 from nhi.decisions import json_schema
 
 Json = dict[str, Any]
-#: Properties of a tool among which the one is looked for that was probably meant.
+#: The most properties of a tool among which `closest_name` searches.
 MAX_COMPARED_PROPERTIES = 200
-#: Keywords whose values hold schemas: by name, one, a list of them.
+#: Keywords whose values are subschemas: a map by name, a single schema, a list.
 MAP_KEYWORDS = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
 SINGLE_KEYWORDS = frozenset({
     "additionalProperties", "unevaluatedProperties", "propertyNames", "items", "unevaluatedItems", "contains", "not",
     "if", "then", "else",
 })  # fmt: skip
 LIST_KEYWORDS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
-#: Below these the schema is about the same value.
+#: Keywords whose subschemas apply to the same value.
 SAME_VALUE_KEYWORDS = frozenset({"allOf", "anyOf", "oneOf", "not", "if", "then", "else"})
-#: What a keyword limits, by the kinds of value that it looks at. `format` is not checked, so it is an annotation.
+#: The kinds of value that a keyword checks. `format` is not checked, so it is an annotation.
 KINDS_BY_KEYWORD: dict[str, frozenset[str]] = {
     **dict.fromkeys(
         ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"), frozenset({"number"}),
@@ -46,11 +46,11 @@ VALUE_KINDS = frozenset({"object", "array", "string", "number", "boolean", "null
 
 @dataclass(frozen=True)
 class ToolArguments:
-    """The properties of one object, as the schemas of a tool describe it."""
+    """The properties of one object, as described by the schemas of a tool."""
 
-    #: By name, the schemas that describe the property, each with the whole that its references lead into.
+    #: By name, the schemas that describe the property, each with the root schema for its references.
     schemas_by_name: Mapping[str, list[tuple[Any, Json]]] = field(default_factory=dict)
-    #: Whether other properties may be given too, or nothing is known of them.
+    #: Whether other properties are allowed; also true if no schema is known.
     allows_others: bool = True
 
     @classmethod
@@ -69,14 +69,17 @@ class ToolArguments:
                 more = same.get("additionalProperties")
                 closed |= more is False
                 opened |= more is True or isinstance(more, dict) or bool(same.get("patternProperties"))
-                opened |= "$ref" in same  # one that was not followed
+                opened |= "$ref" in same  # an unresolved reference
         return cls(names, opened or not (names or closed))
 
     def schemas_of(self, name: str) -> list[tuple[Any, Json]]:
         return self.schemas_by_name.get(name, [])
 
     def closest_name(self, name: str) -> str:
-        """The property that was probably meant; empty for a tool with very many, which would take seconds."""
+        """Return the property with the most similar name, or an empty string.
+
+        Not searched among more than `MAX_COMPARED_PROPERTIES`, which would take seconds.
+        """
         if len(self.schemas_by_name) > MAX_COMPARED_PROPERTIES:
             return ""
         found = difflib.get_close_matches(
@@ -86,7 +89,7 @@ class ToolArguments:
 
 
 def same_value_schemas(part: Any, root: Json, depth: int = 0) -> Iterator[Json]:
-    """The schema, and those within it that describe the same value."""
+    """Yield the schema and its subschemas that describe the same value."""
     if not isinstance(part, dict) or depth > json_schema.MAX_DEPTH:
         return
     target = resolve_reference(part.get("$ref"), root)
@@ -102,7 +105,7 @@ def same_value_schemas(part: Any, root: Json, depth: int = 0) -> Iterator[Json]:
 
 
 def resolve_reference(reference: Any, root: Json) -> Any:
-    """What a reference within the schema leads to; None for any other."""
+    """Return the target of a reference within the schema, or None."""
     if not isinstance(reference, str) or not reference.startswith("#/"):
         return None
     found: Any = root
@@ -118,14 +121,14 @@ def resolve_reference(reference: Any, root: Json) -> Any:
 
 
 def value_kinds(part: Any) -> frozenset[str]:
-    """The kinds of value that the schema's own `type` lets pass."""
+    """Return the kinds of value that the schema's own `type` allows."""
     said = part.get("type") if isinstance(part, dict) else None
     listed = [said] if isinstance(said, str) else said if isinstance(said, list) else VALUE_KINDS
     return frozenset("number" if kind == "integer" else kind for kind in listed)
 
 
 def same_value_subschemas(part: Json, root: Json) -> list[Any]:
-    """The schemas within this one that look at the same value."""
+    """Return the direct subschemas that check the same value."""
     singles = [part[keyword] for keyword in ("not", "if", "then", "else") if keyword in part]
     several = [below for keyword in ("allOf", "anyOf", "oneOf") for below in part.get(keyword, ())]
     return [*singles, *several, *part.get("dependentSchemas", {}).values(), resolve_reference(part.get("$ref"), root)]

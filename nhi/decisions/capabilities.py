@@ -1,6 +1,6 @@
-"""Capability patterns: whole segments, a star only at the end.
+"""Capability patterns and how they match: whole segments, with a star only at the end.
 
-`a.b.c` is matched by exactly `a.b.c`, `a.b.*`, `a.*` and `*.*`.
+The patterns `a.b.c`, `a.b.*`, `a.*` and `*.*` match the capability `a.b.c`, and no others do.
 """
 
 import re
@@ -10,7 +10,7 @@ SEGMENT_PATTERN = re.compile(r"[a-z0-9_-]+")
 
 
 def is_pattern(text: str) -> bool:
-    """`github.read`, `github.commits.list`, `github.commits.*`, `github.*` or `*.*`."""
+    """Whether the text is a pattern such as `github.commits.list`, `github.commits.*`, `github.*` or `*.*`."""
     if text == ALL_CAPABILITIES:
         return True
     head, _, last = text.rpartition(".")
@@ -21,7 +21,7 @@ def is_pattern(text: str) -> bool:
 
 
 def prefix(pattern: str) -> str | None:
-    """What a capability must begin with; None for a pattern that names one capability."""
+    """Return the required prefix of matching capabilities; None for a pattern without a star."""
     if pattern == ALL_CAPABILITIES:
         return ""
     return pattern[:-1] if pattern.endswith(".*") else None
@@ -35,5 +35,5 @@ def matches(pattern: str, capability: str) -> bool:
 
 
 def is_wide(pattern: str) -> bool:
-    """High risk: it takes in tools that do not exist yet."""
+    """Whether the pattern ends in a star. High risk, because it covers tools that do not exist yet."""
     return pattern.endswith("*")

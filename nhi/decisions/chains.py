@@ -1,8 +1,8 @@
-"""Who asked whom, from the first who asked to whoever asked the one that acts now, and on whose behalf that is. Pure.
+"""Delegation chains: the callers that led to an action, and the principals on whose behalf it happens. Pure.
 
-A grant `call` lets the one that is called act with its own rights. A grant `delegate` makes it act on the caller's
-behalf: from then on whatever it does must be allowed to the caller as well, and to everybody on whose behalf the caller
-acts. These are always the last links above it: a `call` in between begins anew.
+With a `call` grant, the called identity acts with its own rights. With a `delegate` grant it acts on the caller's
+behalf: the caller, and every principal of the caller, must be allowed to do each of its actions. The principals are
+always the last links of the chain, because a `call` resets them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from uuid import UUID
 
 from nhi.decisions.types import CallCondition
 
-#: Those who ask one another, the first who asked among them.
+#: The most callers in a chain, including the first one.
 MAX_CHAIN_DEPTH = 5
 Json = dict[str, Any]
 
@@ -28,12 +28,12 @@ class ChainLink:
 
 @dataclass(frozen=True)
 class DelegationChain:
-    """What stands behind one that acts."""
+    """The callers and principals of an identity that acts in a run or a task."""
 
     callers: tuple[ChainLink, ...] = ()
-    #: On behalf of how many of the last links it acts.
+    #: How many of the last callers are principals.
     principal_count: int = 0
-    #: The task that it works on, if it is one.
+    #: The task that the identity works on, if any.
     task_id: UUID | None = None
 
     @property
@@ -42,15 +42,15 @@ class DelegationChain:
 
     @property
     def is_bound_to_task(self) -> bool:
-        """Whoever acts behind it may not say that it works on something else."""
+        """Whether an identity in this chain may not claim another task or none."""
         return self.task_id is not None or self.principal_count > 0
 
     def extended(self, caller: ChainLink, *, delegates: bool) -> "DelegationChain":
-        """What stands behind the one that `caller`, who acts behind this, asks."""
+        """Return the chain of an identity that `caller`, who acts in this chain, calls."""
         return DelegationChain((*self.callers, caller), self.principal_count + 1 if delegates else 0)
 
     def check_target(self, target: UUID, name: str) -> CallCondition:
-        """Whether those who asked may go on to ask this one."""
+        """Check that the target adds no cycle and that the chain is not too deep."""
         if any(link.id == target for link in self.callers):
             said = f"{name} is above this in {self}: it would come round again."
             return CallCondition("chain", False, "chain_cycle", said)
@@ -71,11 +71,11 @@ class DelegationChain:
 
 @dataclass(frozen=True)
 class TaskFacts:
-    """A task as whoever decides about a call within it sees it."""
+    """What a decision about a call within a task needs to know about the task."""
 
     holder_id: UUID
     is_open: bool
-    #: What stands behind its holder.
+    #: The chain of the task's holder.
     chain: DelegationChain
 
 
@@ -91,17 +91,17 @@ def links_from_json(kept: Sequence[Mapping[str, str]]) -> tuple[ChainLink, ...]:
 
 
 def task_to_load(run: DelegationChain | None, named: UUID | None) -> UUID | None:
-    """Which task to look up: the one that is named, else the one that the run is for."""
+    """Return the id of the task to load: the named one, else the task of the run."""
     return named or (run.task_id if run is not None else None)
 
 
 def resolve_chain(
     run: DelegationChain | None, named: UUID | None, holder_id: UUID, tasks: Mapping[UUID, TaskFacts]
 ) -> DelegationChain | CallCondition | None:
-    """What stands behind one that acts in a run (or in none) and names a task (or none); or why it may not name it.
+    """Return the chain for an optional run and an optional named task, or the reason why the task is refused.
 
-    A run works on its own task or on none. With another of its agent's tasks it could leave its chain, or act in a task
-    that somebody else sent.
+    A run may name only its own task. With another task of its agent it could leave its chain, or act in a task from a
+    different sender.
     """
     task_id = task_to_load(run, named)
     if task_id is None:
@@ -110,7 +110,7 @@ def resolve_chain(
         return _not_your_task(task_id)
     task = tasks.get(task_id)
     if task is None or task.holder_id != holder_id:
-        # The same whether or not there is such a task.
+        # The same answer whether or not the task exists.
         return _not_your_task(task_id)
     if not task.is_open:
         return CallCondition("chain", False, "task_ended", f"The task {task_id} has ended; nothing is done within it.")

@@ -1,4 +1,4 @@
-"""What is done on behalf of others has to be allowed to each of them, too. Pure: the same decision, once for each."""
+"""Checks that every principal of a delegation chain may do the action, too. Pure: one decision for each principal."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,16 +8,16 @@ from uuid import UUID
 from nhi.decisions import engine
 from nhi.decisions.types import AccessMatch, CallCondition, Decision, DecisionFacts, DecisionParty, RequestedAction
 
-#: A principal's grant that wants each call approved says so by failing at this; any other right of its own goes first.
+#: A decision fails on this condition only if the principal's best match requires approval.
 APPROVAL_NEEDED = CallCondition("approval", False, "approval_required", "Each such call waits for a person's approval.")
-#: Counted when the call is let through, as the caller's own grant is.
+#: Principals' grants are counted when the call is admitted, like the caller's own grant.
 BUDGET_COUNTED = CallCondition("budget", True)
 CHAIN_REASONS = {"caller": "chain_unusable", "access": "chain_no_grant", "target_known": "chain_no_grant"}
 
 
 @dataclass(frozen=True)
 class Principal:
-    """One on whose behalf something is done, and what it holds for the target."""
+    """An identity on whose behalf the caller acts, with its grants and roles for the target."""
 
     name: str
     party: DecisionParty | None
@@ -26,12 +26,12 @@ class Principal:
 
 @dataclass(frozen=True)
 class ChainCheck:
-    """What the rights of all of them come to."""
+    """The combined result for all principals."""
 
     condition: CallCondition
-    #: One of them may only do it with a person's yes.
+    #: Whether a principal's grant requires a person's approval.
     needs_approval: bool = False
-    #: Their grants that let it pass and limit how often, by whose they are.
+    #: The deciding grants with an hourly limit, by the principal's name.
     counted_grants: Mapping[str, AccessMatch] = field(default_factory=dict)
 
 

@@ -1,7 +1,8 @@
-"""The one decision point: default deny, always a reason, and any error is a deny.
+"""Decides whether a caller may do an action: walks all checks in a fixed order, default deny.
 
-Pure: no query and no clock of its own. Facts come from one query (`nhi.authorization.facts`). The order of `CHECKS`
-fixes the reason when several checks fail; explain walks the same list and shows all of it.
+Every decision has a reason, and any error denies. Pure: no query and no clock. The facts come from one query
+(`nhi.authorization.facts`). The order of `CHECKS` determines the reason if several checks fail. `explain` uses the
+same checks and shows all results.
 """
 
 import fnmatch
@@ -36,11 +37,11 @@ class DecisionRequest:
 def decide(
     subject: DecisionParty | None, action: RequestedAction, target: DecisionParty | None, facts: DecisionFacts
 ) -> Decision:
-    """May `subject` do `action` to `target`? Walks every check; the first that fails gives the reason."""
+    """Decide whether `subject` may do `action` to `target`. Runs every check; the first failure is the reason."""
     try:
         return _decide(DecisionRequest(subject, action, target, facts))
     except Exception:
-        # Whatever broke, the answer is no; the trace goes to the log, not to the caller.
+        # Any error denies. The traceback goes to the log, not to the caller.
         log.exception("a decision failed", extra={"decision_id": str(facts.decision_id)})
         message = "The decision could not be made, so the answer is no."
         return Decision(facts.decision_id, Verdict.DENY, "decision_failed", message, facts.decided_at)
@@ -67,7 +68,7 @@ def _decide(question: DecisionRequest) -> Decision:
 
 
 def _choose_match(question: DecisionRequest) -> DecisionRequest:
-    """Pick the grant or role that decides: a live one whose limits the call keeps, else the one that says most."""
+    """Choose the grant or role that decides: the first live one whose limits the call meets, else the first one."""
     if question.action.verb == "know_itself":
         return question
     candidates = sorted(question.facts.matches, key=_match_order)
@@ -80,7 +81,7 @@ def _choose_match(question: DecisionRequest) -> DecisionRequest:
 
 
 def _match_order(match: AccessMatch) -> tuple[bool, bool]:
-    """Live ones first; of two grants between the same identities the one that gives away less."""
+    """Sort live matches first, and of two grants between the same identities the delegating one: it allows less."""
     return not match.live, match.live and not match.delegates
 
 
@@ -169,7 +170,7 @@ def _check_arguments(question: DecisionRequest) -> CheckResult:
 
 
 def _violation_message(place: str, problem: str) -> str:
-    """`repo` is missing: the grant demands it."""
+    """Return a sentence such as "`repo` is missing: the grant demands it."."""
     where = place.removeprefix("$").removeprefix(".")
     subject = f"`{where}`" if where else "The whole of the arguments"
     if problem.startswith(("the value ", "is ")):
@@ -216,7 +217,7 @@ def _check_budget(question: DecisionRequest) -> CheckResult:
 
 
 def _condition_check(name: str, unknown: str) -> Callable[[DecisionRequest], CheckResult]:
-    """A check whose answer a higher app brings along."""
+    """Return a check whose result comes from a condition of a higher app."""
 
     def check(question: DecisionRequest) -> CheckResult:
         condition = question.facts.condition(name)
@@ -229,7 +230,7 @@ def _check_from_condition(condition: CallCondition) -> CheckResult:
     return CheckResult(condition.name, "pass" if condition.ok else "fail", condition.reason, condition.message)
 
 
-#: The documented order; it fixes the reason when several fail.
+#: The documented order; it determines the reason if several checks fail.
 CHECKS: tuple[tuple[str, Callable[[DecisionRequest], CheckResult]], ...] = (
     ("credential", _check_credential),
     ("caller", _check_caller),
@@ -247,7 +248,7 @@ CHECKS: tuple[tuple[str, Callable[[DecisionRequest], CheckResult]], ...] = (
     ("breaker", _condition_check("breaker", "No breaker guards it.")),
     ("budget", _check_budget),
 )
-#: What one grant may fail where another passes.
+#: Checks of a grant's limits, which one grant may fail and another pass.
 LIMIT_CHECKS: tuple[Callable[[DecisionRequest], CheckResult], ...] = (
     _check_arguments,
     _check_action,

@@ -1,4 +1,4 @@
-"""JSON Schemas of strangers: compiled once, never fetching anything, with regular expressions that cannot run away."""
+"""Compiles untrusted JSON Schemas and checks values against them in bounded time, without fetching references."""
 
 import json
 from functools import lru_cache
@@ -10,30 +10,30 @@ import jsonschema_rs
 from common import canonical_json
 
 MAX_DEPTH = 32
-#: Parts of a schema with every reference put in its place: what one value costs at most.
+#: The most parts of a schema with every reference expanded, which bounds the cost of one value.
 MAX_PARTS = 2000
 #: Keywords whose values are data, not schemas. A property may have such a name, and its value is a schema.
 DATA_KEYWORDS = frozenset({"const", "enum", "default", "examples"})
-#: Keywords whose values hold schemas by names that are not keywords.
+#: Keywords whose values are maps from arbitrary names to schemas.
 MAP_KEYWORDS = frozenset(
     {"properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"}
 )
-#: Below these, several parts look at one and the same value. Definitions too: references lead there from anywhere.
+#: Keywords below which several parts check the same value. Definitions, too: references to them come from anywhere.
 BRANCHING_KEYWORDS = frozenset({
     "anyOf", "oneOf", "allOf", "not", "if", "then", "else", "patternProperties", "contains", "dependentSchemas",
     "$defs", "definitions", "propertyNames", "unevaluatedProperties", "unevaluatedItems",
 })  # fmt: skip
-#: What a check may cost: this many looks take about a tenth of a second.
+#: The most steps of one check; this many take about a tenth of a second.
 MAX_STEPS = 1_000_000
-#: What would give `#/…` another meaning below it than at the root, or lead on where the value decides.
+#: Keywords that change the meaning of `#/…` below them, and keywords whose target depends on the value.
 REBASING_KEYWORDS = frozenset({"$id", "id", "$schema", "$anchor", "$dynamicAnchor", "$recursiveAnchor"})
 DYNAMIC_KEYWORDS = frozenset({"$dynamicRef", "$recursiveRef"})
-# The linear-time engine: no pattern of a stranger can make it backtrack.
+# The linear-time regex engine: no untrusted pattern can make it backtrack.
 PATTERN_OPTIONS = jsonschema_rs.RegexOptions(size_limit=1_000_000)
 
 
 def find_problem(schema: dict[str, Any]) -> str:
-    """Why the schema cannot be used, or nothing."""
+    """Return why the schema cannot be used; empty for a usable one."""
     if _nesting_depth(schema) > MAX_DEPTH:
         return f"The schema is nested deeper than {MAX_DEPTH} levels."
     try:
@@ -46,17 +46,17 @@ def find_problem(schema: dict[str, Any]) -> str:
 
 
 def find_violations(schema: dict[str, Any], value: Any, *, whose: str = "the grant") -> list[tuple[str, str]]:
-    """Where the value breaks `whose` schema and how, at most ten. The value itself is not repeated."""
+    """Return at most ten violations as (path, message), without the value. Messages name the schema's owner."""
     return compile_schema(schema).find_violations(value, whose=whose)
 
 
 def compile_schema(schema: dict[str, Any]) -> "SchemaChecker":
-    """Compiled once; a schema that cannot be read is the engine's error."""
+    """Return the cached checker of a schema. Raises the engine's error for an invalid schema."""
     return _cached_checker(canonical_json.encode(schema))
 
 
 class SchemaChecker:
-    """One schema, ready to check values against, in bounded time."""
+    """A compiled schema that checks values in bounded time."""
 
     def __init__(self, text: bytes) -> None:
         self._engine = _compile_validator(text)
@@ -79,7 +79,7 @@ class SchemaChecker:
 
 
 def _branching_width(part: Any, *, wide: bool = False) -> int:
-    """How many parts of the schema may look at one part of a value: those below keywords that try several."""
+    """Return how many parts of the schema can check the same part of a value."""
     if isinstance(part, list):
         return (
             sum(_branching_width(item, wide=wide) for item in part)
@@ -102,7 +102,7 @@ def _branching_width(part: Any, *, wide: bool = False) -> int:
 
 
 def _count_steps(value: Any, most: int) -> int | None:
-    """The parts of a value; None for one that has more than `most`."""
+    """Return the number of parts of a value, or None if it exceeds the limit."""
     left, seen = [value], 0
     while left:
         item = left.pop()
@@ -119,14 +119,16 @@ def _count_steps(value: Any, most: int) -> int | None:
 
 
 class _PartCounter:
-    """Counts what a schema unfolds to. References that double in each step make a check that never ends out of a few
-    lines, and one in a circle makes one out of a nested value."""
+    """Counts the parts of a schema with all references expanded.
+
+    A few lines of references that double at each step, or a cycle of references, would make a check endless.
+    """
 
     def __init__(self, root: dict[str, Any]) -> None:
         self._root, self._counted = root, dict[str, int]()
 
     def count(self, part: Any, within: frozenset[str] = frozenset()) -> int:
-        """Of a schema, or of a list of them."""
+        """Count the parts of a schema or of a list of schemas."""
         if isinstance(part, list):
             return sum(self.count(item, within) for item in part)
         if not isinstance(part, dict):
@@ -189,7 +191,7 @@ def _refuse_reference(uri: str) -> NoReturn:
 
 
 def _missing_or_unknown(error: Any, whose: str) -> tuple[list[str], str] | None:
-    """These two are about a member, not about what holds it."""
+    """Return the member and the message for the two errors that concern a member, not its container."""
     if error.kind.name == "required":
         return [str(error.kind.property)], f"is missing: {whose} demands it"
     if error.kind.name == "additionalProperties" and error.kind.unexpected:

@@ -1,19 +1,19 @@
-"""Every reason a decision can give: its sentence's kind, and what would make it pass."""
+"""Every reason code of a decision and its remedy."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class DecisionReason:
-    #: Whether a decision with this reason lets the call pass.
+    #: Whether a decision with this reason allows the call.
     allows: bool
-    #: What to do next, said to those who may see the objects; {caller} and {target} are names.
+    #: The next step, for readers who may see the objects; {caller} and {target} are names.
     remedy: str = ""
 
 
-#: Of what identities, credentials, grants and roles say.
+#: Reasons from identities, credentials, grants and roles.
 ACCESS_REASONS: dict[str, DecisionReason] = {
-    # What lets pass.
+    # Reasons that allow.
     "granted": DecisionReason(allows=True),
     "role": DecisionReason(allows=True),
     "self": DecisionReason(allows=True),
@@ -48,7 +48,7 @@ ACCESS_REASONS: dict[str, DecisionReason] = {
     # The target.
     "target_unusable": DecisionReason(False, "Activate {target}."),
     "target_expired": DecisionReason(False, "Extend the end of {target}."),
-    # What limits the grant.
+    # The limits of the grant.
     "parameters_not_allowed": DecisionReason(
         False, "Call with arguments that the grant allows, or edit the grant's limits."
     ),
@@ -61,17 +61,17 @@ ACCESS_REASONS: dict[str, DecisionReason] = {
     "not_enforceable_yet": DecisionReason(
         False, "Send a task, which the limit counts, or give the grant without this limit."
     ),
-    # Something broke: never an allow.
+    # An internal error; never allows.
     "decision_failed": DecisionReason(False, "Ask an operator, with the request id."),
 }
-#: Of what only a higher app knows and tells the decision.
+#: Reasons from conditions that higher apps pass to the decision.
 CONDITION_REASONS: dict[str, DecisionReason] = {
     # The server behind a tool, and the tool's definition.
     "server_disabled": DecisionReason(False, "Enable the server of {target}."),
     "definition_pending": DecisionReason(False, "Approve the definition of {target}."),
     "definition_changed": DecisionReason(False, "Look at what changed in {target}, and approve it if it is right."),
     "definition_withdrawn": DecisionReason(False, "Its server no longer offers {target}; use another tool."),
-    # The chain of tasks that the call is made from.
+    # The chain of tasks in which the call is made.
     "chain_cycle": DecisionReason(False, "Let an agent that is not in the chain already do this."),
     "chain_depth": DecisionReason(False, "Ask from nearer to the top; a chain of tasks is at most five deep."),
     "chain_no_grant": DecisionReason(
@@ -83,11 +83,11 @@ CONDITION_REASONS: dict[str, DecisionReason] = {
     ),
     "task_not_yours": DecisionReason(False, "Name an open task that {caller} works on, or none."),
     "task_ended": DecisionReason(False, "Ask within a task that is still open, or within none."),
-    # The arguments and the person who looks at them.
+    # The arguments and their approval.
     "invalid_parameters": DecisionReason(False, "Call with arguments that the schema of {target} describes."),
     "approval_required": DecisionReason(False, "Ask an approver to approve this call, then send it again."),
     "approval_refused": DecisionReason(False, "An approver refused this call; find out why before asking again."),
-    # The service behind it, and how much may be called.
+    # The server behind the tool, and its budgets.
     "breaker_open": DecisionReason(False, "Wait for the next probe, or look at why the server of {target} fails."),
     "rate_exceeded": DecisionReason(False, "Call more slowly, or raise the rate of the budget."),
     "concurrency_exceeded": DecisionReason(
@@ -96,11 +96,11 @@ CONDITION_REASONS: dict[str, DecisionReason] = {
     "quota_exceeded": DecisionReason(False, "Wait until the quota frees up, or raise it."),
 }
 REASONS: dict[str, DecisionReason] = {**ACCESS_REASONS, **CONDITION_REASONS}
-#: What helps where a check gives a reason that others give too, by check and reason.
+#: Remedies by (check, reason), for reasons that several checks share.
 REMEDIES_OF_CHECKS = {("server", "target_unusable"): "Add the server that offers {target}."}
 
 
 def remedy(reason: str, *, check: str, caller: str, target: str) -> str:
-    """What would make the check pass that failed for this reason."""
+    """Return what would make the failed check pass."""
     sentence = REMEDIES_OF_CHECKS.get((check, reason), REASONS[reason].remedy)
     return sentence.format(caller=caller, target=target)

@@ -1,4 +1,4 @@
-"""The words in which a decision is asked for and given: plain facts, no behaviour of theirs."""
+"""Input and output types of a decision."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ CheckOutcome = Literal["pass", "fail", "skip"]
 
 @dataclass(frozen=True)
 class DecisionParty:
-    """A caller or a target as the facts query saw it."""
+    """A caller or a target, as read by the facts query."""
 
     id: UUID
     kind: str
@@ -25,7 +25,7 @@ class DecisionParty:
 
 @dataclass(frozen=True)
 class AccessMatch:
-    """A grant or role that covers the target, live or not, with its limits."""
+    """A grant or role that covers the target, with its limits. It may be expired or revoked."""
 
     kind: Literal["grant", "role"]
     id: UUID
@@ -38,7 +38,7 @@ class AccessMatch:
     max_calls_per_hour: int | None = None
     requires_approval: bool = False
     role_id: UUID | None = None
-    #: Of a grant between identities: what is called acts on the caller's behalf.
+    #: For a grant between identities: the target acts on the caller's behalf.
     delegates: bool = False
 
     @property
@@ -48,7 +48,7 @@ class AccessMatch:
 
 @dataclass(frozen=True)
 class CallCondition:
-    """What only a higher app knows of a call: whether the server is enabled, the definition approved, and the like."""
+    """A fact from a higher app about a call, for example whether the server is enabled or the definition approved."""
 
     name: str
     ok: bool
@@ -58,30 +58,30 @@ class CallCondition:
 
 @dataclass(frozen=True)
 class RequestedAction:
-    """What the caller wants: to know itself, or to call the target."""
+    """The requested action: to read the caller's own identity, or to call the target."""
 
     verb: Literal["know_itself", "call"]
     parameters: Any = None
-    #: The task type or tool name that a grant between identities is limited by.
+    #: The task type or tool name, which a grant between identities may limit.
     name: str | None = None
-    #: Where the parameters break a grant's schema, by the grant's id, for who has checked them before; a schema that
-    #: is missing here is checked on the spot.
+    #: Violations of grants' schemas that the caller of `decide` has already computed, by the grant's id. The engine
+    #: checks any schema that is missing here.
     known_violations: Mapping[UUID, Sequence[tuple[str, str]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class DecisionFacts:
-    """Everything a decision rests on, read in one query at `decided_at`."""
+    """All inputs of a decision, read in one query at `decided_at`."""
 
     decision_id: UUID
     decided_at: datetime
-    #: The reason for which the credential was refused; empty for a live one, None when nobody shows one. No default:
-    #: facts that were never read must not pass for a live credential.
+    #: The reason why the credential was refused; empty for a live one, None if the question involves no credential.
+    #: No default: facts that were never read must not count as a live credential.
     credential_refusal: str | None
-    #: The short-lived token's scope: capability patterns; empty for all.
+    #: The short-lived token's scope as capability patterns; empty for all.
     scope: tuple[str, ...] = ()
     matches: tuple[AccessMatch, ...] = ()
-    #: In the order of CHECKS, one for each name at most.
+    #: In the order of CHECKS, at most one for each name.
     conditions: tuple[CallCondition, ...] = ()
 
     def condition(self, name: str) -> CallCondition | None:

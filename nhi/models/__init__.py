@@ -1,4 +1,4 @@
-"""The app's tables, a module a subject."""
+"""Models of the app, with one module per subject."""
 
 from nhi.models.audit import AuditEvent, CallRollup, InvocationLog
 from nhi.models.credentials import Credential, RefusedAuthentication

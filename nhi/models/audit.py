@@ -1,4 +1,4 @@
-"""Tables that only grow. No foreign keys: names are copied, so that a row still reads when its subject is gone."""
+"""The append-only logs and their hourly sums. Rows copy names instead of foreign keys, to outlive their subjects."""
 
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class AppendOnlyViolation(TypeError):
-    """A record row can neither be changed nor removed."""
+    """Raised when a log row is changed or deleted."""
 
 
 class AuditEventQuerySet(QuerySet["AuditEvent"]):
@@ -26,12 +26,12 @@ class AuditEventQuerySet(QuerySet["AuditEvent"]):
         if actor.may("nhi.view_auditevent"):
             return self
         if not actor.is_person:
-            # What is written about an identity names people, addresses and targets that it was never shown.
+            # Events about an identity contain people, addresses and targets that it may not see.
             return self.none()
         return self.filter(Q(actor_id=actor.id) | Q(subject_id=actor.id) | Q(holder_id=actor.id))
 
     def about(self, one: Any) -> "AuditEventQuerySet":
-        """What was done to it, and to grants and roles of which it is a side."""
+        """Events about the object, and about grants and role assignments in which it is holder or target."""
         return self.filter(Q(subject_id=one) | Q(holder_id=one) | Q(target_id=one))
 
     def update(self, **_kwargs: Any) -> NoReturn:
@@ -42,7 +42,7 @@ class AuditEventQuerySet(QuerySet["AuditEvent"]):
 
 
 class AuditEvent(models.Model):
-    """Who did what to whom, what it was before and after, why, and from where."""
+    """An operation with its actor, subject, reason and source, and the subject's values before and after."""
 
     ROW_VERSION = 1
 
@@ -55,7 +55,7 @@ class AuditEvent(models.Model):
     subject_kind = models.CharField(max_length=32, blank=True)
     subject_id = models.UUIDField(null=True)
     subject_name = models.CharField(max_length=400, blank=True)
-    #: The two sides of a grant or an assignment: who holds it, and what it leads to.
+    #: The holder and the target of a grant or a role assignment.
     holder_id = models.UUIDField(null=True)
     target_id = models.UUIDField(null=True)
     before = models.JSONField(null=True)
@@ -100,7 +100,7 @@ class AuditEvent(models.Model):
 
 class InvocationLogQuerySet(QuerySet["InvocationLog"]):
     def visible_to(self, actor: "Actor") -> "InvocationLogQuerySet":
-        """All for those who read the log; an identity's own calls; for people, those of the identities they manage."""
+        """All rows for readers of the log; own calls for identities; calls of managed identities for people."""
         if actor.may("nhi.view_invocationlog"):
             return self
         if not actor.is_person:
@@ -109,9 +109,9 @@ class InvocationLogQuerySet(QuerySet["InvocationLog"]):
         return self.filter(agent_id__in=Identity.objects.managed_by(actor).values("pk"))
 
     def in_runs(self, run_ids: Collection[UUID | OuterRef]) -> "InvocationLogQuerySet":
-        """The calls that were made with the tokens of these runs.
+        """Calls made with the tokens of these runs.
 
-        Rows of version 1 have the caller's own request id as `run_id` where no run made the call.
+        In rows of version 1, `run_id` is the caller's request id if no run made the call.
         """
         rows = self.filter(run_id__in=run_ids)  # type: ignore[misc]  # django-stubs: "in" takes expressions too
         return rows.exclude(row_version=1, request_id=F("run_id"))
@@ -124,23 +124,23 @@ class InvocationLogQuerySet(QuerySet["InvocationLog"]):
 
 
 class InvocationLog(models.Model):
-    """One row for each call of a tool, whatever became of it. Its id is the call's.
+    """One row for each tool call, whatever its outcome. The row's id is the id of the call.
 
-    A row with `details.count` stands for so many calls of one identity that were refused alike in one minute.
+    A row with `details.count` represents that many calls of one identity, refused for the same reason in one minute.
     """
 
-    #: Since version 2 no `run_id` is the caller's word, and `calls` says how many calls the row stands for.
+    #: Since version 2 `run_id` never comes from the caller, and `calls` is the number of calls in the row.
     ROW_VERSION = 2
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     timestamp = models.DateTimeField(default=timezone.now)
-    #: The run whose token made the call; the call's own id where no run did.
+    #: The run whose token made the call; the call's own id if no run did.
     run_id = models.UUIDField()
     agent_id = models.UUIDField()
     agent_name = models.CharField(max_length=192)
-    #: The role that let it pass; empty for a direct grant.
+    #: The role that allowed the call; empty for a direct grant.
     agent_role = models.CharField(max_length=192, blank=True)
-    #: The tool's identity; empty for a name that no tool has.
+    #: The tool's identity; empty for an unknown tool name.
     tool_id = models.UUIDField(null=True)
     #: The server's name, and the tool's own name on it.
     tool_name = models.CharField(max_length=192)
@@ -162,9 +162,9 @@ class InvocationLog(models.Model):
     role_id = models.UUIDField(null=True)
     chain = models.JSONField(default=list)
     source = models.CharField(max_length=45, blank=True)
-    #: What stood around it: where the time went, budgets and breaker of that moment, the approval.
+    #: The context of the call: timings, states of budgets and breaker, the approval.
     details = models.JSONField(default=dict)
-    #: How many calls the row stands for; whoever counts calls sums this.
+    #: How many calls the row represents. Counts of calls must sum this column.
     calls = models.IntegerField(default=1, db_default=1)
     writer = models.UUIDField()
     writer_seq = models.BigIntegerField()
@@ -201,15 +201,15 @@ class InvocationLog(models.Model):
 
     @property
     def execution_id(self) -> UUID | None:
-        """The run whose token made the call."""
+        """The run whose token made the call, or None."""
         is_own_id = self.run_id == self.pk or (self.row_version == 1 and self.run_id == self.request_id)
         return None if is_own_id else self.run_id
 
 
 class CallRollup(models.Model):
-    """The invocation log summed by hour, for charts and counts; made from it, never the truth."""
+    """Hourly sums of the invocation log, for charts and counts. They are derived data."""
 
-    #: Upper ends of the latency buckets in milliseconds; the last one has none.
+    #: Upper bounds of the latency buckets in milliseconds; one more bucket has no bound.
     BUCKETS = (5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10000, 30000)
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
@@ -221,7 +221,7 @@ class CallRollup(models.Model):
     status = models.CharField(max_length=20, choices=CallStatus)
     calls = models.PositiveIntegerField()
     duration_sum = models.FloatField()
-    #: Calls by latency bucket, in the order of BUCKETS and one more.
+    #: Calls by latency bucket, in the order of BUCKETS, then the unbounded one.
     buckets = models.JSONField(default=list)
 
     class Meta:

@@ -1,4 +1,4 @@
-"""The three kinds of grant. None is ever deleted: a grant is revoked, and a new one is another row."""
+"""The three kinds of grant. Grants are never deleted, only revoked; a new grant is a new row."""
 
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Grant(TimeBoxed):
-    """Who gave it and why. `expires_at` empty means that it does not end by itself."""
+    """Base of the grants. Without `expires_at` a grant does not expire."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     reason = models.CharField(max_length=500)
@@ -30,7 +30,7 @@ class Grant(TimeBoxed):
 
     @property
     def sides(self) -> tuple[UUID, UUID]:
-        """Who holds it and what it leads to, for the record."""
+        """The ids of holder and target, for the audit log."""
         raise LookupError(f"{type(self).__name__} does not name its sides")
 
 
@@ -48,7 +48,7 @@ class ToolPermission(Grant):
     agent = models.ForeignKey(Identity, on_delete=models.PROTECT, related_name="tool_permissions")
     tool = models.ForeignKey(Identity, on_delete=models.PROTECT, related_name="agent_permissions")
     allowed_parameters = models.JSONField(null=True, blank=True)
-    #: Of the version before limits were checked: it has a schema that every call passes. New ones are refused.
+    #: For a grant from before limits were validated: every call passes its schema. New limits of this kind are refused.
     limits_nothing = models.BooleanField(default=False, db_default=False, editable=False)
     max_calls_per_hour = models.PositiveIntegerField(null=True, blank=True)
     requires_approval = models.BooleanField(default=False)
@@ -98,7 +98,7 @@ class NhiPermission(Grant):
     source = models.ForeignKey(Identity, on_delete=models.PROTECT, related_name="callee_permissions")
     target = models.ForeignKey(Identity, on_delete=models.PROTECT, related_name="caller_permissions")
     permission_type = models.CharField(max_length=16, choices=PermissionType, default=PermissionType.CALL)
-    #: Globs over the task type or tool name; null = all, empty = none.
+    #: Globs for the task type or tool name; null allows all, empty allows none.
     allowed_actions = models.JSONField(null=True, blank=True)
     max_calls_per_hour = models.PositiveIntegerField(null=True, blank=True)
 

@@ -1,4 +1,4 @@
-"""Processes of this installation, by when they were last heard of."""
+"""Processes of this installation and their last heartbeats."""
 
 from datetime import datetime
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""Roles: capability patterns under a name, held by identities."""
+"""Roles: named sets of capability patterns that are assigned to identities."""
 
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -44,7 +44,7 @@ class Role(NonDeletableModel):
 
 class RoleCapabilityQuerySet(NonDeletableQuerySet["RoleCapability"]):
     def effective(self) -> "RoleCapabilityQuerySet":
-        """Approved and not removed: the only ones that let a call pass."""
+        """Approved and not removed. Only these allow a call."""
         return self.filter(removed_at=None, approved_at__isnull=False)
 
     def current(self) -> "RoleCapabilityQuerySet":
@@ -52,12 +52,12 @@ class RoleCapabilityQuerySet(NonDeletableQuerySet["RoleCapability"]):
 
 
 class RoleCapability(NonDeletableModel):
-    """One pattern of a role. `*.*` waits for a second admin; everything else is approved by who adds it."""
+    """A pattern of a role. `*.*` needs approval by a second admin; adding any other pattern approves it."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     role = models.ForeignKey(Role, on_delete=models.PROTECT, related_name="capabilities")
     pattern = models.CharField(max_length=200)
-    #: The pattern up to its final `*`; null for one that names a single capability, empty for `*.*`.
+    #: The pattern up to its final `*`; null for a single capability, empty for `*.*`.
     prefix = models.CharField(max_length=200, null=True, editable=False)
     added_by_id = models.UUIDField(null=True, editable=False)
     added_by_name = models.CharField(max_length=192, editable=False)
@@ -89,7 +89,7 @@ class RoleAssignmentQuerySet(TimeBoxedQuerySet["RoleAssignment"]):
 
 
 class RoleAssignment(Grant):
-    """An identity holds a role."""
+    """A role that is assigned to an identity."""
 
     role = models.ForeignKey(Role, on_delete=models.PROTECT, related_name="assignments")
     identity = models.ForeignKey(Identity, on_delete=models.PROTECT, related_name="role_assignments")

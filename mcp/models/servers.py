@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 class ServerQuerySet(NonDeletableQuerySet["Server"]):
     def visible_to(self, actor: "Actor") -> "ServerQuerySet":
-        """All servers for actors with `view_server`; for other people, servers that they own or whose tools they see."""
+        """All servers for actors with `view_server`; for other people, those that they own or whose tools they see."""
         if actor.may("mcp.view_server"):
             return self
         if not actor.is_person:

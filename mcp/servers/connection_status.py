@@ -26,7 +26,7 @@ def record_success(server_id: UUID) -> None:
 def record_fault(server_id: UUID, why: str, *, gone: bool = False) -> None:
     """Count a fault and lower the status if needed.
 
-    With `gone` the server becomes offline: its breaker stops all calls, or a degraded server failed a check.
+    With `go_offline` the server becomes offline: its breaker stops all calls, or a degraded server failed a check.
     """
     Server.objects.filter(pk=server_id).update(faults=F("faults") + 1, last_error=sanitization.single_line(why, 500))
     server = Server.objects.get(pk=server_id)

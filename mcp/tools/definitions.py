@@ -158,7 +158,7 @@ def approve_in_bulk(
 def why_not_in_bulk(tool: Tool, others: injection_flags.NameVocabulary | None = None) -> str:
     """Return why a definition needs an individual review, as a phrase to follow the tool's name; "" if it does not.
 
-    With `others`, its flags are computed again, because the stored ones may be older than the rules or other servers.
+    With a vocabulary, its flags are computed again: the stored ones may be older than the rules or other servers.
     """
     current = tool.current
     if tool.state != DefinitionState.PENDING or tool.approved_id is not None:

@@ -116,7 +116,7 @@ class NameVocabulary:
     """The names of other servers' objects. A text is searched once, regardless of the number of names."""
 
     def __init__(self, objects: Sequence[ObjectName] = (), *, besides: str = "") -> None:
-        """Collect the names of all objects except those of the server `besides`, whose texts are searched."""
+        """Collect the names of all objects except those of `excluded_server`, whose texts are searched."""
         servers: dict[str, dict[str, None]] = defaultdict(dict)
         written: dict[str, str] = {}
         for one in objects:
@@ -177,7 +177,7 @@ EMPTY_VOCABULARY = NameVocabulary()
 
 
 def find_flags(body: dict[str, Any], others: NameVocabulary = EMPTY_VOCABULARY) -> list[DefinitionFlag]:
-    """Find hidden characters, instructions and mentions of `others` in all texts of a definition."""
+    """Find hidden characters, instructions and names of the vocabulary in all texts of a definition."""
     flags: list[DefinitionFlag] = []
     named: dict[str, list[str]] = defaultdict(list)
     for place, text in iterate_texts(body):

@@ -1,4 +1,4 @@
-"""What the app sets up when Django has loaded it."""
+"""Connects the gateway to Django and to the hooks of `nhi`."""
 
 from django.apps import AppConfig
 from django.db.models.signals import post_migrate
@@ -10,7 +10,7 @@ class McpConfig(AppConfig):
     verbose_name = "Gateway"
 
     def ready(self) -> None:
-        # Models exist only from here on.
+        # Models cannot be imported before this point.
         from mcp import rights  # noqa: PLC0415 - as above
         from mcp.gateway import dry_run  # noqa: PLC0415 - as above
         from mcp.gateway.batch import stopping  # noqa: PLC0415 - as above

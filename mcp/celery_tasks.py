@@ -1,4 +1,4 @@
-"""Work that Celery carries here. Each task calls a verb, and may run twice without harm."""
+"""Celery tasks of the gateway. Each task calls one function and may run twice without harm."""
 
 import logging
 from uuid import UUID
@@ -15,7 +15,7 @@ from mcp.servers import health
 from mcp.tools import definitions
 
 log = logging.getLogger(__name__)
-#: Less than a task may take.
+#: Less than the time limit of a task.
 REFRESH_SECONDS = 12.0
 
 
@@ -46,7 +46,7 @@ def refresh_server(server_id: str) -> None:
 
 
 def queue_refresh(server_id: UUID) -> None:
-    """By a worker, where all that is written of servers is written. If this is lost, the schedule finds the change."""
+    """Queue a refresh for a worker, because only workers write servers. The schedule makes up for a lost message."""
     try:
         refresh_server.apply_async(args=(str(server_id),), queue="control", expires=60.0, retry=False)
     except OperationalError as error:

@@ -1,4 +1,4 @@
-"""The closed vocabularies of the gateway, and the moves between states."""
+"""States and kinds of the gateway's rows, and the allowed transitions between states."""
 
 from django.db.models import TextChoices
 
@@ -10,7 +10,7 @@ class Transport(TextChoices):
 
 
 class Connection(TextChoices):
-    """How a server is doing. Seed 004 calls them connected, degraded and disconnected."""
+    """The connection status of a server. Seed 004 calls the values connected, degraded and disconnected."""
 
     READY = "Ready", "Ready"
     DEGRADED = "Degraded", "Degraded"
@@ -36,7 +36,7 @@ DEFINITION_MOVES: dict[DefinitionState, frozenset[DefinitionState]] = {
     DefinitionState.PENDING: frozenset({DefinitionState.APPROVED, DefinitionState.WITHDRAWN}),
     DefinitionState.APPROVED: frozenset({DefinitionState.QUARANTINED, DefinitionState.WITHDRAWN}),
     DefinitionState.QUARANTINED: frozenset({DefinitionState.APPROVED, DefinitionState.WITHDRAWN}),
-    # A tool that comes back is looked at again.
+    # A tool that returns needs a new review.
     DefinitionState.WITHDRAWN: frozenset({DefinitionState.PENDING, DefinitionState.QUARANTINED}),
 }
 
@@ -55,18 +55,18 @@ class BreakerState(TextChoices):
 
 
 class BreakerScope(TextChoices):
-    """Whose calls a breaker stops."""
+    """The callers whose calls a breaker stops."""
 
     SERVER = "server", "All callers"
     IDENTITY = "identity", "One identity"
 
 
 class FaultKind(TextChoices):
-    """What a fault says about a server."""
+    """Kinds of server faults."""
 
     #: The server could not be reached, closed the connection, or answered with HTTP 5xx.
     CONNECTION = "connection", "Connection"
-    #: No answer in time, an answer that is no MCP, or an error of the server's own. Arguments can cause each of these.
+    #: The server timed out, sent an answer that is not MCP, or sent an error. Arguments can cause each of these.
     ANSWER = "answer", "Answer"
 
 
@@ -79,7 +79,7 @@ class ApprovalState(TextChoices):
 
 
 class OriginKind(TextChoices):
-    """What stands behind a call that waits."""
+    """Kinds of origins of a call that waits for approval."""
 
     PERSON = "person", "Person"
     IDENTITY = "identity", "Identity"

@@ -1,6 +1,6 @@
-"""The gateway's part of the demo: a server that runs, an agent that may call it, one that may not, a changed tool.
+"""Seeds the demo server, its grants and its first calls: one agent may call it, another may not, one tool has changed.
 
-Seeded when the house is up, because the server is met for it like any other.
+Seeding needs a running installation, because the gateway connects to the demo server like to any other.
 """
 
 import sys
@@ -24,17 +24,18 @@ from nhi.models import Identity, User
 
 NAME = "todo"
 SCRIPT = str(executable_allowlist.EXAMPLES_DIRECTORY / "todo_server.py")
-#: Called by the demo's agent; the others wait for somebody to look at them, and one has changed since.
+#: The demo's agent may call these. The other tools wait for a review, and one of them has changed since its approval.
 APPROVED_TOOLS = ("create_todo", "list_todos", "search_todos")
 CHANGED_TOOL = "delete_todo"
-#: What the changed tool said in the release before, which is what was approved of it.
+#: The approved description of the changed tool, from the previous release.
 PREVIOUS_DESCRIPTION = "Deletes a todo by ID. It can be brought back for thirty days."
 
 
 def seed() -> str:
-    """Make what is missing. The name of a tool to call; empty where its program may not run, or nobody of the demo is.
+    """Create the missing demo rows.
 
-    What may run is read anew at each start: a list that came later can leave the demo out.
+    Returns the name of a tool to call, or "" if the executable allowlist refuses the demo server's program or the
+    demo's people do not exist. The allowlist is read at each start, so a later version of it can refuse the program.
     """
     if executable_allowlist.find_command_problem(sys.executable, [SCRIPT]):
         return ""
@@ -68,14 +69,14 @@ def _seed() -> None:
 
 
 def _approve_release_before(actor: Actor, server: Server) -> None:
-    """Its tools are taken down as the release before described them, so that one has changed when it is met."""
+    """Record and approve the tools as the previous release described them, so that the next refresh finds a change."""
     listed = background_loop.run(transports.list_tools(resolve_server(server).target, timeout=10), timeout=11)
     before = [
         {**tool, "description": PREVIOUS_DESCRIPTION} if tool["name"] == CHANGED_TOOL else tool for tool in listed
     ]
     catalogue.record_listing(actor=actor, server=server, listed=before)
     for tool in Tool.objects.filter(server=server, name__in=[*APPROVED_TOOLS, CHANGED_TOOL]).select_related("current"):
-        assert tool.current is not None  # it was listed just now
+        assert tool.current is not None  # recorded above
         reason = "First look: it does what its description says"
         definitions.approve(actor=actor, tool=tool, definition_hash=tool.current.hash, reason=reason)
 
@@ -87,7 +88,7 @@ def _grant_tools(actor: Actor, server: Server, bot: Identity) -> None:
 
 
 def _make_sample_calls(actor: Actor, bot: Identity) -> None:
-    """One call that passes and one that does not, so that the log has something to read."""
+    """Make one allowed call and one refused call, so that the call log is not empty."""
     stranger = Identity.objects.get(kind="agent", name="writer")
     for caller in (bot, stranger):
         issued = credentials.issue(actor=actor, holder=caller, days=1)

@@ -1,4 +1,4 @@
-"""How a server is doing: the one place that moves its status."""
+"""Changes the connection status of servers; no other module writes it."""
 
 from uuid import UUID
 
@@ -16,7 +16,7 @@ DEGRADED_AFTER = 2
 
 
 def record_success(server_id: UUID) -> None:
-    """It answered."""
+    """Reset the count of faults and set the status of an enabled server to ready."""
     Server.objects.filter(pk=server_id, faults__gt=0).update(faults=0)
     server = Server.objects.get(pk=server_id)
     if server.enabled and server.status != Connection.READY:
@@ -24,7 +24,10 @@ def record_success(server_id: UUID) -> None:
 
 
 def record_fault(server_id: UUID, why: str, *, gone: bool = False) -> None:
-    """It did not answer as it should; `gone` when it is not called any more, or could not be met at all."""
+    """Count a fault and lower the status if needed.
+
+    With `go_offline` the server becomes offline: its breaker stops all calls, or a degraded server failed a check.
+    """
     Server.objects.filter(pk=server_id).update(faults=F("faults") + 1, last_error=sanitization.single_line(why, 500))
     server = Server.objects.get(pk=server_id)
     if gone:
@@ -34,7 +37,7 @@ def record_fault(server_id: UUID, why: str, *, gone: bool = False) -> None:
 
 
 def move_status(server: Server, to: Connection, why: str, *, actor: Actor = SYSTEM) -> bool:
-    """Compare and swap; False when it is there already or somebody else moved it first."""
+    """Compare and swap. Returns False if the transition is not allowed or another process changed the status first."""
     old = Connection(server.status)
     if to not in CONNECTION_MOVES[old]:
         return False

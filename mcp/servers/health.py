@@ -1,4 +1,4 @@
-"""Whether servers answer: handshakes on demand and by the clock, with what each of them found."""
+"""Checks servers and refreshes their tools, on demand and periodically."""
 
 import asyncio
 import logging
@@ -31,20 +31,20 @@ from nhi.audit import events, sanitization
 
 log = logging.getLogger(__name__)
 
-#: A handshake that takes longer is a sign of trouble.
+#: A slower handshake makes the server's health degraded.
 SLOW_MS = 2000.0
-#: With a tick every ten seconds, nobody is unmet for longer than thirty.
+#: With a tick every ten seconds, each server is checked at least every thirty seconds.
 CHECK_INTERVAL = timedelta(seconds=20)
 REPORT_LIFETIME = timedelta(days=30)
-#: Of the capabilities that a server says it has; the protocol knows about ten.
+#: Capabilities of a server's handshake that are stored. The protocol defines about ten.
 MAX_CAPABILITIES = 50
 CONNECT_SECONDS, REFRESH_SECONDS = 10.0, 30.0
-#: How many servers are met side by side by the clock, and for how long: a task may take ten seconds.
+#: Limits of one periodic run: servers checked concurrently, and seconds. The task's own limit is ten seconds.
 MAX_SERVERS_PER_SWEEP, SWEEP_SECONDS = 50, 4.0
 
 
 class ServerCheck:
-    """One meeting with a server: what it said of itself and of its tools, or why it did not."""
+    """One check of a server: the handshake and, if requested, the list of tools, or the failure."""
 
     def __init__(self, server: Server, *, asks_for_tools: bool = False) -> None:
         self.server = server
@@ -54,13 +54,13 @@ class ServerCheck:
         self.handshake: Handshake | None = None
         self.tools: list[dict[str, Any]] | None = None
         self.error = ""
-        #: What the fault says about the server; None when it says nothing, or there was none.
+        #: The kind of a server fault; None if nothing failed or the failure is not the server's.
         self.fault_kind: FaultKind | None = None
         self.steps: tuple[str, ...] = ()
         self.seconds = 0.0
 
     async def run(self, timeout: float) -> None:
-        """Never longer than `timeout`, and never an exception: what went wrong is part of what was found."""
+        """Run the check within `timeout` seconds. Failures are recorded on this object and never raised."""
         began = monotonic()
         try:
             async with asyncio.timeout(timeout):
@@ -99,7 +99,7 @@ class ServerCheck:
 
 
 def check(*, server: Server, actor: Actor = SYSTEM, timeout: float = CONNECT_SECONDS) -> HealthReport:
-    """Shake hands, take down how it went, and move the server's status by it."""
+    """Run a handshake, save the report and update the server's status."""
     if actor is not SYSTEM:
         actor.require("mcp.operate_server", "test servers")
     met = ServerCheck(server)
@@ -108,7 +108,7 @@ def check(*, server: Server, actor: Actor = SYSTEM, timeout: float = CONNECT_SEC
 
 
 def refresh(*, server: Server, actor: Actor = SYSTEM, timeout: float = REFRESH_SECONDS) -> RefreshReport | None:
-    """Ask for its tools and take them down; None when it does not answer, which its status then says."""
+    """Request the server's tools and record them. Returns None if the server does not answer; its status shows it."""
     if actor is not SYSTEM:
         actor.require("mcp.operate_server", "refresh the tools of servers")
     met = ServerCheck(server, asks_for_tools=True)
@@ -122,7 +122,7 @@ def remove_old_reports() -> int:
 
 
 def _run_checks(meetings: Sequence[ServerCheck], timeout: float) -> None:
-    """Side by side: a few that hang keep no others waiting, and nobody holds a connection to the database meanwhile."""
+    """Run checks concurrently, so that a hanging server delays no other. No database connection is held meanwhile."""
     background_loop.run(_run_concurrently(meetings, timeout), timeout=timeout + 1)
 
 
@@ -142,7 +142,7 @@ def _save_report(met: ServerCheck, actor: Actor) -> HealthReport:
 def _record_tools(met: ServerCheck, actor: Actor) -> RefreshReport | None:
     if not met.asks_for_tools:
         return None
-    # Tried, also when nothing came: by the clock, those come first who were not asked for longest.
+    # Failed attempts count too: a periodic refresh starts with the servers whose last attempt is oldest.
     Server.objects.filter(pk=met.server.pk).update(refresh_tried_at=timezone.now())
     if met.tools is None:
         return None
@@ -151,7 +151,7 @@ def _record_tools(met: ServerCheck, actor: Actor) -> RefreshReport | None:
 
 
 def _fault_kind(trouble: UpstreamFailure) -> FaultKind | None:
-    """As for a call: what goes wrong on the Gatehouse side is no fault of the server."""
+    """As for a call: a failure on the Gatehouse side is not a fault of the server."""
     if isinstance(trouble, UpstreamFault) and trouble.is_own:
         return None
     of_connection = isinstance(trouble, UpstreamFault) and trouble.is_connection_fault
@@ -196,7 +196,7 @@ def _update_server(met: ServerCheck) -> None:
         }
     if shaken is not None and not met.error:
         said |= {"last_health_check": now, "last_error": ""}
-    # Of a server that was changed meanwhile this says nothing.
+    # The result does not apply to a server that changed meanwhile.
     if not Server.objects.filter(pk=met.server.pk, revision=met.server.revision).update(**said):
         return
     if shaken is not None and not met.error:
@@ -212,12 +212,12 @@ def _update_server(met: ServerCheck) -> None:
 
 
 def check_due_servers() -> int:
-    """By the clock: meet those whose time has come."""
+    """Check the servers whose last check is older than `CHECK_INTERVAL`."""
     return _run_due_checks(_find_due_servers("last_checked_at", CHECK_INTERVAL), asks_for_tools=False)
 
 
 def refresh_due_servers() -> int:
-    """By the clock: ask for the tools of those whose list has grown old. One that is away is met by `sweep` first."""
+    """Refresh servers with outdated tool lists. Offline servers wait until `check_due_servers` reaches them again."""
     every = timedelta(seconds=settings.MCP_REFRESH_SECONDS)
     there = _find_due_servers("refresh_tried_at", every).exclude(status=Connection.OFFLINE)
     return _run_due_checks(there, asks_for_tools=True)
@@ -243,7 +243,7 @@ def _run_due_checks(servers: QuerySet[Server], *, asks_for_tools: bool) -> int:
 
 @contextmanager
 def _isolate_errors(server: Server) -> Iterator[None]:
-    """What is wrong with one server keeps no other from being met."""
+    """Log an error of one server, so that the other servers are still checked. Database errors are raised."""
     try:
         yield
     except (OperationalError, InterfaceError):

@@ -1,4 +1,4 @@
-"""Adding servers, changing how they are reached, and switching them off and on."""
+"""Adds, changes, enables and disables servers."""
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -21,7 +21,7 @@ from nhi.audit import events
 from nhi.models import User
 from nhi.validation import Problems
 
-#: How a server is reached: a change of these is another server, as far as what was approved goes.
+#: The connection settings. After a change of these, earlier approvals of the server's tools no longer hold.
 REACH_FIELDS = ("transport", "command", "args", "env", "base_url", "headers")
 DESCRIPTION_FIELDS = ("description", "owner", "timeout", "capabilities", "schema_version")
 
@@ -30,7 +30,7 @@ def create(
     *, actor: Actor, name: str, owner: User, given: Mapping[str, Any], secret_values: Mapping[str, str] | None = None,
     meet_now: bool = True,
 ) -> Server:  # fmt: skip
-    """Add a server and meet it, for ten seconds at most; one that does not answer is added as offline."""
+    """Add a server and connect to it for at most ten seconds. A server that does not answer is added as offline."""
     actor.require("mcp.add_server", "add servers")
     server = Server(name=name, owner=owner, created_by_id=actor.id, created_by_name=actor.name)
     server.changed_by_id, server.changed_by_name = actor.id, actor.name
@@ -54,7 +54,7 @@ def create(
 def change(
     *, actor: Actor, server: Server, secret_values: Mapping[str, str | None] | None = None, **given: Any
 ) -> Server:
-    """Change a server; another way to reach it is another server, so its tools are looked at again."""
+    """Change a server. After a change of the connection settings, its tools need a new review."""
     actor.require("mcp.change_server", "change servers")
     values = dict(secret_values or {})
     with transaction.atomic():
@@ -75,7 +75,7 @@ def change(
             catalogue.repin_definitions(current)
         after = audit_facts(current)
         changed = [name for name in after if before[name] != after[name]]
-        # A secret that was set is on record by itself.
+        # Secrets have an event of their own.
         if changed:
             events.write(
                 "server.changed",
@@ -88,14 +88,14 @@ def change(
 
 
 def check_new(*, name: str, owner: User, given: Mapping[str, Any], secret_values: Mapping[str, str]) -> None:
-    """Raise all that adding it would refuse, and add nothing: a form says that beside what it found itself."""
+    """Validate a new server without adding it, so that a form can show these errors together with its own."""
     problems = _check_new_server(Server(name=name, owner=owner, **given), secret_values)
     problems.unless(not Server.objects.filter(name=name).exists(), "name", "This name is taken.")
     problems.raise_if_any()
 
 
 def check_change(*, server: Server, secret_values: Mapping[str, str | None], **given: Any) -> None:
-    """The same of a change."""
+    """Validate a change without saving it."""
     current = read(server)
     before = {name: getattr(current, name) for name in REACH_FIELDS}
     _apply_fields(current, given)
@@ -103,9 +103,9 @@ def check_change(*, server: Server, secret_values: Mapping[str, str | None], **g
 
 
 def connect(*, actor: Actor, server: Server) -> Server:
-    """The first handshake and list of tools, or the first ones after a change."""
-    del actor  # whoever added it may not be one who runs servers; this is part of the adding
-    with suppress(catalogue.ServerChangedMeanwhile):  # whoever changed it meets it, too
+    """Run the first handshake and list the tools, after a server was added, changed or enabled."""
+    del actor  # adding a server includes connecting to it, without the permission to operate servers
+    with suppress(catalogue.ServerChangedMeanwhile):  # the other change connects to the server as well
         health.refresh(server=server, timeout=health.CONNECT_SECONDS)
     return read(server)
 
@@ -116,7 +116,7 @@ def enable(*, actor: Actor, server: Server, reason: str) -> Server:
 
 
 def disable(*, actor: Actor, server: Server, reason: str) -> Server:
-    """Nothing of it may be called from here on; calls that are under way finish."""
+    """Disable a server: its tools can no longer be called. Active calls finish."""
     _set_enabled(actor, server, reason, on=False)
     fresh = read(server)
     connection_status.move_status(fresh, Connection.OFFLINE, f"Disabled: {reason}", actor=actor)
@@ -128,7 +128,7 @@ def read(server: Server) -> Server:
 
 
 def audit_facts(server: Server) -> dict[str, Any]:
-    """What the record shows of it: names of secrets, never their values."""
+    """Return the audited fields of a server, with the names of its secrets but never their values."""
     return {
         **{name: getattr(server, name) for name in (*REACH_FIELDS, *DESCRIPTION_FIELDS) if name != "owner"},
         "owner": server.owner.username,
@@ -180,7 +180,7 @@ def _check_changed_server(server: Server, before: Mapping[str, Any], values: Map
 
 
 def _reaches_another_server(server: Server, before: Mapping[str, Any]) -> bool:
-    """Whether something else is reached now, which must not be handed what was meant for the one before."""
+    """Return whether the settings lead to another program or origin, which must not receive the existing secrets."""
     same = all(getattr(server, name) == before[name] for name in ("transport", "command", "args"))
     return not same or _origin(server.base_url) != _origin(before["base_url"])
 
@@ -203,7 +203,7 @@ def _put_secret(actor: Actor, server: Server, name: str, value: str) -> None:
 
 
 def _replace_secret(actor: Actor, server: Server, name: str, value: str | None) -> None:
-    """A new value is a new row: what was pinned with the old one shows that it changed. None takes it away."""
+    """Replace a secret by a new row, so that definitions pinned with the old one count as changed. None removes it."""
     ServerSecret.objects.filter(server=server, name=name).delete()
     if value:
         _put_secret(actor, server, name, value)

@@ -1,4 +1,7 @@
-"""The values that `${NAME}` stands for: a server's own secrets, and nothing of this process's environment."""
+"""Seals, opens and fills in the secrets of a server.
+
+`${NAME}` refers to a secret of the same server, never to a variable of this process's environment.
+"""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -11,7 +14,7 @@ REFERENCE = re.compile(r"\$\{([^}]*)\}")
 
 
 def sealing_place(secret: ServerSecret) -> str:
-    """A sealed value opens in its own row alone."""
+    """Return the sealing context, which binds a sealed value to its own row."""
     return f"mcp_server_secret/{secret.pk}/{secret.server_id}/{secret.name}"
 
 
@@ -20,7 +23,7 @@ def seal_secret(secret: ServerSecret, value: str) -> None:
 
 
 def open_secrets(server: Server) -> dict[str, str]:
-    """Every secret of the server, open. Never kept in a row, a log line or a page."""
+    """Return the decrypted secrets of a server by name. Never write them to a row, a log line or a page."""
     return {secret.name: crypto.unseal(secret.sealed, place=sealing_place(secret)) for secret in server.secrets.all()}
 
 
@@ -29,7 +32,7 @@ def find_references(texts: Iterable[str]) -> set[str]:
 
 
 def fill_references(text: str, known: Mapping[str, str]) -> str:
-    """`text` with each `${NAME}` replaced; a name that is not among the secrets is a LookupError."""
+    """Replace each `${NAME}` in `text`. An unknown name raises LookupError."""
 
     def value(found: re.Match[str]) -> str:
         if found[1] not in known:

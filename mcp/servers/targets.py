@@ -1,4 +1,4 @@
-"""A server's row as what reaches it: with its secrets filled in, for one revision of its configuration."""
+"""Resolves a server's row to a connection target with its secrets filled in, and caches it by revision."""
 
 from collections import OrderedDict
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ MAX_CACHED = 512
 
 @dataclass(frozen=True)
 class LaunchConfig:
-    """How a server's process is started."""
+    """The command and environment of a server's process."""
 
     argv: tuple[str, ...]
     env: dict[str, str] = field(repr=False)
@@ -26,14 +26,14 @@ class LaunchConfig:
 
 @dataclass(frozen=True)
 class ResolvedServer:
-    """A target, and the secret values that must not be seen in anything that comes back from it."""
+    """A target, and the secret values to redact from its answers."""
 
     target: ServerTarget
     secret_values: tuple[str, ...] = field(repr=False, default=())
 
 
 def load_launch(server_id: UUID) -> LaunchConfig | None:
-    """None for a server that is not there or is no process of ours."""
+    """Return the launch configuration, or None if the server does not exist or is not a stdio server."""
     server = Server.objects.filter(pk=server_id, transport=Transport.STDIO).first()
     if server is None:
         return None
@@ -43,7 +43,7 @@ def load_launch(server_id: UUID) -> LaunchConfig | None:
 
 
 def load_http_revisions() -> dict[UUID, int]:
-    """Of the enabled servers that are no process of ours, by id."""
+    """Return the revisions of the enabled servers that are not stdio servers, by id."""
     rows = Server.objects.enabled().exclude(transport=Transport.STDIO)
     return dict(rows.values_list("pk", "revision"))
 
@@ -69,7 +69,7 @@ def resolve_server(server: Server) -> ResolvedServer:
 
 
 class TargetCache:
-    """What this process has reached before, by server and revision: a changed server is another entry."""
+    """Targets resolved by this process, by server, revision and era. A changed server gets a new entry."""
 
     def __init__(self) -> None:
         self._targets: OrderedDict[tuple[UUID, int, str], ResolvedServer] = OrderedDict()
@@ -78,7 +78,7 @@ class TargetCache:
         return self._targets.get((server_id, revision, era))
 
     def load(self, server_id: UUID) -> ResolvedServer:
-        """Read it, with whatever revision it has by now."""
+        """Resolve the server in its current revision and cache the result."""
         server = Server.objects.get(pk=server_id)
         found = resolve_server(server)
         self._targets[server.pk, server.revision, server.era] = found

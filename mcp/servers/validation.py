@@ -1,4 +1,4 @@
-"""What is wrong with a server as somebody describes it: all of it, each beside its field."""
+"""Validates the configuration of a server. All problems are reported at once, each with its field."""
 
 import re
 from collections.abc import Mapping
@@ -90,7 +90,7 @@ def _check_value(problems: Problems, where: str, name: str, value: str, known: s
     problems.unless(not any(mark in value for mark in "\0\r\n"), field, "Use a single line.")
     for missing in sorted(wanted - known):
         problems.add(field, f"${{{missing}}} names no secret of this server. Add it to secrets.")
-    # Whoever may see the server sees this, and its record for ever.
+    # Everybody with access to the server can read this value, and the audit log keeps it.
     plain = secrets.REFERENCE.sub("", value)
     shown = bool(value) and not wanted and is_secret_name(name, value)
     said = "This looks like a secret: put it into secrets, and write ${NAME} here."

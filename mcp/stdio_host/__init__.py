@@ -1,4 +1,4 @@
-"""The process that runs servers over standard input: one per host, holding every child, reached over a socket.
+"""The process that runs stdio servers: one per machine, parent of every server process, reached over a Unix socket.
 
-No command ever crosses the socket: who asks names a server, and what that runs is read from the database here.
+No command ever crosses the socket: a request names a server, and this process reads its command from the database.
 """

@@ -1,4 +1,4 @@
-"""One running server: its pipes, its process group, its end."""
+"""A child process with its pipes and its process group."""
 
 import asyncio
 import signal
@@ -15,16 +15,16 @@ from mcp.stdio_host.environment import PROCESS_LIMITS
 from mcp.stdio_host.lines import MAX_LINE_BYTES, LineSplitter, LineTooLong
 from mcp.stdio_host.ring import StderrBuffer
 
-#: How long each step of an orderly end may take.
+#: Time limit of each step of an orderly stop.
 STOP_STEP_SECONDS = 2.0
-#: A server that wrote its last answer and left: the answer may be read after the end was noticed.
+#: Time to read the last answer of a server that wrote it and exited.
 LAST_OUTPUT_SECONDS = 0.25
-#: What a server that does not read may leave in our memory.
+#: Limit of the write buffer for a server that does not read its input.
 MAX_UNREAD_BYTES = 32 << 20
 
 
 class ServerProcess(asyncio.SubprocessProtocol):
-    """`take` gets each line of its output; `ended` is told once why no more will come."""
+    """A server's process. One callback receives each line of output; the other is called once, when the output ends."""
 
     def __init__(
         self, *, take: Callable[[bytes], None], ended: Callable[[UpstreamFault], None], errors: StderrBuffer
@@ -36,12 +36,12 @@ class ServerProcess(asyncio.SubprocessProtocol):
         self._transport: asyncio.SubprocessTransport | None = None
         self._over = self._ending = False
         self._exited = asyncio.Event()
-        #: Set once everything that it had to say has been heard.
+        #: Set when no more output will be read.
         self.output_closed = asyncio.Event()
         self.started_at = time.time()
 
     async def start(self, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path) -> None:
-        """Start it as the leader of a session of its own, tied to this thread by the kernel."""
+        """Start the process as leader of its own session. The kernel kills it when this thread ends."""
         await asyncio.get_running_loop().subprocess_exec(
             lambda: self,
             *parent_death.build_command([*argv], rules=PROCESS_LIMITS),
@@ -59,7 +59,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
 
     @property
     def is_over(self) -> bool:
-        """Whether it takes no more requests; answers to earlier ones may still be on their way."""
+        """Whether the process takes no more requests. Answers to earlier ones may still arrive."""
         return self._over or self._ending
 
     def write(self, line: bytes) -> None:
@@ -75,7 +75,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
         pipe.write(line + b"\n")
 
     async def stop(self, *, at_once: bool = False) -> None:
-        """Ask it to end, more firmly by the step; never wait for a pipe, which something it started may hold open."""
+        """Close standard input, send SIGTERM, send SIGKILL. Never wait for pipes: a descendant may hold them open."""
         self._over = True
         self.output_closed.set()
         if self._transport is None:
@@ -91,7 +91,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
         self._transport.close()
 
     async def _wait_until_gone(self, group: int) -> bool:
-        """Whether the leader and everything in its group end in time."""
+        """Return whether the leader and all processes of its group end in time."""
         deadline = time.monotonic() + STOP_STEP_SECONDS
         while not self._exited.is_set() or process_groups.is_alive(group):
             if time.monotonic() > deadline:
@@ -117,7 +117,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
     def _report_end(self) -> None:
         self._fail(UpstreamFault("closed", f"The server's process {self._describe_exit()}.", sent=True))
 
-    # What asyncio calls:
+    # Callbacks of asyncio.SubprocessProtocol:
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.SubprocessTransport", transport)
@@ -135,7 +135,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio names it
         if fd != 2:
-            # Its exit code, which says more, comes in a moment, if it comes.
+            # The more informative exit code may follow in a moment.
             self._end_soon()
 
     def process_exited(self) -> None:

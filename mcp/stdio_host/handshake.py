@@ -1,7 +1,7 @@
-"""Finding out over two pipes which era a server speaks: the current one is asked for first, then the handshake.
+"""Negotiates the protocol era over pipes: first a `server/discover` probe (modern era), then `initialize` (legacy era).
 
-Whatever a server answers to the first question but a yes, an error of any code or nothing at all, sends it the second.
-A slow starter may still answer the first one afterwards, or refuse the second because it speaks the current era.
+If the probe gets an error of any code or no answer, `initialize` follows. A slow server may still answer the probe
+afterwards, or refuse `initialize` because it speaks the modern era.
 """
 
 import asyncio
@@ -16,14 +16,14 @@ from mcp.protocol.errors import UpstreamError, UpstreamFailure, UpstreamFault
 from mcp.protocol.jsonrpc import Message
 from mcp.stdio_host.rpc_channel import PendingRequest, RpcChannel
 
-#: How long a server may think about the first question before it is asked the second.
+#: Time to answer the probe before `initialize` is sent.
 PROBE_SECONDS = 5.0
 AnswerTask = asyncio.Task[Message]
 
 
 @dataclass(frozen=True)
 class RequestFormat:
-    """How to put a request to the server."""
+    """The era and version in which requests to a server are written."""
 
     era: Era
     version: str
@@ -36,10 +36,10 @@ class RequestFormat:
 
 @dataclass
 class HandshakeNegotiation:
-    """The first words with a server that has just been started."""
+    """The handshake with a server that has just started."""
 
     channel: RpcChannel
-    #: It spoke the handshake the last time: the first question would only cost its time.
+    #: Skip the probe, because the server spoke the legacy era the last time.
     handshake_first: bool = False
     steps: list[str] = field(default_factory=list)
     started_at: float = field(default_factory=time.monotonic)
@@ -98,7 +98,7 @@ class HandshakeNegotiation:
         )
 
     def _read_discovery(self, probe: AnswerTask) -> Handshake | None:
-        """None when the server does not say that it speaks this era, which is no fault of anybody's."""
+        """Return the handshake, or None if the server does not confirm the modern era, which is not a fault."""
         try:
             return self._accept_discovery(probe.result())
         except UpstreamError as refused:
@@ -111,7 +111,7 @@ class HandshakeNegotiation:
         return None
 
     def _raise_if_final(self, refused: UpstreamError) -> None:
-        """Raise again what is the last word of a server of the current era that will not speak it with us."""
+        """Raise the error of a server that speaks only the modern era, in no version that Gatehouse supports."""
         supported = modern.read_supported_versions(refused) if refused.code == UNSUPPORTED_PROTOCOL_VERSION else None
         if supported and not modern.includes_handshake_version(supported) and not modern.mutual_version(supported):
             raise refused
@@ -140,7 +140,7 @@ class HandshakeNegotiation:
 
 
 def build_handshake(offer: Message, version: str, *, begun: float, steps: list[str]) -> Handshake:
-    """What the answer to `server/discover` says."""
+    """Build the handshake from the answer to `server/discover`."""
     capabilities, instructions = offer.get("capabilities"), offer.get("instructions")
     return Handshake(
         "modern",
@@ -162,7 +162,7 @@ def _describe_error(refused: UpstreamError) -> str:
 
 
 async def _cancel_task(task: AnswerTask | None) -> None:
-    """Let go of a question that need not be answered any more, and of what came of it."""
+    """Cancel a request that is no longer needed and discard its exception."""
     if task is not None:
         task.cancel()
         await asyncio.wait({task})

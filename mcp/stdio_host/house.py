@@ -1,4 +1,4 @@
-"""What the owner is told by the rest of the installation, and the one thing it tells it."""
+"""The interface between the stdio host and the rest of the installation."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,13 +10,13 @@ from mcp.stdio_host.server import LaunchSpec
 
 @dataclass(frozen=True)
 class HostBackend:
-    """Each of these blocks, so a thread calls it."""
+    """Functions that the stdio host needs. Each of them blocks, so the host calls it in a thread."""
 
-    #: How a server's process is started; None when there is none.
+    #: Loads the launch configuration of a server; None if it has none.
     launch: Callable[[UUID], LaunchSpec | None]
-    #: The revisions of the enabled servers over HTTP, by id.
+    #: Loads the revisions of the enabled HTTP servers, by id.
     revisions: Callable[[], Mapping[UUID, int]]
-    #: How one of them is reached.
+    #: Loads the connection target of an HTTP server.
     target: Callable[[UUID], ServerTarget]
-    #: Ask for a server's tools to be listed anew, soon and elsewhere.
+    #: Queues a refresh of a server's tools, which another process runs.
     refresh: Callable[[UUID], None]

@@ -1,4 +1,4 @@
-"""What a server writes on its standard output: a message a line, however the chunks fall."""
+"""Splits a server's standard output into lines, one message each."""
 
 import json
 from collections.abc import Iterator
@@ -8,12 +8,12 @@ import orjson
 
 from mcp.protocol.jsonrpc import Message
 
-#: A result of 16 MiB, and what stands around it.
+#: A result of 16 MiB and its envelope.
 MAX_LINE_BYTES = (16 << 20) + (256 << 10)
 
 
 class LineTooLong(Exception):
-    """More than `LONGEST_LINE` without an end of line."""
+    """A line is longer than `MAX_LINE_BYTES`."""
 
 
 class LineSplitter:
@@ -23,7 +23,7 @@ class LineSplitter:
         self._size = 0
 
     def feed(self, chunk: bytes) -> Iterator[bytes]:
-        """The lines that this chunk completes."""
+        """Yield the lines that this chunk completes."""
         *ends, rest = chunk.split(b"\n")
         for end in ends:
             self._append(end)
@@ -41,7 +41,7 @@ class LineSplitter:
 
 
 def parse_messages(line: bytes) -> list[Message]:
-    """The JSON-RPC messages of a line, several where a server batches; none when it is something else."""
+    """Return the JSON-RPC messages of a line, several for a batch; an empty list for anything else."""
     value = _parse_json(line)
     found = value if isinstance(value, list) else [value]
     good = [one for one in found if isinstance(one, dict) and one.get("jsonrpc") == "2.0"]
@@ -56,7 +56,7 @@ def _parse_json(line: bytes) -> Any:
 
 
 def _parse_repaired(line: bytes) -> Any:
-    """Half an emoji, where a server cut a text by length, must not cost the caller the whole answer."""
+    """Parse a line with invalid Unicode. Half an emoji in a truncated text must not lose the whole answer."""
     try:
         value = json.loads(line.decode("utf-8", "replace"))
         return orjson.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))

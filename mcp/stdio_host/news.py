@@ -1,4 +1,4 @@
-"""Word that a server's tools may be others than before: gathered for a moment, then passed on once."""
+"""Debounces notifications of changed tool lists before a refresh is queued."""
 
 import asyncio
 import logging
@@ -9,21 +9,21 @@ from concurrent.futures import ThreadPoolExecutor
 from uuid import UUID
 
 log = logging.getLogger(__name__)
-#: Several changes within the first of these are one; whoever changes again and again is waited for ever longer, so
-#: that a server which says so at each listing is asked no more often than by the clock.
+#: Changes within the first delay count as one. The delay doubles with repeated changes, so that a server which
+#: announces a change at each listing is listed no more often than the schedule does.
 FIRST_DEBOUNCE_SECONDS, MAX_DEBOUNCE_SECONDS = 2.0, 60.0
-#: Nothing said for so long after it was passed on: the next change is a new one.
+#: Without a change for this long after a refresh, the delay starts again at its first value.
 CALM_SECONDS = 15.0
 
 
 class ChangeDebouncer:
-    """`tell` asks for a refresh of a server and may block: a thread of its own calls it."""
+    """Combines change notifications of servers. The refresh function may block, so it runs in a thread of its own."""
 
     def __init__(self, tell: Callable[[UUID], None]) -> None:
         self._refresh = tell
         self._thread = ThreadPoolExecutor(1, "news")
         self._waiting: dict[UUID, asyncio.Task[None]] = {}
-        #: When each was passed on, and how long that had waited.
+        #: The time of each server's last refresh, and the delay before it.
         self._forwarded: dict[UUID, tuple[float, float]] = {}
 
     def notify(self, server_id: UUID) -> None:
@@ -31,7 +31,7 @@ class ChangeDebouncer:
             self._waiting[server_id] = asyncio.create_task(self._forward(server_id))
 
     async def close(self) -> None:
-        """What was not passed on yet is found by the clock."""
+        """Discard waiting notifications. The scheduled refresh finds these changes."""
         for task in self._waiting.values():
             task.cancel()
         await asyncio.gather(*self._waiting.values(), return_exceptions=True)
@@ -42,7 +42,7 @@ class ChangeDebouncer:
         try:
             await asyncio.sleep(wait)
         finally:
-            # What changes from here on is news again.
+            # A later change needs a refresh of its own.
             del self._waiting[server_id]
         self._forwarded[server_id] = (time.monotonic(), wait)
         try:

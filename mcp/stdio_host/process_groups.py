@@ -1,7 +1,7 @@
-"""Which process groups are ours, on disk: what a dead owner left behind is found and ended by the next one.
+"""Journals process groups on disk; kills processes that an earlier host left.
 
-The kernel ends a server with its owner, but not what the server has started itself. Such a process is known by the mark
-in its environment, or by being in a group on record; a number that was given to somebody else since is left alone.
+The kernel kills a server with its host, but not the server's own children. Such a process is identified by the mark in
+its environment, or by a process group in the journal. A process group whose id was reused since is left alone.
 """
 
 import json
@@ -16,7 +16,7 @@ import psutil
 from common.process.boot_id import read_boot_id
 from mcp.stdio_host.environment import MARK_VARIABLE
 
-#: The kernel counts starts in hundredths, and the clock they are reckoned from may be set a little.
+#: The kernel counts start times in hundredths of a second, and the clock may be adjusted a little.
 START_TOLERANCE_SECONDS = 2.0
 KILL_PASSES, PASS_PAUSE_SECONDS = 100, 0.02
 
@@ -36,7 +36,7 @@ class ProcessGroupJournal:
             self._write()
 
     def load_leftovers(self) -> dict[int, float]:
-        """The groups that the owner before us noted, with the start of their leaders; none from before a reboot."""
+        """Return the previous host's groups with the start times of their leaders; none from before a reboot."""
         try:
             kept = json.loads(self._path.read_text())
             return (
@@ -54,7 +54,7 @@ class ProcessGroupJournal:
 
 
 def kill_processes(mark: str, groups: dict[int, float] | None = None) -> int:
-    """Kill whatever bears this mark or is of these groups; how many that were."""
+    """Kill all processes with this mark or in these groups. Returns the number of killed processes."""
     ended: set[int] = set()
     for _ in range(KILL_PASSES):
         found = list(_find_own_processes(mark, groups or {}))
@@ -64,7 +64,7 @@ def kill_processes(mark: str, groups: dict[int, float] | None = None) -> int:
             with suppress(psutil.Error):
                 process.kill()
                 ended.add(process.pid)
-        # What was being forked meanwhile shows in the next pass. Reaping them is for their parents.
+        # The next pass finds processes that were forked meanwhile. Their parents reap them.
         time.sleep(PASS_PAUSE_SECONDS)
     return len(ended)
 
@@ -80,7 +80,7 @@ def _find_own_processes(mark: str, groups: dict[int, float]) -> Iterator[psutil.
 
 
 def _drop_reused_pids(groups: dict[int, float]) -> dict[int, float]:
-    """Less those whose number is a new process's by now."""
+    """Return the groups without those whose id now belongs to a new process."""
     return {pid: start for pid, start in groups.items() if not _is_reused_pid(pid, start)}
 
 
@@ -95,7 +95,7 @@ def _is_in_groups(process: psutil.Process, groups: dict[int, float]) -> bool:
     group = os.getpgid(process.pid)
     if group not in groups:
         return False
-    # Servers lead sessions of their own, and nothing in one is older than its leader.
+    # Each server leads a session of its own, and no process in a session is older than its leader.
     return os.getsid(process.pid) == group and process.create_time() > groups[group] - START_TOLERANCE_SECONDS
 
 
@@ -104,7 +104,7 @@ def _has_mark(process: psutil.Process, mark: str) -> bool:
 
 
 def is_alive(group: int) -> bool:
-    """Whether anything in the group still runs; the dead that nobody has reaped are in it too, for ever maybe."""
+    """Return whether a process of the group still runs. Zombies do not count: nobody may ever reap them."""
     try:
         os.killpg(group, 0)
     except ProcessLookupError:

@@ -1,4 +1,4 @@
-"""The last lines that a server wrote on its standard error, whole: a secret in them can then be found and covered."""
+"""Keeps the last lines of a server's standard error, whole, so that secrets in them can be found and redacted."""
 
 from collections import deque
 
@@ -19,7 +19,7 @@ class StderrBuffer:
         *ends, rest = (self._open + chunk).split(b"\n")
         if ends and self._dropping:
             ends, self._dropping = ends[1:], False
-        # Of a flood only the last lines stay: the others need not be looked at.
+        # Only the last lines are kept, so the others need not be decoded.
         for end in ends[-MAX_STDERR_LINES:]:
             self._add(end)
         if not self._dropping and len(rest) > MAX_STDERR_LINE_BYTES:
@@ -38,5 +38,5 @@ class StderrBuffer:
 def _decode_line(line: bytes) -> str:
     if len(line) <= MAX_STDERR_LINE_BYTES:
         return line.decode("utf-8", "replace")
-    # Cut between words: half a secret is not known for one.
+    # Cut between words, because redaction would not recognize half a secret.
     return line[:MAX_STDERR_LINE_BYTES].decode("utf-8", "replace").rpartition(" ")[0] + CUT_MARK

@@ -1,4 +1,4 @@
-"""Requests to one server and their answers, by id: any number at once over its two pipes."""
+"""JSON-RPC requests to one server and their answers over two pipes, any number at once."""
 
 import asyncio
 import time
@@ -11,14 +11,14 @@ from mcp.protocol.jsonrpc import Message
 from mcp.protocol.progress import ProgressFilter
 from mcp.stdio_host.lines import parse_messages
 
-#: Makes a request for the id it is given.
+#: Builds a request with the given id.
 RequestBuilder = Callable[[int], Message]
 ProgressCallback = Callable[[Message], None]
 
 
 @dataclass
 class PendingRequest:
-    """A request on its way; after `sent` nobody knows what the server did with it."""
+    """A request and its future answer. Once `sent` is set, the server may have acted on it."""
 
     sent: bool = False
     answer: "asyncio.Future[Message]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
@@ -27,7 +27,10 @@ class PendingRequest:
 
 
 class RpcChannel:
-    """`write` takes a line; whoever reads lines gives them to `take`. `changed` is told of a new list of tools."""
+    """The channel to one server's process. It calls back to write a line and when the server's list of tools changes.
+
+    The reader of the process's output passes each line to `receive_line`.
+    """
 
     def __init__(self, write: Callable[[bytes], None], changed: Callable[[], None]) -> None:
         self._write = write
@@ -35,7 +38,7 @@ class RpcChannel:
         self._pending: dict[int, PendingRequest] = {}
         self._last_id = 0
         self._fault: UpstreamFault | None = None
-        #: Lines that were no messages; answers that nobody waited for any more; word that the list of tools changed.
+        #: Counts of lines that are not messages, of answers to abandoned requests, and of `tools/list_changed`.
         self.noise = self.late = self.changes = 0
         self.last_message_at = time.monotonic()
 
@@ -44,7 +47,7 @@ class RpcChannel:
         return len(self._pending)
 
     async def request(self, build: RequestBuilder, asked: PendingRequest, *, may_cancel: bool = True) -> Message:
-        """The result. When the waiting task is cancelled, so is the request."""
+        """Send a request and return its result. Cancelling the task also cancels the request."""
         if self._fault is not None:
             raise self._fault
         self._last_id += 1
@@ -68,7 +71,7 @@ class RpcChannel:
         self._write(jsonrpc.encode(message))
 
     def fail(self, fault: UpstreamFault) -> None:
-        """Nothing more will come: everybody who waits is told at once."""
+        """Close the channel: all pending and later requests fail."""
         self._fault = UpstreamFault(fault.code, fault.detail, sent=False)
         for asked in self._pending.values():
             if not asked.answer.done():
@@ -95,7 +98,7 @@ class RpcChannel:
             asked.answer.set_result(message)
 
     def _handle_server_message(self, message: Message) -> None:
-        """A question of the server's, which is declined, or a notification."""
+        """Answer a request of the server, or handle its notification."""
         if (reply := legacy.build_reply(message)) is not None:
             self._try_notify(reply)
         elif message["method"] == "notifications/tools/list_changed":
@@ -113,5 +116,5 @@ class RpcChannel:
         try:
             self.notify(message)
         except UpstreamFault:
-            # It has gone, and whoever waits for it hears that from elsewhere.
+            # The process has ended, and pending requests fail through `fail`.
             return

@@ -1,4 +1,4 @@
-"""The owner from its start to its end: alone on this host, heard of, and leaving nothing."""
+"""Starts and stops the stdio host, which holds a lock, sends heartbeats and leaves no process behind."""
 
 import asyncio
 import logging
@@ -30,14 +30,14 @@ from nhi.models.processes import ProcessKind
 
 log = logging.getLogger(__name__)
 HEARTBEAT_SECONDS = 5.0
-#: Held in the data directory by the one owner of it.
+#: The lock file in the data directory. Only one host can hold it.
 LOCK_NAME = "stdio.lock"
 Answer = TypeVar("Answer")
 
 
 @dataclass
 class HostDatabase:
-    """One thread and one connection for the little that is read: the loop never waits for the database."""
+    """Runs database queries in one thread with one connection, so that the event loop never waits for the database."""
 
     backend: HostBackend
     _thread: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "database"))
@@ -50,7 +50,7 @@ class HostDatabase:
             raise UpstreamFault("unreachable", detail, sent=False) from error
 
     async def revisions(self) -> Mapping[UUID, int] | None:
-        """None when the database is away."""
+        """Return the revisions of the HTTP servers by id, or None if the database is unavailable."""
         try:
             return await self._run(self.backend.revisions)
         except DatabaseError as error:

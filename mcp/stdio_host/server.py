@@ -1,4 +1,7 @@
-"""One server: at most one process of it, started when somebody asks, with what the database says at that moment."""
+"""Starts, restarts and stops one hosted server.
+
+A server has at most one process. It starts on demand, with the configuration that the database has at that time.
+"""
 
 import asyncio
 import time
@@ -20,18 +23,18 @@ from mcp.stdio_host.ring import StderrBuffer
 from mcp.stdio_host.rpc_channel import PendingRequest
 from mcp.stdio_host.session import ServerSession
 
-#: Calls of one server at once; more wait for a place until their deadline.
+#: Concurrent calls of one server. Further calls wait for a free place until their deadline.
 MAX_IN_FLIGHT = 32
-#: After each end or failed start the next start waits twice as long, until one has lived.
+#: The backoff doubles after each crash or failed start, until a process has run for `STEADY_SECONDS`.
 FIRST_BACKOFF_SECONDS, MAX_BACKOFF_SECONDS, STEADY_SECONDS = 0.5, 60.0, 60.0
-#: Silence after a greeting that is more than being slow.
+#: A server that is silent for this long after a handshake request counts as hung.
 HUNG_SECONDS = 3.0
-#: Waits up to this long are sat out; a longer one is the answer.
+#: A request waits for a backoff of up to this length; a longer backoff fails the request.
 MAX_INLINE_WAIT_SECONDS = 1.0
 
 
 class LaunchSpec(Protocol):
-    """How a server's process is started, in one revision of its configuration."""
+    """The command and environment of a server's process, in one revision of the configuration."""
 
     @property
     def argv(self) -> tuple[str, ...]: ...
@@ -47,21 +50,21 @@ class LaunchSpec(Protocol):
 
 
 class LaunchLoader(Protocol):
-    """Reads a server's launch; None when there is none. A secret that is missing is a LookupError that says so."""
+    """Loads a server's launch configuration, or None if there is none. A missing secret raises LookupError."""
 
     async def __call__(self, server_id: UUID) -> LaunchSpec | None: ...
 
 
 @dataclass(frozen=True)
 class HostContext:
-    """What the servers of an owner have in common."""
+    """The context that all servers of one host share."""
 
     load_launch: LaunchLoader
-    #: The directories of servers lie in here.
+    #: The parent of the servers' directories.
     root: Path
     installation: str
     groups: ProcessGroupJournal
-    #: Told of a server whose tools may be others than before.
+    #: Called with the id of a server whose tools may have changed.
     on_change: Callable[[UUID], None]
 
 
@@ -77,7 +80,7 @@ class HostedServer:
         self._changing = asyncio.Lock()
         self._places = asyncio.Semaphore(MAX_IN_FLIGHT)
         self._background_tasks: set[asyncio.Task[None]] = set()
-        #: The revision in which it last spoke the handshake: the other question would only cost time.
+        #: The last revision in which the server spoke the legacy era, so that the probe can be skipped.
         self._speaks_handshake = 0
         self._tried = 0
         self._was_started = False
@@ -92,7 +95,7 @@ class HostedServer:
             except UpstreamFault as fault:
                 if fault.code != "closed" or asked.sent:
                     raise
-            # It ended just then, and nothing was sent.
+            # The process ended before anything was sent.
             return await (await self.ensure_session(revision)).request(method, params, meta, asked)
 
     async def refresh_handshake(self, revision: int) -> Handshake:
@@ -100,14 +103,14 @@ class HostedServer:
         try:
             return await running.refresh_handshake()
         except asyncio.CancelledError:
-            # Work may keep a server silent, but it has none; whoever asks next gets a new one.
+            # Work may keep a server silent, but this one has none. The next request starts a new process.
             silent = time.monotonic() - begun > HUNG_SECONDS and running.channel.last_message_at < begun
             if silent and not running.channel.in_flight and self.session is running:
                 self._run_in_background(self.stop("The server had stopped answering."))
             raise
 
     async def ensure_session(self, revision: int) -> ServerSession:
-        """Its process in this revision. However many ask, one start answers all of them."""
+        """Return the session in this revision. Concurrent callers share one start."""
         while True:
             running = self.session
             if running is not None and running.revision == revision and not running.process.is_over:
@@ -115,11 +118,11 @@ class HostedServer:
             if self._starting is None:
                 self._starting = asyncio.create_task(self._start(revision))
                 self._starting.add_done_callback(self._on_start_done)
-            # Who stops waiting does not stop the start: who asks next finds it further on.
+            # A cancelled caller does not cancel the start, which later callers continue to await.
             await asyncio.shield(self._starting)
 
     async def stop_if_outdated(self, launch: LaunchSpec | None) -> None:
-        """Stop what the database no longer wants as it runs."""
+        """Stop the process if the server was disabled or changed."""
         running = self.session
         if running is None:
             return
@@ -133,7 +136,7 @@ class HostedServer:
             await self._stop_session(reason)
 
     async def close(self) -> None:
-        """The owner ends: let nothing start any more, and leave nothing."""
+        """Cancel a pending start and stop the process, at the end of the host."""
         if self._starting is not None:
             self._starting.cancel()
         await self.stop("The process that runs the server was stopped.")
@@ -157,7 +160,7 @@ class HostedServer:
                 raise
             self._speaks_handshake = revision if self.session.handshake.era == "legacy" else 0
             if self._was_started:
-                # Its program may be another by now.
+                # The program may have changed since the last start.
                 self._shared.on_change(self.id)
             self._was_started = True
             return self.session
@@ -169,7 +172,7 @@ class HostedServer:
             except UpstreamFault as fault:
                 if fault.code != "closed":
                     raise
-        # Some servers leave at the first word they do not know.
+        # Some servers exit on the first unknown request.
         return await self._start_session(launch, argv, handshake_first=True)
 
     def _on_start_done(self, task: "asyncio.Task[ServerSession]") -> None:
@@ -212,7 +215,7 @@ class HostedServer:
         return running
 
     def _on_session_end(self, running: ServerSession, fault: UpstreamFault) -> None:
-        """Its process has ended by itself. What becomes of one that never got to speak is for who started it."""
+        """Handle a process that ended by itself. A failed start is handled by `_start_session`."""
         if self.session is running:
             self.session = None
             self._count_failure(fault.detail, lived=time.monotonic() - running.started_at)
@@ -238,7 +241,7 @@ class HostedServer:
 
 
 def _resolve_command(launch: LaunchSpec) -> list[str]:
-    """What is started, by the list of today: it may have been shortened since the server was set up."""
+    """Resolve the command by the current allowlist, which may have become shorter since the server was added."""
     for name in launch.env:
         if problem := executable_allowlist.find_variable_problem(name):
             raise UpstreamFault("not_running", problem, sent=False)

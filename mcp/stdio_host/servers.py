@@ -1,4 +1,4 @@
-"""All servers of this host: found by id, looked after, ended together."""
+"""The registry of all hosted servers: finds them by id, stops unused ones, closes all."""
 
 import asyncio
 import logging
@@ -25,7 +25,7 @@ class ServerRegistry:
         return self._servers[server_id]
 
     async def sweep_forever(self) -> None:
-        """Stop, for as long as the owner runs, what was disabled, changed or is not used."""
+        """Periodically stop servers that were disabled, changed or not used."""
         while True:
             await asyncio.sleep(SWEEP_SECONDS)
             running = [server for server in self._servers.values() if server.session]
@@ -37,7 +37,7 @@ class ServerRegistry:
             running = server.session
             if running and not running.channel.in_flight and time.monotonic() - running.last_used_at > IDLE_SECONDS:
                 await server.stop("The server was not used for a while.")
-        except Exception as error:  # the database is away, a secret is missing: what runs goes on
+        except Exception as error:  # database unavailable or secret missing: keep the process running
             log.warning("Server %s was not looked at (%s).", server.id, type(error).__name__)
 
     async def close(self) -> None:
@@ -45,7 +45,7 @@ class ServerRegistry:
 
 
 def describe_status(server: HostedServer) -> Message:
-    """How it is, for people; its last words may hold secrets and are redacted by who shows them."""
+    """Return a server's state for people. `last_end` and `stderr` may hold secrets, which the caller must redact."""
     running = server.session
     told: Message = {
         "running": running is not None,

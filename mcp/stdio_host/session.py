@@ -1,4 +1,4 @@
-"""One process of a server, from its start to its end, with the channel to it."""
+"""One server process from start to end, with its RPC channel."""
 
 import asyncio
 import time
@@ -19,7 +19,7 @@ from mcp.stdio_host.process_groups import ProcessGroupJournal
 from mcp.stdio_host.ring import StderrBuffer
 from mcp.stdio_host.rpc_channel import PendingRequest, RpcChannel
 
-#: The first start of a server may have to fetch it.
+#: The first start of a server may have to download it.
 START_SECONDS = 60.0
 FRESH_SECONDS = 5.0
 
@@ -27,12 +27,12 @@ FRESH_SECONDS = 5.0
 @dataclass
 class ServerSession:
     revision: int
-    #: Begins the mark of whatever this process starts.
+    #: Prefix of the mark in the environment of this process and its descendants.
     family: str
     errors: StderrBuffer
     groups: ProcessGroupJournal
     on_end: Callable[["ServerSession", UpstreamFault], None]
-    #: Told when it says that its tools are others.
+    #: Called when the server announces changed tools.
     on_change: Callable[[], None]
     started_at: float = field(default_factory=time.monotonic)
     last_used_at: float = field(default_factory=time.monotonic)
@@ -55,11 +55,11 @@ class ServerSession:
         except UpstreamFault as fault:
             if fault.code != "closed":
                 raise
-            # In a moment it is known how it ended.
+            # The exit code is known in a moment.
             await asyncio.wait({asyncio.create_task(self.process.output_closed.wait())}, timeout=1)
             raise self._with_steps(fault) from None
         except OSError as error:
-            # asyncio's own deadline is one of these too.
+            # TimeoutError, which asyncio.timeout raises, is an OSError too.
             late = isinstance(error, TimeoutError)
             detail = (
                 f"It said nothing for {START_SECONDS:g} s." if late else f"It could not be started: {error.strerror}."
@@ -67,7 +67,7 @@ class ServerSession:
             raise UpstreamFault("timeout" if late else "unreachable", detail, sent=False) from None
 
     async def refresh_handshake(self) -> Handshake:
-        """What it said at its start, if that was just now; else what it says now."""
+        """Return the handshake of the start if it is fresh; otherwise query the server again."""
         if time.monotonic() - self.handshake_at < FRESH_SECONDS:
             return self.handshake
         begun = time.monotonic()
@@ -75,7 +75,7 @@ class ServerSession:
             answer = await self.request("server/discover", {}, {}, PendingRequest())
             steps = [f"server/discover, {self.handshake.protocol_version}", "it answered"]
             return build_handshake(answer, self.handshake.protocol_version, begun=begun, steps=steps)
-        # There is one handshake in its life. An error is an answer too: some do not know the question.
+        # The legacy era allows one handshake per process. An error is an answer too: some servers do not know `ping`.
         with suppress(UpstreamError):
             await self.request("ping", {}, {}, PendingRequest())
         latency = (time.monotonic() - begun) * 1000
@@ -95,7 +95,7 @@ class ServerSession:
             self.last_used_at = time.monotonic()
 
     async def stop(self, reason: str, *, at_once: bool = False) -> None:
-        """End it and all that it has started, wherever that has gone."""
+        """Stop the process and all its descendants, including those in other process groups."""
         self.channel.fail(UpstreamFault("closed", reason, sent=True))
         pid = self.process.pid
         await self.process.stop(at_once=at_once)

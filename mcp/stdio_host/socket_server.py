@@ -1,11 +1,11 @@
-"""The socket where processes of this installation ask for their servers: ids and requests come in, never a command.
+"""The Unix socket on which other processes of this installation send requests. No command ever crosses it.
 
-A request names a server by id, the revision it was decided for, and how long it may take:
+A request has the id of a server, the revision for which the call was decided, and a timeout:
 
     {"id": 1, "do": "ask", "server": "018f…", "revision": 3, "timeout": 30, "method": "tools/list", "params": {}}
 
-`do` is `ask`, `greet`, `status` or, for the request of that id, `cancel`. Answers carry the id with one of `result`,
-`error` (the server's own) and `fault` (ours), and before that any number of `progress`.
+`do` is `ask`, `greet`, `status`, or `cancel` for the request with that id. An answer has the id and one of `result`,
+`error` (from the server) and `fault` (from the host). Any number of `progress` messages can precede it.
 """
 
 import asyncio
@@ -26,10 +26,10 @@ from mcp.stdio_host.rpc_channel import PendingRequest
 from mcp.stdio_host.servers import ServerRegistry, describe_status
 
 log = logging.getLogger(__name__)
-#: Requests of one process at once.
+#: Concurrent requests of one connection.
 MAX_OPEN_REQUESTS = 2000
 MAX_TIMEOUT_SECONDS = 3600.0
-#: Progress is dropped, not kept, while a reader is this far behind.
+#: Progress messages are dropped while the reader has more unread bytes than this.
 MAX_UNREAD_BYTES = 1 << 20
 
 
@@ -65,7 +65,7 @@ class SocketServer:
         except BadFrame as problem:
             log.warning("A connection was closed: %s", problem)
         except asyncio.CancelledError:
-            return  # the owner ends
+            return  # the host stops
         finally:
             self._connections.discard(task)
             visit.close()
@@ -73,7 +73,7 @@ class SocketServer:
 
 
 class SocketConnection:
-    """One connection: any number of requests at once, which end with it."""
+    """One connection with concurrent requests. Closing it cancels them."""
 
     def __init__(self, servers: ServerRegistry, writer: asyncio.StreamWriter) -> None:
         self._servers = servers
@@ -105,7 +105,7 @@ class SocketConnection:
             self._send({"id": number, **await self._run_request(number, frame)})
             await self._writer.drain()
         except (ConnectionError, asyncio.CancelledError):
-            return  # nobody waits for it
+            return  # the client has gone or cancelled the request
         finally:
             del self._open[number]
 
@@ -148,7 +148,7 @@ class SocketConnection:
 
 
 class _HostRequest:
-    """A frame, understood."""
+    """A parsed request frame."""
 
     def __init__(self, frame: Message) -> None:
         try:
@@ -176,7 +176,7 @@ def _build_fault(code: str, detail: str, *, sent: bool, steps: tuple[str, ...] =
 
 
 def _is_same_user(connection: socket.socket) -> bool:
-    """Whether a process of our own account is at the other end. Elsewhere than on Linux the file's mode says it."""
+    """Return whether the peer runs under the same account. On systems other than Linux, the file mode ensures it."""
     if not hasattr(socket, "SO_PEERCRED"):
         return True
     size = struct.calcsize("3i")

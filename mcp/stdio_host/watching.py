@@ -1,8 +1,7 @@
-"""Listening to servers over HTTP for word that their tools have changed: one task for each that offers it.
+"""Listens to HTTP servers for changed tool lists, with one task for each server that announces changes.
 
-Nothing here says how a server is doing: no status moves and no breaker counts for what goes wrong with listening.
-Every host's owner listens to every such server. That is wasteful with several hosts and harms nothing, since a refresh
-asked for twice is harmless.
+A failure to listen changes no server's status and counts for no breaker. Every stdio host listens to every such server.
+With several machines this is redundant but harmless, because a second refresh changes nothing.
 """
 
 import asyncio
@@ -19,23 +18,23 @@ from mcp.protocol.errors import UpstreamError, UpstreamFailure, UpstreamFault
 from mcp.stdio_host.news import ChangeDebouncer
 
 log = logging.getLogger(__name__)
-#: Between two looks at which servers there are.
+#: Between two reads of the list of servers.
 REVISION_CHECK_SECONDS = 10.0
 HANDSHAKE_SECONDS = 10.0
-#: A connection that died without a word is noticed no later than this.
+#: Maximum duration of one connection, so that a dead connection is noticed.
 LISTEN_SECONDS = 900.0
-#: Between attempts, each twice as long as the one before, until one has lasted.
+#: The delay between attempts doubles, until a connection has lasted `STABLE_SECONDS`.
 FIRST_RETRY_SECONDS, MAX_RETRY_SECONDS, STABLE_SECONDS = 1.0, 60.0, 30.0
-#: For those that have nothing to listen to.
+#: For servers that announce no changes.
 SILENT_RETRY_SECONDS = 600.0
-#: What may be otherwise soon: faults by their code, statuses.
+#: Fault codes and HTTP statuses that may be temporary.
 TRANSIENT_FAULTS, BUSY_STATUSES = frozenset({"unreachable", "timeout", "closed"}), frozenset({429, 500, 502, 503, 504})
-#: How listening ended: there was nothing to listen to, its place is not there, or it was over.
+#: How listening ended: the server announces no changes, answered 404, or the connection ended.
 ListenEnd = Literal["silent", "missing", "ended"]
 
 
 class ChangeListener:
-    """`revisions` says which servers there are, None when that cannot be known now; `reach` how one is reached."""
+    """Listens to all servers. One callback returns their revisions, or None if unknown; the other loads a target."""
 
     def __init__(
         self,
@@ -49,7 +48,7 @@ class ChangeListener:
         self._tasks: dict[UUID, tuple[int, asyncio.Task[None]]] = {}
 
     async def run(self) -> None:
-        """For as long as the owner runs."""
+        """Listen until the task is cancelled."""
         try:
             while True:
                 now = await self._revisions()
@@ -78,7 +77,7 @@ class ChangeListener:
             end = await self._try_listen(server_id)
             lasted = time.monotonic() - begun > STABLE_SECONDS
             wait = FIRST_RETRY_SECONDS if lasted else min(max(wait * 2, FIRST_RETRY_SECONDS), MAX_RETRY_SECONDS)
-            # Not found once may be a session that the server has forgotten, and we with it by now.
+            # A single 404 may come from an expired session, which the client has dropped by now.
             rest = end == "silent" or before == end == "missing"
             await asyncio.sleep(SILENT_RETRY_SECONDS if rest else wait)
             before = end
@@ -89,7 +88,7 @@ class ChangeListener:
         except UpstreamFailure as trouble:
             log.info("Nothing is heard of server %s (%s).", server_id, _describe_code(trouble))
             return _classify_end(trouble)
-        except Exception as error:  # its row is gone, a secret is missing, the database is away
+        except Exception as error:  # row deleted, secret missing or database unavailable
             log.warning("Server %s is not listened to (%s).", server_id, type(error).__name__)
             return "ended"
 
@@ -101,7 +100,7 @@ class ChangeListener:
         async def changed() -> None:
             self._debouncer.notify(target.server_id)
 
-        # While nobody listened it may have changed as well.
+        # The tools may have changed before this connection.
         await changed()
         met = replace(target, era=shaken.era, protocol_version=shaken.protocol_version)
         await transports.watch_changes(met, changed, seconds=LISTEN_SECONDS)
@@ -121,7 +120,7 @@ def _classify_end(trouble: UpstreamFailure) -> ListenEnd:
 
 
 def _describe_code(trouble: UpstreamFailure) -> str:
-    """Its own words stay out of the log: they may hold secrets."""
+    """Describe a failure without the server's text, which may hold secrets."""
     if isinstance(trouble, UpstreamError):
         return f"error {trouble.code}"
     return f"{trouble.code}, status {trouble.status}" if isinstance(trouble, UpstreamFault) else ""

@@ -1,4 +1,4 @@
-"""The register of tools: what servers list, taken down as identities that people own and govern."""
+"""Registers the tools that servers list, each with an identity of its own."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -22,33 +22,33 @@ from nhi.identities import identities
 from nhi.models import Identity
 from nhi.validation import TOOL_NAME_PATTERN
 
-#: Of one server.
+#: Per server.
 MAX_TOOLS = 5000
 
 
 class ServerChangedMeanwhile(Conflict):
-    """What it said, it said under another configuration: nobody knows what it would say now."""
+    """The server's configuration changed while its tools were listed, so the listing is outdated."""
 
     code = "changed_meanwhile"
 
 
 @dataclass
 class RefreshReport:
-    """What a refresh found, by the tools' names."""
+    """The result of a refresh, by names of tools."""
 
     added: list[str] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)
     withdrawn: list[str] = field(default_factory=list)
     unchanged: int = 0
-    #: What the server lists and nobody can be given, and why.
+    #: Listed tools that cannot be registered, each with the reason.
     refused: list[dict[str, str]] = field(default_factory=list)
 
 
 def record_listing(*, actor: Actor, server: Server, listed: list[dict[str, Any]]) -> RefreshReport:
-    """Compare what the server lists with what is known of it; nothing that is new or changed may be called yet."""
+    """Compare the listed tools with the registered ones. New and changed tools cannot be called before an approval."""
     report = RefreshReport()
     wanted = _collect_bodies(listed, server, report)
-    # Reading long texts takes time, during which the server's row is nobody's to hold.
+    # Scanning long texts takes time, so it happens before the server's row is locked.
     found_flags = _find_flags(server, wanted)
     with transaction.atomic():
         asked = server.revision
@@ -77,7 +77,7 @@ def record_listing(*, actor: Actor, server: Server, listed: list[dict[str, Any]]
 
 
 def _find_flags(server: Server, wanted: dict[str, dict[str, Any]]) -> dict[str, FlagScan]:
-    """Of what the server says now and did not say before."""
+    """Find the flags of new and changed texts."""
     before = dict(Tool.objects.filter(server=server).exclude(current=None).values_list("name", "current__body"))
     described = definitions.server_text
     new = {name: body for name, body in wanted.items() if described(before.get(name, {})) != described(body)}
@@ -91,8 +91,8 @@ def _pending_changes(server: Server) -> dict[UUID, list[PendingChange]]:
 
 
 def remove_secrets(known: Iterable[str], listed: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What the server lists, without its secrets that Gatehouse knows. Nothing else is taken out of a definition:
-    there, a name like `password` is a property's."""
+    """Mask the server's known secrets in its listed tools. Nothing else is masked: in a definition, a name like
+    `password` is the name of a property."""
     forms = known_values.encode_forms(frozenset(known))
     return [_mask_secrets(forms, tool) for tool in listed] if forms else listed
 
@@ -111,7 +111,10 @@ def _mask_secrets(forms: tuple[known_values.EncodedForm, ...], value: Any) -> An
 
 
 def repin_definitions(server: Server) -> None:
-    """The server is reached in another way: what was approved of its tools was approved for the way before."""
+    """Record new definitions of all tools after a change of the server's connection settings.
+
+    Approvals hold for the previous settings only.
+    """
     identity = server.identity
     changes = []
     for tool in _tools_of(server).exclude(current=None):
@@ -121,7 +124,7 @@ def repin_definitions(server: Server) -> None:
 
 
 def on_capability_change(identity: Identity, changed: frozenset[str], actor: Actor) -> None:
-    """Roles match another capability now; what was approved of the tool was approved for those of the one before."""
+    """Record a new definition when a tool's capability changes. Approvals hold for the previous capability only."""
     tool = _with_related(Tool.objects.filter(identity=identity)).first() if "capability" in changed else None
     if tool is not None and tool.current is not None:
         definitions.record_definition(tool, tool.current.body, server=tool.server, changed_by=actor)
@@ -137,7 +140,7 @@ def _with_related(tools: Any) -> Any:
 
 
 def _collect_bodies(listed: list[dict[str, Any]], server: Server, report: RefreshReport) -> dict[str, dict[str, Any]]:
-    """Bodies by name. A name that stands twice, or that no tool can have here, is nobody's."""
+    """Return bodies by name. Duplicate and invalid names are refused."""
     found: dict[str, dict[str, Any]] = {}
     twice: set[str] = set()
     identity = server.identity
@@ -169,7 +172,7 @@ def _report_refusal(report: RefreshReport, name: str, why: str) -> None:
 
 
 def _register_tool(name: str, body: dict[str, Any], server: Server, report: RefreshReport) -> Tool | None:
-    """None for what cannot be registered now: that must not keep changes of other tools from being seen."""
+    """Register a tool. Returns None if that fails, so that changes of the other tools are still recorded."""
     qualified = f"{server.name}__{name}"
     identity = Identity.objects.filter(kind=Kind.TOOL, name=qualified).first()
     usual = identities.default_capability(qualified)
@@ -194,7 +197,7 @@ def _register_tool(name: str, body: dict[str, Any], server: Server, report: Refr
 
 
 def _choose_capability(qualified: str) -> str:
-    """One of its own: what a server names almost like another of its tools is not what roles cover with that one."""
+    """Choose an unused capability, so that roles for a tool do not match another tool with a similar name."""
     usual = identities.default_capability(qualified)
     known = set(Identity.objects.filter(capability__startswith=usual).values_list("capability", flat=True))
     numbered = (f"{usual}-{number}" for number in count(2))

@@ -1,4 +1,4 @@
-"""Pinning: what of a tool is approved, what changed under it, and who may say yes."""
+"""Pins tool definitions, detects changes and approves definitions."""
 
 import hashlib
 from collections.abc import Iterator
@@ -21,37 +21,37 @@ from nhi.choices import ActorKind
 from nhi.decisions import json_schema
 from nhi.validation import Problems
 
-#: What is pinned of a tool besides the server as it is reached and the capability that roles match.
+#: The pinned fields of a listed tool. The server's connection settings and the tool's capability are pinned as well.
 PINNED_FIELDS = ("name", "title", "description", "inputSchema", "outputSchema", "annotations", "icons", "_meta")
 OWN_FIELDS = ("server", "capability")
 MAX_DEFINITION_BYTES = 256 * 1024
-#: Of each text of a definition that is approved together with others: what a person reads among a hundred of them.
+#: Maximum length of each text of a definition in a bulk approval: short enough to read among a hundred of them.
 MAX_BULK_CHARS = 300
-#: How many definitions are flagged anew at one time, and for how long.
+#: Limits of one run that renews flags: definitions and seconds.
 MAX_RENEWED, RENEW_SECONDS = 500, 5.0
 
 
 class StaleHash(Conflict):
-    """What was looked at is not what would be approved."""
+    """The reviewed definition is not the current one."""
 
     code = "stale_hash"
 
 
 class OwnChange(NotAllowed):
-    """Whoever made a change is not the one to approve it."""
+    """A person may not approve their own change."""
 
     code = "own_change"
 
 
 class IndividualReviewRequired(Conflict):
-    """This definition is approved on its own page, where a person reads it whole."""
+    """This definition must be reviewed in full on its own page."""
 
     code = "review_alone"
 
 
 @dataclass(frozen=True)
 class DefinitionChange:
-    """One place in which two definitions differ."""
+    """A difference between two definitions at one place."""
 
     place: str
     kind: str
@@ -60,7 +60,7 @@ class DefinitionChange:
 
 
 def build_body(listed: dict[str, Any], identity: dict[str, Any]) -> dict[str, Any]:
-    """What is pinned of a tool that the server of this identity lists. Too large or no JSON is said as Invalid."""
+    """Build the pinned body of a listed tool. A body that is too large or not valid JSON raises InvalidInput."""
     body = {name: listed[name] for name in PINNED_FIELDS if listed.get(name) is not None} | {"server": identity}
     try:
         size = len(canonical_json.encode(body))
@@ -81,10 +81,10 @@ def record_definition(
     tool: Tool, body: dict[str, Any], *, server: Server, found_flags: "FlagScan | None" = None,
     changed_by: Actor = SYSTEM,
 ) -> bool:  # fmt: skip
-    """Take down what the server says of the tool now. True when it is not what it said before.
+    """Record the tool's definition. Returns True if it differs from the current one.
 
-    `found_flags`: the flags of this body, found before anything was locked; None for a body whose text is that of the
-    definition before. `changed_by`: the person who made it another one, not the server.
+    `found_flags`: the flags of this body, found before any lock; None if the body has the same text as the current
+    definition. `changed_by`: the person whose change produced the definition, if it was not the server.
     """
     body = body | {"capability": tool.identity.capability}
     digest = hash_body(body)
@@ -93,7 +93,7 @@ def record_definition(
     known = ToolDefinition.objects.filter(tool=tool, hash=digest).first()
     tool.current = known or _create_definition(tool, body, server, found_flags, changed_by)
     Tool.objects.filter(pk=tool.pk).update(current=tool.current)
-    # From here on the row is held: somebody may have approved what it said before since it was read.
+    # The update locked the row. The previous definition may have been approved since the tool was read.
     tool.refresh_from_db(fields=["state", "approved"])
     if tool.state == DefinitionState.APPROVED and move_state(tool, DefinitionState.QUARANTINED):
         events.write("tool.quarantined", actor=SYSTEM, subject=tool.identity, details=_describe_change(tool))
@@ -101,7 +101,7 @@ def record_definition(
 
 
 def move_state(tool: Tool, to: DefinitionState) -> bool:
-    """Compare and swap; False when somebody else moved it first."""
+    """Compare and swap. Returns False if the transition is not allowed or another process changed the state first."""
     old = DefinitionState(tool.state)
     if to not in DEFINITION_MOVES[old]:
         return False
@@ -113,7 +113,7 @@ def move_state(tool: Tool, to: DefinitionState) -> bool:
 
 
 def approve(*, actor: Actor, tool: Tool, definition_hash: str, reason: str) -> Tool:
-    """Let calls through by the definition that was looked at."""
+    """Approve the reviewed definition, so that the tool can be called."""
     actor.require("mcp.approve_definition", "approve definitions of tools")
     problems = Problems()
     problems.check_reason(reason)
@@ -142,9 +142,9 @@ def approve(*, actor: Actor, tool: Tool, definition_hash: str, reason: str) -> T
 def approve_in_bulk(
     *, actor: Actor, tool: Tool, definition_hash: str, reason: str, others: injection_flags.NameVocabulary
 ) -> Tool:
-    """Approve one of several definitions that were on one page, each with its whole text.
+    """Approve one of several definitions that one page showed in full.
 
-    The hash stands for the text that was shown: a text that must be read by itself is refused, whatever a page showed.
+    The hash identifies the text on the page. A definition that needs an individual review is refused in any case.
     """
     actor.require("mcp.approve_definition", "approve definitions of tools")
     fresh = Tool.objects.select_related("current", "server").get(pk=tool.pk)
@@ -156,9 +156,9 @@ def approve_in_bulk(
 
 
 def why_not_in_bulk(tool: Tool, others: injection_flags.NameVocabulary | None = None) -> str:
-    """Why a tool's definition is reviewed by itself, as what follows the tool's name; empty when it need not be.
+    """Return why a definition needs an individual review, as a phrase to follow the tool's name; "" if it does not.
 
-    With `others`, its flags are found anew: those that are stored may be older than the rules, or than another server.
+    With a vocabulary, its flags are computed again: the stored ones may be older than the rules or other servers.
     """
     current = tool.current
     if tool.state != DefinitionState.PENDING or tool.approved_id is not None:
@@ -171,7 +171,7 @@ def why_not_in_bulk(tool: Tool, others: injection_flags.NameVocabulary | None = 
 
 
 def find_differences(before: dict[str, Any], after: dict[str, Any]) -> list[DefinitionChange]:
-    """Field by field, in the order in which a person reads them."""
+    """Return the differences field by field, in reading order."""
     old, new = dict(_leaves(before)), dict(_leaves(after))
     places = list(dict.fromkeys([*old, *new]))
     return [
@@ -182,13 +182,13 @@ def find_differences(before: dict[str, Any], after: dict[str, Any]) -> list[Defi
 
 
 def server_text(body: dict[str, Any]) -> dict[str, Any]:
-    """What of a definition is the server's own text."""
+    """Return the parts of a definition that the server wrote."""
     return {name: value for name, value in body.items() if name not in OWN_FIELDS}
 
 
 @dataclass(frozen=True)
 class FlagScan:
-    """What there is to look at twice in a body, and whether arguments can be checked by its schema."""
+    """The flags of a body, and whether its schema can check arguments."""
 
     flags: tuple[injection_flags.DefinitionFlag, ...]
     checkable: bool
@@ -199,7 +199,7 @@ class FlagScan:
 
 
 def find_flags(body: dict[str, Any], others: injection_flags.NameVocabulary) -> FlagScan:
-    """Read the whole text. It may be long: never while a row is locked."""
+    """Scan the whole text of a body. This can take long, so never call it while a row is locked."""
     schema = body.get("inputSchema")
     unusable = json_schema.find_problem(schema) if isinstance(schema, dict) else "It has no input schema."
     found = injection_flags.find_flags(server_text(body), others)
@@ -210,7 +210,7 @@ def find_flags(body: dict[str, Any], others: injection_flags.NameVocabulary) -> 
 
 
 def load_vocabulary(server: Server) -> injection_flags.NameVocabulary:
-    """What the objects of all other servers are called: a description that names one steers the calls of that one."""
+    """Load the object names of all other servers. A description that mentions one can influence its calls."""
     return injection_flags.NameVocabulary(load_object_names(), besides=server.name)
 
 
@@ -220,9 +220,9 @@ def load_object_names() -> list[injection_flags.ObjectName]:
 
 
 def renew_flags(*, seconds: float = RENEW_SECONDS) -> int:
-    """Find the flags anew that earlier rules, or the names of fewer objects, have led to. What is approved stays so.
+    """Compute flags again that come from earlier rules or other object names. Approved definitions stay approved.
 
-    Those that wait come first. What is left when the time is over is done the next time.
+    Definitions that wait for approval come first. The next run continues after the time limit.
     """
     names, until = load_object_names(), monotonic() + seconds
     vocabularies: dict[str, injection_flags.NameVocabulary] = {}
@@ -233,7 +233,7 @@ def renew_flags(*, seconds: float = RENEW_SECONDS) -> int:
     for tool in stale.select_related("current", "server").order_by(waits, "pk")[:MAX_RENEWED]:
         if monotonic() > until:
             break
-        assert tool.current is not None  # those without were left out
+        assert tool.current is not None  # excluded by the query
         server = tool.server.name
         others = vocabularies.get(server) or injection_flags.NameVocabulary(names, besides=server)
         vocabularies[server] = others
@@ -247,7 +247,7 @@ def _create_definition(
     tool: Tool, body: dict[str, Any], server: Server, found_flags: FlagScan | None, changed_by: Actor
 ) -> ToolDefinition:
     number = ToolDefinition.objects.filter(tool=tool).aggregate(last=Max("number"))["last"] or 0
-    # The people's part of a change: the server is reached in another way than when it was pinned.
+    # The connection settings differ from the pinned ones, so a person caused this change.
     moved = tool.current is not None and tool.current.body.get("server") != body["server"]
     who = (server.changed_by_id, server.changed_by_name) if moved else (changed_by.id, changed_by.name)
     return ToolDefinition.objects.create(
@@ -264,16 +264,16 @@ def _create_definition(
 def _flag_fields(
     before: ToolDefinition | None, body: dict[str, Any], server: Server, found_flags: FlagScan | None
 ) -> dict[str, Any]:
-    """The flags that were found beforehand, or those of the definition before where its text is the same."""
+    """Return the flags found beforehand, or those of the previous definition if its text is the same."""
     if found_flags is None and before is not None and server_text(before.body) == server_text(body):
         return {"flags": before.flags, "checkable": before.checkable, "flagged_by": before.flagged_by}
-    # Only when two listings of one server met: the text that was listed is not the one that was read before the lock.
+    # No flags exist only if two listings of a server overlap: the current text changed between the scan and the lock.
     found = found_flags or find_flags(body, load_vocabulary(server))
     return {"flags": found.as_json(), "checkable": found.checkable, "flagged_by": found.flagged_by}
 
 
 def _breaks_glass(actor: Actor, tool: Tool) -> bool:
-    """Whether a superuser breaks glass; anybody else is refused where another person has to look."""
+    """Return whether a barred superuser breaks glass. Other barred people are refused."""
     if actor.kind == ActorKind.IDENTITY:
         raise OwnChange("A person approves definitions, never an identity.")
     bars = reviewers.find_barred(tool)
@@ -288,13 +288,16 @@ def _breaks_glass(actor: Actor, tool: Tool) -> bool:
 
 
 def _find_makers(tool: Tool) -> set[Any]:
-    """Who added the server, or had a hand in how it is reached or matched: their approval is marked as their own."""
+    """Return the ids of people who added the server or changed its settings or capability.
+
+    Their approval of a first definition is marked as self-approved.
+    """
     changed = tool.pending_changes.values_list("changed_by_id", flat=True)
     return {tool.server.created_by_id, tool.server.changed_by_id, *changed}
 
 
 def _describe_change(tool: Tool) -> dict[str, Any]:
-    assert tool.current is not None  # set just now
+    assert tool.current is not None  # set by the caller
     before = tool.approved.body if tool.approved else {}
     places = [change.place for change in find_differences(before, tool.current.body)]
     return {"number": tool.current.number, "changed": places[:30], "flags": len(tool.current.flags)}

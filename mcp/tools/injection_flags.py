@@ -1,7 +1,7 @@
-"""What in a tool's definition a person should look at twice. Hints for a reader, never a ground to allow.
+"""Flags hidden characters and prompt injection in tool definitions. Flags are hints for reviewers, never permissions.
 
-Every rule reads the whole text in one pass: there is no length after which a text is not read, and no seam between two
-windows that a phrase could be laid across. The work grows with the length of the text alone, whatever a server writes.
+Every rule reads the whole text in one pass: no text is too long to be read, and no phrase can hide across the border of
+two windows. The work is linear in the length of the text, whatever a server writes.
 """
 
 import hashlib
@@ -13,24 +13,24 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-#: Raised with every change of the rules: definitions that were flagged by earlier rules are flagged again.
+#: Incremented with every change of the rules, so that all definitions are flagged again.
 RULES_VERSION = 2
-#: Marks that show nothing or turn text around; tag characters spell words that only a model reads.
+#: Characters that are invisible or reverse text. Tag characters spell words that only a model reads.
 HIDDEN_CATEGORIES = frozenset({"Cf", "Co", "Cn", "Cs"})
 CONTROL_CHARACTERS = frozenset(chr(code) for code in (*range(9), 11, 12, *range(14, 32), *range(127, 160)))
-#: What an emoji and some scripts are written with.
+#: Characters that emoji and some scripts need.
 HARMLESS_CHARACTERS = frozenset("\u200d\ufe0f\u200c")
 BLANK_CHARACTERS = frozenset("\u115f\u1160\u3164\uffa0\u2800")
 
-#: A definition with more characters than this is not read to its end by a person in a hurry.
+#: A reviewer may not read a longer definition to its end.
 MAX_UNFLAGGED_CHARS = 4000
 MAX_FLAGS = 50
 MIN_BLOB_CHARS = 400
-#: Shorter names of other servers' objects stand in every text.
+#: Shorter names of other servers' objects occur in any text.
 MIN_NAME_CHARS = 4
 
-#: Phrases that speak to a model rather than describe a tool. Each is a chain of steps; a step is a set of words and the
-#: number of characters that may lie between it and the step before.
+#: Phrases that address a model instead of describing a tool. Each is a chain of steps. A step has alternative words and
+#: the maximum number of characters between it and the previous step.
 PhraseStep = tuple[str, int]
 PHRASES: tuple[tuple[str, tuple[PhraseStep, ...]], ...] = (
     (
@@ -71,7 +71,7 @@ PHRASES: tuple[tuple[str, tuple[PhraseStep, ...]], ...] = (
         (("system prompt|you are now|new instruction|new instructions", 0),),
     ),
 )
-#: What no chain of words says. None of them can look further than a few characters ahead.
+#: Rules that a chain of words cannot express. No pattern looks further than a few characters ahead.
 PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
         "names a place where secrets are kept",
@@ -84,12 +84,12 @@ PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
 )
 WORD = re.compile(r"\w+(?:'\w+)?")
 BLOB = re.compile(r"[A-Za-z0-9+/=_-]+")
-#: Letters and digits with the marks between them that names of objects may hold.
+#: Letters and digits, joined by the punctuation that object names may contain.
 RUN = re.compile(r"[a-z0-9_]+(?:[./:-]+[a-z0-9_]+)*")
 ATOM = re.compile(r"[a-z0-9_]+")
-#: Names that an English text holds without speaking of a tool.
+#: Names that an English text can contain without mentioning a tool.
 PLAIN_WORD = re.compile(r"[a-z]+")
-#: The first are named where there are more than a page can take.
+#: The first kinds are kept when there are too many flags.
 FLAG_ORDER = ("hidden_unicode", "instruction", "mention", "comment", "blob", "long", "common_word")
 
 
@@ -105,7 +105,7 @@ class DefinitionFlag:
 
 @dataclass(frozen=True)
 class ObjectName:
-    """What an object of another server is called: by its own name, its qualified name and its capability."""
+    """The name, server and capability of an object of another server."""
 
     server: str
     name: str
@@ -113,10 +113,10 @@ class ObjectName:
 
 
 class NameVocabulary:
-    """The names of other servers' objects. A text is looked through once, however many there are."""
+    """The names of other servers' objects. A text is searched once, regardless of the number of names."""
 
     def __init__(self, objects: Sequence[ObjectName] = (), *, besides: str = "") -> None:
-        """Of the objects of all servers but one, whose texts are looked through."""
+        """Collect the names of all objects except those of `excluded_server`, whose texts are searched."""
         servers: dict[str, dict[str, None]] = defaultdict(dict)
         written: dict[str, str] = {}
         for one in objects:
@@ -129,7 +129,7 @@ class NameVocabulary:
                     written.setdefault(key, name)
         self.digest = digest_names(objects)
         self._messages = {key: (written[key], tuple(sorted(names))) for key, names in servers.items()}
-        #: How many parts a name has at most, by its first part: how far to look from where that part stands.
+        #: The maximum number of parts of a name, by its first part: the search distance after that part.
         self._max_parts: dict[str, int] = defaultdict(int)
         for key in self._messages:
             parts = ATOM.findall(key)
@@ -140,7 +140,7 @@ class NameVocabulary:
         return bool(self._messages)
 
     def names_in(self, normalised: str) -> set[str]:
-        """The names that stand in a normalised text, each between word boundaries."""
+        """Return the names in a normalised text, each between word boundaries."""
         names: set[str] = set()
         for run in RUN.finditer(normalised):
             text = run.group()
@@ -166,7 +166,7 @@ class NameVocabulary:
 
 
 def digest_names(objects: Iterable[ObjectName]) -> str:
-    """Stands for the rules and the names of all objects: what was flagged by others is flagged anew."""
+    """Return a digest of the rules and all object names. Definitions with another digest are flagged again."""
     digest = hashlib.sha256(f"{RULES_VERSION}".encode())
     for one in objects:
         digest.update(f"\n{one.server} {one.name} {one.capability}".encode())
@@ -177,7 +177,7 @@ EMPTY_VOCABULARY = NameVocabulary()
 
 
 def find_flags(body: dict[str, Any], others: NameVocabulary = EMPTY_VOCABULARY) -> list[DefinitionFlag]:
-    """Hidden marks and text like instructions, wherever the definition has text; and mentions of `others`."""
+    """Find hidden characters, instructions and names of the vocabulary in all texts of a definition."""
     flags: list[DefinitionFlag] = []
     named: dict[str, list[str]] = defaultdict(list)
     for place, text in iterate_texts(body):
@@ -189,7 +189,7 @@ def find_flags(body: dict[str, Any], others: NameVocabulary = EMPTY_VOCABULARY) 
         normalised = _normalised(text, hidden)
         flags.extend(_find_instruction_flags(place, normalised))
         for key in others.names_in(normalised) if others else ():
-            # The tool's own name is kept apart by that of its server, and names of properties are words.
+            # A tool's own name is qualified by its server, and names of properties are ordinary words.
             if place != "name" and not (place.endswith("(name)") and is_plain_word(key)):
                 named[key].append(place)
     flags.extend(others.build_flag(key, places) for key, places in sorted(named.items()))
@@ -200,7 +200,7 @@ def find_flags(body: dict[str, Any], others: NameVocabulary = EMPTY_VOCABULARY) 
 
 
 def iterate_texts(value: Any, place: str = "") -> Iterator[tuple[str, str]]:
-    """Every string with its place, names of properties included: a model reads them too."""
+    """Yield every string with its place, including names of properties, because a model reads them too."""
     if isinstance(value, str):
         yield place, value
     elif isinstance(value, dict):
@@ -224,11 +224,11 @@ def is_plain_word(key: str) -> bool:
 
 
 def _normalised(text: str, hidden: Iterable[str] = ()) -> str:
-    """As it is searched: in one case, with single spaces, and without what hides a phrase from a search."""
+    """Prepare a text for the search: one case, single spaces, no invisible characters."""
     plain = text.translate(dict.fromkeys(map(ord, hidden))) if hidden else text
     if not plain.isascii():
         plain = unicodedata.normalize("NFKC", plain).replace("\u2019", "'")
-        # Normalising turns some marks into others that show nothing.
+        # Normalization turns some characters into invisible ones.
         plain = plain.translate({ord(mark): None for mark in set(plain) if is_hidden(mark)})
     return " ".join(plain.casefold().split())
 
@@ -252,7 +252,7 @@ def _find_instruction_flags(place: str, normalised: str) -> list[DefinitionFlag]
 
 
 def _steps_by_last_word() -> dict[str, list[tuple[tuple[str, ...], int, int]]]:
-    """For the last word of each alternative of a step: its words, its phrase and the step's number."""
+    """Index the alternatives of all steps by their last word: the words, the phrase and the number of the step."""
     steps: dict[str, list[tuple[tuple[str, ...], int, int]]] = defaultdict(list)
     for phrase, (_, chain) in enumerate(PHRASES):
         for number, (alternatives, _) in enumerate(chain):
@@ -266,10 +266,10 @@ _STEPS = _steps_by_last_word()
 
 
 def _find_phrases(normalised: str) -> list[str]:
-    """The messages of the phrases that the text holds.
+    """Return the messages of the phrases in a text.
 
-    Each word is looked at once. For each step of each phrase it is enough to know where it was reached last: what comes
-    after is nearest to that.
+    Each word is read once. For each step of each phrase only the last match matters, because it is the nearest to any
+    later word.
     """
     reached: dict[tuple[int, int], int] = {}
     complete: dict[int, None] = {}
@@ -293,14 +293,14 @@ def _find_phrases(normalised: str) -> list[str]:
 
 
 def _find_alternative_start(words: tuple[str, ...], before: list[tuple[str, int]]) -> int | None:
-    """Where the alternative begins whose last word was read just now; None when its other words do not stand before."""
+    """Return the start of the alternative that ends with the current word; None if its other words are missing."""
     if len(words) > 1 and tuple(word for word, _ in before[-len(words) : -1]) != words[:-1]:
         return None
     return before[-len(words)][1] if len(before) >= len(words) else None
 
 
 def _limit_flags(flags: list[DefinitionFlag]) -> list[DefinitionFlag]:
-    """No more than a person can tick. What weighs most comes first, so that no crowd of other flags pushes it off."""
+    """Limit the flags to a number that a person can review. The most important kinds are kept first."""
     ordered = sorted(dict.fromkeys(flags), key=lambda flag: FLAG_ORDER.index(flag.kind))
     if len(ordered) <= MAX_FLAGS:
         return ordered

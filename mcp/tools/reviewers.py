@@ -1,8 +1,8 @@
-"""Who may approve a changed definition: everybody with the right who has no part in the change.
+"""Who may approve a changed definition: every holder of the permission who did not contribute to the change.
 
-Three are barred: whoever last set how the server is reached, whoever set a part of that which differs from what was
-approved, and whoever changed the capability since the last approval. Nobody else is. `PendingChange` holds these parts,
-one row for a person and a place; an approval removes them.
+Three kinds of people are barred: the last person who changed the connection settings, people who set a connection
+setting that differs from the approved one, and people who changed the capability since the last approval.
+`PendingChange` has one row per person and place; an approval removes the rows.
 """
 
 from collections import defaultdict
@@ -22,7 +22,7 @@ from nhi.actors import READ_ONLY, Actor
 from nhi.models import Identity, User
 from nhi.models.people import PersonQuerySet
 
-#: The place of a pending change that is no part of how the server is reached.
+#: The only place of a pending change that is not a connection setting.
 CAPABILITY = "capability"
 MAX_NAMES = 5
 MAX_PLACE_CHARS = 300
@@ -39,11 +39,11 @@ LABELS = {
 
 @dataclass(frozen=True)
 class ChangePart:
-    """What somebody did that bars them, and when; the time is not known of what an earlier version wrote."""
+    """An action that bars a person, and its time; rows of earlier versions have no time."""
 
     action: str
     at: datetime | None
-    #: The part of how the server is reached; empty for the capability, and for having set that at all.
+    #: The connection setting; empty for the capability and for actions that concern all settings.
     place: str = ""
 
     def __str__(self) -> str:
@@ -52,39 +52,39 @@ class ChangePart:
 
 @dataclass
 class ReviewBar:
-    """A person, or a service account, who may not approve what waits."""
+    """A person or service account that may not approve the pending definition."""
 
     name: str
     parts: list[ChangePart] = field(default_factory=list)
-    #: The service account whose parts these are, for a person who holds it in their hands.
+    #: The service account that acted, if the person controls it.
     account: str = ""
     changed_capability: bool = False
 
     @property
     def reason(self) -> str:
-        """What follows the person's name: "set the server's address on 2026-11-20"."""
+        """A phrase to follow the person's name: "set the server's address on 2026-11-20"."""
         actions = join_words([str(part) for part in self.parts])
         return f"stood behind the service account {self.account}, which {actions}" if self.account else actions
 
 
 @dataclass(frozen=True)
 class ReviewRemedy:
-    """What would let somebody approve, when nobody may."""
+    """A step after which somebody may approve, when nobody may now."""
 
     sentence: str
-    #: Who does it; empty when anybody may who has the right to.
+    #: The person who can take the step; empty if every holder of the permission can.
     by: str = ""
-    #: The parts of how the server is reached that they set; empty for any part.
+    #: The connection settings to set; empty for any setting.
     places: tuple[str, ...] = ()
-    #: Whether the places, and the capability, are set back to what was approved.
+    #: Whether the step restores the approved settings and capability.
     restores: bool = False
-    #: Who may approve then.
+    #: The people who may approve afterwards.
     approvers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class ReviewDeadEnd:
-    """Everybody who holds the right is barred: why each of them is, and what would change that."""
+    """All holders of the permission are barred: the reason for each, and the possible remedies."""
 
     bars: tuple[ReviewBar, ...]
     remedies: tuple[ReviewRemedy, ...]
@@ -97,7 +97,7 @@ class ReviewDeadEnd:
 
 
 def list_places(server_identity: Mapping[str, Any]) -> dict[str, str]:
-    """How a server is reached, part by part: each variable, header and secret is one of its own."""
+    """Return the connection settings by place. Each variable, header and secret is a place of its own."""
     places: dict[str, str] = {}
     for name, value in server_identity.items():
         if isinstance(value, dict):
@@ -113,7 +113,7 @@ def find_changed_places(before: Mapping[str, Any], after: Mapping[str, Any]) -> 
 
 
 def record_changes(changes: Iterable[tuple[Tool, Sequence[str]]], actor_id: UUID | None, actor_name: str) -> None:
-    """Take down who changed these places of these tools. What Gatehouse itself does is no person's part."""
+    """Record who changed these places of these tools. Changes by Gatehouse itself have no person and are skipped."""
     if actor_id is None:
         return
     now = timezone.now()
@@ -130,7 +130,7 @@ def record_changes(changes: Iterable[tuple[Tool, Sequence[str]]], actor_id: UUID
 def adopt_changes(
     new: Sequence[Tool], siblings: Iterable[Tool], changes: Iterable[PendingChange], server_identity: Mapping[str, Any]
 ) -> None:
-    """New tools of a server that is reached in a way which nobody has approved yet: who set that has a part in them."""
+    """Copy pending changes to new tools of a server whose connection settings were not approved for any tool yet."""
     inherited = {(row.place, row.changed_by_id): row for row in changes if row.place != CAPABILITY}
     if not new or not inherited:
         return
@@ -147,9 +147,9 @@ def adopt_changes(
 
 
 def settle_changes(tool: Tool, changes: Sequence[PendingChange], server_identity: Mapping[str, Any]) -> None:
-    """The server has listed the tool as it is reached now: parts that were set anew or set back are nobody's any more.
+    """Delete pending changes that were overwritten or reverted, after the server listed the tool.
 
-    Not before: until then, what waits was said by a server that was reached in another way.
+    Not before the listing: until then, the pending definition comes from the previous connection settings.
     """
     approved = list_places(tool.approved.body.get("server") or {}) if tool.approved else None
     current = list_places(server_identity)
@@ -165,14 +165,14 @@ def settle_changes(tool: Tool, changes: Sequence[PendingChange], server_identity
 
 
 def remove_changes(tool: Tool) -> None:
-    """Its definition was approved."""
+    """Delete the pending changes of a tool after an approval."""
     PendingChange.objects.filter(tool=tool).delete()
 
 
 def find_barred(tool: Tool) -> dict[UUID, ReviewBar]:
-    """Who may not approve what waits, and why. Nobody is barred from a definition that was approved before.
+    """Return the bars of the pending definition by person. Nobody is barred if the current definition is approved.
 
-    Of a first definition, only those are barred who changed how the server is reached after it had listed its tools.
+    For a first definition, only changes of the connection settings after the first listing bar a person.
     """
     if tool.current_id is None or tool.approved_id == tool.current_id:
         return {}
@@ -190,7 +190,7 @@ def find_barred(tool: Tool) -> dict[UUID, ReviewBar]:
 
 
 def find_dead_end(tool: Tool, bars: Mapping[UUID, ReviewBar]) -> ReviewDeadEnd | None:
-    """Why nobody may approve what waits, and what would change that; None when somebody may."""
+    """Return why nobody may approve the pending definition, with remedies; None if somebody may."""
     if not bars:
         return None
     people = {person.pk: person.username for person in find_right_holders()}
@@ -202,13 +202,13 @@ def find_dead_end(tool: Tool, bars: Mapping[UUID, ReviewBar]) -> ReviewDeadEnd |
 
 
 def refusal_message(bar: ReviewBar, nobody: ReviewDeadEnd | None) -> str:
-    """For somebody who is barred; with what would help, where nobody else could approve instead."""
+    """Return the message for a barred person, with the remedies if nobody else may approve."""
     sentence = f"You {bar.reason}, so someone else must approve the change."
     return f"{sentence} {nobody}" if nobody else sentence
 
 
 def find_right_holders(right: str = "approve_definition") -> PersonQuerySet:
-    """The people who hold a right of this app and may use it."""
+    """Return the active people with a permission of this app, except read-only people."""
     app, name = READ_ONLY.split(".")
     reads = Permission.objects.filter(content_type__app_label=app, codename=name)
     held = Permission.objects.filter(content_type__app_label="mcp", codename=right)
@@ -218,20 +218,20 @@ def find_right_holders(right: str = "approve_definition") -> PersonQuerySet:
 
 
 def filter_not_barred(waiting: QuerySet[Tool], actor: Actor) -> QuerySet[Tool]:
-    """Of tools that wait, those whose definition this person may approve: what `who_is_barred` says, as a query."""
+    """Filter waiting tools to those that this person may approve. The query must agree with `find_barred`."""
     accounts = Identity.objects.filter(_in_hands_of(actor.id)).values("pk")
     mine = Q(changed_by_id=actor.id) | Q(changed_by_id__in=accounts)
     parts = PendingChange.objects.filter(mine, tool=OuterRef("pk"))
     reach = Exists(parts.exclude(place=CAPABILITY))
     set_last = Q(server__changed_by_id=actor.id) | Q(server__changed_by_id__in=accounts)
     barred = Q(approved=None) & Q(reach) | Q(approved__isnull=False) & (set_last | Q(Exists(parts)))
-    # A null on either side bars nobody, which a NOT around these conditions would not say.
+    # A null on either side bars nobody. A NOT around these conditions would exclude such rows.
     free = waiting.exclude(pk__in=Tool.objects.filter(barred).exclude(approved=F("current")).values("pk"))
     return free.exclude(current=None)
 
 
 def join_words(words: Sequence[str]) -> str:
-    """ "a", "a and b", "a, b and c"."""
+    """Join words with commas and a final "and"."""
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
@@ -267,7 +267,7 @@ def _bar_last_setter(bars: dict[UUID, ReviewBar], server: Server) -> None:
 
 
 def _in_hands_of(person: UUID | None) -> Q:
-    """Service accounts that a person holds in their hands: their owners, and who has made their credentials."""
+    """Service accounts that a person controls, as owner, as backup owner or as creator of a credential."""
     return Q(owner_id=person) | Q(backup_owner_id=person) | Q(credentials__created_by_id=person)
 
 
@@ -295,7 +295,7 @@ def _with_permission(permissions: QuerySet[Permission]) -> Q:
 
 
 def _restore_remedy(tool: Tool) -> ReviewRemedy | None:
-    """Everything a person changed is set back: what is left was approved before. A secret cannot be set back."""
+    """Suggest to restore all settings that people changed to their approved values. Secrets cannot be restored."""
     approved, current = tool.approved, tool.current
     if approved is None or current is None:
         return None
@@ -317,7 +317,7 @@ def _restore_remedy(tool: Tool) -> ReviewRemedy | None:
 
 
 def _takeover_remedy(barred: Mapping[UUID, ReviewBar], bars: Mapping[UUID, ReviewBar]) -> ReviewRemedy | None:
-    """Somebody sets anew what another person had set: that person has no part in what waits then."""
+    """Suggest that somebody else sets a barred person's settings again, so that the person may approve afterwards."""
     setters = {person.pk: person.username for person in find_right_holders("change_server")}
     behind: dict[UUID, set[UUID]] = defaultdict(set)
     for account, *people in Identity.objects.filter(pk__in=bars).values_list(
@@ -330,7 +330,7 @@ def _takeover_remedy(barred: Mapping[UUID, ReviewBar], bars: Mapping[UUID, Revie
         if bar.changed_capability or behind[person] or not others:
             continue
         places = tuple(part.place for part in bar.parts if part.place)
-        # Of those who are barred anyway, one is named before others.
+        # Prefer people who are barred anyway.
         known = [one.name for pk, one in barred.items() if pk != person and one.name in others]
         name = (known or others)[0]
         what = (

@@ -1,4 +1,4 @@
-"""What people say of a tool: whose it is, whether its calls wait for someone, and whether it is on its way out."""
+"""Changes the attributes of a tool that people set: owner, required approval, deprecation."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ def change_tool(
     deprecated: bool | None = None,
     owner: User | None = None,
 ) -> Tool:
-    """Change what is given; what is None stays. A deprecated tool still works: whoever looks is told to move on."""
+    """Change a tool; arguments that are None change nothing. A deprecated tool still works but shows a notice."""
     actor.require("mcp.change_tool", "change tools")
     wanted = {"requires_approval": requires_approval, "deprecated": deprecated}
     with transaction.atomic():

@@ -51,7 +51,7 @@ class CallRoots:
     ) -> "CallRoots":
         """Build the roots of a call. A call outside a run counts as part of all current work of its agent: an agent
         with its own credential cannot leave its chain by naming no task or another one."""
-        work = WorkIds(frozenset({run_id} - {None}), frozenset({task_id} - {None}))  # type: ignore[arg-type]  # None is out
+        work = WorkIds(frozenset({run_id} - {None}), frozenset({task_id} - {None}))  # type: ignore[arg-type]  # None is removed
         return cls(frozenset({agent_id, *above}), work if run_id else work | hooks.load_current_work(agent_id))
 
     def find_origins(self) -> OriginTrace:

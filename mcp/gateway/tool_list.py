@@ -54,7 +54,7 @@ def find_callable_tools(identity: Identity, server: str = "", scope: tuple[str, 
 
 
 def describe_tool(tool: Tool, server: str = "") -> dict[str, Any]:
-    assert tool.approved is not None  # a constraint
+    assert tool.approved is not None  # a database constraint ensures this
     body = tool.approved.body
     shown = {name: body[name] for name in LISTED_FIELDS if body.get(name) is not None}
     return {"name": tool.name if server else str(tool), **shown}

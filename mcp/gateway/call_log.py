@@ -25,9 +25,16 @@ _redactor = Redactor()
 
 
 def log_call(
-    wish: CallRequest, *, call_id: UUID | None, status: str, reason: str, message: str, result: dict[str, Any] | None,
-    seconds: float, redacted: bool = False,
-) -> None:  # fmt: skip
+    wish: CallRequest,
+    *,
+    call_id: UUID | None,
+    status: str,
+    reason: str,
+    message: str,
+    result: dict[str, Any] | None,
+    seconds: float,
+    redacted: bool = False,
+) -> None:
     if not log.isEnabledFor(logging.INFO):
         return
     line = {

@@ -110,7 +110,7 @@ def _build_fault_result(ticket: CallLease, fault: UpstreamFault, redactor: Redac
     redacted = message != fault.detail
     return UpstreamResult(
         CallStatus.ERROR, None, "upstream", "ExecutionFailed", message, public, redacted, service, fault_kind=kind
-    )  # fmt: skip
+    )
 
 
 def _build_error_result(error: UpstreamError, redactor: Redactor) -> UpstreamResult:

@@ -48,9 +48,14 @@ def request_approval(draft: PendingCall) -> tuple[CallRefusal, dict[str, Any] | 
     draft.log_row["details"]["approval_id"] = str(approval.pk)
     waits = _build_waiting(draft, approval)
     return decision.refuse_call(
-        draft, "approval_required", waiting_message(approval), expires_at=approval.expires_at, approval_id=approval.pk,
-        waiting=waits, needs_superuser=approval.needs_superuser,
-    )  # fmt: skip
+        draft,
+        "approval_required",
+        waiting_message(approval),
+        expires_at=approval.expires_at,
+        approval_id=approval.pk,
+        waiting=waits,
+        needs_superuser=approval.needs_superuser,
+    )
 
 
 def waiting_message(approval: CallApproval) -> str:

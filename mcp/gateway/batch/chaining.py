@@ -54,7 +54,7 @@ def load_chains(asked: Sequence[tuple[CallFacts, CallRequest]]) -> list[CallChai
     tasks = hooks.load_tasks([task for task in wanted if task is not None])
     settled = [
         _resolve_chain(found, run, task, tasks) for (found, _), run, task in zip(asked, runs, named, strict=True)
-    ]  # fmt: skip
+    ]
     return _load_principals(asked, settled)
 
 

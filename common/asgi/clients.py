@@ -47,7 +47,7 @@ async def _cancel_on_disconnect(receive: Receive, gone: asyncio.Event, task: "as
 
 
 class ProcessStopping(GatehouseError):
-    """The process that made the call ends; the call's row says that it was cancelled."""
+    """The process that made the call is stopping. The call's row has the reason `cancelled`."""
 
     code = "stopping"
 

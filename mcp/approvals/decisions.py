@@ -1,4 +1,4 @@
-"""Calls that wait for a person: who may decide, and what the decision leaves behind."""
+"""Approves, refuses and expires calls that wait for a person; reads their arguments."""
 
 from collections.abc import Collection
 from functools import partial
@@ -22,7 +22,7 @@ from nhi.validation import Problems
 
 
 class ApprovalNotWaiting(Conflict):
-    """Somebody decided before, or its time is over."""
+    """The approval is already decided or has expired."""
 
     code = "not_waiting"
 
@@ -32,7 +32,7 @@ class OwnCallApproval(NotAllowed):
 
 
 def read_arguments(approval: CallApproval) -> dict[str, Any] | None:
-    """The exact arguments while it waits; what is kept of them afterwards, redacted."""
+    """Return the exact arguments while the approval waits; afterwards the stored, redacted arguments."""
     if approval.state == ApprovalState.PENDING and approval.sealed_arguments:
         return call_approvals.open_arguments(approval)
     kept: dict[str, Any] | None = approval.arguments
@@ -40,12 +40,12 @@ def read_arguments(approval: CallApproval) -> dict[str, Any] | None:
 
 
 def why_not_decide(actor: Actor, approval: CallApproval) -> str:
-    """Why this actor may not decide; empty when they may."""
+    """Return why this actor may not decide; empty when they may."""
     return why_not_decide_each(actor, [approval]).get(approval.pk, "")
 
 
 def why_not_decide_each(actor: Actor, rows: Collection[CallApproval]) -> dict[UUID, str]:
-    """The same for those of many about which this actor may not decide."""
+    """Like `why_not_decide` for several approvals. Approvals that the actor may decide about are left out."""
     if not actor.may("mcp.decide_approval"):
         return {row.pk: "You may not decide about calls." for row in rows}
     if not actor.is_person and actor.id is not None:
@@ -54,7 +54,7 @@ def why_not_decide_each(actor: Actor, rows: Collection[CallApproval]) -> dict[UU
 
 
 def approve(*, actor: Actor, approval: CallApproval, reason: str) -> CallApproval:
-    """Let this agent make this one call, with these arguments, within fifteen minutes."""
+    """Allow this agent to make this one call, with these arguments, within fifteen minutes."""
     return _decide(actor, approval, reason, ApprovalState.APPROVED)
 
 
@@ -63,7 +63,7 @@ def refuse(*, actor: Actor, approval: CallApproval, reason: str) -> CallApproval
 
 
 def expire_overdue() -> int:
-    """What nobody decided about in time, and permits that nobody used."""
+    """Expire approvals that nobody decided about in time, and approved ones that were not used."""
     over = CallApproval.objects.filter(
         state__in=[ApprovalState.PENDING, ApprovalState.APPROVED], expires_at__lte=clock.database_now()
     )
@@ -79,7 +79,7 @@ def _decide(actor: Actor, approval: CallApproval, reason: str, to: ApprovalState
     problems.raise_if_any()
     with transaction.atomic():
         waiting = _locked_pending(approval)
-        # Somebody may have come to stand behind the call since it was made; that is kept though they are refused.
+        # The origins of the call may have changed since it was made. They are stored even if this decision is refused.
         origins.refresh(waiting)
         barred = origins.why_barred(actor, waiting)
         if actor.is_superuser or not barred:
@@ -114,5 +114,5 @@ def _write_decision(
         details["break_glass"] = True
     events.write(event, actor=actor, subject=waiting, details=details, reason=reason)
     waiting.refresh_from_db()
-    # Whoever follows the task is told; the decision stands whether or not that works.
+    # Notify the task of the call. The decision is kept even if the notification fails.
     transaction.on_commit(partial(hooks.notify_call_decided, waiting.pk), robust=True)

@@ -1,7 +1,7 @@
-"""Who stands behind a waiting call and so may not decide about it: found, recorded with the approval, and asked for.
+"""Finds and records the people behind a waiting call, who may not decide about it.
 
-Origins are recorded for every attempt while the approval is pending, and once more when somebody decides: whoever
-owned a member of the chain when the call was made, or owns it now, is barred.
+Origins are recorded for every attempt while the approval is pending, and once more when somebody decides. A person who
+owned a member of the chain when the call was made, or owns one now, is barred.
 """
 
 from collections.abc import Collection, Iterable
@@ -39,9 +39,9 @@ NEEDS_SUPERUSER = (
 
 @dataclass(frozen=True)
 class CallRoots:
-    """What a call itself says of where it comes from."""
+    """The identities and the work that a call itself names as its origin."""
 
-    #: The agent and the links of its chain.
+    #: The agent and the identities of its delegation chain.
     parties: frozenset[UUID]
     work: WorkIds
 
@@ -49,9 +49,9 @@ class CallRoots:
     def of_call(
         cls, *, agent_id: UUID, above: Iterable[UUID], run_id: UUID | None, task_id: UUID | None
     ) -> "CallRoots":
-        """A call that no run made counts as part of all that its agent is working on: an agent with a credential of
-        its own cannot leave its chain by naming no task, or another one."""
-        work = WorkIds(frozenset({run_id} - {None}), frozenset({task_id} - {None}))  # type: ignore[arg-type]  # None is out
+        """Build the roots of a call. A call outside a run counts as part of all current work of its agent: an agent
+        with its own credential cannot leave its chain by naming no task or another one."""
+        work = WorkIds(frozenset({run_id} - {None}), frozenset({task_id} - {None}))  # type: ignore[arg-type]  # None is removed
         return cls(frozenset({agent_id, *above}), work if run_id else work | hooks.load_current_work(agent_id))
 
     def find_origins(self) -> OriginTrace:
@@ -59,7 +59,7 @@ class CallRoots:
 
 
 def record(approval: CallApproval, roots: CallRoots) -> None:
-    """Keep what stands behind one attempt. An attempt with the same roots adds nothing and costs two queries."""
+    """Record the origins of one attempt. An attempt with the same roots adds nothing and costs two queries."""
     recorded = set(approval.origins.values_list("object_id", flat=True))
     if {*roots.parties, *roots.work.runs, *roots.work.tasks} <= recorded:
         _note_deciders(approval)
@@ -68,7 +68,7 @@ def record(approval: CallApproval, roots: CallRoots) -> None:
 
 
 def refresh(approval: CallApproval) -> None:
-    """Look up again who stands behind a call, before somebody decides about it."""
+    """Find and record the current origins of a call before somebody decides about it."""
     rows = approval.origins.exclude(kind=OriginKind.PERSON).values_list("kind", "object_id")
     ids: dict[str, set[UUID]] = {kind: set() for kind in OriginKind.values}
     for kind, object_id in rows:
@@ -80,12 +80,12 @@ def refresh(approval: CallApproval) -> None:
 
 
 def why_barred(actor: Actor, approval: CallApproval) -> str:
-    """Why this person stands behind the call, as a sentence; empty for everybody else."""
+    """Return why this person is barred from deciding, as a sentence; empty for everybody else."""
     return why_barred_each(actor, [approval]).get(approval.pk, "")
 
 
 def why_barred_each(actor: Actor, approvals: Collection[CallApproval]) -> dict[UUID, str]:
-    """The same for those of many behind which the person stands, in a fixed number of queries."""
+    """Like `why_barred` for several approvals, in a fixed number of queries. Other approvals are left out."""
     asked = CallApproval.objects.filter(pk__in=[approval.pk for approval in approvals]).barring(actor)
     barred = set(asked.values_list("pk", flat=True))
     if not barred:
@@ -109,12 +109,12 @@ def _barred_message(actor: Actor, approval: CallApproval, role: str | None, hand
 
 
 def may_use_approval(approval: CallApproval, roots: CallRoots) -> bool:
-    """Whether a permit lets this call pass: never one given by a person behind it, unless that broke the glass."""
+    """Whether an approval is valid for this call. One by a person behind the call is valid only as break-glass."""
     return approval.break_glass or approval.decided_by_id not in roots.find_origins().people
 
 
 def needs_superuser_message() -> str:
-    """What is said of a call about which only a superuser may decide."""
+    """Return the message for a call that only a superuser may decide about."""
     return NEEDS_SUPERUSER.format(roles=" or ".join(sorted(rights.deciding_roles())))
 
 
@@ -130,7 +130,7 @@ def _save_origins(approval: CallApproval, found: OriginTrace) -> None:
 
 
 def _note_deciders(approval: CallApproval) -> None:
-    """Keep whether anybody but a superuser is left to decide: roles are given and taken while a call waits."""
+    """Store whether only a superuser can still decide. Roles may change while a call waits."""
     barred = approval.origins.filter(kind=OriginKind.PERSON).values("object_id")
     left = _deciders().exclude(pk__in=barred).exclude(pk__in=[approval.owner_id])
     needs_superuser = not left.exists()
@@ -146,7 +146,7 @@ def _build_row(
 
 
 def _deciders() -> QuerySet[User]:
-    """People who may decide about calls of others by a role of theirs; superusers are asked last."""
+    """Return people other than superusers who may decide about calls through a role or permission."""
     people: QuerySet[User] = User.objects.active().filter(_holds_right("mcp.decide_approval"), is_superuser=False)
     return people.exclude(_holds_right(READ_ONLY))
 
@@ -158,7 +158,7 @@ def _holds_right(right: str) -> Q:
 
 
 def _logged_roots(approval: CallApproval) -> CallRoots:
-    """Of an approval of before origins were recorded: what the row of its first call says."""
+    """Build the roots from the log row of the first call, for an approval from before origins were recorded."""
     row = InvocationLog.objects.filter(pk=approval.pk).first()
     if row is None:
         return CallRoots.of_call(agent_id=approval.agent_id, above=(), run_id=None, task_id=None)

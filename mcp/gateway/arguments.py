@@ -1,7 +1,8 @@
-"""Arguments against schemas, in the caller's own task, so that no large call makes others wait at the desk.
+"""Checks arguments against JSON schemas and remembers which schemas a caller needed.
 
-What a caller's last call of a tool had to be checked against is remembered, and checked before the next one is even
-brought to the desk. Remembering is no authority: the desk says which schemas count now, and asks again if need be.
+The checks run in the caller's task, so that a call with large arguments does not delay others in the worker. The
+schemas of a caller's last call of a tool are remembered and checked before its next call reaches the worker. They only
+save a round trip: the worker decides which schemas apply and asks for the missing ones.
 """
 
 import logging
@@ -23,7 +24,7 @@ SchemaProblems = list[tuple[str, str]]
 
 
 class RecentCache(Generic[K, V]):
-    """The last so many things, by key."""
+    """A cache of a limited number of recently used values."""
 
     def __init__(self, most: int) -> None:
         self._max_entries = most
@@ -46,7 +47,7 @@ class RecentCache(Generic[K, V]):
 
 @dataclass(frozen=True)
 class ArgumentSchema:
-    """A schema that counts, ready to check against; no checker for one that cannot be read."""
+    """A schema with its compiled checker. The checker is None when the schema cannot be compiled."""
 
     schema: dict[str, Any]
     owner_label: str
@@ -58,7 +59,7 @@ _required_schemas = RecentCache[tuple[str, str, str], tuple[UUID, ...]](4096)
 
 
 def check_remembered_schemas(caller: str, server: str, tool: str, arguments: Mapping[str, Any]) -> CheckedArguments:
-    """Against what counted the last time."""
+    """Check against the schemas that the caller's last call of the tool needed."""
     wanted = _required_schemas.get((caller, server, tool)) or ()
     return {one: _check_schema(one, arguments) for one in wanted if one in _schemas}
 
@@ -66,7 +67,7 @@ def check_remembered_schemas(caller: str, server: str, tool: str, arguments: Map
 def check_schemas(
     caller: str, server: str, tool: str, arguments: Mapping[str, Any], asked: SchemasNeeded
 ) -> CheckedArguments:
-    """Against what the desk says counts now."""
+    """Check against the schemas that the worker asks for, and remember them for the next call."""
     for one, schema in asked.schemas.items():
         _schemas.put(one, prepare_schema(schema, whose="the grant" if one in asked.grants else "the tool"))
     wanted = (*asked.grants, *asked.definitions)
@@ -89,7 +90,7 @@ def prepare_schema(schema: dict[str, Any], *, whose: str) -> ArgumentSchema:
 
 
 def find_problems(against: ArgumentSchema, arguments: Mapping[str, Any]) -> SchemaProblems:
-    """A schema that cannot be read lets nothing pass."""
+    """Return violations of the schema. A schema that cannot be compiled rejects all arguments."""
     if against.checker is None:
         return [("$", f"the schema of {against.owner_label} cannot be read, so nothing passes it")]
     return against.checker.find_violations(arguments, whose=against.owner_label)
@@ -97,5 +98,5 @@ def find_problems(against: ArgumentSchema, arguments: Mapping[str, Any]) -> Sche
 
 def _check_schema(one: UUID, arguments: Mapping[str, Any]) -> SchemaProblems:
     found = _schemas.get(one)
-    assert found is not None  # asked just before
+    assert found is not None  # callers check this first
     return find_problems(found, arguments)

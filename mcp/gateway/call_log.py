@@ -1,6 +1,6 @@
-"""Seed 004's tool call context: each call is one line of the structured log, with its secrets taken out.
+"""Writes each tool call as one redacted line of the structured log (the tool call context of seed 004).
 
-The line is put together here and not by the logging chain, which would cost as much as the rest of the call.
+The line is serialised here and not by the logging processors, which would cost as much as the rest of the call.
 """
 
 import json
@@ -18,16 +18,23 @@ from mcp.gateway.types import CallRequest
 
 log = logging.getLogger("mcp.calls")
 
-#: What the seed calls an outcome; everything else is a failure.
+#: Statuses as seed 004 names them; every other outcome is a failure.
 SEED_STATUS = {"success": "success", "timeout": "timeout"}
 MAX_VALUE_CHARS = 2000
 _redactor = Redactor()
 
 
 def log_call(
-    wish: CallRequest, *, call_id: UUID | None, status: str, reason: str, message: str, result: dict[str, Any] | None,
-    seconds: float, redacted: bool = False,
-) -> None:  # fmt: skip
+    wish: CallRequest,
+    *,
+    call_id: UUID | None,
+    status: str,
+    reason: str,
+    message: str,
+    result: dict[str, Any] | None,
+    seconds: float,
+    redacted: bool = False,
+) -> None:
     if not log.isEnabledFor(logging.INFO):
         return
     line = {
@@ -54,13 +61,13 @@ def log_call(
 
 
 def limit_size(value: Any, redacted: Callable[[Any], Any] = lambda value: value) -> Any:
-    """As it is, or what it would have taken up: a log line is no place for a file, nor worth looking through one."""
+    """Return the redacted value, or its size when it is too large for a log line. A large value is not redacted."""
     size = len(_dump_json(value))
     return redacted(value) if size <= MAX_VALUE_CHARS else {"omitted_bytes": size}
 
 
 def _dump_json(value: Any) -> str:
-    """Also what the quick writer refuses: whole numbers past 64 bits, and halves of characters."""
+    """Serialise as JSON, including what orjson refuses: integers beyond 64 bits and lone surrogates."""
     try:
         return orjson.dumps(value).decode()
     except TypeError:

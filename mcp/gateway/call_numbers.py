@@ -1,6 +1,6 @@
-"""Calls of tools for Prometheus: how many by what became of them, and how long each took from its arrival.
+"""Prometheus metrics of tool calls: their number by status and reason, and their duration from arrival to answer.
 
-The label values are closed lists. Nothing that a caller or a server says becomes one.
+The label values are closed lists. No text of a caller or a server becomes a label value.
 """
 
 from functools import lru_cache
@@ -18,7 +18,7 @@ CALL_SECONDS = Histogram(
     buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60),
 )
 STATUSES = frozenset({*CallStatus.values, "pending_approval", "unauthenticated"})
-#: Reasons that no decision gives: of calls that came to nothing once they were made, and of bearers that are none.
+#: Reasons outside decisions: of calls that were made and failed, and of malformed tokens.
 NON_DECISION_REASONS = frozenset({
     "tool_error", "upstream", "unreadable", "timeout", "lost", "cancelled", "unexpected", "revoked_in_flight",
     "malformed",
@@ -34,6 +34,6 @@ def count_call(status: str, reason: str, seconds: float) -> None:
 
 @lru_cache(maxsize=1024)
 def _find_labelled_metrics(status: str, reason: str) -> tuple[Counter, Histogram]:
-    """Found once: looking labels up takes longer than counting."""
+    """Return the metrics of these labels. Cached, because looking up labels takes longer than counting."""
     named = status if status in STATUSES else "other"
     return CALL_COUNTER.labels(named, reason if reason in KNOWN_REASONS else "other"), CALL_SECONDS.labels(named)

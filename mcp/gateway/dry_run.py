@@ -1,4 +1,4 @@
-"""What the gateway knows of a call that nobody makes: for checks, explanations and pages, outside the hot path."""
+"""Decision conditions of a call that is not made, for explanations and access checks. Outside the hot path."""
 
 import hashlib
 from datetime import datetime, timedelta
@@ -27,7 +27,7 @@ from nhi.models import Identity, ToolPermission
 
 
 def find_conditions(caller_id: UUID, target_id: UUID, parameters: Any) -> tuple[CallCondition, ...]:
-    """In the words of a real call's decision; nothing is charged."""
+    """Return the conditions that a real call would be decided by. Nothing is charged to budgets."""
     target = Identity.objects.filter(pk=target_id).select_related("tool__server", "tool__approved").first()
     if target is None or target.kind != Kind.TOOL:
         return ()
@@ -48,7 +48,7 @@ def find_conditions(caller_id: UUID, target_id: UUID, parameters: Any) -> tuple[
 
 
 def find_argument_schemas(tool_id: UUID) -> list[dict[str, Any]]:
-    """The input schemas of a tool: of the approved definition, and of the one that waits for approval."""
+    """Return the input schemas of a tool's approved definition and of the definition that waits for approval."""
     tool = Tool.objects.select_related("approved", "current").filter(pk=tool_id).first()
     definitions = [] if tool is None else dict.fromkeys((tool.approved, tool.current))
     found = [one.body.get("inputSchema") for one in definitions if one is not None]
@@ -99,7 +99,7 @@ def _check_approval(
 
 
 def _check_breaker(tool: Tool, caller_id: UUID, now: datetime) -> CallCondition | None:
-    """The server's breaker comes before the one that stops this caller alone."""
+    """Check the server's breaker first, then the breaker of this caller alone."""
     guards = Breaker.objects.filter(Q(agent_id=None) | Q(agent_id=caller_id), server=tool.server)
     breakers = sorted(guards, key=lambda breaker: breaker.scope != BreakerScope.SERVER)
     for breaker in breakers:
@@ -116,7 +116,7 @@ def _check_breaker(tool: Tool, caller_id: UUID, now: datetime) -> CallCondition 
 
 
 def _check_budget(caller_id: UUID, tool: Tool, grant: ToolPermission | None, now: datetime) -> CallCondition:
-    """By the rules that a call is charged by."""
+    """Check budgets by the same rules as a real call."""
     places = {BudgetScope.SERVER: tool.server_id, BudgetScope.TOOL: tool.pk, BudgetScope.AGENT: caller_id}
     if grant is not None:
         places[BudgetScope.GRANT] = grant.pk
@@ -131,7 +131,7 @@ def _check_budget(caller_id: UUID, tool: Tool, grant: ToolPermission | None, now
 
 
 def _load_budget_state(budget: Budget, now: datetime) -> BudgetState:
-    """The budget as it stands now: what is used of the last hour, and what is under way."""
+    """Load a budget with its usage of the last hour and its active calls."""
     purse = BudgetState(**{name: getattr(budget, name) for name in BUDGET_COLUMNS})
     purse.refresh(now)
     windows = BudgetWindow.objects.filter(budget=budget, minute__gte=floor_to_minute(now) - ROLLING_HOUR).order_by(

@@ -1,4 +1,4 @@
-"""The way of one tool call: decided, made, recorded, answered. Every door calls this."""
+"""Runs one tool call: decision, upstream call, log row, result. Every entry point calls it."""
 
 import asyncio
 import hashlib
@@ -37,10 +37,10 @@ MALFORMED_BEARER_MESSAGE = "This token is not one that may call tools."
 
 @dataclass(frozen=True)
 class IncomingCall:
-    """A call as a door has read it."""
+    """A tool call as an entry point parsed it."""
 
     bearer: str = field(repr=False)
-    #: The server's name; empty when the tool's name says it as `<server>__<tool>`.
+    #: The server's name; empty when `tool` is the qualified name `<server>__<tool>`.
     server: str
     tool: str
     arguments: dict[str, Any] = field(repr=False)
@@ -50,36 +50,36 @@ class IncomingCall:
     context: CallContext = field(default_factory=CallContext)
     on_progress: OnProgress | None = field(default=None, repr=False)
     protocol_version: str = ""
-    #: Why its body could not be read; whether the tool may be known of is decided all the same.
+    #: Why the body could not be parsed. Whether the caller may know the tool is still decided.
     problem: str = ""
     problem_fields: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
 class CallResult:
-    """What a door answers."""
+    """The result of a tool call, which the entry point renders."""
 
     call_id: UUID | None
     status: str
     reason: str = ""
     message: str = ""
     error_code: str = ""
-    #: False: this caller never held it, and is told what a stranger to the tool is told.
+    #: False when the caller never had a grant: the answer is the same as for a tool that does not exist.
     tool_is_visible: bool = True
     result: dict[str, Any] | None = None
     retry_after: int | None = None
     latency_ms: float = 0.0
     expires_at: datetime | None = None
-    #: Of a waiting call: nobody who holds the role may decide about it, as the message says.
+    #: For a waiting call: no holder of a deciding role may decide about it. The message says so.
     needs_superuser: bool = False
     remaining: int | None = None
     reset: int | None = None
     fields: tuple[tuple[str, str], ...] = ()
-    #: Capabilities of the client without which the server does not run the tool.
+    #: Client capabilities that the server requires to run the tool.
     required_capabilities: tuple[str, ...] = ()
-    #: Whose calls the breaker stops that refused this one; empty for every other reason.
+    #: Scope of the breaker that refused the call; empty for every other reason.
     breaker_scope: str = ""
-    #: False for a refusal that was counted and has no row. Its `call_id` is then null, or the call that waits.
+    #: False for a refusal that was only counted and has no row. `call_id` is then None, or the id of the waiting call.
     recorded: bool = True
 
 
@@ -104,7 +104,7 @@ async def call_tool(ask: IncomingCall) -> CallResult:
 
 
 async def _decide(wish: CallRequest) -> CallLease | CallRefusal:
-    """What the desk says; arguments that it finds unchecked are checked here, and brought again."""
+    """Return the worker's decision. When it needs more schemas, check the arguments against them and ask it again."""
     caller = _caller_key(wish)
     checked = arguments.check_remembered_schemas(caller, wish.server, wish.tool, wish.arguments)
     for _ in range(types.MAX_SCHEMA_ROUNDS):
@@ -116,7 +116,7 @@ async def _decide(wish: CallRequest) -> CallLease | CallRefusal:
 
 
 async def _execute(ask: IncomingCall, wish: CallRequest, ticket: CallLease, began: float) -> CallResult:
-    """From the lease on, whatever happens becomes a row."""
+    """Make a call that has a lease. Every outcome is written as a row."""
     stop = leases.CancelSignal()
     batch_worker.active_calls.on_stop(ticket.call_id, stop)
     sent = time.monotonic()
@@ -131,7 +131,7 @@ async def _execute(ask: IncomingCall, wish: CallRequest, ticket: CallLease, bega
         asyncio.current_task().uncancel()  # type: ignore[union-attr]  # every loop runs its coroutines in a task
         answered = leases.build_stopped_result(stop.reason, ACCESS_ENDED_MESSAGE, "Unauthorized")
     except Exception:
-        # A fault of ours, and a row all the same.
+        # An error of Gatehouse itself; the call still gets its row.
         unexpected = UpstreamResult(
             CallStatus.ERROR, None, "unexpected", "InternalError", UNEXPECTED_MESSAGE, service_verdict=""
         )
@@ -147,7 +147,7 @@ async def _call_upstream(ask: IncomingCall, ticket: CallLease) -> UpstreamResult
     if reach is None:
         reach = await run_in_thread(partial(target_cache.load, ticket.server_id))
     if reach.target.revision != ticket.revision:
-        # What was decided upon is not what would be called now.
+        # The configuration that was decided upon is not the current one.
         said = "The server was changed while the call was decided. Nothing was sent; send it again."
         return UpstreamResult(CallStatus.ERROR, None, "upstream", "ExecutionFailed", said, service_verdict="")
     return await upstream_call.call_tool(
@@ -163,7 +163,7 @@ async def _call_upstream(ask: IncomingCall, ticket: CallLease) -> UpstreamResult
 async def _write_result(
     wish: CallRequest, ticket: CallLease, answered: UpstreamResult, began: float, sent: float
 ) -> CallResult:
-    """The row first, then the answer."""
+    """Write the log row, then build the result for the caller."""
     now = time.monotonic()
     times = {"decide_ms": round((sent - began) * 1000, 3), "upstream_ms": round((now - sent) * 1000, 3)}
     public = public_messages.add_request_id(answered.public_message, wish.request_id) if answered.public_message else ""
@@ -219,7 +219,7 @@ def _build_refusal_result(refusal: CallRefusal, began: float) -> CallResult:
 
 
 def _notify_task(waiting: WaitingCall) -> None:
-    """Its own business: the call is refused and on record already."""
+    """Notify the task of a waiting call. A failure is only logged: the refusal is already recorded."""
     try:
         hooks.notify_call_waiting(waiting)
     except Exception:
@@ -246,7 +246,7 @@ def _build_request(ask: IncomingCall, shown: tokens.ParsedBearerToken) -> CallRe
 
 
 def split_tool_name(name: str) -> tuple[str, str]:
-    """A qualified name at its first `__`; one without it names no server."""
+    """Split a qualified name at its first `__`. Without `__` the whole name is returned as the server, with no tool."""
     server, _, tool = name.partition("__")
     return server, tool
 

@@ -1,4 +1,4 @@
-"""From lease to row: who leaves in between, and who is told to stop, leaves a row behind all the same."""
+"""Waits for decisions and writes outcomes, so that a cancelled or stopped call gets its row as well."""
 
 import asyncio
 import logging
@@ -19,7 +19,7 @@ from mcp.gateway.upstream_call import UpstreamResult
 from nhi.choices import CallStatus
 
 CALLER_GONE_MESSAGE = "The caller went away, or the process that made the call was stopped."
-#: A database that hangs holds up the desk, for longer than any timeout of its own; who waits is told in time.
+#: A hanging database can block the worker for longer than its statement timeouts. Callers get an error after this.
 WORKER_TIMEOUT_SECONDS = 2.5
 STATUS_UPDATE_SECONDS = 0.5
 
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 
 async def await_decision(future: "Future[types.CallDecision]") -> types.CallDecision:
-    """The desk's answer. Whoever leaves before it comes leaves no lease behind: its call is logged as given up."""
+    """Wait for the worker's decision. If the caller leaves first, a lease written later is ended as cancelled."""
     try:
         async with asyncio.timeout(WORKER_TIMEOUT_SECONDS):
             return await asyncio.wrap_future(future)
@@ -40,7 +40,7 @@ async def await_decision(future: "Future[types.CallDecision]") -> types.CallDeci
 
 
 async def write_outcome(outcome: types.CallOutcome) -> bool:
-    """Whether the row is this outcome's. Shielded: who went away leaves a row behind, too."""
+    """Write the outcome; return whether it is the call's row. Shielded, so that a cancelled caller gets its row too."""
     try:
         async with asyncio.timeout(WORKER_TIMEOUT_SECONDS):
             return await asyncio.shield(asyncio.wrap_future(batch_worker.record(outcome)))
@@ -49,7 +49,7 @@ async def write_outcome(outcome: types.CallOutcome) -> bool:
 
 
 async def update_server_status(outcome: types.CallOutcome) -> None:
-    """Say of the server how it is doing. Who is answered waits for that, but not for whoever holds the server's row."""
+    """Update the server's status. Callers wait for this only briefly: another process may hold the row's lock."""
     telling = asyncio.ensure_future(
         run_in_thread(partial(_update_status_or_warn, outcome), by=_status_executor.executor)
     )
@@ -57,13 +57,13 @@ async def update_server_status(outcome: types.CallOutcome) -> None:
 
 
 class _StatusExecutor:
-    """Few, and for this alone: where they wait for a row, nothing else of the process waits with them."""
+    """A small thread pool for status updates only, so that a locked server row blocks no other work of the process."""
 
     def __init__(self) -> None:
         self.restart()
 
     def restart(self) -> None:
-        """A fork inherits no thread."""
+        """Create a new pool: a forked process inherits no threads."""
         self.executor = ThreadPoolExecutor(2, "tellers")
 
 
@@ -75,7 +75,7 @@ def _update_status_or_warn(outcome: types.CallOutcome) -> None:
     try:
         result_writer.update_server_status(outcome)
     except (OperationalError, InterfaceError, RecordUnavailable) as error:
-        # The next call says it again; this one has its row.
+        # The next call updates the status again, and this call has its row.
         log.warning("a server's status could not be moved", extra={"why": str(error)})
 
 
@@ -88,7 +88,7 @@ def _record_abandoned_call(future: "Future[types.CallDecision]") -> None:
 
 
 class CancelSignal:
-    """The desk's word that a call must end, which counts only while the call is being made."""
+    """Cancels the task of a call when the worker finds that it must stop. Has no effect once it is closed."""
 
     def __init__(self) -> None:
         self.reason = ""

@@ -1,4 +1,4 @@
-"""How a server or a tool has done: counts from the roll-up and the open hours, latency from the last hundred calls."""
+"""Statistics of a server or a tool: counts from the hourly sums and the log, latency from the last 100 calls."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -45,7 +45,7 @@ def _load_statistics(where: Q, flights: Any, handshake: float | None) -> CallSta
     recent = InvocationLog.objects.filter(where, timestamp__gte=since).order_by().values_list("status")
     for status, calls in [*summed, *recent.annotate(Sum("calls"))]:
         counts[status] += calls
-    # What a breaker or a schema turned away took no time, and says nothing of the server.
+    # Calls that a breaker or a schema refused have no duration, and say nothing about the server.
     last = list(
         InvocationLog.objects.filter(where, status__in=[CallStatus.SUCCESS, CallStatus.ERROR], duration__gt=0)
         .order_by("-timestamp", "-id").values_list("timestamp", "duration")[:LATENCY_SAMPLE_SIZE]

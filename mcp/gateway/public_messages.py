@@ -1,8 +1,8 @@
-"""What callers are answered where the record holds an operator's text.
+"""Messages for callers where the log holds a message for operators.
 
-A fault of a server is described for whoever runs Gatehouse: with paths, names of settings, hosts, words of the system.
-Agents pass what they read on to models and to other agents, so they get a fixed sentence, the reason and the request
-id, by which an operator finds the rest.
+The log describes a server's fault for operators, with paths, names of settings, hosts and messages of the operating
+system. Agents pass messages on to models and to other agents. Callers therefore get a fixed sentence, the reason and
+the request id, by which an operator finds the log row.
 """
 
 from typing import Any
@@ -10,9 +10,9 @@ from typing import Any
 from mcp.protocol.errors import FaultCode, UpstreamError, UpstreamFault
 from nhi.choices import CallStatus
 
-#: Key in a log row's `details`: the sentence that the caller got in place of the row's `error_message`.
+#: Key in a log row's `details` of the message that the caller got instead of the row's `error_message`.
 PUBLIC_MESSAGE = "public_message"
-#: Of a row that was written before the sentence was stored with it.
+#: For rows that were written before the caller's message was stored with them.
 UNKNOWN_FAULT_MESSAGE = "The call failed at the server of this tool."
 FAULT_MESSAGES: dict[FaultCode, str] = {
     "unreachable": "The server of this tool cannot be reached.",
@@ -41,7 +41,7 @@ def add_request_id(message: str, request_id: Any) -> str:
 
 
 def row_message(row: Any) -> str:
-    """The message of a log row as its caller may read it."""
+    """Return the message of a log row that its caller may read."""
     stored = row.details.get(PUBLIC_MESSAGE)
     if stored:
         return str(stored)

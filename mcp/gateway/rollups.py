@@ -1,4 +1,4 @@
-"""The invocation log summed by hour. Closed hours are summed once; the open ones are read from the log by time."""
+"""Hourly sums of the invocation log. Closed hours are summed once; open hours are read from the log."""
 
 from bisect import bisect_left
 from collections import defaultdict
@@ -15,15 +15,15 @@ from common.db.clock import start_of_hour
 from nhi.models import CallRollup, InvocationLog
 
 HOUR = timedelta(hours=1)
-#: A row is written when its call ends, under the time at which it began.
+#: A row is written when its call ends, but carries the time at which the call began. Hours close after this delay.
 SETTLE_DELAY = timedelta(minutes=20)
-#: How many hours an installation that was off catches up with in one go.
+#: Hours that one run sums at most, when the installation was down for long.
 MAX_HOURS = 48
 
 
 @dataclass
 class CallSum:
-    """Calls of one agent, tool and status."""
+    """Sum of the calls of one agent, tool and status."""
 
     agent_name: str = ""
     calls: int = 0
@@ -31,7 +31,7 @@ class CallSum:
     buckets: list[int] = field(default_factory=lambda: [0] * (len(CallRollup.BUCKETS) + 1))
 
     def add(self, name: str, duration: float, calls: int) -> None:
-        """A row of the log: one call, or refused ones that were counted."""
+        """Add one row of the log: a single call, or a number of refused calls that were only counted."""
         self.agent_name = name
         self.calls += calls
         self.duration += duration * calls
@@ -42,7 +42,7 @@ CallSumKey = tuple[UUID, str, str, str]
 
 
 def roll_up() -> int:
-    """Sum every closed hour with calls that was not summed yet. Running it twice, or at two places, is harmless."""
+    """Sum every closed hour with calls that is not summed yet. Repeated and concurrent runs are harmless."""
     now = clock.database_now()
     last, done = _last_hour(), 0
     hour = _first_hour_with_calls(None if last is None else last + HOUR)
@@ -53,14 +53,14 @@ def roll_up() -> int:
 
 
 def find_open_since(now: datetime) -> datetime:
-    """From here on the log itself is read."""
+    """Return the time from which on calls are read from the log instead of the sums."""
     last, earliest = _last_hour(), start_of_hour(now - SETTLE_DELAY - HOUR)
     first = _first_hour_with_calls(None) if last is None else last + HOUR
     return earliest if first is None else min(first, earliest)
 
 
 def sum_rows(rows: Iterable[tuple[Any, ...]]) -> dict[CallSumKey, CallSum]:
-    """(agent id, agent name, server, tool, status, duration, calls) by what makes a roll-up's row."""
+    """Sum (agent id, agent name, server, tool, status, duration, calls) rows by the key of a roll-up row."""
     found: dict[CallSumKey, CallSum] = defaultdict(CallSum)
     for agent_id, agent_name, server, tool, status, duration, calls in rows:
         found[agent_id, server, tool, status].add(agent_name, duration, calls)
@@ -72,7 +72,7 @@ def _last_hour() -> datetime | None:
 
 
 def _first_hour_with_calls(since: datetime | None) -> datetime | None:
-    """The first hour in which there were calls: hours without any leave no sums to go on from."""
+    """Return the first hour with calls from `since` on. Hours without calls have no sums, so they are skipped."""
     rows = InvocationLog.objects.all() if since is None else InvocationLog.objects.filter(timestamp__gte=since)
     oldest = rows.order_by("timestamp", "id").values_list("timestamp", flat=True).first()
     return None if oldest is None else start_of_hour(oldest)

@@ -1,4 +1,4 @@
-"""The tools that a caller may call now, as MCP and REST list them."""
+"""Lists the tools that a caller may call, for MCP and REST."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -15,7 +15,7 @@ from nhi.authorization import authentication, oauth
 from nhi.authorization.authentication import Unauthenticated
 from nhi.models import Identity
 
-#: What a listed tool has of its definition.
+#: Fields of a tool's definition that the list contains.
 LISTED_FIELDS = ("title", "description", "inputSchema", "outputSchema", "annotations", "icons")
 
 
@@ -45,7 +45,7 @@ def _list_tools_blocking(bearer: str, server: str, source: str) -> ToolListing |
 
 
 def find_callable_tools(identity: Identity, server: str = "", scope: tuple[str, ...] = ()) -> list[Tool]:
-    """Granted, approved, and on a server that is enabled; in the order of their names."""
+    """Return tools that are granted, approved and on an enabled server, ordered by server and name."""
     reached = [reach.id for reach in effective_access.load(identity).tools if _in_scope(scope, reach.capability)]
     rows = Tool.objects.filter(pk__in=reached, state=DefinitionState.APPROVED, server__enabled=True)
     if server:
@@ -54,7 +54,7 @@ def find_callable_tools(identity: Identity, server: str = "", scope: tuple[str, 
 
 
 def describe_tool(tool: Tool, server: str = "") -> dict[str, Any]:
-    assert tool.approved is not None  # a constraint
+    assert tool.approved is not None  # a database constraint ensures this
     body = tool.approved.body
     shown = {name: body[name] for name in LISTED_FIELDS if body.get(name) is not None}
     return {"name": tool.name if server else str(tool), **shown}

@@ -1,4 +1,4 @@
-"""What the clerk is asked and what it answers."""
+"""Types that the steps of a call exchange, and its errors."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,22 +12,22 @@ from mcp.limits.budget_state import RemainingQuota
 from nhi.credentials.tokens import ParsedBearerToken
 from nhi.hooks import WaitingCall
 
-#: Where arguments break a schema, by what the schema belongs to: a grant or a tool's definition.
+#: Violations of each schema that the arguments were checked against, by the id of its grant or tool definition.
 CheckedArguments = Mapping[UUID, Sequence[tuple[str, str]]]
 
 
-#: How often the desk may ask to check arguments against another schema before a call is turned away.
+#: How often the worker may ask for checks against more schemas before the call is refused.
 MAX_SCHEMA_ROUNDS = 4
 
 
 class GatewayOverloaded(RateLimited):
-    """More calls wait here than can be decided in good time."""
+    """More calls wait in this process than can be decided in time."""
 
     code = "queue_full"
 
 
 class CallerOverloaded(RateLimited):
-    """More calls of this caller wait here than can be decided in good time; those of others are decided."""
+    """More calls of this caller wait than can be decided in time. Calls of other callers are accepted."""
 
     code = "overloaded"
 
@@ -41,7 +41,7 @@ class DatabaseUnavailable(GatehouseError):
 
 @dataclass(frozen=True)
 class CallContext:
-    """What the caller said around its call; kept with the log row, decided by nothing."""
+    """Context that the caller sends with a call. It is stored with the log row and has no influence on decisions."""
 
     thread_id: str = ""
     session_id: str = ""
@@ -51,12 +51,12 @@ class CallContext:
 
 @dataclass(frozen=True)
 class CallRequest:
-    """One call that somebody wants to make."""
+    """One tool call to decide."""
 
     call_id: UUID
     token: ParsedBearerToken = field(repr=False)
     audience: str
-    #: The server's name and the tool's own; together the name of the tool's identity.
+    #: The server's name and the tool's name on it. Together they form the name of the tool's identity.
     server: str
     tool: str
     arguments: Mapping[str, Any] = field(repr=False)
@@ -66,10 +66,10 @@ class CallRequest:
     context: CallContext = field(default_factory=CallContext)
     entry_point: str = "rest"
     checked: CheckedArguments = field(default_factory=dict, repr=False)
-    #: Why its arguments could not be read at all.
+    #: Why the arguments could not be parsed.
     problem: str = ""
     problem_fields: tuple[tuple[str, str], ...] = ()
-    #: How often it came back because access had changed between reading and writing.
+    #: How often the call was decided again because access changed between reading and writing.
     attempts: int = 0
 
     @property
@@ -79,60 +79,60 @@ class CallRequest:
 
 @dataclass(frozen=True)
 class CallLease:
-    """A call that may be made, once: its lease is written."""
+    """An allowed call whose lease is written. The call may be made once."""
 
     call_id: UUID
     server_id: UUID
-    #: As the server calls it; the log row may say it in other words.
+    #: The tool's name on the server. The name in the log row may differ.
     tool: str = field(repr=False)
-    #: Which configuration of the server was decided upon, and the era it was last met in.
+    #: Revision of the server's configuration that was decided upon, and the server's last known protocol era.
     revision: int
     era: str
     timeout: float
     definition_id: UUID
     decided_at: datetime
-    #: The log row as far as it is known.
+    #: The log row without the outcome.
     row: dict[str, Any] = field(repr=False)
-    #: Whether a success has something to put right: the breaker or the server's status.
+    #: Whether a success must update the breaker or the server's status.
     service_has_faults: bool = False
     has_slots: bool = False
-    #: Whether a budget cut the time shorter than the server's own.
+    #: Whether a budget sets a shorter timeout than the server.
     has_shortened_timeout: bool = False
     quota: RemainingQuota | None = None
 
 
 @dataclass(frozen=True)
 class CallRefusal:
-    """A call that may not be made; its row is written, or its attempt counted when nobody is known to have made it."""
+    """A refused call. Its row is written; an attempt without a valid identity is only counted."""
 
     call_id: UUID
     status: str
     reason: str
     message: str
-    #: False for what this caller never held: it is told the same as of a tool that does not exist.
+    #: False when the caller never had a grant: the answer is the same as for a tool that does not exist.
     tool_is_visible: bool
     error_code: str = "Unauthorized"
-    #: The bearer showed nothing that counts: there is no log row, only a count.
+    #: The token identifies nobody: the attempt is counted and has no log row.
     unknown_bearer: bool = False
     retry_after: int | None = None
-    #: Until when a waiting call may be approved, and the call by which the approval is followed.
+    #: For a waiting call: when the approval expires, and the approval's id.
     expires_at: datetime | None = None
     approval_id: UUID | None = None
     fields: tuple[tuple[str, str], ...] = ()
     quota: RemainingQuota | None = None
-    #: Of a waiting call: nobody who holds the role may decide about it.
+    #: For a waiting call: no holder of a deciding role may decide about it.
     needs_superuser: bool = False
-    #: Whose calls the breaker stops that refused this one.
+    #: Scope of the breaker that refused the call.
     breaker_scope: str = ""
-    #: False for a call that was counted: it has no row, so its id names nothing.
+    #: False for a refusal that was only counted: no row has its id.
     recorded: bool = True
-    #: What the task that it was made in is told, when a person has to look at it.
+    #: Notification for the task of the call when the call waits for a person.
     waiting: WaitingCall | None = None
 
 
 @dataclass(frozen=True)
 class SchemasNeeded:
-    """The arguments were not checked yet against these schemas; check them and ask again."""
+    """The arguments must be checked against these schemas before the call can be decided."""
 
     grants: tuple[UUID, ...]
     definitions: tuple[UUID, ...]
@@ -144,7 +144,7 @@ CallDecision = CallLease | CallRefusal | SchemasNeeded
 
 @dataclass(frozen=True)
 class CallOutcome:
-    """What became of a call that was made."""
+    """The outcome of a call that was made."""
 
     lease: CallLease
     status: str
@@ -153,12 +153,12 @@ class CallOutcome:
     error_code: str = ""
     error_message: str = ""
     redaction_applied: bool = False
-    #: What it says of the service: "fault", "success", or nothing.
+    #: What the outcome means for the health of the service: "fault", "success" or "" for neither.
     service_verdict: str = ""
     fault_kind: FaultKind = FaultKind.ANSWER
     details: dict[str, Any] = field(default_factory=dict)
 
     @property
     def updates_service(self) -> bool:
-        """Whether there is something to say of the service: a fault, or that one is over."""
+        """Whether the outcome changes what is stored about the service: a new fault, or the end of one."""
         return self.service_verdict == "fault" or self.lease.service_has_faults

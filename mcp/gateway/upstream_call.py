@@ -1,4 +1,4 @@
-"""The call itself, outside of any transaction: what a server answered, or why it did not, as the log will say it."""
+"""Calls the tool's server, outside any transaction, and turns the answer or the failure into a redacted result."""
 
 import asyncio
 from dataclasses import dataclass
@@ -16,30 +16,30 @@ from mcp.protocol.errors import UpstreamError, UpstreamFault
 from mcp.servers.targets import ResolvedServer
 from nhi.choices import CallStatus
 
-#: What a transport may take past the call's own deadline to say why.
+#: Time beyond the call's timeout in which a transport can still report its own error.
 DEADLINE_MARGIN_SECONDS = 0.5
-#: Redacting more than this would hold up everybody else on the loop.
+#: Larger results are redacted in a thread, so that they do not block the event loop.
 MAX_INLINE_REDACTION_SIZE = 256 * 1024
-#: What a client can declare; other names would be the server's words in our mouth.
+#: Capabilities that a client can declare. Other names from the server are not repeated in messages.
 CLIENT_CAPABILITIES = ("elicitation", "experimental", "extensions", "roots", "sampling", "tasks")
 
 
 @dataclass(frozen=True)
 class UpstreamResult:
-    """What came of it, redacted: nothing of this still holds a secret that Gatehouse knows."""
+    """The redacted result of an upstream call. It contains no secret that Gatehouse knows."""
 
     status: str
     result: dict[str, Any] | None = None
     reason: str = ""
     error_code: str = ""
     message: str = ""
-    #: What the caller is answered in place of `message`, where that is an operator's text.
+    #: Message for the caller where `message` is meant for operators.
     public_message: str = ""
     redacted: bool = False
     service_verdict: str = "success"
-    #: What kind of fault it is, where `service` is "fault".
+    #: Kind of the fault, when `service_verdict` is "fault".
     fault_kind: FaultKind = FaultKind.ANSWER
-    #: Capabilities that the server wants of its client, and that are not passed on.
+    #: Client capabilities that the server requires and that Gatehouse does not pass on.
     required_capabilities: tuple[str, ...] = ()
 
 
@@ -89,7 +89,7 @@ async def _build_result(result: dict[str, Any], redactor: Redactor) -> UpstreamR
 def _build_timeout_result(ticket: CallLease, *, sent: bool = True) -> UpstreamResult:
     effect = "may have had an effect" if sent else "was not sent"
     said = f"No answer within {ticket.timeout:g} s. The call {effect}."
-    # Whom a budget gives less time than the server has says nothing of the server.
+    # A timeout that a budget shortened says nothing about the server.
     return UpstreamResult(
         CallStatus.ERROR,
         None,
@@ -103,14 +103,14 @@ def _build_timeout_result(ticket: CallLease, *, sent: bool = True) -> UpstreamRe
 def _build_fault_result(ticket: CallLease, fault: UpstreamFault, redactor: Redactor) -> UpstreamResult:
     if fault.code == "timeout":
         return _build_timeout_result(ticket, sent=fault.sent)
-    # The process that runs stdio servers is ours, and so is what we cannot pass on: neither says that the server fails.
+    # Faults of the stdio host, and messages that Gatehouse cannot pass on, are no faults of the server.
     service = "" if fault.is_own else "fault"
     kind = FaultKind.CONNECTION if fault.is_connection_fault else FaultKind.ANSWER
     message, public = redactor.redact_text(fault.detail), public_messages.fault_message(fault)
     redacted = message != fault.detail
     return UpstreamResult(
         CallStatus.ERROR, None, "upstream", "ExecutionFailed", message, public, redacted, service, fault_kind=kind
-    )  # fmt: skip
+    )
 
 
 def _build_error_result(error: UpstreamError, redactor: Redactor) -> UpstreamResult:
@@ -142,7 +142,7 @@ def _redact_progress(redactor: Redactor, on_progress: OnProgress) -> OnProgress:
 
 
 def _has_content_blocks(result: dict[str, Any]) -> bool:
-    """Who reads the answer counts on a list of objects; none at all is an empty list."""
+    """Whether the content is a list of objects, which clients rely on. Missing content counts as an empty list."""
     content = result.get("content") or []
     return isinstance(content, list) and all(isinstance(block, dict) for block in content)
 
@@ -156,7 +156,7 @@ def _find_first_text(result: dict[str, Any]) -> str:
 
 
 def _estimate_size(value: Any) -> int:
-    """Roughly, and no further than it takes to know."""
+    """Estimate the size of a value. Counting stops once it exceeds MAX_INLINE_REDACTION_SIZE."""
     left, seen = [value], 0
     while left and seen <= MAX_INLINE_REDACTION_SIZE:
         item = left.pop()

@@ -1,4 +1,4 @@
-"""Breakers: a service that fails is left alone for a while, by every process, and tried by one call at a time."""
+"""Circuit breakers of servers and other services, shared by all processes. One call at a time probes a service."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -20,13 +20,13 @@ from nhi.actors import SYSTEM, Actor
 from nhi.audit import events
 from nhi.validation import Problems
 
-#: What a probe may take before another one is let through.
+#: Time after which an unfinished probe no longer blocks another one.
 PROBE_SECONDS = 40.0
-#: The source of faults that health checks meet; all others are identities.
+#: The source of faults of health checks. Every other source is an identity.
 CHECK_SOURCE = "check"
 #: After a day without a call of its identity, an open breaker of that identity is closed and removed.
 OPEN_LIFETIME = timedelta(days=1)
-#: After an hour without another fault, an identity's faults in a row are forgotten.
+#: After an hour without another fault, the count of an identity's consecutive faults is removed.
 COUNTING_LIFETIME = timedelta(hours=1)
 MAX_REMOVED = 500
 
@@ -47,14 +47,14 @@ class BreakerNotOpen(Conflict):
 
 @dataclass(frozen=True)
 class ServerFault:
-    """One fault of a server, and where it was seen."""
+    """One fault of a server and its source."""
 
     kind: FaultKind
     why: str
-    #: The identity whose call met the fault; null for the health check.
+    #: The identity whose call failed; None for the health check.
     agent_id: UUID | None = None
     agent_name: str = ""
-    #: The call that met the fault, for it may have been the probe.
+    #: The call that failed. It may have been the probe.
     call_id: UUID | None = None
 
     @property
@@ -63,12 +63,12 @@ class ServerFault:
 
 
 def ensure_for_server(server: Server) -> Breaker:
-    """The breaker that stops all callers of a server."""
+    """Return the breaker for all callers of a server; create it if needed."""
     return Breaker.objects.get_or_create(server=server, agent_id=None, defaults={"service_name": server.name})[0]
 
 
 def claim_probe(breaker_id: UUID, call_id: UUID, *, seconds: float = PROBE_SECONDS) -> bool:
-    """Be the one call that tries whether the service is back. In the transaction that lets the call through."""
+    """Claim the probe for this call, in the transaction that allows the call. Return False if the claim fails."""
     now = clock.database_now()
     breaker = Breaker.objects.get(pk=breaker_id)
     waited = Q(state=BreakerState.OPEN, last_state_change__lte=now - timedelta(seconds=breaker.recovery_timeout))
@@ -81,19 +81,19 @@ def claim_probe(breaker_id: UUID, call_id: UUID, *, seconds: float = PROBE_SECON
 
 
 def release_probe(call_id: UUID) -> None:
-    """The probe was not made after all: the next call may try."""
+    """Give up a claimed probe that was not made: the next call may probe."""
     Breaker.objects.filter(state=BreakerState.HALF_OPEN, probe_id=call_id).update(probe_until=Now())
 
 
 def record_server_fault(server_id: UUID, fault: ServerFault) -> None:
     """Count one fault of a server; in the caller's transaction.
 
-    The last faults in a row, as many as the breaker's threshold, decide. When all of them are faults of the connection
-    or they come from two sources, the breaker of all callers opens. The health check is a source; health checks alone
-    open no breaker. Otherwise the fault counts for the identity that met it, whose own breaker opens at the threshold.
+    The last consecutive faults, as many as the breaker's threshold, decide. When all of them are connection faults or
+    they come from two sources, the breaker for all callers opens. The health check is a source; health checks alone
+    open no breaker. Otherwise the fault counts for the identity of the call, whose own breaker opens at the threshold.
 
-    A probe that fails opens the breaker of all callers again when the connection failed, or when probes of two sources
-    failed in a row. Otherwise only the breaker of the identity that made it opens, and the next caller may try.
+    A failed probe opens the breaker for all callers again when the connection failed, or when probes of two sources
+    failed consecutively. Otherwise only the breaker of the probing identity opens, and the next caller may probe.
     """
     breaker = Breaker.objects.for_all().select_for_update().filter(server_id=server_id).first()
     if breaker is None:
@@ -118,7 +118,7 @@ def record_server_fault(server_id: UUID, fault: ServerFault) -> None:
 
 
 def should_open(recent_faults: Sequence[Sequence[str]], threshold: int) -> bool:
-    """Whether these faults in a row of a server concern all of its callers."""
+    """Whether these consecutive faults of a server concern all of its callers."""
     if len(recent_faults) < threshold:
         return False
     if all(source == CHECK_SOURCE for source, _ in recent_faults):
@@ -131,12 +131,12 @@ def _has_two_sources(recent_faults: Sequence[Sequence[str]]) -> bool:
 
 
 def _record_identity_fault(of_all: Breaker, fault: ServerFault, *, failed_probe_of_all: bool) -> None:
-    """Under the lock of the server's breaker, so that two faults of one identity never make two rows."""
+    """Count a fault for one identity. Runs under the lock of the server's breaker, so that no second row is created."""
     own = Breaker.objects.for_one().filter(server=of_all.server_id, agent_id=fault.agent_id)
     breaker = own.select_for_update().first()
     opens_at_once = failed_probe_of_all and of_all.state == BreakerState.HALF_OPEN
     if of_all.state != BreakerState.CLOSED and not opens_at_once:
-        # The server's breaker stops this identity, too. Its own breaker only gives back a probe it was lent.
+        # The server's breaker stops this identity too. Its own breaker only ends a probe that this call had claimed.
         if breaker is not None and _is_probe(breaker, fault.call_id):
             _open(breaker, fault.why)
             breaker.save()
@@ -160,7 +160,7 @@ def _record_identity_fault(of_all: Breaker, fault: ServerFault, *, failed_probe_
 
 
 def record_server_success(server_id: UUID, *, agent_id: UUID, call_id: UUID) -> None:
-    """A call was answered: the server's faults in a row end, and those of this identity; a probe closes its breaker."""
+    """Reset the fault counts of the server and of this identity after a success. A probe closes its breaker."""
     for breaker in (
         Breaker.objects.for_all().filter(server_id=server_id).first(),
         Breaker.objects.filter(server_id=server_id, agent_id=agent_id).first(),
@@ -170,7 +170,7 @@ def record_server_success(server_id: UUID, *, agent_id: UUID, call_id: UUID) -> 
 
 
 def record_check_success(server_id: UUID) -> None:
-    """A health check was answered: faults that health checks counted are taken back, and those of calls stay."""
+    """Remove the faults counted by health checks after a successful check. Faults of calls stay."""
     breaker = Breaker.objects.for_all().filter(server_id=server_id, state=BreakerState.CLOSED).first()
     if breaker is None or all(source != CHECK_SOURCE for source, _ in breaker.recent_faults):
         return
@@ -185,7 +185,7 @@ def record_check_success(server_id: UUID) -> None:
 
 
 def remove_unused() -> int:
-    """Remove breakers of single identities that have nothing to say any more: closed, or not tried for a day."""
+    """Remove unused breakers of single identities: closed ones without recent faults, and open ones after a day."""
     now = clock.database_now()
     own = Breaker.objects.for_one()
     unused = own.exclude(state=BreakerState.CLOSED).filter(last_failure_time__lte=now - OPEN_LIFETIME)
@@ -197,13 +197,13 @@ def remove_unused() -> int:
                 locked.failure_count = 0
                 locked.save()
                 _write_event("breaker.closed", locked, SYSTEM, "The identity did not call the server again.")
-    # One statement: a fault that counts meanwhile holds the row, and the condition is judged again after it.
+    # One statement: a transaction that counts a fault locks the row, and the condition is checked again after it.
     idle = Q(failure_count=0) | Q(last_failure_time__lte=now - COUNTING_LIFETIME)
     return own.filter(idle, state=BreakerState.CLOSED).delete()[0]
 
 
 def record_fault(breaker: Breaker, *, call_id: UUID | None, why: str) -> Breaker:
-    """Count one fault of a service that Gatehouse itself calls; in the caller's transaction, with the row locked."""
+    """Count one fault of a service that Gatehouse itself calls. Locks the row in the caller's transaction."""
     breaker = Breaker.objects.select_for_update().get(pk=breaker.pk)
     breaker.last_failure_time = clock.database_now()
     failed_probe = _is_probe(breaker, call_id)
@@ -216,7 +216,7 @@ def record_fault(breaker: Breaker, *, call_id: UUID | None, why: str) -> Breaker
 
 
 def record_success(breaker: Breaker, *, call_id: UUID | None) -> None:
-    """The service answered: faults are forgotten, and a probe closes the breaker. A breaker may be gone meanwhile."""
+    """Reset the fault count after a success. A probe closes the breaker. The breaker may have been deleted since."""
     locked = Breaker.objects.select_for_update().filter(pk=breaker.pk).first()
     if locked is None:
         return
@@ -230,7 +230,7 @@ def record_success(breaker: Breaker, *, call_id: UUID | None) -> None:
 
 
 def reset(*, actor: Actor, breaker: Breaker, reason: str) -> Breaker:
-    """Let calls through at once; the next faults count from nought."""
+    """Close a breaker and reset its fault count."""
     actor.require("mcp.reset_breaker", "reset breakers")
     problems = Problems()
     problems.check_reason(reason)
@@ -251,7 +251,7 @@ def reset(*, actor: Actor, breaker: Breaker, reason: str) -> Breaker:
 
 @dataclass(frozen=True)
 class GuardedCall:
-    """A call that a breaker let through; what became of it is said once."""
+    """A call that a breaker admitted. Exactly one of its methods is called, with the outcome."""
 
     breaker: Breaker
     call_id: UUID
@@ -271,7 +271,7 @@ class GuardedCall:
 def admit_call(
     service_name: str, *, threshold: int = 3, recovery_timeout: int = 60, seconds: float = PROBE_SECONDS
 ) -> GuardedCall:
-    """Let a call of an outside service through that may take so long as a probe, or raise `BreakerOpen`."""
+    """Admit a call of an outside service or raise `BreakerOpen`. A probe may take `seconds`."""
     wanted = {"failure_threshold": threshold, "recovery_timeout": recovery_timeout}
     breaker, _ = Breaker.objects.get_or_create(service_name=service_name, agent_id=None, defaults=wanted)
     passage = GuardedCall(breaker, uuid7())
@@ -282,7 +282,7 @@ def admit_call(
 
 @contextmanager
 def guard_call(service_name: str, *, threshold: int = 3, recovery_timeout: int = 60) -> Iterator[None]:
-    """The general form, for an outside service that Gatehouse itself calls: a fault is whatever is raised inside."""
+    """Guard a call of an outside service that Gatehouse itself makes. An exception inside the block is a fault."""
     passage = admit_call(service_name, threshold=threshold, recovery_timeout=recovery_timeout)
     try:
         yield
@@ -293,7 +293,7 @@ def guard_call(service_name: str, *, threshold: int = 3, recovery_timeout: int =
 
 
 def _seconds_until_retry(breaker: Breaker) -> int:
-    """Whole seconds until another call may try."""
+    """Return the whole seconds until another call may probe; at least 1."""
     rests = breaker.last_state_change + timedelta(seconds=breaker.recovery_timeout)
     until = breaker.probe_until if breaker.state == BreakerState.HALF_OPEN else rests
     left = (until - clock.database_now()).total_seconds() if until else 0.0

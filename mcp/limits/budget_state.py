@@ -1,17 +1,17 @@
-"""Who gets what is left of the budgets: in memory, in order of arrival, over rows that are locked meanwhile. Pure."""
+"""Token bucket and quotas of one budget, in memory. The rows are locked meanwhile. Pure: no database access."""
 
 import math
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from uuid import UUID
 
-#: The current minute and sixty before it: in no sixty minutes are there more than the limit.
+#: Usage counts the current minute and the sixty before it, so that no sixty minutes exceed the limit.
 ROLLING_HOUR = timedelta(minutes=60)
 
 
 @dataclass(frozen=True)
 class RemainingQuota:
-    """What is left of the tightest budget."""
+    """Remaining calls of the tightest limit, and the seconds until it resets."""
 
     remaining: int
     reset: int
@@ -19,7 +19,7 @@ class RemainingQuota:
 
 @dataclass
 class BudgetState:
-    """One budget's row, and what this batch takes out of it."""
+    """The row of one budget and its consumption by the current batch."""
 
     id: UUID
     scope: str
@@ -37,7 +37,7 @@ class BudgetState:
     day_used: int = 0
     hour_used: int = 0
     in_flight: int = 0
-    #: When the first calls of a full hour leave it.
+    #: When the oldest calls of the rolling hour stop counting.
     hour_frees_at: datetime | None = None
     consumed: int = field(default=0, init=False)
 
@@ -47,7 +47,7 @@ class BudgetState:
         return float(self.burst_size or max(1, math.ceil(rate)))
 
     def refresh(self, now: datetime) -> None:
-        """Bring it up to now: the bucket has filled, the day may be another."""
+        """Refill the token bucket up to now; reset the daily usage on a new day."""
         if self.requests_per_second is not None:
             had = self.burst if self.tokens is None else self.tokens
             waited = max(0.0, (now - self.tokens_at).total_seconds()) if self.tokens_at else 0.0
@@ -66,7 +66,7 @@ class BudgetState:
         self.consumed += 1
 
     def find_remaining(self, now: datetime) -> RemainingQuota | None:
-        """Of what is counted, the tightest."""
+        """Return the tightest of the counted limits."""
         found = []
         if self.requests_per_second is not None and self.tokens is not None:
             found.append(RemainingQuota(max(0, int(self.tokens)), 1))
@@ -79,7 +79,7 @@ class BudgetState:
         return min(found, key=lambda left: left.remaining, default=None)
 
     def find_exceeded_limit(self, now: datetime) -> "LimitExceeded | None":
-        """What stands against one more call."""
+        """Return the limit that one more call would exceed."""
         if self.concurrency_limit is not None and self.in_flight >= self.concurrency_limit:
             said = f"{self.in_flight} of {self.concurrency_limit} calls of {self.target_name} are under way"
             return LimitExceeded("concurrency_exceeded", f"{said}.", 1)
@@ -108,7 +108,7 @@ class LimitExceeded:
 
 
 def consume_all(purses: list[BudgetState], now: datetime) -> LimitExceeded | None:
-    """All or nothing over every scope of one call; a call that is refused costs nothing."""
+    """Consume one call from all of its budgets, or from none if a limit would be exceeded."""
     for purse in purses:
         if lack := purse.find_exceeded_limit(now):
             return lack

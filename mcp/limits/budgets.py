@@ -1,4 +1,4 @@
-"""Setting budgets, and reading what is used of them."""
+"""Creates, changes, removes and reads budgets."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,7 +19,7 @@ from nhi.choices import Kind
 from nhi.models import Identity, ToolPermission
 from nhi.validation import Problems
 
-#: What each limit may be.
+#: Allowed values of the limits.
 MAX_LIMIT = 2_000_000_000
 MIN_RATE, MAX_RATE = 0.001, 100_000
 MIN_TIMEOUT_SECONDS, MAX_TIMEOUT_SECONDS = 0.1, 600
@@ -30,7 +30,7 @@ LIMIT_FIELDS = (
 
 @dataclass(frozen=True)
 class BudgetUsage:
-    """What is used of a budget now."""
+    """Current usage of a budget."""
 
     day: int
     hour: int
@@ -60,7 +60,7 @@ def create(*, actor: Actor, scope: str, target_id: UUID, **limits: Any) -> Budge
 
 
 def change(*, actor: Actor, budget: Budget, **limits: Any) -> Budget:
-    """Other limits; what is used stays used."""
+    """Change limits. The usage is kept."""
     actor.require("mcp.change_budget", "change budgets")
     with transaction.atomic():
         current = Budget.objects.select_for_update().get(pk=budget.pk)
@@ -78,7 +78,7 @@ def change(*, actor: Actor, budget: Budget, **limits: Any) -> Budget:
 
 
 def remove(*, actor: Actor, budget: Budget) -> None:
-    """No limit from here on; calls under way keep their slots until they end."""
+    """Remove a budget. Active calls keep their slots until they end."""
     actor.require("mcp.delete_budget", "remove budgets")
     with transaction.atomic():
         current = Budget.objects.select_for_update().get(pk=budget.pk)
@@ -88,13 +88,13 @@ def remove(*, actor: Actor, budget: Budget) -> None:
 
 
 def move_to_grant(old: UUID, new: UUID) -> None:
-    """A grant has another row now, renewed or changed: its budget is that one's, and what is used stays used. The
-    grant's own event says which row took whose place."""
+    """Move the budget of a renewed or changed grant to the grant's new row. The usage is kept. The event of the grant
+    records which row replaced which."""
     Budget.objects.filter(scope=BudgetScope.GRANT, target_id=old).update(target_id=new)
 
 
 def load_usage(budgets: list[Budget]) -> dict[UUID, BudgetUsage]:
-    """For several at once: three queries whatever their number."""
+    """Load the usage of several budgets, in three queries whatever their number."""
     now = clock.database_now()
     ids = [budget.pk for budget in budgets]
     hours = dict(
@@ -111,7 +111,7 @@ def load_usage(budgets: list[Budget]) -> dict[UUID, BudgetUsage]:
 
 
 def find_target_name(scope: BudgetScope, target_id: UUID) -> str:
-    """What the budget is called after; empty when there is nothing of this kind."""
+    """Return the name of a budget's target; empty when there is no such target."""
     if scope == BudgetScope.SERVER:
         server = Server.objects.filter(pk=target_id).first()
         return str(server) if server else ""
@@ -126,7 +126,7 @@ def find_target_name(scope: BudgetScope, target_id: UUID) -> str:
 
 
 def remove_old_windows() -> int:
-    """Windows that no rolling hour reaches any more."""
+    """Remove windows that are older than any rolling hour."""
     return BudgetWindow.objects.filter(minute__lt=floor_to_minute(clock.database_now()) - 2 * ROLLING_HOUR).delete()[0]
 
 

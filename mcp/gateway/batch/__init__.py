@@ -1,1 +1,1 @@
-"""The clerk: decides and records the calls of one process, many at a time, with the database as the truth."""
+"""Decides and records the calls of one process in batches. The database is the source of truth."""

@@ -1,4 +1,4 @@
-"""Budgets as rows: locked in one order by everybody, opened for a batch, and written back."""
+"""Locks, reads and writes the budget rows of a batch. Every process locks them in the same order."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
@@ -22,7 +22,7 @@ BUDGET_COLUMNS = (
 
 
 def find_budget_keys(draft: PendingCall) -> list[BudgetKey]:
-    """What a call's budgets may be about: of grants, those by which it passes that limit it."""
+    """Return the keys of the budgets that may apply to a call, including those of the grants that limit it."""
     match, found = draft.decision.match, draft.facts
     known = {
         BudgetScope.SERVER: found.read_id("server_id"),
@@ -36,7 +36,7 @@ def find_budget_keys(draft: PendingCall) -> list[BudgetKey]:
 
 
 def find_hourly_grants(draft: PendingCall) -> list[tuple[str, AccessMatch]]:
-    """Grants by which it passes that limit calls per hour: the caller's, and those of whoever it calls for."""
+    """Return the grants of the call that limit calls per hour: the caller's, and those of the chain's principals."""
     match = draft.decision.match
     own = [(draft.log_row["agent_name"], match)] if match is not None and match.max_calls_per_hour is not None else []
     return [*own, *(draft.chain_verdict.counted_grants.items() if draft.chain_verdict is not None else ())]
@@ -47,7 +47,7 @@ def has_budgets(draft: PendingCall) -> bool:
 
 
 def create_grant_budgets(drafts: Iterable[PendingCall]) -> None:
-    """A grant that limits calls per hour counts them in a budget of its own, which is made with its first call."""
+    """Create the budgets of grants that limit calls per hour. Each is created with the first call of its grant."""
     wanted = {
         match.id: (sanitization.single_line(f"the grant of {holder} for {draft.request.name}", 400), draft.facts.now)
         for draft in drafts
@@ -63,7 +63,7 @@ def create_grant_budgets(drafts: Iterable[PendingCall]) -> None:
 
 
 def lock_budgets(drafts: Sequence[PendingCall]) -> tuple[dict[BudgetKey, BudgetState], datetime]:
-    """Every budget of the batch, in the order of ids, and the database's time once they are held."""
+    """Lock every budget of the batch in the order of ids. Return them with the database time after locking."""
     wanted = {target for draft in drafts for _, target in find_budget_keys(draft)}
     condition, values = database.id_condition(sorted(wanted))
     held = " FOR UPDATE" if database.is_postgresql() else ""
@@ -75,8 +75,8 @@ def lock_budgets(drafts: Sequence[PendingCall]) -> tuple[dict[BudgetKey, BudgetS
     return {(purse.scope, purse.target_id): purse for purse in purses}, now
 
 
-# After the locks, so that whatever others took under them is seen. Slots whose lease is past its deadline are those of
-# dead processes: they count no more.
+# Runs after the rows are locked, so that it sees what other processes consumed under the locks. Slots past their
+# deadline belong to dead processes and are not counted.
 COUNTS_SQL = """
 SELECT b.id, {now},
     (SELECT SUM(w.used) FROM mcp_budget_window w WHERE w.budget_id = b.id AND w.minute >= {since}),
@@ -95,7 +95,7 @@ TIMES_SQL = {
 
 
 def _count_usage(purses: Sequence[BudgetState]) -> datetime:
-    """Fill in what is used of the last hour and under way now; the moment at which that was so."""
+    """Fill in the usage of the last hour and the active calls. Return the database time of the count."""
     if not purses:
         return clock.database_now()
     condition, values = database.id_condition([purse.id for purse in purses])
@@ -122,7 +122,7 @@ def select_budgets(draft: PendingCall, purses: dict[BudgetKey, BudgetState]) -> 
 
 
 def save_usage(purses: Iterable[BudgetState], now: datetime) -> None:
-    """Write down what was taken."""
+    """Write the consumption of the batch."""
     taken = [purse for purse in purses if purse.consumed]
     if not taken:
         return
@@ -179,7 +179,7 @@ def _read_budget(row: tuple[Any, ...]) -> BudgetState:
 
 
 def _to_parameter(value: Any) -> Any:
-    """A parameter as the connection takes it."""
+    """Convert a value to a statement parameter for the current database."""
     if database.is_postgresql():
         return value
     return database.to_sqlite(value)

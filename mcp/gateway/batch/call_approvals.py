@@ -1,4 +1,4 @@
-"""Calls that wait for a person, as the deciding transaction sees them."""
+"""Creates, uses and returns approvals inside the deciding transaction."""
 
 import json
 from datetime import timedelta
@@ -19,9 +19,9 @@ from nhi.choices import ActorKind
 from nhi.credentials import run_tokens
 from nhi.hooks import WaitingCall
 
-#: How long a call may wait for a person, and how long the permit lasts.
+#: How long a call may wait for a person, and how long its approval is then valid.
 APPROVAL_LIFETIME = timedelta(minutes=15)
-#: Of one agent, so that it fills neither the table nor a person's day.
+#: Limit for one agent, so that it floods neither the table nor the people who decide.
 MAX_WAITING = 20
 TOO_MANY_WAITING_MESSAGE = f"{MAX_WAITING} calls of this agent wait for a person already. Wait until some are decided."
 INEXACT_NUMBER_MESSAGE = (
@@ -35,7 +35,7 @@ def sealing_place(approval: CallApproval) -> str:
 
 
 def request_approval(draft: PendingCall) -> tuple[CallRefusal, dict[str, Any] | None]:
-    """The waiting approval of these very arguments, or a new one; the attempt is logged either way."""
+    """Find the open approval of this call with the same arguments or create one. The attempt is logged either way."""
     if not reading.is_exact(draft.request.arguments):
         return decision.refuse_call(draft, "invalid_parameters", INEXACT_NUMBER_MESSAGE)
     approval = _find_open_approval(draft)
@@ -43,18 +43,23 @@ def request_approval(draft: PendingCall) -> tuple[CallRefusal, dict[str, Any] | 
         return decision.refuse_call(draft, "quota_exceeded", TOO_MANY_WAITING_MESSAGE, retry_after=60)
     approval = approval or _create_approval(draft)
     if approval.state == ApprovalState.PENDING:
-        # Whoever decides from now on decides for this attempt too.
+        # A later decision covers this attempt too, so its origins count.
         origins.record(approval, _call_roots(draft))
     draft.log_row["details"]["approval_id"] = str(approval.pk)
     waits = _build_waiting(draft, approval)
     return decision.refuse_call(
-        draft, "approval_required", waiting_message(approval), expires_at=approval.expires_at, approval_id=approval.pk,
-        waiting=waits, needs_superuser=approval.needs_superuser,
-    )  # fmt: skip
+        draft,
+        "approval_required",
+        waiting_message(approval),
+        expires_at=approval.expires_at,
+        approval_id=approval.pk,
+        waiting=waits,
+        needs_superuser=approval.needs_superuser,
+    )
 
 
 def waiting_message(approval: CallApproval) -> str:
-    """What the caller of a waiting call is told."""
+    """Return the message for the caller of a waiting call."""
     return f"{WAITING_MESSAGE} {origins.needs_superuser_message()}" if approval.needs_superuser else WAITING_MESSAGE
 
 
@@ -76,8 +81,8 @@ def _build_waiting(draft: PendingCall, approval: CallApproval) -> WaitingCall | 
 
 
 def use_approval(draft: PendingCall) -> bool:
-    """Take the permit for this call, once. One that a person behind this call gave ends instead, so that the call is
-    decided anew and waits for somebody else."""
+    """Use up the approval for this call. An approval by a person behind this call is expired instead, so that the call
+    is decided again and waits for somebody else."""
     now = draft.facts.now
     open_permit = CallApproval.objects.filter(
         pk__in=[draft.facts.read_id("approval_id")], state=ApprovalState.APPROVED, expires_at__gt=now
@@ -103,7 +108,7 @@ def return_approval(draft: PendingCall) -> None:
 
 
 def _find_open_approval(draft: PendingCall) -> CallApproval | None:
-    """What is past its time makes room for a new one."""
+    """Find the open approval of this call. One that is past its time or has other terms is expired."""
     same = {
         "agent_id": draft.log_row["agent_id"],
         "tool_id": draft.log_row["tool_id"],
@@ -164,6 +169,6 @@ def _build_context(draft: PendingCall) -> dict[str, str]:
 
 
 def open_arguments(approval: CallApproval) -> dict[str, Any]:
-    """The arguments as they were sent, for who decides; only while it waits."""
+    """Return the original arguments for the person who decides. They are stored only while the approval waits."""
     read: dict[str, Any] = json.loads(crypto.unseal(approval.sealed_arguments, place=sealing_place(approval)))
     return read

@@ -1,8 +1,8 @@
-"""Whose turn a call takes, as far as that is known before the database is asked.
+"""Keys by which callers share the queue, before the database is read.
 
-A short-lived token is signed here, so the identity in it is true. A credential's public id is no secret: whoever keyed
-by it could fill the share of another identity. A credential counts as its identity's once this process has seen it
-pass; until then it shares a turn with the other unknown credentials of its source.
+A short-lived token is signed by Gatehouse, so the identity in it is authentic. A credential's public id is no secret:
+if it were the key, anybody could fill the share of another identity. A credential gets the key of its identity once
+this process has accepted it. Until then it shares a key with the other unknown credentials of its source.
 """
 
 from collections.abc import Hashable
@@ -11,7 +11,7 @@ from uuid import UUID
 from nhi.credentials import tokens
 from nhi.credentials.tokens import ParsedCredentialToken
 
-#: Credentials that are remembered; the oldest are forgotten first.
+#: Number of credentials that are remembered. The oldest are removed first.
 MAX_KNOWN_CREDENTIALS = 20_000
 
 
@@ -26,7 +26,7 @@ class CallerKeys:
         return ("unknown", source) if known is None else known
 
     def remember(self, shown: tokens.ParsedBearerToken, identity_id: UUID) -> None:
-        """This credential has passed as this identity's."""
+        """Remember that this credential was accepted for this identity."""
         if not isinstance(shown, ParsedCredentialToken) or shown.digest in self._identities:
             return
         while len(self._identities) >= MAX_KNOWN_CREDENTIALS:

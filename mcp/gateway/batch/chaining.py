@@ -1,7 +1,7 @@
-"""What stands behind a call: the task or the run that it is made in, and on whose behalf.
+"""Loads the delegation chains of calls: the task or run of a call, and the principals it is made for.
 
-Most calls are made in none, and cost nothing here. For the rest of a batch their tasks are looked up together, and then
-what all of their principals hold.
+Most calls have no chain and cost no query. For the other calls of a batch, the tasks are loaded together, and then the
+access of all principals in one query.
 """
 
 from collections.abc import Sequence
@@ -21,18 +21,18 @@ from nhi.decisions.types import CallCondition, DecisionParty, RequestedAction
 
 @dataclass(frozen=True)
 class CallChain:
-    """What was found behind one call."""
+    """The delegation chain of one call."""
 
     chain: DelegationChain | None = None
-    #: Why it cannot be made in the task that it names.
+    #: Why the call is refused in the task that it names.
     refusal: CallCondition | None = None
-    #: Those on whose behalf it is made, each with what it holds for the tool.
+    #: Facts of the principals of the chain, each with its own access to the tool.
     principals: tuple[CallFacts, ...] = ()
 
     def evaluate(
         self, action: RequestedAction, target: DecisionParty | None, *, decision_id: UUID, found: CallFacts
     ) -> ChainCheck | None:
-        """What it does to the decision; None for a call that nobody stands behind."""
+        """Return the effect of the chain on the decision; None for a call without a chain."""
         if self.refusal is not None:
             return ChainCheck(self.refusal)
         if self.chain is None or target is None:
@@ -47,19 +47,19 @@ NO_CHAIN = CallChain()
 
 
 def load_chains(asked: Sequence[tuple[CallFacts, CallRequest]]) -> list[CallChain]:
-    """For each call of a batch, in their order."""
+    """Load the chain of each call of a batch, in the order of the calls."""
     runs = [_parse_run_chain(found) for found, _ in asked]
     named = [parse_task_id(wish) for _, wish in asked]
     wanted = {chains.task_to_load(run, task) for run, task in zip(runs, named, strict=True)} - {None}
     tasks = hooks.load_tasks([task for task in wanted if task is not None])
     settled = [
         _resolve_chain(found, run, task, tasks) for (found, _), run, task in zip(asked, runs, named, strict=True)
-    ]  # fmt: skip
+    ]
     return _load_principals(asked, settled)
 
 
 def parse_task_id(wish: CallRequest) -> UUID | None:
-    """Whatever spells a UUID names a task here. Anything else is a word of the caller's own, and is kept as one."""
+    """Return the task id if the caller's task id is a UUID. Other values are only logged as the caller's own id."""
     said = wish.context.task_id
     if not said:
         return None
@@ -84,7 +84,7 @@ def _resolve_chain(found: CallFacts, run: DelegationChain | None, task: UUID | N
 
 
 def _load_principals(asked: Sequence[tuple[CallFacts, CallRequest]], settled: list[CallChain]) -> list[CallChain]:
-    """One query for all of them, where there are any."""
+    """Load the principals of all chains in one query; no query when there are none."""
     wanted = [
         (number, link.id, wish.name)
         for number, ((found, wish), behind) in enumerate(zip(asked, settled, strict=True))

@@ -1,4 +1,4 @@
-"""The clerk's own connection: short waits, and statements that the server has prepared."""
+"""The worker's database connection, with short timeouts, and its prepared SQL statements."""
 
 import json
 import threading
@@ -19,8 +19,8 @@ STATEMENT_TIMEOUT_MS = 2000
 SESSION_SETTINGS = (
     f"SET statement_timeout = {STATEMENT_TIMEOUT_MS}",
     "SET lock_timeout = 1000",
-    # A few statements that never change: planning them anew would cost more than running them. Each of them finds its
-    # rows by an index, also in the plan that is made while a table is still empty.
+    # The worker runs a few fixed statements, and planning each time would cost more than running them. Each uses an
+    # index, also when it is planned while a table is still empty.
     "SET plan_cache_mode = force_generic_plan",
     "SET enable_seqscan = off",
     "SET jit = off",
@@ -32,15 +32,15 @@ def is_postgresql() -> bool:
 
 
 def prepare_connection() -> None:
-    """A connection that gives up early: who waits for a decision is told so, and does not queue up behind a lock."""
+    """Open a connection with short timeouts, so that callers get an error early instead of waiting behind a lock."""
     if connection.connection is not None and _prepared_connection.link is connection.connection:
         return
-    # What is set on this connection stays on it.
+    # The settings stay on the connection, so it must not go back to a pool.
     use_unpooled_connection()
     connection.close()
     connection.ensure_connection()
     if is_postgresql():
-        # Django leaves this off, for poolers that hand a connection on in between; here the connection is ours alone.
+        # Django disables this for poolers that share connections. This connection is not shared.
         connection.connection.prepare_threshold = 0
         for setting in SESSION_SETTINGS:
             run_statement(setting)
@@ -51,7 +51,7 @@ def prepare_connection() -> None:
 
 
 class _PreparedConnection(threading.local):
-    """The connection of this thread that was prepared; whoever finds another one prepares that."""
+    """The prepared connection of this thread. A different connection must be prepared first."""
 
     link: Any = None
 
@@ -60,10 +60,10 @@ _prepared_connection = _PreparedConnection()
 
 
 def run_statement(statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-    """The rows of one statement; on PostgreSQL with parameters bound by the server, so that it prepares what recurs."""
+    """Run one statement and return its rows. PostgreSQL binds the parameters, so it can prepare the statement."""
     if is_postgresql():
         connection.ensure_connection()
-        # As Django's own errors: by these the desk tells a database that is away from a row that it refuses.
+        # Raises Django's errors, by which the worker distinguishes an unreachable database from a rejected row.
         with connection.wrap_database_errors, _BindingCursor(connection.connection) as cursor:
             cursor.execute(statement.encode(), values or None)
             result = cursor.pgresult
@@ -74,7 +74,7 @@ def run_statement(statement: str, values: Sequence[Any] = ()) -> list[tuple[Any,
 
 
 class _BindingCursor(psycopg.Cursor[tuple[Any, ...]]):
-    """Bound by the server, and with the driver's own reading of times: Django's is written in Python."""
+    """Binds parameters on the server and reads times with psycopg's own loader, as Django's is slow Python code."""
 
     def __init__(self, link: Any) -> None:
         super().__init__(link)
@@ -86,13 +86,13 @@ def _adapters(link: Any) -> psycopg.adapt.AdaptersMap:
     known = psycopg.adapt.AdaptersMap(link.adapters)
     oid = psycopg.adapters.types["timestamptz"].oid
     loader = psycopg.adapters.get_loader(oid, psycopg.pq.Format.TEXT)
-    assert loader is not None  # the driver knows every type of its own
+    assert loader is not None  # psycopg has a loader for this type
     known.register_loader(oid, loader)
     return known
 
 
 def load_facts(asked: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """The facts of each wish: (public id, credential id, identity id, tool's name, hash of the arguments)."""
+    """Load the facts of each (public id, credential id, identity id, tool name, arguments hash)."""
     numbered = [(number, *one) for number, one in enumerate(asked)]
     if is_postgresql():
         return run_statement(
@@ -104,7 +104,7 @@ def load_facts(asked: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
 
 
 def load_principals(asked: Sequence[tuple[UUID, str]]) -> list[tuple[Any, ...]]:
-    """What each identity is and holds for the tool of that name."""
+    """Load the state of each identity and its access to the tool of that name."""
     numbered = [(number, *one) for number, one in enumerate(asked)]
     if is_postgresql():
         return run_statement(
@@ -133,7 +133,7 @@ def _fill_statement(statement: str, asked: str, row: str, vendor: str, size: int
 
 
 def insert_rows(model: type[models.Model], rows: Sequence[dict[str, Any]]) -> None:
-    """Rows by column name, past the ORM; append-only tables take them as any other."""
+    """Insert rows, given as dicts by column name, without the ORM. Also works for append-only tables."""
     if not rows:
         return
     table, columns = model._meta.db_table, [field.attname for field in model._meta.concrete_fields]
@@ -151,7 +151,7 @@ def insert_rows(model: type[models.Model], rows: Sequence[dict[str, Any]]) -> No
 
 
 def recordset_sql(table: str) -> str:
-    """A JSON list as rows of a table (PostgreSQL)."""
+    """Return SQL that reads a JSON list as rows of a table (PostgreSQL only)."""
     return f"jsonb_populate_recordset(NULL::{table}, %s::jsonb)"
 
 
@@ -160,7 +160,7 @@ def dump_rows(rows: Sequence[dict[str, Any]]) -> str:
 
 
 def to_sqlite(value: Any) -> Any:
-    """As SQLite keeps it, and the ORM reads it."""
+    """Convert a value to the form that the ORM stores in SQLite."""
     if isinstance(value, UUID):
         return value.hex
     if isinstance(value, datetime):
@@ -171,7 +171,7 @@ def to_sqlite(value: Any) -> Any:
 
 
 def id_condition(values: Sequence[UUID]) -> tuple[str, list[Any]]:
-    """A condition for "is one of these", and its parameters."""
+    """Return a condition for "is one of these ids" and its parameters."""
     if is_postgresql():
         return "= ANY(%s)", [list(values)]
     return f"IN ({', '.join(['%s'] * len(values))})", [value.hex for value in values]

@@ -1,4 +1,4 @@
-"""From a wish and its facts to a decision, and to the row that will say so."""
+"""Builds the decision of one call and its log row."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,14 +17,14 @@ from nhi.decisions import engine
 from nhi.decisions.delegation import ChainCheck
 from nhi.decisions.types import AccessMatch, CheckResult, Decision, RequestedAction
 
-#: Checks before the arguments': where one of these refuses, nobody looks at arguments.
+#: Checks that come before the arguments. When one of these fails, the arguments are not checked.
 CHECKS_BEFORE_ARGUMENTS = frozenset(
     {"credential", "caller", "target_known", "access", "scope", "target", "server", "definition"}
 )
 CREDENTIAL_CHECKS = frozenset({"credential", "caller"})
-#: What the chain says once the arguments have been looked at.
+#: The chain's reason that depends on the arguments.
 CHAIN_ARGUMENTS_REASON = "chain_not_allowed"
-#: How each refusal stands in the log and is answered over REST; what is not named is a plain denial.
+#: Log status and REST error code of each refusal reason. Other reasons have DENIED_STATUS.
 REFUSAL_STATUS: dict[str, tuple[str, str]] = {
     "no_grant": (CallStatus.PERMISSION_DENIED, "NotFound"),
     "invalid_parameters": (CallStatus.ERROR, "InvalidParameters"),
@@ -38,7 +38,7 @@ DENIED_STATUS = (CallStatus.PERMISSION_DENIED, "Unauthorized")
 
 @dataclass
 class PendingCall:
-    """A wish on its way: what was found and decided, and the log row begun for it."""
+    """A call between decision and lease: its request, facts, decision and unfinished log row."""
 
     request: CallRequest
     facts: CallFacts
@@ -49,7 +49,7 @@ class PendingCall:
 
     @property
     def log_row(self) -> dict[str, Any]:
-        assert self.row is not None  # every known caller's wish has one
+        assert self.row is not None  # every call of a known identity has one
         return self.row
 
     @property
@@ -58,13 +58,13 @@ class PendingCall:
 
     @property
     def uses_approval(self) -> bool:
-        """Only a call that needed the permit takes it."""
+        """Whether the call passed its approval check. Only a call that needs an approval uses it up."""
         return any(check.name == "approval" and check.outcome == "pass" for check in self.decision.checks)
 
 
 def decide_call(found: CallFacts, wish: CallRequest, behind: CallChain = chaining.NO_CHAIN) -> PendingCall:
     caller, target, decision_id = reading.build_caller(found), reading.build_target(found, wish), uuid7()
-    # Arguments that could not be read break the tool's own schema; no grant's limit is said to be broken by them.
+    # Arguments that could not be parsed violate the tool's schema; no grant's limit is reported as violated.
     checked = {grant.id: () for grant in _find_grants(found, behind)} if wish.problem else wish.checked
     action = RequestedAction("call", None, known_violations=checked)
     standing = behind.evaluate(action, target, decision_id=decision_id, found=found)
@@ -76,13 +76,13 @@ def decide_call(found: CallFacts, wish: CallRequest, behind: CallChain = chainin
 
 
 def is_unauthenticated(draft: PendingCall) -> bool:
-    """Nobody who may act has shown a token: the attempt is counted, and no identity is said to have called."""
+    """Whether the token gives no valid identity. Such an attempt is counted and attributed to no identity."""
     failed = draft.decision.failed_check
     return not draft.facts.is_identity or (failed is not None and failed.name in CREDENTIAL_CHECKS)
 
 
 def find_unchecked_schemas(draft: PendingCall) -> SchemasNeeded | None:
-    """What the arguments must still be checked against before this decision means anything."""
+    """Return the schemas that the arguments must still be checked against before the decision is final."""
     failed, found, checked = draft.decision.failed_check, draft.facts, draft.request.checked
     if is_unauthenticated(draft) or draft.request.problem or (failed is not None and _is_final(failed)):
         return None
@@ -95,13 +95,13 @@ def find_unchecked_schemas(draft: PendingCall) -> SchemasNeeded | None:
 
 
 def _find_grants(found: CallFacts, behind: CallChain) -> list[AccessMatch]:
-    """The caller's for the tool, and those of everybody on whose behalf it calls."""
+    """Return the grants for the tool of the caller and of all principals of the chain."""
     held = (reading.find_grant(one) for one in (found, *behind.principals))
     return [grant for grant in held if grant is not None]
 
 
 def _is_final(failed: CheckResult) -> bool:
-    """Whether it is a no whatever the arguments are."""
+    """Whether this check refuses the call whatever the arguments are."""
     return failed.name in CHECKS_BEFORE_ARGUMENTS or (
         failed.name == "chain" and failed.reason != CHAIN_ARGUMENTS_REASON
     )
@@ -110,7 +110,7 @@ def _is_final(failed: CheckResult) -> bool:
 def _begin_log_row(draft: PendingCall) -> dict[str, Any]:
     wish, found, match = draft.request, draft.facts, draft.decision.match
     agent_id = found.read_id("agent_id")
-    assert agent_id is not None  # no stranger's
+    assert agent_id is not None  # the caller is authenticated
     around, chain = wish.context, draft.call_chain.chain
     row = invocations.begin(
         call_id=wish.call_id,
@@ -140,7 +140,7 @@ def _begin_log_row(draft: PendingCall) -> dict[str, Any]:
 
 
 def _describe_breaker(found: CallFacts) -> dict[str, Any]:
-    """The breaker that refuses the call; else the server's, as the call met it."""
+    """Describe the breaker that refuses the call, or else the server's breaker."""
     closed = reading.find_blocking_breaker(found)
     if closed is not None:
         return {"state": closed.state.value, "failures": closed.failures, "scope": closed.scope.value}
@@ -151,7 +151,7 @@ def _describe_breaker(found: CallFacts) -> dict[str, Any]:
 def refuse_call(
     draft: PendingCall, reason: str, message: str, **more: Any
 ) -> tuple[CallRefusal, dict[str, Any] | None]:
-    """The answer, and the finished row for the log."""
+    """Build the refusal and the finished log row."""
     status, error_code = REFUSAL_STATUS.get(reason, DENIED_STATUS)
     refusal = CallRefusal(
         draft.request.call_id, status, reason, message, tool_is_visible=reason != "no_grant", error_code=error_code,
@@ -167,7 +167,7 @@ def refuse_call(
 
 
 def _describe_check(check: CheckResult, draft: PendingCall, reason: str) -> list[str]:
-    """As it was decided; budgets are asked only when all others have let the call pass."""
+    """Describe a check as it was decided. Budgets are consumed after the decision, so their refusal overrides it."""
     if check.name == "budget" and draft.decision.allowed and reason != draft.decision.reason:
         return [check.name, "fail", reason]
     return [check.name, check.outcome, check.reason]
@@ -177,7 +177,7 @@ def refuse_as_decided(draft: PendingCall) -> tuple[CallRefusal, dict[str, Any] |
     decision, more = draft.decision, dict[str, Any]()
     if decision.reason == "breaker_open":
         closed = reading.find_blocking_breaker(draft.facts)
-        assert closed is not None  # it gave the reason
+        assert closed is not None  # the reason comes from a blocking breaker
         more["retry_after"] = closed.seconds_until_probe(draft.facts.now)
         more["breaker_scope"] = closed.scope.value
     if decision.reason == "invalid_parameters":
@@ -195,7 +195,7 @@ def _find_schema_problems(draft: PendingCall) -> tuple[tuple[str, str], ...]:
 
 
 def _to_request_fields(problems: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
-    """Places in the arguments, as the body of the request names them."""
+    """Convert paths in the arguments to field names of the request body."""
     return tuple(
         (f"parameters.{place.removeprefix('$').removeprefix('.')}".rstrip("."), message) for place, message in problems
     )

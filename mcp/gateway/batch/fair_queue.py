@@ -1,7 +1,7 @@
-"""A queue that its callers share fairly: each has a share of the places, and they are served in turn.
+"""A queue that gives every caller a share of its capacity and serves the callers in turn.
 
-One caller that brings thousands of items fills its own share and waits behind its own items. Another caller's item is
-in the next batch.
+A caller with thousands of items fills its own share and waits behind its own items. An item of another caller is in the
+next batch.
 """
 
 import queue
@@ -17,41 +17,41 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class QueueLimits:
-    #: Items of all callers that may wait.
+    #: Maximum number of waiting items of all callers.
     total: int
-    #: Items of one caller that may wait.
+    #: Maximum number of waiting items of one caller.
     per_caller: int
-    #: Items of one batch.
+    #: Maximum number of items in a batch.
     batch: int
-    #: Items of one caller in a batch while others bring items too: what another caller waits for whose item comes when
-    #: the batch has just begun.
+    #: Maximum number of items of one caller in a batch while several callers put items. It bounds the wait of an item
+    #: that arrives just after a batch was taken.
     per_caller_in_batch: int
-    #: How long a caller counts as one who brings items, in seconds.
+    #: How long after its last item a caller still counts as active, in seconds.
     contention_seconds: float
 
 
 @dataclass
 class QueueBatch(Generic[T]):
     items: list[T] = field(default_factory=list)
-    #: The queue was closed: the thread that took this batch ends once nothing waits.
+    #: The queue was closed: the thread that took this batch ends once the queue is empty.
     closed: bool = False
 
 
 class FairQueue(Generic[T]):
-    """Any thread puts. Taking is for one thread, and safe for a second one that begins while the first one ends."""
+    """Any thread may put items. One thread takes; a second one may start taking while the first one ends."""
 
     def __init__(self, limits: QueueLimits) -> None:
         self._limits = limits
-        #: A queue of the interpreter's own, by which a waiting thread is woken: the fastest there is.
+        #: SimpleQueue is implemented in C and the fastest way to wake a waiting thread.
         self._arrivals: queue.SimpleQueue[tuple[Hashable, T] | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
-        #: Items without a caller, which are served before all others.
+        #: Items without a caller. They are served before all others.
         self._priority_items: deque[T] = deque()
-        #: The callers whose items wait, in the order of their turns.
+        #: Waiting items by caller, in the order in which the callers are served.
         self._queues: OrderedDict[Hashable, deque[T]] = OrderedDict()
         self._waiting: dict[Hashable, int] = {}
         self._total = 0
-        #: The caller whose item came last, and when the last item of another caller came.
+        #: The caller of the latest item, and the times of the latest item and of the latest item of another caller.
         self._last: Hashable = None
         self._last_put = self._other_put = float("-inf")
 
@@ -62,7 +62,7 @@ class FairQueue(Generic[T]):
         return self._total >= self._limits.total
 
     def put(self, caller: Hashable, item: T) -> bool:
-        """False when the caller's share is used up, or all places are."""
+        """Put an item. Return False when the caller's share or the whole queue is full."""
         with self._lock:
             if not self.has_capacity(caller):
                 return False
@@ -76,11 +76,11 @@ class FairQueue(Generic[T]):
         return True
 
     def put_first(self, item: T) -> None:
-        """Never refused, and served before the items of any caller."""
+        """Put an item without a caller. It is never refused and is served first."""
         self._arrivals.put((None, item))
 
     def close(self) -> None:
-        """Let one taking thread end."""
+        """Signal the taking thread to end."""
         self._arrivals.put(None)
 
     def is_empty(self) -> bool:
@@ -88,7 +88,7 @@ class FairQueue(Generic[T]):
             return not self._priority_items and not self._queues and self._arrivals.empty()
 
     def take_batch(self, timeout: float) -> QueueBatch[T]:
-        """What has come by now, in turns; waits so long where nothing has."""
+        """Take a batch of the items that have arrived. When there are none, wait up to `timeout` seconds."""
         batch: QueueBatch[T] = QueueBatch()
         with self._lock:
             wait = not self._priority_items and not self._queues
@@ -115,7 +115,7 @@ class FairQueue(Generic[T]):
             self._queues.setdefault(caller, deque()).append(item)
 
     def _fill_batch(self, items: list[T]) -> None:
-        """Everybody in turn gets one place after the other, up to a caller's most in a batch."""
+        """Add one item of each caller in turn, up to the limit of a caller in a batch."""
         while self._priority_items and len(items) < self._limits.batch:
             items.append(self._priority_items.popleft())
         contended = time.monotonic() - self._other_put < self._limits.contention_seconds

@@ -1,4 +1,4 @@
-"""Leases of calls under way, written only where the caller's access is still that of the decision."""
+"""Writes leases of calls, only where the caller's access has not changed since the decision."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -15,7 +15,7 @@ from nhi.audit import invocations, row_macs
 def write_leases(
     leases: Sequence[tuple[PendingCall, CallLease, datetime]], slots: Sequence[dict[str, Any]]
 ) -> set[UUID]:
-    """The calls that have a lease now, with their slots; not those whose access is another one by now."""
+    """Write leases and slots. Return the ids of the leased calls; calls whose access has changed get no lease."""
     if not leases:
         return set()
     owner = row_macs.writer.id

@@ -1,4 +1,4 @@
-"""A row of the facts as what a decision is made of."""
+"""Converts rows of the facts query to the input of a decision."""
 
 import json
 from dataclasses import dataclass
@@ -16,10 +16,10 @@ from nhi.credentials.tokens import ShortTokenClaims
 from nhi.decisions.delegation import ChainCheck
 from nhi.decisions.types import AccessMatch, CallCondition, DecisionFacts, DecisionParty
 
-#: The two breakers of a call, and what their columns begin with.
+#: The two breakers of a call and the prefixes of their columns.
 BREAKER_PREFIXES = ((BreakerScope.SERVER, "breaker_"), (BreakerScope.IDENTITY, "own_breaker_"))
 REJECT_ALL_SCHEMA: dict[str, Any] = {"not": {}}
-#: Of a tool that was registered by hand, or whose server was never added.
+#: For a tool that was registered by hand or whose server was never added.
 NO_SERVER_CONDITION = CallCondition("server", False, "target_unusable", "No server offers this tool.")
 DEFINITION_REFUSALS = {
     DefinitionState.PENDING: ("definition_pending", "Nobody has approved this tool's definition yet."),
@@ -33,7 +33,7 @@ DEFINITION_REFUSALS = {
 
 @dataclass(frozen=True)
 class CallFacts:
-    """What the one query found for a wish, by name."""
+    """The row of the facts query for one call, by column name."""
 
     row: dict[str, Any]
     now: datetime
@@ -76,7 +76,7 @@ def build_caller(found: CallFacts) -> DecisionParty | None:
 
 
 def build_target(found: CallFacts, wish: CallRequest) -> DecisionParty | None:
-    """The tool of that name, when it is that server's: `a__b` and `c` spell the name that `a` and `b__c` do."""
+    """Build the target if the tool belongs to the server: `a__b` with `c` and `a` with `b__c` form the same name."""
     tool_id, row = found.read_id("tool_id"), found.row
     if tool_id is None:
         return None
@@ -125,7 +125,7 @@ def find_grant(found: CallFacts) -> AccessMatch | None:
         id=grant_id,
         name=f"by {row['granted_by']}",
         **_read_validity(ends, closed, found.now),
-        # The schema itself is read once for each grant and checked by whoever asks; unchecked, nothing passes it.
+        # The caller's task checks the real schema. Until it has, this one rejects all arguments.
         allowed_parameters=REJECT_ALL_SCHEMA if row["limited"] else None,
         max_calls_per_hour=row["per_hour"],
         requires_approval=bool(row["grant_asks"]),
@@ -153,7 +153,7 @@ def _read_validity(ends: datetime | None, closed: datetime | None, now: datetime
 
 
 def build_conditions(found: CallFacts, wish: CallRequest, standing: ChainCheck | None) -> tuple[CallCondition, ...]:
-    """What only the gateway knows, in the order of the decision's checks."""
+    """Build the conditions that only the gateway knows, in the order of the decision's checks."""
     chain = standing.condition if standing is not None else None
     said = [_server_condition(found), _definition_condition(found), chain, _input_condition(found, wish)]
     if found.row["asks"] or (standing is not None and standing.needs_approval):
@@ -202,8 +202,8 @@ def approval_terms(found: CallFacts) -> str:
 
 
 def format_approval_terms(definition_id: UUID | None, revision: int, grant_id: UUID | None, epoch: int) -> str:
-    """What a yes is given for besides the arguments: the definition, the server as it is reached, the grant, and the
-    caller's access. When one of them is another, so is the call."""
+    """Format what an approval covers besides the arguments: the definition, the server's revision, the grant and the
+    caller's access epoch. The approval is invalid when one of them changes."""
     return f"{definition_id}/{revision}/{grant_id}/{epoch}"
 
 
@@ -213,7 +213,7 @@ def has_approval(found: CallFacts) -> bool:
 
 
 def is_exact(value: Any) -> bool:
-    """Whether no other value has the same hash: past 2**53, neighbours among whole numbers have it (RFC 8785)."""
+    """Whether no other value has the same hash. Beyond 2**53, neighbouring integers hash the same (RFC 8785)."""
     if isinstance(value, dict):
         return all(map(is_exact, value.values()))
     if isinstance(value, list):
@@ -229,7 +229,7 @@ def _approval_condition(found: CallFacts, wish: CallRequest) -> CallCondition:
 
 @dataclass(frozen=True)
 class BreakerFacts:
-    """A breaker that is not closed, as one call meets it."""
+    """A breaker that is not closed, as read for one call."""
 
     id: UUID
     scope: BreakerScope
@@ -245,7 +245,7 @@ class BreakerFacts:
         return self.probe_until is None or self.probe_until <= now
 
     def seconds_until_probe(self, now: datetime) -> int:
-        """Seconds until the next call may try; at least 1."""
+        """Return the seconds until the next call may probe; at least 1."""
         if self.state == BreakerState.HALF_OPEN and self.probe_until is not None:
             return max(1, int((self.probe_until - now).total_seconds()))
         waited = (now - self.since).total_seconds()
@@ -253,7 +253,7 @@ class BreakerFacts:
 
 
 def find_tripped_breakers(found: CallFacts) -> list[BreakerFacts]:
-    """The breakers in the way of a call that are not closed: the server's before the identity's."""
+    """Return the breakers of a call that are not closed, the server's before the identity's."""
     row = found.row
     breakers = []
     for scope, prefix in BREAKER_PREFIXES:
@@ -261,7 +261,7 @@ def find_tripped_breakers(found: CallFacts) -> list[BreakerFacts]:
         if state is None or state == BreakerState.CLOSED:
             continue
         breaker_id, since = found.read_id(f"{prefix}id"), found.read_time(f"{prefix}since")
-        assert breaker_id is not None  # a state has a row, and each row has both
+        assert breaker_id is not None  # a breaker with a state has an id and a time of its last change
         assert since is not None
         breakers.append(
             BreakerFacts(
@@ -273,12 +273,12 @@ def find_tripped_breakers(found: CallFacts) -> list[BreakerFacts]:
 
 
 def find_blocking_breaker(found: CallFacts) -> BreakerFacts | None:
-    """The breaker that refuses the call."""
+    """Return the first breaker that refuses the call."""
     return next((breaker for breaker in find_tripped_breakers(found) if not breaker.needs_probe(found.now)), None)
 
 
 def find_probed_breakers(found: CallFacts) -> list[BreakerFacts]:
-    """The breakers that let one call try now; which call that is, is settled when its lease is written."""
+    """Return the breakers that admit one probe now. The call that may probe is chosen when its lease is written."""
     return [breaker for breaker in find_tripped_breakers(found) if breaker.needs_probe(found.now)]
 
 

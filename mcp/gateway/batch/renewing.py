@@ -1,4 +1,4 @@
-"""The calls of this process that are under way: their leases are renewed, and one that must stop is told so."""
+"""Renews the leases of this process's active calls, and stops calls whose access was revoked."""
 
 import threading
 import time
@@ -42,7 +42,7 @@ class ActiveCalls:
             self._by_call.pop(call_id, None)
 
     def on_stop(self, call_id: UUID, stop: StopCallback) -> None:
-        """Whom to tell when this call must be given up; at once, if that was said before."""
+        """Register the callback that stops this call. If the call must already stop, the callback runs at once."""
         with self._lock:
             flight = self._by_call.get(call_id)
             if flight is not None:
@@ -51,7 +51,7 @@ class ActiveCalls:
             stop(flight.stop_reason)
 
     def renew_leases(self) -> None:
-        """Look whether any was stopped, and move the deadlines of those that need it."""
+        """Notify calls that were stopped and extend the leases that are due."""
         with self._lock:
             flights = dict(self._by_call)
         if not flights:
@@ -76,7 +76,7 @@ class ActiveCalls:
                     flight.on_stop(reason)
 
     def _extend_lease(self, flight: ActiveCall, now: float) -> None:
-        """Never past the call's own deadline: a process that hangs does not keep its slots for ever."""
+        """Extend a lease, but never past the call's own deadline, so that a hanging process does not keep its slots."""
         left = flight.lease.timeout + LEASE_GRACE.total_seconds() - (now - flight.started_at)
         seconds = min(LEASE_DURATION.total_seconds(), left)
         if seconds > 0:

@@ -1,4 +1,4 @@
-"""Deciding a batch of wishes, and writing leases and refusals before anybody is told."""
+"""Decides a batch and writes leases, budget slots and refusals before any decision is delivered."""
 
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -23,7 +23,7 @@ from nhi.credentials import last_used
 from nhi.credentials.tokens import ParsedCredentialToken
 from nhi.models import InvocationLog
 
-#: A lease is renewed by the process that makes its call; past this it counts as lost.
+#: Lifetime of a lease. The process that makes the call renews it; a call with an expired lease counts as lost.
 LEASE_DURATION = timedelta(seconds=30)
 LEASE_GRACE = timedelta(seconds=10)
 
@@ -31,7 +31,7 @@ DecisionsByCall = dict[UUID, CallDecision | None]
 
 
 class AccessChanged(Exception):
-    """The access of these calls' callers changed between reading and writing: nothing of the batch is kept."""
+    """The callers' access changed between reading and writing. The transaction of the batch is rolled back."""
 
     def __init__(self, calls: set[UUID]) -> None:
         super().__init__()
@@ -39,7 +39,7 @@ class AccessChanged(Exception):
 
 
 class ReservationBatch:
-    """The drafts of one batch on their way to leases and rows."""
+    """The pending calls of one batch, with the leases, slots and rows to write."""
 
     def __init__(self, drafts: Sequence[PendingCall]) -> None:
         self.drafts = drafts
@@ -55,7 +55,7 @@ class ReservationBatch:
             self.rows.append(row)
 
     def write(self, *, whole: bool) -> None:
-        """Leases, slots and refusals. Of what is charged together, a missing lease takes the rest back with it."""
+        """Write leases, slots and refusals. In a shared transaction, one missing lease rolls back the batch."""
         written = leasing.write_leases(self.leases, self.slots)
         missing = {draft.request.call_id for draft, _, _ in self.leases} - written
         if missing and whole:
@@ -66,18 +66,18 @@ class ReservationBatch:
         database.insert_rows(InvocationLog, [row for row in self.rows if row["id"] not in counted])
 
     def _count_refusals(self) -> set[UUID]:
-        """The refused calls past what one identity may have as rows in a minute; their answers name no row."""
-        # The first call that waits for an approval has the approval's id: it keeps its row, and few can wait at once.
+        """Return the refused calls beyond one identity's limit of rows per minute. They are counted and get no row."""
+        # The first call that waits for an approval shares its id with it and always gets a row. Few can wait at once.
         counted = refusal_limits.limit_calls([row for row in self.rows if not _is_first_approval_request(row)])
         for call_id in counted:
             refusal = self.answers[call_id]
-            assert isinstance(refusal, CallRefusal)  # only those have rows here
+            assert isinstance(refusal, CallRefusal)  # only refusals have rows here
             self.answers[call_id] = replace(refusal, recorded=False)
         return counted
 
 
 def reserve_calls(wishes: Sequence[CallRequest]) -> DecisionsByCall:
-    """An answer for each wish; None for one that has to be decided again."""
+    """Return a decision for each request; None for a call that must be decided again."""
     asked = [_facts_parameters(wish) for wish in wishes]
     read = [(reading.read_facts(row), wish) for row, wish in zip(database.load_facts(asked), wishes, strict=True)]
     behind = chaining.load_chains(read)
@@ -115,7 +115,7 @@ def _write_batch(drafts: Sequence[PendingCall]) -> DecisionsByCall:
         draft.decision.allowed and not budget_store.has_budgets(draft) and not _needs_exclusive_rows(draft)
         for draft in drafts
     ):
-        # The usual case: with one writing statement there is nothing to hold together.
+        # The usual case. A single writing statement needs no transaction.
         for draft in drafts:
             _add_lease(batch, draft, [], draft.facts.now)
         with transaction.atomic() if not database.is_postgresql() else nullcontext():
@@ -138,7 +138,7 @@ def _is_first_approval_request(row: dict[str, Any]) -> bool:
 
 
 def _lock_order(draft: PendingCall) -> tuple[str, str]:
-    """Rows that waiting calls share are locked in the same order by every process."""
+    """Return the key of the order in which every process locks rows that waiting calls share."""
     return str(draft.facts.row["agent_id"]), f"{draft.request.name} {draft.request.args_hash}"
 
 
@@ -147,7 +147,7 @@ def _needs_exclusive_rows(draft: PendingCall) -> bool:
 
 
 def _consume_budgets(batch: ReservationBatch, allowed: Sequence[PendingCall]) -> None:
-    """In order of arrival, under the locks of all budgets of the batch."""
+    """Consume budgets in order of arrival, with all budgets of the batch locked."""
     limited = any(budget_store.has_budgets(draft) for draft in allowed)
     if limited:
         budget_store.create_grant_budgets(allowed)
@@ -173,7 +173,7 @@ def _consume_budgets(batch: ReservationBatch, allowed: Sequence[PendingCall]) ->
 
 
 def _lost_race(batch: ReservationBatch, draft: PendingCall) -> bool:
-    """A permit or a probe goes to one call; who comes second is decided again on what is true then."""
+    """Claim the approval and the probes of a call. If another call was first, the call is decided again."""
     if draft.uses_approval and not call_approvals.use_approval(draft):
         batch.answers[draft.request.call_id] = None
         return True
@@ -186,7 +186,7 @@ def _lost_race(batch: ReservationBatch, draft: PendingCall) -> bool:
 
 
 def _claim_probes(draft: PendingCall) -> bool:
-    """All that the call needs, for as long as it may take: until then nobody else tries."""
+    """Claim every probe that the call needs, for as long as the call may take. If one claim fails, release all."""
     probed = reading.find_probed_breakers(draft.facts)
     seconds = float(draft.facts.row["timeout"]) + LEASE_GRACE.total_seconds()
     if all(breakers.claim_probe(breaker.id, draft.request.call_id, seconds=seconds) for breaker in probed):
@@ -196,7 +196,7 @@ def _claim_probes(draft: PendingCall) -> bool:
 
 
 def _release_claims(draft: PendingCall) -> None:
-    """A call that a budget refuses costs nothing: neither its permit nor the breaker's one probe."""
+    """Return the approval and the probes of a call that a budget refuses."""
     if draft.uses_approval:
         call_approvals.return_approval(draft)
     if reading.needs_probe(draft.facts):
@@ -218,8 +218,8 @@ def _add_lease(batch: ReservationBatch, draft: PendingCall, own: list[BudgetStat
 def _build_lease(draft: PendingCall, timeout: float, *, slots: bool, left: RemainingQuota | None) -> CallLease:
     found, row = draft.facts, draft.facts.row
     server_id, definition_id = found.read_id("server_id"), found.read_id("definition_id")
-    assert server_id is not None  # the decision saw an enabled server
-    assert definition_id is not None  # and an approved definition
+    assert server_id is not None  # the decision requires an enabled server
+    assert definition_id is not None  # the decision requires an approved definition
     unwell = bool(row["breaker_failures"] or row["own_breaker_failures"]) or row["connection"] != "Ready"
     return CallLease(
         call_id=draft.request.call_id,
@@ -239,7 +239,7 @@ def _build_lease(draft: PendingCall, timeout: float, *, slots: bool, left: Remai
 
 
 def _describe_budget(purse: BudgetState, now: datetime) -> dict[str, Any]:
-    """The budget as the call's page shows it."""
+    """Describe a budget for the log row's details, which the call's page shows."""
     left = purse.find_remaining(now)
     return {
         "scope": purse.scope,
@@ -262,7 +262,7 @@ def _count_unauthenticated(drafts: Sequence[PendingCall]) -> None:
 
 def _facts_parameters(wish: CallRequest) -> tuple[Any, ...]:
     shown = wish.token
-    # No tool has such a name, and no database takes it: it would be said to be away.
+    # No tool has an unprintable name. The database would reject it, which would be reported as unreachable.
     name = wish.name if wish.name.isprintable() else ""
     if isinstance(shown, ParsedCredentialToken):
         return shown.public_id, None, None, name, wish.args_hash

@@ -1,4 +1,4 @@
-"""Writing what became of calls: the lease is taken away, and only who took it writes the row."""
+"""Ends leases and writes log rows of finished and lost calls. Only the process that ends a lease writes the row."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -26,7 +26,7 @@ LOST_MESSAGE = "The process that made this call is gone, or was not heard of in 
 
 
 def write_outcomes(outcomes: Sequence[CallOutcome]) -> set[UUID]:
-    """The calls whose rows are written; what is missing was given up before, and has its row already."""
+    """Write outcomes. Return the ids of the written calls; other calls were given up earlier and have their row."""
     rows = [_build_row(outcome) for outcome in outcomes]
     asides = [outcome for outcome in outcomes if outcome.updates_service]
     slots = [outcome.lease.call_id for outcome in outcomes if outcome.lease.has_slots]
@@ -34,14 +34,14 @@ def write_outcomes(outcomes: Sequence[CallOutcome]) -> set[UUID]:
         return _log_late_results(outcomes, _end_leases_and_insert(rows, slots))
     with transaction.atomic():
         written = _end_leases_and_insert(rows, slots)
-        # In one order for every process: two that learn of the same servers must not wait for each other.
+        # Every process updates in the same order, so that two processes with the same servers do not deadlock.
         for outcome in sorted(asides, key=lambda outcome: outcome.lease.server_id):
             _update_breaker(outcome)
         return _log_late_results(outcomes, written)
 
 
 def write_outcomes_again(outcomes: Sequence[CallOutcome]) -> set[UUID]:
-    """After a commit of which nothing was heard: what is in the log was written then."""
+    """Write outcomes again after a commit with an unknown result. Rows that are in the log are not written twice."""
     condition, values = database.id_condition([outcome.lease.call_id for outcome in outcomes])
     found = database.run_statement(f"SELECT id FROM nhi_invocation_log WHERE id {condition}", values)  # noqa: S608 - our own names
     there = {UUID(str(row[0])) for row in found}
@@ -50,7 +50,7 @@ def write_outcomes_again(outcomes: Sequence[CallOutcome]) -> set[UUID]:
 
 
 def check_writable() -> None:
-    """Write a row and take it back, or fail as a row of a call would."""
+    """Insert a log row and roll it back. Fails as the row of a call would."""
     nobody = uuid7()
     row = invocations.begin(
         call_id=nobody, at=clock.database_now(), agent=(nobody, ""), tool_id=None, tool_name="", method="",
@@ -62,7 +62,7 @@ def check_writable() -> None:
 
 
 def reap_lost_calls(most: int = 500) -> int:
-    """Give up the calls whose leases ran out: their process is gone. One row each, as for every call."""
+    """End the calls whose leases expired because their process is gone. Each gets its log row."""
     now = clock.database_now()
     with transaction.atomic():
         overdue = Call.objects.select_for_update(skip_locked=database.is_postgresql()).filter(deadline__lte=now)
@@ -95,7 +95,7 @@ def _build_row(outcome: CallOutcome) -> dict[str, Any]:
 
 
 def _end_leases_and_insert(rows: list[dict[str, Any]], slots: Sequence[UUID]) -> set[UUID]:
-    """Leases and the slots of their budgets go; what had a lease gets its row."""
+    """Delete leases and budget slots. Insert the rows of the calls that had a lease and return their ids."""
     if not rows:
         return set()
     ids = [row["id"] for row in rows]
@@ -127,7 +127,7 @@ def _end_leases_sql(slots: bool) -> str:
 
 
 def update_server_status(outcome: CallOutcome) -> None:
-    """Its status learns what the breaker has learned; by itself, for whoever takes down its tools holds its row."""
+    """Update the server's connection status. Runs separately, because a tool refresh may lock the server's row."""
     server_id = outcome.lease.server_id
     if outcome.service_verdict == "success":
         connection_status.record_success(server_id)
@@ -137,10 +137,10 @@ def update_server_status(outcome: CallOutcome) -> None:
 
 
 def _update_breaker(outcome: CallOutcome) -> None:
-    """It learns of every fault, and of a success when there is something to put right."""
+    """Record every fault with the breaker, and a success only when the breaker or the status must change."""
     ticket = outcome.lease
     if not outcome.service_verdict:
-        # It says nothing of the service; if it was to try whether that is back, the next call may.
+        # The outcome says nothing about the service. If this call was a probe, the next call may probe.
         breakers.release_probe(ticket.call_id)
     elif outcome.service_verdict == "success":
         breakers.record_server_success(ticket.server_id, agent_id=ticket.row["agent_id"], call_id=ticket.call_id)

@@ -1,6 +1,7 @@
-"""The schemas that arguments are checked against, read once for each process that meets them.
+"""Loads the schemas that arguments are checked against.
 
-A grant's limits and a definition are never edited: another schema comes under another id.
+The limits of a grant and a tool definition are never edited, and a new schema has a new id. Each process therefore
+loads a schema once and caches it.
 """
 
 from collections.abc import Mapping
@@ -14,7 +15,7 @@ from nhi.models import ToolPermission
 
 
 def attach_schemas(questions: Mapping[UUID, SchemasNeeded]) -> dict[UUID, Any]:
-    """The questions, each with the schemas that it is about."""
+    """Add the schemas to each `SchemasNeeded`."""
     if not questions:
         return {}
     grants = {one for question in questions.values() for one in question.grants}

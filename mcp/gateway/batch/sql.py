@@ -1,6 +1,6 @@
-"""The statements of the hot path: the same facts from both databases, in one query for a whole batch.
+"""SQL statements of the hot path. One query loads the facts of a whole batch, on PostgreSQL and SQLite alike.
 
-Written by hand: the ORM needs more time to build this query than the database to answer it.
+Written by hand, because the ORM needs more time to build this query than the database to run it.
 """
 
 FACT_COLUMNS = (
@@ -19,7 +19,7 @@ FACT_COLUMNS = (
     "budgeted", "recordable",
 )  # fmt: skip
 
-#: Of somebody on whose behalf a tool is called: what it is, and what it holds itself.
+#: Columns of a principal of a delegation chain: its state and its own access.
 PRINCIPAL_COLUMNS = (
     "n", "now", "agent_id", "agent_kind", "agent_name", "agent_state", "agent_expires",
     "grant_id", "granted_by", "grant_expires", "grant_revoked", "limited", "per_hour", "grant_asks",
@@ -47,7 +47,7 @@ DIALECTS = {
         "least": "LEAST",
         "greatest": "GREATEST",
         "object": "json_build_object",
-        # A cluster that lost the right to write rows must not first make calls and then fail to log them.
+        # Without the right to insert log rows, no call may be made: it could not be logged afterwards.
         "recordable": "has_table_privilege('nhi_invocation_log', 'INSERT')",
     },
     "sqlite": {
@@ -59,7 +59,7 @@ DIALECTS = {
         "recordable": "1",
     },
 }
-# A role's cover counts when assignment, pattern and tool were there at one time, as in nhi.authorization.facts.
+# A role covers a tool when assignment, pattern and tool existed at the same time, as in nhi.authorization.facts.
 ACCESS_SQL = """
     g.id, g.granted_by_name, g.expires_at, g.revoked_at, g.allowed_parameters IS NOT NULL, g.max_calls_per_hour,
         g.requires_approval,
@@ -120,7 +120,7 @@ LEFT JOIN mcp_call_approval a ON a.agent_id = i.id AND a.tool_id = t.id AND a.ar
     AND a.state IN ('pending', 'approved')
 ORDER BY asked.n
 """
-# Whoever may not call it has no rights to lend: the same access, asked of others than who calls.
+# A principal without access to the tool cannot delegate it: this loads the same access for the chain's principals.
 PRINCIPALS_SQL = """
 WITH asked(n, identity_id, tool) AS ({asked})
 SELECT asked.n, {now}, i.id, i.kind, i.name, i.state, i.expires_at,

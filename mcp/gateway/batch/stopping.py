@@ -1,4 +1,4 @@
-"""The gateway's part of the kill switch: calls that a stopped identity has under way."""
+"""The gateway's step of the kill switch: stops the active calls of an identity."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,7 @@ def count_calls(identities: Sequence[Identity]) -> int:
 
 
 def stop_calls(identity: Identity) -> int:
-    """Tell the processes that make them to give them up; they look every second."""
+    """Mark the active calls to be stopped. The processes that make them check every second."""
     return _calls_of([identity]).update(stop_reason=STOP_REASON)
 
 

@@ -1,7 +1,7 @@
-"""The clerk's desk: one thread of each process works off what its callers bring, a batch at a time.
+"""The thread of each process that decides and records queued calls, a batch at a time.
 
-Every decision reads committed facts after its wish arrived, every answer follows a commit, and the cost of both is
-shared by all that came meanwhile.
+A decision reads committed facts after its request arrived, and it is delivered after a commit. All calls of a batch
+share the cost of both.
 """
 
 import logging
@@ -34,12 +34,12 @@ from nhi.credentials import tokens
 
 log = logging.getLogger(__name__)
 
-#: A batch holds up whoever comes when it has begun, so each of several callers fills a small part of the largest.
+#: A call that arrives during a batch waits for its end, so each of several active callers gets a small part of it.
 QUEUE_LIMITS = QueueLimits(total=4000, per_caller=1000, batch=200, per_caller_in_batch=4, contention_seconds=0.5)
-#: Between two looks at the leases of calls in flight, and at rows that could not be written.
+#: Interval of maintaining the leases of active calls and retrying rows that could not be written.
 TICK_SECONDS = 1.0
 MAX_STOP_SECONDS = 10.0
-#: How often a wish is decided anew because access changed under it.
+#: How often a call is decided again because access changed between reading and writing.
 MAX_ATTEMPTS = 5
 DB_ERRORS = (OperationalError, InterfaceError)
 
@@ -55,18 +55,18 @@ class BatchWorker:
         self.restart()
 
     def restart(self) -> None:
-        """A fork inherits no thread, and no call of its parent's is its own."""
+        """Reset all state: a forked process inherits neither the thread nor the calls of its parent."""
         self._items: FairQueue[WorkItem] = FairQueue(QUEUE_LIMITS)
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self.active_calls = renewing.ActiveCalls()
-        #: Outcomes that could not be written: nothing is decided until one of them was.
+        #: Outcomes that could not be written. Nothing is decided while there are any.
         self._pending_outcomes: list[CallOutcome] = []
-        #: A refusal could not be written: the next decision waits until a row was tried out.
+        #: A row could not be written. A test write must succeed before the next decision.
         self._needs_write_check = False
 
     def require_capacity(self, shown: tokens.ParsedBearerToken, source: str) -> None:
-        """Turn away whoever could not be decided about in time, before its call costs anything more."""
+        """Raise an overload error if the call could not be decided in time, before it costs anything more."""
         if not self._items.has_capacity(caller_keys.key(shown, source)):
             raise self._build_overload_error()
 
@@ -79,14 +79,14 @@ class BatchWorker:
         return item.future
 
     def record(self, outcome: CallOutcome) -> "Future[bool]":
-        """True when this outcome is the call's row; false when the call had been given up before."""
+        """Queue an outcome. The result is True when it is the call's row, False when the call was given up before."""
         item = WorkItem(outcome)
         self._items.put_first(item)
         self._ensure_thread()
         return item.future
 
     def stop(self) -> None:
-        """Finish what was brought and what comes of it: a call that is decided now and given up gets its row, too."""
+        """Process all queued items, then end the thread. A call that is given up meanwhile gets its row as well."""
         deadline = time.monotonic() + MAX_STOP_SECONDS
         while time.monotonic() < deadline:
             with self._lock:
@@ -124,7 +124,7 @@ class BatchWorker:
 
     def _process_batch(self, batch: Sequence[WorkItem]) -> None:
         outcomes = [item for item in batch if isinstance(item.work, CallOutcome)]
-        # Whoever has gone meanwhile is not decided about.
+        # Calls whose caller has left are not decided.
         wishes = [
             item for item in batch if isinstance(item.work, CallRequest) and item.future.set_running_or_notify_cancel()
         ]
@@ -136,7 +136,7 @@ class BatchWorker:
     def _process_together(
         self, items: Sequence[WorkItem], work: Callable[[Sequence[WorkItem]], None], tries: int = 2
     ) -> None:
-        """Together; one by one when a single item is what cannot be worked off."""
+        """Process items together, or one by one if that fails because of a single item."""
         try:
             database.prepare_connection()
             work(items)
@@ -154,8 +154,8 @@ class BatchWorker:
             self._process_separately(items, error, tries)
 
     def _process_separately(self, items: Sequence[WorkItem], error: Exception, tries: int) -> None:
-        """One of them is at fault; on its own it is tried again once, for somebody else's row may have stood in the
-        way. What was written though nothing was heard of it is not written twice."""
+        """Process items one by one to isolate the one that fails. A single item is tried once more, as a row of another
+        transaction may have caused the failure. Rows that were written before an error are not written twice."""
         left = [item for item in items if not item.future.done()]
         if len(left) > 1 or (left and tries > 1):
             for item in left:
@@ -201,7 +201,7 @@ class BatchWorker:
             self._retry_now(again)
 
     def _retry_now(self, item: WorkItem) -> None:
-        """At once, and not behind all that came since."""
+        """Decide an item again at once, before items that arrived later."""
         self._process_together([item], self._reserve)
 
     def _record(self, items: Sequence[WorkItem]) -> None:
@@ -225,13 +225,13 @@ class BatchWorker:
             self._write_pending_outcomes()
             self.active_calls.renew_leases()
         except Exception:
-            # The next turn tries again; until then nothing is decided that could not be recorded.
+            # The next tick tries again. Until then nothing is decided that could not be recorded.
             log.warning("calls in flight could not be looked after", exc_info=True)
             with suppress(Exception):
                 connection.close()
 
     def _write_pending_outcomes(self) -> None:
-        """One that is refused where others are not is left to its lease, whose end gives it a row that says lost."""
+        """Retry outcomes. One that the database rejects is dropped; its call gets a row when its lease expires."""
         while self._pending_outcomes:
             first = self._pending_outcomes[0]
             try:

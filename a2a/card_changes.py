@@ -162,10 +162,10 @@ class _Placed(Problems):
 
 def _check(identity: Identity, row: AgentCard) -> None:
     problems = _Placed()
-    problems.check_line("version", row.version, most=50)
+    problems.check_line("version", row.version, max_length=50)
     problems.unless(row.version.strip(), "version", "Write the agent's own version, such as 1.0.0.")
-    problems.check_line("description", row.description, most=1000)
-    problems.check_line("provider_organization", row.provider_organization, most=200)
+    problems.check_line("description", row.description, max_length=1000)
+    problems.check_line("provider_organization", row.provider_organization, max_length=200)
     for field in ("provider_url", "documentation_url", "icon_url"):
         _check_url(problems, field, getattr(row, field))
     both = bool(row.provider_organization) == bool(row.provider_url)
@@ -179,7 +179,7 @@ def _check(identity: Identity, row: AgentCard) -> None:
 
 
 def _check_url(problems: Problems, field: str, url: str) -> None:
-    problems.check_line(field, url, most=500)
+    problems.check_line(field, url, max_length=500)
     try:
         parts = urlsplit(url)
         fine = not url or (parts.scheme in ("http", "https") and bool(parts.hostname) and not parts.username)
@@ -210,12 +210,12 @@ def _check_skills(identity: Identity, skills: list[Told]) -> None:
 def _check_skill(problems: Problems, identity: Identity, at: str, one: Told) -> None:
     fine = SKILL_ID.fullmatch(one["skill_id"])
     problems.unless(fine, f"{at}.id", "Use 1 to 100 letters, digits, dots, colons, underscores and hyphens.")
-    problems.check_line(f"{at}.name", one["name"], most=200, required=True)
-    problems.check_line(f"{at}.description", one["description"], most=1000)
+    problems.check_line(f"{at}.name", one["name"], max_length=200, required=True)
+    problems.check_line(f"{at}.description", one["description"], max_length=1000)
     for field in ("tags", "examples"):
         problems.unless(len(one[field]) <= MOST_WORDS, f"{at}.{field}", f"Name at most {MOST_WORDS}.")
         for word in one[field][:MOST_WORDS]:
-            problems.check_line(f"{at}.{field}", word, most=50 if field == "tags" else 500, required=True)
+            problems.check_line(f"{at}.{field}", word, max_length=50 if field == "tags" else 500, required=True)
     for field in ("input_modes", "output_modes"):
         endpoint_changes.check_types(problems, f"{at}.{field}", one[field])
     _check_taken(problems, identity, f"{at}.input_modes", one["input_modes"])

@@ -143,7 +143,7 @@ def complete(*, task: Task, lease_token: str, result: Mapping[str, Any] | None) 
 
 def fail(*, task: Task, lease_token: str, error_code: str, error_message: str) -> Task:
     problems = Problems()
-    problems.check_line("error_code", error_code, most=writer.LONGEST_CODE, required=True)
+    problems.check_line("error_code", error_code, max_length=writer.LONGEST_CODE, required=True)
     problems.raise_if_any()
     _settle_text("error_message", error_message, most=writer.LONGEST_ERROR)
     said = parts.message_of_agent(error_message)

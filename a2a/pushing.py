@@ -30,7 +30,7 @@ def make(*, actor: Actor, task: Task, asked: Mapping[str, Any], wire_version: st
     """Tell this receiver of every event from here on; under an id that is known, instead of the one before."""
     problems = Problems()
     callback_urls.check(problems, asked["url"], field="url")
-    problems.check_line("id", asked.get("id", ""), most=200)
+    problems.check_line("id", asked.get("id", ""), max_length=200)
     problems.raise_if_any()
     unnamed = UNNAMED if wire_version == OLD else str(uuid7())
     row = PushConfig(task=task, config_id=asked.get("id") or unnamed, wire_version=wire_version)

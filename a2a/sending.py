@@ -162,8 +162,8 @@ def forget_keys(now: datetime) -> int:
 
 def check(wish: Wish) -> None:
     problems = Problems()
-    problems.check_line("task_type", wish.task_type, most=LONGEST_TYPE)
-    problems.check_line("context_id", wish.context_id, most=LONGEST_CONTEXT)
+    problems.check_line("task_type", wish.task_type, max_length=LONGEST_TYPE)
+    problems.check_line("context_id", wish.context_id, max_length=LONGEST_CONTEXT)
     problems.check_future("deadline", wish.deadline)
     if wish.callback_url is not None:
         callback_urls.check(problems, wish.callback_url)

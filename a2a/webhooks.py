@@ -65,7 +65,7 @@ def make(*, actor: Actor, url_prefix: str, holder: Identity | None = None) -> Sh
     shorter prefix, signs beside it for a day, retries included."""
     owner = _owner(actor, holder)
     problems = Problems()
-    problems.check_line("url_prefix", url_prefix, most=LONGEST_PREFIX)
+    problems.check_line("url_prefix", url_prefix, max_length=LONGEST_PREFIX)
     fine = not url_prefix or url_prefix.startswith(("https://", "http://"))
     problems.unless(fine, "url_prefix", "Write the beginning of a URL, such as https://hooks.example.com/, or nothing.")
     problems.raise_if_any()

@@ -54,13 +54,13 @@ def _seed() -> None:
         actor=actor,
         name=NAME,
         owner=mara,
-        given={
+        configuration={
             "transport": Transport.STDIO,
             "command": sys.executable,
             "args": [SCRIPT],
             "description": "The to-do list that comes with Gatehouse: examples/todo_server.py",
         },
-        meet_now=False,
+        connect_now=False,
     )
     _approve_release_before(actor, server)
     health.refresh(server=server)
@@ -70,11 +70,11 @@ def _seed() -> None:
 
 def _approve_release_before(actor: Actor, server: Server) -> None:
     """Record and approve the tools as the previous release described them, so that the next refresh finds a change."""
-    listed = background_loop.run(transports.list_tools(resolve_server(server).target, timeout=10), timeout=11)
-    before = [
-        {**tool, "description": PREVIOUS_DESCRIPTION} if tool["name"] == CHANGED_TOOL else tool for tool in listed
+    listed_tools = background_loop.run(transports.list_tools(resolve_server(server).target, timeout=10), timeout=11)
+    previous_tools = [
+        {**tool, "description": PREVIOUS_DESCRIPTION} if tool["name"] == CHANGED_TOOL else tool for tool in listed_tools
     ]
-    catalogue.record_listing(actor=actor, server=server, listed=before)
+    catalogue.record_listing(actor=actor, server=server, listed_tools=previous_tools)
     for tool in Tool.objects.filter(server=server, name__in=[*APPROVED_TOOLS, CHANGED_TOOL]).select_related("current"):
         assert tool.current is not None  # recorded above
         reason = "First look: it does what its description says"
@@ -89,12 +89,12 @@ def _grant_tools(actor: Actor, server: Server, bot: Identity) -> None:
 
 def _make_sample_calls(actor: Actor, bot: Identity) -> None:
     """Make one allowed call and one refused call, so that the call log is not empty."""
-    stranger = Identity.objects.get(kind="agent", name="writer")
-    for caller in (bot, stranger):
+    refused_agent = Identity.objects.get(kind="agent", name="writer")
+    for caller in (bot, refused_agent):
         issued = credentials.issue(actor=actor, holder=caller, days=1)
-        ask = gateway.IncomingCall(
+        call = gateway.IncomingCall(
             bearer=issued.token, server=NAME, tool="create_todo", arguments={"title": "Look around in the console"},
             request_id=uuid7(), source="127.0.0.1",
         )  # fmt: skip
-        background_loop.run(gateway.call_tool(ask), timeout=15)
+        background_loop.run(gateway.call_tool(call), timeout=15)
         credentials.revoke(actor=actor, credential=issued.credential, reason="Made for one call of the demo")

@@ -30,7 +30,7 @@ ROLES: dict[str, frozenset[str]] = {
 
 def deciding_roles() -> set[str]:
     """Return the console roles whose holders may decide about waiting calls."""
-    return {role for role, held in ROLES.items() if "decide_approval" in held}
+    return {role for role, permissions in ROLES.items() if "decide_approval" in permissions}
 
 
 def sees_configuration(actor: Actor, server: Server) -> bool:

@@ -34,10 +34,10 @@ class Actor:
     def may(self, right: str) -> bool:
         return self.is_superuser or right in self.rights
 
-    def require(self, right: str, doing: str) -> None:
+    def require(self, right: str, action: str) -> None:
         """Raise NotAllowed with a sentence such as "You may not add agents." unless the actor has the right."""
         if not self.may(right):
-            raise NotAllowed(f"You may not {doing}.", details={"needs": right})
+            raise NotAllowed(f"You may not {action}.", details={"needs": right})
 
     @property
     def is_person(self) -> bool:
@@ -84,19 +84,19 @@ def person(user: User, *, credential_id: UUID | None = None, issues_credentials:
 
 
 def identity(
-    row: Identity, *, credential_id: UUID | None = None, narrowed: bool = False, run_id: UUID | None = None
+    row: Identity, *, credential_id: UUID | None = None, is_narrowed: bool = False, run_id: UUID | None = None
 ) -> Actor:
     """Return an identity as actor. Only service accounts with an unrestricted token have console roles."""
     rights: frozenset[str] = frozenset()
-    if row.kind == Kind.SERVICE_ACCOUNT and not narrowed:
-        held = Permission.objects.filter(group__service_accounts=row).select_related("content_type")
-        rights = _limit_auditor_rights(f"{right.content_type.app_label}.{right.codename}" for right in held)
+    if row.kind == Kind.SERVICE_ACCOUNT and not is_narrowed:
+        permissions = Permission.objects.filter(group__service_accounts=row).select_related("content_type")
+        rights = _limit_auditor_rights(f"{right.content_type.app_label}.{right.codename}" for right in permissions)
     return Actor(ActorKind.IDENTITY, row.pk, row.name, rights, credential_id=credential_id, run_id=run_id)
 
 
-def _limit_auditor_rights(held: Iterable[str]) -> frozenset[str]:
+def _limit_auditor_rights(all_rights: Iterable[str]) -> frozenset[str]:
     """Reduce an auditor's rights to reading, whatever other groups the auditor belongs to."""
-    rights = frozenset(held)
+    rights = frozenset(all_rights)
     if READ_ONLY not in rights:
         return rights
     reads = {right for right in rights if right.partition(".")[2].startswith("view_")}

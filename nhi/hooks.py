@@ -67,7 +67,7 @@ def add_condition_source(source: ConditionSource) -> None:
 
 
 def load_conditions(caller_id: UUID, target_id: UUID, parameters: Any) -> tuple[CallCondition, ...]:
-    return tuple(one for source in _condition_sources for one in source(caller_id, target_id, parameters))
+    return tuple(condition for source in _condition_sources for condition in source(caller_id, target_id, parameters))
 
 
 #: Returns the argument schemas of a tool: the one in use and the one that waits for approval.
@@ -96,9 +96,9 @@ def on_identity_change(listener: IdentityListener) -> None:
         _identity_listeners.append(listener)
 
 
-def notify_identity_changed(identity: Identity, changed: frozenset[str], actor: Actor) -> None:
+def notify_identity_changed(identity: Identity, changed_fields: frozenset[str], actor: Actor) -> None:
     for listener in _identity_listeners:
-        listener(identity, changed, actor)
+        listener(identity, changed_fields, actor)
 
 
 def on_grant_replaced(listener: GrantListener) -> None:
@@ -133,8 +133,8 @@ def set_task_source(source: TaskSource) -> None:
     _task_sources[:] = [source]
 
 
-def load_tasks(ids: Collection[UUID], *, seen_by: Actor | None = None) -> Mapping[UUID, TaskFacts]:
-    return _task_sources[0](ids, seen_by) if ids and _task_sources else {}
+def load_tasks(ids: Collection[UUID], *, visible_to: Actor | None = None) -> Mapping[UUID, TaskFacts]:
+    return _task_sources[0](ids, visible_to) if ids and _task_sources else {}
 
 
 @dataclass(frozen=True)
@@ -164,9 +164,9 @@ def on_waiting_call(listener: WaitingCallListener) -> None:
         _waiting_call_listeners.append(listener)
 
 
-def notify_call_waiting(waiting: WaitingCall) -> None:
+def notify_call_waiting(call: WaitingCall) -> None:
     for listener in _waiting_call_listeners:
-        listener.waits(waiting)
+        listener.waits(call)
 
 
 def notify_call_decided(approval_id: UUID) -> None:
@@ -218,12 +218,12 @@ def add_work_source(source: WorkSource) -> None:
 
 
 def load_work_origins(work: WorkIds) -> WorkOrigins:
-    parties, above = dict[UUID, OriginRole](), WorkIds()
+    parties, origin_work = dict[UUID, OriginRole](), WorkIds()
     for source in _work_sources:
         origins = source.origins(work)
         parties = {**origins.parties, **parties}
-        above |= origins.work
-    return WorkOrigins(parties, above)
+        origin_work |= origins.work
+    return WorkOrigins(parties, origin_work)
 
 
 def load_current_work(identity_id: UUID, at: datetime | None = None) -> WorkIds:
@@ -253,8 +253,8 @@ class InstallationStatus:
 _installation_status: list[InstallationStatus] = []
 
 
-def set_installation_status(house: InstallationStatus) -> None:
-    _installation_status[:] = [house]
+def set_installation_status(status: InstallationStatus) -> None:
+    _installation_status[:] = [status]
 
 
 def installation_status() -> InstallationStatus | None:

@@ -40,17 +40,17 @@ def parse_origin(text: str | None) -> MessageSender | None:
 def record_heartbeat(*, kind: ProcessKind, host: str = HOST, pid: int = MAIN_PID) -> None:
     """Record a heartbeat of a process."""
     now = timezone.now()
-    known = Process.objects.filter(kind=kind, host=host, pid=pid).seen_since(now - LATE_AFTER)
-    if not known.update(seen_at=now):
+    current = Process.objects.filter(kind=kind, host=host, pid=pid).seen_since(now - LATE_AFTER)
+    if not current.update(seen_at=now):
         # A new process, or a reused process id: it starts now.
-        facts = {"version": settings.VERSION, "started_at": now, "seen_at": now}
-        Process.objects.update_or_create(kind=kind, host=host, pid=pid, defaults=facts)
+        defaults = {"version": settings.VERSION, "started_at": now, "seen_at": now}
+        Process.objects.update_or_create(kind=kind, host=host, pid=pid, defaults=defaults)
 
 
 def missing_kinds(now: datetime) -> list[ProcessKind]:
     """Return the kinds without a live process that serves this host."""
-    useful = ~Q(kind__in=PER_HOST_KINDS) | Q(host=HOST)
-    alive = set(Process.objects.seen_since(now - LATE_AFTER).filter(useful).values_list("kind", flat=True))
+    serves_this_host = ~Q(kind__in=PER_HOST_KINDS) | Q(host=HOST)
+    alive = set(Process.objects.seen_since(now - LATE_AFTER).filter(serves_this_host).values_list("kind", flat=True))
     return [kind for kind in ProcessKind if kind not in alive]
 
 
@@ -72,6 +72,6 @@ def remove_silent(now: datetime) -> int:
 
 def remove_dead() -> int:
     """Remove this host's processes that no longer run, so that their last heartbeat does not count as alive."""
-    here = Process.objects.filter(host=HOST)
-    gone = [row.pk for row in here if not psutil.pid_exists(row.pid)]
-    return here.filter(pk__in=gone).delete()[0]
+    local_processes = Process.objects.filter(host=HOST)
+    dead_ids = [row.pk for row in local_processes if not psutil.pid_exists(row.pid)]
+    return local_processes.filter(pk__in=dead_ids).delete()[0]

@@ -24,30 +24,30 @@ class Problems:
     """Collects problems of an input; `raise_if_any` raises all of them at once."""
 
     def __init__(self) -> None:
-        self._found: list[FieldError] = []
+        self._errors: list[FieldError] = []
 
     def add(self, field: str, message: str) -> None:
-        self._found.append(FieldError(field, message))
+        self._errors.append(FieldError(field, message))
 
-    def unless(self, fine: object, field: str, message: str) -> None:
-        if not fine:
+    def unless(self, condition: object, field: str, message: str) -> None:
+        if not condition:
             self.add(field, message)
 
     def raise_if_any(self) -> None:
-        if self._found:
-            first = self._found[0]
-            more = f" And {len(self._found) - 1} more." if len(self._found) > 1 else ""
-            raise InvalidInput(f"{first.field}: {first.message}{more}", fields=self._found)
+        if self._errors:
+            first = self._errors[0]
+            more = f" And {len(self._errors) - 1} more." if len(self._errors) > 1 else ""
+            raise InvalidInput(f"{first.field}: {first.message}{more}", fields=self._errors)
 
-    def check_line(self, field: str, value: str, *, most: int, required: bool = False) -> None:
+    def check_line(self, field: str, value: str, *, max_length: int, required: bool = False) -> None:
         """Check that the value is one line of ordinary text without secrets."""
-        self.unless(len(value) <= most, field, f"Use at most {most} characters.")
+        self.unless(len(value) <= max_length, field, f"Use at most {max_length} characters.")
         self.unless(value.strip() or not required, field, "Say something here; it is kept on record.")
         self.unless(is_plain(value), field, "Leave out control characters and invisible marks.")
         self.unless(redact_text(value) == value, field, "This holds a token or a password; leave it out.")
 
     def check_reason(self, value: str, *, required: bool = True) -> None:
-        self.check_line("reason", value, most=MAX_REASON_LENGTH, required=required)
+        self.check_line("reason", value, max_length=MAX_REASON_LENGTH, required=required)
 
     def check_future(self, field: str, value: datetime | None) -> None:
         self.unless(value is None or value > timezone.now(), field, "Choose a time in the future.")
@@ -58,9 +58,9 @@ class Problems:
             value is None or 1 <= value <= 2_000_000_000, field, "Use a whole number of at least 1, or leave it out."
         )
 
-    def check_within(self, field: str, value: datetime | None, longest: timedelta) -> None:
-        fine = value is None or value <= timezone.now() + longest
-        self.unless(fine, field, f"Choose a time within {longest.days} days.")
+    def check_within(self, field: str, value: datetime | None, max_duration: timedelta) -> None:
+        is_within = value is None or value <= timezone.now() + max_duration
+        self.unless(is_within, field, f"Choose a time within {max_duration.days} days.")
 
     def check_argument_limit(
         self, field: str, value: Any, tool_schemas: Sequence[dict[str, Any]], *, tool: str
@@ -79,13 +79,13 @@ def _storage_problem(value: Any) -> str:
     if not isinstance(value, dict):
         return "Give a JSON Schema object."
     try:
-        text = canonical_json.encode(value)
+        encoded = canonical_json.encode(value)
     except canonical_json.CanonicalizationError as error:
         return str(error)
-    if len(text) > MAX_SCHEMA_BYTES:
+    if len(encoded) > MAX_SCHEMA_BYTES:
         return "The schema is larger than 64 KiB."
     # PostgreSQL's JSON cannot store NUL.
-    return "Leave out the NUL character." if b"\\u0000" in text else ""
+    return "Leave out the NUL character." if b"\\u0000" in encoded else ""
 
 
 def is_plain(text: str) -> bool:
@@ -96,13 +96,13 @@ def is_plain(text: str) -> bool:
 def parse_networks(problems: Problems, field: str, values: list[str]) -> list[str]:
     """Return the networks in canonical notation and collect the problems of invalid ones."""
     problems.unless(len(values) <= 50, field, "Name at most 50 networks.")
-    read = []
+    networks = []
     for value in values[:50]:
         try:
-            read.append(str(ipaddress.ip_network(value, strict=False)))
+            networks.append(str(ipaddress.ip_network(value, strict=False)))
         except ValueError:
             problems.add(field, f"{value[:60]!r} is no network; write one like 10.0.0.0/8 or 192.0.2.7.")
-    return read
+    return networks
 
 
 SLUG_PATTERN = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")

@@ -25,7 +25,7 @@ SHORTEST_KEY, LONGEST_KEY = 6, 8000
 
 
 def check(problems: Problems, agent: Agent, envs: Mapping[str, str]) -> None:
-    problems.check_line("name", agent.name, most=100, required=True)
+    problems.check_line("name", agent.name, max_length=100, required=True)
     problems.unless(
         agent.identity.kind == IdentityKind.AGENT,
         "identity_id",
@@ -129,7 +129,7 @@ def _check_model(problems: Problems, agent: Agent) -> None:
     problems.unless(not agent.allowed_env_vars, "allowed_env_vars", "A model has no environment: leave this empty.")
     problems.unless(not agent.working_directory, "working_directory", "A model works in no directory.")
     problems.unless(len(agent.name) <= LONGEST_NAME, "name", f"Use at most {LONGEST_NAME} characters for a model.")
-    problems.check_line("model", agent.model, most=200, required=True)
+    problems.check_line("model", agent.model, max_length=200, required=True)
     problems.unless(len(agent.instructions) <= LONGEST_INSTRUCTIONS, "instructions", "Use at most 65,536 characters.")
     if said := egress.find_url_problem(agent.base_url):
         problems.add("base_url", said)

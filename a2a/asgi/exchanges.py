@@ -95,7 +95,7 @@ class Exchange:
         return not whole or int(said) > SMALL
 
     async def _body(self) -> bytes:
-        body = await bodies.read_body(self._receive, largest=LARGEST)
+        body = await bodies.read_body(self._receive, max_bytes=LARGEST)
         if isinstance(body, ErrorResponse):
             raise Fault(Kind.INVALID_REQUEST, body.message)
         if len(body) > LARGEST:
@@ -180,7 +180,7 @@ class Exchange:
         await self._reply.whole(status, told, media=self._wrapping.media, headers=self._headers(fault, allow))
 
     def _headers(self, fault: Fault, allow: frozenset[str]) -> HeaderPairs:
-        challenge = oauth.challenge(shown=self._said is not None).encode()
+        challenge = oauth.challenge(credential_sent=self._said is not None).encode()
         known = ((b"www-authenticate", challenge),) if fault.kind is Kind.UNAUTHENTICATED else ()
         return (*known, *_headers(fault, allow))
 

@@ -117,7 +117,7 @@ def _refuse_reader(actor: Actor) -> None:
 
 def known(shown: Shown) -> Caller:
     found = authentication.authenticate(shown.token, audience=oauth.rest_resource())
-    return Caller(found.actor, tokens.parse(shown.token), oauth.rest_resource(), found.loaded.identity)
+    return Caller(found.actor, tokens.parse(shown.token), oauth.rest_resource(), found.loaded_facts.identity)
 
 
 def _id_of(caller: Caller | None) -> UUID:

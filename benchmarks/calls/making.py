@@ -24,7 +24,7 @@ def make(server: str, url: str, limits: dict[str, Any]) -> dict[str, str]:
 
     mara = User.objects.get(username="mara")
     admin = person(mara)
-    made = lifecycle.create(actor=admin, name=server, owner=mara, given={"transport": "http", "base_url": url})
+    made = lifecycle.create(actor=admin, name=server, owner=mara, configuration={"transport": "http", "base_url": url})
     tool = Tool.objects.select_related("identity", "current").get(server=made)
     assert tool.current is not None, "The server was met and has listed it."
     definitions.approve(actor=admin, tool=tool, definition_hash=tool.current.hash, reason=REASON)

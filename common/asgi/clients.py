@@ -26,23 +26,23 @@ async def run_until_disconnect(receive: Receive, call: Awaitable[T]) -> T | None
     the process is shutting down."""
     task = asyncio.current_task()
     assert task is not None  # ASGI servers run each request in a task
-    gone = asyncio.Event()
-    watch = asyncio.get_running_loop().create_task(_cancel_on_disconnect(receive, gone, task))
+    disconnected = asyncio.Event()
+    watcher = asyncio.get_running_loop().create_task(_cancel_on_disconnect(receive, disconnected, task))
     try:
         return await call
     except asyncio.CancelledError:
         task.uncancel()
-        if not gone.is_set():
+        if not disconnected.is_set():
             raise ProcessStopping from None
         return None
     finally:
-        watch.cancel()
+        watcher.cancel()
 
 
-async def _cancel_on_disconnect(receive: Receive, gone: asyncio.Event, task: "asyncio.Task[Any]") -> None:
+async def _cancel_on_disconnect(receive: Receive, disconnected: asyncio.Event, task: "asyncio.Task[Any]") -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
-    gone.set()
+    disconnected.set()
     task.cancel()
 
 

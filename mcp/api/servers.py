@@ -61,7 +61,7 @@ class Servers(ApiView):
         values = given.pop("secrets", {})
         whose = owner(self, given)
         made = lifecycle.create(
-            actor=self.actor, name=given.pop("name"), owner=whose, given=given, secret_values=values
+            actor=self.actor, name=given.pop("name"), owner=whose, configuration=given, secret_values=values
         )  # fmt: skip
         return fresh(made, self.actor)
 

@@ -35,8 +35,8 @@ def read_arguments(approval: CallApproval) -> dict[str, Any] | None:
     """Return the exact arguments while the approval waits; afterwards the stored, redacted arguments."""
     if approval.state == ApprovalState.PENDING and approval.sealed_arguments:
         return call_approvals.open_arguments(approval)
-    kept: dict[str, Any] | None = approval.arguments
-    return kept
+    redacted_arguments: dict[str, Any] | None = approval.arguments
+    return redacted_arguments
 
 
 def why_not_decide(actor: Actor, approval: CallApproval) -> str:
@@ -64,55 +64,55 @@ def refuse(*, actor: Actor, approval: CallApproval, reason: str) -> CallApproval
 
 def expire_overdue() -> int:
     """Expire approvals that nobody decided about in time, and approved ones that were not used."""
-    over = CallApproval.objects.filter(
+    overdue = CallApproval.objects.filter(
         state__in=[ApprovalState.PENDING, ApprovalState.APPROVED], expires_at__lte=clock.database_now()
     )
-    return over.update(state=ApprovalState.EXPIRED, sealed_arguments="")
+    return overdue.update(state=ApprovalState.EXPIRED, sealed_arguments="")
 
 
-def _decide(actor: Actor, approval: CallApproval, reason: str, to: ApprovalState) -> CallApproval:
+def _decide(actor: Actor, approval: CallApproval, reason: str, state: ApprovalState) -> CallApproval:
     actor.require("mcp.decide_approval", "decide about calls that wait")
-    if said := why_not_decide(actor, approval):
-        raise OwnCallApproval(said, details={"reason": "own_request"})
+    if objection := why_not_decide(actor, approval):
+        raise OwnCallApproval(objection, details={"reason": "own_request"})
     problems = Problems()
     problems.check_reason(reason)
     problems.raise_if_any()
     with transaction.atomic():
-        waiting = _locked_pending(approval)
+        pending_approval = _locked_pending(approval)
         # The origins of the call may have changed since it was made. They are stored even if this decision is refused.
-        origins.refresh(waiting)
-        barred = origins.why_barred(actor, waiting)
-        if actor.is_superuser or not barred:
-            _write_decision(actor, waiting, reason, to, break_glass=bool(barred))
-            return waiting
-    raise OwnCallApproval(barred, details={"reason": "own_request"})
+        origins.refresh(pending_approval)
+        barred_message = origins.why_barred(actor, pending_approval)
+        if actor.is_superuser or not barred_message:
+            _write_decision(actor, pending_approval, reason, state, break_glass=bool(barred_message))
+            return pending_approval
+    raise OwnCallApproval(barred_message, details={"reason": "own_request"})
 
 
 def _locked_pending(approval: CallApproval) -> CallApproval:
-    waiting = CallApproval.objects.select_for_update().get(pk=approval.pk)
-    is_over = waiting.expires_at <= clock.database_now()
-    if waiting.state != ApprovalState.PENDING or is_over:
-        word = "past its time" if is_over else ApprovalState(waiting.state).label.lower()
-        raise ApprovalNotWaiting(f"This call is {word}. Nothing was changed.")
-    return waiting
+    pending_approval = CallApproval.objects.select_for_update().get(pk=approval.pk)
+    is_over = pending_approval.expires_at <= clock.database_now()
+    if pending_approval.state != ApprovalState.PENDING or is_over:
+        state_label = "past its time" if is_over else ApprovalState(pending_approval.state).label.lower()
+        raise ApprovalNotWaiting(f"This call is {state_label}. Nothing was changed.")
+    return pending_approval
 
 
 def _write_decision(
-    actor: Actor, waiting: CallApproval, reason: str, to: ApprovalState, *, break_glass: bool
+    actor: Actor, approval: CallApproval, reason: str, state: ApprovalState, *, break_glass: bool
 ) -> None:  # fmt: skip
-    waiting.arguments = sanitization.make_storable(Redactor().redact_value(call_approvals.open_arguments(waiting)))
-    waiting.sealed_arguments = ""
-    waiting.state, waiting.reason = to, reason
-    waiting.decided_by_id, waiting.decided_by_name = actor.id, actor.name
-    waiting.break_glass = break_glass
-    waiting.expires_at = clock.database_now() + call_approvals.APPROVAL_LIFETIME
-    waiting.save()
-    CallApproval.objects.filter(pk=waiting.pk).update(decided_at=Now())
-    event = "approval.approved" if to == ApprovalState.APPROVED else "approval.refused"
-    details: dict[str, Any] = {"args_hash": waiting.args_hash, "attempts": waiting.attempts}
+    approval.arguments = sanitization.make_storable(Redactor().redact_value(call_approvals.open_arguments(approval)))
+    approval.sealed_arguments = ""
+    approval.state, approval.reason = state, reason
+    approval.decided_by_id, approval.decided_by_name = actor.id, actor.name
+    approval.break_glass = break_glass
+    approval.expires_at = clock.database_now() + call_approvals.APPROVAL_LIFETIME
+    approval.save()
+    CallApproval.objects.filter(pk=approval.pk).update(decided_at=Now())
+    event = "approval.approved" if state == ApprovalState.APPROVED else "approval.refused"
+    details: dict[str, Any] = {"args_hash": approval.args_hash, "attempts": approval.attempts}
     if break_glass:
         details["break_glass"] = True
-    events.write(event, actor=actor, subject=waiting, details=details, reason=reason)
-    waiting.refresh_from_db()
+    events.write(event, actor=actor, subject=approval, details=details, reason=reason)
+    approval.refresh_from_db()
     # Notify the task of the call. The decision is kept even if the notification fails.
-    transaction.on_commit(partial(hooks.notify_call_decided, waiting.pk), robust=True)
+    transaction.on_commit(partial(hooks.notify_call_decided, approval.pk), robust=True)

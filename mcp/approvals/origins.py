@@ -47,12 +47,12 @@ class CallRoots:
 
     @classmethod
     def of_call(
-        cls, *, agent_id: UUID, above: Iterable[UUID], run_id: UUID | None, task_id: UUID | None
+        cls, *, agent_id: UUID, callers: Iterable[UUID], run_id: UUID | None, task_id: UUID | None
     ) -> "CallRoots":
         """Build the roots of a call. A call outside a run counts as part of all current work of its agent: an agent
         with its own credential cannot leave its chain by naming no task or another one."""
         work = WorkIds(frozenset({run_id} - {None}), frozenset({task_id} - {None}))  # type: ignore[arg-type]  # None is removed
-        return cls(frozenset({agent_id, *above}), work if run_id else work | hooks.load_current_work(agent_id))
+        return cls(frozenset({agent_id, *callers}), work if run_id else work | hooks.load_current_work(agent_id))
 
     def find_origins(self) -> OriginTrace:
         return work_origins.trace_origins(work=self.work, parties=self.parties)
@@ -86,23 +86,25 @@ def why_barred(actor: Actor, approval: CallApproval) -> str:
 
 def why_barred_each(actor: Actor, approvals: Collection[CallApproval]) -> dict[UUID, str]:
     """Like `why_barred` for several approvals, in a fixed number of queries. Other approvals are left out."""
-    asked = CallApproval.objects.filter(pk__in=[approval.pk for approval in approvals]).barring(actor)
-    barred = set(asked.values_list("pk", flat=True))
-    if not barred:
+    barred_approvals = CallApproval.objects.filter(pk__in=[approval.pk for approval in approvals]).barring(actor)
+    barred_ids = set(barred_approvals.values_list("pk", flat=True))
+    if not barred_ids:
         return {}
-    recorded = CallApprovalOrigin.objects.filter(approval__in=barred, kind=OriginKind.PERSON, object_id__in=[actor.id])
-    roles = dict(recorded.values_list("approval_id", "role"))
+    person_origins = CallApprovalOrigin.objects.filter(
+        approval__in=barred_ids, kind=OriginKind.PERSON, object_id__in=[actor.id]
+    )
+    roles = dict(person_origins.values_list("approval_id", "role"))
     agents = Identity.objects.handled_by(actor).filter(pk__in={approval.agent_id for approval in approvals})
-    handled = set(agents.values_list("pk", flat=True))
+    handled_ids = set(agents.values_list("pk", flat=True))
     return {
-        approval.pk: _barred_message(actor, approval, roles.get(approval.pk), handled)
+        approval.pk: _barred_message(actor, approval, roles.get(approval.pk), handled_ids)
         for approval in approvals
-        if approval.pk in barred
+        if approval.pk in barred_ids
     }
 
 
-def _barred_message(actor: Actor, approval: CallApproval, role: str | None, handled: Collection[UUID]) -> str:
-    if approval.agent_id in handled or approval.owner_id == actor.id:
+def _barred_message(actor: Actor, approval: CallApproval, role: str | None, handled_ids: Collection[UUID]) -> str:
+    if approval.agent_id in handled_ids or approval.owner_id == actor.id:
         return f"{approval.agent_name} is in your hands, so someone else must decide about its calls."
     why = WHY_BARRED.get(OriginRole(role), HANDLES_MEMBER) if role is not None else HANDLES_MEMBER
     return f"{why}, so someone else must decide about it."
@@ -118,12 +120,12 @@ def needs_superuser_message() -> str:
     return NEEDS_SUPERUSER.format(roles=" or ".join(sorted(rights.deciding_roles())))
 
 
-def _save_origins(approval: CallApproval, found: OriginTrace) -> None:
+def _save_origins(approval: CallApproval, trace: OriginTrace) -> None:
     rows = [
-        *(_build_row(approval, OriginKind.PERSON, person, role) for person, role in found.people.items()),
-        *(_build_row(approval, OriginKind.IDENTITY, member) for member in found.members),
-        *(_build_row(approval, OriginKind.RUN, run) for run in found.work.runs),
-        *(_build_row(approval, OriginKind.TASK, task) for task in found.work.tasks),
+        *(_build_row(approval, OriginKind.PERSON, person, role) for person, role in trace.people.items()),
+        *(_build_row(approval, OriginKind.IDENTITY, member) for member in trace.members),
+        *(_build_row(approval, OriginKind.RUN, run) for run in trace.work.runs),
+        *(_build_row(approval, OriginKind.TASK, task) for task in trace.work.tasks),
     ]
     CallApprovalOrigin.objects.bulk_create(rows, ignore_conflicts=True)
     _note_deciders(approval)
@@ -131,9 +133,9 @@ def _save_origins(approval: CallApproval, found: OriginTrace) -> None:
 
 def _note_deciders(approval: CallApproval) -> None:
     """Store whether only a superuser can still decide. Roles may change while a call waits."""
-    barred = approval.origins.filter(kind=OriginKind.PERSON).values("object_id")
-    left = _deciders().exclude(pk__in=barred).exclude(pk__in=[approval.owner_id])
-    needs_superuser = not left.exists()
+    barred_people = approval.origins.filter(kind=OriginKind.PERSON).values("object_id")
+    deciders = _deciders().exclude(pk__in=barred_people).exclude(pk__in=[approval.owner_id])
+    needs_superuser = not deciders.exists()
     if needs_superuser != approval.needs_superuser:
         approval.needs_superuser = needs_superuser
         CallApproval.objects.filter(pk=approval.pk).update(needs_superuser=needs_superuser)
@@ -153,15 +155,15 @@ def _deciders() -> QuerySet[User]:
 
 def _holds_right(right: str) -> Q:
     app, _, codename = right.partition(".")
-    held = Permission.objects.filter(codename=codename, content_type__app_label=app)
-    return Q(groups__permissions__in=held) | Q(user_permissions__in=held)
+    permissions = Permission.objects.filter(codename=codename, content_type__app_label=app)
+    return Q(groups__permissions__in=permissions) | Q(user_permissions__in=permissions)
 
 
 def _logged_roots(approval: CallApproval) -> CallRoots:
     """Build the roots from the log row of the first call, for an approval from before origins were recorded."""
     row = InvocationLog.objects.filter(pk=approval.pk).first()
     if row is None:
-        return CallRoots.of_call(agent_id=approval.agent_id, above=(), run_id=None, task_id=None)
-    above = [UUID(link["id"]) for link in row.chain]
+        return CallRoots.of_call(agent_id=approval.agent_id, callers=(), run_id=None, task_id=None)
+    callers = [UUID(link["id"]) for link in row.chain]
     task_id = parse_uuid(row.task_id)
-    return CallRoots.of_call(agent_id=approval.agent_id, above=above, run_id=row.execution_id, task_id=task_id)
+    return CallRoots.of_call(agent_id=approval.agent_id, callers=callers, run_id=row.execution_id, task_id=task_id)

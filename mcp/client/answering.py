@@ -27,12 +27,12 @@ class BackgroundTasks:
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def run(self, errand: Coroutine[Any, Any, None]) -> bool:
+    def run(self, coroutine: Coroutine[Any, Any, None]) -> bool:
         """Start a task. Return False and start nothing if too many tasks are running."""
         if len(self._tasks) >= MAX_BACKGROUND_TASKS:
-            errand.close()
+            coroutine.close()
             return False
-        task = asyncio.create_task(self._quietly(errand))
+        task = asyncio.create_task(self._run_ignoring_failures(coroutine))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return True
@@ -45,10 +45,10 @@ class BackgroundTasks:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     @staticmethod
-    async def _quietly(errand: Coroutine[Any, Any, None]) -> None:
+    async def _run_ignoring_failures(coroutine: Coroutine[Any, Any, None]) -> None:
         try:
             async with asyncio.timeout(10):
-                await errand
+                await coroutine
         except (UpstreamFailure, TimeoutError):
             return
 
@@ -60,12 +60,12 @@ async def ignore_message(_message: jsonrpc.Message) -> None:
 def progress_listener(on_progress: OnProgress | None, token: jsonrpc.RequestId) -> MessageListener:
     if on_progress is None:
         return ignore_message
-    progress = ProgressFilter(token)
+    progress_filter = ProgressFilter(token)
 
     async def hear(message: jsonrpc.Message) -> None:
-        said = progress.select(message)
-        if said is not None:
-            await on_progress(said)
+        update = progress_filter.select(message)
+        if update is not None:
+            await on_progress(update)
 
     return hear
 
@@ -83,37 +83,37 @@ async def read_answer(
     request_id: jsonrpc.RequestId,
     *,
     sent: SentFlag,
-    hear: MessageListener,
-    errands: BackgroundTasks,
+    on_message: MessageListener,
+    background_tasks: BackgroundTasks,
     parser: sse.EventStreamParser | None = None,
 ) -> jsonrpc.Message:
     """Return the result of the request. On any error or cancellation, close the response to notify the server.
 
     If a stream ends too early, the caller reads the position for resuming from its `parser`."""
-    whole = False
+    is_complete = False
     try:
-        kind = read_content_type(response)
-        if kind == "application/json":
-            message = await _read_from_body(response, request_id, sent, hear)
-        elif kind == "text/event-stream":
+        content_type = read_content_type(response)
+        if content_type == "application/json":
+            message = await _read_from_body(response, request_id, sent, on_message)
+        elif content_type == "text/event-stream":
             message = await _read_from_stream(
-                response, request_id, parser or sse.EventStreamParser(RESULT_LIMIT), sent, hear
+                response, request_id, parser or sse.EventStreamParser(RESULT_LIMIT), sent, on_message
             )
         else:
-            raise _wrong_type_fault(response, kind)
-        whole = True
+            raise _wrong_type_fault(response, content_type)
+        is_complete = True
     finally:
-        if not whole:
+        if not is_complete:
             response.close()
-    _finish_response(response, errands)
+    _finish_response(response, background_tasks)
     return jsonrpc.read_result(message, status=response.status)
 
 
-def _finish_response(response: aiohttp.ClientResponse, errands: BackgroundTasks) -> None:
+def _finish_response(response: aiohttp.ClientResponse, background_tasks: BackgroundTasks) -> None:
     """Release the response. The rest of its body is read in the background, so that the connection can be reused."""
     if response.content.at_eof():
         response.release()
-    elif not errands.run(drain_response(response)):
+    elif not background_tasks.run(drain_response(response)):
         response.close()
 
 
@@ -122,7 +122,7 @@ async def _read_from_stream(
     request_id: jsonrpc.RequestId,
     parser: sse.EventStreamParser,
     sent: SentFlag,
-    hear: MessageListener,
+    on_message: MessageListener,
 ) -> jsonrpc.Message:
     size = 0
     while chunk := await read_chunk(response, sent):
@@ -135,11 +135,11 @@ async def _read_from_stream(
             for message in jsonrpc.decode(event.data):
                 if jsonrpc.is_answer_to(message, request_id):
                     return message
-                await hear(message)
+                await on_message(message)
     raise UpstreamFault("closed", "The server ended its event stream before it had answered.", sent=sent.is_set)
 
 
-async def read_stream(response: aiohttp.ClientResponse, *, hear: MessageListener) -> None:
+async def read_stream(response: aiohttp.ClientResponse, *, on_message: MessageListener) -> None:
     """Read a stream that belongs to no request until it ends."""
     parser = sse.EventStreamParser(RESULT_LIMIT)
     try:
@@ -147,15 +147,15 @@ async def read_stream(response: aiohttp.ClientResponse, *, hear: MessageListener
             raise no_stream_fault()
         while chunk := await read_chunk(response, SentFlag()):
             for event in parser.feed(chunk):
-                await _notify_listener(event, hear)
+                await _notify_listener(event, on_message)
     finally:
         response.close()
 
 
-async def _notify_listener(event: sse.ServerSentEvent, hear: MessageListener) -> None:
+async def _notify_listener(event: sse.ServerSentEvent, on_message: MessageListener) -> None:
     if event.name == "message":
         for message in jsonrpc.decode(event.data):
-            await hear(message)
+            await on_message(message)
 
 
 def no_stream_fault() -> UpstreamFault:
@@ -163,17 +163,17 @@ def no_stream_fault() -> UpstreamFault:
 
 
 async def _read_from_body(
-    response: aiohttp.ClientResponse, request_id: jsonrpc.RequestId, sent: SentFlag, hear: MessageListener
+    response: aiohttp.ClientResponse, request_id: jsonrpc.RequestId, sent: SentFlag, on_message: MessageListener
 ) -> jsonrpc.Message:
     for message in jsonrpc.decode(await read_response(response, RESULT_LIMIT, sent)):
         if jsonrpc.is_answer_to(message, request_id):
             return message
-        await hear(message)
+        await on_message(message)
     raise UpstreamFault("protocol", "The server's answer belongs to no request of ours.", sent=sent.is_set)
 
 
-def _wrong_type_fault(response: aiohttp.ClientResponse, kind: str) -> UpstreamFault:
+def _wrong_type_fault(response: aiohttp.ClientResponse, content_type: str) -> UpstreamFault:
     if response.status == 202:
         return UpstreamFault("protocol", "The server accepted the request and gave no answer to it (202).", sent=True)
-    what = f"as {kind[:60]}" if kind else "without a content type"
-    return UpstreamFault("protocol", f"The server answered {what}, and not with JSON.", sent=True)
+    form = f"as {content_type[:60]}" if content_type else "without a content type"
+    return UpstreamFault("protocol", f"The server answered {form}, and not with JSON.", sent=True)

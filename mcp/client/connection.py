@@ -53,19 +53,19 @@ class UpstreamConnection(ABC):
     async def close(self) -> None: ...
 
 
-async def list_all_tools(ask: Callable[[Message], Awaitable[Message]]) -> list[Message]:
-    tools = ToolPages()
+async def list_all_tools(request: Callable[[Message], Awaitable[Message]]) -> list[Message]:
+    pages = ToolPages()
     params: Message | None = {}
     while params is not None:
-        params = tools.add_page(await retry_if_closed(ask, params))
-    return tools.tools
+        params = pages.add_page(await retry_if_closed(request, params))
+    return pages.tools
 
 
-async def retry_if_closed(ask: Callable[[Message], Awaitable[T]], params: Message) -> T:
+async def retry_if_closed(request: Callable[[Message], Awaitable[T]], params: Message) -> T:
     """Send a request without side effects, and again if the server has just closed the pooled connection."""
     try:
-        return await ask(params)
+        return await request(params)
     except UpstreamFault as fault:
         if fault.code != "closed":
             raise
-    return await ask(params)
+    return await request(params)

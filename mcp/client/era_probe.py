@@ -42,37 +42,37 @@ class EraProbe:
     async def run(self, *, only_sse: bool = False) -> ProbeResult:
         try:
             return await (self._probe_sse() if only_sse else self._probe_all_eras())
-        except UpstreamFailure as trouble:
-            self.steps.append(_describe_failure(trouble))
-            trouble.steps = tuple(self.steps)
+        except UpstreamFailure as failure:
+            self.steps.append(_describe_failure(failure))
+            failure.steps = tuple(self.steps)
             raise
 
     async def _probe_all_eras(self) -> ProbeResult:
-        found = await self._probe_modern(modern.LATEST)
-        if found is not None:
-            return found
+        result = await self._probe_modern(modern.LATEST)
+        if result is not None:
+            return result
         try:
             return await self._probe_handshake()
-        except UpstreamFailure as refused:
-            again = _find_late_modern_version(refused)
-            if again and (found := await self._probe_modern(again)) is not None:
-                return found
-            if refused.status not in NO_POST_STATUSES:
+        except UpstreamFailure as failure:
+            version = _find_late_modern_version(failure)
+            if version and (result := await self._probe_modern(version)) is not None:
+                return result
+            if failure.status not in NO_POST_STATUSES:
                 raise
-            self.steps.append(_describe_failure(refused))
-            return await self._fall_back_to_sse(refused)
+            self.steps.append(_describe_failure(failure))
+            return await self._fall_back_to_sse(failure)
 
-    async def _probe_modern(self, version: str, *, again: bool = False) -> ProbeResult | None:
+    async def _probe_modern(self, version: str, *, is_retry: bool = False) -> ProbeResult | None:
         """Probe the modern era. Return None if the server does not support it."""
         self.steps.append(f"POST server/discover, {version}")
         connection = ModernConnection(self.sender, self.background_tasks, version=version)
         try:
             result = await retry_if_closed(connection.discover, {})
-        except UpstreamFailure as trouble:
-            mutual = _find_mutual_version(trouble)
-            self.steps.append(_describe_failure(trouble))
-            if mutual and not again:
-                return await self._probe_modern(mutual, again=True)
+        except UpstreamFailure as failure:
+            mutual = _find_mutual_version(failure)
+            self.steps.append(_describe_failure(failure))
+            if mutual and not is_retry:
+                return await self._probe_modern(mutual, is_retry=True)
             return None
         mutual = modern.mutual_version(result.get("supportedVersions"))
         self.steps.append(f"it supports {_describe_versions(result.get('supportedVersions'))}")
@@ -91,59 +91,63 @@ class EraProbe:
         self.steps.append("POST initialize")
         connection = LegacyConnection(self.sender, self.background_tasks, handshake_timeout=self.handshake_timeout)
         session = await connection.session()
-        return self._build_result(connection, session.welcome)
+        return self._build_result(connection, session.initialize_result)
 
     async def _probe_sse(self) -> ProbeResult:
         self.steps.append("GET event stream, then initialize")
         connection = SseConnection(self.sender, self.background_tasks, handshake_timeout=self.handshake_timeout)
-        return self._build_result(connection, await connection.welcome())
+        return self._build_result(connection, await connection.initialize())
 
-    async def _fall_back_to_sse(self, refused: UpstreamFailure) -> ProbeResult:
+    async def _fall_back_to_sse(self, initialize_failure: UpstreamFailure) -> ProbeResult:
         try:
             return await self._probe_sse()
-        except UpstreamFailure as trouble:
+        except UpstreamFailure as failure:
             # The answer to `initialize` is more informative than the missing event stream.
-            self.steps.append(_describe_failure(trouble))
-            raise refused from None
+            self.steps.append(_describe_failure(failure))
+            raise initialize_failure from None
 
-    def _build_result(self, connection: UpstreamConnection, welcome: InitializeResult) -> ProbeResult:
-        self.steps.append(f"it speaks {welcome.protocol_version}")
+    def _build_result(self, connection: UpstreamConnection, initialize_result: InitializeResult) -> ProbeResult:
+        self.steps.append(f"it speaks {initialize_result.protocol_version}")
         return ProbeResult(
-            connection, welcome.protocol_version, welcome.server_info, welcome.capabilities, welcome.instructions
+            connection,
+            initialize_result.protocol_version,
+            initialize_result.server_info,
+            initialize_result.capabilities,
+            initialize_result.instructions,
         )
 
 
-def _find_mutual_version(trouble: UpstreamFailure) -> str:
+def _find_mutual_version(failure: UpstreamFailure) -> str:
     """Return a version to try next, or an empty string if the server is of another era. Otherwise raise the failure."""
-    if isinstance(trouble, UpstreamFault):
-        if trouble.code == "protocol" or (trouble.code == "http_status" and 400 <= trouble.status < 500):
+    if isinstance(failure, UpstreamFault):
+        if failure.code == "protocol" or (failure.code == "http_status" and 400 <= failure.status < 500):
             return ""
-        raise trouble
-    if trouble.status >= 500:
-        raise trouble
-    if not isinstance(trouble, UpstreamError) or trouble.code not in modern.OWN_CODES:
+        raise failure
+    if failure.status >= 500:
+        raise failure
+    if not isinstance(failure, UpstreamError) or failure.code not in modern.OWN_CODES:
         return ""
-    supported = modern.read_supported_versions(trouble) if trouble.code == UNSUPPORTED_PROTOCOL_VERSION else None
+    supported = modern.read_supported_versions(failure) if failure.code == UNSUPPORTED_PROTOCOL_VERSION else None
     mutual = modern.mutual_version(supported)
     if not mutual and not modern.includes_handshake_version(supported):
         # The server is of the current era but supports no version in common.
-        raise trouble
+        raise failure
     return mutual
 
 
-def _find_late_modern_version(trouble: UpstreamFailure) -> str:
+def _find_late_modern_version(failure: UpstreamFailure) -> str:
     """Return the modern version that a refused handshake names.
 
     A slow server may switch to the modern era on the first probe, answer it too late, and then refuse `initialize`."""
-    if isinstance(trouble, UpstreamError) and trouble.code == UNSUPPORTED_PROTOCOL_VERSION:
-        return modern.mutual_version(modern.read_supported_versions(trouble))
+    if isinstance(failure, UpstreamError) and failure.code == UNSUPPORTED_PROTOCOL_VERSION:
+        return modern.mutual_version(modern.read_supported_versions(failure))
     return ""
 
 
-def _describe_failure(trouble: UpstreamFailure) -> str:
-    if isinstance(trouble, UpstreamError):
-        return f"it answered with the error {trouble.code}: {trouble.message[:200]}"
-    return trouble.detail if isinstance(trouble, UpstreamFault) else str(trouble)
+def _describe_failure(failure: UpstreamFailure) -> str:
+    if isinstance(failure, UpstreamError):
+        return f"it answered with the error {failure.code}: {failure.message[:200]}"
+    return failure.detail if isinstance(failure, UpstreamFault) else str(failure)
 
 
 def _describe_versions(supported: object) -> str:

@@ -33,16 +33,16 @@ STREAM_ENDED = UpstreamFault("closed", "The server ended its event stream.", sen
 
 
 class SseStream:
-    def __init__(self, sender: HttpSender, errands: BackgroundTasks) -> None:
+    def __init__(self, sender: HttpSender, background_tasks: BackgroundTasks) -> None:
         self._sender = sender
-        self._background_tasks = errands
+        self._background_tasks = background_tasks
         self._ids = itertools.count(1)
-        self._waiting: dict[int, tuple[asyncio.Future[Message], MessageListener]] = {}
+        self._pending_requests: dict[int, tuple[asyncio.Future[Message], MessageListener]] = {}
         self._endpoint: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._reader = asyncio.create_task(self._read_until_end())
         self._is_closed = False
         self._idle_timer: asyncio.TimerHandle | None = None
-        self.welcome: legacy.InitializeResult | None = None
+        self.initialize_result: legacy.InitializeResult | None = None
 
     @property
     def is_open(self) -> bool:
@@ -50,11 +50,11 @@ class SseStream:
 
     async def initialize(self) -> legacy.InitializeResult:
         answer = await self.request(
-            "initialize", legacy.INITIALIZE, sent=SentFlag(), hear=ignore_message, cancellable=False
+            "initialize", legacy.INITIALIZE, sent=SentFlag(), on_message=ignore_message, cancellable=False
         )
-        self.welcome = legacy.parse_initialize_result(answer)
+        self.initialize_result = legacy.parse_initialize_result(answer)
         await self._sender.notify(legacy.INITIALIZED, {}, url=await self._address())
-        return self.welcome
+        return self.initialize_result
 
     async def request(
         self,
@@ -64,23 +64,23 @@ class SseStream:
         sent: SentFlag,
         meta: Message | None = None,
         on_progress: OnProgress | None = None,
-        hear: MessageListener | None = None,
+        on_message: MessageListener | None = None,
         cancellable: bool = True,
     ) -> Message:
         request_id = next(self._ids)
-        said = add_progress_token(meta, None if on_progress is None else request_id)
-        message = legacy.build_request(request_id, method, params, meta=said)
+        request_meta = add_progress_token(meta, None if on_progress is None else request_id)
+        message = legacy.build_request(request_id, method, params, meta=request_meta)
         url = await self._address()
         if not self.is_open:
             raise UpstreamFault("closed", STREAM_ENDED.detail, sent=False)
-        answered: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
-        self._waiting[request_id] = (answered, hear or progress_listener(on_progress, request_id))
+        future: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+        self._pending_requests[request_id] = (future, on_message or progress_listener(on_progress, request_id))
         self._cancel_idle_timer()
         try:
             response = await self._sender.post(message, {}, sent, url=url)
             if not self._background_tasks.run(drain_response(response)):
                 response.close()
-            return jsonrpc.read_result(await self._answer(answered))
+            return jsonrpc.read_result(await self._wait_for_answer(future))
         except asyncio.CancelledError:
             if sent.is_set and cancellable:
                 self._send_in_background(
@@ -88,7 +88,7 @@ class SseStream:
                 )
             raise
         finally:
-            del self._waiting[request_id]
+            del self._pending_requests[request_id]
             self._start_idle_timer()
 
     def _cancel_idle_timer(self) -> None:
@@ -99,7 +99,7 @@ class SseStream:
     def _start_idle_timer(self) -> None:
         """Close the stream after some time without requests: an idle stream occupies a connection on both sides."""
         self._cancel_idle_timer()
-        if not self._waiting and self.is_open:
+        if not self._pending_requests and self.is_open:
             self._idle_timer = asyncio.get_running_loop().call_later(IDLE_SECONDS, self._end)
 
     def _end(self) -> None:
@@ -108,23 +108,23 @@ class SseStream:
         self._reader.cancel()
 
     @staticmethod
-    async def _answer(answered: asyncio.Future[Message]) -> Message:
+    async def _wait_for_answer(future: asyncio.Future[Message]) -> Message:
         try:
-            return await answered
-        except UpstreamFault as end:
+            return await future
+        except UpstreamFault as fault:
             # One fault fails all waiting requests, so each raises its own copy. The request had been sent.
-            raise UpstreamFault(end.code, end.detail, sent=True) from None
+            raise UpstreamFault(fault.code, fault.detail, sent=True) from None
 
     async def watch(self, on_change: OnChange) -> None:
         """Listen for changes until the stream ends. A stream with a listener is not idle."""
-        over: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
-        number = next(self._ids)
-        self._waiting[number] = (over, change_listener(on_change))
+        stream_end: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+        request_id = next(self._ids)
+        self._pending_requests[request_id] = (stream_end, change_listener(on_change))
         self._cancel_idle_timer()
         try:
-            await self._answer(over)
+            await self._wait_for_answer(stream_end)
         finally:
-            del self._waiting[number]
+            del self._pending_requests[request_id]
             self._start_idle_timer()
 
     async def close(self) -> None:
@@ -136,13 +136,13 @@ class SseStream:
         return await asyncio.shield(self._endpoint)
 
     async def _read_until_end(self) -> None:
-        end: UpstreamFailure = STREAM_ENDED
+        failure: UpstreamFailure = STREAM_ENDED
         try:
             await self._read()
-        except UpstreamFailure as trouble:
-            end = trouble
+        except UpstreamFailure as read_failure:
+            failure = read_failure
         finally:
-            self._fail_waiting(end)
+            self._fail_waiting(failure)
 
     async def _read(self) -> None:
         response = await self._sender.get({"Accept": "text/event-stream"})
@@ -169,43 +169,46 @@ class SseStream:
         if reply is not None:
             self._send_in_background(reply)
             return
-        for request_id, (answered, hear) in list(self._waiting.items()):
+        for request_id, (future, on_message) in list(self._pending_requests.items()):
             if message.get("id") is not None and jsonrpc.is_answer_to(message, request_id):
-                if not answered.done():
-                    answered.set_result(message)
+                if not future.done():
+                    future.set_result(message)
                 return
             if "method" in message:
-                await self._notify_listener(answered, hear, message)
+                await self._notify_listener(future, on_message, message)
 
     @staticmethod
-    async def _notify_listener(answered: asyncio.Future[Message], hear: MessageListener, message: Message) -> None:
+    async def _notify_listener(future: asyncio.Future[Message], on_message: MessageListener, message: Message) -> None:
         """Call a listener. Its error fails its own call and not the stream, which other calls wait on."""
         try:
-            await hear(message)
+            await on_message(message)
         except Exception as error:
-            if not answered.done():
-                answered.set_exception(error)
+            if not future.done():
+                future.set_exception(error)
 
     def _send_in_background(self, message: Message) -> None:
         if self._endpoint.done() and self._endpoint.exception() is None:
             self._background_tasks.run(self._sender.notify(message, {}, url=self._endpoint.result()))
 
-    def _fail_waiting(self, end: UpstreamFailure) -> None:
-        waiting: list[asyncio.Future[Any]] = [self._endpoint, *(answered for answered, _ in self._waiting.values())]
-        for future in waiting:
+    def _fail_waiting(self, failure: UpstreamFailure) -> None:
+        futures: list[asyncio.Future[Any]] = [
+            self._endpoint,
+            *(request_future for request_future, _ in self._pending_requests.values()),
+        ]
+        for future in futures:
             if not future.done():
-                future.set_exception(end)
+                future.set_exception(failure)
                 # Retrieve the exception, so that asyncio logs no warning if no request waits.
                 future.exception()
 
 
-def _parse_endpoint(stream: URL, said: bytes) -> str:
+def _parse_endpoint(stream_url: URL, data: bytes) -> str:
     """Return the URL for requests that the server sent. It must have the same origin, to protect our credentials."""
     try:
-        url = stream.join(URL(said.decode().strip()))
-        same = url.origin() == stream.origin()
+        url = stream_url.join(URL(data.decode().strip()))
+        is_same_origin = url.origin() == stream_url.origin()
     except ValueError:
-        same = False
-    if not same:
+        is_same_origin = False
+    if not is_same_origin:
         raise UpstreamFault("protocol", "The server names an endpoint that is not on its own origin.", sent=False)
     return str(url)

@@ -69,12 +69,12 @@ async def read_refusal(response: aiohttp.ClientResponse) -> UpstreamFailure:
     if status in {401, 403}:
         return UpstreamFault("auth", f"The server refused our credentials ({status}).", sent=False, status=status)
     if 300 <= status < 400:
-        where = _redirect_target(response)
-        detail = f"The server answered with a redirect ({status}){where}, and redirects are not followed."
+        destination = _redirect_target(response)
+        detail = f"The server answered with a redirect ({status}){destination}, and redirects are not followed."
         return UpstreamFault("http_status", detail, sent=False, status=status)
-    said = await _read_json_error(response)
-    if said is not None:
-        return said
+    failure = await _read_json_error(response)
+    if failure is not None:
+        return failure
     # A 4xx refuses the request. A 5xx may occur after a part of it took effect.
     detail = f"The server answered with status {status} and no error that the protocol knows."
     return UpstreamFault("http_status", detail, sent=status >= 500, status=status)

@@ -18,17 +18,17 @@ from mcp.protocol.jsonrpc import Message
 class SseConnection(UpstreamConnection):
     era: Era = "sse"
 
-    def __init__(self, sender: HttpSender, errands: BackgroundTasks, *, handshake_timeout: float) -> None:
+    def __init__(self, sender: HttpSender, background_tasks: BackgroundTasks, *, handshake_timeout: float) -> None:
         self._sender = sender
-        self._background_tasks = errands
+        self._background_tasks = background_tasks
         self._handshake_timeout = handshake_timeout
         self._stream: SseStream | None = None
         self._opening = asyncio.Lock()
 
-    async def welcome(self) -> legacy.InitializeResult:
+    async def initialize(self) -> legacy.InitializeResult:
         stream = await self._open()
-        assert stream.welcome is not None
-        return stream.welcome
+        assert stream.initialize_result is not None
+        return stream.initialize_result
 
     async def _open(self) -> SseStream:
         async with self._opening:
@@ -55,17 +55,19 @@ class SseConnection(UpstreamConnection):
         meta: Message | None = None,
         on_progress: OnProgress | None = None,
     ) -> Message:
-        ask = partial(SseStream.request, method=method, params=params, sent=sent, meta=meta, on_progress=on_progress)
+        send_request = partial(
+            SseStream.request, method=method, params=params, sent=sent, meta=meta, on_progress=on_progress
+        )
         stream = await self._open()
         try:
-            return await ask(stream)
-        except UpstreamFailure as refused:
+            return await send_request(stream)
+        except UpstreamFailure as failure:
             # The server no longer knows the stream, or the stream ended before a byte was sent.
-            if refused.status != 404 and not (isinstance(refused, UpstreamFault) and _never_sent(refused)):
+            if failure.status != 404 and not (isinstance(failure, UpstreamFault) and _never_sent(failure)):
                 raise
             await stream.close()
             sent.is_set = False
-        return await ask(await self._open())
+        return await send_request(await self._open())
 
     async def watch(self, on_change: OnChange) -> None:
         await (await self._open()).watch(on_change)

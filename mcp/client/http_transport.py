@@ -41,11 +41,11 @@ class PooledConnection:
     users: int = 0
     retired: bool = False
 
-    async def use(self, ask: Callable[[UpstreamConnection], Awaitable[T]]) -> T:
+    async def use(self, operation: Callable[[UpstreamConnection], Awaitable[T]]) -> T:
         """Run an operation on the connection. A retired connection closes after its last user."""
         self.users += 1
         try:
-            return await ask(self.connection)
+            return await operation(self.connection)
         finally:
             self.users -= 1
             await self.close_when_idle()
@@ -70,21 +70,21 @@ class _LoopState:
 
 class HttpTransport:
     def __init__(self, *, session: SessionFactory = egress.open_session) -> None:
-        self._session = session
+        self._open_session = session
         self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _LoopState] = WeakKeyDictionary()
 
     async def handshake(self, target: ServerTarget, *, timeout: float) -> Handshake:
         started = time.perf_counter()
         steps: list[str] = []
         async with deadline(timeout, SentFlag()):
-            found = await self._probe(target, steps)
-        await self._adopt(target, found.connection)
+            result = await self._probe(target, steps)
+        await self._adopt(target, result.connection)
         return Handshake(
-            era=found.connection.era,
-            protocol_version=found.protocol_version,
-            server_info=found.server_info,
-            capabilities=found.capabilities,
-            instructions=found.instructions,
+            era=result.connection.era,
+            protocol_version=result.protocol_version,
+            server_info=result.server_info,
+            capabilities=result.capabilities,
+            instructions=result.instructions,
             latency_ms=(time.perf_counter() - started) * 1000,
             steps=tuple(steps),
         )
@@ -122,69 +122,71 @@ class HttpTransport:
             return
 
     async def close(self) -> None:
-        loop = self._loops.pop(asyncio.get_running_loop(), None)
-        if loop is None:
+        state = self._loops.pop(asyncio.get_running_loop(), None)
+        if state is None:
             return
-        for kept in loop.connections.values():
-            await kept.connection.close()
-        await loop.background_tasks.close()
+        for pooled in state.connections.values():
+            await pooled.connection.close()
+        await state.background_tasks.close()
 
-    async def _request(self, target: ServerTarget, ask: Callable[[UpstreamConnection], Awaitable[T]]) -> T:
-        kept = self._loop_state().connections.get(target.server_id)
-        if kept is None or kept.revision != target.revision:
-            kept = await self._connect(target)
+    async def _request(self, target: ServerTarget, operation: Callable[[UpstreamConnection], Awaitable[T]]) -> T:
+        pooled = self._loop_state().connections.get(target.server_id)
+        if pooled is None or pooled.revision != target.revision:
+            pooled = await self._connect(target)
         try:
-            return await kept.use(ask)
-        except UpstreamFailure as refused:
-            other = await self._switch_era(target, kept, refused)
-            if other is None:
+            return await pooled.use(operation)
+        except UpstreamFailure as failure:
+            replacement = await self._switch_era(target, pooled, failure)
+            if replacement is None:
                 raise
-        return await other.use(ask)
+        return await replacement.use(operation)
 
     def _loop_state(self) -> _LoopState:
-        running = asyncio.get_running_loop()
-        found = self._loops.get(running)
-        if found is None:
-            found = self._loops[running] = _LoopState()
-        return found
+        loop = asyncio.get_running_loop()
+        state = self._loops.get(loop)
+        if state is None:
+            state = self._loops[loop] = _LoopState()
+        return state
 
     async def _connect(self, target: ServerTarget) -> PooledConnection:
-        loop = self._loop_state()
-        known = self._build_remembered_connection(target, loop.background_tasks)
-        if known is not None:
-            return await self._replace_connection(target, known)
-        async with loop.probing.setdefault(target.server_id, asyncio.Lock()):
-            kept = loop.connections.get(target.server_id)
-            if kept is None or kept.revision != target.revision:
+        state = self._loop_state()
+        remembered = self._build_remembered_connection(target, state.background_tasks)
+        if remembered is not None:
+            return await self._replace_connection(target, remembered)
+        async with state.probing.setdefault(target.server_id, asyncio.Lock()):
+            pooled = state.connections.get(target.server_id)
+            if pooled is None or pooled.revision != target.revision:
                 async with deadline(target.handshake_timeout, SentFlag()):
-                    found = await self._probe(target, [])
-                kept = await self._replace_connection(target, found.connection, time.monotonic())
-            return kept
+                    result = await self._probe(target, [])
+                pooled = await self._replace_connection(target, result.connection, time.monotonic())
+            return pooled
 
-    def _build_remembered_connection(self, target: ServerTarget, errands: BackgroundTasks) -> UpstreamConnection | None:
+    def _build_remembered_connection(
+        self, target: ServerTarget, background_tasks: BackgroundTasks
+    ) -> UpstreamConnection | None:
         """Build a connection in the remembered era, or return None if no era is known. It sends nothing yet."""
-        sender, patience = HttpSender(target, self._session), target.handshake_timeout
+        sender, timeout = HttpSender(target, self._open_session), target.handshake_timeout
         era: Era = "sse" if target.transport == "sse" else target.era
         if era == "modern":
             return ModernConnection(
-                sender, errands, version=modern.mutual_version([target.protocol_version]) or modern.LATEST
+                sender, background_tasks, version=modern.mutual_version([target.protocol_version]) or modern.LATEST
             )
         if era == "legacy":
-            return LegacyConnection(sender, errands, handshake_timeout=patience)
+            return LegacyConnection(sender, background_tasks, handshake_timeout=timeout)
         if era == "sse":
-            return SseConnection(sender, errands, handshake_timeout=patience)
+            return SseConnection(sender, background_tasks, handshake_timeout=timeout)
         return None
 
     async def _probe(self, target: ServerTarget, steps: list[str]) -> ProbeResult:
         probe = EraProbe(
-            HttpSender(target, self._session), self._loop_state().background_tasks, target.handshake_timeout, steps
+            HttpSender(target, self._open_session), self._loop_state().background_tasks, target.handshake_timeout, steps
         )
         return await probe.run(only_sse=target.transport == "sse")
 
     async def _adopt(self, target: ServerTarget, connection: UpstreamConnection) -> None:
         """Keep the connection of a handshake, unless an equal one exists, which may have active calls."""
-        kept = self._loop_state().connections.get(target.server_id)
-        if kept is not None and kept.revision == target.revision and kept.connection.era == connection.era:
+        pooled = self._loop_state().connections.get(target.server_id)
+        if pooled is not None and pooled.revision == target.revision and pooled.connection.era == connection.era:
             await connection.close()
         else:
             await self._replace_connection(target, connection)
@@ -193,37 +195,37 @@ class HttpTransport:
         self, target: ServerTarget, connection: UpstreamConnection, probed_at: float = -math.inf
     ) -> PooledConnection:
         """Use this connection from now on and retire the previous one."""
-        loop = self._loop_state()
-        before = loop.connections.get(target.server_id)
-        kept = loop.connections[target.server_id] = PooledConnection(target.revision, connection, probed_at)
-        if before is not None:
-            await before.retire()
-        return kept
+        state = self._loop_state()
+        previous = state.connections.get(target.server_id)
+        pooled = state.connections[target.server_id] = PooledConnection(target.revision, connection, probed_at)
+        if previous is not None:
+            await previous.retire()
+        return pooled
 
     async def _switch_era(
-        self, target: ServerTarget, kept: PooledConnection, refused: UpstreamFailure
+        self, target: ServerTarget, pooled: PooledConnection, failure: UpstreamFailure
     ) -> PooledConnection | None:
         """Return a replacement connection if the failure shows that the server has changed its era, otherwise None."""
-        if not _may_be_another_era(kept.connection.era, refused):
+        if not _may_be_another_era(pooled.connection.era, failure):
             return None
-        if target.transport == "sse" or time.monotonic() - kept.probed_at < PROBE_INTERVAL_SECONDS:
+        if target.transport == "sse" or time.monotonic() - pooled.probed_at < PROBE_INTERVAL_SECONDS:
             return None
-        kept.probed_at = time.monotonic()
+        pooled.probed_at = time.monotonic()
         try:
-            found = await self._probe(target, [])
+            result = await self._probe(target, [])
         except UpstreamFailure:
             return None
-        if found.connection.era == kept.connection.era:
-            await found.connection.close()
+        if result.connection.era == pooled.connection.era:
+            await result.connection.close()
             return None
-        return await self._replace_connection(target, found.connection, time.monotonic())
+        return await self._replace_connection(target, result.connection, time.monotonic())
 
 
-def _may_be_another_era(era: Era, refused: UpstreamFailure) -> bool:
+def _may_be_another_era(era: Era, failure: UpstreamFailure) -> bool:
     """Whether a server of another era would refuse in this way. Such a refusal had no effect."""
-    if not isinstance(refused, UpstreamError):
-        return refused.status in ERA_REFUSAL_STATUSES
-    if era == "modern" and refused.code in modern.OWN_CODES:
+    if not isinstance(failure, UpstreamError):
+        return failure.status in ERA_REFUSAL_STATUSES
+    if era == "modern" and failure.code in modern.OWN_CODES:
         # Only this one of the codes may come from a server that has returned to the handshake.
-        return refused.code == UNSUPPORTED_PROTOCOL_VERSION
-    return refused.status in ERA_REFUSAL_STATUSES or refused.code in modern.OWN_CODES
+        return failure.code == UNSUPPORTED_PROTOCOL_VERSION
+    return failure.status in ERA_REFUSAL_STATUSES or failure.code in modern.OWN_CODES

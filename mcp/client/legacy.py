@@ -31,14 +31,14 @@ SESSION_ID = re.compile(r"[\x21-\x7E]{1,1024}")
 @dataclass(frozen=True)
 class LegacySession:
     id: str
-    welcome: legacy.InitializeResult
+    initialize_result: legacy.InitializeResult
 
     @property
     def headers(self) -> dict[str, str]:
-        found = {"Accept": modern.ACCEPT, "MCP-Protocol-Version": self.welcome.protocol_version}
+        headers = {"Accept": modern.ACCEPT, "MCP-Protocol-Version": self.initialize_result.protocol_version}
         if self.id:
-            found["Mcp-Session-Id"] = self.id
-        return found
+            headers["Mcp-Session-Id"] = self.id
+        return headers
 
 
 class SessionExpired(Exception):
@@ -48,9 +48,9 @@ class SessionExpired(Exception):
 class LegacyConnection(UpstreamConnection):
     era: Era = "legacy"
 
-    def __init__(self, sender: HttpSender, errands: BackgroundTasks, *, handshake_timeout: float) -> None:
+    def __init__(self, sender: HttpSender, background_tasks: BackgroundTasks, *, handshake_timeout: float) -> None:
         self._sender = sender
-        self._background_tasks = errands
+        self._background_tasks = background_tasks
         self._handshake_timeout = handshake_timeout
         # Never reset, so that a late answer matches no other request, in this session or the next.
         self._ids = itertools.count(1)
@@ -76,12 +76,14 @@ class LegacyConnection(UpstreamConnection):
         message = jsonrpc.request(request_id, "initialize", params)
         response = await self._sender.post(message, {"Accept": modern.ACCEPT}, sent)
         session_id = response.headers.get("Mcp-Session-Id", "")
-        welcome = legacy.parse_initialize_result(
-            await read_answer(response, request_id, sent=sent, hear=ignore_message, errands=self._background_tasks)
+        initialize_result = legacy.parse_initialize_result(
+            await read_answer(
+                response, request_id, sent=sent, on_message=ignore_message, background_tasks=self._background_tasks
+            )
         )
         if session_id and not SESSION_ID.fullmatch(session_id):
             raise UpstreamFault("protocol", "The server's session id is not visible ASCII.", sent=True)
-        return LegacySession(session_id, welcome)
+        return LegacySession(session_id, initialize_result)
 
     async def request(
         self,
@@ -113,13 +115,13 @@ class LegacyConnection(UpstreamConnection):
         on_progress: OnProgress | None,
     ) -> Message:
         request_id = next(self._ids)
-        said = add_progress_token(meta, None if on_progress is None else request_id)
-        message = legacy.build_request(request_id, method, params, meta=said)
+        request_meta = add_progress_token(meta, None if on_progress is None else request_id)
+        message = legacy.build_request(request_id, method, params, meta=request_meta)
         try:
             response = await self._sender.post(message, session.headers, sent)
             stream = ResumableResponse(self._sender, session.headers, self._background_tasks)
-            hear = self._reply_listener(session, progress_listener(on_progress, request_id))
-            return await stream.read_answer(response, request_id, sent=sent, hear=hear)
+            on_message = self._reply_listener(session, progress_listener(on_progress, request_id))
+            return await stream.read_answer(response, request_id, sent=sent, on_message=on_message)
         except asyncio.CancelledError:
             # In these revisions, closing the connection does not cancel the request.
             if sent.is_set:
@@ -127,23 +129,23 @@ class LegacyConnection(UpstreamConnection):
                     session, legacy.cancelled_notification(request_id, "Nobody waits for the answer any more.")
                 )
             raise
-        except UpstreamFailure as refused:
-            if self._drop_expired_session(session, refused):
-                raise SessionExpired from refused
+        except UpstreamFailure as failure:
+            if self._drop_expired_session(session, failure):
+                raise SessionExpired from failure
             raise
 
-    def _drop_expired_session(self, session: LegacySession, refused: UpstreamFailure) -> bool:
-        error = refused if isinstance(refused, UpstreamError) else None
-        gone = bool(session.id) and legacy.session_is_gone(refused.status, error)
-        if gone and self._session is session:
+    def _drop_expired_session(self, session: LegacySession, failure: UpstreamFailure) -> bool:
+        error = failure if isinstance(failure, UpstreamError) else None
+        is_expired = bool(session.id) and legacy.session_is_gone(failure.status, error)
+        if is_expired and self._session is session:
             self._session = None
-        return gone
+        return is_expired
 
-    def _reply_listener(self, session: LegacySession, told: MessageListener) -> MessageListener:
+    def _reply_listener(self, session: LegacySession, on_message: MessageListener) -> MessageListener:
         async def hear(message: Message) -> None:
             reply = legacy.build_reply(message)
             if reply is None:
-                await told(message)
+                await on_message(message)
             else:
                 self._send_in_background(session, reply)
 
@@ -157,10 +159,10 @@ class LegacyConnection(UpstreamConnection):
         session = await self.session()
         try:
             response = await self._sender.get({**session.headers, "Accept": "text/event-stream"})
-        except UpstreamFailure as refused:
-            self._drop_expired_session(session, refused)
+        except UpstreamFailure as failure:
+            self._drop_expired_session(session, failure)
             raise
-        await read_stream(response, hear=self._reply_listener(session, change_listener(on_change)))
+        await read_stream(response, on_message=self._reply_listener(session, change_listener(on_change)))
 
     async def close(self) -> None:
         session, self._session = self._session, None

@@ -27,28 +27,38 @@ class ResumableResponse:
     background_tasks: BackgroundTasks
 
     async def read_answer(
-        self, response: aiohttp.ClientResponse, request_id: jsonrpc.RequestId, *, sent: SentFlag, hear: MessageListener
+        self,
+        response: aiohttp.ClientResponse,
+        request_id: jsonrpc.RequestId,
+        *,
+        sent: SentFlag,
+        on_message: MessageListener,
     ) -> jsonrpc.Message:
         parser = sse.EventStreamParser(RESULT_LIMIT)
-        vain = 0
+        empty_resumes = 0
         while True:
-            before = parser.last_id
+            previous_id = parser.last_id
             try:
                 return await read_answer(
-                    response, request_id, sent=sent, hear=hear, errands=self.background_tasks, parser=parser
+                    response,
+                    request_id,
+                    sent=sent,
+                    on_message=on_message,
+                    background_tasks=self.background_tasks,
+                    parser=parser,
                 )
-            except UpstreamFault as ended:
-                vain = 0 if parser.last_id != before else vain + 1
-                if ended.code != "closed" or not parser.last_id or vain >= MAX_EMPTY_RESUMES:
+            except UpstreamFault as fault:
+                empty_resumes = 0 if parser.last_id != previous_id else empty_resumes + 1
+                if fault.code != "closed" or not parser.last_id or empty_resumes >= MAX_EMPTY_RESUMES:
                     raise
-                response = await self._reopen_stream(parser, ended)
+                response = await self._reopen_stream(parser, fault)
             parser = parser.continue_stream()
 
-    async def _reopen_stream(self, parser: sse.EventStreamParser, ended: UpstreamFault) -> aiohttp.ClientResponse:
+    async def _reopen_stream(self, parser: sse.EventStreamParser, fault: UpstreamFault) -> aiohttp.ClientResponse:
         await asyncio.sleep(max(MIN_PAUSE_SECONDS, RESUME_PAUSE_SECONDS if parser.retry is None else parser.retry))
         headers = {**self.headers, "Accept": "text/event-stream", "Last-Event-ID": parser.last_id}
         try:
             return await self.sender.get(headers)
         except UpstreamFailure:
             # This includes an expired session: the call may have run in it.
-            raise ended from None
+            raise fault from None

@@ -28,7 +28,7 @@ class HttpSender:
 
     def __init__(self, target: ServerTarget, session: SessionFactory) -> None:
         self.url = target.base_url
-        self._session = session
+        self._open_session = session
         self._headers = CIMultiDict(
             [(name, value) for name, value in target.headers if not is_reserved_header(name)]
             # No compression: the limits count received bytes, and a compressed answer could expand beyond them.
@@ -44,7 +44,7 @@ class HttpSender:
             body = TrackedBody(raw, sent)
             try:
                 with translate_errors(sent):
-                    response = await self._session().post(
+                    response = await self._open_session().post(
                         url or self.url,
                         data=body,
                         headers=self._merge_headers(headers),
@@ -59,14 +59,14 @@ class HttpSender:
 
     async def get(self, headers: Mapping[str, str]) -> aiohttp.ClientResponse:
         with translate_errors(SentFlag()):
-            response = await self._session().get(
+            response = await self._open_session().get(
                 self.url, headers=self._merge_headers(headers), allow_redirects=False, timeout=CLIENT_TIMEOUT
             )
         return await self._check_status(response)
 
     async def delete(self, headers: Mapping[str, str]) -> None:
         with translate_errors(SentFlag()):
-            response = await self._session().delete(
+            response = await self._open_session().delete(
                 self.url, headers=self._merge_headers(headers), allow_redirects=False, timeout=CLIENT_TIMEOUT
             )
         response.close()
@@ -110,10 +110,10 @@ async def drain_response(response: aiohttp.ClientResponse) -> None:
     """Read the rest, so that the connection can be reused. Close it if the rest is too long or takes too long."""
     try:
         async with asyncio.timeout(1):
-            left = RESULT_LIMIT
+            remaining = RESULT_LIMIT
             async for chunk in response.content.iter_any():
-                left -= len(chunk)
-                if left < 0:
+                remaining -= len(chunk)
+                if remaining < 0:
                     return
     except (TimeoutError, aiohttp.ClientError, OSError):
         return

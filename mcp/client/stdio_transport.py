@@ -32,49 +32,49 @@ class StdioHostLink:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._writer = writer
         self._last_id = 0
-        self._waiting: dict[int, asyncio.Queue[Message]] = {}
-        self._reading = asyncio.create_task(self._read(reader))
+        self._answer_queues: dict[int, asyncio.Queue[Message]] = {}
+        self._reader_task = asyncio.create_task(self._read(reader))
 
     @property
     def is_closed(self) -> bool:
-        return self._reading.done()
+        return self._reader_task.done()
 
     async def request(self, request: Message, on_progress: OnProgress | None = None) -> Message:
         if self.is_closed:
             raise UpstreamFault("not_running", HOST_ENDED_MESSAGE, sent=False)
         self._last_id += 1
-        number = self._last_id
-        self._waiting[number] = answers = asyncio.Queue[Message]()
+        request_id = self._last_id
+        self._answer_queues[request_id] = answers = asyncio.Queue[Message]()
         try:
-            self._writer.write(frames.pack_frame({**request, "id": number}))
+            self._writer.write(frames.pack_frame({**request, "id": request_id}))
             while "progress" in (answer := await answers.get()):
                 if on_progress is not None:
                     await on_progress(answer["progress"])
             return answer
         except BaseException:
-            if number in self._waiting and not self._writer.is_closing():
-                self._writer.write(frames.pack_frame({"id": number, "do": "cancel"}))
+            if request_id in self._answer_queues and not self._writer.is_closing():
+                self._writer.write(frames.pack_frame({"id": request_id, "do": "cancel"}))
             raise
         finally:
-            self._waiting.pop(number, None)
+            self._answer_queues.pop(request_id, None)
 
     async def close(self) -> None:
-        self._reading.cancel()
+        self._reader_task.cancel()
         self._writer.close()
         with suppress(asyncio.CancelledError, ConnectionError):
-            await self._reading
+            await self._reader_task
             await self._writer.wait_closed()
 
     async def _read(self, reader: asyncio.StreamReader) -> None:
         try:
             while (frame := await frames.read_frame(reader)) is not None:
-                if (answers := self._waiting.get(frame.get("id", 0))) is not None:
+                if (answers := self._answer_queues.get(frame.get("id", 0))) is not None:
                     answers.put_nowait(frame)
         except BadFrame:
             return
         finally:
             self._writer.close()
-            for answers in self._waiting.values():
+            for answers in self._answer_queues.values():
                 answers.put_nowait({"fault": {"code": "not_running", "detail": HOST_ENDED_MESSAGE, "sent": True}})
 
 
@@ -86,15 +86,15 @@ class StdioTransport:
         self._links: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Task[StdioHostLink]] = WeakKeyDictionary()
 
     async def handshake(self, target: ServerTarget, *, timeout: float) -> Handshake:
-        told = await self._send_request({**_address_target(target), "do": "greet"}, timeout=timeout)
-        return Handshake(**{**told, "steps": tuple(told["steps"])})
+        answer = await self._send_request({**_address_target(target), "do": "greet"}, timeout=timeout)
+        return Handshake(**{**answer, "steps": tuple(answer["steps"])})
 
     async def list_tools(self, target: ServerTarget, *, timeout: float) -> list[dict[str, Any]]:
         deadline = asyncio.get_running_loop().time() + timeout
 
         async def page(params: Message) -> Message:
-            left = max(deadline - asyncio.get_running_loop().time(), 0)
-            return await self._request(target, "tools/list", params, timeout=left)
+            remaining = max(deadline - asyncio.get_running_loop().time(), 0)
+            return await self._request(target, "tools/list", params, timeout=remaining)
 
         return await list_all_tools(page)
 
@@ -145,8 +145,8 @@ class StdioTransport:
                 answer = await link.request({**request, "timeout": timeout}, on_progress)
         except TimeoutError:
             raise UpstreamFault("timeout", f"No answer within {timeout:g} s.", sent=True) from None
-        except BadFrame as problem:
-            raise UpstreamFault("too_large", str(problem), sent=False) from None
+        except BadFrame as error:
+            raise UpstreamFault("too_large", str(error), sent=False) from None
         if "result" in answer:
             return dict(answer["result"])
         raise _parse_failure(answer)
@@ -176,12 +176,12 @@ def _address_target(target: ServerTarget) -> Message:
 
 
 def _parse_failure(answer: Message) -> UpstreamFailure:
-    trouble: UpstreamFailure
+    failure: UpstreamFailure
     if "error" in answer:
-        said = answer["error"]
-        trouble = UpstreamError(said["code"], said["message"], said["data"])
+        error = answer["error"]
+        failure = UpstreamError(error["code"], error["message"], error["data"])
     else:
         fault = answer["fault"]
-        trouble = UpstreamFault(fault["code"], fault["detail"], sent=fault["sent"])
-    trouble.steps = tuple(answer.get("steps", ()))
-    return trouble
+        failure = UpstreamFault(fault["code"], fault["detail"], sent=fault["sent"])
+    failure.steps = tuple(answer.get("steps", ()))
+    return failure

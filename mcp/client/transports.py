@@ -61,7 +61,7 @@ async def close_all() -> None:
 
 
 def _transport(target: ServerTarget) -> UpstreamTransport:
-    found = TRANSPORTS.get(target.transport)
-    if found is None:
+    transport = TRANSPORTS.get(target.transport)
+    if transport is None:
         raise UpstreamFault("not_running", f"Nothing here reaches servers over {target.transport}.", sent=False)
-    return found
+    return transport

@@ -26,18 +26,18 @@ SchemaProblems = list[tuple[str, str]]
 class RecentCache(Generic[K, V]):
     """A cache of a limited number of recently used values."""
 
-    def __init__(self, most: int) -> None:
-        self._max_entries = most
+    def __init__(self, max_entries: int) -> None:
+        self._max_entries = max_entries
         self._entries: OrderedDict[K, V] = OrderedDict()
 
     def __contains__(self, key: K) -> bool:
         return key in self._entries
 
     def get(self, key: K) -> V | None:
-        found = self._entries.get(key)
-        if found is not None:
+        value = self._entries.get(key)
+        if value is not None:
             self._entries.move_to_end(key)
-        return found
+        return value
 
     def put(self, key: K, value: V) -> None:
         self._entries[key] = value
@@ -60,43 +60,46 @@ _required_schemas = RecentCache[tuple[str, str, str], tuple[UUID, ...]](4096)
 
 def check_remembered_schemas(caller: str, server: str, tool: str, arguments: Mapping[str, Any]) -> CheckedArguments:
     """Check against the schemas that the caller's last call of the tool needed."""
-    wanted = _required_schemas.get((caller, server, tool)) or ()
-    return {one: _check_schema(one, arguments) for one in wanted if one in _schemas}
+    schema_ids = _required_schemas.get((caller, server, tool)) or ()
+    return {schema_id: _check_schema(schema_id, arguments) for schema_id in schema_ids if schema_id in _schemas}
 
 
 def check_schemas(
-    caller: str, server: str, tool: str, arguments: Mapping[str, Any], asked: SchemasNeeded
+    caller: str, server: str, tool: str, arguments: Mapping[str, Any], schemas_needed: SchemasNeeded
 ) -> CheckedArguments:
     """Check against the schemas that the worker asks for, and remember them for the next call."""
-    for one, schema in asked.schemas.items():
-        _schemas.put(one, prepare_schema(schema, whose="the grant" if one in asked.grants else "the tool"))
-    wanted = (*asked.grants, *asked.definitions)
-    before = _required_schemas.get((caller, server, tool)) or ()
-    _required_schemas.put((caller, server, tool), tuple(dict.fromkeys((*wanted, *before)))[:8])
-    return {one: _check_schema(one, arguments) for one in wanted if one in _schemas}
+    for schema_id, schema in schemas_needed.schemas.items():
+        _schemas.put(
+            schema_id,
+            prepare_schema(schema, owner_label="the grant" if schema_id in schemas_needed.grants else "the tool"),
+        )
+    schema_ids = (*schemas_needed.grants, *schemas_needed.definitions)
+    remembered_ids = _required_schemas.get((caller, server, tool)) or ()
+    _required_schemas.put((caller, server, tool), tuple(dict.fromkeys((*schema_ids, *remembered_ids)))[:8])
+    return {schema_id: _check_schema(schema_id, arguments) for schema_id in schema_ids if schema_id in _schemas}
 
 
-def find_schema(one: UUID) -> dict[str, Any] | None:
-    found = _schemas.get(one)
-    return None if found is None else found.schema
+def find_schema(schema_id: UUID) -> dict[str, Any] | None:
+    argument_schema = _schemas.get(schema_id)
+    return None if argument_schema is None else argument_schema.schema
 
 
-def prepare_schema(schema: dict[str, Any], *, whose: str) -> ArgumentSchema:
+def prepare_schema(schema: dict[str, Any], *, owner_label: str) -> ArgumentSchema:
     try:
-        return ArgumentSchema(schema, whose, json_schema.compile_schema(schema))
+        return ArgumentSchema(schema, owner_label, json_schema.compile_schema(schema))
     except Exception:
         log.exception("a schema could not be read")
-        return ArgumentSchema(schema, whose, None)
+        return ArgumentSchema(schema, owner_label, None)
 
 
-def find_problems(against: ArgumentSchema, arguments: Mapping[str, Any]) -> SchemaProblems:
+def find_problems(argument_schema: ArgumentSchema, arguments: Mapping[str, Any]) -> SchemaProblems:
     """Return violations of the schema. A schema that cannot be compiled rejects all arguments."""
-    if against.checker is None:
-        return [("$", f"the schema of {against.owner_label} cannot be read, so nothing passes it")]
-    return against.checker.find_violations(arguments, whose=against.owner_label)
+    if argument_schema.checker is None:
+        return [("$", f"the schema of {argument_schema.owner_label} cannot be read, so nothing passes it")]
+    return argument_schema.checker.find_violations(arguments, schema_owner=argument_schema.owner_label)
 
 
-def _check_schema(one: UUID, arguments: Mapping[str, Any]) -> SchemaProblems:
-    found = _schemas.get(one)
-    assert found is not None  # callers check this first
-    return find_problems(found, arguments)
+def _check_schema(schema_id: UUID, arguments: Mapping[str, Any]) -> SchemaProblems:
+    argument_schema = _schemas.get(schema_id)
+    assert argument_schema is not None  # callers check this first
+    return find_problems(argument_schema, arguments)

@@ -25,7 +25,7 @@ _redactor = Redactor()
 
 
 def log_call(
-    wish: CallRequest,
+    request: CallRequest,
     *,
     call_id: UUID | None,
     status: str,
@@ -42,11 +42,11 @@ def log_call(
         "level": "info",
         "logger": log.name,
         "call_id": call_id,
-        "request_id": wish.request_id,
-        "thread_id": wish.context.thread_id,
-        "tool_name": wish.name,
-        "parameters": limit_size(wish.arguments, _redactor.redact_value),
-        "args_hash": wish.args_hash,
+        "request_id": request.request_id,
+        "thread_id": request.context.thread_id,
+        "tool_name": request.name,
+        "parameters": limit_size(request.arguments, _redactor.redact_value),
+        "args_hash": request.args_hash,
         "execution_start": datetime.fromtimestamp(time.time() - seconds, UTC),
         "execution_duration": round(seconds, 6),
         "status": SEED_STATUS.get(reason or status, "failure"),
@@ -54,16 +54,16 @@ def log_call(
         "result": limit_size(result),
         "error": _redactor.redact_text(message),
         "redaction_applied": redacted,
-        "source": wish.source,
+        "source": request.source,
         "timestamp": datetime.now(UTC),
     }
     log.info("tool call", extra={"line": _dump_json(line)})
 
 
-def limit_size(value: Any, redacted: Callable[[Any], Any] = lambda value: value) -> Any:
+def limit_size(value: Any, redact: Callable[[Any], Any] = lambda value: value) -> Any:
     """Return the redacted value, or its size when it is too large for a log line. A large value is not redacted."""
     size = len(_dump_json(value))
-    return redacted(value) if size <= MAX_VALUE_CHARS else {"omitted_bytes": size}
+    return redact(value) if size <= MAX_VALUE_CHARS else {"omitted_bytes": size}
 
 
 def _dump_json(value: Any) -> str:

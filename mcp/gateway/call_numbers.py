@@ -35,5 +35,7 @@ def count_call(status: str, reason: str, seconds: float) -> None:
 @lru_cache(maxsize=1024)
 def _find_labelled_metrics(status: str, reason: str) -> tuple[Counter, Histogram]:
     """Return the metrics of these labels. Cached, because looking up labels takes longer than counting."""
-    named = status if status in STATUSES else "other"
-    return CALL_COUNTER.labels(named, reason if reason in KNOWN_REASONS else "other"), CALL_SECONDS.labels(named)
+    status_label = status if status in STATUSES else "other"
+    return CALL_COUNTER.labels(status_label, reason if reason in KNOWN_REASONS else "other"), CALL_SECONDS.labels(
+        status_label
+    )

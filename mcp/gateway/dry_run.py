@@ -36,23 +36,23 @@ def find_conditions(caller_id: UUID, target_id: UUID, parameters: Any) -> tuple[
         return (NO_SERVER_CONDITION,)
     now = clock.database_now()
     grant = ToolPermission.objects.live().filter(agent=caller_id, tool=tool.pk).first()
-    said = [_check_server(tool), _check_definition(tool), _check_input(tool, parameters)]
+    conditions = [_check_server(tool), _check_definition(tool), _check_input(tool, parameters)]
     if tool.requires_approval:
-        said.append(CallCondition("every_call_approved", True))
-    said += [
+        conditions.append(CallCondition("every_call_approved", True))
+    conditions += [
         _check_approval(caller_id, tool, grant, parameters, now),
         _check_breaker(tool, caller_id, now),
         _check_budget(caller_id, tool, grant, now),
     ]
-    return tuple(one for one in said if one is not None)
+    return tuple(condition for condition in conditions if condition is not None)
 
 
 def find_argument_schemas(tool_id: UUID) -> list[dict[str, Any]]:
     """Return the input schemas of a tool's approved definition and of the definition that waits for approval."""
     tool = Tool.objects.select_related("approved", "current").filter(pk=tool_id).first()
     definitions = [] if tool is None else dict.fromkeys((tool.approved, tool.current))
-    found = [one.body.get("inputSchema") for one in definitions if one is not None]
-    return [schema for schema in found if isinstance(schema, dict)]
+    schemas = [definition.body.get("inputSchema") for definition in definitions if definition is not None]
+    return [schema for schema in schemas if isinstance(schema, dict)]
 
 
 def _check_server(tool: Tool) -> CallCondition:
@@ -66,18 +66,20 @@ def _check_definition(tool: Tool) -> CallCondition:
         reason, message = DEFINITION_REFUSALS[DefinitionState(tool.state)]
         return CallCondition("definition", False, reason, message)
     approved = tool.approved
-    who = f" by {approved.approved_by_name}" if approved and approved.approved_by_name else ""
-    return CallCondition("definition", True, message=f"Its definition {approved} was approved{who}.")
+    approver = f" by {approved.approved_by_name}" if approved and approved.approved_by_name else ""
+    return CallCondition("definition", True, message=f"Its definition {approved} was approved{approver}.")
 
 
 def _check_input(tool: Tool, parameters: Any) -> CallCondition | None:
     if parameters is None or tool.approved is None or not tool.approved.checkable:
         return None
-    broken = json_schema.find_violations(tool.approved.body.get("inputSchema") or {}, parameters, whose="the tool")
-    if not broken:
+    violations = json_schema.find_violations(
+        tool.approved.body.get("inputSchema") or {}, parameters, schema_owner="the tool"
+    )
+    if not violations:
         return CallCondition("input", True, message="The arguments are as the tool describes them.")
-    place, problem = broken[0]
-    return CallCondition("input", False, "invalid_parameters", f"{place.removeprefix('$.')}: {problem}.")
+    path, problem = violations[0]
+    return CallCondition("input", False, "invalid_parameters", f"{path.removeprefix('$.')}: {problem}.")
 
 
 def _check_approval(
@@ -85,7 +87,7 @@ def _check_approval(
 ) -> CallCondition:
     digest = hashlib.sha256(canonical_json.encode(parameters or {})).hexdigest()
     epoch = Identity.objects.filter(pk=caller_id).values_list("access_epoch", flat=True).first() or 0
-    permit = CallApproval.objects.filter(
+    approvals = CallApproval.objects.filter(
         agent_id=caller_id,
         tool_id=tool.pk,
         args_hash=digest,
@@ -93,52 +95,56 @@ def _check_approval(
         expires_at__gt=now,
         terms=format_approval_terms(tool.approved_id, tool.server.revision, grant.pk if grant else None, epoch),
     )
-    if is_exact(parameters) and permit.exists():
+    if is_exact(parameters) and approvals.exists():
         return CallCondition("approval", True, message="A person approved this call.")
     return CallCondition("approval", False, "approval_required", "Each such call waits for a person's approval.")
 
 
 def _check_breaker(tool: Tool, caller_id: UUID, now: datetime) -> CallCondition | None:
     """Check the server's breaker first, then the breaker of this caller alone."""
-    guards = Breaker.objects.filter(Q(agent_id=None) | Q(agent_id=caller_id), server=tool.server)
-    breakers = sorted(guards, key=lambda breaker: breaker.scope != BreakerScope.SERVER)
+    candidates = Breaker.objects.filter(Q(agent_id=None) | Q(agent_id=caller_id), server=tool.server)
+    breakers = sorted(candidates, key=lambda breaker: breaker.scope != BreakerScope.SERVER)
     for breaker in breakers:
-        waited = (now - breaker.last_state_change).total_seconds() >= breaker.recovery_timeout
-        given_up = breaker.probe_until is None or breaker.probe_until <= now
-        probes = {BreakerState.OPEN: waited, BreakerState.HALF_OPEN: given_up}
-        if not probes.get(BreakerState(breaker.state), True):
+        recovery_elapsed = (now - breaker.last_state_change).total_seconds() >= breaker.recovery_timeout
+        probe_expired = breaker.probe_until is None or breaker.probe_until <= now
+        lets_probe_through = {BreakerState.OPEN: recovery_elapsed, BreakerState.HALF_OPEN: probe_expired}
+        if not lets_probe_through.get(BreakerState(breaker.state), True):
             message = breaker_message(str(tool.server), breaker.scope, breaker.failure_count)
             return CallCondition("breaker", False, "breaker_open", message)
     if not breakers:
         return None
-    of_all = breakers[0]
-    return CallCondition("breaker", True, message=f"{of_all.failure_count} of {of_all.failure_threshold} faults.")
+    first_breaker = breakers[0]
+    return CallCondition(
+        "breaker", True, message=f"{first_breaker.failure_count} of {first_breaker.failure_threshold} faults."
+    )
 
 
 def _check_budget(caller_id: UUID, tool: Tool, grant: ToolPermission | None, now: datetime) -> CallCondition:
     """Check budgets by the same rules as a real call."""
-    places = {BudgetScope.SERVER: tool.server_id, BudgetScope.TOOL: tool.pk, BudgetScope.AGENT: caller_id}
+    targets = {BudgetScope.SERVER: tool.server_id, BudgetScope.TOOL: tool.pk, BudgetScope.AGENT: caller_id}
     if grant is not None:
-        places[BudgetScope.GRANT] = grant.pk
-    for budget in Budget.objects.filter(target_id__in=places.values()).order_by("pk"):
-        purse = _load_budget_state(budget, now)
+        targets[BudgetScope.GRANT] = grant.pk
+    for budget in Budget.objects.filter(target_id__in=targets.values()).order_by("pk"):
+        budget_state = _load_budget_state(budget, now)
         if budget.scope == BudgetScope.GRANT and grant is not None and grant.max_calls_per_hour is not None:
-            purse.calls_per_hour = min(purse.calls_per_hour or grant.max_calls_per_hour, grant.max_calls_per_hour)
-        lack = purse.find_exceeded_limit(now)
-        if lack is not None:
-            return CallCondition("budget", False, lack.reason, lack.message)
+            budget_state.calls_per_hour = min(
+                budget_state.calls_per_hour or grant.max_calls_per_hour, grant.max_calls_per_hour
+            )
+        exceeded_limit = budget_state.find_exceeded_limit(now)
+        if exceeded_limit is not None:
+            return CallCondition("budget", False, exceeded_limit.reason, exceeded_limit.message)
     return CallCondition("budget", True, message="No budget stands in the way now.")
 
 
 def _load_budget_state(budget: Budget, now: datetime) -> BudgetState:
     """Load a budget with its usage of the last hour and its active calls."""
-    purse = BudgetState(**{name: getattr(budget, name) for name in BUDGET_COLUMNS})
-    purse.refresh(now)
+    budget_state = BudgetState(**{name: getattr(budget, name) for name in BUDGET_COLUMNS})
+    budget_state.refresh(now)
     windows = BudgetWindow.objects.filter(budget=budget, minute__gte=floor_to_minute(now) - ROLLING_HOUR).order_by(
         "minute"
     )
-    used = list(windows.values_list("minute", "used"))
-    purse.hour_used = sum(count for _, count in used)
-    purse.hour_frees_at = used[0][0] + ROLLING_HOUR + timedelta(minutes=1) if used else None
-    purse.in_flight = CallSlot.objects.filter(budget_id=budget.pk, deadline__gt=now).count()
-    return purse
+    usage = list(windows.values_list("minute", "used"))
+    budget_state.hour_used = sum(count for _, count in usage)
+    budget_state.hour_frees_at = usage[0][0] + ROLLING_HOUR + timedelta(minutes=1) if usage else None
+    budget_state.in_flight = CallSlot.objects.filter(budget_id=budget.pk, deadline__gt=now).count()
+    return budget_state

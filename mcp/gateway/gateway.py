@@ -83,117 +83,132 @@ class CallResult:
     recorded: bool = True
 
 
-async def call_tool(ask: IncomingCall) -> CallResult:
-    began = time.monotonic()
-    shown = tokens.parse(ask.bearer)
-    if shown is None or (isinstance(shown, tokens.ParsedCredentialToken) and shown.prefix == "usr"):
-        call_numbers.count_call("unauthenticated", "malformed", time.monotonic() - began)
+async def call_tool(incoming_call: IncomingCall) -> CallResult:
+    started_at = time.monotonic()
+    token = tokens.parse(incoming_call.bearer)
+    if token is None or (isinstance(token, tokens.ParsedCredentialToken) and token.prefix == "usr"):
+        call_numbers.count_call("unauthenticated", "malformed", time.monotonic() - started_at)
         return CallResult(None, "unauthenticated", "malformed", MALFORMED_BEARER_MESSAGE)
-    batch_worker.require_capacity(shown, ask.source)
-    wish = _build_request(ask, shown)
-    answer = await _decide(wish)
-    if isinstance(answer, CallRefusal):
-        outcome = _build_refusal_result(answer, began)
-        call_numbers.count_call(outcome.status, outcome.reason, time.monotonic() - began)
-        if not answer.unknown_bearer:
-            _log_call(wish, outcome, began)
-        if answer.waiting is not None:
-            await run_in_thread(partial(_notify_task, answer.waiting))
-        return outcome
-    return await _execute(ask, wish, answer, began)
+    batch_worker.require_capacity(token, incoming_call.source)
+    request = _build_request(incoming_call, token)
+    decision = await _decide(request)
+    if isinstance(decision, CallRefusal):
+        result = _build_refusal_result(decision, started_at)
+        call_numbers.count_call(result.status, result.reason, time.monotonic() - started_at)
+        if not decision.unknown_bearer:
+            _log_call(request, result, started_at)
+        if decision.waiting is not None:
+            await run_in_thread(partial(_notify_task, decision.waiting))
+        return result
+    return await _execute(incoming_call, request, decision, started_at)
 
 
-async def _decide(wish: CallRequest) -> CallLease | CallRefusal:
+async def _decide(request: CallRequest) -> CallLease | CallRefusal:
     """Return the worker's decision. When it needs more schemas, check the arguments against them and ask it again."""
-    caller = _caller_key(wish)
-    checked = arguments.check_remembered_schemas(caller, wish.server, wish.tool, wish.arguments)
+    caller = _caller_key(request)
+    checked = arguments.check_remembered_schemas(caller, request.server, request.tool, request.arguments)
     for _ in range(types.MAX_SCHEMA_ROUNDS):
-        answer = await leases.await_decision(batch_worker.decide(replace(wish, checked=checked)))
-        if not isinstance(answer, SchemasNeeded):
-            return answer
-        checked = {**checked, **arguments.check_schemas(caller, wish.server, wish.tool, wish.arguments, answer)}
+        decision = await leases.await_decision(batch_worker.decide(replace(request, checked=checked)))
+        if not isinstance(decision, SchemasNeeded):
+            return decision
+        checked = {
+            **checked,
+            **arguments.check_schemas(caller, request.server, request.tool, request.arguments, decision),
+        }
     raise types.GatewayOverloaded("Access changes too fast to decide.", retry_after=1)
 
 
-async def _execute(ask: IncomingCall, wish: CallRequest, ticket: CallLease, began: float) -> CallResult:
+async def _execute(
+    incoming_call: IncomingCall, request: CallRequest, lease: CallLease, started_at: float
+) -> CallResult:
     """Make a call that has a lease. Every outcome is written as a row."""
-    stop = leases.CancelSignal()
-    batch_worker.active_calls.on_stop(ticket.call_id, stop)
-    sent = time.monotonic()
+    cancel_signal = leases.CancelSignal()
+    batch_worker.active_calls.on_stop(lease.call_id, cancel_signal)
+    sent_at = time.monotonic()
     try:
-        answered = await _call_upstream(ask, ticket)
+        upstream_result = await _call_upstream(incoming_call, lease)
     except asyncio.CancelledError:
-        if not stop.reason:
+        if not cancel_signal.reason:
             await _write_result(
-                wish, ticket, leases.build_stopped_result("cancelled", leases.CALLER_GONE_MESSAGE), began, sent
+                request,
+                lease,
+                leases.build_stopped_result("cancelled", leases.CALLER_GONE_MESSAGE),
+                started_at,
+                sent_at,
             )
             raise
         asyncio.current_task().uncancel()  # type: ignore[union-attr]  # every loop runs its coroutines in a task
-        answered = leases.build_stopped_result(stop.reason, ACCESS_ENDED_MESSAGE, "Unauthorized")
+        upstream_result = leases.build_stopped_result(cancel_signal.reason, ACCESS_ENDED_MESSAGE, "Unauthorized")
     except Exception:
         # An error of Gatehouse itself; the call still gets its row.
-        unexpected = UpstreamResult(
+        failed_result = UpstreamResult(
             CallStatus.ERROR, None, "unexpected", "InternalError", UNEXPECTED_MESSAGE, service_verdict=""
         )
-        await _write_result(wish, ticket, unexpected, began, sent)
+        await _write_result(request, lease, failed_result, started_at, sent_at)
         raise
     finally:
-        stop.close()
-    return await _write_result(wish, ticket, answered, began, sent)
+        cancel_signal.close()
+    return await _write_result(request, lease, upstream_result, started_at, sent_at)
 
 
-async def _call_upstream(ask: IncomingCall, ticket: CallLease) -> UpstreamResult:
-    reach = target_cache.find(ticket.server_id, ticket.revision, ticket.era)
-    if reach is None:
-        reach = await run_in_thread(partial(target_cache.load, ticket.server_id))
-    if reach.target.revision != ticket.revision:
+async def _call_upstream(incoming_call: IncomingCall, lease: CallLease) -> UpstreamResult:
+    server = target_cache.find(lease.server_id, lease.revision, lease.era)
+    if server is None:
+        server = await run_in_thread(partial(target_cache.load, lease.server_id))
+    if server.target.revision != lease.revision:
         # The configuration that was decided upon is not the current one.
-        said = "The server was changed while the call was decided. Nothing was sent; send it again."
-        return UpstreamResult(CallStatus.ERROR, None, "upstream", "ExecutionFailed", said, service_verdict="")
+        message = "The server was changed while the call was decided. Nothing was sent; send it again."
+        return UpstreamResult(CallStatus.ERROR, None, "upstream", "ExecutionFailed", message, service_verdict="")
     return await upstream_call.call_tool(
-        ticket,
-        reach,
-        ask.arguments,
-        meta={"gatehouse/request_id": str(ask.request_id), "gatehouse/call_id": str(ticket.call_id)},
-        on_progress=ask.on_progress,
-        input_schema=arguments.find_schema(ticket.definition_id),
+        lease,
+        server,
+        incoming_call.arguments,
+        meta={"gatehouse/request_id": str(incoming_call.request_id), "gatehouse/call_id": str(lease.call_id)},
+        on_progress=incoming_call.on_progress,
+        input_schema=arguments.find_schema(lease.definition_id),
     )
 
 
 async def _write_result(
-    wish: CallRequest, ticket: CallLease, answered: UpstreamResult, began: float, sent: float
+    request: CallRequest, lease: CallLease, upstream_result: UpstreamResult, started_at: float, sent_at: float
 ) -> CallResult:
     """Write the log row, then build the result for the caller."""
     now = time.monotonic()
-    times = {"decide_ms": round((sent - began) * 1000, 3), "upstream_ms": round((now - sent) * 1000, 3)}
-    public = public_messages.add_request_id(answered.public_message, wish.request_id) if answered.public_message else ""
-    details = {**times, public_messages.PUBLIC_MESSAGE: public} if public else times
-    outcome = leases.build_outcome(ticket, answered, duration=(now - began) * 1000, details=details)
+    times = {"decide_ms": round((sent_at - started_at) * 1000, 3), "upstream_ms": round((now - sent_at) * 1000, 3)}
+    public_message = (
+        public_messages.add_request_id(upstream_result.public_message, request.request_id)
+        if upstream_result.public_message
+        else ""
+    )
+    details = {**times, public_messages.PUBLIC_MESSAGE: public_message} if public_message else times
+    outcome = leases.build_outcome(lease, upstream_result, duration=(now - started_at) * 1000, details=details)
     recorded = await leases.write_outcome(outcome)
     if outcome.updates_service:
         await leases.update_server_status(outcome)
     if not recorded:
-        answered = UpstreamResult(CallStatus.ERROR, None, "lost", "Timeout", "This call had been given up as lost.")
-        public = ""
-    left = ticket.quota
-    told = CallResult(
-        call_id=ticket.call_id,
-        status=answered.status,
-        reason=answered.reason,
-        message=public or answered.message,
-        error_code=answered.error_code,
-        result=answered.result,
-        latency_ms=round((time.monotonic() - began) * 1000, 3),
-        remaining=left.remaining if left else None,
-        reset=left.reset if left else None,
-        required_capabilities=answered.required_capabilities,
+        upstream_result = UpstreamResult(
+            CallStatus.ERROR, None, "lost", "Timeout", "This call had been given up as lost."
+        )
+        public_message = ""
+    quota = lease.quota
+    result = CallResult(
+        call_id=lease.call_id,
+        status=upstream_result.status,
+        reason=upstream_result.reason,
+        message=public_message or upstream_result.message,
+        error_code=upstream_result.error_code,
+        result=upstream_result.result,
+        latency_ms=round((time.monotonic() - started_at) * 1000, 3),
+        remaining=quota.remaining if quota else None,
+        reset=quota.reset if quota else None,
+        required_capabilities=upstream_result.required_capabilities,
     )
-    call_numbers.count_call(told.status, told.reason, time.monotonic() - began)
-    _log_call(wish, replace(told, message=answered.message), began, redacted=answered.redacted)
-    return told
+    call_numbers.count_call(result.status, result.reason, time.monotonic() - started_at)
+    _log_call(request, replace(result, message=upstream_result.message), started_at, redacted=upstream_result.redacted)
+    return result
 
 
-def _build_refusal_result(refusal: CallRefusal, began: float) -> CallResult:
+def _build_refusal_result(refusal: CallRefusal, started_at: float) -> CallResult:
     status = refusal.status
     if refusal.unknown_bearer:
         status = "unauthenticated"
@@ -208,7 +223,7 @@ def _build_refusal_result(refusal: CallRefusal, began: float) -> CallResult:
         error_code=refusal.error_code,
         tool_is_visible=refusal.tool_is_visible,
         retry_after=refusal.retry_after,
-        latency_ms=round((time.monotonic() - began) * 1000, 3),
+        latency_ms=round((time.monotonic() - started_at) * 1000, 3),
         expires_at=refusal.expires_at,
         needs_superuser=refusal.needs_superuser,
         remaining=refusal.quota.remaining if refusal.quota else None,
@@ -226,22 +241,24 @@ def _notify_task(waiting: WaitingCall) -> None:
         log.exception("a task was not told that a call of it waits", extra={"task_id": str(waiting.task_id)})
 
 
-def _build_request(ask: IncomingCall, shown: tokens.ParsedBearerToken) -> CallRequest:
-    server, tool = (ask.server, ask.tool) if ask.server else split_tool_name(ask.tool)
+def _build_request(incoming_call: IncomingCall, token: tokens.ParsedBearerToken) -> CallRequest:
+    server, tool = (
+        (incoming_call.server, incoming_call.tool) if incoming_call.server else split_tool_name(incoming_call.tool)
+    )
     return CallRequest(
         call_id=uuid7(),
-        token=shown,
-        audience=oauth.rest_resource() if ask.entry_point == "rest" else oauth.mcp_resource(),
+        token=token,
+        audience=oauth.rest_resource() if incoming_call.entry_point == "rest" else oauth.mcp_resource(),
         server=server,
         tool=tool,
-        arguments=ask.arguments,
-        args_hash=hashlib.sha256(canonical_json.encode(ask.arguments)).hexdigest(),
-        request_id=ask.request_id,
-        source=ask.source,
-        context=ask.context,
-        entry_point=ask.entry_point,
-        problem=ask.problem,
-        problem_fields=ask.problem_fields,
+        arguments=incoming_call.arguments,
+        args_hash=hashlib.sha256(canonical_json.encode(incoming_call.arguments)).hexdigest(),
+        request_id=incoming_call.request_id,
+        source=incoming_call.source,
+        context=incoming_call.context,
+        entry_point=incoming_call.entry_point,
+        problem=incoming_call.problem,
+        problem_fields=incoming_call.problem_fields,
     )
 
 
@@ -251,19 +268,19 @@ def split_tool_name(name: str) -> tuple[str, str]:
     return server, tool
 
 
-def _caller_key(wish: CallRequest) -> str:
-    shown = wish.token
-    return shown.public_id if isinstance(shown, tokens.ParsedCredentialToken) else str(shown.credential_id)
+def _caller_key(request: CallRequest) -> str:
+    token = request.token
+    return token.public_id if isinstance(token, tokens.ParsedCredentialToken) else str(token.credential_id)
 
 
-def _log_call(wish: CallRequest, outcome: CallResult, began: float, *, redacted: bool = False) -> None:
+def _log_call(request: CallRequest, result: CallResult, started_at: float, *, redacted: bool = False) -> None:
     call_log.log_call(
-        wish,
-        call_id=outcome.call_id,
-        status=outcome.status,
-        reason=outcome.reason,
-        message=outcome.message,
-        result=outcome.result,
-        seconds=time.monotonic() - began,
+        request,
+        call_id=result.call_id,
+        status=result.status,
+        reason=result.reason,
+        message=result.message,
+        result=result.result,
+        seconds=time.monotonic() - started_at,
         redacted=redacted,
     )

@@ -50,10 +50,10 @@ async def write_outcome(outcome: types.CallOutcome) -> bool:
 
 async def update_server_status(outcome: types.CallOutcome) -> None:
     """Update the server's status. Callers wait for this only briefly: another process may hold the row's lock."""
-    telling = asyncio.ensure_future(
+    update = asyncio.ensure_future(
         run_in_thread(partial(_update_status_or_warn, outcome), by=_status_executor.executor)
     )
-    await asyncio.wait({telling}, timeout=STATUS_UPDATE_SECONDS)
+    await asyncio.wait({update}, timeout=STATUS_UPDATE_SECONDS)
 
 
 class _StatusExecutor:
@@ -82,9 +82,11 @@ def _update_status_or_warn(outcome: types.CallOutcome) -> None:
 def _record_abandoned_call(future: "Future[types.CallDecision]") -> None:
     if future.cancelled() or future.exception() is not None:
         return
-    ticket = future.result()
-    if isinstance(ticket, CallLease):
-        batch_worker.record(build_outcome(ticket, build_stopped_result("cancelled", CALLER_GONE_MESSAGE), duration=0.0))
+    decision = future.result()
+    if isinstance(decision, CallLease):
+        batch_worker.record(
+            build_outcome(decision, build_stopped_result("cancelled", CALLER_GONE_MESSAGE), duration=0.0)
+        )
 
 
 class CancelSignal:
@@ -109,18 +111,18 @@ class CancelSignal:
 
 
 def build_outcome(
-    ticket: CallLease, answered: UpstreamResult, *, duration: float, details: dict[str, Any] | None = None
+    lease: CallLease, upstream_result: UpstreamResult, *, duration: float, details: dict[str, Any] | None = None
 ) -> types.CallOutcome:
     return types.CallOutcome(
-        lease=ticket,
-        status=answered.status,
+        lease=lease,
+        status=upstream_result.status,
         duration=duration,
-        reason=answered.reason,
-        error_code=answered.error_code,
-        error_message=answered.message,
-        redaction_applied=answered.redacted,
-        service_verdict=answered.service_verdict,
-        fault_kind=answered.fault_kind,
+        reason=upstream_result.reason,
+        error_code=upstream_result.error_code,
+        error_message=upstream_result.message,
+        redaction_applied=upstream_result.redacted,
+        service_verdict=upstream_result.service_verdict,
+        fault_kind=upstream_result.fault_kind,
         details=details or {},
     )
 

@@ -34,30 +34,32 @@ def load_server_statistics(server: Server) -> CallStatistics:
 
 
 def load_tool_statistics(tool: Tool) -> CallStatistics:
-    where = Q(tool_name=tool.server.name, method=tool.name)
-    return _load_statistics(where, Call.objects.filter(tool_id=tool.pk), tool.server.handshake_latency_ms)
+    condition = Q(tool_name=tool.server.name, method=tool.name)
+    return _load_statistics(condition, Call.objects.filter(tool_id=tool.pk), tool.server.handshake_latency_ms)
 
 
-def _load_statistics(where: Q, flights: Any, handshake: float | None) -> CallStatistics:
+def _load_statistics(condition: Q, active_calls: Any, handshake_latency_ms: float | None) -> CallStatistics:
     since = rollups.find_open_since(clock.database_now())
     counts = dict.fromkeys(CallStatus.values, 0)
-    summed = CallRollup.objects.filter(where, hour__lt=since).order_by().values_list("status").annotate(Sum("calls"))
-    recent = InvocationLog.objects.filter(where, timestamp__gte=since).order_by().values_list("status")
+    summed = (
+        CallRollup.objects.filter(condition, hour__lt=since).order_by().values_list("status").annotate(Sum("calls"))
+    )
+    recent = InvocationLog.objects.filter(condition, timestamp__gte=since).order_by().values_list("status")
     for status, calls in [*summed, *recent.annotate(Sum("calls"))]:
         counts[status] += calls
     # Calls that a breaker or a schema refused have no duration, and say nothing about the server.
-    last = list(
-        InvocationLog.objects.filter(where, status__in=[CallStatus.SUCCESS, CallStatus.ERROR], duration__gt=0)
+    latency_rows = list(
+        InvocationLog.objects.filter(condition, status__in=[CallStatus.SUCCESS, CallStatus.ERROR], duration__gt=0)
         .order_by("-timestamp", "-id").values_list("timestamp", "duration")[:LATENCY_SAMPLE_SIZE]
     )  # fmt: skip
-    durations = sorted(duration for _, duration in last)
+    durations = sorted(duration for _, duration in latency_rows)
     return CallStatistics(
-        handshake_latency_ms=handshake,
+        handshake_latency_ms=handshake_latency_ms,
         invocation_count=sum(counts.values()),
         success_count=counts[CallStatus.SUCCESS],
         error_count=counts[CallStatus.ERROR],
-        last_invocation_time=last[0][0] if last else None,
+        last_invocation_time=latency_rows[0][0] if latency_rows else None,
         average_latency_ms=round(sum(durations) / len(durations), 3) if durations else None,
         p95_ms=round(durations[max(0, -(-95 * len(durations) // 100) - 1)], 3) if durations else None,
-        in_flight=flights.count(),
+        in_flight=active_calls.count(),
     )

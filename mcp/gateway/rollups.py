@@ -61,10 +61,10 @@ def find_open_since(now: datetime) -> datetime:
 
 def sum_rows(rows: Iterable[tuple[Any, ...]]) -> dict[CallSumKey, CallSum]:
     """Sum (agent id, agent name, server, tool, status, duration, calls) rows by the key of a roll-up row."""
-    found: dict[CallSumKey, CallSum] = defaultdict(CallSum)
+    sums: dict[CallSumKey, CallSum] = defaultdict(CallSum)
     for agent_id, agent_name, server, tool, status, duration, calls in rows:
-        found[agent_id, server, tool, status].add(agent_name, duration, calls)
-    return found
+        sums[agent_id, server, tool, status].add(agent_name, duration, calls)
+    return sums
 
 
 def _last_hour() -> datetime | None:
@@ -81,15 +81,15 @@ def _first_hour_with_calls(since: datetime | None) -> datetime | None:
 def _sum_hour(hour: datetime) -> None:
     rows = InvocationLog.objects.filter(timestamp__gte=hour, timestamp__lt=hour + HOUR)
     columns = ("agent_id", "agent_name", "tool_name", "method", "status", "duration", "calls")
-    found = sum_rows(rows.order_by().values_list(*columns).iterator(chunk_size=5000))
+    sums = sum_rows(rows.order_by().values_list(*columns).iterator(chunk_size=5000))
     with transaction.atomic():
         CallRollup.objects.bulk_create(
             [
                 CallRollup(
-                    hour=hour, agent_id=agent_id, agent_name=one.agent_name, tool_name=server, method=tool,
-                    status=status, calls=one.calls, duration_sum=one.duration, buckets=one.buckets,
+                    hour=hour, agent_id=agent_id, agent_name=call_sum.agent_name, tool_name=server, method=tool,
+                    status=status, calls=call_sum.calls, duration_sum=call_sum.duration, buckets=call_sum.buckets,
                 )
-                for (agent_id, server, tool, status), one in found.items()
+                for (agent_id, server, tool, status), call_sum in sums.items()
             ],
             ignore_conflicts=True,
             batch_size=500,

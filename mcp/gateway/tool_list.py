@@ -32,13 +32,13 @@ async def list_tools(bearer: str, *, server: str = "", source: str = "") -> Tool
 def _list_tools_blocking(bearer: str, server: str, source: str) -> ToolListing | Unauthenticated:
     with bind_context(RequestContext(uuid7(), source)):
         try:
-            found = authentication.authenticate(bearer, audience=oauth.mcp_resource())
-        except Unauthenticated as refused:
-            return refused
-    identity = found.loaded.identity
+            caller = authentication.authenticate(bearer, audience=oauth.mcp_resource())
+        except Unauthenticated as error:
+            return error
+    identity = caller.loaded_facts.identity
     if identity is None:
         return Unauthenticated("identities_only", "Only an identity calls tools; people use the console.")
-    scope = tuple(found.loaded.token.scope.split()) if found.loaded.token else ()
+    scope = tuple(caller.loaded_facts.token.scope.split()) if caller.loaded_facts.token else ()
     return ToolListing(
         identity.pk, [describe_tool(tool, server) for tool in find_callable_tools(identity, server, scope)]
     )
@@ -46,8 +46,8 @@ def _list_tools_blocking(bearer: str, server: str, source: str) -> ToolListing |
 
 def find_callable_tools(identity: Identity, server: str = "", scope: tuple[str, ...] = ()) -> list[Tool]:
     """Return tools that are granted, approved and on an enabled server, ordered by server and name."""
-    reached = [reach.id for reach in effective_access.load(identity).tools if _in_scope(scope, reach.capability)]
-    rows = Tool.objects.filter(pk__in=reached, state=DefinitionState.APPROVED, server__enabled=True)
+    tool_ids = [target.id for target in effective_access.load(identity).tools if _in_scope(scope, target.capability)]
+    rows = Tool.objects.filter(pk__in=tool_ids, state=DefinitionState.APPROVED, server__enabled=True)
     if server:
         rows = rows.filter(server__name=server)
     return list(rows.select_related("server", "approved", "identity").order_by("server__name", "name"))
@@ -56,8 +56,8 @@ def find_callable_tools(identity: Identity, server: str = "", scope: tuple[str, 
 def describe_tool(tool: Tool, server: str = "") -> dict[str, Any]:
     assert tool.approved is not None  # a database constraint ensures this
     body = tool.approved.body
-    shown = {name: body[name] for name in LISTED_FIELDS if body.get(name) is not None}
-    return {"name": tool.name if server else str(tool), **shown}
+    fields = {name: body[name] for name in LISTED_FIELDS if body.get(name) is not None}
+    return {"name": tool.name if server else str(tool), **fields}
 
 
 def _in_scope(scope: tuple[str, ...], capability: str | None) -> bool:

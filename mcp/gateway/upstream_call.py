@@ -44,26 +44,26 @@ class UpstreamResult:
 
 
 async def call_tool(
-    ticket: CallLease, reach: ResolvedServer, arguments: dict[str, Any], *, meta: dict[str, Any],
+    lease: CallLease, server: ResolvedServer, arguments: dict[str, Any], *, meta: dict[str, Any],
     on_progress: OnProgress | None, input_schema: dict[str, Any] | None,
 ) -> UpstreamResult:  # fmt: skip
-    redactor = Redactor(secret_values=frozenset(reach.secret_values))
-    told = _redact_progress(redactor, on_progress) if on_progress is not None else None
+    redactor = Redactor(secret_values=frozenset(server.secret_values))
+    report_progress = _redact_progress(redactor, on_progress) if on_progress is not None else None
     try:
-        async with asyncio.timeout(ticket.timeout + DEADLINE_MARGIN_SECONDS):
+        async with asyncio.timeout(lease.timeout + DEADLINE_MARGIN_SECONDS):
             result = await transports.call_tool(
-                reach.target,
-                ticket.tool,
+                server.target,
+                lease.tool,
                 arguments,
-                timeout=ticket.timeout,
+                timeout=lease.timeout,
                 meta=meta,
-                on_progress=told,
+                on_progress=report_progress,
                 input_schema=input_schema,
             )
     except TimeoutError:
-        return _build_timeout_result(ticket)
+        return _build_timeout_result(lease)
     except UpstreamFault as fault:
-        return _build_fault_result(ticket, fault, redactor)
+        return _build_fault_result(lease, fault, redactor)
     except UpstreamError as error:
         return _build_error_result(error, redactor)
     return await _build_result(result, redactor)
@@ -71,66 +71,80 @@ async def call_tool(
 
 async def _build_result(result: dict[str, Any], redactor: Redactor) -> UpstreamResult:
     if not _has_content_blocks(result):
-        said = "The server's result has no list of content, as the protocol wants it."
-        return UpstreamResult(CallStatus.ERROR, None, "upstream", "ExecutionFailed", said, service_verdict="fault")
+        message = "The server's result has no list of content, as the protocol wants it."
+        return UpstreamResult(CallStatus.ERROR, None, "upstream", "ExecutionFailed", message, service_verdict="fault")
     if _estimate_size(result) > MAX_INLINE_REDACTION_SIZE:
-        shown, changed = await asyncio.to_thread(redactor.redact_and_report, result)
+        redacted_result, has_secrets = await asyncio.to_thread(redactor.redact_and_report, result)
     else:
-        shown, changed = redactor.redact_and_report(result)
-    if not isinstance(shown, dict):
-        said = "The result could not be looked through for secrets, so it is not given on."
-        return UpstreamResult(CallStatus.ERROR, None, "unreadable", "ExecutionFailed", said, redacted=True)
-    if shown.get("isError"):
-        said = _find_first_text(shown) or "The tool reported an error."
-        return UpstreamResult(CallStatus.ERROR, shown, "tool_error", "ExecutionFailed", said[:500], redacted=changed)
-    return UpstreamResult(CallStatus.SUCCESS, shown, redacted=changed)
+        redacted_result, has_secrets = redactor.redact_and_report(result)
+    if not isinstance(redacted_result, dict):
+        message = "The result could not be looked through for secrets, so it is not given on."
+        return UpstreamResult(CallStatus.ERROR, None, "unreadable", "ExecutionFailed", message, redacted=True)
+    if redacted_result.get("isError"):
+        message = _find_first_text(redacted_result) or "The tool reported an error."
+        return UpstreamResult(
+            CallStatus.ERROR, redacted_result, "tool_error", "ExecutionFailed", message[:500], redacted=has_secrets
+        )
+    return UpstreamResult(CallStatus.SUCCESS, redacted_result, redacted=has_secrets)
 
 
-def _build_timeout_result(ticket: CallLease, *, sent: bool = True) -> UpstreamResult:
+def _build_timeout_result(lease: CallLease, *, sent: bool = True) -> UpstreamResult:
     effect = "may have had an effect" if sent else "was not sent"
-    said = f"No answer within {ticket.timeout:g} s. The call {effect}."
+    message = f"No answer within {lease.timeout:g} s. The call {effect}."
     # A timeout that a budget shortened says nothing about the server.
     return UpstreamResult(
         CallStatus.ERROR,
         None,
         "timeout",
         "Timeout",
-        said,
-        service_verdict="" if ticket.has_shortened_timeout else "fault",
+        message,
+        service_verdict="" if lease.has_shortened_timeout else "fault",
     )
 
 
-def _build_fault_result(ticket: CallLease, fault: UpstreamFault, redactor: Redactor) -> UpstreamResult:
+def _build_fault_result(lease: CallLease, fault: UpstreamFault, redactor: Redactor) -> UpstreamResult:
     if fault.code == "timeout":
-        return _build_timeout_result(ticket, sent=fault.sent)
+        return _build_timeout_result(lease, sent=fault.sent)
     # Faults of the stdio host, and messages that Gatehouse cannot pass on, are no faults of the server.
-    service = "" if fault.is_own else "fault"
+    service_verdict = "" if fault.is_own else "fault"
     kind = FaultKind.CONNECTION if fault.is_connection_fault else FaultKind.ANSWER
-    message, public = redactor.redact_text(fault.detail), public_messages.fault_message(fault)
+    message, public_message = redactor.redact_text(fault.detail), public_messages.fault_message(fault)
     redacted = message != fault.detail
     return UpstreamResult(
-        CallStatus.ERROR, None, "upstream", "ExecutionFailed", message, public, redacted, service, fault_kind=kind
+        CallStatus.ERROR,
+        None,
+        "upstream",
+        "ExecutionFailed",
+        message,
+        public_message,
+        redacted,
+        service_verdict,
+        fault_kind=kind,
     )
 
 
 def _build_error_result(error: UpstreamError, redactor: Redactor) -> UpstreamResult:
     if error.code == MISSING_REQUIRED_CLIENT_CAPABILITY:
         return _build_missing_capability_result(error)
-    said = redactor.redact_text(error.message)
-    changed = said != error.message
+    message = redactor.redact_text(error.message)
+    has_secrets = message != error.message
     if error.blames_caller:
-        return UpstreamResult(CallStatus.ERROR, None, "invalid_parameters", "InvalidParameters", said, redacted=changed)
-    public = public_messages.error_message(error)
-    return UpstreamResult(CallStatus.ERROR, None, "upstream", "ExecutionFailed", said, public, changed, "fault")
+        return UpstreamResult(
+            CallStatus.ERROR, None, "invalid_parameters", "InvalidParameters", message, redacted=has_secrets
+        )
+    public_message = public_messages.error_message(error)
+    return UpstreamResult(
+        CallStatus.ERROR, None, "upstream", "ExecutionFailed", message, public_message, has_secrets, "fault"
+    )
 
 
 def _build_missing_capability_result(error: UpstreamError) -> UpstreamResult:
-    wanted = error.data.get("requiredCapabilities") if isinstance(error.data, dict) else None
-    named = tuple(name for name in CLIENT_CAPABILITIES if isinstance(wanted, dict) and name in wanted)
-    what = f": {', '.join(named)}" if named else ""
-    said = f"The tool needs capabilities of its client that Gatehouse does not pass on{what}. It was not run."
+    required = error.data.get("requiredCapabilities") if isinstance(error.data, dict) else None
+    capabilities = tuple(name for name in CLIENT_CAPABILITIES if isinstance(required, dict) and name in required)
+    name_list = f": {', '.join(capabilities)}" if capabilities else ""
+    message = f"The tool needs capabilities of its client that Gatehouse does not pass on{name_list}. It was not run."
     return UpstreamResult(
-        CallStatus.ERROR, None, "invalid_parameters", "InvalidParameters", said, required_capabilities=named
+        CallStatus.ERROR, None, "invalid_parameters", "InvalidParameters", message, required_capabilities=capabilities
     )
 
 
@@ -157,15 +171,15 @@ def _find_first_text(result: dict[str, Any]) -> str:
 
 def _estimate_size(value: Any) -> int:
     """Estimate the size of a value. Counting stops once it exceeds MAX_INLINE_REDACTION_SIZE."""
-    left, seen = [value], 0
-    while left and seen <= MAX_INLINE_REDACTION_SIZE:
-        item = left.pop()
+    unvisited, size = [value], 0
+    while unvisited and size <= MAX_INLINE_REDACTION_SIZE:
+        item = unvisited.pop()
         if isinstance(item, str):
-            seen += len(item)
+            size += len(item)
         elif isinstance(item, dict):
-            seen += len(item)
-            left.extend(item.values())
+            size += len(item)
+            unvisited.extend(item.values())
         elif isinstance(item, list):
-            seen += len(item)
-            left.extend(item)
-    return seen
+            size += len(item)
+            unvisited.extend(item)
+    return size

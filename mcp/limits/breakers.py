@@ -37,8 +37,8 @@ class BreakerOpen(GatehouseError):
     code = "breaker_open"
 
     def __init__(self, breaker: Breaker, *, retry_after: int) -> None:
-        failed = f"{breaker.service_name} failed {breaker.failure_count} times in a row"
-        super().__init__(f"{failed}; the next try is in {retry_after} s.", details={"retry_after": retry_after})
+        description = f"{breaker.service_name} failed {breaker.failure_count} times in a row"
+        super().__init__(f"{description}; the next try is in {retry_after} s.", details={"retry_after": retry_after})
 
 
 class BreakerNotOpen(Conflict):
@@ -50,7 +50,7 @@ class ServerFault:
     """One fault of a server and its source."""
 
     kind: FaultKind
-    why: str
+    reason: str
     #: The identity whose call failed; None for the health check.
     agent_id: UUID | None = None
     agent_name: str = ""
@@ -71,9 +71,11 @@ def claim_probe(breaker_id: UUID, call_id: UUID, *, seconds: float = PROBE_SECON
     """Claim the probe for this call, in the transaction that allows the call. Return False if the claim fails."""
     now = clock.database_now()
     breaker = Breaker.objects.get(pk=breaker_id)
-    waited = Q(state=BreakerState.OPEN, last_state_change__lte=now - timedelta(seconds=breaker.recovery_timeout))
-    given_up = Q(state=BreakerState.HALF_OPEN) & (Q(probe_until=None) | Q(probe_until__lte=now))
-    claimed = Breaker.objects.filter(waited | given_up, pk=breaker_id).update(
+    recovery_elapsed = Q(
+        state=BreakerState.OPEN, last_state_change__lte=now - timedelta(seconds=breaker.recovery_timeout)
+    )
+    probe_expired = Q(state=BreakerState.HALF_OPEN) & (Q(probe_until=None) | Q(probe_until__lte=now))
+    claimed = Breaker.objects.filter(recovery_elapsed | probe_expired, pk=breaker_id).update(
         state=BreakerState.HALF_OPEN, probe_id=call_id, probe_until=now + timedelta(seconds=seconds),
         last_state_change=Now(),
     )  # fmt: skip
@@ -108,7 +110,7 @@ def record_server_fault(server_id: UUID, fault: ServerFault) -> None:
     if (was_closed and should_open(breaker.recent_faults, breaker.failure_threshold)) or (
         failed_probe and concerns_all
     ):
-        _open(breaker, fault.why)
+        _open(breaker, fault.reason)
         breaker.recent_faults = []
     elif failed_probe:
         breaker.probe_until = clock.database_now()
@@ -130,32 +132,35 @@ def _has_two_sources(recent_faults: Sequence[Sequence[str]]) -> bool:
     return len({source for source, _ in recent_faults}) > 1
 
 
-def _record_identity_fault(of_all: Breaker, fault: ServerFault, *, failed_probe_of_all: bool) -> None:
+def _record_identity_fault(server_breaker: Breaker, fault: ServerFault, *, failed_probe_of_all: bool) -> None:
     """Count a fault for one identity. Runs under the lock of the server's breaker, so that no second row is created."""
-    own = Breaker.objects.for_one().filter(server=of_all.server_id, agent_id=fault.agent_id)
-    breaker = own.select_for_update().first()
-    opens_at_once = failed_probe_of_all and of_all.state == BreakerState.HALF_OPEN
-    if of_all.state != BreakerState.CLOSED and not opens_at_once:
+    identity_breakers = Breaker.objects.for_one().filter(server=server_breaker.server_id, agent_id=fault.agent_id)
+    breaker = identity_breakers.select_for_update().first()
+    opens_at_once = failed_probe_of_all and server_breaker.state == BreakerState.HALF_OPEN
+    if server_breaker.state != BreakerState.CLOSED and not opens_at_once:
         # The server's breaker stops this identity too. Its own breaker only ends a probe that this call had claimed.
         if breaker is not None and _is_probe(breaker, fault.call_id):
-            _open(breaker, fault.why)
+            _open(breaker, fault.reason)
             breaker.save()
         elif breaker is not None and breaker.state == BreakerState.CLOSED:
             breaker.delete()
         return
     breaker = breaker or Breaker(
-        service_name=of_all.service_name, server_id=of_all.server_id, agent_id=fault.agent_id,
+        service_name=server_breaker.service_name, server_id=server_breaker.server_id, agent_id=fault.agent_id,
         agent_name=fault.agent_name,
     )  # fmt: skip
-    breaker.failure_threshold, breaker.recovery_timeout = of_all.failure_threshold, of_all.recovery_timeout
-    breaker.last_failure_time = of_all.last_failure_time
+    breaker.failure_threshold, breaker.recovery_timeout = (
+        server_breaker.failure_threshold,
+        server_breaker.recovery_timeout,
+    )
+    breaker.last_failure_time = server_breaker.last_failure_time
     was_closed = breaker.state == BreakerState.CLOSED
     failed_probe = _is_probe(breaker, fault.call_id)
     if was_closed or failed_probe:
         breaker.failure_count += 1
-    full = breaker.failure_count >= breaker.failure_threshold
-    if failed_probe or (was_closed and (full or opens_at_once)):
-        _open(breaker, fault.why)
+    at_threshold = breaker.failure_count >= breaker.failure_threshold
+    if failed_probe or (was_closed and (at_threshold or opens_at_once)):
+        _open(breaker, fault.reason)
     breaker.save()
 
 
@@ -176,10 +181,10 @@ def record_check_success(server_id: UUID) -> None:
         return
     with transaction.atomic():
         breaker = Breaker.objects.select_for_update().get(pk=breaker.pk)
-        left = [[source, kind] for source, kind in breaker.recent_faults if source != CHECK_SOURCE]
-        taken_back = len(breaker.recent_faults) - len(left)
-        breaker.failure_count = max(breaker.failure_count - taken_back, len(left)) if left else 0
-        breaker.recent_faults = left
+        remaining = [[source, kind] for source, kind in breaker.recent_faults if source != CHECK_SOURCE]
+        removed_count = len(breaker.recent_faults) - len(remaining)
+        breaker.failure_count = max(breaker.failure_count - removed_count, len(remaining)) if remaining else 0
+        breaker.recent_faults = remaining
         if breaker.state == BreakerState.CLOSED:
             breaker.save(update_fields=["failure_count", "recent_faults"])
 
@@ -187,8 +192,8 @@ def record_check_success(server_id: UUID) -> None:
 def remove_unused() -> int:
     """Remove unused breakers of single identities: closed ones without recent faults, and open ones after a day."""
     now = clock.database_now()
-    own = Breaker.objects.for_one()
-    unused = own.exclude(state=BreakerState.CLOSED).filter(last_failure_time__lte=now - OPEN_LIFETIME)
+    identity_breakers = Breaker.objects.for_one()
+    unused = identity_breakers.exclude(state=BreakerState.CLOSED).filter(last_failure_time__lte=now - OPEN_LIFETIME)
     for breaker in unused.filter(Q(probe_until=None) | Q(probe_until__lte=now))[:MAX_REMOVED]:
         with transaction.atomic():
             locked = Breaker.objects.select_for_update().filter(pk=breaker.pk, state=breaker.state).first()
@@ -199,10 +204,10 @@ def remove_unused() -> int:
                 _write_event("breaker.closed", locked, SYSTEM, "The identity did not call the server again.")
     # One statement: a transaction that counts a fault locks the row, and the condition is checked again after it.
     idle = Q(failure_count=0) | Q(last_failure_time__lte=now - COUNTING_LIFETIME)
-    return own.filter(idle, state=BreakerState.CLOSED).delete()[0]
+    return identity_breakers.filter(idle, state=BreakerState.CLOSED).delete()[0]
 
 
-def record_fault(breaker: Breaker, *, call_id: UUID | None, why: str) -> Breaker:
+def record_fault(breaker: Breaker, *, call_id: UUID | None, reason: str) -> Breaker:
     """Count one fault of a service that Gatehouse itself calls. Locks the row in the caller's transaction."""
     breaker = Breaker.objects.select_for_update().get(pk=breaker.pk)
     breaker.last_failure_time = clock.database_now()
@@ -210,7 +215,7 @@ def record_fault(breaker: Breaker, *, call_id: UUID | None, why: str) -> Breaker
     if breaker.state == BreakerState.CLOSED or failed_probe:
         breaker.failure_count += 1
     if failed_probe or (breaker.state == BreakerState.CLOSED and breaker.failure_count >= breaker.failure_threshold):
-        _open(breaker, why)
+        _open(breaker, reason)
     breaker.save()
     return breaker
 
@@ -256,9 +261,9 @@ class GuardedCall:
     breaker: Breaker
     call_id: UUID
 
-    def fail(self, why: str) -> None:
+    def fail(self, reason: str) -> None:
         with transaction.atomic():
-            record_fault(self.breaker, call_id=self.call_id, why=why)
+            record_fault(self.breaker, call_id=self.call_id, reason=reason)
 
     def succeed(self) -> None:
         with transaction.atomic():
@@ -272,49 +277,49 @@ def admit_call(
     service_name: str, *, threshold: int = 3, recovery_timeout: int = 60, seconds: float = PROBE_SECONDS
 ) -> GuardedCall:
     """Admit a call of an outside service or raise `BreakerOpen`. A probe may take `seconds`."""
-    wanted = {"failure_threshold": threshold, "recovery_timeout": recovery_timeout}
-    breaker, _ = Breaker.objects.get_or_create(service_name=service_name, agent_id=None, defaults=wanted)
-    passage = GuardedCall(breaker, uuid7())
-    if breaker.state != BreakerState.CLOSED and not claim_probe(breaker.pk, passage.call_id, seconds=seconds):
+    defaults = {"failure_threshold": threshold, "recovery_timeout": recovery_timeout}
+    breaker, _ = Breaker.objects.get_or_create(service_name=service_name, agent_id=None, defaults=defaults)
+    guarded_call = GuardedCall(breaker, uuid7())
+    if breaker.state != BreakerState.CLOSED and not claim_probe(breaker.pk, guarded_call.call_id, seconds=seconds):
         raise BreakerOpen(breaker, retry_after=_seconds_until_retry(breaker))
-    return passage
+    return guarded_call
 
 
 @contextmanager
 def guard_call(service_name: str, *, threshold: int = 3, recovery_timeout: int = 60) -> Iterator[None]:
     """Guard a call of an outside service that Gatehouse itself makes. An exception inside the block is a fault."""
-    passage = admit_call(service_name, threshold=threshold, recovery_timeout=recovery_timeout)
+    guarded_call = admit_call(service_name, threshold=threshold, recovery_timeout=recovery_timeout)
     try:
         yield
     except Exception as error:
-        passage.fail(type(error).__name__)
+        guarded_call.fail(type(error).__name__)
         raise
-    passage.succeed()
+    guarded_call.succeed()
 
 
 def _seconds_until_retry(breaker: Breaker) -> int:
     """Return the whole seconds until another call may probe; at least 1."""
-    rests = breaker.last_state_change + timedelta(seconds=breaker.recovery_timeout)
-    until = breaker.probe_until if breaker.state == BreakerState.HALF_OPEN else rests
-    left = (until - clock.database_now()).total_seconds() if until else 0.0
-    return max(math.ceil(left), 1)
+    recovery_end = breaker.last_state_change + timedelta(seconds=breaker.recovery_timeout)
+    retry_at = breaker.probe_until if breaker.state == BreakerState.HALF_OPEN else recovery_end
+    remaining_seconds = (retry_at - clock.database_now()).total_seconds() if retry_at else 0.0
+    return max(math.ceil(remaining_seconds), 1)
 
 
 def _is_probe(breaker: Breaker, call_id: UUID | None) -> bool:
     return breaker.state == BreakerState.HALF_OPEN and breaker.probe_id == call_id
 
 
-def _open(breaker: Breaker, why: str) -> None:
+def _open(breaker: Breaker, reason: str) -> None:
     _move(breaker, BreakerState.OPEN)
-    _write_event("breaker.opened", breaker, SYSTEM, why)
+    _write_event("breaker.opened", breaker, SYSTEM, reason)
 
 
-def _move(breaker: Breaker, to: BreakerState) -> None:
-    breaker.state = to
+def _move(breaker: Breaker, state: BreakerState) -> None:
+    breaker.state = state
     breaker.last_state_change = clock.database_now()
     breaker.probe_id = breaker.probe_until = None
 
 
-def _write_event(event: str, breaker: Breaker, actor: Actor, why: str) -> None:
+def _write_event(event: str, breaker: Breaker, actor: Actor, reason: str) -> None:
     details = {"state": breaker.state, "failure_count": breaker.failure_count, "scope": breaker.scope.value}
-    events.write(event, actor=actor, subject=breaker, after=details, reason=why)
+    events.write(event, actor=actor, subject=breaker, after=details, reason=reason)

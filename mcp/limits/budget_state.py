@@ -49,9 +49,9 @@ class BudgetState:
     def refresh(self, now: datetime) -> None:
         """Refill the token bucket up to now; reset the daily usage on a new day."""
         if self.requests_per_second is not None:
-            had = self.burst if self.tokens is None else self.tokens
-            waited = max(0.0, (now - self.tokens_at).total_seconds()) if self.tokens_at else 0.0
-            self.tokens = min(self.burst, had + waited * self.requests_per_second)
+            previous_tokens = self.burst if self.tokens is None else self.tokens
+            elapsed = max(0.0, (now - self.tokens_at).total_seconds()) if self.tokens_at else 0.0
+            self.tokens = min(self.burst, previous_tokens + elapsed * self.requests_per_second)
             self.tokens_at = now
         today = now.astimezone(UTC).date()
         if self.day != today:
@@ -67,37 +67,39 @@ class BudgetState:
 
     def find_remaining(self, now: datetime) -> RemainingQuota | None:
         """Return the tightest of the counted limits."""
-        found = []
+        quotas = []
         if self.requests_per_second is not None and self.tokens is not None:
-            found.append(RemainingQuota(max(0, int(self.tokens)), 1))
+            quotas.append(RemainingQuota(max(0, int(self.tokens)), 1))
         if self.calls_per_hour is not None:
-            found.append(
+            quotas.append(
                 RemainingQuota(max(0, self.calls_per_hour - self.hour_used), self._seconds_until_hour_frees(now))
             )
         if self.daily_quota:
-            found.append(RemainingQuota(max(0, self.daily_quota - self.day_used), _seconds_until_midnight(now)))
-        return min(found, key=lambda left: left.remaining, default=None)
+            quotas.append(RemainingQuota(max(0, self.daily_quota - self.day_used), _seconds_until_midnight(now)))
+        return min(quotas, key=lambda quota: quota.remaining, default=None)
 
     def find_exceeded_limit(self, now: datetime) -> "LimitExceeded | None":
         """Return the limit that one more call would exceed."""
         if self.concurrency_limit is not None and self.in_flight >= self.concurrency_limit:
-            said = f"{self.in_flight} of {self.concurrency_limit} calls of {self.target_name} are under way"
-            return LimitExceeded("concurrency_exceeded", f"{said}.", 1)
+            message = f"{self.in_flight} of {self.concurrency_limit} calls of {self.target_name} are under way"
+            return LimitExceeded("concurrency_exceeded", f"{message}.", 1)
         if self.daily_quota and self.day_used >= self.daily_quota:
-            said = f"{self.day_used} of {self.daily_quota} calls of {self.target_name} were made today (UTC)"
-            return LimitExceeded("quota_exceeded", f"{said}.", _seconds_until_midnight(now))
+            message = f"{self.day_used} of {self.daily_quota} calls of {self.target_name} were made today (UTC)"
+            return LimitExceeded("quota_exceeded", f"{message}.", _seconds_until_midnight(now))
         if self.calls_per_hour is not None and self.hour_used >= self.calls_per_hour:
-            said = f"{self.hour_used} of {self.calls_per_hour} calls of {self.target_name} were made in the last hour"
-            return LimitExceeded("quota_exceeded", f"{said}.", self._seconds_until_hour_frees(now))
+            message = (
+                f"{self.hour_used} of {self.calls_per_hour} calls of {self.target_name} were made in the last hour"
+            )
+            return LimitExceeded("quota_exceeded", f"{message}.", self._seconds_until_hour_frees(now))
         if self.requests_per_second is not None and self.tokens is not None and self.tokens < 1:
             wait = math.ceil((1 - self.tokens) / self.requests_per_second)
-            said = f"{self.target_name} takes {self.requests_per_second:g} calls a second"
-            return LimitExceeded("rate_exceeded", f"{said}.", max(1, wait))
+            message = f"{self.target_name} takes {self.requests_per_second:g} calls a second"
+            return LimitExceeded("rate_exceeded", f"{message}.", max(1, wait))
         return None
 
     def _seconds_until_hour_frees(self, now: datetime) -> int:
-        frees = self.hour_frees_at or now + ROLLING_HOUR
-        return max(1, math.ceil((frees - now).total_seconds()))
+        frees_at = self.hour_frees_at or now + ROLLING_HOUR
+        return max(1, math.ceil((frees_at - now).total_seconds()))
 
 
 @dataclass(frozen=True)
@@ -107,19 +109,19 @@ class LimitExceeded:
     retry_after: int
 
 
-def consume_all(purses: list[BudgetState], now: datetime) -> LimitExceeded | None:
+def consume_all(budgets: list[BudgetState], now: datetime) -> LimitExceeded | None:
     """Consume one call from all of its budgets, or from none if a limit would be exceeded."""
-    for purse in purses:
-        if lack := purse.find_exceeded_limit(now):
-            return lack
-    for purse in purses:
-        purse.consume()
+    for budget in budgets:
+        if exceeded_limit := budget.find_exceeded_limit(now):
+            return exceeded_limit
+    for budget in budgets:
+        budget.consume()
     return None
 
 
-def find_tightest_quota(purses: list[BudgetState], now: datetime) -> RemainingQuota | None:
-    lefts = [left for purse in purses if (left := purse.find_remaining(now)) is not None]
-    return min(lefts, key=lambda left: left.remaining, default=None)
+def find_tightest_quota(budgets: list[BudgetState], now: datetime) -> RemainingQuota | None:
+    quotas = [quota for budget in budgets if (quota := budget.find_remaining(now)) is not None]
+    return min(quotas, key=lambda quota: quota.remaining, default=None)
 
 
 def floor_to_minute(now: datetime) -> datetime:

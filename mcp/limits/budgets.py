@@ -42,10 +42,12 @@ class BudgetUsage:
 def create(*, actor: Actor, scope: str, target_id: UUID, **limits: Any) -> Budget:
     actor.require("mcp.add_budget", "set budgets")
     problems = Problems()
-    known = scope in BudgetScope.values
-    problems.unless(known, "scope", "Choose server, tool, agent or grant.")
-    name = find_target_name(BudgetScope(scope), target_id) if known else ""
-    problems.unless(name or not known, "target_id", f"There is no {scope} with this id that can have a budget.")
+    is_known_scope = scope in BudgetScope.values
+    problems.unless(is_known_scope, "scope", "Choose server, tool, agent or grant.")
+    name = find_target_name(BudgetScope(scope), target_id) if is_known_scope else ""
+    problems.unless(
+        name or not is_known_scope, "target_id", f"There is no {scope} with this id that can have a budget."
+    )
     _check_limits(problems, limits)
     problems.raise_if_any()
     budget = Budget(scope=scope, target_id=target_id, target_name=name, created_by_name=actor.name, **limits)
@@ -54,8 +56,8 @@ def create(*, actor: Actor, scope: str, target_id: UUID, **limits: Any) -> Budge
             budget.save(force_insert=True)
             events.write("budget.set", actor=actor, subject=budget, after=_limit_values(budget))
     except IntegrityError as error:
-        taken = [FieldError("target_id", "This has a budget; change that one.")]
-        raise Duplicate(f"{name} has a budget already.", fields=taken) from error
+        field_errors = [FieldError("target_id", "This has a budget; change that one.")]
+        raise Duplicate(f"{name} has a budget already.", fields=field_errors) from error
     return budget
 
 
@@ -101,12 +103,12 @@ def load_usage(budgets: list[Budget]) -> dict[UUID, BudgetUsage]:
         BudgetWindow.objects.filter(budget_id__in=ids, minute__gte=floor_to_minute(now) - ROLLING_HOUR)
         .values("budget_id").annotate(calls=Sum("used")).values_list("budget_id", "calls")
     )  # fmt: skip
-    flights = dict(
+    in_flight = dict(
         CallSlot.objects.filter(budget_id__in=ids, deadline__gt=now)
         .values("budget_id").annotate(calls=Count("id")).values_list("budget_id", "calls")
     )  # fmt: skip
     return {
-        budget.pk: _build_usage(budget, now, hours.get(budget.pk, 0), flights.get(budget.pk, 0)) for budget in budgets
+        budget.pk: _build_usage(budget, now, hours.get(budget.pk, 0), in_flight.get(budget.pk, 0)) for budget in budgets
     }
 
 
@@ -130,15 +132,17 @@ def remove_old_windows() -> int:
     return BudgetWindow.objects.filter(minute__lt=floor_to_minute(clock.database_now()) - 2 * ROLLING_HOUR).delete()[0]
 
 
-def _build_usage(budget: Budget, now: datetime, hour: int, flights: int) -> BudgetUsage:
-    purse = BudgetState(
+def _build_usage(budget: Budget, now: datetime, hour: int, in_flight: int) -> BudgetUsage:
+    budget_state = BudgetState(
         id=budget.pk, scope=budget.scope, target_id=budget.target_id, target_name=budget.target_name,
         requests_per_second=budget.requests_per_second, burst_size=budget.burst_size, tokens=budget.tokens,
         tokens_at=budget.tokens_at, day=budget.day, day_used=budget.day_used,
     )  # fmt: skip
-    purse.refresh(now)
-    tokens = None if purse.tokens is None or budget.requests_per_second is None else round(purse.tokens, 3)
-    return BudgetUsage(purse.day_used, hour, flights, tokens, now)
+    budget_state.refresh(now)
+    tokens = (
+        None if budget_state.tokens is None or budget.requests_per_second is None else round(budget_state.tokens, 3)
+    )
+    return BudgetUsage(budget_state.day_used, hour, in_flight, tokens, now)
 
 
 def _limit_values(budget: Budget) -> dict[str, Any]:
@@ -147,10 +151,10 @@ def _limit_values(budget: Budget) -> dict[str, Any]:
 
 def _check_limits(problems: Problems, limits: dict[str, Any]) -> None:
     rate, timeout = limits.get("requests_per_second"), limits.get("timeout")
-    fine = rate is None or MIN_RATE <= rate <= MAX_RATE
-    problems.unless(fine, "requests_per_second", f"Use {MIN_RATE:g} to {MAX_RATE} calls a second.")
-    fine = timeout is None or MIN_TIMEOUT_SECONDS <= timeout <= MAX_TIMEOUT_SECONDS
-    problems.unless(fine, "timeout", f"Use {MIN_TIMEOUT_SECONDS:g} to {MAX_TIMEOUT_SECONDS} seconds.")
+    is_valid = rate is None or MIN_RATE <= rate <= MAX_RATE
+    problems.unless(is_valid, "requests_per_second", f"Use {MIN_RATE:g} to {MAX_RATE} calls a second.")
+    is_valid = timeout is None or MIN_TIMEOUT_SECONDS <= timeout <= MAX_TIMEOUT_SECONDS
+    problems.unless(is_valid, "timeout", f"Use {MIN_TIMEOUT_SECONDS:g} to {MAX_TIMEOUT_SECONDS} seconds.")
     for name in ("burst_size", "concurrency_limit", "calls_per_hour"):
         problems.check_positive(name, limits.get(name))
     quota = limits.get("daily_quota") or 0
@@ -161,5 +165,5 @@ def _check_limits(problems: Problems, limits: dict[str, Any]) -> None:
         "burst_size",
         "A burst is what a rate lets through at once: set calls per second too.",
     )
-    says = any(limits.get(name) for name in LIMIT_FIELDS)
-    problems.unless(says, "requests_per_second", "Set at least one limit.")
+    has_limit = any(limits.get(name) for name in LIMIT_FIELDS)
+    problems.unless(has_limit, "requests_per_second", "Set at least one limit.")

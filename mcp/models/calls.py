@@ -74,8 +74,8 @@ class CallApprovalQuerySet(QuerySet["CallApproval"]):
         if not actor.is_person:
             rows = self.filter(agent_id__in=[actor.id])
             # An approval has the id of the first call that needed it.
-            asked = InvocationLog.objects.visible_to(actor).values("pk")
-            return rows if actor.run_id is None else rows.filter(pk__in=asked)
+            own_calls = InvocationLog.objects.visible_to(actor).values("pk")
+            return rows if actor.run_id is None else rows.filter(pk__in=own_calls)
         return self.filter(agent_id__in=Identity.objects.managed_by(actor).values("pk"))
 
     def waiting(self) -> "CallApprovalQuerySet":
@@ -98,11 +98,13 @@ class CallApprovalQuerySet(QuerySet["CallApproval"]):
 def _bars(actor: "Actor") -> Q:
     if not actor.is_person:
         return Q(pk__in=[])
-    handled = Identity.objects.handled_by(actor).values("pk")
-    is_behind = Q(kind=OriginKind.PERSON, object_id=actor.id) | Q(kind=OriginKind.IDENTITY, object_id__in=handled)
-    origins = CallApprovalOrigin.objects.filter(is_behind, approval=OuterRef("pk"))
+    handled_identities = Identity.objects.handled_by(actor).values("pk")
+    is_origin = Q(kind=OriginKind.PERSON, object_id=actor.id) | Q(
+        kind=OriginKind.IDENTITY, object_id__in=handled_identities
+    )
+    origins = CallApprovalOrigin.objects.filter(is_origin, approval=OuterRef("pk"))
     # Older approvals have no recorded origins, only the agent and the owner of that time.
-    return Q(owner_id=actor.id) | Q(agent_id__in=handled) | Q(Exists(origins))
+    return Q(owner_id=actor.id) | Q(agent_id__in=handled_identities) | Q(Exists(origins))
 
 
 class CallApproval(models.Model):

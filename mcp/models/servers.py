@@ -23,15 +23,15 @@ class ServerQuerySet(NonDeletableQuerySet["Server"]):
             return self
         if not actor.is_person:
             return self.none()
-        mine = Identity.objects.visible_to(actor).values("pk")
-        return self.filter(Q(owner_id=actor.id) | Q(tools__in=mine)).distinct()
+        visible_identities = Identity.objects.visible_to(actor).values("pk")
+        return self.filter(Q(owner_id=actor.id) | Q(tools__in=visible_identities)).distinct()
 
     def with_configuration_for(self, actor: "Actor") -> "ServerQuerySet":
         """Annotate each server with `shows_configuration`: whether this actor may see the server's configuration."""
         if actor.may("mcp.view_server"):
             return self.annotate(shows_configuration=Value(True))
-        owns = Q(owner_id=actor.id) if actor.is_person else Q(pk=None)
-        return self.annotate(shows_configuration=ExpressionWrapper(owns, models.BooleanField()))
+        is_owner = Q(owner_id=actor.id) if actor.is_person else Q(pk=None)
+        return self.annotate(shows_configuration=ExpressionWrapper(is_owner, models.BooleanField()))
 
     def enabled(self) -> "ServerQuerySet":
         return self.filter(enabled=True)

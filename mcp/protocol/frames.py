@@ -30,11 +30,11 @@ def pack_frame(message: Message) -> bytes:
 async def read_frame(reader: asyncio.StreamReader) -> Message | None:
     """Return the next message, or None if the peer closed the connection."""
     try:
-        head = int.from_bytes(await reader.readexactly(4), "big")
-        length = head & ~EXACT_FLAG
+        prefix = int.from_bytes(await reader.readexactly(4), "big")
+        length = prefix & ~EXACT_FLAG
         if length > MAX_FRAME_BYTES:
             raise BadFrame(f"A message of {length} bytes is too long.")
-        message = (json if head & EXACT_FLAG else orjson).loads(await reader.readexactly(length))
+        message = (json if prefix & EXACT_FLAG else orjson).loads(await reader.readexactly(length))
     except (asyncio.IncompleteReadError, ConnectionError):
         return None
     except (ValueError, RecursionError) as error:

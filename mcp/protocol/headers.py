@@ -57,11 +57,11 @@ def encode_value(value: str) -> str:
 
 def find_bindings(schema: Any) -> tuple[HeaderBinding, ...]:
     """Return the arguments to mirror: none if any annotation in the schema is invalid."""
-    found = _find_annotations(schema)
+    annotations = _find_annotations(schema)
     return (
         ()
-        if _find_problem(found)
-        else tuple(HeaderBinding(path or (), MIRROR_PREFIX + node[MIRROR_KEYWORD]) for path, node in found)
+        if _find_problem(annotations)
+        else tuple(HeaderBinding(path or (), MIRROR_PREFIX + node[MIRROR_KEYWORD]) for path, node in annotations)
     )
 
 
@@ -74,9 +74,9 @@ def _find_annotations(schema: Any) -> list[tuple[ArgumentPath | None, Mapping[st
     return [(path, node) for path, node in _iterate_schemas(schema) if MIRROR_KEYWORD in node]
 
 
-def _find_problem(found: list[tuple[ArgumentPath | None, Mapping[str, Any]]]) -> str:
-    seen: set[str] = set()
-    for path, node in found:
+def _find_problem(annotations: list[tuple[ArgumentPath | None, Mapping[str, Any]]]) -> str:
+    used_names: set[str] = set()
+    for path, node in annotations:
         name = node[MIRROR_KEYWORD]
         if not path:
             return f"{MIRROR_KEYWORD} stands where no argument can be reached by names alone"
@@ -84,9 +84,9 @@ def _find_problem(found: list[tuple[ArgumentPath | None, Mapping[str, Any]]]) ->
             return f"{MIRROR_KEYWORD} of {'.'.join(path)} is no header name"
         if str(node.get("type")) not in MIRRORED_TYPES:
             return f"{MIRROR_KEYWORD} of {'.'.join(path)} stands on neither a string, an integer nor a boolean"
-        if name.lower() in seen:
+        if name.lower() in used_names:
             return f"{MIRROR_KEYWORD} {name} is there twice"
-        seen.add(name.lower())
+        used_names.add(name.lower())
     return ""
 
 
@@ -109,9 +109,9 @@ def _iterate_schemas(root: Any) -> Iterator[tuple[ArgumentPath | None, Mapping[s
                 stack += [(None, part) for part in value.values()]
 
 
-def mirror_arguments(bound: tuple[HeaderBinding, ...], arguments: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def mirror_arguments(bindings: tuple[HeaderBinding, ...], arguments: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield the header of each bound argument. Arguments that are absent or null have no header."""
-    for binding in bound:
+    for binding in bindings:
         text = _header_text(_find_argument(binding.path, arguments))
         if text is not None:
             yield binding.header, encode_value(text)

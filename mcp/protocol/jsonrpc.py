@@ -60,11 +60,11 @@ def is_answer_to(message: Message, request_id: RequestId) -> bool:
     """Whether the message answers the request. An error has no id if the server could not read the request's id."""
     if "method" in message:
         return False
-    answered = message.get("id")
+    answer_id = message.get("id")
     # `1`, `1.0` and `true` are equal in Python but are three different ids in the protocol.
-    if type(answered) is type(request_id) and answered == request_id:
+    if type(answer_id) is type(request_id) and answer_id == request_id:
         return True
-    return answered is None and "error" in message
+    return answer_id is None and "error" in message
 
 
 def read_result(message: Message, *, status: int = 0) -> Message:

@@ -28,22 +28,22 @@ OWN_CODES = frozenset({HEADER_MISMATCH, MISSING_REQUIRED_CLIENT_CAPABILITY, UNSU
 
 def build_request(request_id: RequestId, method: str, params: Message, *, version: str, meta: Message) -> Message:
     """Build a request with its metadata. It declares no capability, so the server may not request any input."""
-    said = {
+    request_meta = {
         **meta,
         PROTOCOL_VERSION_META_KEY: version,
         CLIENT_INFO_META_KEY: CLIENT_INFO,
         CLIENT_CAPABILITIES_META_KEY: {},
     }
-    return request(request_id, method, {**params, "_meta": said})
+    return request(request_id, method, {**params, "_meta": request_meta})
 
 
 def build_headers(method: str, params: Message, *, version: str) -> dict[str, str]:
     """Build the headers that repeat parts of the body, so that proxies can route by them."""
-    found = {"Accept": ACCEPT, "MCP-Protocol-Version": version, "Mcp-Method": method}
-    named_by = NAME_PARAMETERS.get(method)
-    if named_by is not None:
-        found["Mcp-Name"] = encode_value(str(params[named_by]))
-    return found
+    headers = {"Accept": ACCEPT, "MCP-Protocol-Version": version, "Mcp-Method": method}
+    name_parameter = NAME_PARAMETERS.get(method)
+    if name_parameter is not None:
+        headers["Mcp-Name"] = encode_value(str(params[name_parameter]))
+    return headers
 
 
 def require_complete(result: Message) -> Message:
@@ -61,8 +61,8 @@ def require_complete(result: Message) -> Message:
 
 def mutual_version(supported: Any) -> str:
     """Return the newest modern version in a server's list of supported versions, or an empty string."""
-    named = _version_names(supported)
-    return next((version for version in reversed(MODERN_PROTOCOL_VERSIONS) if version in named), "")
+    names = _version_names(supported)
+    return next((version for version in reversed(MODERN_PROTOCOL_VERSIONS) if version in names), "")
 
 
 def includes_handshake_version(supported: Any) -> bool:
@@ -76,8 +76,8 @@ def read_supported_versions(error: UpstreamError) -> Any:
 
 def read_server_info(result: Message) -> Message:
     meta = result.get("_meta")
-    found = meta.get(SERVER_INFO_META_KEY) if isinstance(meta, dict) else None
-    return found if isinstance(found, dict) else {}
+    server_info = meta.get(SERVER_INFO_META_KEY) if isinstance(meta, dict) else None
+    return server_info if isinstance(server_info, dict) else {}
 
 
 def _version_names(supported: Any) -> set[str]:

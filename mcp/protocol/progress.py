@@ -24,10 +24,10 @@ class ProgressFilter:
         params: Any = message.get("params")
         if message.get("method") != "notifications/progress" or not isinstance(params, dict):
             return None
-        done = params.get("progress")
-        if params.get("progressToken") != self._token or not isinstance(done, int | float):
+        progress = params.get("progress")
+        if params.get("progressToken") != self._token or not isinstance(progress, int | float):
             return None
-        if self._last is not None and done <= self._last:
+        if self._last is not None and progress <= self._last:
             return None
-        self._last = done
+        self._last = progress
         return {name: value for name, value in params.items() if name not in {"progressToken", "_meta"}}

@@ -33,10 +33,10 @@ class EventStreamParser:
 
     def continue_stream(self) -> "EventStreamParser":
         """Return a parser for the stream that resumes this one."""
-        found = EventStreamParser(self._limit)
-        found.last_id = found._id = self.last_id
-        found.retry = self.retry
-        return found
+        parser = EventStreamParser(self._limit)
+        parser.last_id = parser._id = self.last_id
+        parser.retry = self.retry
+        return parser
 
     def feed(self, chunk: bytes) -> Iterator[ServerSentEvent]:
         if self._after_cr and chunk.startswith(b"\n"):

@@ -50,10 +50,10 @@ class ToolPages:
         self._cursors.add(cursor)
 
 
-def _read_tools(found: Any) -> list[Message]:
-    if not isinstance(found, list):
+def _read_tools(tools: Any) -> list[Message]:
+    if not isinstance(tools, list):
         raise UpstreamFault("protocol", "The server's list of tools is no list.", sent=True)
-    for tool in found:
+    for tool in tools:
         if not isinstance(tool, dict) or not isinstance(tool.get("name"), str):
             raise UpstreamFault("protocol", "The server lists a tool that has no name.", sent=True)
-    return found
+    return tools

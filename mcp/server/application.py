@@ -28,7 +28,7 @@ LAST_ROWS_SECONDS = 1.5
 
 def make_application(gateway: GatewayBackend) -> AsgiApplication:
     """Build the application. It accepts only scopes whose path is an MCP endpoint."""
-    door = ServerContext(
+    context = ServerContext(
         gateway,
         endpoint_settings(),
         {"name": "gatehouse", "title": "Gatehouse", "version": settings.VERSION},
@@ -36,7 +36,7 @@ def make_application(gateway: GatewayBackend) -> AsgiApplication:
     )
 
     async def application(scope: dict[str, Any], receive: Receive, send: Any) -> None:
-        await McpRequestHandler(door, find_server_name(scope["path"]) or "", scope, receive, send).run()
+        await McpRequestHandler(context, find_server_name(scope["path"]) or "", scope, receive, send).run()
 
     return application
 
@@ -62,9 +62,9 @@ async def _close_connections() -> None:
 
 
 def endpoint_settings() -> EndpointSettings:
-    parts = urlsplit(settings.PUBLIC_URL.lower())
-    port = "" if parts.port in {None, {"http": 80, "https": 443}[parts.scheme]} else f":{parts.port}"
-    name = f"[{parts.hostname}]" if ":" in str(parts.hostname) else parts.hostname
+    url = urlsplit(settings.PUBLIC_URL.lower())
+    port = "" if url.port in {None, {"http": 80, "https": 443}[url.scheme]} else f":{url.port}"
+    host = f"[{url.hostname}]" if ":" in str(url.hostname) else url.hostname
     return EndpointSettings(
-        f"{parts.scheme}://{name}{port}", is_allowed_host, f"{settings.PUBLIC_URL}{oauth.MCP_METADATA_PATH}"
+        f"{url.scheme}://{host}{port}", is_allowed_host, f"{settings.PUBLIC_URL}{oauth.MCP_METADATA_PATH}"
     )

@@ -29,8 +29,8 @@ class ErrorResponse:
     id: RequestId | None = None
     headers: HeaderPairs = ()
 
-    def with_id(self, request: RequestId | None) -> "ErrorResponse":
-        return replace(self, id=request)
+    def with_id(self, request_id: RequestId | None) -> "ErrorResponse":
+        return replace(self, id=request_id)
 
     @property
     def envelope(self) -> dict[str, Any]:

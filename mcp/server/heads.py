@@ -30,8 +30,8 @@ class RequestHeaders:
 def read_headers(headers: Iterable[tuple[bytes, bytes]]) -> RequestHeaders:
     values: dict[str, str] = {}
     repeated: set[str] = set()
-    for raw, value in headers:
-        name = KNOWN_HEADERS.get(raw) or KNOWN_HEADERS.get(raw.lower())
+    for raw_name, value in headers:
+        name = KNOWN_HEADERS.get(raw_name) or KNOWN_HEADERS.get(raw_name.lower())
         if name is None:
             continue
         text = value.decode("latin-1").strip(" \t")
@@ -61,14 +61,17 @@ def decode_value(value: str | None) -> str | None:
 def accepts_json_and_events(accept: str) -> bool:
     """Whether the client accepts both JSON and event streams: the form of the answer is decided during the call."""
     ranges = {_media_type(part) for part in accept.split(",") if not _has_zero_weight(part)}
-    return all(ranges & {kind, f"{kind.partition('/')[0]}/*", "*/*"} for kind in (JSON_TYPE, EVENT_STREAM_TYPE))
+    return all(
+        ranges & {media_type, f"{media_type.partition('/')[0]}/*", "*/*"}
+        for media_type in (JSON_TYPE, EVENT_STREAM_TYPE)
+    )
 
 
 @lru_cache(maxsize=64)
 def is_json_content_type(content_type: str) -> bool:
-    kind, _, parameters = content_type.partition(";")
+    media_type, _, parameters = content_type.partition(";")
     charset = parameters.lower().replace(" ", "").replace('"', "")
-    return kind.strip().lower() == JSON_TYPE and charset in {"", "charset=utf-8"}
+    return media_type.strip().lower() == JSON_TYPE and charset in {"", "charset=utf-8"}
 
 
 def _media_type(part: str) -> str:

@@ -33,7 +33,7 @@ sign_cursor = partial(crypto.sign, "mcp-cursor")
 class GatewayBackend(Protocol):
     """The interface of `mcp.gateway.gateway`."""
 
-    async def call_tool(self, ask: IncomingCall) -> CallResult: ...
+    async def call_tool(self, call: IncomingCall) -> CallResult: ...
 
     async def list_tools(self, bearer: str, *, server: str = "", source: str = "") -> ToolListing | Unauthenticated: ...
 
@@ -51,13 +51,15 @@ class ServerContext:
 
 
 class McpRequestHandler:
-    def __init__(self, door: ServerContext, server: str, scope: dict[str, Any], receive: Receive, send: Any) -> None:
-        self._context, self._server, self._receive = door, server, receive
+    def __init__(self, context: ServerContext, server: str, scope: dict[str, Any], receive: Receive, send: Any) -> None:
+        self._context, self._server, self._receive = context, server, receive
         self._method: str = scope["method"]
-        self._head = heads.read_headers(scope["headers"])
-        self._request_id = parse_uuid(self._head.get("x-request-id")) or uuid7()
-        self._source = clients.client_source(scope, self._head.get("x-forwarded-for"))
-        self._reply = McpResponseWriter(send, (*door.headers, (b"x-request-id", str(self._request_id).encode())))
+        self._headers = heads.read_headers(scope["headers"])
+        self._request_id = parse_uuid(self._headers.get("x-request-id")) or uuid7()
+        self._source = clients.client_source(scope, self._headers.get("x-forwarded-for"))
+        self._response_writer = McpResponseWriter(
+            send, (*context.headers, (b"x-request-id", str(self._request_id).encode()))
+        )
         self._bearer = ""
 
     async def run(self) -> None:
@@ -68,115 +70,119 @@ class McpRequestHandler:
                 log.debug("a client went away before its request was whole")
 
     async def _run(self) -> None:
-        refused = self._check_headers()
-        body = refused or await bodies.read_body(self._receive)
-        asked = body if isinstance(body, ErrorResponse) else request_parser.parse_request(self._head, body)
-        if isinstance(asked, ErrorResponse):
-            await self._reply.send_error(asked)
-        elif isinstance(asked, McpNotification):
-            await self._reply.send_body(202, b"")
-        elif asked.method == "tools/call":
-            await self._answer_call(asked)
+        error_response = self._check_headers()
+        body = error_response or await bodies.read_body(self._receive)
+        request = body if isinstance(body, ErrorResponse) else request_parser.parse_request(self._headers, body)
+        if isinstance(request, ErrorResponse):
+            await self._response_writer.send_error(request)
+        elif isinstance(request, McpNotification):
+            await self._response_writer.send_body(202, b"")
+        elif request.method == "tools/call":
+            await self._answer_call(request)
         else:
-            await self._answer_listing(asked)
+            await self._answer_listing(request)
 
     def _check_headers(self) -> ErrorResponse | None:
         """Check the headers before the body is read. Malformed tokens are refused without a query."""
-        house = self._context.settings
-        refused = admission.check_request(self._method, self._head, house)
-        if refused is not None:
-            return refused
-        shown = admission.read_bearer(self._head, house)
-        if isinstance(shown, ErrorResponse):
-            return shown
-        if tokens.parse(shown) is None:
-            said = "This is not a Gatehouse token, or a part of it is missing."
-            return admission.unauthenticated_error(house, "malformed", said)
-        self._bearer = shown
-        return admission.check_content_headers(self._head)
+        settings = self._context.settings
+        error_response = admission.check_request(self._method, self._headers, settings)
+        if error_response is not None:
+            return error_response
+        bearer = admission.read_bearer(self._headers, settings)
+        if isinstance(bearer, ErrorResponse):
+            return bearer
+        if tokens.parse(bearer) is None:
+            message = "This is not a Gatehouse token, or a part of it is missing."
+            return admission.unauthenticated_error(settings, "malformed", message)
+        self._bearer = bearer
+        return admission.check_content_headers(self._headers)
 
-    async def _answer_listing(self, asked: McpRequest) -> None:
+    async def _answer_listing(self, request: McpRequest) -> None:
         """Answer discovery and tool lists, which both require a valid token."""
         try:
-            found = await self._context.gateway.list_tools(self._bearer, server=self._server, source=self._source)
-            answer = self._render_listing(asked, found)
+            listing = await self._context.gateway.list_tools(self._bearer, server=self._server, source=self._source)
+            answer = self._render_listing(request, listing)
         except Exception as error:
             answer = mcp_renderer.render_failure(error)
-        await self._send_answer(asked, answer)
+        await self._send_answer(request, answer)
 
     def _render_listing(
-        self, asked: McpRequest, found: ToolListing | Unauthenticated
+        self, request: McpRequest, listing: ToolListing | Unauthenticated
     ) -> dict[str, Any] | ErrorResponse:
-        if isinstance(found, Unauthenticated):
-            return admission.unauthenticated_error(self._context.settings, found.reason, found.message)
-        return self._build_listing(asked, found)
+        if isinstance(listing, Unauthenticated):
+            return admission.unauthenticated_error(self._context.settings, listing.reason, listing.message)
+        return self._build_listing(request, listing)
 
-    def _build_listing(self, asked: McpRequest, listing: ToolListing) -> dict[str, Any] | ErrorResponse:
-        if asked.method == "server/discover":
+    def _build_listing(self, request: McpRequest, listing: ToolListing) -> dict[str, Any] | ErrorResponse:
+        if request.method == "server/discover":
             return results.build_discovery_result(self._context.server_info)
         now, cursors = time.time(), SignedCursors(sign_cursor, str(listing.identity_id), self._server)
-        after = "" if asked.cursor is None else cursors.decode_cursor(asked.cursor, now=now)
+        after = "" if request.cursor is None else cursors.decode_cursor(request.cursor, now=now)
         if after is None:
-            said = "This cursor is not one that a list gave you here, or it is too old. Begin again without one."
-            return errors.protocol_error(errors.INVALID_PARAMS, said)
+            message = "This cursor is not one that a list gave you here, or it is too old. Begin again without one."
+            return errors.protocol_error(errors.INVALID_PARAMS, message)
         return results.build_tools_page(listing.tools, cursors, after=after, now=now, info=self._context.server_info)
 
-    async def _answer_call(self, asked: McpRequest) -> None:
+    async def _answer_call(self, request: McpRequest) -> None:
         try:
-            outcome = await self._run_call(asked)
+            call_result = await self._run_call(request)
         except Exception as error:
-            await self._send_answer(asked, mcp_renderer.render_failure(error))
+            await self._send_answer(request, mcp_renderer.render_failure(error))
             return
-        if outcome is not None:
-            told = mcp_renderer.render_result(
-                outcome, self._context.settings, self._context.server_info, asked.capabilities
+        if call_result is not None:
+            answer = mcp_renderer.render_result(
+                call_result, self._context.settings, self._context.server_info, request.capabilities
             )
-            await self._send_answer(asked, told, mcp_renderer.build_quota_headers(outcome))
+            await self._send_answer(request, answer, mcp_renderer.build_quota_headers(call_result))
 
-    async def _run_call(self, asked: McpRequest) -> CallResult | None:
+    async def _run_call(self, request: McpRequest) -> CallResult | None:
         """Run the call. Return None if the client disconnected, which cancels the call."""
-        quiet = asyncio.get_running_loop().call_later(KEEP_ALIVE_SECONDS, self._reply.keep_alive)
+        keep_alive_timer = asyncio.get_running_loop().call_later(KEEP_ALIVE_SECONDS, self._response_writer.keep_alive)
         try:
-            outcome = await clients.run_until_disconnect(
-                self._receive, self._context.gateway.call_tool(self._build_call(asked))
+            call_result = await clients.run_until_disconnect(
+                self._receive, self._context.gateway.call_tool(self._build_call(request))
             )
         finally:
-            quiet.cancel()
-        if outcome is None:
-            self._reply.abandon()
-        return outcome
+            keep_alive_timer.cancel()
+        if call_result is None:
+            self._response_writer.abandon()
+        return call_result
 
-    def _build_call(self, asked: McpRequest) -> IncomingCall:
+    def _build_call(self, request: McpRequest) -> IncomingCall:
         return IncomingCall(
             bearer=self._bearer,
             server=self._server,
-            tool=asked.name,
-            arguments=asked.arguments,
+            tool=request.name,
+            arguments=request.arguments,
             request_id=self._request_id,
             source=self._source,
             entry_point="mcp",
-            context=rest_renderer.build_call_context(asked.context),
+            context=rest_renderer.build_call_context(request.context),
             on_progress=None
-            if asked.progress_token is None
-            else self._progress_callback(ProgressNotifier(asked.progress_token)),
-            protocol_version=asked.version,
+            if request.progress_token is None
+            else self._progress_callback(ProgressNotifier(request.progress_token)),
+            protocol_version=request.version,
         )
 
-    def _progress_callback(self, progress: ProgressNotifier) -> OnProgress:
-        async def on_progress(said: dict[str, Any]) -> None:
-            notification = progress.build_notification(said, now=time.monotonic())
+    def _progress_callback(self, notifier: ProgressNotifier) -> OnProgress:
+        async def on_progress(update: dict[str, Any]) -> None:
+            notification = notifier.build_notification(update, now=time.monotonic())
             if notification is not None:
-                self._reply.send_event(results.encode_message(notification))
+                self._response_writer.send_event(results.encode_message(notification))
 
         return on_progress
 
     async def _send_answer(
-        self, asked: McpRequest, answer: dict[str, Any] | ErrorResponse, headers: HeaderPairs = ()
+        self, request: McpRequest, answer: dict[str, Any] | ErrorResponse, headers: HeaderPairs = ()
     ) -> None:
         if isinstance(answer, ErrorResponse):
-            refusal = answer.with_id(asked.id)
-            await self._reply.send_body(
-                refusal.status, results.encode_message(refusal.envelope), (*refusal.headers, *headers)
+            error_response = answer.with_id(request.id)
+            await self._response_writer.send_body(
+                error_response.status,
+                results.encode_message(error_response.envelope),
+                (*error_response.headers, *headers),
             )
             return
-        await self._reply.send_body(200, results.encode_message(results.wrap_result(asked.id, answer)), headers)
+        await self._response_writer.send_body(
+            200, results.encode_message(results.wrap_result(request.id, answer)), headers
+        )

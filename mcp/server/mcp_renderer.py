@@ -30,42 +30,47 @@ ERROR_STATUS = {
 
 
 def render_result(
-    outcome: CallResult, house: EndpointSettings, info: dict[str, str], declared: frozenset[str] = frozenset()
+    call_result: CallResult,
+    settings: EndpointSettings,
+    info: dict[str, str],
+    declared_capabilities: frozenset[str] = frozenset(),
 ) -> dict[str, Any] | ErrorResponse:
-    if outcome.status == "unauthenticated":
-        return admission.unauthenticated_error(house, outcome.reason, outcome.message)
-    if not outcome.tool_is_visible:
+    if call_result.status == "unauthenticated":
+        return admission.unauthenticated_error(settings, call_result.reason, call_result.message)
+    if not call_result.tool_is_visible:
         # The same message for a tool that does not exist and for a tool that the caller has no grant for.
         return errors.protocol_error(errors.INVALID_PARAMS, "There is no such tool here that you may call.")
-    if any(name not in declared for name in outcome.required_capabilities):
+    if any(name not in declared_capabilities for name in call_result.required_capabilities):
         # The protocol defines this error for clients that did not declare the capability. Other clients get a result.
-        wanted: dict[str, Any] = {name: {} for name in outcome.required_capabilities}
-        return errors.protocol_error(errors.MISSING_CAPABILITY, outcome.message, requiredCapabilities=wanted)
+        required_capabilities: dict[str, Any] = {name: {} for name in call_result.required_capabilities}
+        return errors.protocol_error(
+            errors.MISSING_CAPABILITY, call_result.message, requiredCapabilities=required_capabilities
+        )
     # A refusal that was only counted has no log row, so it has no call id.
-    call_id = "" if outcome.call_id is None or not outcome.recorded else str(outcome.call_id)
-    if outcome.result is not None and outcome.status in {"success", "error"}:
-        return results.build_tool_result(outcome.result, call_id=call_id, info=info)
+    call_id = "" if call_result.call_id is None or not call_result.recorded else str(call_result.call_id)
+    if call_result.result is not None and call_result.status in {"success", "error"}:
+        return results.build_tool_result(call_result.result, call_id=call_id, info=info)
     return results.build_refusal_result(
-        "\n".join((outcome.message, *(f"{place}: {said}" for place, said in outcome.fields))),
-        mark=results.FAILED_KEY if outcome.reason in FAILED_REASONS else results.DENIED_KEY,
+        "\n".join((call_result.message, *(f"{field}: {problem}" for field, problem in call_result.fields))),
+        mark=results.FAILED_KEY if call_result.reason in FAILED_REASONS else results.DENIED_KEY,
         info=info,
         call_id=call_id,
-        reason=outcome.reason,
-        retry_after=outcome.retry_after,
-        expires_at=None if outcome.expires_at is None else outcome.expires_at.isoformat(),
-        fields=[{"field": place, "message": said} for place, said in outcome.fields] or None,
+        reason=call_result.reason,
+        retry_after=call_result.retry_after,
+        expires_at=None if call_result.expires_at is None else call_result.expires_at.isoformat(),
+        fields=[{"field": field, "message": problem} for field, problem in call_result.fields] or None,
     )
 
 
-def build_quota_headers(outcome: CallResult) -> HeaderPairs:
+def build_quota_headers(call_result: CallResult) -> HeaderPairs:
     """Build the quota headers, the same as those of REST. An open stream carries the call id only in its result."""
-    found: list[tuple[bytes, UUID | int | None]] = [
-        (b"x-call-id", outcome.call_id if outcome.recorded else None),
-        (b"retry-after", outcome.retry_after),
-        (b"ratelimit-remaining", outcome.remaining),
-        (b"ratelimit-reset", outcome.reset),
+    values: list[tuple[bytes, UUID | int | None]] = [
+        (b"x-call-id", call_result.call_id if call_result.recorded else None),
+        (b"retry-after", call_result.retry_after),
+        (b"ratelimit-remaining", call_result.remaining),
+        (b"ratelimit-reset", call_result.reset),
     ]
-    return tuple((name, str(value).encode()) for name, value in found if value is not None)
+    return tuple((name, str(value).encode()) for name, value in values if value is not None)
 
 
 def render_failure(error: Exception) -> ErrorResponse:
@@ -74,8 +79,8 @@ def render_failure(error: Exception) -> ErrorResponse:
         log.warning("the database is away", exc_info=error)
         return _internal_error(503, "database_unavailable", "The database cannot be reached, so nothing was done.")
     if isinstance(error, GatehouseError) and error.code in ERROR_STATUS:
-        wait = error.retry_after if isinstance(error, RateLimited) else None
-        headers = () if wait is None else ((b"retry-after", str(wait).encode()),)
+        retry_after = error.retry_after if isinstance(error, RateLimited) else None
+        headers = () if retry_after is None else ((b"retry-after", str(retry_after).encode()),)
         return replace(_internal_error(ERROR_STATUS[error.code], error.code, error.message), headers=headers)
     log.error("unexpected", exc_info=error)
     return _internal_error(500, "unexpected", "Something went wrong here. Name the request id when you report it.")

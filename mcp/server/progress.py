@@ -17,17 +17,17 @@ class ProgressNotifier:
         self._last: float = -math.inf
         self._second, self._sent = 0, 0
 
-    def build_notification(self, said: dict[str, Any], *, now: float) -> dict[str, Any] | None:
+    def build_notification(self, update: dict[str, Any], *, now: float) -> dict[str, Any] | None:
         """Build the notification for an upstream update, or None if its value does not rise or comes too fast."""
-        value = said.get("progress")
+        value = update.get("progress")
         if not _is_number(value) or value <= self._last or not self._is_within_rate(int(now)):
             return None
         self._last = value
         params: dict[str, Any] = {"progressToken": self._token, "progress": value}
-        if _is_number(said.get("total")):
-            params["total"] = said["total"]
-        if isinstance(said.get("message"), str):
-            params["message"] = said["message"]
+        if _is_number(update.get("total")):
+            params["total"] = update["total"]
+        if isinstance(update.get("message"), str):
+            params["message"] = update["message"]
         return {"jsonrpc": "2.0", "method": "notifications/progress", "params": params}
 
     def _is_within_rate(self, second: int) -> bool:

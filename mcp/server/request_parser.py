@@ -46,7 +46,7 @@ class McpNotification:
     The protocol defines none that a server acts on, and a request id in a notification proves no ownership."""
 
 
-def parse_request(head: RequestHeaders, body: bytes) -> McpRequest | ErrorResponse | McpNotification:
+def parse_request(headers: RequestHeaders, body: bytes) -> McpRequest | ErrorResponse | McpNotification:
     """Parse a request. Return an error response if it is invalid."""
     if len(body) > MAX_BODY_BYTES:
         return http_error(413, f"The body is longer than {MAX_BODY_BYTES} bytes; that is the most.")
@@ -54,13 +54,13 @@ def parse_request(head: RequestHeaders, body: bytes) -> McpRequest | ErrorRespon
         message = strict_json.loads(body)
     except strict_json.StrictJsonError as error:
         return protocol_error(errors.PARSE_ERROR, str(error))
-    malformed = _find_envelope_problem(message)
-    if malformed:
-        return protocol_error(errors.INVALID_REQUEST, malformed)
+    problem = _find_envelope_problem(message)
+    if problem:
+        return protocol_error(errors.INVALID_REQUEST, problem)
     if "id" not in message:
-        return _parse_notification(head)
-    found = _parse_method(head, message["id"], message["method"], message.get("params"))
-    return found.with_id(message["id"]) if isinstance(found, ErrorResponse) else found
+        return _parse_notification(headers)
+    request = _parse_method(headers, message["id"], message["method"], message.get("params"))
+    return request.with_id(message["id"]) if isinstance(request, ErrorResponse) else request
 
 
 def _find_envelope_problem(message: Any) -> str:
@@ -80,45 +80,47 @@ def is_request_id(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value in INTEGER_RANGE
 
 
-def _parse_notification(head: RequestHeaders) -> ErrorResponse | McpNotification:
-    version = head.get("mcp-protocol-version")
+def _parse_notification(headers: RequestHeaders) -> ErrorResponse | McpNotification:
+    version = headers.get("mcp-protocol-version")
     return McpNotification() if version in SUPPORTED_VERSIONS else unsupported_version_error(version)
 
 
-def _parse_method(head: RequestHeaders, given: RequestId, method: str, params: Any) -> McpRequest | ErrorResponse:
+def _parse_method(
+    headers: RequestHeaders, request_id: RequestId, method: str, params: Any
+) -> McpRequest | ErrorResponse:
     meta: Any = params.get("_meta") if isinstance(params, dict) else None
-    refused = (
-        _check_era(head, method, params, meta)
+    error_response = (
+        _check_era(headers, method, params, meta)
         or _check_metadata(params, meta)
-        or _check_routing_headers(head, method, params)
+        or _check_routing_headers(headers, method, params)
     )
-    if refused is not None:
-        return refused
+    if error_response is not None:
+        return error_response
     version = meta[PROTOCOL_VERSION_KEY]
     if version not in SUPPORTED_VERSIONS:
         return unsupported_version_error(version)
     if method not in METHODS:
         return protocol_error(errors.METHOD_NOT_FOUND, "There is no such method here.", method=method[:MAX_NAME_CHARS])
-    return _parse_parameters(given, method, params, meta)
+    return _parse_parameters(request_id, method, params, meta)
 
 
-def _check_era(head: RequestHeaders, method: str, params: Any, meta: Any) -> ErrorResponse | None:
+def _check_era(headers: RequestHeaders, method: str, params: Any, meta: Any) -> ErrorResponse | None:
     """Refuse clients of the handshake versions, which send no metadata, with the list of supported versions."""
     if isinstance(meta, dict) and PROTOCOL_VERSION_KEY in meta:
         return None
-    version = head.get("mcp-protocol-version")
+    version = headers.get("mcp-protocol-version")
     if version in HANDSHAKE_VERSIONS:
         return unsupported_version_error(version)
     if method == "initialize" and not version:
-        offered = params.get("protocolVersion") if isinstance(params, dict) else None
-        return unsupported_version_error(offered if isinstance(offered, str) else "")
+        requested = params.get("protocolVersion") if isinstance(params, dict) else None
+        return unsupported_version_error(requested if isinstance(requested, str) else "")
     return None
 
 
 def unsupported_version_error(requested: str) -> ErrorResponse:
-    said = f"This server speaks {', '.join(SUPPORTED_VERSIONS)} of the protocol."
+    message = f"This server speaks {', '.join(SUPPORTED_VERSIONS)} of the protocol."
     return protocol_error(
-        errors.UNSUPPORTED_VERSION, said, supported=list(SUPPORTED_VERSIONS), requested=requested[:64]
+        errors.UNSUPPORTED_VERSION, message, supported=list(SUPPORTED_VERSIONS), requested=requested[:64]
     )
 
 
@@ -132,37 +134,37 @@ def _check_metadata(params: Any, meta: Any) -> ErrorResponse | None:
     return None
 
 
-def _check_routing_headers(head: RequestHeaders, method: str, params: dict[str, Any]) -> ErrorResponse | None:
+def _check_routing_headers(headers: RequestHeaders, method: str, params: dict[str, Any]) -> ErrorResponse | None:
     """Check that the routing headers occur once and equal the body: proxies route by the headers."""
-    if not head.matches("mcp-protocol-version", params["_meta"][PROTOCOL_VERSION_KEY]):
+    if not headers.matches("mcp-protocol-version", params["_meta"][PROTOCOL_VERSION_KEY]):
         return _header_mismatch_error("MCP-Protocol-Version", f"_meta's {PROTOCOL_VERSION_KEY}")
-    if not head.matches("mcp-method", method):
+    if not headers.matches("mcp-method", method):
         return _header_mismatch_error("Mcp-Method", "method")
     key = NAME_PARAMETERS.get(method)
     if key is None:
-        return _header_mismatch_error("Mcp-Name", "nothing") if "mcp-name" in head.repeated else None
-    named = params.get(key)
-    if not isinstance(named, str) or not named:
+        return _header_mismatch_error("Mcp-Name", "nothing") if "mcp-name" in headers.repeated else None
+    name = params.get(key)
+    if not isinstance(name, str) or not name:
         return _invalid_params_error(f"params.{key} must be a string.")
-    return None if head.matches("mcp-name", named) else _header_mismatch_error("Mcp-Name", f"params.{key}")
+    return None if headers.matches("mcp-name", name) else _header_mismatch_error("Mcp-Name", f"params.{key}")
 
 
 def _parse_parameters(
-    given: RequestId, method: str, params: dict[str, Any], meta: dict[str, Any]
+    request_id: RequestId, method: str, params: dict[str, Any], meta: dict[str, Any]
 ) -> McpRequest | ErrorResponse:
     token = meta.get("progressToken")
     if token is not None and not is_request_id(token):
         return _invalid_params_error("A progressToken is a string or a whole number.")
     if method == "tools/call":
-        return _parse_call(given, params, meta, token)
+        return _parse_call(request_id, params, meta, token)
     cursor = params.get("cursor")
     if cursor is not None and not isinstance(cursor, str):
         return _invalid_params_error("A cursor is a string that a list before gave.")
-    return McpRequest(given, method, meta[PROTOCOL_VERSION_KEY], cursor=cursor)
+    return McpRequest(request_id, method, meta[PROTOCOL_VERSION_KEY], cursor=cursor)
 
 
 def _parse_call(
-    given: RequestId, params: dict[str, Any], meta: dict[str, Any], token: RequestId | None
+    request_id: RequestId, params: dict[str, Any], meta: dict[str, Any], token: RequestId | None
 ) -> McpRequest | ErrorResponse:
     arguments, context = params.get("arguments", {}), meta.get(CONTEXT_KEY, {})
     if not isinstance(arguments, dict):
@@ -170,11 +172,11 @@ def _parse_call(
     if "inputResponses" in params or "requestState" in params:
         return _invalid_params_error("This server asks for no further input, so there is no round to continue.")
     if not _is_valid_context(context):
-        limits = ", ".join(f"{name} (at most {longest})" for name, longest in CONTEXT_FIELDS.items())
+        limits = ", ".join(f"{name} (at most {max_chars})" for name, max_chars in CONTEXT_FIELDS.items())
         return _invalid_params_error(f"_meta's {CONTEXT_KEY} is an object of strings: {limits}.")
-    declared = frozenset(meta[CLIENT_CAPABILITIES_KEY])
+    capabilities = frozenset(meta[CLIENT_CAPABILITIES_KEY])
     version = meta[PROTOCOL_VERSION_KEY]
-    return McpRequest(given, "tools/call", version, params["name"], arguments, None, token, context, declared)
+    return McpRequest(request_id, "tools/call", version, params["name"], arguments, None, token, context, capabilities)
 
 
 def _is_valid_context(context: Any) -> bool:
@@ -188,5 +190,5 @@ def _invalid_params_error(message: str) -> ErrorResponse:
 
 
 def _header_mismatch_error(header: str, field_name: str) -> ErrorResponse:
-    said = f"The header {header} must be there once and be the same as {field_name} in the body."
-    return protocol_error(errors.HEADER_MISMATCH, said, header=header)
+    message = f"The header {header} must be there once and be the same as {field_name} in the body."
+    return protocol_error(errors.HEADER_MISMATCH, message, header=header)

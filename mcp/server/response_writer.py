@@ -28,15 +28,17 @@ class McpResponseWriter:
         self._events: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._stream: asyncio.Task[None] | None = None
 
-    async def send_error(self, refusal: ErrorResponse) -> None:
-        await self.send_body(refusal.status, results.encode_message(refusal.envelope), refusal.headers)
+    async def send_error(self, error_response: ErrorResponse) -> None:
+        await self.send_body(
+            error_response.status, results.encode_message(error_response.envelope), error_response.headers
+        )
 
     async def send_body(self, status: int, body: bytes, headers: HeaderPairs = ()) -> None:
         """Send the answer: as the last event if a stream is open, whose status is already sent, otherwise as JSON."""
         if self._stream is None:
-            kind = (JSON_HEADER,) if body else ()
+            content_type = (JSON_HEADER,) if body else ()
             length = (b"content-length", b"%d" % len(body))
-            await self._send_head(status, (*kind, length, *headers))
+            await self._send_head(status, (*content_type, length, *headers))
             await self._send_part(body, last=True)
             return
         self._events.put_nowait(None)

@@ -33,11 +33,15 @@ BODY_LENGTHS = range(1, 1024 * 1024 + 1)
 ResponseCounter = Callable[[dict[str, Any], Any], Any]
 
 
-def make_application(django: AsgiApplication, headers: HeaderPairs, counting: ResponseCounter) -> AsgiApplication:
+def make_application(
+    django: AsgiApplication, headers: HeaderPairs, response_counter: ResponseCounter
+) -> AsgiApplication:
     """Handle and count tool calls here. Pass everything else to `django`, which counts its own responses."""
 
     async def routed(scope: dict[str, Any], receive: Receive, send: Any) -> None:
-        call = RestCallHandler.match(scope, receive, send, headers, counting) if scope["type"] == "http" else None
+        call = (
+            RestCallHandler.match(scope, receive, send, headers, response_counter) if scope["type"] == "http" else None
+        )
         await (django(scope, receive, send) if call is None else call.run())
 
     return routed
@@ -46,7 +50,7 @@ def make_application(django: AsgiApplication, headers: HeaderPairs, counting: Re
 class RestCallHandler:
     @classmethod
     def match(
-        cls, scope: dict[str, Any], receive: Receive, send: Any, headers: HeaderPairs, counting: ResponseCounter
+        cls, scope: dict[str, Any], receive: Receive, send: Any, headers: HeaderPairs, response_counter: ResponseCounter
     ) -> "RestCallHandler | None":
         """Return a handler, or None if Django handles the request."""
         match = CALL_PATH.fullmatch(scope["path"]) if scope["method"] == "POST" else None
@@ -56,10 +60,10 @@ class RestCallHandler:
         if not _is_unambiguous(scope, head):
             return None
         scheme, _, bearer = _header_text(head, b"authorization").strip().partition(" ")
-        shown = tokens.parse(bearer.strip()) if scheme.lower() == "bearer" else None
-        if shown is None or (isinstance(shown, tokens.ParsedCredentialToken) and shown.prefix == "usr"):
+        token = tokens.parse(bearer.strip()) if scheme.lower() == "bearer" else None
+        if token is None or (isinstance(token, tokens.ParsedCredentialToken) and token.prefix == "usr"):
             return None
-        return cls(match[1], bearer.strip(), head, scope, receive, counting(scope, send), headers)
+        return cls(match[1], bearer.strip(), head, scope, receive, response_counter(scope, send), headers)
 
     def __init__(
         self, name: str, bearer: str, head: Mapping[bytes, bytes], scope: dict[str, Any], receive: Receive, send: Any,
@@ -73,65 +77,67 @@ class RestCallHandler:
     async def run(self) -> None:
         with bind_context(RequestContext(self._request_id, self._source)):
             try:
-                reply = await self._call_tool()
+                response = await self._call_tool()
             except bodies.ClientDisconnected:
                 return
             except Exception as error:
-                reply = _render_failure(error)
-            if reply is not None:
-                await self._send_response(reply)
+                response = _render_failure(error)
+            if response is not None:
+                await self._send_response(response)
 
     async def _call_tool(self) -> RestResponse | None:
         body = await bodies.read_body(self._receive)
         if isinstance(body, ErrorResponse):
             raise InvalidInput("The body did not arrive in time.")
-        outcome = await clients.run_until_disconnect(self._receive, gateway.call_tool(self._build_call(body)))
-        return None if outcome is None else rest_renderer.render_result(outcome)
+        call_result = await clients.run_until_disconnect(self._receive, gateway.call_tool(self._build_call(body)))
+        return None if call_result is None else rest_renderer.render_result(call_result)
 
     def _build_call(self, body: bytes) -> gateway.IncomingCall:
         """Build the call. An invalid body is reported only after the decision whether the caller may see the tool."""
-        ask = gateway.IncomingCall(self._bearer, "", self._name, {}, self._request_id, self._source)
+        call = gateway.IncomingCall(self._bearer, "", self._name, {}, self._request_id, self._source)
         try:
-            parameters, around = rest_renderer.parse_call_body(_parse_json(body))
-        except InvalidInput as problem:
-            fields = tuple((one.field, one.message) for one in problem.fields)
-            return replace(ask, problem=problem.message, problem_fields=fields)
-        return replace(ask, arguments=parameters, context=around)
+            parameters, call_context = rest_renderer.parse_call_body(_parse_json(body))
+        except InvalidInput as error:
+            fields = tuple((field_error.field, field_error.message) for field_error in error.fields)
+            return replace(call, problem=error.message, problem_fields=fields)
+        return replace(call, arguments=parameters, context=call_context)
 
-    async def _send_response(self, reply: RestResponse) -> None:
-        body = orjson.dumps(reply.body)
-        own = [(name.lower().encode(), value.encode("latin-1")) for name, value in reply.headers.items()]
+    async def _send_response(self, response: RestResponse) -> None:
+        body = orjson.dumps(response.body)
+        response_headers = [
+            (name.lower().encode(), value.encode("latin-1")) for name, value in response.headers.items()
+        ]
         headers = [
             *self._headers,
             (b"content-type", b"application/json"),
             (b"content-length", b"%d" % len(body)),
             (b"x-request-id", str(self._request_id).encode()),
-            *own,
+            *response_headers,
         ]
-        start: AsgiMessage = {"type": "http.response.start", "status": reply.status, "headers": headers}
+        start: AsgiMessage = {"type": "http.response.start", "status": response.status, "headers": headers}
         await self._send(start)
         await self._send({"type": "http.response.body", "body": body})
 
 
-def _is_unambiguous(scope: Mapping[str, Any], head: Mapping[bytes, bytes]) -> bool:
+def _is_unambiguous(scope: Mapping[str, Any], headers: Mapping[bytes, bytes]) -> bool:
     """Whether Django would interpret the request in the same way: no repeated headers, no cookie, a known length."""
     return (
-        len(head) == len(scope["headers"])
+        len(headers) == len(scope["headers"])
         and not scope.get("query_string")
-        and not head.keys() & {b"cookie", b"transfer-encoding"}
-        and _content_length(head) in BODY_LENGTHS
-        and heads.is_json_content_type(_header_text(head, b"content-type"))
-        and is_allowed_host(_header_text(head, b"host"))
+        and not headers.keys() & {b"cookie", b"transfer-encoding"}
+        and _content_length(headers) in BODY_LENGTHS
+        and heads.is_json_content_type(_header_text(headers, b"content-type"))
+        and is_allowed_host(_header_text(headers, b"host"))
     )
 
 
-def _content_length(head: Mapping[bytes, bytes]) -> int:
-    said = head.get(b"content-length", b"")
-    return int(said) if said.isdigit() and len(said) < 10 else 0
+def _content_length(headers: Mapping[bytes, bytes]) -> int:
+    value = headers.get(b"content-length", b"")
+    return int(value) if value.isdigit() and len(value) < 10 else 0
 
 
-def _header_text(head: Mapping[bytes, bytes], name: bytes) -> str:
-    return head.get(name, b"").decode("latin-1")
+def _header_text(headers: Mapping[bytes, bytes], name: bytes) -> str:
+    return headers.get(name, b"").decode("latin-1")
 
 
 def _parse_json(body: bytes) -> Any:
@@ -142,6 +148,6 @@ def _parse_json(body: bytes) -> Any:
 
 
 def _render_failure(error: Exception) -> RestResponse:
-    known, answer, reason = errors.understood(error)
-    headers = {"Retry-After": str(wait)} if (wait := known.details.get("retry_after")) else {}
-    return RestResponse(answer.status, errors.body(known, answer, reason), headers)
+    failure, answer, reason = errors.understood(error)
+    headers = {"Retry-After": str(retry_after)} if (retry_after := failure.details.get("retry_after")) else {}
+    return RestResponse(answer.status, errors.body(failure, answer, reason), headers)

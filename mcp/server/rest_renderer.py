@@ -40,28 +40,30 @@ class RestResponse:
     headers: dict[str, str] = field(default_factory=dict)
 
 
-def render_result(outcome: CallResult) -> RestResponse:
-    if outcome.status == CallStatus.SUCCESS:
+def render_result(call_result: CallResult) -> RestResponse:
+    if call_result.status == CallStatus.SUCCESS:
         body = {
-            "call_id": str(outcome.call_id),
-            "result": render_tool_result(outcome.result),
-            "latency_ms": outcome.latency_ms,
+            "call_id": str(call_result.call_id),
+            "result": render_tool_result(call_result.result),
+            "latency_ms": call_result.latency_ms,
         }
-        return RestResponse(200, body, _build_headers(outcome))
-    if outcome.status == "pending_approval":
-        ends = outcome.expires_at.isoformat().replace("+00:00", "Z") if outcome.expires_at else None
-        body = {"call_id": str(outcome.call_id), "status": "pending_approval", "expires_at": ends}
-        if outcome.needs_superuser:
-            body["message"] = outcome.message
-        return RestResponse(202, body, _build_headers(outcome))
-    if outcome.status == "unauthenticated":
+        return RestResponse(200, body, _build_headers(call_result))
+    if call_result.status == "pending_approval":
+        expires_at = call_result.expires_at.isoformat().replace("+00:00", "Z") if call_result.expires_at else None
+        body = {"call_id": str(call_result.call_id), "status": "pending_approval", "expires_at": expires_at}
+        if call_result.needs_superuser:
+            body["message"] = call_result.message
+        return RestResponse(202, body, _build_headers(call_result))
+    if call_result.status == "unauthenticated":
         return RestResponse(
-            401, _build_error_body("Unauthorized", outcome.message, outcome.reason), build_challenge_headers()
+            401, _build_error_body("Unauthorized", call_result.message, call_result.reason), build_challenge_headers()
         )
-    if not outcome.tool_is_visible:
+    if not call_result.tool_is_visible:
         # A tool that the caller has no grant for is answered like a tool that does not exist.
-        return RestResponse(404, _build_error_body("NotFound", NOT_FOUND_MESSAGE, "not_found"), _build_headers(outcome))
-    return _render_refusal(outcome)
+        return RestResponse(
+            404, _build_error_body("NotFound", NOT_FOUND_MESSAGE, "not_found"), _build_headers(call_result)
+        )
+    return _render_refusal(call_result)
 
 
 def parse_call_body(body: Any) -> tuple[dict[str, Any], CallContext]:
@@ -69,88 +71,88 @@ def parse_call_body(body: Any) -> tuple[dict[str, Any], CallContext]:
     if not isinstance(body, dict):
         raise InvalidInput("Send a JSON object with parameters.")
     problems = [FieldError(name, "There is no such field.") for name in body if name not in {"parameters", "context"}]
-    parameters, around = body.get("parameters"), body.get("context") or {}
+    parameters, context_fields = body.get("parameters"), body.get("context") or {}
     if "parameters" not in body:
         problems.append(FieldError("parameters", "This is required; {} for a tool that takes nothing."))
     elif not isinstance(parameters, dict):
         problems.append(FieldError("parameters", "Give a JSON object."))
-    if not isinstance(around, dict):
+    if not isinstance(context_fields, dict):
         problems.append(FieldError("context", "Give a JSON object."))
-        around = {}
-    problems += _find_context_problems(around)
+        context_fields = {}
+    problems += _find_context_problems(context_fields)
     if problems:
         first = problems[0]
         raise InvalidInput(f"{first.field}: {first.message}", fields=problems)
     assert isinstance(parameters, dict)  # checked above
-    return parameters, build_call_context(around)
+    return parameters, build_call_context(context_fields)
 
 
-def build_call_context(said: Mapping[str, str | None]) -> CallContext:
+def build_call_context(fields: Mapping[str, str | None]) -> CallContext:
     """Build the context of a call as it is recorded, for MCP and REST."""
-    return CallContext(**{RECORD_FIELD_NAMES.get(name, name): value or "" for name, value in said.items()})
+    return CallContext(**{RECORD_FIELD_NAMES.get(name, name): value or "" for name, value in fields.items()})
 
 
 def render_tool_result(result: dict[str, Any] | None) -> dict[str, Any]:
     """Return an MCP result with the field names and the fields of REST."""
-    given = result or {}
-    found: dict[str, Any] = {"content": given.get("content") or []}
-    if "structuredContent" in given:
-        found["structured_content"] = given["structuredContent"]
-    return found
+    mcp_result = result or {}
+    body: dict[str, Any] = {"content": mcp_result.get("content") or []}
+    if "structuredContent" in mcp_result:
+        body["structured_content"] = mcp_result["structuredContent"]
+    return body
 
 
-def build_challenge_headers(refused: bool = True) -> dict[str, str]:
-    error = 'error="invalid_token", ' if refused else ""
+def build_challenge_headers(has_token: bool = True) -> dict[str, str]:
+    error = 'error="invalid_token", ' if has_token else ""
     return {"WWW-Authenticate": f'Bearer {error}resource_metadata="{settings.PUBLIC_URL}{oauth.REST_METADATA_PATH}"'}
 
 
-def _render_refusal(outcome: CallResult) -> RestResponse:
-    status = REST_STATUS.get(outcome.reason, 403)
+def _render_refusal(call_result: CallResult) -> RestResponse:
+    status = REST_STATUS.get(call_result.reason, 403)
     details: dict[str, Any] = {}
-    if outcome.reason == "tool_error":
-        details["result"] = render_tool_result(outcome.result)
-    if outcome.retry_after is not None:
-        details["retry_after"] = outcome.retry_after
-    if outcome.breaker_scope:
-        details["breaker"] = {"scope": outcome.breaker_scope}
-    if outcome.call_id is not None and outcome.recorded:
-        details["call_id"] = str(outcome.call_id)
-    code = outcome.error_code or "Unauthorized"
-    body = _build_error_body(code, outcome.message, outcome.reason, details, outcome.fields)
-    return RestResponse(status, body, _build_headers(outcome))
+    if call_result.reason == "tool_error":
+        details["result"] = render_tool_result(call_result.result)
+    if call_result.retry_after is not None:
+        details["retry_after"] = call_result.retry_after
+    if call_result.breaker_scope:
+        details["breaker"] = {"scope": call_result.breaker_scope}
+    if call_result.call_id is not None and call_result.recorded:
+        details["call_id"] = str(call_result.call_id)
+    code = call_result.error_code or "Unauthorized"
+    body = _build_error_body(code, call_result.message, call_result.reason, details, call_result.fields)
+    return RestResponse(status, body, _build_headers(call_result))
 
 
-def _build_headers(outcome: CallResult) -> dict[str, str]:
-    said = {
-        "X-Call-ID": outcome.call_id if outcome.recorded else None,
-        "Retry-After": outcome.retry_after,
-        "RateLimit-Remaining": outcome.remaining,
-        "RateLimit-Reset": outcome.reset,
+def _build_headers(call_result: CallResult) -> dict[str, str]:
+    values = {
+        "X-Call-ID": call_result.call_id if call_result.recorded else None,
+        "Retry-After": call_result.retry_after,
+        "RateLimit-Remaining": call_result.remaining,
+        "RateLimit-Reset": call_result.reset,
     }
-    return {name: str(value) for name, value in said.items() if value is not None}
+    return {name: str(value) for name, value in values.items() if value is not None}
 
 
 def _build_error_body(
     code: str, message: str, reason: str, details: dict[str, Any] | None = None,
     fields: tuple[tuple[str, str], ...] = (),
 ) -> dict[str, Any]:  # fmt: skip
-    named = [{"field": name, "message": said} for name, said in fields]
+    field_problems = [{"field": name, "message": problem} for name, problem in fields]
     return {
         "error_code": code,
         "message": message,
-        "details": {**(details or {}), "reason": reason, "fields": named},
+        "details": {**(details or {}), "reason": reason, "fields": field_problems},
         "request_id": str(context.current().request_id),
     }
 
 
-def _find_context_problems(around: dict[str, Any]) -> list[FieldError]:
-    found = []
-    for name, value in around.items():
-        place, longest = f"context.{name}", CONTEXT_FIELDS.get(name)
-        if longest is None:
-            found.append(FieldError(place, "There is no such field."))
+def _find_context_problems(context_fields: dict[str, Any]) -> list[FieldError]:
+    problems = []
+    for name, value in context_fields.items():
+        field_name, max_chars = f"context.{name}", CONTEXT_FIELDS.get(name)
+        if max_chars is None:
+            problems.append(FieldError(field_name, "There is no such field."))
         elif value is not None and not isinstance(value, str):
-            found.append(FieldError(place, "Give a text."))
-        elif value is not None and len(value) > longest:
-            found.append(FieldError(place, f"Use at most {longest} characters."))
-    return found
+            problems.append(FieldError(field_name, "Give a text."))
+        elif value is not None and len(value) > max_chars:
+            problems.append(FieldError(field_name, f"Use at most {max_chars} characters."))
+    return problems

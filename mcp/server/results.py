@@ -30,8 +30,12 @@ JsonObject = dict[str, Any]
 
 def build_discovery_result(info: JsonObject) -> JsonObject:
     capabilities: JsonObject = {"tools": {}}
-    said = {"supportedVersions": list(SUPPORTED_VERSIONS), "capabilities": capabilities, "instructions": INSTRUCTIONS}
-    return _complete_result({**said, **NO_CACHING}, info)
+    discovery = {
+        "supportedVersions": list(SUPPORTED_VERSIONS),
+        "capabilities": capabilities,
+        "instructions": INSTRUCTIONS,
+    }
+    return _complete_result({**discovery, **NO_CACHING}, info)
 
 
 def build_tools_page(
@@ -39,38 +43,38 @@ def build_tools_page(
 ) -> JsonObject:
     """Build a page of tools, sorted by name, that starts after the name `after`. That tool may be gone by now."""
     # Sorted here by code points: a database sorts by its own collation, in which pages could overlap or leave gaps.
-    ordered = sorted(tools, key=_tool_name)
-    begin = bisect_right(ordered, after, key=_tool_name) if after else 0
-    page = ordered[begin : begin + PAGE_SIZE]
-    listed: JsonObject = {"tools": [_remove_mirroring(tool) for tool in page], **NO_CACHING}
-    if begin + PAGE_SIZE < len(ordered):
-        listed["nextCursor"] = cursors.encode_cursor(page[-1]["name"], now=now)
-    return _complete_result(listed, info)
+    sorted_tools = sorted(tools, key=_tool_name)
+    start = bisect_right(sorted_tools, after, key=_tool_name) if after else 0
+    page = sorted_tools[start : start + PAGE_SIZE]
+    page_result: JsonObject = {"tools": [_remove_mirroring(tool) for tool in page], **NO_CACHING}
+    if start + PAGE_SIZE < len(sorted_tools):
+        page_result["nextCursor"] = cursors.encode_cursor(page[-1]["name"], now=now)
+    return _complete_result(page_result, info)
 
 
 def build_tool_result(result: JsonObject, *, call_id: str, info: JsonObject) -> JsonObject:
     """Build the result of a call with all fields of the upstream's result, including unknown ones."""
-    given = result.get("_meta")
+    upstream_meta = result.get("_meta")
     meta = (
-        {key: value for key, value in given.items() if not key.startswith(META_PREFIX)}
-        if isinstance(given, dict)
+        {key: value for key, value in upstream_meta.items() if not key.startswith(META_PREFIX)}
+        if isinstance(upstream_meta, dict)
         else {}
     )
     meta[CALL_ID_KEY] = call_id
-    whole = result if isinstance(result.get("content"), list) else {**result, "content": []}
-    return _complete_result({**whole, "_meta": meta}, info)
+    result_with_content = result if isinstance(result.get("content"), list) else {**result, "content": []}
+    return _complete_result({**result_with_content, "_meta": meta}, info)
 
 
-def build_refusal_result(message: str, *, mark: str, info: JsonObject, call_id: str, **said: Any) -> JsonObject:
+def build_refusal_result(message: str, *, mark: str, info: JsonObject, call_id: str, **details: Any) -> JsonObject:
     """Build the result of a call that was refused or failed: a message for models and a reason for programs."""
-    facts = {name: value for name, value in said.items() if value is not None}
+    facts = {name: value for name, value in details.items() if value is not None}
     content = [{"type": "text", "text": message}]
     meta: JsonObject = {mark: {"call_id": call_id, **facts}, CALL_ID_KEY: call_id} if call_id else {mark: facts}
     return _complete_result({"content": content, "isError": True, "_meta": meta}, info)
 
 
-def wrap_result(request: RequestId, result: JsonObject) -> JsonObject:
-    return {"jsonrpc": "2.0", "id": request, "result": result}
+def wrap_result(request_id: RequestId, result: JsonObject) -> JsonObject:
+    return {"jsonrpc": "2.0", "id": request_id, "result": result}
 
 
 def encode_message(message: JsonObject) -> bytes:

@@ -23,32 +23,38 @@ def record_success(server_id: UUID) -> None:
         move_status(server, Connection.READY, "It answers.")
 
 
-def record_fault(server_id: UUID, why: str, *, gone: bool = False) -> None:
+def record_fault(server_id: UUID, message: str, *, go_offline: bool = False) -> None:
     """Count a fault and lower the status if needed.
 
     With `go_offline` the server becomes offline: its breaker stops all calls, or a degraded server failed a check.
     """
-    Server.objects.filter(pk=server_id).update(faults=F("faults") + 1, last_error=sanitization.single_line(why, 500))
+    Server.objects.filter(pk=server_id).update(
+        faults=F("faults") + 1, last_error=sanitization.single_line(message, 500)
+    )
     server = Server.objects.get(pk=server_id)
-    if gone:
-        move_status(server, Connection.OFFLINE, why)
+    if go_offline:
+        move_status(server, Connection.OFFLINE, message)
     elif server.status == Connection.READY and server.faults >= DEGRADED_AFTER:
-        move_status(server, Connection.DEGRADED, f"{server.faults} faults in a row: {why}")
+        move_status(server, Connection.DEGRADED, f"{server.faults} faults in a row: {message}")
 
 
-def move_status(server: Server, to: Connection, why: str, *, actor: Actor = SYSTEM) -> bool:
+def move_status(server: Server, new_status: Connection, reason: str, *, actor: Actor = SYSTEM) -> bool:
     """Compare and swap. Returns False if the transition is not allowed or another process changed the status first."""
-    old = Connection(server.status)
-    if to not in CONNECTION_MOVES[old]:
+    old_status = Connection(server.status)
+    if new_status not in CONNECTION_MOVES[old_status]:
         return False
-    said = sanitization.single_line(why, 500)
+    status_reason = sanitization.single_line(reason, 500)
     with transaction.atomic():
-        moved = Server.objects.filter(pk=server.pk, status=old).update(
-            status=to, status_since=Now(), status_reason=said
+        updated = Server.objects.filter(pk=server.pk, status=old_status).update(
+            status=new_status, status_since=Now(), status_reason=status_reason
         )
-        if moved:
+        if updated:
             events.write(
-                f"server.{to.lower()}", actor=actor, subject=server, before={"status": old}, after={"status": to},
-                reason=said,
-            )  # fmt: skip
-    return bool(moved)
+                f"server.{new_status.lower()}",
+                actor=actor,
+                subject=server,
+                before={"status": old_status},
+                after={"status": new_status},
+                reason=status_reason,
+            )
+    return bool(updated)

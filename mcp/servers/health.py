@@ -61,154 +61,156 @@ class ServerCheck:
 
     async def run(self, timeout: float) -> None:
         """Run the check within `timeout` seconds. Failures are recorded on this object and never raised."""
-        began = monotonic()
+        started_at = monotonic()
         try:
             async with asyncio.timeout(timeout):
                 await self._negotiate(timeout)
-        except UpstreamFailure as trouble:
-            self.fault_kind = _fault_kind(trouble)
-            self._record_failure(str(getattr(trouble, "detail", trouble)), trouble.steps)
+        except UpstreamFailure as failure:
+            self.fault_kind = _fault_kind(failure)
+            self._record_failure(str(getattr(failure, "detail", failure)), failure.steps)
         except TimeoutError:
             self.fault_kind = FaultKind.ANSWER
             self._record_failure(f"No answer within {timeout:g} s.", ())
         except Exception as error:
             log.exception("a server could not be met", extra={"server": self.server.name})
             self._record_failure(f"Something went wrong here: {type(error).__name__}.", ())
-        self.seconds = monotonic() - began
+        self.seconds = monotonic() - started_at
 
     async def _negotiate(self, timeout: float) -> None:
-        shaken = await transports.handshake(self.resolved.target, timeout=min(timeout, CONNECT_SECONDS))
-        self.steps = tuple(self.redactor.redact_text(step) for step in shaken.steps)
+        handshake = await transports.handshake(self.resolved.target, timeout=min(timeout, CONNECT_SECONDS))
+        self.steps = tuple(self.redactor.redact_text(step) for step in handshake.steps)
         self.handshake = replace(
-            shaken,
-            server_info=self.redactor.redact_value(shaken.server_info),
+            handshake,
+            server_info=self.redactor.redact_value(handshake.server_info),
             capabilities={
-                self.redactor.redact_text(name)[:100]: None for name in sorted(shaken.capabilities)[:MAX_CAPABILITIES]
+                self.redactor.redact_text(name)[:100]: None
+                for name in sorted(handshake.capabilities)[:MAX_CAPABILITIES]
             },
-            instructions=self.redactor.redact_text(shaken.instructions),
+            instructions=self.redactor.redact_text(handshake.instructions),
         )
         if self.asks_for_tools:
-            now = replace(self.resolved.target, era=shaken.era, protocol_version=shaken.protocol_version)
-            listed = await transports.list_tools(now, timeout=timeout)
-            self.tools = catalogue.remove_secrets(self.resolved.secret_values, listed)
+            target = replace(self.resolved.target, era=handshake.era, protocol_version=handshake.protocol_version)
+            tools = await transports.list_tools(target, timeout=timeout)
+            self.tools = catalogue.remove_secrets(self.resolved.secret_values, tools)
 
-    def _record_failure(self, why: str, steps: tuple[str, ...]) -> None:
-        self.error = self.redactor.redact_text(why)
-        told = tuple(self.redactor.redact_text(step) for step in steps)
-        self.steps = told or (*self.steps, *([f"tools/list: {self.error}"] if self.handshake else []))
+    def _record_failure(self, message: str, steps: tuple[str, ...]) -> None:
+        self.error = self.redactor.redact_text(message)
+        redacted_steps = tuple(self.redactor.redact_text(step) for step in steps)
+        self.steps = redacted_steps or (*self.steps, *([f"tools/list: {self.error}"] if self.handshake else []))
 
 
 def check(*, server: Server, actor: Actor = SYSTEM, timeout: float = CONNECT_SECONDS) -> HealthReport:
     """Run a handshake, save the report and update the server's status."""
     if actor is not SYSTEM:
         actor.require("mcp.operate_server", "test servers")
-    met = ServerCheck(server)
-    _run_checks([met], timeout)
-    return _save_report(met, actor)
+    server_check = ServerCheck(server)
+    _run_checks([server_check], timeout)
+    return _save_report(server_check, actor)
 
 
 def refresh(*, server: Server, actor: Actor = SYSTEM, timeout: float = REFRESH_SECONDS) -> RefreshReport | None:
     """Request the server's tools and record them. Returns None if the server does not answer; its status shows it."""
     if actor is not SYSTEM:
         actor.require("mcp.operate_server", "refresh the tools of servers")
-    met = ServerCheck(server, asks_for_tools=True)
-    _run_checks([met], timeout)
-    _save_report(met, actor)
-    return _record_tools(met, actor)
+    server_check = ServerCheck(server, asks_for_tools=True)
+    _run_checks([server_check], timeout)
+    _save_report(server_check, actor)
+    return _record_tools(server_check, actor)
 
 
 def remove_old_reports() -> int:
     return HealthReport.objects.filter(timestamp__lt=timezone.now() - REPORT_LIFETIME).delete()[0]
 
 
-def _run_checks(meetings: Sequence[ServerCheck], timeout: float) -> None:
+def _run_checks(checks: Sequence[ServerCheck], timeout: float) -> None:
     """Run checks concurrently, so that a hanging server delays no other. No database connection is held meanwhile."""
-    background_loop.run(_run_concurrently(meetings, timeout), timeout=timeout + 1)
+    background_loop.run(_run_concurrently(checks, timeout), timeout=timeout + 1)
 
 
-async def _run_concurrently(meetings: Sequence[ServerCheck], timeout: float) -> None:
-    await asyncio.gather(*(met.run(timeout) for met in meetings))
+async def _run_concurrently(checks: Sequence[ServerCheck], timeout: float) -> None:
+    await asyncio.gather(*(server_check.run(timeout) for server_check in checks))
 
 
-def _save_report(met: ServerCheck, actor: Actor) -> HealthReport:
+def _save_report(server_check: ServerCheck, actor: Actor) -> HealthReport:
     with transaction.atomic():
-        report = _create_report(met, actor)
-        _update_server(met)
-        if actor is not SYSTEM and not met.asks_for_tools:
-            events.write("server.tested", actor=actor, subject=met.server, details={"status": report.status})
+        report = _create_report(server_check, actor)
+        _update_server(server_check)
+        if actor is not SYSTEM and not server_check.asks_for_tools:
+            events.write("server.tested", actor=actor, subject=server_check.server, details={"status": report.status})
     return report
 
 
-def _record_tools(met: ServerCheck, actor: Actor) -> RefreshReport | None:
-    if not met.asks_for_tools:
+def _record_tools(server_check: ServerCheck, actor: Actor) -> RefreshReport | None:
+    if not server_check.asks_for_tools:
         return None
     # Failed attempts count too: a periodic refresh starts with the servers whose last attempt is oldest.
-    Server.objects.filter(pk=met.server.pk).update(refresh_tried_at=timezone.now())
-    if met.tools is None:
+    Server.objects.filter(pk=server_check.server.pk).update(refresh_tried_at=timezone.now())
+    if server_check.tools is None:
         return None
-    Server.objects.filter(pk=met.server.pk).update(initialization_time=round(met.seconds, 3))
-    return catalogue.record_listing(actor=actor, server=met.server, listed=met.tools)
+    Server.objects.filter(pk=server_check.server.pk).update(initialization_time=round(server_check.seconds, 3))
+    return catalogue.record_listing(actor=actor, server=server_check.server, listed_tools=server_check.tools)
 
 
-def _fault_kind(trouble: UpstreamFailure) -> FaultKind | None:
+def _fault_kind(failure: UpstreamFailure) -> FaultKind | None:
     """As for a call: a failure on the Gatehouse side is not a fault of the server."""
-    if isinstance(trouble, UpstreamFault) and trouble.is_own:
+    if isinstance(failure, UpstreamFault) and failure.is_own:
         return None
-    of_connection = isinstance(trouble, UpstreamFault) and trouble.is_connection_fault
-    return FaultKind.CONNECTION if of_connection else FaultKind.ANSWER
+    is_connection_fault = isinstance(failure, UpstreamFault) and failure.is_connection_fault
+    return FaultKind.CONNECTION if is_connection_fault else FaultKind.ANSWER
 
 
-def _create_report(met: ServerCheck, actor: Actor) -> HealthReport:
-    shaken = met.handshake
+def _create_report(server_check: ServerCheck, actor: Actor) -> HealthReport:
+    handshake = server_check.handshake
     return HealthReport.objects.create(
-        server=met.server,
-        status=_health_status(met),
-        handshake_success=shaken is not None,
-        handshake_latency_ms=round(shaken.latency_ms, 3) if shaken else None,
-        error_message=sanitization.single_line(met.error, 500),
-        server_capabilities=sorted(shaken.capabilities) if shaken else [],
-        protocol_version=shaken.protocol_version if shaken else "",
+        server=server_check.server,
+        status=_health_status(server_check),
+        handshake_success=handshake is not None,
+        handshake_latency_ms=round(handshake.latency_ms, 3) if handshake else None,
+        error_message=sanitization.single_line(server_check.error, 500),
+        server_capabilities=sorted(handshake.capabilities) if handshake else [],
+        protocol_version=handshake.protocol_version if handshake else "",
         asked_by="" if actor is SYSTEM else actor.name,
     )
 
 
-def _health_status(met: ServerCheck) -> HealthStatus:
-    if met.handshake is None or met.error:
+def _health_status(server_check: ServerCheck) -> HealthStatus:
+    if server_check.handshake is None or server_check.error:
         return HealthStatus.UNHEALTHY
-    return HealthStatus.DEGRADED if met.handshake.latency_ms > SLOW_MS else HealthStatus.HEALTHY
+    return HealthStatus.DEGRADED if server_check.handshake.latency_ms > SLOW_MS else HealthStatus.HEALTHY
 
 
-def _update_server(met: ServerCheck) -> None:
+def _update_server(server_check: ServerCheck) -> None:
     now = timezone.now()
-    said: dict[str, object] = {
+    fields: dict[str, object] = {
         "last_checked_at": now,
-        "last_handshake": [sanitization.single_line(step, 500) for step in met.steps],
+        "last_handshake": [sanitization.single_line(step, 500) for step in server_check.steps],
     }
-    shaken = met.handshake
-    if shaken is not None:
-        said |= {
-            "era": shaken.era,
-            "protocol_version": shaken.protocol_version,
-            "server_info": sanitization.make_storable(shaken.server_info),
-            "server_capabilities": sorted(shaken.capabilities),
-            "instructions": sanitization.make_storable(shaken.instructions)[:20_000],
-            "handshake_latency_ms": round(shaken.latency_ms, 3),
+    handshake = server_check.handshake
+    if handshake is not None:
+        fields |= {
+            "era": handshake.era,
+            "protocol_version": handshake.protocol_version,
+            "server_info": sanitization.make_storable(handshake.server_info),
+            "server_capabilities": sorted(handshake.capabilities),
+            "instructions": sanitization.make_storable(handshake.instructions)[:20_000],
+            "handshake_latency_ms": round(handshake.latency_ms, 3),
         }
-    if shaken is not None and not met.error:
-        said |= {"last_health_check": now, "last_error": ""}
+    if handshake is not None and not server_check.error:
+        fields |= {"last_health_check": now, "last_error": ""}
     # The result does not apply to a server that changed meanwhile.
-    if not Server.objects.filter(pk=met.server.pk, revision=met.server.revision).update(**said):
+    if not Server.objects.filter(pk=server_check.server.pk, revision=server_check.server.revision).update(**fields):
         return
-    if shaken is not None and not met.error:
-        connection_status.record_success(met.server.pk)
-        breakers.record_check_success(met.server.pk)
+    if handshake is not None and not server_check.error:
+        connection_status.record_success(server_check.server.pk)
+        breakers.record_check_success(server_check.server.pk)
     else:
-        if met.fault_kind is not None:
+        if server_check.fault_kind is not None:
             breakers.record_server_fault(
-                met.server.pk, breakers.ServerFault(met.fault_kind, sanitization.single_line(met.error, 500))
+                server_check.server.pk,
+                breakers.ServerFault(server_check.fault_kind, sanitization.single_line(server_check.error, 500)),
             )
-        now_offline = Server.objects.filter(pk=met.server.pk, status=Connection.DEGRADED).exists()
-        connection_status.record_fault(met.server.pk, met.error, gone=now_offline)
+        go_offline = Server.objects.filter(pk=server_check.server.pk, status=Connection.DEGRADED).exists()
+        connection_status.record_fault(server_check.server.pk, server_check.error, go_offline=go_offline)
 
 
 def check_due_servers() -> int:
@@ -218,27 +220,27 @@ def check_due_servers() -> int:
 
 def refresh_due_servers() -> int:
     """Refresh servers with outdated tool lists. Offline servers wait until `check_due_servers` reaches them again."""
-    every = timedelta(seconds=settings.MCP_REFRESH_SECONDS)
-    there = _find_due_servers("refresh_tried_at", every).exclude(status=Connection.OFFLINE)
-    return _run_due_checks(there, asks_for_tools=True)
+    interval = timedelta(seconds=settings.MCP_REFRESH_SECONDS)
+    servers = _find_due_servers("refresh_tried_at", interval).exclude(status=Connection.OFFLINE)
+    return _run_due_checks(servers, asks_for_tools=True)
 
 
-def _find_due_servers(column: str, every: timedelta) -> QuerySet[Server]:
-    stale = Q(**{column: None}) | Q(**{f"{column}__lte": timezone.now() - every})
+def _find_due_servers(column: str, interval: timedelta) -> QuerySet[Server]:
+    stale = Q(**{column: None}) | Q(**{f"{column}__lte": timezone.now() - interval})
     return Server.objects.enabled().filter(stale).order_by(F(column).asc(nulls_first=True))
 
 
 def _run_due_checks(servers: QuerySet[Server], *, asks_for_tools: bool) -> int:
-    meetings = []
+    checks = []
     for server in servers[:MAX_SERVERS_PER_SWEEP]:
         with _isolate_errors(server):
-            meetings.append(ServerCheck(server, asks_for_tools=asks_for_tools))
-    _run_checks(meetings, SWEEP_SECONDS)
-    for met in meetings:
-        with _isolate_errors(met.server):
-            _save_report(met, SYSTEM)
-            _record_tools(met, SYSTEM)
-    return len(meetings)
+            checks.append(ServerCheck(server, asks_for_tools=asks_for_tools))
+    _run_checks(checks, SWEEP_SECONDS)
+    for server_check in checks:
+        with _isolate_errors(server_check.server):
+            _save_report(server_check, SYSTEM)
+            _record_tools(server_check, SYSTEM)
+    return len(checks)
 
 
 @contextmanager

@@ -27,15 +27,20 @@ DESCRIPTION_FIELDS = ("description", "owner", "timeout", "capabilities", "schema
 
 
 def create(
-    *, actor: Actor, name: str, owner: User, given: Mapping[str, Any], secret_values: Mapping[str, str] | None = None,
-    meet_now: bool = True,
-) -> Server:  # fmt: skip
+    *,
+    actor: Actor,
+    name: str,
+    owner: User,
+    configuration: Mapping[str, Any],
+    secret_values: Mapping[str, str] | None = None,
+    connect_now: bool = True,
+) -> Server:
     """Add a server and connect to it for at most ten seconds. A server that does not answer is added as offline."""
     actor.require("mcp.add_server", "add servers")
     server = Server(name=name, owner=owner, created_by_id=actor.id, created_by_name=actor.name)
     server.changed_by_id, server.changed_by_name = actor.id, actor.name
     values = dict(secret_values or {})
-    for field, value in given.items():
+    for field, value in configuration.items():
         setattr(server, field, value)
     _check_new_server(server, values).raise_if_any()
     try:
@@ -46,13 +51,13 @@ def create(
             breakers.ensure_for_server(server)
             events.write("server.added", actor=actor, subject=server, after=audit_facts(server))
     except IntegrityError as error:
-        taken = [FieldError("name", "This name is taken.")]
-        raise Duplicate(f"There is already a server {name}.", fields=taken) from error
-    return connect(actor=actor, server=server) if meet_now else server
+        field_errors = [FieldError("name", "This name is taken.")]
+        raise Duplicate(f"There is already a server {name}.", fields=field_errors) from error
+    return connect(actor=actor, server=server) if connect_now else server
 
 
 def change(
-    *, actor: Actor, server: Server, secret_values: Mapping[str, str | None] | None = None, **given: Any
+    *, actor: Actor, server: Server, secret_values: Mapping[str, str | None] | None = None, **configuration: Any
 ) -> Server:
     """Change a server. After a change of the connection settings, its tools need a new review."""
     actor.require("mcp.change_server", "change servers")
@@ -60,18 +65,18 @@ def change(
     with transaction.atomic():
         current = Server.objects.select_for_update(of=("self",)).select_related("owner").get(pk=server.pk)
         before = audit_facts(current)
-        reached_before = {name: getattr(current, name) for name in REACH_FIELDS}
-        _apply_fields(current, given)
-        _check_changed_server(current, reached_before, values).raise_if_any()
-        reached = bool(values) or any(reached_before[name] != getattr(current, name) for name in REACH_FIELDS)
-        if reached:
+        settings_before = {name: getattr(current, name) for name in REACH_FIELDS}
+        _apply_fields(current, configuration)
+        _check_changed_server(current, settings_before, values).raise_if_any()
+        settings_changed = bool(values) or any(settings_before[name] != getattr(current, name) for name in REACH_FIELDS)
+        if settings_changed:
             current.revision += 1
             current.changed_by_id, current.changed_by_name = actor.id, actor.name
             current.changed_at = timezone.now()
         current.save()
         for name, value in values.items():
             _replace_secret(actor, current, name, value)
-        if reached:
+        if settings_changed:
             catalogue.repin_definitions(current)
         after = audit_facts(current)
         changed = [name for name in after if before[name] != after[name]]
@@ -84,21 +89,21 @@ def change(
                 before={name: before[name] for name in changed},
                 after={name: after[name] for name in changed},
             )
-    return connect(actor=actor, server=current) if reached and current.enabled else current
+    return connect(actor=actor, server=current) if settings_changed and current.enabled else current
 
 
-def check_new(*, name: str, owner: User, given: Mapping[str, Any], secret_values: Mapping[str, str]) -> None:
+def check_new(*, name: str, owner: User, configuration: Mapping[str, Any], secret_values: Mapping[str, str]) -> None:
     """Validate a new server without adding it, so that a form can show these errors together with its own."""
-    problems = _check_new_server(Server(name=name, owner=owner, **given), secret_values)
+    problems = _check_new_server(Server(name=name, owner=owner, **configuration), secret_values)
     problems.unless(not Server.objects.filter(name=name).exists(), "name", "This name is taken.")
     problems.raise_if_any()
 
 
-def check_change(*, server: Server, secret_values: Mapping[str, str | None], **given: Any) -> None:
+def check_change(*, server: Server, secret_values: Mapping[str, str | None], **configuration: Any) -> None:
     """Validate a change without saving it."""
     current = read(server)
     before = {name: getattr(current, name) for name in REACH_FIELDS}
-    _apply_fields(current, given)
+    _apply_fields(current, configuration)
     _check_changed_server(current, before, secret_values).raise_if_any()
 
 
@@ -111,13 +116,13 @@ def connect(*, actor: Actor, server: Server) -> Server:
 
 
 def enable(*, actor: Actor, server: Server, reason: str) -> Server:
-    _set_enabled(actor, server, reason, on=True)
+    _set_enabled(actor, server, reason, enabled=True)
     return connect(actor=actor, server=read(server))
 
 
 def disable(*, actor: Actor, server: Server, reason: str) -> Server:
     """Disable a server: its tools can no longer be called. Active calls finish."""
-    _set_enabled(actor, server, reason, on=False)
+    _set_enabled(actor, server, reason, enabled=False)
     fresh = read(server)
     connection_status.move_status(fresh, Connection.OFFLINE, f"Disabled: {reason}", actor=actor)
     return read(server)
@@ -136,25 +141,30 @@ def audit_facts(server: Server) -> dict[str, Any]:
     }
 
 
-def _set_enabled(actor: Actor, server: Server, reason: str, *, on: bool) -> None:
+def _set_enabled(actor: Actor, server: Server, reason: str, *, enabled: bool) -> None:
     actor.require("mcp.operate_server", "enable and disable servers")
     problems = Problems()
     problems.check_reason(reason)
     problems.raise_if_any()
     with transaction.atomic():
-        moved = Server.objects.filter(pk=server.pk, enabled=not on).update(
-            enabled=on, revision=F("revision") + 1, updated_at=Now()
+        updated = Server.objects.filter(pk=server.pk, enabled=not enabled).update(
+            enabled=enabled, revision=F("revision") + 1, updated_at=Now()
         )
-        if not moved:
-            raise Conflict(f"{server} is {'enabled' if on else 'disabled'} already. Nothing was changed.")
-        event = "server.enabled" if on else "server.disabled"
+        if not updated:
+            raise Conflict(f"{server} is {'enabled' if enabled else 'disabled'} already. Nothing was changed.")
+        event = "server.enabled" if enabled else "server.disabled"
         events.write(
-            event, actor=actor, subject=server, before={"enabled": not on}, after={"enabled": on}, reason=reason
+            event,
+            actor=actor,
+            subject=server,
+            before={"enabled": not enabled},
+            after={"enabled": enabled},
+            reason=reason,
         )
 
 
-def _apply_fields(server: Server, given: Mapping[str, Any]) -> None:
-    for field, value in given.items():
+def _apply_fields(server: Server, configuration: Mapping[str, Any]) -> None:
+    for field, value in configuration.items():
         if field not in (*REACH_FIELDS, *DESCRIPTION_FIELDS):
             raise TypeError(f"{field} does not describe a server")
         setattr(server, field, value)
@@ -169,20 +179,20 @@ def _check_new_server(server: Server, values: Mapping[str, str]) -> Problems:
 
 
 def _check_changed_server(server: Server, before: Mapping[str, Any], values: Mapping[str, str | None]) -> Problems:
-    new = {name: value for name, value in values.items() if value}
-    kept = {secret.name for secret in server.secrets.all()} - (values.keys() - new.keys())
+    new_values = {name: value for name, value in values.items() if value}
+    remaining_names = {secret.name for secret in server.secrets.all()} - (values.keys() - new_values.keys())
     problems = Problems()
-    validation.check_server(problems, server, kept | new.keys())
-    validation.check_secrets(problems, new)
+    validation.check_server(problems, server, remaining_names | new_values.keys())
+    validation.check_secrets(problems, new_values)
     if _reaches_another_server(server, before):
-        _require_secrets_again(problems, kept - values.keys())
+        _require_secrets_again(problems, remaining_names - values.keys())
     return problems
 
 
 def _reaches_another_server(server: Server, before: Mapping[str, Any]) -> bool:
     """Return whether the settings lead to another program or origin, which must not receive the existing secrets."""
-    same = all(getattr(server, name) == before[name] for name in ("transport", "command", "args"))
-    return not same or _origin(server.base_url) != _origin(before["base_url"])
+    same_program = all(getattr(server, name) == before[name] for name in ("transport", "command", "args"))
+    return not same_program or _origin(server.base_url) != _origin(before["base_url"])
 
 
 def _origin(url: str) -> tuple[str, str]:
@@ -192,8 +202,10 @@ def _origin(url: str) -> tuple[str, str]:
 
 def _require_secrets_again(problems: Problems, names: Iterable[str]) -> None:
     for name in sorted(names):
-        said = "Another server is reached now: give this secret again if it is that one's too, or take it away (null)."
-        problems.add(f"secrets.{name}", said)
+        message = (
+            "Another server is reached now: give this secret again if it is that one's too, or take it away (null)."
+        )
+        problems.add(f"secrets.{name}", message)
 
 
 def _put_secret(actor: Actor, server: Server, name: str, value: str) -> None:

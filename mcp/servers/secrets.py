@@ -31,12 +31,12 @@ def find_references(texts: Iterable[str]) -> set[str]:
     return {name for text in texts for name in REFERENCE.findall(text)}
 
 
-def fill_references(text: str, known: Mapping[str, str]) -> str:
+def fill_references(text: str, secret_values: Mapping[str, str]) -> str:
     """Replace each `${NAME}` in `text`. An unknown name raises LookupError."""
 
-    def value(found: re.Match[str]) -> str:
-        if found[1] not in known:
-            raise LookupError(f"${{{found[1]}}} names no secret of this server.")
-        return known[found[1]]
+    def value(match: re.Match[str]) -> str:
+        if match[1] not in secret_values:
+            raise LookupError(f"${{{match[1]}}} names no secret of this server.")
+        return secret_values[match[1]]
 
     return REFERENCE.sub(value, text)

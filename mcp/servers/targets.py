@@ -37,8 +37,8 @@ def load_launch(server_id: UUID) -> LaunchConfig | None:
     server = Server.objects.filter(pk=server_id, transport=Transport.STDIO).first()
     if server is None:
         return None
-    known = secrets.open_secrets(server)
-    env = {name: secrets.fill_references(value, known) for name, value in server.env.items()}
+    secret_values = secrets.open_secrets(server)
+    env = {name: secrets.fill_references(value, secret_values) for name, value in server.env.items()}
     return LaunchConfig((server.command, *server.args), env, server.revision, server.enabled, server.name)
 
 
@@ -53,8 +53,8 @@ def load_target(server_id: UUID) -> ServerTarget:
 
 
 def resolve_server(server: Server) -> ResolvedServer:
-    known = secrets.open_secrets(server)
-    headers = tuple((name, secrets.fill_references(value, known)) for name, value in server.headers.items())
+    secret_values = secrets.open_secrets(server)
+    headers = tuple((name, secrets.fill_references(value, secret_values)) for name, value in server.headers.items())
     target = ServerTarget(
         server_id=server.pk,
         name=server.name,
@@ -65,7 +65,7 @@ def resolve_server(server: Server) -> ResolvedServer:
         era=cast("Era", server.era),
         protocol_version=server.protocol_version,
     )
-    return ResolvedServer(target, tuple(known.values()))
+    return ResolvedServer(target, tuple(secret_values.values()))
 
 
 class TargetCache:
@@ -80,11 +80,11 @@ class TargetCache:
     def load(self, server_id: UUID) -> ResolvedServer:
         """Resolve the server in its current revision and cache the result."""
         server = Server.objects.get(pk=server_id)
-        found = resolve_server(server)
-        self._targets[server.pk, server.revision, server.era] = found
+        resolved = resolve_server(server)
+        self._targets[server.pk, server.revision, server.era] = resolved
         while len(self._targets) > MAX_CACHED:
             self._targets.popitem(last=False)
-        return found
+        return resolved
 
 
 target_cache = TargetCache()

@@ -30,8 +30,8 @@ def check_name(problems: Problems, name: str) -> None:
     problems.unless(name not in RESERVED_NAMES, "name", f"{name} is a path of the gateway itself; choose another name.")
 
 
-def check_server(problems: Problems, server: Server, known: set[str]) -> None:
-    problems.check_line("description", server.description, most=1000)
+def check_server(problems: Problems, server: Server, secret_names: set[str]) -> None:
+    problems.check_line("description", server.description, max_length=1000)
     problems.unless(server.owner.is_active, "owner_id", f"{server.owner.username} is deactivated; choose someone here.")
     problems.unless(
         MIN_TIMEOUT_SECONDS <= server.timeout <= MAX_TIMEOUT_SECONDS,
@@ -40,35 +40,37 @@ def check_server(problems: Problems, server: Server, known: set[str]) -> None:
     )
     version = server.schema_version
     problems.unless(not version or SEMVER.fullmatch(version), "schema_version", "Use a version like 1.2.0.")
-    fine = all(is_plain(one) and 0 < len(one) <= 100 for one in server.capabilities)
-    problems.unless(fine and len(server.capabilities) <= 50, "capabilities", "Use at most 50 short words.")
+    capabilities_valid = all(is_plain(capability) and 0 < len(capability) <= 100 for capability in server.capabilities)
+    problems.unless(
+        capabilities_valid and len(server.capabilities) <= 50, "capabilities", "Use at most 50 short words."
+    )
     if server.transport not in Transport.values:
         problems.add("transport", "Choose stdio, http or sse.")
     elif server.transport == Transport.STDIO:
-        _check_process(problems, server, known)
+        _check_process(problems, server, secret_names)
     else:
-        _check_address(problems, server, known)
+        _check_address(problems, server, secret_names)
 
 
-def _check_process(problems: Problems, server: Server, known: set[str]) -> None:
+def _check_process(problems: Problems, server: Server, secret_names: set[str]) -> None:
     problems.unless(not server.base_url, "base_url", "A process has no address; leave this out, or choose http.")
     problems.unless(not server.headers, "headers", "A process is sent no headers; leave them out, or choose http.")
     if not server.command:
         problems.add("command", "Name the program to run, as an absolute path.")
-    elif said := executable_allowlist.find_command_problem(server.command, server.args):
-        problems.add("command", said)
+    elif message := executable_allowlist.find_command_problem(server.command, server.args):
+        problems.add("command", message)
     for number, argument in enumerate(server.args):
         problems.unless(len(argument) <= 2000, f"args[{number}]", "Use at most 2000 characters.")
-        named = secrets.find_references([argument])
-        said = "Arguments are seen by others on the machine; put secrets into env."
-        problems.unless(not named and redact_text(argument) == argument, f"args[{number}]", said)
+        references = secrets.find_references([argument])
+        message = "Arguments are seen by others on the machine; put secrets into env."
+        problems.unless(not references and redact_text(argument) == argument, f"args[{number}]", message)
     for name, value in server.env.items():
-        said = executable_allowlist.find_variable_problem(name)
-        problems.unless(not said, f"env.{name}", said)
-        _check_value(problems, "env", name, value, known)
+        message = executable_allowlist.find_variable_problem(name)
+        problems.unless(not message, f"env.{name}", message)
+        _check_value(problems, "env", name, value, secret_names)
 
 
-def _check_address(problems: Problems, server: Server, known: set[str]) -> None:
+def _check_address(problems: Problems, server: Server, secret_names: set[str]) -> None:
     problems.unless(not server.command, "command", "A server with an address runs no program; leave this out.")
     problems.unless(not server.args, "args", "A server with an address takes no arguments; leave them out.")
     problems.unless(not server.env, "env", "A server with an address has no environment; use headers.")
@@ -76,35 +78,35 @@ def _check_address(problems: Problems, server: Server, known: set[str]) -> None:
         problems.add("base_url", "Give the server's address, like https://mcp.example.org/mcp.")
     elif secrets.find_references([server.base_url]):
         problems.add("base_url", "Addresses stand in logs; put secrets into headers.")
-    elif said := egress.find_url_problem(server.base_url):
-        problems.add("base_url", said)
+    elif message := egress.find_url_problem(server.base_url):
+        problems.add("base_url", message)
     for name, value in server.headers.items():
-        fine = HEADER_NAME.fullmatch(name) and not headers.is_reserved_header(name)
-        problems.unless(fine, f"headers.{name}", "This header is the connection's own, or no header's name.")
-        _check_value(problems, "headers", name, value, known)
+        is_valid = HEADER_NAME.fullmatch(name) and not headers.is_reserved_header(name)
+        problems.unless(is_valid, f"headers.{name}", "This header is the connection's own, or no header's name.")
+        _check_value(problems, "headers", name, value, secret_names)
 
 
-def _check_value(problems: Problems, where: str, name: str, value: str, known: set[str]) -> None:
-    field, wanted = f"{where}.{name}", secrets.find_references([value])
+def _check_value(problems: Problems, section: str, name: str, value: str, secret_names: set[str]) -> None:
+    field, references = f"{section}.{name}", secrets.find_references([value])
     problems.unless(len(value) <= 8000, field, "Use at most 8000 characters.")
     problems.unless(not any(mark in value for mark in "\0\r\n"), field, "Use a single line.")
-    for missing in sorted(wanted - known):
+    for missing in sorted(references - secret_names):
         problems.add(field, f"${{{missing}}} names no secret of this server. Add it to secrets.")
     # Everybody with access to the server can read this value, and the audit log keeps it.
-    plain = secrets.REFERENCE.sub("", value)
-    shown = bool(value) and not wanted and is_secret_name(name, value)
-    said = "This looks like a secret: put it into secrets, and write ${NAME} here."
-    problems.unless(not shown and redact_text(plain) == plain, field, said)
+    literal_text = secrets.REFERENCE.sub("", value)
+    looks_secret = bool(value) and not references and is_secret_name(name, value)
+    message = "This looks like a secret: put it into secrets, and write ${NAME} here."
+    problems.unless(not looks_secret and redact_text(literal_text) == literal_text, field, message)
 
 
 def check_secrets(problems: Problems, values: Mapping[str, str]) -> None:
     problems.unless(len(values) <= 50, "secrets", "Use at most 50 secrets.")
     for name, value in values.items():
-        fine = secrets.SECRET_NAME.fullmatch(name) is not None
-        problems.unless(fine, f"secrets.{name}", "Use letters, digits and underscores, beginning with no digit.")
+        is_valid = secrets.SECRET_NAME.fullmatch(name) is not None
+        problems.unless(is_valid, f"secrets.{name}", "Use letters, digits and underscores, beginning with no digit.")
         one_line = not any(mark in value for mark in "\0\r\n")
         problems.unless(one_line and len(value) <= 8000, f"secrets.{name}", "Use one line of text.")
         too_short = f"Use at least {MIN_SECRET_CHARS} characters: a shorter one is found in everything"
         problems.unless(
-            len(value) >= MIN_SECRET_CHARS or not fine, f"secrets.{name}", f"{too_short}, so it is hidden nowhere."
+            len(value) >= MIN_SECRET_CHARS or not is_valid, f"secrets.{name}", f"{too_short}, so it is hidden nowhere."
         )

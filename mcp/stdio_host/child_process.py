@@ -27,11 +27,11 @@ class ServerProcess(asyncio.SubprocessProtocol):
     """A server's process. One callback receives each line of output; the other is called once, when the output ends."""
 
     def __init__(
-        self, *, take: Callable[[bytes], None], ended: Callable[[UpstreamFault], None], errors: StderrBuffer
+        self, *, on_line: Callable[[bytes], None], on_end: Callable[[UpstreamFault], None], stderr: StderrBuffer
     ) -> None:
-        self._on_line = take
-        self._on_end = ended
-        self._errors = errors
+        self._on_line = on_line
+        self._on_end = on_end
+        self._stderr = stderr
         self._lines = LineSplitter()
         self._transport: asyncio.SubprocessTransport | None = None
         self._over = self._ending = False
@@ -67,11 +67,11 @@ class ServerProcess(asyncio.SubprocessProtocol):
         if self.is_over or pipe is None or pipe.is_closing():
             raise UpstreamFault("closed", f"The server's process {self._describe_exit()}.", sent=False)
         if pipe.get_write_buffer_size() + len(line) > MAX_UNREAD_BYTES:
-            unread = UpstreamFault(
+            fault = UpstreamFault(
                 "closed", "The server stopped reading what it is sent, and was ended for it.", sent=False
             )
-            self._fail(unread)
-            raise unread
+            self._fail(fault)
+            raise fault
         pipe.write(line + b"\n")
 
     async def stop(self, *, at_once: bool = False) -> None:
@@ -83,10 +83,10 @@ class ServerProcess(asyncio.SubprocessProtocol):
         if (pipe := self._pipe(0)) is not None:
             pipe.close()
         group = self.pid
-        for number in [signal.SIGKILL] if at_once else [signal.SIGTERM, signal.SIGKILL]:
+        for signal_number in [signal.SIGKILL] if at_once else [signal.SIGTERM, signal.SIGKILL]:
             if not at_once and await self._wait_until_gone(group):
                 break
-            process_groups.signal_group(group, number)
+            process_groups.signal_group(group, signal_number)
         await self._wait_until_gone(group)
         self._transport.close()
 
@@ -99,8 +99,8 @@ class ServerProcess(asyncio.SubprocessProtocol):
             await asyncio.sleep(0.02)
         return True
 
-    def _pipe(self, number: int) -> asyncio.WriteTransport | None:
-        return cast("asyncio.WriteTransport | None", self._transport and self._transport.get_pipe_transport(number))
+    def _pipe(self, fd: int) -> asyncio.WriteTransport | None:
+        return cast("asyncio.WriteTransport | None", self._transport and self._transport.get_pipe_transport(fd))
 
     def _fail(self, fault: UpstreamFault) -> None:
         if not self._over:
@@ -124,7 +124,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         if fd == 2:
-            self._errors.feed(data)
+            self._stderr.feed(data)
         elif not self._over:
             try:
                 for line in self._lines.feed(data):

@@ -46,42 +46,42 @@ class HandshakeNegotiation:
 
     async def run(self) -> Handshake:
         probe = None if self.handshake_first else asyncio.create_task(self._discover())
-        hello: AnswerTask | None = None
+        initialize_task: AnswerTask | None = None
         try:
             if probe is not None:
                 await asyncio.wait({probe}, timeout=PROBE_SECONDS)
-                if probe.done() and (found := self._read_discovery(probe)) is not None:
-                    return found
+                if probe.done() and (handshake := self._read_discovery(probe)) is not None:
+                    return handshake
                 if not probe.done():
                     self.steps.append(f"no answer within {PROBE_SECONDS:g} s")
-            hello = asyncio.create_task(self._initialize())
-            return await self._wait_for_either(probe, hello)
-        except UpstreamFailure as trouble:
-            trouble.steps = tuple(self.steps)
+            initialize_task = asyncio.create_task(self._initialize())
+            return await self._wait_for_either(probe, initialize_task)
+        except UpstreamFailure as failure:
+            failure.steps = tuple(self.steps)
             raise
         finally:
-            for task in (probe, hello):
+            for task in (probe, initialize_task):
                 await _cancel_task(task)
 
-    async def _wait_for_either(self, probe: AnswerTask | None, hello: AnswerTask) -> Handshake:
-        while probe is not None and not probe.done() and not hello.done():
-            await asyncio.wait({probe, hello}, return_when=asyncio.FIRST_COMPLETED)
-            if probe.done() and (found := self._read_discovery(probe)) is not None:
-                return found
+    async def _wait_for_either(self, probe: AnswerTask | None, initialize_task: AnswerTask) -> Handshake:
+        while probe is not None and not probe.done() and not initialize_task.done():
+            await asyncio.wait({probe, initialize_task}, return_when=asyncio.FIRST_COMPLETED)
+            if probe.done() and (handshake := self._read_discovery(probe)) is not None:
+                return handshake
         try:
-            return self._accept_initialize(await hello)
-        except UpstreamError as refused:
-            self.steps.append(_describe_error(refused))
-            if refused.code != UNSUPPORTED_PROTOCOL_VERSION or not modern.mutual_version(
-                modern.read_supported_versions(refused)
+            return self._accept_initialize(await initialize_task)
+        except UpstreamError as error:
+            self.steps.append(_describe_error(error))
+            if error.code != UNSUPPORTED_PROTOCOL_VERSION or not modern.mutual_version(
+                modern.read_supported_versions(error)
             ):
                 raise
             if probe is None or probe.done():
                 probe = asyncio.create_task(self._discover())
-            found = self._accept_discovery(await probe)
-            if found is None:
+            handshake = self._accept_discovery(await probe)
+            if handshake is None:
                 raise
-            return found
+            return handshake
 
     async def _discover(self) -> Message:
         self.steps.append(f"server/discover, {modern.LATEST}")
@@ -101,64 +101,64 @@ class HandshakeNegotiation:
         """Return the handshake, or None if the server does not confirm the modern era, which is not a fault."""
         try:
             return self._accept_discovery(probe.result())
-        except UpstreamError as refused:
-            self.steps.append(_describe_error(refused))
-            self._raise_if_final(refused)
+        except UpstreamError as error:
+            self.steps.append(_describe_error(error))
+            self._raise_if_final(error)
         except UpstreamFault as fault:
             self.steps.append(fault.detail)
             if fault.code != "protocol":
                 raise
         return None
 
-    def _raise_if_final(self, refused: UpstreamError) -> None:
+    def _raise_if_final(self, error: UpstreamError) -> None:
         """Raise the error of a server that speaks only the modern era, in no version that Gatehouse supports."""
-        supported = modern.read_supported_versions(refused) if refused.code == UNSUPPORTED_PROTOCOL_VERSION else None
+        supported = modern.read_supported_versions(error) if error.code == UNSUPPORTED_PROTOCOL_VERSION else None
         if supported and not modern.includes_handshake_version(supported) and not modern.mutual_version(supported):
-            raise refused
+            raise error
 
-    def _accept_discovery(self, offer: Message) -> Handshake | None:
-        version = modern.mutual_version(offer.get("supportedVersions"))
+    def _accept_discovery(self, discovery: Message) -> Handshake | None:
+        version = modern.mutual_version(discovery.get("supportedVersions"))
         if not version:
             self.steps.append("it names no version of that era")
             return None
         self.steps.append(f"it speaks {version}")
-        return build_handshake(offer, version, begun=self.started_at, steps=self.steps)
+        return build_handshake(discovery, version, started_at=self.started_at, steps=self.steps)
 
     def _accept_initialize(self, answer: Message) -> Handshake:
-        welcome = legacy.parse_initialize_result(answer)
+        result = legacy.parse_initialize_result(answer)
         self.channel.notify(legacy.INITIALIZED)
-        self.steps.append(f"it speaks {welcome.protocol_version}")
+        self.steps.append(f"it speaks {result.protocol_version}")
         return Handshake(
             "legacy",
-            welcome.protocol_version,
-            welcome.server_info,
-            welcome.capabilities,
-            welcome.instructions,
+            result.protocol_version,
+            result.server_info,
+            result.capabilities,
+            result.instructions,
             _elapsed_ms(self.started_at),
             tuple(self.steps),
         )
 
 
-def build_handshake(offer: Message, version: str, *, begun: float, steps: list[str]) -> Handshake:
+def build_handshake(discovery: Message, version: str, *, started_at: float, steps: list[str]) -> Handshake:
     """Build the handshake from the answer to `server/discover`."""
-    capabilities, instructions = offer.get("capabilities"), offer.get("instructions")
+    capabilities, instructions = discovery.get("capabilities"), discovery.get("instructions")
     return Handshake(
         "modern",
         version,
-        modern.read_server_info(offer),
+        modern.read_server_info(discovery),
         capabilities if isinstance(capabilities, dict) else {},
         instructions if isinstance(instructions, str) else "",
-        _elapsed_ms(begun),
+        _elapsed_ms(started_at),
         tuple(steps),
     )
 
 
-def _elapsed_ms(begun: float) -> float:
-    return (time.monotonic() - begun) * 1000
+def _elapsed_ms(started_at: float) -> float:
+    return (time.monotonic() - started_at) * 1000
 
 
-def _describe_error(refused: UpstreamError) -> str:
-    return f"it answered with the error {refused.code}: {refused.message[:200]}"
+def _describe_error(error: UpstreamError) -> str:
+    return f"it answered with the error {error.code}: {error.message[:200]}"
 
 
 async def _cancel_task(task: AnswerTask | None) -> None:

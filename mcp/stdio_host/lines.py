@@ -17,16 +17,16 @@ class LineTooLong(Exception):
 
 
 class LineSplitter:
-    def __init__(self, longest: int = MAX_LINE_BYTES) -> None:
-        self._max_bytes = longest
+    def __init__(self, max_bytes: int = MAX_LINE_BYTES) -> None:
+        self._max_bytes = max_bytes
         self._parts: list[bytes] = []
         self._size = 0
 
     def feed(self, chunk: bytes) -> Iterator[bytes]:
         """Yield the lines that this chunk completes."""
-        *ends, rest = chunk.split(b"\n")
-        for end in ends:
-            self._append(end)
+        *line_ends, rest = chunk.split(b"\n")
+        for line_end in line_ends:
+            self._append(line_end)
             line = b"".join(self._parts)
             self._parts, self._size = [], 0
             yield line
@@ -43,9 +43,9 @@ class LineSplitter:
 def parse_messages(line: bytes) -> list[Message]:
     """Return the JSON-RPC messages of a line, several for a batch; an empty list for anything else."""
     value = _parse_json(line)
-    found = value if isinstance(value, list) else [value]
-    good = [one for one in found if isinstance(one, dict) and one.get("jsonrpc") == "2.0"]
-    return good if len(good) == len(found) else []
+    candidates = value if isinstance(value, list) else [value]
+    messages = [message for message in candidates if isinstance(message, dict) and message.get("jsonrpc") == "2.0"]
+    return messages if len(messages) == len(candidates) else []
 
 
 def _parse_json(line: bytes) -> Any:

@@ -19,8 +19,8 @@ CALM_SECONDS = 15.0
 class ChangeDebouncer:
     """Combines change notifications of servers. The refresh function may block, so it runs in a thread of its own."""
 
-    def __init__(self, tell: Callable[[UUID], None]) -> None:
-        self._refresh = tell
+    def __init__(self, refresh: Callable[[UUID], None]) -> None:
+        self._refresh = refresh
         self._thread = ThreadPoolExecutor(1, "news")
         self._waiting: dict[UUID, asyncio.Task[None]] = {}
         #: The time of each server's last refresh, and the delay before it.
@@ -51,7 +51,7 @@ class ChangeDebouncer:
             log.warning("No refresh of %s was asked for (%s).", server_id, type(error).__name__)
 
     def _find_wait(self, server_id: UUID) -> float:
-        at, waited = self._forwarded.get(server_id, (-math.inf, 0.0))
+        at, last_wait = self._forwarded.get(server_id, (-math.inf, 0.0))
         if time.monotonic() - at > CALM_SECONDS:
             return FIRST_DEBOUNCE_SECONDS
-        return min(waited * 2, MAX_DEBOUNCE_SECONDS)
+        return min(last_wait * 2, MAX_DEBOUNCE_SECONDS)

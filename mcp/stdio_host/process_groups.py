@@ -38,44 +38,46 @@ class ProcessGroupJournal:
     def load_leftovers(self) -> dict[int, float]:
         """Return the previous host's groups with the start times of their leaders; none from before a reboot."""
         try:
-            kept = json.loads(self._path.read_text())
+            journal = json.loads(self._path.read_text())
             return (
-                {int(pid): float(start) for pid, start in kept["groups"].items()}
-                if kept["boot"] == read_boot_id()
+                {int(pid): float(start) for pid, start in journal["groups"].items()}
+                if journal["boot"] == read_boot_id()
                 else {}
             )
         except (OSError, ValueError, KeyError, AttributeError, TypeError):
             return {}
 
     def _write(self) -> None:
-        beside = self._path.with_name(f"{self._path.name}.new")
-        beside.write_text(json.dumps({"boot": read_boot_id(), "groups": self._started}))
-        beside.replace(self._path)
+        new_path = self._path.with_name(f"{self._path.name}.new")
+        new_path.write_text(json.dumps({"boot": read_boot_id(), "groups": self._started}))
+        new_path.replace(self._path)
 
 
 def kill_processes(mark: str, groups: dict[int, float] | None = None) -> int:
     """Kill all processes with this mark or in these groups. Returns the number of killed processes."""
-    ended: set[int] = set()
+    killed: set[int] = set()
     for _ in range(KILL_PASSES):
-        found = list(_find_own_processes(mark, groups or {}))
-        if not found:
+        processes = list(_find_own_processes(mark, groups or {}))
+        if not processes:
             break
-        for process in found:
+        for process in processes:
             with suppress(psutil.Error):
                 process.kill()
-                ended.add(process.pid)
+                killed.add(process.pid)
         # The next pass finds processes that were forked meanwhile. Their parents reap them.
         time.sleep(PASS_PAUSE_SECONDS)
-    return len(ended)
+    return len(killed)
 
 
 def _find_own_processes(mark: str, groups: dict[int, float]) -> Iterator[psutil.Process]:
-    live = _drop_reused_pids(groups)
+    live_groups = _drop_reused_pids(groups)
     for process in psutil.process_iter():
         with suppress(psutil.Error, OSError):
             if process.pid == os.getpid() or process.uids().real != os.getuid():
                 continue
-            if process.status() != psutil.STATUS_ZOMBIE and (_is_in_groups(process, live) or _has_mark(process, mark)):
+            if process.status() != psutil.STATUS_ZOMBIE and (
+                _is_in_groups(process, live_groups) or _has_mark(process, mark)
+            ):
                 yield process
 
 
@@ -120,7 +122,7 @@ def _is_alive_in(pid: int, group: int) -> bool:
     return False
 
 
-def signal_group(group: int, number: int) -> None:
+def signal_group(group: int, signal_number: int) -> None:
     assert group > 1, "0 and 1 are groups of everybody else"
     with suppress(ProcessLookupError, PermissionError):
-        os.killpg(group, number)
+        os.killpg(group, signal_number)

@@ -10,25 +10,25 @@ CUT_MARK = " … (cut)"
 class StderrBuffer:
     def __init__(self) -> None:
         self._lines: deque[str] = deque(maxlen=MAX_STDERR_LINES)
-        self._open = b""
+        self._partial_line = b""
         self._dropping = False
         self.total_bytes = 0
 
     def feed(self, chunk: bytes) -> None:
         self.total_bytes += len(chunk)
-        *ends, rest = (self._open + chunk).split(b"\n")
-        if ends and self._dropping:
-            ends, self._dropping = ends[1:], False
+        *lines, rest = (self._partial_line + chunk).split(b"\n")
+        if lines and self._dropping:
+            lines, self._dropping = lines[1:], False
         # Only the last lines are kept, so the others need not be decoded.
-        for end in ends[-MAX_STDERR_LINES:]:
-            self._add(end)
+        for line in lines[-MAX_STDERR_LINES:]:
+            self._add(line)
         if not self._dropping and len(rest) > MAX_STDERR_LINE_BYTES:
             self._add(rest)
             self._dropping = True
-        self._open = b"" if self._dropping else rest
+        self._partial_line = b"" if self._dropping else rest
 
     def lines(self) -> list[str]:
-        return [*self._lines, *([_decode_line(self._open)] if self._open else [])]
+        return [*self._lines, *([_decode_line(self._partial_line)] if self._partial_line else [])]
 
     def _add(self, line: bytes) -> None:
         if line.strip():

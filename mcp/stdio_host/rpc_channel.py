@@ -32,33 +32,35 @@ class RpcChannel:
     The reader of the process's output passes each line to `receive_line`.
     """
 
-    def __init__(self, write: Callable[[bytes], None], changed: Callable[[], None]) -> None:
+    def __init__(self, write: Callable[[bytes], None], on_tools_changed: Callable[[], None]) -> None:
         self._write = write
-        self._changed = changed
+        self._on_tools_changed = on_tools_changed
         self._pending: dict[int, PendingRequest] = {}
         self._last_id = 0
         self._fault: UpstreamFault | None = None
         #: Counts of lines that are not messages, of answers to abandoned requests, and of `tools/list_changed`.
-        self.noise = self.late = self.changes = 0
+        self.invalid_lines = self.late_answers = self.list_changes = 0
         self.last_message_at = time.monotonic()
 
     @property
     def in_flight(self) -> int:
         return len(self._pending)
 
-    async def request(self, build: RequestBuilder, asked: PendingRequest, *, may_cancel: bool = True) -> Message:
+    async def request(
+        self, build: RequestBuilder, pending_request: PendingRequest, *, may_cancel: bool = True
+    ) -> Message:
         """Send a request and return its result. Cancelling the task also cancels the request."""
         if self._fault is not None:
             raise self._fault
         self._last_id += 1
         number = self._last_id
-        if asked.on_progress is not None:
-            asked.progress = ProgressFilter(number)
+        if pending_request.on_progress is not None:
+            pending_request.progress = ProgressFilter(number)
         self._write(jsonrpc.encode(build(number)))
-        asked.sent = True
-        self._pending[number] = asked
+        pending_request.sent = True
+        self._pending[number] = pending_request
         try:
-            answer = await asked.answer
+            answer = await pending_request.answer
         except asyncio.CancelledError:
             if may_cancel:
                 self._notify_cancelled(number)
@@ -73,17 +75,17 @@ class RpcChannel:
     def fail(self, fault: UpstreamFault) -> None:
         """Close the channel: all pending and later requests fail."""
         self._fault = UpstreamFault(fault.code, fault.detail, sent=False)
-        for asked in self._pending.values():
-            if not asked.answer.done():
-                asked.answer.set_exception(UpstreamFault(fault.code, fault.detail, sent=True))
+        for pending_request in self._pending.values():
+            if not pending_request.answer.done():
+                pending_request.answer.set_exception(UpstreamFault(fault.code, fault.detail, sent=True))
 
     def receive_line(self, line: bytes) -> None:
         if not line.strip():
             return
-        found = parse_messages(line)
-        self.noise += not found
-        self.last_message_at = time.monotonic() if found else self.last_message_at
-        for message in found:
+        messages = parse_messages(line)
+        self.invalid_lines += not messages
+        self.last_message_at = time.monotonic() if messages else self.last_message_at
+        for message in messages:
             if "method" in message:
                 self._handle_server_message(message)
             else:
@@ -91,23 +93,27 @@ class RpcChannel:
 
     def _resolve_answer(self, message: Message) -> None:
         number = message.get("id")
-        asked = self._pending.get(number) if type(number) is int else None
-        if asked is None or asked.answer.done():
-            self.late += 1
+        pending_request = self._pending.get(number) if type(number) is int else None
+        if pending_request is None or pending_request.answer.done():
+            self.late_answers += 1
         else:
-            asked.answer.set_result(message)
+            pending_request.answer.set_result(message)
 
     def _handle_server_message(self, message: Message) -> None:
         """Answer a request of the server, or handle its notification."""
         if (reply := legacy.build_reply(message)) is not None:
             self._try_notify(reply)
         elif message["method"] == "notifications/tools/list_changed":
-            self.changes += 1
-            self._changed()
+            self.list_changes += 1
+            self._on_tools_changed()
         else:
-            for asked in self._pending.values():
-                if asked.progress and asked.on_progress and (step := asked.progress.select(message)) is not None:
-                    asked.on_progress(step)
+            for pending_request in self._pending.values():
+                if (
+                    pending_request.progress
+                    and pending_request.on_progress
+                    and (step := pending_request.progress.select(message)) is not None
+                ):
+                    pending_request.on_progress(step)
 
     def _notify_cancelled(self, number: int) -> None:
         self._try_notify(legacy.cancelled_notification(number, "The caller no longer waits for it."))

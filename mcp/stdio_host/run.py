@@ -60,10 +60,10 @@ class HostDatabase:
     async def target(self, server_id: UUID) -> ServerTarget:
         return await self._run(lambda: self.backend.target(server_id))
 
-    async def send_heartbeat(self, *, leaving: bool = False) -> None:
+    async def send_heartbeat(self, *, stopping: bool = False) -> None:
         try:
             await self._run(
-                lambda: (processes.remove_own if leaving else processes.record_heartbeat)(kind=ProcessKind.STDIO_OWNER)
+                lambda: (processes.remove_own if stopping else processes.record_heartbeat)(kind=ProcessKind.STDIO_OWNER)
             )
         except DatabaseError as error:
             log.warning("No heartbeat: the database is away (%s).", type(error).__name__)
@@ -79,40 +79,38 @@ def _with_connection(work: Callable[[], Answer]) -> Answer:
         connection.close()
 
 
-async def run_host(*, data: Path, socket: Path, house: HostBackend) -> None:
+async def run_host(*, data: Path, socket: Path, backend: HostBackend) -> None:
     """Serve until SIGTERM or SIGINT."""
-    told = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, told.set)
+    stop_requested = asyncio.Event()
+    for signal_number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(signal_number, stop_requested.set)
     root, installation = data / "stdio", f"{environment.installation_id(data)}"
     root.mkdir(mode=0o700, exist_ok=True)
-    kept = ProcessGroupJournal(root / "groups.json")
-    if left := process_groups.kill_processes(f"{installation}/", kept.load_leftovers()):
-        log.warning("Ended %s processes that an owner before this one had left.", left)
-    database, news = HostDatabase(house), ChangeDebouncer(house.refresh)
-    servers = ServerRegistry(HostContext(database.launch, root, installation, kept, news.notify))
-    watching = ChangeListener(database.revisions, database.target, news)
-    door = SocketServer(servers, socket)
-    await door.open()
-    chores = [
-        asyncio.create_task(work) for work in (_heartbeat_loop(database), servers.sweep_forever(), watching.run())
-    ]
-    await told.wait()
-    for chore in chores:
-        chore.cancel()
-    await asyncio.wait(chores)
-    await door.close()
+    journal = ProcessGroupJournal(root / "groups.json")
+    if killed := process_groups.kill_processes(f"{installation}/", journal.load_leftovers()):
+        log.warning("Ended %s processes that an owner before this one had left.", killed)
+    database, debouncer = HostDatabase(backend), ChangeDebouncer(backend.refresh)
+    servers = ServerRegistry(HostContext(database.launch, root, installation, journal, debouncer.notify))
+    listener = ChangeListener(database.revisions, database.target, debouncer)
+    socket_server = SocketServer(servers, socket)
+    await socket_server.open()
+    tasks = [asyncio.create_task(work) for work in (_heartbeat_loop(database), servers.sweep_forever(), listener.run())]
+    await stop_requested.wait()
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks)
+    await socket_server.close()
     await servers.close()
-    await _close_connections(news)
+    await _close_connections(debouncer)
     with suppress(TimeoutError):
         async with asyncio.timeout(1):
-            await database.send_heartbeat(leaving=True)
+            await database.send_heartbeat(stopping=True)
 
 
-async def _close_connections(news: ChangeDebouncer) -> None:
+async def _close_connections(debouncer: ChangeDebouncer) -> None:
     with suppress(TimeoutError):
         async with asyncio.timeout(2):
-            await news.close()
+            await debouncer.close()
             await transports.close_all()
             await egress.close_session()
 

@@ -69,52 +69,52 @@ class HostContext:
 
 
 class HostedServer:
-    def __init__(self, server_id: UUID, shared: HostContext) -> None:
+    def __init__(self, server_id: UUID, context: HostContext) -> None:
         self.id = server_id
         self.session: ServerSession | None = None
-        self.errors = StderrBuffer()
+        self.stderr = StderrBuffer()
         self.starts = self.crashes = 0
         self.last_end = ""
-        self._shared = shared
+        self._context = context
         self._starting: asyncio.Task[ServerSession] | None = None
-        self._changing = asyncio.Lock()
-        self._places = asyncio.Semaphore(MAX_IN_FLIGHT)
+        self._session_lock = asyncio.Lock()
+        self._call_slots = asyncio.Semaphore(MAX_IN_FLIGHT)
         self._background_tasks: set[asyncio.Task[None]] = set()
         #: The last revision in which the server spoke the legacy era, so that the probe can be skipped.
-        self._speaks_handshake = 0
-        self._tried = 0
+        self._legacy_revision = 0
+        self._tried_revision = 0
         self._was_started = False
         self._not_before = 0.0
 
     async def request(
-        self, revision: int, method: str, params: Message, meta: Message, asked: PendingRequest
+        self, revision: int, method: str, params: Message, meta: Message, pending_request: PendingRequest
     ) -> Message:
-        async with self._places:
+        async with self._call_slots:
             try:
-                return await (await self.ensure_session(revision)).request(method, params, meta, asked)
+                return await (await self.ensure_session(revision)).request(method, params, meta, pending_request)
             except UpstreamFault as fault:
-                if fault.code != "closed" or asked.sent:
+                if fault.code != "closed" or pending_request.sent:
                     raise
             # The process ended before anything was sent.
-            return await (await self.ensure_session(revision)).request(method, params, meta, asked)
+            return await (await self.ensure_session(revision)).request(method, params, meta, pending_request)
 
     async def refresh_handshake(self, revision: int) -> Handshake:
-        running, begun = await self.ensure_session(revision), time.monotonic()
+        session, started_at = await self.ensure_session(revision), time.monotonic()
         try:
-            return await running.refresh_handshake()
+            return await session.refresh_handshake()
         except asyncio.CancelledError:
             # Work may keep a server silent, but this one has none. The next request starts a new process.
-            silent = time.monotonic() - begun > HUNG_SECONDS and running.channel.last_message_at < begun
-            if silent and not running.channel.in_flight and self.session is running:
+            is_silent = time.monotonic() - started_at > HUNG_SECONDS and session.channel.last_message_at < started_at
+            if is_silent and not session.channel.in_flight and self.session is session:
                 self._run_in_background(self.stop("The server had stopped answering."))
             raise
 
     async def ensure_session(self, revision: int) -> ServerSession:
         """Return the session in this revision. Concurrent callers share one start."""
         while True:
-            running = self.session
-            if running is not None and running.revision == revision and not running.process.is_over:
-                return running
+            session = self.session
+            if session is not None and session.revision == revision and not session.process.is_over:
+                return session
             if self._starting is None:
                 self._starting = asyncio.create_task(self._start(revision))
                 self._starting.add_done_callback(self._on_start_done)
@@ -123,16 +123,16 @@ class HostedServer:
 
     async def stop_if_outdated(self, launch: LaunchSpec | None) -> None:
         """Stop the process if the server was disabled or changed."""
-        running = self.session
-        if running is None:
+        session = self.session
+        if session is None:
             return
         if launch is None or not launch.enabled:
             await self.stop("The server was disabled.")
-        elif launch.revision != running.revision:
+        elif launch.revision != session.revision:
             await self.stop("The server's configuration was changed.")
 
     async def stop(self, reason: str) -> None:
-        async with self._changing:
+        async with self._session_lock:
             await self._stop_session(reason)
 
     async def close(self) -> None:
@@ -144,29 +144,29 @@ class HostedServer:
             await asyncio.wait(self._background_tasks)
 
     async def _start(self, revision: int) -> ServerSession:
-        async with self._changing:
+        async with self._session_lock:
             if self.session is not None and self.session.process.is_over:
                 await self.session.process.output_closed.wait()
             launch = await self._load_launch(revision)
             await self._stop_session("The server is started anew.")
-            if launch.revision != self._tried:
-                self._tried, self.crashes, self._not_before = launch.revision, 0, 0.0
+            if launch.revision != self._tried_revision:
+                self._tried_revision, self.crashes, self._not_before = launch.revision, 0, 0.0
             argv = _resolve_command(launch)
             await self._wait_for_backoff()
             try:
                 self.session = await self._start_in_either_era(launch, argv)
-            except UpstreamFailure as trouble:
-                self._count_failure(_failure_detail(trouble), lived=0)
+            except UpstreamFailure as failure:
+                self._count_failure(_failure_detail(failure), lifetime=0)
                 raise
-            self._speaks_handshake = revision if self.session.handshake.era == "legacy" else 0
+            self._legacy_revision = revision if self.session.handshake.era == "legacy" else 0
             if self._was_started:
                 # The program may have changed since the last start.
-                self._shared.on_change(self.id)
+                self._context.on_change(self.id)
             self._was_started = True
             return self.session
 
     async def _start_in_either_era(self, launch: LaunchSpec, argv: list[str]) -> ServerSession:
-        if self._speaks_handshake != launch.revision:
+        if self._legacy_revision != launch.revision:
             try:
                 return await self._start_session(launch, argv, handshake_first=False)
             except UpstreamFault as fault:
@@ -178,11 +178,11 @@ class HostedServer:
     def _on_start_done(self, task: "asyncio.Task[ServerSession]") -> None:
         self._starting = None
         if not task.cancelled() and task.exception() is not None:
-            self._speaks_handshake = 0
+            self._legacy_revision = 0
 
     async def _load_launch(self, revision: int) -> LaunchSpec:
         try:
-            launch = await self._shared.load_launch(self.id)
+            launch = await self._context.load_launch(self.id)
         except LookupError as problem:
             raise UpstreamFault("not_running", str(problem.args[0]), sent=False) from None
         if launch is None or not launch.enabled:
@@ -194,45 +194,47 @@ class HostedServer:
         return launch
 
     async def _wait_for_backoff(self) -> None:
-        left = self._not_before - time.monotonic()
-        if left > MAX_INLINE_WAIT_SECONDS:
-            detail = f"{self.last_end} Failures in a row: {self.crashes}; the next start is in {left:.0f} s."
+        wait_seconds = self._not_before - time.monotonic()
+        if wait_seconds > MAX_INLINE_WAIT_SECONDS:
+            detail = f"{self.last_end} Failures in a row: {self.crashes}; the next start is in {wait_seconds:.0f} s."
             raise UpstreamFault("unreachable", detail, sent=False)
-        await asyncio.sleep(max(left, 0))
+        await asyncio.sleep(max(wait_seconds, 0))
 
     async def _start_session(self, launch: LaunchSpec, argv: list[str], *, handshake_first: bool) -> ServerSession:
-        shared = self._shared
-        family = f"{shared.installation}/{self.id}"
-        changed = partial(shared.on_change, self.id)
-        running = ServerSession(launch.revision, family, self.errors, shared.groups, self._on_session_end, changed)
+        context = self._context
+        mark_prefix = f"{context.installation}/{self.id}"
+        on_change = partial(context.on_change, self.id)
+        session = ServerSession(
+            launch.revision, mark_prefix, self.stderr, context.groups, self._on_session_end, on_change
+        )
         self.starts += 1
-        place = environment.server_directory(shared.root, self.id)
+        directory = environment.server_directory(context.root, self.id)
         try:
-            await running.start(argv, env=launch.env, cwd=place, handshake_first=handshake_first)
+            await session.start(argv, env=launch.env, cwd=directory, handshake_first=handshake_first)
         except BaseException:
-            await running.stop("The server did not start.", at_once=True)
+            await session.stop("The server did not start.", at_once=True)
             raise
-        return running
+        return session
 
-    def _on_session_end(self, running: ServerSession, fault: UpstreamFault) -> None:
+    def _on_session_end(self, session: ServerSession, fault: UpstreamFault) -> None:
         """Handle a process that ended by itself. A failed start is handled by `_start_session`."""
-        if self.session is running:
+        if self.session is session:
             self.session = None
-            self._count_failure(fault.detail, lived=time.monotonic() - running.started_at)
-            self._run_in_background(running.stop(fault.detail, at_once=True))
+            self._count_failure(fault.detail, lifetime=time.monotonic() - session.started_at)
+            self._run_in_background(session.stop(fault.detail, at_once=True))
 
-    def _count_failure(self, detail: str, *, lived: float) -> None:
+    def _count_failure(self, detail: str, *, lifetime: float) -> None:
         self.last_end = detail
-        self.crashes = 1 if lived > STEADY_SECONDS else self.crashes + 1
+        self.crashes = 1 if lifetime > STEADY_SECONDS else self.crashes + 1
         self._not_before = time.monotonic() + min(
             FIRST_BACKOFF_SECONDS * 2 ** min(self.crashes - 1, 10), MAX_BACKOFF_SECONDS
         )
 
     async def _stop_session(self, reason: str) -> None:
-        running, self.session = self.session, None
-        if running is not None:
+        session, self.session = self.session, None
+        if session is not None:
             self.last_end, self.crashes, self._not_before = reason, 0, 0.0
-            await running.stop(reason)
+            await session.stop(reason)
 
     def _run_in_background(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
@@ -251,5 +253,5 @@ def _resolve_command(launch: LaunchSpec) -> list[str]:
         raise UpstreamFault("not_running", str(problem), sent=False) from None
 
 
-def _failure_detail(trouble: UpstreamFailure) -> str:
-    return trouble.detail if isinstance(trouble, UpstreamFault) else f"The server refused to begin: {trouble}."
+def _failure_detail(failure: UpstreamFailure) -> str:
+    return failure.detail if isinstance(failure, UpstreamFault) else f"The server refused to begin: {failure}."

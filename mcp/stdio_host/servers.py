@@ -15,27 +15,27 @@ IDLE_SECONDS = 600.0
 
 
 class ServerRegistry:
-    def __init__(self, shared: HostContext) -> None:
-        self._shared = shared
+    def __init__(self, context: HostContext) -> None:
+        self._context = context
         self._servers: dict[UUID, HostedServer] = {}
 
     def find(self, server_id: UUID) -> HostedServer:
         if server_id not in self._servers:
-            self._servers[server_id] = HostedServer(server_id, self._shared)
+            self._servers[server_id] = HostedServer(server_id, self._context)
         return self._servers[server_id]
 
     async def sweep_forever(self) -> None:
         """Periodically stop servers that were disabled, changed or not used."""
         while True:
             await asyncio.sleep(SWEEP_SECONDS)
-            running = [server for server in self._servers.values() if server.session]
-            await asyncio.gather(*(self._sweep_server(server) for server in running))
+            active_servers = [server for server in self._servers.values() if server.session]
+            await asyncio.gather(*(self._sweep_server(server) for server in active_servers))
 
     async def _sweep_server(self, server: HostedServer) -> None:
         try:
-            await server.stop_if_outdated(await self._shared.load_launch(server.id))
-            running = server.session
-            if running and not running.channel.in_flight and time.monotonic() - running.last_used_at > IDLE_SECONDS:
+            await server.stop_if_outdated(await self._context.load_launch(server.id))
+            session = server.session
+            if session and not session.channel.in_flight and time.monotonic() - session.last_used_at > IDLE_SECONDS:
                 await server.stop("The server was not used for a while.")
         except Exception as error:  # database unavailable or secret missing: keep the process running
             log.warning("Server %s was not looked at (%s).", server.id, type(error).__name__)
@@ -46,25 +46,25 @@ class ServerRegistry:
 
 def describe_status(server: HostedServer) -> Message:
     """Return a server's state for people. `last_end` and `stderr` may hold secrets, which the caller must redact."""
-    running = server.session
-    told: Message = {
-        "running": running is not None,
+    session = server.session
+    status: Message = {
+        "running": session is not None,
         "starts": server.starts,
         "failures": server.crashes,
         "last_end": server.last_end,
-        "stderr": server.errors.lines(),
-        "stderr_bytes": server.errors.total_bytes,
+        "stderr": server.stderr.lines(),
+        "stderr_bytes": server.stderr.total_bytes,
     }
-    if running is not None:
-        channel = running.channel
-        told |= {
-            "pid": running.process.pid,
-            "since": datetime.fromtimestamp(running.process.started_at, UTC).isoformat(),
-            "revision": running.revision,
-            "era": running.handshake.era,
+    if session is not None:
+        channel = session.channel
+        status |= {
+            "pid": session.process.pid,
+            "since": datetime.fromtimestamp(session.process.started_at, UTC).isoformat(),
+            "revision": session.revision,
+            "era": session.handshake.era,
             "in_flight": channel.in_flight,
-            "noise": channel.noise,
-            "late_answers": channel.late,
-            "lists_changed": channel.changes,
+            "noise": channel.invalid_lines,
+            "late_answers": channel.late_answers,
+            "lists_changed": channel.list_changes,
         }
-    return told
+    return status

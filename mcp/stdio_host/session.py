@@ -28,8 +28,8 @@ FRESH_SECONDS = 5.0
 class ServerSession:
     revision: int
     #: Prefix of the mark in the environment of this process and its descendants.
-    family: str
-    errors: StderrBuffer
+    mark_prefix: str
+    stderr: StderrBuffer
     groups: ProcessGroupJournal
     on_end: Callable[["ServerSession", UpstreamFault], None]
     #: Called when the server announces changed tools.
@@ -40,8 +40,8 @@ class ServerSession:
     handshake_at: float = field(init=False)
 
     def __post_init__(self) -> None:
-        self.mark = f"{self.family}/{uuid4().hex}"
-        self.process = ServerProcess(take=self._receive_line, ended=self._on_process_end, errors=self.errors)
+        self.mark = f"{self.mark_prefix}/{uuid4().hex}"
+        self.process = ServerProcess(on_line=self._receive_line, on_end=self._on_process_end, stderr=self.stderr)
         self.channel = RpcChannel(self.process.write, self.on_change)
         self.end_reason = ""
 
@@ -60,37 +60,39 @@ class ServerSession:
             raise self._with_steps(fault) from None
         except OSError as error:
             # TimeoutError, which asyncio.timeout raises, is an OSError too.
-            late = isinstance(error, TimeoutError)
+            timed_out = isinstance(error, TimeoutError)
             detail = (
-                f"It said nothing for {START_SECONDS:g} s." if late else f"It could not be started: {error.strerror}."
+                f"It said nothing for {START_SECONDS:g} s."
+                if timed_out
+                else f"It could not be started: {error.strerror}."
             )
-            raise UpstreamFault("timeout" if late else "unreachable", detail, sent=False) from None
+            raise UpstreamFault("timeout" if timed_out else "unreachable", detail, sent=False) from None
 
     async def refresh_handshake(self) -> Handshake:
         """Return the handshake of the start if it is fresh; otherwise query the server again."""
         if time.monotonic() - self.handshake_at < FRESH_SECONDS:
             return self.handshake
-        begun = time.monotonic()
+        started_at = time.monotonic()
         if self.handshake.era == "modern":
             answer = await self.request("server/discover", {}, {}, PendingRequest())
             steps = [f"server/discover, {self.handshake.protocol_version}", "it answered"]
-            return build_handshake(answer, self.handshake.protocol_version, begun=begun, steps=steps)
+            return build_handshake(answer, self.handshake.protocol_version, started_at=started_at, steps=steps)
         # The legacy era allows one handshake per process. An error is an answer too: some servers do not know `ping`.
         with suppress(UpstreamError):
             await self.request("ping", {}, {}, PendingRequest())
-        latency = (time.monotonic() - begun) * 1000
+        latency = (time.monotonic() - started_at) * 1000
         return replace(self.handshake, latency_ms=latency, steps=("ping", "it answered"))
 
-    async def request(self, method: str, params: Message, meta: Message, asked: PendingRequest) -> Message:
-        speech = RequestFormat(self.handshake.era, self.handshake.protocol_version)
+    async def request(self, method: str, params: Message, meta: Message, pending_request: PendingRequest) -> Message:
+        request_format = RequestFormat(self.handshake.era, self.handshake.protocol_version)
 
         def build(number: int) -> Message:
-            token = {"progressToken": number} if asked.on_progress else {}
-            return speech.request(number, method, params, {**meta, **token})
+            token = {"progressToken": number} if pending_request.on_progress else {}
+            return request_format.request(number, method, params, {**meta, **token})
 
         self.last_used_at = time.monotonic()
         try:
-            return await self.channel.request(build, asked)
+            return await self.channel.request(build, pending_request)
         finally:
             self.last_used_at = time.monotonic()
 
@@ -103,9 +105,9 @@ class ServerSession:
         self.groups.remove(pid)
 
     def _with_steps(self, fault: UpstreamFault) -> UpstreamFault:
-        told = UpstreamFault("closed", self.end_reason or fault.detail, sent=False)
-        told.steps = fault.steps
-        return told
+        closed_fault = UpstreamFault("closed", self.end_reason or fault.detail, sent=False)
+        closed_fault.steps = fault.steps
+        return closed_fault
 
     def _receive_line(self, line: bytes) -> None:
         self.channel.receive_line(line)

@@ -49,8 +49,8 @@ class SocketServer:
         if self._server is not None:
             self._server.close()
             self._path.unlink(missing_ok=True)
-        for visit in self._connections:
-            visit.cancel()
+        for task in self._connections:
+            task.cancel()
         if self._connections:
             await asyncio.wait(self._connections)
 
@@ -58,17 +58,17 @@ class SocketServer:
         task = asyncio.current_task()
         assert task is not None
         self._connections.add(task)
-        visit = SocketConnection(self._servers, writer)
+        connection = SocketConnection(self._servers, writer)
         try:
             if _is_same_user(writer.get_extra_info("socket")):
-                await visit.serve(reader)
-        except BadFrame as problem:
-            log.warning("A connection was closed: %s", problem)
+                await connection.serve(reader)
+        except BadFrame as error:
+            log.warning("A connection was closed: %s", error)
         except asyncio.CancelledError:
             return  # the host stops
         finally:
             self._connections.discard(task)
-            visit.close()
+            connection.close()
             writer.close()
 
 
@@ -110,33 +110,35 @@ class SocketConnection:
             del self._open[number]
 
     async def _run_request(self, number: int, frame: Message) -> Message:
-        asked = PendingRequest()
+        pending_request = PendingRequest()
         try:
             request = _HostRequest(frame)
             async with asyncio.timeout(request.timeout):
-                return {"result": await self._dispatch(number, request, asked)}
+                return {"result": await self._dispatch(number, request, pending_request)}
         except UpstreamError as error:
-            said = {"code": error.code, "message": error.message, "data": error.data}
-            return {"error": said, "steps": error.steps}
+            error_body = {"code": error.code, "message": error.message, "data": error.data}
+            return {"error": error_body, "steps": error.steps}
         except UpstreamFault as fault:
-            return _build_fault(fault.code, fault.detail, sent=fault.sent and asked.sent, steps=fault.steps)
+            return _build_fault(fault.code, fault.detail, sent=fault.sent and pending_request.sent, steps=fault.steps)
         except TimeoutError:
-            return _build_fault("timeout", f"The server did not answer within {request.timeout:g} s.", sent=asked.sent)
+            return _build_fault(
+                "timeout", f"The server did not answer within {request.timeout:g} s.", sent=pending_request.sent
+            )
         except Exception:
             log.exception("A request failed.")
             return _build_fault(
-                "unreachable", "The process that runs stdio servers failed; see its log.", sent=asked.sent
+                "unreachable", "The process that runs stdio servers failed; see its log.", sent=pending_request.sent
             )
 
-    async def _dispatch(self, number: int, request: "_HostRequest", asked: PendingRequest) -> Message:
+    async def _dispatch(self, number: int, request: "_HostRequest", pending_request: PendingRequest) -> Message:
         server = self._servers.find(request.server)
         if request.verb == "status":
             return describe_status(server)
         if request.verb == "greet":
             return asdict(await server.refresh_handshake(request.revision))
         if request.wants_progress:
-            asked.on_progress = lambda step: self._send_progress(number, step)
-        return await server.request(request.revision, request.method, request.params, request.meta, asked)
+            pending_request.on_progress = lambda step: self._send_progress(number, step)
+        return await server.request(request.revision, request.method, request.params, request.meta, pending_request)
 
     def _send_progress(self, number: int, step: Message) -> None:
         if self._writer.transport.get_write_buffer_size() < MAX_UNREAD_BYTES:
@@ -165,8 +167,8 @@ class _HostRequest:
             raise UpstreamFault("protocol", detail, sent=False) from None
 
 
-def _require_one_of(value: Any, *known: str) -> str:
-    if value not in known:
+def _require_one_of(value: Any, *allowed: str) -> str:
+    if value not in allowed:
         raise ValueError(value)
     return str(value)
 

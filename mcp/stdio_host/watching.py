@@ -38,63 +38,63 @@ class ChangeListener:
 
     def __init__(
         self,
-        revisions: Callable[[], Awaitable[Mapping[UUID, int] | None]],
-        reach: Callable[[UUID], Awaitable[ServerTarget]],
-        news: ChangeDebouncer,
+        load_revisions: Callable[[], Awaitable[Mapping[UUID, int] | None]],
+        load_target: Callable[[UUID], Awaitable[ServerTarget]],
+        debouncer: ChangeDebouncer,
     ) -> None:
-        self._revisions = revisions
-        self._load_target = reach
-        self._debouncer = news
+        self._load_revisions = load_revisions
+        self._load_target = load_target
+        self._debouncer = debouncer
         self._tasks: dict[UUID, tuple[int, asyncio.Task[None]]] = {}
 
     async def run(self) -> None:
         """Listen until the task is cancelled."""
         try:
             while True:
-                now = await self._revisions()
-                if now is not None:
-                    self._sync_tasks(now)
+                revisions = await self._load_revisions()
+                if revisions is not None:
+                    self._sync_tasks(revisions)
                 await asyncio.sleep(REVISION_CHECK_SECONDS)
         finally:
             for server_id in list(self._tasks):
                 self._stop_task(server_id)
 
-    def _sync_tasks(self, now: Mapping[UUID, int]) -> None:
+    def _sync_tasks(self, revisions: Mapping[UUID, int]) -> None:
         for server_id, (revision, _) in list(self._tasks.items()):
-            if now.get(server_id) != revision:
+            if revisions.get(server_id) != revision:
                 self._stop_task(server_id)
-        for server_id in now.keys() - self._tasks.keys():
-            self._tasks[server_id] = (now[server_id], asyncio.create_task(self._listen_forever(server_id)))
+        for server_id in revisions.keys() - self._tasks.keys():
+            self._tasks[server_id] = (revisions[server_id], asyncio.create_task(self._listen_forever(server_id)))
 
     def _stop_task(self, server_id: UUID) -> None:
         _, task = self._tasks.pop(server_id)
         task.cancel()
 
     async def _listen_forever(self, server_id: UUID) -> None:
-        wait, before = 0.0, ""
+        wait, previous_end = 0.0, ""
         while True:
-            begun = time.monotonic()
+            started_at = time.monotonic()
             end = await self._try_listen(server_id)
-            lasted = time.monotonic() - begun > STABLE_SECONDS
-            wait = FIRST_RETRY_SECONDS if lasted else min(max(wait * 2, FIRST_RETRY_SECONDS), MAX_RETRY_SECONDS)
+            was_stable = time.monotonic() - started_at > STABLE_SECONDS
+            wait = FIRST_RETRY_SECONDS if was_stable else min(max(wait * 2, FIRST_RETRY_SECONDS), MAX_RETRY_SECONDS)
             # A single 404 may come from an expired session, which the client has dropped by now.
-            rest = end == "silent" or before == end == "missing"
-            await asyncio.sleep(SILENT_RETRY_SECONDS if rest else wait)
-            before = end
+            is_silent = end == "silent" or previous_end == end == "missing"
+            await asyncio.sleep(SILENT_RETRY_SECONDS if is_silent else wait)
+            previous_end = end
 
     async def _try_listen(self, server_id: UUID) -> ListenEnd:
         try:
             return await self._listen(await self._load_target(server_id))
-        except UpstreamFailure as trouble:
-            log.info("Nothing is heard of server %s (%s).", server_id, _describe_code(trouble))
-            return _classify_end(trouble)
+        except UpstreamFailure as failure:
+            log.info("Nothing is heard of server %s (%s).", server_id, _describe_code(failure))
+            return _classify_end(failure)
         except Exception as error:  # row deleted, secret missing or database unavailable
             log.warning("Server %s is not listened to (%s).", server_id, type(error).__name__)
             return "ended"
 
     async def _listen(self, target: ServerTarget) -> ListenEnd:
-        shaken = await transports.handshake(target, timeout=HANDSHAKE_SECONDS)
-        if not _announces_changes(shaken):
+        handshake = await transports.handshake(target, timeout=HANDSHAKE_SECONDS)
+        if not _announces_changes(handshake):
             return "silent"
 
         async def changed() -> None:
@@ -102,25 +102,25 @@ class ChangeListener:
 
         # The tools may have changed before this connection.
         await changed()
-        met = replace(target, era=shaken.era, protocol_version=shaken.protocol_version)
-        await transports.watch_changes(met, changed, seconds=LISTEN_SECONDS)
+        negotiated_target = replace(target, era=handshake.era, protocol_version=handshake.protocol_version)
+        await transports.watch_changes(negotiated_target, changed, seconds=LISTEN_SECONDS)
         return "ended"
 
 
-def _announces_changes(shaken: Handshake) -> bool:
-    tools = shaken.capabilities.get("tools")
+def _announces_changes(handshake: Handshake) -> bool:
+    tools = handshake.capabilities.get("tools")
     return isinstance(tools, dict) and tools.get("listChanged") is True
 
 
-def _classify_end(trouble: UpstreamFailure) -> ListenEnd:
-    if trouble.status == 404:
+def _classify_end(failure: UpstreamFailure) -> ListenEnd:
+    if failure.status == 404:
         return "missing"
-    passes = isinstance(trouble, UpstreamFault) and trouble.code in TRANSIENT_FAULTS
-    return "ended" if passes or trouble.status in BUSY_STATUSES else "silent"
+    is_transient = isinstance(failure, UpstreamFault) and failure.code in TRANSIENT_FAULTS
+    return "ended" if is_transient or failure.status in BUSY_STATUSES else "silent"
 
 
-def _describe_code(trouble: UpstreamFailure) -> str:
+def _describe_code(failure: UpstreamFailure) -> str:
     """Describe a failure without the server's text, which may hold secrets."""
-    if isinstance(trouble, UpstreamError):
-        return f"error {trouble.code}"
-    return f"{trouble.code}, status {trouble.status}" if isinstance(trouble, UpstreamFault) else ""
+    if isinstance(failure, UpstreamError):
+        return f"error {failure.code}"
+    return f"{failure.code}, status {failure.status}" if isinstance(failure, UpstreamFault) else ""

@@ -44,31 +44,33 @@ class RefreshReport:
     refused: list[dict[str, str]] = field(default_factory=list)
 
 
-def record_listing(*, actor: Actor, server: Server, listed: list[dict[str, Any]]) -> RefreshReport:
+def record_listing(*, actor: Actor, server: Server, listed_tools: list[dict[str, Any]]) -> RefreshReport:
     """Compare the listed tools with the registered ones. New and changed tools cannot be called before an approval."""
     report = RefreshReport()
-    wanted = _collect_bodies(listed, server, report)
+    bodies = _collect_bodies(listed_tools, server, report)
     # Scanning long texts takes time, so it happens before the server's row is locked.
-    found_flags = _find_flags(server, wanted)
+    found_flags = _find_flags(server, bodies)
     with transaction.atomic():
-        asked = server.revision
+        expected_revision = server.revision
         server = Server.objects.select_for_update(of=("self",)).select_related("owner").get(pk=server.pk)
-        if server.revision != asked:
+        if server.revision != expected_revision:
             raise ServerChangedMeanwhile(f"{server} was changed while it was asked. Ask it again.")
-        known = {tool.name: tool for tool in _tools_of(server)}
-        changes, new = _pending_changes(server), list[Tool]()
-        for name, body in wanted.items():
-            tool = known.get(name) or _register_tool(name, body, server, report)
+        tools_by_name = {tool.name: tool for tool in _tools_of(server)}
+        changes, new_tools = _pending_changes(server), list[Tool]()
+        for name, body in bodies.items():
+            tool = tools_by_name.get(name) or _register_tool(name, body, server, report)
             if tool is None:
                 continue
-            if name not in known:
-                new.append(tool)
+            if name not in tools_by_name:
+                new_tools.append(tool)
             _record_tool(tool, body, server, found_flags.get(name), report)
             if tool.pk in changes:
                 reviewers.settle_changes(tool, changes[tool.pk], body["server"])
-        reviewers.adopt_changes(new, known.values(), chain.from_iterable(changes.values()), server.identity)
-        for name in known.keys() - wanted.keys():
-            _withdraw_tool(known[name], report)
+        reviewers.adopt_changes(
+            new_tools, tools_by_name.values(), chain.from_iterable(changes.values()), server.identity
+        )
+        for name in tools_by_name.keys() - bodies.keys():
+            _withdraw_tool(tools_by_name[name], report)
         Server.objects.filter(pk=server.pk).update(last_refreshed_at=Now())
         if report.added or report.changed or report.withdrawn:
             counts = {"added": len(report.added), "changed": len(report.changed), "withdrawn": len(report.withdrawn)}
@@ -76,13 +78,19 @@ def record_listing(*, actor: Actor, server: Server, listed: list[dict[str, Any]]
     return report
 
 
-def _find_flags(server: Server, wanted: dict[str, dict[str, Any]]) -> dict[str, FlagScan]:
+def _find_flags(server: Server, bodies: dict[str, dict[str, Any]]) -> dict[str, FlagScan]:
     """Find the flags of new and changed texts."""
-    before = dict(Tool.objects.filter(server=server).exclude(current=None).values_list("name", "current__body"))
-    described = definitions.server_text
-    new = {name: body for name, body in wanted.items() if described(before.get(name, {})) != described(body)}
-    others = definitions.load_vocabulary(server) if new else None
-    return {name: definitions.find_flags(body, others) for name, body in new.items()} if others is not None else {}
+    bodies_before = dict(Tool.objects.filter(server=server).exclude(current=None).values_list("name", "current__body"))
+    server_text = definitions.server_text
+    changed_bodies = {
+        name: body for name, body in bodies.items() if server_text(bodies_before.get(name, {})) != server_text(body)
+    }
+    vocabulary = definitions.load_vocabulary(server) if changed_bodies else None
+    return (
+        {name: definitions.find_flags(body, vocabulary) for name, body in changed_bodies.items()}
+        if vocabulary is not None
+        else {}
+    )
 
 
 def _pending_changes(server: Server) -> dict[UUID, list[PendingChange]]:
@@ -90,11 +98,11 @@ def _pending_changes(server: Server) -> dict[UUID, list[PendingChange]]:
     return {tool_id: list(group) for tool_id, group in groupby(rows, key=lambda row: row.tool_id)}
 
 
-def remove_secrets(known: Iterable[str], listed: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def remove_secrets(secret_values: Iterable[str], listed_tools: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Mask the server's known secrets in its listed tools. Nothing else is masked: in a definition, a name like
     `password` is the name of a property."""
-    forms = known_values.encode_forms(frozenset(known))
-    return [_mask_secrets(forms, tool) for tool in listed] if forms else listed
+    forms = known_values.encode_forms(frozenset(secret_values))
+    return [_mask_secrets(forms, tool) for tool in listed_tools] if forms else listed_tools
 
 
 def _mask_secrets(forms: tuple[known_values.EncodedForm, ...], value: Any) -> Any:
@@ -139,82 +147,88 @@ def _with_related(tools: Any) -> Any:
     return tools.select_related("identity", "server", "current", "approved")
 
 
-def _collect_bodies(listed: list[dict[str, Any]], server: Server, report: RefreshReport) -> dict[str, dict[str, Any]]:
+def _collect_bodies(
+    listed_tools: list[dict[str, Any]], server: Server, report: RefreshReport
+) -> dict[str, dict[str, Any]]:
     """Return bodies by name. Duplicate and invalid names are refused."""
-    found: dict[str, dict[str, Any]] = {}
-    twice: set[str] = set()
+    bodies: dict[str, dict[str, Any]] = {}
+    duplicates: set[str] = set()
     identity = server.identity
-    for tool in listed[:MAX_TOOLS]:
+    for tool in listed_tools[:MAX_TOOLS]:
         name = tool.get("name") if isinstance(tool, dict) else None
         if not isinstance(name, str) or not _is_valid_name(f"{server.name}__{name}", name):
             _report_refusal(report, str(name), "Its name has other characters than letters, digits and . _ - / :")
             continue
-        if name in found:
-            twice.add(name)
+        if name in bodies:
+            duplicates.add(name)
         try:
-            found[name] = definitions.build_body(tool, identity)
+            bodies[name] = definitions.build_body(tool, identity)
         except InvalidInput as error:
             _report_refusal(report, name, error.message)
-    for name in twice:
+    for name in duplicates:
         _report_refusal(report, name, "The server lists this name twice, so it is not clear which one is meant.")
-    if len(listed) > MAX_TOOLS:
+    if len(listed_tools) > MAX_TOOLS:
         _report_refusal(report, "…", f"The server lists more than {MAX_TOOLS} tools.")
-    return {name: body for name, body in found.items() if name not in twice}
+    return {name: body for name, body in bodies.items() if name not in duplicates}
 
 
-def _is_valid_name(qualified: str, name: str) -> bool:
-    return TOOL_NAME_PATTERN.fullmatch(qualified) is not None and len(name) <= 127
+def _is_valid_name(qualified_name: str, name: str) -> bool:
+    return TOOL_NAME_PATTERN.fullmatch(qualified_name) is not None and len(name) <= 127
 
 
-def _report_refusal(report: RefreshReport, name: str, why: str) -> None:
+def _report_refusal(report: RefreshReport, name: str, reason: str) -> None:
     if len(report.refused) < 100:
-        report.refused.append({"name": sanitization.single_line(name, 100), "message": why})
+        report.refused.append({"name": sanitization.single_line(name, 100), "message": reason})
 
 
 def _register_tool(name: str, body: dict[str, Any], server: Server, report: RefreshReport) -> Tool | None:
     """Register a tool. Returns None if that fails, so that changes of the other tools are still recorded."""
-    qualified = f"{server.name}__{name}"
-    identity = Identity.objects.filter(kind=Kind.TOOL, name=qualified).first()
-    usual = identities.default_capability(qualified)
-    if identity is not None and identity.capability != usual:
-        said = "A tool of this name was added by hand, with a capability of its own."
-        _report_refusal(report, name, f"{said} Give it the capability {usual} first.")
+    qualified_name = f"{server.name}__{name}"
+    identity = Identity.objects.filter(kind=Kind.TOOL, name=qualified_name).first()
+    default_capability = identities.default_capability(qualified_name)
+    if identity is not None and identity.capability != default_capability:
+        message = "A tool of this name was added by hand, with a capability of its own."
+        _report_refusal(report, name, f"{message} Give it the capability {default_capability} first.")
         return None
     if identity is None:
-        described = sanitization.single_line(str(body.get("description", "")), 400)
+        description = sanitization.single_line(str(body.get("description", "")), 400)
         try:
             identity = identities.create(
-                actor=SYSTEM, kind=Kind.TOOL, name=qualified, owner=server.owner,
-                capability=_choose_capability(qualified),
+                actor=SYSTEM, kind=Kind.TOOL, name=qualified_name, owner=server.owner,
+                capability=_choose_capability(qualified_name),
             )  # fmt: skip
         except GatehouseError as error:
             _report_refusal(report, name, error.message)
             return None
-        events.write("tool.registered", actor=SYSTEM, subject=identity, details={"description": described})
+        events.write("tool.registered", actor=SYSTEM, subject=identity, details={"description": description})
     tool = Tool.objects.create(identity=identity, server=server, name=name)
     report.added.append(name)
     return tool
 
 
-def _choose_capability(qualified: str) -> str:
+def _choose_capability(qualified_name: str) -> str:
     """Choose an unused capability, so that roles for a tool do not match another tool with a similar name."""
-    usual = identities.default_capability(qualified)
-    known = set(Identity.objects.filter(capability__startswith=usual).values_list("capability", flat=True))
-    numbered = (f"{usual}-{number}" for number in count(2))
-    return next(one for one in chain([usual], numbered) if one not in known)
+    default_capability = identities.default_capability(qualified_name)
+    used_capabilities = set(
+        Identity.objects.filter(capability__startswith=default_capability).values_list("capability", flat=True)
+    )
+    candidates = (f"{default_capability}-{number}" for number in count(2))
+    return next(
+        capability for capability in chain([default_capability], candidates) if capability not in used_capabilities
+    )
 
 
 def _record_tool(
     tool: Tool, body: dict[str, Any], server: Server, found_flags: FlagScan | None, report: RefreshReport
 ) -> None:
-    new = tool.current is None
+    is_new = tool.current is None
     changed = definitions.record_definition(tool, body, server=server, found_flags=found_flags)
     if tool.state == DefinitionState.WITHDRAWN:
-        back = DefinitionState.QUARANTINED if tool.approved else DefinitionState.PENDING
-        definitions.move_state(tool, back)
+        new_state = DefinitionState.QUARANTINED if tool.approved else DefinitionState.PENDING
+        definitions.move_state(tool, new_state)
         events.write("tool.returned", actor=SYSTEM, subject=tool.identity)
         changed = True
-    if changed and not new:
+    if changed and not is_new:
         report.changed.append(tool.name)
     report.unchanged += not changed
     Tool.objects.filter(pk=tool.pk).update(last_seen_at=Now())

@@ -59,9 +59,11 @@ class DefinitionChange:
     after: str
 
 
-def build_body(listed: dict[str, Any], identity: dict[str, Any]) -> dict[str, Any]:
+def build_body(listed_tool: dict[str, Any], identity: dict[str, Any]) -> dict[str, Any]:
     """Build the pinned body of a listed tool. A body that is too large or not valid JSON raises InvalidInput."""
-    body = {name: listed[name] for name in PINNED_FIELDS if listed.get(name) is not None} | {"server": identity}
+    body = {name: listed_tool[name] for name in PINNED_FIELDS if listed_tool.get(name) is not None} | {
+        "server": identity
+    }
     try:
         size = len(canonical_json.encode(body))
     except canonical_json.CanonicalizationError as error:
@@ -90,8 +92,8 @@ def record_definition(
     digest = hash_body(body)
     if tool.current is not None and tool.current.hash == digest:
         return False
-    known = ToolDefinition.objects.filter(tool=tool, hash=digest).first()
-    tool.current = known or _create_definition(tool, body, server, found_flags, changed_by)
+    existing = ToolDefinition.objects.filter(tool=tool, hash=digest).first()
+    tool.current = existing or _create_definition(tool, body, server, found_flags, changed_by)
     Tool.objects.filter(pk=tool.pk).update(current=tool.current)
     # The update locked the row. The previous definition may have been approved since the tool was read.
     tool.refresh_from_db(fields=["state", "approved"])
@@ -100,16 +102,16 @@ def record_definition(
     return True
 
 
-def move_state(tool: Tool, to: DefinitionState) -> bool:
+def move_state(tool: Tool, new_state: DefinitionState) -> bool:
     """Compare and swap. Returns False if the transition is not allowed or another process changed the state first."""
-    old = DefinitionState(tool.state)
-    if to not in DEFINITION_MOVES[old]:
+    old_state = DefinitionState(tool.state)
+    if new_state not in DEFINITION_MOVES[old_state]:
         return False
-    approved = {"approved": tool.approved} if to == DefinitionState.APPROVED else {}
-    moved = Tool.objects.filter(pk=tool.pk, state=old).update(state=to, state_since=Now(), **approved)
-    if moved:
-        tool.state = to
-    return bool(moved)
+    approved = {"approved": tool.approved} if new_state == DefinitionState.APPROVED else {}
+    updated = Tool.objects.filter(pk=tool.pk, state=old_state).update(state=new_state, state_since=Now(), **approved)
+    if updated:
+        tool.state = new_state
+    return bool(updated)
 
 
 def approve(*, actor: Actor, tool: Tool, definition_hash: str, reason: str) -> Tool:
@@ -120,27 +122,32 @@ def approve(*, actor: Actor, tool: Tool, definition_hash: str, reason: str) -> T
     problems.raise_if_any()
     with transaction.atomic():
         locked = Tool.objects.select_for_update(of=("self",)).select_related("server", "identity").get(pk=tool.pk)
-        wanted = locked.current
-        if wanted is None or wanted.hash != definition_hash:
+        definition = locked.current
+        if definition is None or definition.hash != definition_hash:
             raise StaleHash("The definition is another one by now. Look at it again, then approve that one.")
         if locked.state not in (DefinitionState.PENDING, DefinitionState.QUARANTINED):
             raise Conflict(f"{locked} is {DefinitionState(locked.state).label.lower()}. Nothing was changed.")
-        alone = _breaks_glass(actor, locked)
-        own = locked.approved_id is None and actor.id in _find_makers(locked)
-        locked.approved = wanted
-        ToolDefinition.objects.filter(pk=wanted.pk).update(
+        break_glass = _breaks_glass(actor, locked)
+        self_approved = locked.approved_id is None and actor.id in _find_makers(locked)
+        locked.approved = definition
+        ToolDefinition.objects.filter(pk=definition.pk).update(
             approved_at=Now(), approved_by_id=actor.id, approved_by_name=actor.name, approve_reason=reason,
-            self_approved=own,
+            self_approved=self_approved,
         )  # fmt: skip
         reviewers.remove_changes(locked)
         move_state(locked, DefinitionState.APPROVED)
-        details = {"hash": wanted.hash, "number": wanted.number, "self_approved": own, "break_glass": alone}
+        details = {
+            "hash": definition.hash,
+            "number": definition.number,
+            "self_approved": self_approved,
+            "break_glass": break_glass,
+        }
         events.write("tool.approved", actor=actor, subject=locked.identity, details=details, reason=reason)
     return Tool.objects.select_related("server", "identity", "approved", "current").get(pk=tool.pk)
 
 
 def approve_in_bulk(
-    *, actor: Actor, tool: Tool, definition_hash: str, reason: str, others: injection_flags.NameVocabulary
+    *, actor: Actor, tool: Tool, definition_hash: str, reason: str, vocabulary: injection_flags.NameVocabulary
 ) -> Tool:
     """Approve one of several definitions that one page showed in full.
 
@@ -149,13 +156,13 @@ def approve_in_bulk(
     actor.require("mcp.approve_definition", "approve definitions of tools")
     fresh = Tool.objects.select_related("current", "server").get(pk=tool.pk)
     if fresh.current is not None and fresh.current.hash == definition_hash:
-        problem = why_not_in_bulk(fresh, others)
+        problem = why_not_in_bulk(fresh, vocabulary)
         if problem:
             raise IndividualReviewRequired(f"{fresh} {problem}. Open its page to approve it.")
     return approve(actor=actor, tool=tool, definition_hash=definition_hash, reason=reason)
 
 
-def why_not_in_bulk(tool: Tool, others: injection_flags.NameVocabulary | None = None) -> str:
+def why_not_in_bulk(tool: Tool, vocabulary: injection_flags.NameVocabulary | None = None) -> str:
     """Return why a definition needs an individual review, as a phrase to follow the tool's name; "" if it does not.
 
     With a vocabulary, its flags are computed again: the stored ones may be older than the rules or other servers.
@@ -163,7 +170,7 @@ def why_not_in_bulk(tool: Tool, others: injection_flags.NameVocabulary | None = 
     current = tool.current
     if tool.state != DefinitionState.PENDING or tool.approved_id is not None:
         return f"is {DefinitionState(tool.state).label.lower()}, and is reviewed one at a time"
-    if current is None or current.flags or (others is not None and find_flags(current.body, others).flags):
+    if current is None or current.flags or (vocabulary is not None and find_flags(current.body, vocabulary).flags):
         return "has flags, and is reviewed one at a time"
     if any(len(text) > MAX_BULK_CHARS for _, text in injection_flags.iterate_texts(server_text(current.body))):
         return f"has a text of more than {MAX_BULK_CHARS} characters, and is reviewed one at a time"
@@ -198,20 +205,20 @@ class FlagScan:
         return [flag.as_json() for flag in self.flags]
 
 
-def find_flags(body: dict[str, Any], others: injection_flags.NameVocabulary) -> FlagScan:
+def find_flags(body: dict[str, Any], vocabulary: injection_flags.NameVocabulary) -> FlagScan:
     """Scan the whole text of a body. This can take long, so never call it while a row is locked."""
     schema = body.get("inputSchema")
-    unusable = json_schema.find_problem(schema) if isinstance(schema, dict) else "It has no input schema."
-    found = injection_flags.find_flags(server_text(body), others)
-    if unusable:
-        message = f"arguments are not checked against it here: {unusable}"
-        found.append(injection_flags.DefinitionFlag("schema", "inputSchema", message))
-    return FlagScan(tuple(found), not unusable, others.digest)
+    schema_problem = json_schema.find_problem(schema) if isinstance(schema, dict) else "It has no input schema."
+    flags = injection_flags.find_flags(server_text(body), vocabulary)
+    if schema_problem:
+        message = f"arguments are not checked against it here: {schema_problem}"
+        flags.append(injection_flags.DefinitionFlag("schema", "inputSchema", message))
+    return FlagScan(tuple(flags), not schema_problem, vocabulary.digest)
 
 
 def load_vocabulary(server: Server) -> injection_flags.NameVocabulary:
     """Load the object names of all other servers. A description that mentions one can influence its calls."""
-    return injection_flags.NameVocabulary(load_object_names(), besides=server.name)
+    return injection_flags.NameVocabulary(load_object_names(), excluded_server=server.name)
 
 
 def load_object_names() -> list[injection_flags.ObjectName]:
@@ -224,21 +231,21 @@ def renew_flags(*, seconds: float = RENEW_SECONDS) -> int:
 
     Definitions that wait for approval come first. The next run continues after the time limit.
     """
-    names, until = load_object_names(), monotonic() + seconds
+    names, deadline = load_object_names(), monotonic() + seconds
     vocabularies: dict[str, injection_flags.NameVocabulary] = {}
     digest = injection_flags.digest_names(names)
     stale = Tool.objects.exclude(current=None).exclude(current__flagged_by=digest)
-    waits = Case(When(state=DefinitionState.APPROVED, then=1), default=0)
+    pending_first = Case(When(state=DefinitionState.APPROVED, then=1), default=0)
     renewed = 0
-    for tool in stale.select_related("current", "server").order_by(waits, "pk")[:MAX_RENEWED]:
-        if monotonic() > until:
+    for tool in stale.select_related("current", "server").order_by(pending_first, "pk")[:MAX_RENEWED]:
+        if monotonic() > deadline:
             break
         assert tool.current is not None  # excluded by the query
-        server = tool.server.name
-        others = vocabularies.get(server) or injection_flags.NameVocabulary(names, besides=server)
-        vocabularies[server] = others
-        found = find_flags(tool.current.body, others)
-        ToolDefinition.objects.filter(pk=tool.current.pk).update(flags=found.as_json(), flagged_by=found.flagged_by)
+        server_name = tool.server.name
+        vocabulary = vocabularies.get(server_name) or injection_flags.NameVocabulary(names, excluded_server=server_name)
+        vocabularies[server_name] = vocabulary
+        scan = find_flags(tool.current.body, vocabulary)
+        ToolDefinition.objects.filter(pk=tool.current.pk).update(flags=scan.as_json(), flagged_by=scan.flagged_by)
         renewed += 1
     return renewed
 
@@ -248,28 +255,28 @@ def _create_definition(
 ) -> ToolDefinition:
     number = ToolDefinition.objects.filter(tool=tool).aggregate(last=Max("number"))["last"] or 0
     # The connection settings differ from the pinned ones, so a person caused this change.
-    moved = tool.current is not None and tool.current.body.get("server") != body["server"]
-    who = (server.changed_by_id, server.changed_by_name) if moved else (changed_by.id, changed_by.name)
+    settings_changed = tool.current is not None and tool.current.body.get("server") != body["server"]
+    changer = (server.changed_by_id, server.changed_by_name) if settings_changed else (changed_by.id, changed_by.name)
     return ToolDefinition.objects.create(
         tool=tool,
         number=number + 1,
         hash=hash_body(body),
         body=body,
         **_flag_fields(tool.current, body, server, found_flags),
-        changed_by_id=who[0],
-        changed_by_name=who[1] if who[0] else "",
+        changed_by_id=changer[0],
+        changed_by_name=changer[1] if changer[0] else "",
     )
 
 
 def _flag_fields(
-    before: ToolDefinition | None, body: dict[str, Any], server: Server, found_flags: FlagScan | None
+    previous: ToolDefinition | None, body: dict[str, Any], server: Server, found_flags: FlagScan | None
 ) -> dict[str, Any]:
     """Return the flags found beforehand, or those of the previous definition if its text is the same."""
-    if found_flags is None and before is not None and server_text(before.body) == server_text(body):
-        return {"flags": before.flags, "checkable": before.checkable, "flagged_by": before.flagged_by}
+    if found_flags is None and previous is not None and server_text(previous.body) == server_text(body):
+        return {"flags": previous.flags, "checkable": previous.checkable, "flagged_by": previous.flagged_by}
     # No flags exist only if two listings of a server overlap: the current text changed between the scan and the lock.
-    found = found_flags or find_flags(body, load_vocabulary(server))
-    return {"flags": found.as_json(), "checkable": found.checkable, "flagged_by": found.flagged_by}
+    scan = found_flags or find_flags(body, load_vocabulary(server))
+    return {"flags": scan.as_json(), "checkable": scan.checkable, "flagged_by": scan.flagged_by}
 
 
 def _breaks_glass(actor: Actor, tool: Tool) -> bool:
@@ -292,8 +299,8 @@ def _find_makers(tool: Tool) -> set[Any]:
 
     Their approval of a first definition is marked as self-approved.
     """
-    changed = tool.pending_changes.values_list("changed_by_id", flat=True)
-    return {tool.server.created_by_id, tool.server.changed_by_id, *changed}
+    changer_ids = tool.pending_changes.values_list("changed_by_id", flat=True)
+    return {tool.server.created_by_id, tool.server.changed_by_id, *changer_ids}
 
 
 def _describe_change(tool: Tool) -> dict[str, Any]:

@@ -115,20 +115,20 @@ class ObjectName:
 class NameVocabulary:
     """The names of other servers' objects. A text is searched once, regardless of the number of names."""
 
-    def __init__(self, objects: Sequence[ObjectName] = (), *, besides: str = "") -> None:
+    def __init__(self, objects: Sequence[ObjectName] = (), *, excluded_server: str = "") -> None:
         """Collect the names of all objects except those of `excluded_server`, whose texts are searched."""
         servers: dict[str, dict[str, None]] = defaultdict(dict)
-        written: dict[str, str] = {}
-        for one in objects:
-            if one.server == besides:
+        spellings: dict[str, str] = {}
+        for object_name in objects:
+            if object_name.server == excluded_server:
                 continue
-            for name in (one.name, f"{one.server}__{one.name}", one.capability or ""):
+            for name in (object_name.name, f"{object_name.server}__{object_name.name}", object_name.capability or ""):
                 key = _normalised(name).strip("./:-")
                 if len(key) >= MIN_NAME_CHARS:
-                    servers[key].setdefault(one.server)
-                    written.setdefault(key, name)
+                    servers[key].setdefault(object_name.server)
+                    spellings.setdefault(key, name)
         self.digest = digest_names(objects)
-        self._messages = {key: (written[key], tuple(sorted(names))) for key, names in servers.items()}
+        self._messages = {key: (spellings[key], tuple(sorted(names))) for key, names in servers.items()}
         #: The maximum number of parts of a name, by its first part: the search distance after that part.
         self._max_parts: dict[str, int] = defaultdict(int)
         for key in self._messages:
@@ -148,9 +148,9 @@ class NameVocabulary:
             for index, (start, end) in enumerate(parts):
                 first = text[start:end]
                 names.update(key for key in (first, first.strip("_")) if key in self._messages)
-                for _, further in parts[index + 1 : index + self._max_parts.get(first, 1)]:
-                    if text[start:further] in self._messages:
-                        names.add(text[start:further])
+                for _, later_end in parts[index + 1 : index + self._max_parts.get(first, 1)]:
+                    if text[start:later_end] in self._messages:
+                        names.add(text[start:later_end])
         return names
 
     def build_flag(self, key: str, places: list[str]) -> DefinitionFlag:
@@ -168,18 +168,18 @@ class NameVocabulary:
 def digest_names(objects: Iterable[ObjectName]) -> str:
     """Return a digest of the rules and all object names. Definitions with another digest are flagged again."""
     digest = hashlib.sha256(f"{RULES_VERSION}".encode())
-    for one in objects:
-        digest.update(f"\n{one.server} {one.name} {one.capability}".encode())
+    for object_name in objects:
+        digest.update(f"\n{object_name.server} {object_name.name} {object_name.capability}".encode())
     return digest.hexdigest()
 
 
 EMPTY_VOCABULARY = NameVocabulary()
 
 
-def find_flags(body: dict[str, Any], others: NameVocabulary = EMPTY_VOCABULARY) -> list[DefinitionFlag]:
+def find_flags(body: dict[str, Any], vocabulary: NameVocabulary = EMPTY_VOCABULARY) -> list[DefinitionFlag]:
     """Find hidden characters, instructions and names of the vocabulary in all texts of a definition."""
     flags: list[DefinitionFlag] = []
-    named: dict[str, list[str]] = defaultdict(list)
+    mentions: dict[str, list[str]] = defaultdict(list)
     for place, text in iterate_texts(body):
         hidden = {mark for mark in set(text) if is_hidden(mark)}
         if hidden:
@@ -188,11 +188,11 @@ def find_flags(body: dict[str, Any], others: NameVocabulary = EMPTY_VOCABULARY) 
             continue
         normalised = _normalised(text, hidden)
         flags.extend(_find_instruction_flags(place, normalised))
-        for key in others.names_in(normalised) if others else ():
+        for key in vocabulary.names_in(normalised) if vocabulary else ():
             # A tool's own name is qualified by its server, and names of properties are ordinary words.
             if place != "name" and not (place.endswith("(name)") and is_plain_word(key)):
-                named[key].append(place)
-    flags.extend(others.build_flag(key, places) for key, places in sorted(named.items()))
+                mentions[key].append(place)
+    flags.extend(vocabulary.build_flag(key, places) for key, places in sorted(mentions.items()))
     length = len(json.dumps(body, ensure_ascii=False))
     if length > MAX_UNFLAGGED_CHARS:
         flags.append(DefinitionFlag("long", "definition", f"is long: {length:,} characters. Read it to its end"))
@@ -235,9 +235,9 @@ def _normalised(text: str, hidden: Iterable[str] = ()) -> str:
 
 def _build_hidden_flag(place: str, hidden: set[str]) -> DefinitionFlag:
     marks = sorted(hidden)
-    named = ", ".join(f"U+{ord(mark):04X}" for mark in marks[:6])
+    codes = ", ".join(f"U+{ord(mark):04X}" for mark in marks[:6])
     more = f" and {len(marks) - 6} more" if len(marks) > 6 else ""
-    return DefinitionFlag("hidden_unicode", place, f"holds marks that show nothing: {named}{more}")
+    return DefinitionFlag("hidden_unicode", place, f"holds marks that show nothing: {codes}{more}")
 
 
 def _find_instruction_flags(place: str, normalised: str) -> list[DefinitionFlag]:
@@ -271,32 +271,32 @@ def _find_phrases(normalised: str) -> list[str]:
     Each word is read once. For each step of each phrase only the last match matters, because it is the nearest to any
     later word.
     """
-    reached: dict[tuple[int, int], int] = {}
+    last_ends: dict[tuple[int, int], int] = {}
     complete: dict[int, None] = {}
-    before: list[tuple[str, int]] = []
+    recent_words: list[tuple[str, int]] = []
     for match in WORD.finditer(normalised):
         word = match.group()
-        before.append((word, match.start()))
-        del before[:-3]
+        recent_words.append((word, match.start()))
+        del recent_words[:-3]
         for form in {word, word.partition("'")[0]}:
             for words, phrase, number in _STEPS.get(form, ()):
-                start = _find_alternative_start(words, before)
+                start = _find_alternative_start(words, recent_words)
                 if start is None:
                     continue
                 chain = PHRASES[phrase][1]
-                if number and not 0 <= start - reached.get((phrase, number - 1), -1000) <= chain[number][1]:
+                if number and not 0 <= start - last_ends.get((phrase, number - 1), -1000) <= chain[number][1]:
                     continue
-                reached[phrase, number] = match.end()
+                last_ends[phrase, number] = match.end()
                 if number == len(chain) - 1:
                     complete[phrase] = None
     return [PHRASES[phrase][0] for phrase in complete]
 
 
-def _find_alternative_start(words: tuple[str, ...], before: list[tuple[str, int]]) -> int | None:
+def _find_alternative_start(words: tuple[str, ...], recent_words: list[tuple[str, int]]) -> int | None:
     """Return the start of the alternative that ends with the current word; None if its other words are missing."""
-    if len(words) > 1 and tuple(word for word, _ in before[-len(words) : -1]) != words[:-1]:
+    if len(words) > 1 and tuple(word for word, _ in recent_words[-len(words) : -1]) != words[:-1]:
         return None
-    return before[-len(words)][1] if len(before) >= len(words) else None
+    return recent_words[-len(words)][1] if len(recent_words) >= len(words) else None
 
 
 def _limit_flags(flags: list[DefinitionFlag]) -> list[DefinitionFlag]:
@@ -304,8 +304,8 @@ def _limit_flags(flags: list[DefinitionFlag]) -> list[DefinitionFlag]:
     ordered = sorted(dict.fromkeys(flags), key=lambda flag: FLAG_ORDER.index(flag.kind))
     if len(ordered) <= MAX_FLAGS:
         return ordered
-    left = len(ordered) - MAX_FLAGS + 1
+    omitted = len(ordered) - MAX_FLAGS + 1
     return [
         *ordered[: MAX_FLAGS - 1],
-        DefinitionFlag("more", "definition", f"has {left} more flags, which are not listed here"),
+        DefinitionFlag("more", "definition", f"has {omitted} more flags, which are not listed here"),
     ]

@@ -90,10 +90,10 @@ class ReviewDeadEnd:
     remedies: tuple[ReviewRemedy, ...]
 
     def __str__(self) -> str:
-        barred = join_words([bar.name for bar in self.bars])
+        barred_names = join_words([bar.name for bar in self.bars])
         verb = "is" if len(self.bars) == 1 else "are both" if len(self.bars) == 2 else "are all"
         reasons = "; ".join(f"{bar.name} {bar.reason}" for bar in self.bars)
-        return " ".join([f"{barred} {verb} barred: {reasons}.", *(remedy.sentence for remedy in self.remedies)])
+        return " ".join([f"{barred_names} {verb} barred: {reasons}.", *(remedy.sentence for remedy in self.remedies)])
 
 
 def list_places(server_identity: Mapping[str, Any]) -> dict[str, str]:
@@ -128,20 +128,25 @@ def record_changes(changes: Iterable[tuple[Tool, Sequence[str]]], actor_id: UUID
 
 
 def adopt_changes(
-    new: Sequence[Tool], siblings: Iterable[Tool], changes: Iterable[PendingChange], server_identity: Mapping[str, Any]
+    new_tools: Sequence[Tool],
+    siblings: Iterable[Tool],
+    changes: Iterable[PendingChange],
+    server_identity: Mapping[str, Any],
 ) -> None:
     """Copy pending changes to new tools of a server whose connection settings were not approved for any tool yet."""
     inherited = {(row.place, row.changed_by_id): row for row in changes if row.place != CAPABILITY}
-    if not new or not inherited:
+    if not new_tools or not inherited:
         return
-    if any(one.approved is not None and one.approved.body.get("server") == server_identity for one in siblings):
+    if any(
+        sibling.approved is not None and sibling.approved.body.get("server") == server_identity for sibling in siblings
+    ):
         return
     _save_changes([
         PendingChange(
             tool=tool, place=row.place, changed_by_id=row.changed_by_id, changed_by_name=row.changed_by_name,
             changed_at=row.changed_at,
         )
-        for tool in new
+        for tool in new_tools
         for row in inherited.values()
     ])  # fmt: skip
 
@@ -201,33 +206,33 @@ def find_dead_end(tool: Tool, bars: Mapping[UUID, ReviewBar]) -> ReviewDeadEnd |
     return ReviewDeadEnd(tuple(barred.values()), tuple(remedy for remedy in remedies if remedy is not None))
 
 
-def refusal_message(bar: ReviewBar, nobody: ReviewDeadEnd | None) -> str:
+def refusal_message(bar: ReviewBar, dead_end: ReviewDeadEnd | None) -> str:
     """Return the message for a barred person, with the remedies if nobody else may approve."""
     sentence = f"You {bar.reason}, so someone else must approve the change."
-    return f"{sentence} {nobody}" if nobody else sentence
+    return f"{sentence} {dead_end}" if dead_end else sentence
 
 
 def find_right_holders(right: str = "approve_definition") -> PersonQuerySet:
     """Return the active people with a permission of this app, except read-only people."""
     app, name = READ_ONLY.split(".")
-    reads = Permission.objects.filter(content_type__app_label=app, codename=name)
-    held = Permission.objects.filter(content_type__app_label="mcp", codename=right)
-    able = Q(is_superuser=True) | (_with_permission(held) & ~_with_permission(reads))
-    people: PersonQuerySet = User.objects.active().filter(able).distinct().order_by("username")
+    read_only_permissions = Permission.objects.filter(content_type__app_label=app, codename=name)
+    permissions = Permission.objects.filter(content_type__app_label="mcp", codename=right)
+    is_holder = Q(is_superuser=True) | (_with_permission(permissions) & ~_with_permission(read_only_permissions))
+    people: PersonQuerySet = User.objects.active().filter(is_holder).distinct().order_by("username")
     return people
 
 
 def filter_not_barred(waiting: QuerySet[Tool], actor: Actor) -> QuerySet[Tool]:
     """Filter waiting tools to those that this person may approve. The query must agree with `find_barred`."""
     accounts = Identity.objects.filter(_in_hands_of(actor.id)).values("pk")
-    mine = Q(changed_by_id=actor.id) | Q(changed_by_id__in=accounts)
-    parts = PendingChange.objects.filter(mine, tool=OuterRef("pk"))
-    reach = Exists(parts.exclude(place=CAPABILITY))
+    changed_by_actor = Q(changed_by_id=actor.id) | Q(changed_by_id__in=accounts)
+    own_changes = PendingChange.objects.filter(changed_by_actor, tool=OuterRef("pk"))
+    changed_settings = Exists(own_changes.exclude(place=CAPABILITY))
     set_last = Q(server__changed_by_id=actor.id) | Q(server__changed_by_id__in=accounts)
-    barred = Q(approved=None) & Q(reach) | Q(approved__isnull=False) & (set_last | Q(Exists(parts)))
+    barred = Q(approved=None) & Q(changed_settings) | Q(approved__isnull=False) & (set_last | Q(Exists(own_changes)))
     # A null on either side bars nobody. A NOT around these conditions would exclude such rows.
-    free = waiting.exclude(pk__in=Tool.objects.filter(barred).exclude(approved=F("current")).values("pk"))
-    return free.exclude(current=None)
+    not_barred = waiting.exclude(pk__in=Tool.objects.filter(barred).exclude(approved=F("current")).values("pk"))
+    return not_barred.exclude(current=None)
 
 
 def join_words(words: Sequence[str]) -> str:
@@ -299,14 +304,14 @@ def _restore_remedy(tool: Tool) -> ReviewRemedy | None:
     approved, current = tool.approved, tool.current
     if approved is None or current is None:
         return None
-    ours = ("server", "capability")
-    if {**approved.body, **dict.fromkeys(ours)} != {**current.body, **dict.fromkeys(ours)}:
+    own_fields = ("server", "capability")
+    if {**approved.body, **dict.fromkeys(own_fields)} != {**current.body, **dict.fromkeys(own_fields)}:
         return None
     places = find_changed_places(approved.body.get("server") or {}, current.body.get("server") or {})
     if any(place.startswith("secrets.") for place in places):
         return None
-    changed = current.body.get("capability") != approved.body.get("capability")
-    labels = [_describe_place(place) for place in places] + (["the capability"] if changed else [])
+    capability_changed = current.body.get("capability") != approved.body.get("capability")
+    labels = [_describe_place(place) for place in places] + (["the capability"] if capability_changed else [])
     verb = "is" if len(labels) == 1 else "are"
     sentence = (
         f"If {join_words(labels)} {verb} set back to what was approved, and the server lists the same definition, "
@@ -319,27 +324,27 @@ def _restore_remedy(tool: Tool) -> ReviewRemedy | None:
 def _takeover_remedy(barred: Mapping[UUID, ReviewBar], bars: Mapping[UUID, ReviewBar]) -> ReviewRemedy | None:
     """Suggest that somebody else sets a barred person's settings again, so that the person may approve afterwards."""
     setters = {person.pk: person.username for person in find_right_holders("change_server")}
-    behind: dict[UUID, set[UUID]] = defaultdict(set)
+    accounts_by_person: dict[UUID, set[UUID]] = defaultdict(set)
     for account, *people in Identity.objects.filter(pk__in=bars).values_list(
         "pk", "owner_id", "backup_owner_id", "credentials__created_by_id"
     ):
         for person in filter(None, people):
-            behind[person].add(account)
+            accounts_by_person[person].add(account)
     for person, bar in barred.items():
         others = [name for pk, name in setters.items() if pk != person]
-        if bar.changed_capability or behind[person] or not others:
+        if bar.changed_capability or accounts_by_person[person] or not others:
             continue
         places = tuple(part.place for part in bar.parts if part.place)
         # Prefer people who are barred anyway.
-        known = [one.name for pk, one in barred.items() if pk != person and one.name in others]
-        name = (known or others)[0]
-        what = (
+        barred_names = [other_bar.name for pk, other_bar in barred.items() if pk != person and other_bar.name in others]
+        name = (barred_names or others)[0]
+        action = (
             f"sets {join_words([_describe_place(place) for place in places])} again"
             if places
             else "sets how the server is reached"
         )
         sentence = (
-            f"If {name} {what} (to another value, or back to what was approved), and the server answers, "
+            f"If {name} {action} (to another value, or back to what was approved), and the server answers, "
             f"{bar.name} may approve what waits then."
         )
         return ReviewRemedy(sentence, by=name, places=places, approvers=(bar.name,))
@@ -348,8 +353,12 @@ def _takeover_remedy(barred: Mapping[UUID, ReviewBar], bars: Mapping[UUID, Revie
 
 def _superuser_remedy(barred: Mapping[UUID, ReviewBar]) -> ReviewRemedy:
     superusers = tuple(User.objects.active().filter(is_superuser=True).values_list("username", flat=True))
-    named = tuple(name for name in superusers if name in {bar.name for bar in barred.values()})
-    glass = f"{join_words(named)} may approve it as superuser, on record as breaking glass. " if named else ""
+    barred_superusers = tuple(name for name in superusers if name in {bar.name for bar in barred.values()})
+    prefix = (
+        f"{join_words(barred_superusers)} may approve it as superuser, on record as breaking glass. "
+        if barred_superusers
+        else ""
+    )
     return ReviewRemedy(
-        f"{glass}A superuser can give another person a role that may approve definitions.", approvers=named
+        f"{prefix}A superuser can give another person a role that may approve definitions.", approvers=barred_superusers
     )

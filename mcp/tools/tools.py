@@ -21,20 +21,20 @@ def change_tool(
 ) -> Tool:
     """Change a tool; arguments that are None change nothing. A deprecated tool still works but shows a notice."""
     actor.require("mcp.change_tool", "change tools")
-    wanted = {"requires_approval": requires_approval, "deprecated": deprecated}
+    values = {"requires_approval": requires_approval, "deprecated": deprecated}
     with transaction.atomic():
         current = Tool.objects.select_for_update(of=("self",)).select_related("identity", "server").get(pk=tool.pk)
-        _save_attributes(actor, current, {name: value for name, value in wanted.items() if value is not None})
+        _save_attributes(actor, current, {name: value for name, value in values.items() if value is not None})
         if owner is not None and owner.pk != current.identity.owner_id:
             current.identity = identities.change(actor=actor, identity=current.identity, owner=owner)
     return current
 
 
-def _save_attributes(actor: Actor, tool: Tool, wanted: dict[str, Any]) -> None:
-    before = {name: getattr(tool, name) for name, value in wanted.items() if getattr(tool, name) != value}
+def _save_attributes(actor: Actor, tool: Tool, values: dict[str, Any]) -> None:
+    before = {name: getattr(tool, name) for name, value in values.items() if getattr(tool, name) != value}
     if not before:
         return
-    after = {name: wanted[name] for name in before}
+    after = {name: values[name] for name in before}
     for name, value in after.items():
         setattr(tool, name, value)
     tool.save(update_fields=list(after))

@@ -30,20 +30,20 @@ class ItemResult:
 
 def revoke_all_access(*, actor: Actor, identity: Identity, reason: str) -> None:
     """Revoke all access of the identity and all access to it. Call this in the transaction of the state change."""
-    for model, held in (
+    for model, condition in (
         (Credential, Q(identity=identity)),
         (ToolPermission, Q(agent=identity) | Q(tool=identity)),
         (NhiPermission, Q(source=identity) | Q(target=identity)),
         (UserPermission, Q(nhi=identity)),
         (RoleAssignment, Q(identity=identity)),
     ):
-        _revoke_rows(model, held, actor=actor, reason=reason[:500])
+        _revoke_rows(model, condition, actor=actor, reason=reason[:500])
 
 
-def _revoke_rows(model: Any, held: Q, *, actor: Actor, reason: str) -> None:
+def _revoke_rows(model: Any, condition: Q, *, actor: Actor, reason: str) -> None:
     event = {Credential: "credential.revoked", RoleAssignment: "role.assignment_revoked"}.get(model, "grant.revoked")
-    named = [field.name for field in model._meta.fields if field.is_relation]
-    rows = list(model.objects.live().filter(held).select_related(*named).select_for_update(of=("self",)))
+    relations = [field.name for field in model._meta.fields if field.is_relation]
+    rows = list(model.objects.live().filter(condition).select_related(*relations).select_for_update(of=("self",)))
     model.objects.filter(pk__in=[row.pk for row in rows]).update(
         revoked_at=Now(), revoked_by_id=actor.id, revoked_by_name=actor.name, revoke_reason=reason
     )
@@ -65,18 +65,18 @@ def copy_access(*, actor: Actor, source: Identity, target: Identity) -> list[Ite
             for grant in _live_grants(NhiPermission, "target", source=source)
         ),
         *(
-            _copy_role_assignment(actor, held, target, reason)
-            for held in _live_grants(RoleAssignment, "role", identity=source)
+            _copy_role_assignment(actor, assignment, target, reason)
+            for assignment in _live_grants(RoleAssignment, "role", identity=source)
         ),
     ]
     with transaction.atomic():
-        counts = {word: sum(item.result == word for item in results) for word in ("created", "exists", "refused")}
+        counts = {result: sum(item.result == result for item in results) for result in ("created", "exists", "refused")}
         events.write("access.copied", actor=actor, subject=source, details={"to": target.name, **counts})
     return results
 
 
-def _live_grants(model: Any, related: str, **held: Identity) -> Any:
-    return model.objects.live().filter(**held).select_related(related).order_by("created_at")
+def _live_grants(model: Any, related: str, **filters: Identity) -> Any:
+    return model.objects.live().filter(**filters).select_related(related).order_by("created_at")
 
 
 def _copy_tool_grant(actor: Actor, grant: ToolPermission, target: Identity, reason: str) -> ItemResult:
@@ -101,20 +101,22 @@ def _copy_nhi_grant(actor: Actor, grant: NhiPermission, target: Identity, reason
     )  # fmt: skip
 
 
-def _copy_role_assignment(actor: Actor, held: RoleAssignment, target: Identity, reason: str) -> ItemResult:
+def _copy_role_assignment(actor: Actor, row: RoleAssignment, target: Identity, reason: str) -> ItemResult:
     return attempt_item(
-        "role", held.role.name, held.role_id,
-        lambda: roles.assign(actor=actor, role=held.role, identity=target, expires_at=held.expires_at, reason=reason),
+        "role", row.role.name, row.role_id,
+        lambda: roles.assign(actor=actor, role=row.role, identity=target, expires_at=row.expires_at, reason=reason),
     )  # fmt: skip
 
 
-def attempt_item(kind: str, name: str, target_id: UUID, give: Any, *, done: str = "created") -> ItemResult:
+def attempt_item(
+    kind: str, name: str, target_id: UUID, operation: Any, *, success_result: str = "created"
+) -> ItemResult:
     """Run the operation for one item, in its own transaction, and return its result."""
     try:
-        return ItemResult(done, kind, name, target_id, id=give().pk)
+        return ItemResult(success_result, kind, name, target_id, id=operation().pk)
     except RecordUnavailable:
         raise
     except GatehouseError as error:
         result = "exists" if error.code == "duplicate" else "refused"
-        said = error.fields[0].message if error.fields else error.message
-        return ItemResult(result, kind, name, target_id, error_code=error.code, message=said)
+        message = error.fields[0].message if error.fields else error.message
+        return ItemResult(result, kind, name, target_id, error_code=error.code, message=message)

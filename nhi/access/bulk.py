@@ -39,9 +39,11 @@ class BulkGrantPreview:
     @property
     def sentence(self) -> str:
         refused = [item for item in self.items if item.result == "refused"]
-        why = f": {refused[0].message}" if refused else ""
+        reason = f": {refused[0].message}" if refused else ""
         adds, exist = self.count("created"), self.count("exists")
-        return f"Adds {adds} {'grant' if adds == 1 else 'grants'}, {exist} exist already, {len(refused)} refused{why}"
+        return (
+            f"Adds {adds} {'grant' if adds == 1 else 'grants'}, {exist} exist already, {len(refused)} refused{reason}"
+        )
 
 
 def give_tools(
@@ -56,7 +58,7 @@ def give_tools(
     """Give each selected tool in its own transaction. `limits` are keyword arguments of `grants.give_tool`."""
     actor.require("nhi.add_toolpermission", "give agents access to tools")
     tools, unknown = select_tools(actor, selection)
-    given = [
+    results = [
         attempt_item(
             "tool",
             tool.name,
@@ -67,7 +69,7 @@ def give_tools(
         )
         for tool in tools
     ]
-    return given + [_unknown_tool_result(tool_id) for tool_id in unknown]
+    return results + [_unknown_tool_result(tool_id) for tool_id in unknown]
 
 
 def preview_agent(*, actor: Actor, agent: Identity, selection: ToolSelection) -> BulkGrantPreview:
@@ -78,10 +80,10 @@ def preview_agent(*, actor: Actor, agent: Identity, selection: ToolSelection) ->
 def preview_agents(*, actor: Actor, agents: Sequence[Identity], selection: ToolSelection) -> list[BulkGrantPreview]:
     """Return a preview for each agent. The number of queries does not depend on the number of agents."""
     tools, unknown = select_tools(actor, selection)
-    held = ToolPermission.objects.live().filter(agent__in=agents, tool__in=tools).values_list("agent_id", "tool_id")
-    pairs = set(held)
-    both = [identity.pk for identity in (*agents, *tools)]
-    usable = set(Identity.objects.usable().filter(pk__in=both).values_list("pk", flat=True))
+    rows = ToolPermission.objects.live().filter(agent__in=agents, tool__in=tools).values_list("agent_id", "tool_id")
+    pairs = set(rows)
+    identity_ids = [identity.pk for identity in (*agents, *tools)]
+    usable = set(Identity.objects.usable().filter(pk__in=identity_ids).values_list("pk", flat=True))
     return [
         BulkGrantPreview(
             [_predicted_result(agent, tool, pairs, usable) for tool in tools]
@@ -116,11 +118,11 @@ def select_tools(actor: Actor, selection: ToolSelection) -> tuple[list[Identity]
 
 
 def _tools_by_id(rows: IdentityQuerySet, tool_ids: Iterable[UUID]) -> tuple[list[Identity], list[UUID]]:
-    wanted = list(dict.fromkeys(tool_ids))
-    if not 1 <= len(wanted) <= MAX_TOOLS:
+    unique_ids = list(dict.fromkeys(tool_ids))
+    if not 1 <= len(unique_ids) <= MAX_TOOLS:
         raise InvalidInput.for_field("tool_ids", f"Name 1 to {MAX_TOOLS} tools.")
-    found = {tool.pk: tool for tool in rows.filter(pk__in=wanted)}
-    return [found[pk] for pk in wanted if pk in found], [pk for pk in wanted if pk not in found]
+    tools = {tool.pk: tool for tool in rows.filter(pk__in=unique_ids)}
+    return [tools[pk] for pk in unique_ids if pk in tools], [pk for pk in unique_ids if pk not in tools]
 
 
 def _matching_tools(rows: IdentityQuerySet, field: str) -> list[Identity]:
@@ -134,17 +136,19 @@ def _matching_tools(rows: IdentityQuerySet, field: str) -> list[Identity]:
     return tools
 
 
-def _predicted_result(agent: Identity, tool: Identity, held: set[tuple[UUID, UUID]], usable: set[UUID]) -> ItemResult:
+def _predicted_result(
+    agent: Identity, tool: Identity, granted_pairs: set[tuple[UUID, UUID]], usable: set[UUID]
+) -> ItemResult:
     unusable = next((identity for identity in (agent, tool) if identity.pk not in usable), None)
     if unusable is not None:
-        said = f"is {unusable.state}" if unusable.state != State.ACTIVE else "has expired"
-        said = f"{unusable.name} {said}."
-        return ItemResult("refused", "tool", tool.name, tool.pk, error_code="invalid", message=said)
-    if (agent.pk, tool.pk) in held:
+        message = f"is {unusable.state}" if unusable.state != State.ACTIVE else "has expired"
+        message = f"{unusable.name} {message}."
+        return ItemResult("refused", "tool", tool.name, tool.pk, error_code="invalid", message=message)
+    if (agent.pk, tool.pk) in granted_pairs:
         return ItemResult("exists", "tool", tool.name, tool.pk, error_code="duplicate", message="Given already.")
     return ItemResult("created", "tool", tool.name, tool.pk)
 
 
 def _unknown_tool_result(tool_id: UUID) -> ItemResult:
-    said = "There is no such tool that you can see."
-    return ItemResult("refused", "tool", str(tool_id), tool_id, error_code="not_found", message=said)
+    message = "There is no such tool that you can see."
+    return ItemResult("refused", "tool", str(tool_id), tool_id, error_code="not_found", message=message)

@@ -50,40 +50,42 @@ def _reachable_tools(identity: Identity) -> list[ReachableTarget]:
     grants = (
         ToolPermission.objects.live().filter(agent=identity, tool__in=Identity.objects.usable()).select_related("tool")
     )
-    reached: dict[UUID, ReachableTarget] = {}
+    targets: dict[UUID, ReachableTarget] = {}
     for grant in grants:
-        reached.setdefault(grant.tool_id, _reachable_target(grant.tool)).via.append(
+        targets.setdefault(grant.tool_id, _reachable_target(grant.tool)).via.append(
             AccessPath("grant", grant.pk, f"by {grant.granted_by_name}", grant.expires_at)
         )
     by_pattern = _role_patterns(identity)
     for tool in roles.covered_tools(by_pattern).usable() if by_pattern else ():
-        reach = reached.setdefault(tool.pk, _reachable_target(tool))
-        covering = [via for pattern, held in by_pattern.items() if covers(pattern, tool.capability) for via in held]
-        reach.via.extend(dict.fromkeys(covering))
-    return sorted(reached.values(), key=lambda reach: reach.name)
+        target = targets.setdefault(tool.pk, _reachable_target(tool))
+        covering = [path for pattern, paths in by_pattern.items() if covers(pattern, tool.capability) for path in paths]
+        target.via.extend(dict.fromkeys(covering))
+    return sorted(targets.values(), key=lambda target: target.name)
 
 
 def _role_patterns(identity: Identity) -> dict[str, list[AccessPath]]:
     """Return the effective patterns of the identity's live roles, each with the assignments that give it."""
     effective = Prefetch("role__capabilities", RoleCapability.objects.effective(), to_attr="effective")
-    held = RoleAssignment.objects.live().filter(identity=identity).select_related("role").prefetch_related(effective)
+    assignments = (
+        RoleAssignment.objects.live().filter(identity=identity).select_related("role").prefetch_related(effective)
+    )
     patterns: dict[str, list[AccessPath]] = defaultdict(list)
-    for assignment in held:
+    for assignment in assignments:
         for capability in assignment.role.effective:  # type: ignore[attr-defined]  # set by the prefetch
-            via = AccessPath("role", assignment.pk, assignment.role.name, assignment.expires_at)
-            patterns[capability.pattern].append(via)
+            path = AccessPath("role", assignment.pk, assignment.role.name, assignment.expires_at)
+            patterns[capability.pattern].append(path)
     return patterns
 
 
 def _reachable_agents(identity: Identity) -> list[ReachableTarget]:
     grants = NhiPermission.objects.live().filter(source=identity, target__in=Identity.objects.usable())
-    reached: dict[UUID, ReachableTarget] = {}
+    targets: dict[UUID, ReachableTarget] = {}
     for grant in grants.select_related("target"):
-        agent = reached.setdefault(grant.target_id, _reachable_target(grant.target))
+        agent = targets.setdefault(grant.target_id, _reachable_target(grant.target))
         agent.via.append(
             AccessPath("grant", grant.pk, f"{grant.permission_type} by {grant.granted_by_name}", grant.expires_at)
         )
-    return sorted(reached.values(), key=lambda reach: reach.name)
+    return sorted(targets.values(), key=lambda target: target.name)
 
 
 def _reachable_target(target: Identity) -> ReachableTarget:

@@ -128,9 +128,9 @@ def renew(*, actor: Actor, grant: G, expires_at: datetime | None, reason: str) -
         # Check the limit again: the grant may be older than this check, or the tool may have changed since.
         _check_arguments(problems, grant.tool, grant.allowed_parameters)
     problems.raise_if_any()
-    again = _copy_terms(grant)
-    again.expires_at = expires_at
-    return _replace_grant(actor, grant, again, reason, "grant.renewed")
+    replacement = _copy_terms(grant)
+    replacement.expires_at = expires_at
+    return _replace_grant(actor, grant, replacement, reason, "grant.renewed")
 
 
 def change_limits(*, actor: Actor, grant: G, limits: dict[str, Any], reason: str) -> G:
@@ -149,22 +149,22 @@ def change_limits(*, actor: Actor, grant: G, limits: dict[str, Any], reason: str
     _check_actions(problems, limits.get("allowed_actions"))
     _check_common(problems, reason, grant.expires_at, limits.get("max_calls_per_hour"))
     problems.raise_if_any()
-    again = _copy_terms(grant)
-    again.expires_at = grant.expires_at
+    replacement = _copy_terms(grant)
+    replacement.expires_at = grant.expires_at
     for name, value in limits.items():
-        setattr(again, name, value)
-    return _replace_grant(actor, grant, again, reason, "grant.changed")
+        setattr(replacement, name, value)
+    return _replace_grant(actor, grant, replacement, reason, "grant.changed")
 
 
-def _replace_grant(actor: Actor, grant: G, again: G, reason: str, event: str) -> G:
+def _replace_grant(actor: Actor, grant: G, replacement: G, reason: str, event: str) -> G:
     pair = {field: getattr(grant, field) for field in PAIR_FIELDS[str(grant._meta.model_name)]}
     user = pair.get("user")
     if user is not None and not user.is_active:
         raise InvalidInput.for_field("user_id", f"{user} is deactivated.")
-    again.reason = reason
-    again.granted_by_id, again.granted_by_name = actor.id, actor.name
-    after = {**audit_fields(again), "replaces": str(grant.pk)}
-    return open_grant(grant=again, actor=actor, pair=pair, event=event, after=after, replaces=grant)
+    replacement.reason = reason
+    replacement.granted_by_id, replacement.granted_by_name = actor.id, actor.name
+    after = {**audit_fields(replacement), "replaces": str(grant.pk)}
+    return open_grant(grant=replacement, actor=actor, pair=pair, event=event, after=after, replaces=grant)
 
 
 def _require_right_to_replace(actor: Actor, grant: Grant) -> None:
@@ -191,14 +191,14 @@ def close(*, actor: Actor, grant: G, reason: str, event: str) -> G:
 def _close_row(grant: G, actor: Actor, reason: str) -> G:
     """Close the row by compare-and-swap: of two concurrent requests, the second gets `AlreadyRevoked`."""
     rows = _manager_of(grant).filter(pk=grant.pk)
-    closing = {"revoked_by_id": actor.id, "revoked_by_name": actor.name, "revoke_reason": reason}
-    closed = rows.filter(revoked_at=None).update(revoked_at=Now(), **closing)
-    ended: G = rows.get()
+    values = {"revoked_by_id": actor.id, "revoked_by_name": actor.name, "revoke_reason": reason}
+    closed = rows.filter(revoked_at=None).update(revoked_at=Now(), **values)
+    row: G = rows.get()
     if not closed:
         # The message tells the actor if the grant was renewed instead of revoked.
-        said = f"{grant} was closed before by {ended.revoked_by_name}: “{ended.revoke_reason}”."
-        raise AlreadyRevoked(f"{said} Nothing was changed.")
-    return ended
+        message = f"{grant} was closed before by {row.revoked_by_name}: “{row.revoke_reason}”."
+        raise AlreadyRevoked(f"{message} Nothing was changed.")
+    return row
 
 
 def open_grant(
@@ -237,9 +237,11 @@ def _copy_terms(grant: G) -> G:
 
 def audit_fields(grant: Model) -> dict[str, Any]:
     """Return the terms of a grant as audit events show them."""
-    said = {name: getattr(grant, name) for name in ("permission_type", "level", *LIMIT_FIELDS) if hasattr(grant, name)}
-    ends: datetime | None = getattr(grant, "expires_at", None)
-    return {**said, "expires_at": ends.isoformat() if ends else None}
+    fields = {
+        name: getattr(grant, name) for name in ("permission_type", "level", *LIMIT_FIELDS) if hasattr(grant, name)
+    }
+    expires_at: datetime | None = getattr(grant, "expires_at", None)
+    return {**fields, "expires_at": expires_at.isoformat() if expires_at else None}
 
 
 def _check_still_usable(pair: dict[str, Any]) -> None:
@@ -247,7 +249,7 @@ def _check_still_usable(pair: dict[str, Any]) -> None:
 
     The lock conflicts with the one that archiving takes. An archive that runs later therefore revokes this grant too.
     """
-    fields = {held.pk: f"{name}_id" for name, held in pair.items() if isinstance(held, Identity)}
+    fields = {side.pk: f"{name}_id" for name, side in pair.items() if isinstance(side, Identity)}
     problems = Problems()
     for identity in Identity.objects.filter(pk__in=fields).order_by("pk").select_for_update(no_key=True):
         check_usable(problems, fields[identity.pk], identity)
@@ -255,12 +257,12 @@ def _check_still_usable(pair: dict[str, Any]) -> None:
 
 
 def _close_expired(grant: Grant, actor: Actor, pair: dict[str, Any]) -> None:
-    ended = _manager_of(grant).filter(**pair, revoked_at=None, expires_at__lte=Now())
-    for old in ended.select_for_update(of=("self",)):
-        _manager_of(grant).filter(pk=old.pk).update(
+    expired = _manager_of(grant).filter(**pair, revoked_at=None, expires_at__lte=Now())
+    for row in expired.select_for_update(of=("self",)):
+        _manager_of(grant).filter(pk=row.pk).update(
             revoked_at=Now(), revoked_by_id=actor.id, revoked_by_name=actor.name, revoke_reason="Ended"
         )
-        events.write("grant.expired", actor=actor, subject=old, before={"state": "expired"})
+        events.write("grant.expired", actor=actor, subject=row, before={"state": "expired"})
 
 
 def _manager_of(grant: G) -> Any:
@@ -268,8 +270,8 @@ def _manager_of(grant: G) -> Any:
 
 
 def _check_kind(problems: Problems, field: str, identity: Identity, *kinds: Kind) -> None:
-    wanted = " or ".join(kind.label.lower() for kind in kinds)
-    problems.unless(identity.kind in kinds, field, f"{identity.name} is not of the kind {wanted}.")
+    kind_labels = " or ".join(kind.label.lower() for kind in kinds)
+    problems.unless(identity.kind in kinds, field, f"{identity.name} is not of the kind {kind_labels}.")
     check_usable(problems, field, identity)
 
 
@@ -280,8 +282,8 @@ def check_usable(problems: Problems, field: str, identity: Identity) -> None:
         f"{identity.name} is {State(identity.state).label.lower()}; activate it first.",
     )
     if identity.expires_at is not None:
-        over = identity.expires_at <= timezone.now()
-        problems.unless(not over, field, f"{identity.name} has expired.")
+        has_expired = identity.expires_at <= timezone.now()
+        problems.unless(not has_expired, field, f"{identity.name} has expired.")
 
 
 def _check_common(problems: Problems, reason: str, expires_at: datetime | None, per_hour: int | None) -> None:
@@ -300,5 +302,5 @@ def _check_actions(problems: Problems, actions: list[str] | None) -> None:
     if actions is None:
         return
     problems.unless(len(actions) <= 100, "allowed_actions", "Name at most 100 actions.")
-    fine = all(isinstance(action, str) and 1 <= len(action) <= 200 and is_plain(action) for action in actions)
-    problems.unless(fine, "allowed_actions", "Each action is a name or a glob of 1 to 200 visible characters.")
+    is_valid = all(isinstance(action, str) and 1 <= len(action) <= 200 and is_plain(action) for action in actions)
+    problems.unless(is_valid, "allowed_actions", "Each action is a name or a glob of 1 to 200 visible characters.")

@@ -88,21 +88,21 @@ def may_edit(actor: Actor, identity: Identity) -> bool:
     return _is_allowed(actor, "nhi.change_identity", Identity.objects.edited_by(actor), identity)
 
 
-def _is_allowed(actor: Actor, right: str, own: Any, identity: Identity) -> bool:
+def _is_allowed(actor: Actor, right: str, own_identities: Any, identity: Identity) -> bool:
     if actor.may(right):
         return True
-    return not actor.only_reads and own.filter(pk=identity.pk).exists()
+    return not actor.only_reads and own_identities.filter(pk=identity.pk).exists()
 
 
-def _require_right(actor: Actor, right: str, own: Any, identity: Identity, doing: str) -> None:
-    if not _is_allowed(actor, right, own, identity):
-        raise NotAllowed(f"You may not {doing} {identity.name}.", details={"needs": right})
+def _require_right(actor: Actor, right: str, own_identities: Any, identity: Identity, action: str) -> None:
+    if not _is_allowed(actor, right, own_identities, identity):
+        raise NotAllowed(f"You may not {action} {identity.name}.", details={"needs": right})
 
 
 def is_approver(user: User) -> bool:
     """Return whether a person, active or not, may approve the actions of others."""
-    held = _permissions_named(APPROVER_RIGHTS).filter(Q(group__user=user) | Q(user=user))
-    return user.is_superuser or held.exists()
+    permissions = _permissions_named(APPROVER_RIGHTS).filter(Q(group__user=user) | Q(user=user))
+    return user.is_superuser or permissions.exists()
 
 
 def approver_accounts(ids: Iterable[UUID]) -> set[UUID]:
@@ -121,7 +121,7 @@ def why_not_issue(actor: Actor, identity: Identity) -> str:
     return f"{identity.name} approves definitions, calls or wildcards, so only a superuser makes its credentials."
 
 
-def fixed_roles(actor: Actor, held: Iterable[str]) -> frozenset[str]:
+def fixed_roles(actor: Actor, role_names: Iterable[str]) -> frozenset[str]:
     """Return the console roles that this actor may not give to or take from a holder of `role_names`.
 
     Only a superuser gives or takes approver roles; otherwise one admin could act as both people. The read-only role
@@ -130,7 +130,7 @@ def fixed_roles(actor: Actor, held: Iterable[str]) -> frozenset[str]:
     if actor.is_superuser:
         return frozenset()
     deciding = _roles_with(APPROVER_RIGHTS)
-    return deciding | _roles_with({READ_ONLY}) if deciding.intersection(held) else deciding
+    return deciding | _roles_with({READ_ONLY}) if deciding.intersection(role_names) else deciding
 
 
 def require_to_change_roles(actor: Actor, before: frozenset[str], after: frozenset[str]) -> None:
@@ -161,8 +161,8 @@ def _roles_with(rights: frozenset[str] | set[str]) -> frozenset[str]:
 
 
 def _permissions_named(rights: frozenset[str] | set[str]) -> QuerySet[Permission]:
-    named = Q(pk__in=[])
+    condition = Q(pk__in=[])
     for right in rights:
         app, _, codename = right.partition(".")
-        named |= Q(content_type__app_label=app, codename=codename)
-    return Permission.objects.filter(named)
+        condition |= Q(content_type__app_label=app, codename=codename)
+    return Permission.objects.filter(condition)

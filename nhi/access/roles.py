@@ -42,22 +42,22 @@ class PatternChangeEffect:
 
 def create(*, actor: Actor, name: str, patterns: Iterable[str] = (), description: str = "") -> Role:
     actor.require("nhi.add_role", "add roles")
-    wanted = list(dict.fromkeys(patterns))
+    unique_patterns = list(dict.fromkeys(patterns))
     problems = Problems()
     problems.unless(
         SLUG_PATTERN.fullmatch(name), "name", "Use 1 to 63 lower-case letters, digits, dots, underscores and hyphens."
     )
-    problems.check_line("description", description, most=1000)
-    _check_patterns(problems, wanted)
+    problems.check_line("description", description, max_length=1000)
+    _check_patterns(problems, unique_patterns)
     problems.raise_if_any()
-    _require_person_for_wildcard(actor, wanted)
+    _require_person_for_wildcard(actor, unique_patterns)
     role = Role(name=name, description=description, created_by_id=actor.id, created_by_name=actor.name)
     try:
         with transaction.atomic():
             role.save(force_insert=True)
-            for pattern in wanted:
+            for pattern in unique_patterns:
                 _add_capability(role, pattern, actor)
-            events.write("role.created", actor=actor, subject=role, after={"capabilities": wanted})
+            events.write("role.created", actor=actor, subject=role, after={"capabilities": unique_patterns})
     except IntegrityError as error:
         raise Duplicate(
             f"There is already a role {name}.", fields=[FieldError("name", "This name is taken.")]
@@ -69,9 +69,9 @@ def change(*, actor: Actor, role: Role, patterns: Iterable[str] | None = None, d
     """Change patterns and description. Unchanged patterns stay approved; a new `*.*` waits for a second admin."""
     actor.require("nhi.change_role", "change roles")
     problems = Problems()
-    wanted = None if patterns is None else list(dict.fromkeys(patterns))
-    _check_patterns(problems, wanted or [])
-    problems.check_line("description", description or "", most=1000)
+    new_patterns = None if patterns is None else list(dict.fromkeys(patterns))
+    _check_patterns(problems, new_patterns or [])
+    problems.check_line("description", description or "", max_length=1000)
     problems.raise_if_any()
     with transaction.atomic():
         locked = Role.objects.select_for_update().get(pk=role.pk)
@@ -81,9 +81,11 @@ def change(*, actor: Actor, role: Role, patterns: Iterable[str] | None = None, d
             before["description"], after["description"] = locked.description, description
             locked.description = description
             locked.save(update_fields=["description"])
-        if wanted is not None and (had := _swap_patterns(locked, wanted, actor)) != sorted(wanted):
-            _require_person_for_wildcard(actor, set(wanted) - set(had))
-            before["capabilities"], after["capabilities"] = had, sorted(wanted)
+        if new_patterns is not None and (old_patterns := _swap_patterns(locked, new_patterns, actor)) != sorted(
+            new_patterns
+        ):
+            _require_person_for_wildcard(actor, set(new_patterns) - set(old_patterns))
+            before["capabilities"], after["capabilities"] = old_patterns, sorted(new_patterns)
         if after:
             events.write("role.changed", actor=actor, subject=locked, before=before, after=after)
     return locked
@@ -120,16 +122,18 @@ def assign(
 ) -> RoleAssignment:
     actor.require("nhi.add_roleassignment", "assign roles")
     problems = Problems()
-    holds = identity.kind != Kind.TOOL
-    problems.unless(holds, "identity_id", "A tool is called; it holds no roles.")
+    takes_roles = identity.kind != Kind.TOOL
+    problems.unless(takes_roles, "identity_id", "A tool is called; it holds no roles.")
     grants.check_usable(problems, "identity_id", identity)
     problems.check_future("expires_at", expires_at)
     problems.check_reason(reason, required=False)
     problems.raise_if_any()
-    held = RoleAssignment(role=role, identity=identity, expires_at=expires_at, reason=reason)
-    held.granted_by_id, held.granted_by_name = actor.id, actor.name
+    assignment = RoleAssignment(role=role, identity=identity, expires_at=expires_at, reason=reason)
+    assignment.granted_by_id, assignment.granted_by_name = actor.id, actor.name
     pair = {"role": role, "identity": identity}
-    return grants.open_grant(grant=held, actor=actor, pair=pair, event="role.assigned", after=grants.audit_fields(held))
+    return grants.open_grant(
+        grant=assignment, actor=actor, pair=pair, event="role.assigned", after=grants.audit_fields(assignment)
+    )
 
 
 def unassign(*, actor: Actor, assignment: RoleAssignment, reason: str) -> RoleAssignment:
@@ -142,9 +146,11 @@ def preview_patterns(role: Role, patterns: Iterable[str]) -> PatternChangeEffect
 
     A wildcard that waits for approval allows nothing, so neither an existing nor a new one counts.
     """
-    had = list(role.capabilities.effective().values_list("pattern", flat=True))
-    wanted = [pattern for pattern in patterns if pattern in had or pattern != capabilities.ALL_CAPABILITIES]
-    before, after = covered_tools(had), covered_tools(wanted)
+    old_patterns = list(role.capabilities.effective().values_list("pattern", flat=True))
+    new_patterns = [
+        pattern for pattern in patterns if pattern in old_patterns or pattern != capabilities.ALL_CAPABILITIES
+    ]
+    before, after = covered_tools(old_patterns), covered_tools(new_patterns)
     return PatternChangeEffect(
         added=after.exclude(pk__in=before.values("pk")).count(),
         removed=before.exclude(pk__in=after.values("pk")).count(),
@@ -157,25 +163,27 @@ def covered_tools(patterns: Iterable[str]) -> IdentityQuerySet:
     rows = Identity.objects.filter(kind=Kind.TOOL).exclude(state=State.ARCHIVED)
     match = Q(pk__in=[])
     for pattern in patterns:
-        begins = capabilities.prefix(pattern)
-        match |= Q(capability=pattern) if begins is None else Q(capability__startswith=begins)
+        prefix = capabilities.prefix(pattern)
+        match |= Q(capability=pattern) if prefix is None else Q(capability__startswith=prefix)
     return rows.filter(match)
 
 
 def approvers(capability: RoleCapability) -> QuerySet[User]:
     """Return the people who may approve it: all who may change roles, except read-only people and the requester."""
-    named = Permission.objects.filter(content_type__app_label="nhi")
-    able: QuerySet[User] = User.objects.active().filter(
-        Q(is_superuser=True) | _holds_any(named.filter(codename="change_role"))
+    nhi_permissions = Permission.objects.filter(content_type__app_label="nhi")
+    users: QuerySet[User] = User.objects.active().filter(
+        Q(is_superuser=True) | _holds_any(nhi_permissions.filter(codename="change_role"))
     )
-    able = able.filter(Q(is_superuser=True) | ~_holds_any(named.filter(codename="read_only"))).order_by("username")
-    return able.exclude(pk__in=[capability.added_by_id]) if capability.added_by_id else able
+    users = users.filter(Q(is_superuser=True) | ~_holds_any(nhi_permissions.filter(codename="read_only"))).order_by(
+        "username"
+    )
+    return users.exclude(pk__in=[capability.added_by_id]) if capability.added_by_id else users
 
 
 def _holds_any(rights: QuerySet[Permission]) -> Q:
     """Return the condition as a subquery, so that a person in two groups appears once."""
-    held = User.objects.filter(Q(groups__permissions__in=rights) | Q(user_permissions__in=rights))
-    return Q(pk__in=held.values("pk"))
+    users = User.objects.filter(Q(groups__permissions__in=rights) | Q(user_permissions__in=rights))
+    return Q(pk__in=users.values("pk"))
 
 
 def _require_person_for_wildcard(actor: Actor, added: Iterable[str]) -> None:
@@ -184,11 +192,11 @@ def _require_person_for_wildcard(actor: Actor, added: Iterable[str]) -> None:
         raise NotAllowed("Only people add *.* to a role.")
 
 
-def _swap_patterns(role: Role, wanted: list[str], actor: Actor) -> list[str]:
+def _swap_patterns(role: Role, new_patterns: list[str], actor: Actor) -> list[str]:
     current = {row.pattern: row for row in role.capabilities.current()}
-    gone = [row.pk for pattern, row in current.items() if pattern not in wanted]
-    RoleCapability.objects.filter(pk__in=gone).update(removed_at=Now(), removed_by_name=actor.name)
-    for pattern in wanted:
+    removed_ids = [row.pk for pattern, row in current.items() if pattern not in new_patterns]
+    RoleCapability.objects.filter(pk__in=removed_ids).update(removed_at=Now(), removed_by_name=actor.name)
+    for pattern in new_patterns:
         if pattern not in current:
             _add_capability(role, pattern, actor)
     return sorted(current)
@@ -210,9 +218,9 @@ def _add_capability(role: Role, pattern: str, actor: Actor) -> RoleCapability:
 def _check_patterns(problems: Problems, patterns: list[str]) -> None:
     problems.unless(len(patterns) <= 200, "capabilities", "A role has at most 200 patterns.")
     for pattern in patterns:
-        fine = capabilities.is_pattern(pattern)
+        is_valid = capabilities.is_pattern(pattern)
         problems.unless(
-            fine,
+            is_valid,
             "capabilities",
             f"{pattern[:80]!r} is no pattern; write github.read, github.commits.*, github.* or *.*.",
         )

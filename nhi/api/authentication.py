@@ -47,10 +47,10 @@ class BearerAuthentication(BaseAuthentication):
         if scheme.lower() != "bearer":
             raise authentication.missing_credential_error(header)
         found = authentication.authenticate(token.strip(), audience=oauth.rest_resource())
-        return Caller(found.actor, found.loaded, tokens.parse(token.strip())), None
+        return Caller(found.actor, found.loaded_facts, tokens.parse(token.strip())), None
 
     def authenticate_header(self, request: Request) -> str:
-        return oauth.challenge(shown="HTTP_AUTHORIZATION" in request.META)
+        return oauth.challenge(credential_sent="HTTP_AUTHORIZATION" in request.META)
 
 
 class ConsoleSession(SessionAuthentication):

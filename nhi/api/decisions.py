@@ -22,7 +22,7 @@ class Check(ApiView):
         that does not exist and one that was never held get the same answer, `no_grant`."""
         return access_check.check(
             actor=self.actor,
-            shown=self.caller.shown,
+            token=self.caller.shown,
             audience=oauth.rest_resource(),
             target_id=given["target_id"],
             parameters=given.get("parameters"),

@@ -33,7 +33,7 @@ def write(
 ) -> AuditEvent:
     """Append one event in the caller's transaction, so that the recorded change fails if this write fails."""
     assert event in EVENTS, event
-    now = context.current()
+    request_context = context.current()
     holder_id, target_id = getattr(subject, "sides", (None, None))
     row = AuditEvent(
         event=event,
@@ -49,8 +49,8 @@ def write(
         after=_limit_size(after) if after else None,
         details=_limit_size(details or {}),
         reason=sanitization.single_line(reason, 500),
-        request_id=now.request_id,
-        source=now.source,
+        request_id=request_context.request_id,
+        source=request_context.source,
     )
     row_macs.seal_row(row)
     try:
@@ -62,8 +62,8 @@ def write(
 
 def _limit_size(value: dict[str, Any]) -> dict[str, Any]:
     """Redact a value, and replace one that is too large by its size and hash: rows are kept forever."""
-    kept: dict[str, Any] = sanitization.make_storable(redact(value))
-    text = canonical_json.encode(kept)
+    storable: dict[str, Any] = sanitization.make_storable(redact(value))
+    text = canonical_json.encode(storable)
     if len(text) <= MAX_DETAILS_BYTES:
-        return kept
+        return storable
     return {"omitted_bytes": len(text), "sha256": hashlib.sha256(text).hexdigest()}

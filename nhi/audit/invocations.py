@@ -34,7 +34,7 @@ def begin(
     session_id: str = "",
     task_id: str = "",
     run_id: UUID | None = None,
-    above: Sequence[ChainLink] = (),
+    callers: Sequence[ChainLink] = (),
     decision_id: UUID | None = None,
     details: dict[str, Any] | None = None,
 ) -> InvocationRow:
@@ -64,7 +64,7 @@ def begin(
         "decision_id": decision_id,
         "grant_id": None,
         "role_id": None,
-        "chain": [link.as_json() for link in (*above, ChainLink(agent_id, agent_name))],
+        "chain": [link.as_json() for link in (*callers, ChainLink(agent_id, agent_name))],
         "source": source,
         "details": details or {},
         "row_version": InvocationLog.ROW_VERSION,
@@ -77,7 +77,7 @@ def end(
     duration: float = 0.0, redaction_applied: bool = False, details: dict[str, Any] | None = None,
 ) -> InvocationRow:  # fmt: skip
     """Return the row with the outcome and the MAC."""
-    done = {
+    finished = {
         # A lease of an earlier version lacks this key.
         "calls": 1,
         **row,
@@ -91,9 +91,9 @@ def end(
         # A lease of an earlier version has a row without this key.
         "row_version": row.get("row_version", 1),
     }
-    done["writer"], done["writer_seq"] = row_macs.writer.next_number()
-    done["row_mac"] = crypto.compute_row_mac(mac_input(done))
-    return done
+    finished["writer"], finished["writer_seq"] = row_macs.writer.next_number()
+    finished["row_mac"] = crypto.compute_row_mac(mac_input(finished))
+    return finished
 
 
 def mac_input(row: InvocationRow) -> bytes:
@@ -106,11 +106,11 @@ def as_json(row: InvocationRow) -> InvocationRow:
     return {name: _plain_value(value) for name, value in row.items()}
 
 
-def from_json(kept: InvocationRow) -> InvocationRow:
+def from_json(data: InvocationRow) -> InvocationRow:
     """Return the row from the JSON values of a lease."""
     ids = ("id", "run_id", "agent_id", "tool_id", "request_id", "decision_id", "grant_id", "role_id")
-    read = {name: UUID(kept[name]) if kept[name] else None for name in ids}
-    return {**kept, **read, "timestamp": datetime.fromisoformat(kept["timestamp"])}
+    id_values = {name: UUID(data[name]) if data[name] else None for name in ids}
+    return {**data, **id_values, "timestamp": datetime.fromisoformat(data["timestamp"])}
 
 
 def _plain_value(value: Any) -> Any:

@@ -67,15 +67,15 @@ def limit_calls(rows: Sequence[dict[str, Any]]) -> set[UUID]:
     by_minute: dict[tuple[UUID, datetime], list[dict[str, Any]]] = {}
     for row in rows:
         by_minute.setdefault((row["agent_id"], minute_of(row["timestamp"])), []).append(row)
-    past: dict[RefusalKey, list[dict[str, Any]]] = {}
+    over_limit: dict[RefusalKey, list[dict[str, Any]]] = {}
     # Sorted, so that no two processes deadlock.
-    for (agent_id, minute), refused in sorted(by_minute.items()):
-        for row in refused[_admit_refusals(agent_id, minute, len(refused)) :]:
+    for (agent_id, minute), refused_rows in sorted(by_minute.items()):
+        for row in refused_rows[_admit_refusals(agent_id, minute, len(refused_rows)) :]:
             key = RefusalKey(agent_id, "", row["tool_id"] or NO_OBJECT, row["reason"], minute)
-            past.setdefault(key, []).append(row)
-    for key, refused in sorted(past.items(), key=lambda entry: str(entry[0])):
-        _add_to_count(key, len(refused), invocations.as_json(refused[0]))
-    return {row["id"] for refused in past.values() for row in refused}
+            over_limit.setdefault(key, []).append(row)
+    for key, refused_rows in sorted(over_limit.items(), key=lambda entry: str(entry[0])):
+        _add_to_count(key, len(refused_rows), invocations.as_json(refused_rows[0]))
+    return {row["id"] for refused_rows in over_limit.values() for row in refused_rows}
 
 
 def write_limited_event(
@@ -91,8 +91,8 @@ def write_limited_event(
                 subject_name=subject_name, details=details, reason=reason,
             )  # fmt: skip
             return
-        named = subject.pk if subject is not None else subject_id
-        object_id = named if exists and named is not None else NO_OBJECT
+        subject_pk = subject.pk if subject is not None else subject_id
+        object_id = subject_pk if exists and subject_pk is not None else NO_OBJECT
         row = {
             "actor_kind": str(actor.kind),
             "actor_name": actor.name,
@@ -104,13 +104,13 @@ def write_limited_event(
         _add_to_count(RefusalKey(actor.id, event, object_id, sanitization.single_line(reason, 64), minute), 1, row)
 
 
-def flush_counts(most: int = MAX_FLUSHED) -> int:
+def flush_counts(limit: int = MAX_FLUSHED) -> int:
     """Replace each count of a past minute with one log row. Return the number of rows."""
     now = clock.database_now()
-    ended = RefusalCount.objects.filter(minute__lte=now - MINUTE - COMMIT_GRACE).order_by("minute", "id")
+    due = RefusalCount.objects.filter(minute__lte=now - MINUTE - COMMIT_GRACE).order_by("minute", "id")
     with transaction.atomic():
-        locked = ended.select_for_update(skip_locked=connection.features.has_select_for_update_skip_locked)
-        counts = list(locked[:most])
+        locked = due.select_for_update(skip_locked=connection.features.has_select_for_update_skip_locked)
+        counts = list(locked[:limit])
         for count in counts:
             if count.event:
                 _write_counted_event(count)
@@ -150,16 +150,16 @@ def _prepare_values(model: type[models.Model], values: Sequence[Any]) -> list[An
 def _counted_call(count: RefusalCount, now: datetime) -> dict[str, Any]:
     """Return the one row of all counted calls, without the values that differed between them."""
     first = invocations.from_json(count.row)
-    ends = count.minute + MINUTE - timedelta(microseconds=1)
-    named = count.object_id != NO_OBJECT
+    minute_end = count.minute + MINUTE - timedelta(microseconds=1)
+    has_object = count.object_id != NO_OBJECT
     row = {
         **first,
         "id": count.pk,
-        "timestamp": ends if now - ends < MAX_ROW_DELAY else now,
+        "timestamp": minute_end if now - minute_end < MAX_ROW_DELAY else now,
         "run_id": count.pk,
         "request_id": count.pk,
-        "tool_name": first["tool_name"] if named else ANY_NAME,
-        "method": first["method"] if named else ANY_NAME,
+        "tool_name": first["tool_name"] if has_object else ANY_NAME,
+        "method": first["method"] if has_object else ANY_NAME,
         "args_hash": "",
         "thread_id": "",
         "session_id": "",

@@ -93,11 +93,11 @@ def verify_columns(table: str, columns: Mapping[str, Any]) -> MacVerdict:
         return MacVerdict.UNKNOWN_KEY
     try:
         # An unknown version was never written by this code.
-        fits = names is not None and crypto.is_row_mac_valid(_encode_columns(columns, names), mac)
-        fits = fits and all(columns[name] == value for name, value in UNCOVERED_VALUES.get(version, {}).items())
+        is_valid = names is not None and crypto.is_row_mac_valid(_encode_columns(columns, names), mac)
+        is_valid = is_valid and all(columns[name] == value for name, value in UNCOVERED_VALUES.get(version, {}).items())
     except canonical_json.CanonicalizationError:
-        fits = False
-    return MacVerdict.INTACT if fits else MacVerdict.BROKEN
+        is_valid = False
+    return MacVerdict.INTACT if is_valid else MacVerdict.BROKEN
 
 
 def mac_input(row: LogRow) -> bytes:

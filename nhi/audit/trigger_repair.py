@@ -33,8 +33,8 @@ def inspect_and_repair(*, using: str = DEFAULT_DB_ALIAS) -> list[TriggerFinding]
     if not append_only_triggers.inspect(connection) and not _unresolved_findings():
         return []
     with _exclusive_transaction(connection):
-        found = append_only_triggers.inspect(connection)
-        return _repair_triggers(connection, found=found, reported=found)
+        findings = append_only_triggers.inspect(connection)
+        return _repair_triggers(connection, findings=findings, reported=findings)
 
 
 def before_migrate(*, using: str, **_kwargs: Any) -> None:
@@ -50,13 +50,13 @@ def after_migrate(*, using: str, **_kwargs: Any) -> None:
     before = _findings_before_migrate.pop(using, [])
     existing = append_only_triggers.existing_tables(connection)
     with _exclusive_transaction(connection):
-        found = [finding for finding in append_only_triggers.inspect(connection) if finding.table in existing]
+        findings = [finding for finding in append_only_triggers.inspect(connection) if finding.table in existing]
         reported = [
             *before,
-            *(row for row in found if row.difference != TriggerDifference.MISSING and row not in before),
+            *(row for row in findings if row.difference != TriggerDifference.MISSING and row not in before),
         ]
-        if found or reported:
-            _repair_triggers(connection, found=found, reported=reported)
+        if findings or reported:
+            _repair_triggers(connection, findings=findings, reported=reported)
 
 
 def log_findings() -> None:
@@ -80,9 +80,9 @@ def _exclusive_transaction(connection: BaseDatabaseWrapper) -> Iterator[None]:
 
 
 def _repair_triggers(
-    connection: BaseDatabaseWrapper, *, found: list[TriggerFinding], reported: list[TriggerFinding]
+    connection: BaseDatabaseWrapper, *, findings: list[TriggerFinding], reported: list[TriggerFinding]
 ) -> list[TriggerFinding]:
-    if any(finding.is_ours for finding in found) and append_only_triggers.may_install(connection):
+    if any(finding.is_ours for finding in findings) and append_only_triggers.may_install(connection):
         try:
             with transaction.atomic(using=connection.alias):
                 append_only_triggers.install(connection)
@@ -104,14 +104,14 @@ def _record_changes(reported: list[TriggerFinding], remaining: list[TriggerFindi
     earlier = _unresolved_findings()
     for table in append_only_triggers.LOG_TABLES:
         # Redacted like the event, so that it can equal the earlier one.
-        still = redact([finding.as_json() for finding in remaining if finding.table == table])
+        unrepaired = redact([finding.as_json() for finding in remaining if finding.table == table])
         names = {finding.guard for finding in remaining}
         repaired = [row.as_json() for row in reported if row.table == table and row.guard not in names]
         if repaired:
             _write_event(REPAIRED_EVENT, table, repaired)
-        if still and still != earlier.get(table):
-            _write_event(DIFFER_EVENT, table, still)
-        elif not still and table in earlier:
+        if unrepaired and unrepaired != earlier.get(table):
+            _write_event(DIFFER_EVENT, table, unrepaired)
+        elif not unrepaired and table in earlier:
             _write_event(HOLD_EVENT, table, [])
 
 

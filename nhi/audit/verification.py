@@ -81,13 +81,13 @@ def verify(*, since: datetime | None = None, progress: Callable[[str, int], None
 
 def _pages(log: _CheckedLog, since: datetime | None) -> Iterator[list[Any]]:
     """Yield batches of row keys: ids on PostgreSQL, rowids on SQLite."""
-    columns, order, behind = (text.format(time=f'"{log.time}"') for text in POSITIONS[connection.vendor])
+    columns, order, after_position = (text.format(time=f'"{log.time}"') for text in POSITIONS[connection.vendor])
     # Without `since` there is no lower bound, so that an edited time cannot exclude a row.
     bounds = [f'"{log.time}" >= %s'] if since else []
     values = [connection.ops.adapt_datetimefield_value(since)] if since else []
     position: tuple[Any, ...] = ()
     while True:
-        where = " AND ".join([*bounds, *([behind] if position else [])]) or "TRUE"
+        where = " AND ".join([*bounds, *([after_position] if position else [])]) or "TRUE"
         sql = PAGE_QUERY.format(columns=columns, table=log.table, where=where, order=order, limit=BATCH_SIZE)
         with connection.cursor() as cursor:
             cursor.execute(sql, [*values, *position])

@@ -24,37 +24,39 @@ class CallerNotIdentity(NotAllowed):
 
 
 def check(
-    *, actor: Actor, shown: tokens.ParsedBearerToken | None, audience: str, target_id: UUID, parameters: Any,
+    *, actor: Actor, token: tokens.ParsedBearerToken | None, audience: str, target_id: UUID, parameters: Any,
     action: str | None, task_id: UUID | None = None,
 ) -> Decision:  # fmt: skip
     """Decide whether the bearer of the token may call the target.
 
     A target that does not exist gets the same answer as one without any grant.
     """
-    if shown is None or actor.is_person:
+    if token is None or actor.is_person:
         raise CallerNotIdentity("Only an identity asks for itself; people ask why with decisions/explain.")
     problems = Problems()
-    problems.check_line("action", action or "", most=MAX_ACTION_LENGTH)
+    problems.check_line("action", action or "", max_length=MAX_ACTION_LENGTH)
     problems.raise_if_any()
-    loaded = facts.for_token(shown, context.current().source, target_id, audience=audience)
-    wanted = RequestedAction("call", parameters, name=action)
-    standing = delegated_conditions.check_work_context(
-        loaded, wanted, run=delegated_conditions.run_chain_of(loaded), task_id=task_id
+    loaded_facts = facts.for_token(token, context.current().source, target_id, audience=audience)
+    requested_action = RequestedAction("call", parameters, name=action)
+    chain_check = delegated_conditions.check_work_context(
+        loaded_facts, requested_action, run_chain=delegated_conditions.run_chain_of(loaded_facts), task_id=task_id
     )
-    known = hooks.load_conditions(actor.id, target_id, parameters) if actor.id and loaded.target else ()
-    known = (
-        *known,
-        *delegated_conditions.hourly_quota_conditions(loaded),
-        *delegated_conditions.chain_conditions(standing),
+    conditions = hooks.load_conditions(actor.id, target_id, parameters) if actor.id and loaded_facts.target else ()
+    conditions = (
+        *conditions,
+        *delegated_conditions.hourly_quota_conditions(loaded_facts),
+        *delegated_conditions.chain_conditions(chain_check),
     )
-    decision = engine.decide(loaded.caller, wanted, loaded.target, replace(loaded.facts, conditions=known))
+    decision = engine.decide(
+        loaded_facts.caller, requested_action, loaded_facts.target, replace(loaded_facts.facts, conditions=conditions)
+    )
     refusal_limits.write_limited_event(
         "decision.allowed" if decision.allowed else "decision.denied",
         actor=actor,
         subject_kind="identity",
         subject_id=target_id,
-        subject_name=loaded.target.name if loaded.target else "what is not registered",
-        exists=loaded.target is not None,
+        subject_name=loaded_facts.target.name if loaded_facts.target else "what is not registered",
+        exists=loaded_facts.target is not None,
         details=_audit_details(decision, parameters, action),
         reason=decision.reason,
     )

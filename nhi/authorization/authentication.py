@@ -34,38 +34,45 @@ def missing_credential_error(header: str | None) -> Unauthenticated:
 @dataclass(frozen=True)
 class AuthenticatedCaller:
     actor: Actor
-    loaded: LoadedFacts
+    loaded_facts: LoadedFacts
 
 
 def authenticate(bearer: str, *, audience: str = "") -> AuthenticatedCaller:
     """Return the caller of this token. A malformed token is refused without a database query."""
-    shown = tokens.parse(bearer)
-    if shown is None:
+    token = tokens.parse(bearer)
+    if token is None:
         raise missing_credential_error(bearer)
     source = context.current().source
-    loaded = facts.for_token(shown, source, audience=audience)
-    if loaded.user is not None and not loaded.facts.credential_refusal:
-        return _authenticate_person(loaded, source)
-    decision = engine.decide(loaded.caller, types.RequestedAction("know_itself"), None, loaded.facts)
-    if not decision.allowed or loaded.identity is None or loaded.credential is None:
-        _refuse_token(loaded, decision.reason, decision.message)
-    last_used.record_use(loaded.credential, at=decision.decided_at, source=source)
+    loaded_facts = facts.for_token(token, source, audience=audience)
+    if loaded_facts.user is not None and not loaded_facts.facts.credential_refusal:
+        return _authenticate_person(loaded_facts, source)
+    decision = engine.decide(loaded_facts.caller, types.RequestedAction("know_itself"), None, loaded_facts.facts)
+    if not decision.allowed or loaded_facts.identity is None or loaded_facts.credential is None:
+        _refuse_token(loaded_facts, decision.reason, decision.message)
+    last_used.record_use(loaded_facts.credential, at=decision.decided_at, source=source)
     actor = actors.identity(
-        loaded.identity, credential_id=loaded.credential.pk, narrowed=loaded.is_narrowed, run_id=loaded.run_id
+        loaded_facts.identity,
+        credential_id=loaded_facts.credential.pk,
+        is_narrowed=loaded_facts.is_narrowed,
+        run_id=loaded_facts.run_id,
     )
-    return AuthenticatedCaller(actor, loaded)
+    return AuthenticatedCaller(actor, loaded_facts)
 
 
-def _authenticate_person(loaded: LoadedFacts, source: str) -> AuthenticatedCaller:
-    assert loaded.user is not None  # checked by the caller
-    assert loaded.credential is not None
-    last_used.record_use(loaded.credential, at=loaded.facts.decided_at, source=source)
-    credential = loaded.credential
-    actor = actors.person(loaded.user, credential_id=credential.pk, issues_credentials=credential.issues_credentials)
-    return AuthenticatedCaller(actor, loaded)
+def _authenticate_person(loaded_facts: LoadedFacts, source: str) -> AuthenticatedCaller:
+    assert loaded_facts.user is not None  # checked by the caller
+    assert loaded_facts.credential is not None
+    last_used.record_use(loaded_facts.credential, at=loaded_facts.facts.decided_at, source=source)
+    credential = loaded_facts.credential
+    actor = actors.person(
+        loaded_facts.user, credential_id=credential.pk, issues_credentials=credential.issues_credentials
+    )
+    return AuthenticatedCaller(actor, loaded_facts)
 
 
-def _refuse_token(loaded: LoadedFacts, reason: str, message: str) -> NoReturn:
-    public_id = loaded.credential.public_id if loaded.credential else authentication_failures.UNKNOWN_PUBLIC_ID
-    authentication_failures.count_failure(public_id, reason, loaded.facts.decided_at)
+def _refuse_token(loaded_facts: LoadedFacts, reason: str, message: str) -> NoReturn:
+    public_id = (
+        loaded_facts.credential.public_id if loaded_facts.credential else authentication_failures.UNKNOWN_PUBLIC_ID
+    )
+    authentication_failures.count_failure(public_id, reason, loaded_facts.facts.decided_at)
     raise Unauthenticated(reason, message)

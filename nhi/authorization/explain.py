@@ -56,25 +56,32 @@ def explain(
         raise NotFound
     if at is not None and at >= MAX_TIME:
         raise InvalidInput.for_field("at", f"Choose a time before the year {MAX_TIME.year}.")
-    loaded = facts.for_question(caller_id, target_id, at=at)
-    if at is not None and at < loaded.facts.decided_at:
+    loaded_facts = facts.for_question(caller_id, target_id, at=at)
+    if at is not None and at < loaded_facts.facts.decided_at:
         raise InvalidInput.for_field("at", "Choose now or a time to come; what was decided before is in the record.")
-    assert loaded.caller is not None  # both were visible just now, and identities are never deleted
-    assert loaded.target is not None
-    wanted = RequestedAction("call", parameters, name=action)
-    standing = delegated_conditions.check_work_context(loaded, wanted, task_id=task_id, seen_by=actor, at=at)
-    told = (
-        *hooks.load_conditions(caller_id, target_id, parameters),
-        *delegated_conditions.hourly_quota_conditions(loaded),
-        *delegated_conditions.chain_conditions(standing),
+    assert loaded_facts.caller is not None  # both were visible just now, and identities are never deleted
+    assert loaded_facts.target is not None
+    requested_action = RequestedAction("call", parameters, name=action)
+    chain_check = delegated_conditions.check_work_context(
+        loaded_facts, requested_action, task_id=task_id, visible_to=actor, at=at
     )
-    known = replace(loaded.facts, conditions=told)
-    decision = engine.decide(loaded.caller, wanted, loaded.target, known)
-    would_pass = _remedy_sentences(decision, loaded.caller, loaded.target)
-    also = tuple(match for match in loaded.facts.matches if match != decision.match)
+    conditions = (
+        *hooks.load_conditions(caller_id, target_id, parameters),
+        *delegated_conditions.hourly_quota_conditions(loaded_facts),
+        *delegated_conditions.chain_conditions(chain_check),
+    )
+    decision_facts = replace(loaded_facts.facts, conditions=conditions)
+    decision = engine.decide(loaded_facts.caller, requested_action, loaded_facts.target, decision_facts)
+    would_pass = _remedy_sentences(decision, loaded_facts.caller, loaded_facts.target)
+    other_matches = tuple(match for match in loaded_facts.facts.matches if match != decision.match)
     return Explanation(
-        decision, loaded.caller, loaded.target, would_pass, also, void_limits(loaded.facts.matches)
-    )  # fmt: skip
+        decision,
+        loaded_facts.caller,
+        loaded_facts.target,
+        would_pass,
+        other_matches,
+        void_limits(loaded_facts.facts.matches),
+    )
 
 
 def void_limits(matches: Sequence[AccessMatch]) -> tuple[str, ...]:

@@ -56,21 +56,21 @@ class LoadedFacts:
 
 
 def for_token(
-    shown: tokens.ParsedBearerToken, source: str, target_id: UUID | None = None, *, audience: str = ""
+    bearer_token: tokens.ParsedBearerToken, source: str, target_id: UUID | None = None, *, audience: str = ""
 ) -> LoadedFacts:
     """Load the facts for a token and, optionally, for a call of `target_id`."""
-    row = _credential_row(shown, target_id)
+    row = _credential_row(bearer_token, target_id)
     if row is None:
         return LoadedFacts(DecisionFacts(uuid7(), clock.database_now(), "credential_unknown"))
     now = clock.parse_database_time(row.facts_now)
-    refused = credentials.refusal_reason(_credential_facts(row, now), shown, source, now)
-    token = shown if isinstance(shown, tokens.ShortTokenClaims) else None
+    refusal = credentials.refusal_reason(_credential_facts(row, now), bearer_token, source, now)
+    short_token = bearer_token if isinstance(bearer_token, tokens.ShortTokenClaims) else None
     tokens_from = row.identity.tokens_from if row.identity else None
-    refused = refused or token_refusal_reason(token, tokens_from, audience) or _person_refusal_reason(row.user)
-    scope = tuple(token.scope.split()) if token else ()
-    facts = DecisionFacts(uuid7(), now, refused, scope, _read_matches(row, now))
+    refusal = refusal or token_refusal_reason(short_token, tokens_from, audience) or _person_refusal_reason(row.user)
+    scope = tuple(short_token.scope.split()) if short_token else ()
+    facts = DecisionFacts(uuid7(), now, refusal, scope, _read_matches(row, now))
     caller = _party_from_identity(row.identity, now) if row.identity else None
-    return LoadedFacts(facts, caller, _read_target(row, now), row.identity, row.user, row, token)
+    return LoadedFacts(facts, caller, _read_target(row, now), row.identity, row.user, row, short_token)
 
 
 def for_question(caller_id: UUID, target_id: UUID, *, at: datetime | None = None) -> LoadedFacts:
@@ -78,17 +78,17 @@ def for_question(caller_id: UUID, target_id: UUID, *, at: datetime | None = None
     row = _CALLER_AND_TARGET_QUERY.fetch_first(caller=caller_id, target=target_id)
     if row is None:
         return LoadedFacts(DecisionFacts(uuid7(), clock.database_now(), None))
-    asked = clock.parse_database_time(row.facts_now)
-    now = at or asked
-    facts = DecisionFacts(uuid7(), asked, None, (), _read_matches(row, now))
+    decided_at = clock.parse_database_time(row.facts_now)
+    now = at or decided_at
+    facts = DecisionFacts(uuid7(), decided_at, None, (), _read_matches(row, now))
     return LoadedFacts(facts, _party_from_identity(row, now), _read_target(row, now), row)
 
 
 def for_principals(principals: Sequence[ChainLink], target_id: UUID, *, at: datetime | None = None) -> list[Principal]:
     """Load the principals with their own grants and roles for the target, in the given order."""
-    rows = Identity.objects.filter(pk__in=[one.id for one in principals])
-    found = {row.pk: row for row in _annotate_access(rows, OuterRef("pk"), target_id)} if principals else {}
-    return [_principal(one, found.get(one.id), at) for one in principals]
+    rows = Identity.objects.filter(pk__in=[link.id for link in principals])
+    rows_by_id = {row.pk: row for row in _annotate_access(rows, OuterRef("pk"), target_id)} if principals else {}
+    return [_principal(link, rows_by_id.get(link.id), at) for link in principals]
 
 
 def _principal(link: ChainLink, row: Any, at: datetime | None) -> Principal:
@@ -98,24 +98,26 @@ def _principal(link: ChainLink, row: Any, at: datetime | None) -> Principal:
     return Principal(link.name, _party_from_identity(row, now), _read_matches(row, now))
 
 
-def _credential_row(shown: tokens.ParsedBearerToken, target_id: UUID | None) -> Any:
+def _credential_row(bearer_token: tokens.ParsedBearerToken, target_id: UUID | None) -> Any:
     """Load the credential and its holder. The token's prefix determines the holder's table; the other is not read."""
-    asked: dict[str, Any] = {} if target_id is None else {"target": target_id}
-    if isinstance(shown, tokens.ShortTokenClaims):
-        asked |= {"credential": shown.credential_id, "identity": shown.identity_id}
-        return _short_token_query(of_run=bool(shown.execution_id), with_target=target_id is not None).fetch_first(
-            **asked
-        )
-    holder = "user" if shown.prefix == "usr" else "identity"
-    return _credential_query(holder, with_target=target_id is not None).fetch_first(**asked, public=shown.public_id)
+    values: dict[str, Any] = {} if target_id is None else {"target": target_id}
+    if isinstance(bearer_token, tokens.ShortTokenClaims):
+        values |= {"credential": bearer_token.credential_id, "identity": bearer_token.identity_id}
+        return _short_token_query(
+            of_run=bool(bearer_token.execution_id), with_target=target_id is not None
+        ).fetch_first(**values)
+    holder = "user" if bearer_token.prefix == "usr" else "identity"
+    return _credential_query(holder, with_target=target_id is not None).fetch_first(
+        **values, public=bearer_token.public_id
+    )
 
 
 @cache
 def _short_token_query(*, of_run: bool, with_target: bool) -> PreparedQuery:
     def rows(credential: UUID, identity: UUID, target: UUID | None = None) -> Any:
-        known = Credential.runs if of_run else Credential.objects
-        found = known.filter(pk=credential, identity_id=identity).select_related("identity")
-        return _annotate_access(found, OuterRef("identity_id"), target)
+        manager = Credential.runs if of_run else Credential.objects
+        queryset = manager.filter(pk=credential, identity_id=identity).select_related("identity")
+        return _annotate_access(queryset, OuterRef("identity_id"), target)
 
     return PreparedQuery(rows, credential=UUID, identity=UUID, **_target_parameter(with_target))
 
@@ -123,8 +125,8 @@ def _short_token_query(*, of_run: bool, with_target: bool) -> PreparedQuery:
 @cache
 def _credential_query(holder: str, *, with_target: bool) -> PreparedQuery:
     def rows(public: str, target: UUID | None = None) -> Any:
-        known = Credential.objects.filter(public_id=public, **{f"{holder}__isnull": False})
-        return _annotate_access(known.select_related(holder), OuterRef("identity_id"), target)
+        queryset = Credential.objects.filter(public_id=public, **{f"{holder}__isnull": False})
+        return _annotate_access(queryset.select_related(holder), OuterRef("identity_id"), target)
 
     return PreparedQuery(rows, public=str, **_target_parameter(with_target))
 
@@ -153,8 +155,8 @@ def _annotate_access(rows: Any, caller: OuterRef, target_id: UUID | None) -> Any
 
 def _first_as_json(rows: QuerySet[Any], columns: dict[str, str]) -> Subquery:
     """Return the first row of a subquery as one JSON object."""
-    found = JSONObject(**{name: F(column) for name, column in columns.items()})
-    return Subquery(rows.annotate(found=found).values("found")[:1])
+    json_object = JSONObject(**{name: F(column) for name, column in columns.items()})
+    return Subquery(rows.annotate(found=json_object).values("found")[:1])
 
 
 def _open_or_last_revoked(rows: Any) -> Any:
@@ -173,10 +175,10 @@ def _covering_assignments(caller: OuterRef, target: QuerySet[Identity]) -> Any:
     never covered it.
     """
     tool = target.filter(kind=Kind.TOOL)
-    held = RoleAssignment.objects.filter(identity=caller).annotate(wanted=Subquery(tool.values("capability")))
+    assignments = RoleAssignment.objects.filter(identity=caller).annotate(wanted=Subquery(tool.values("capability")))
     exact = Q(role__capabilities__prefix=None, role__capabilities__pattern=F("wanted"))
     wide = Q(role__capabilities__prefix__isnull=False, wanted__startswith=F("role__capabilities__prefix"))
-    covering = held.filter(exact | wide, role__capabilities__approved_at__isnull=False).annotate(
+    covering = assignments.filter(exact | wide, role__capabilities__approved_at__isnull=False).annotate(
         began=Greatest("created_at", "role__capabilities__approved_at", Subquery(tool.values("created_at"))),
         ended=Least(_or_never("revoked_at"), _or_never("role__capabilities__removed_at")),
         closed=NullIf("ended", NEVER),
@@ -196,50 +198,50 @@ _CALLER_AND_TARGET_QUERY = PreparedQuery(
 
 
 def _read_matches(row: Any, now: datetime) -> tuple[AccessMatch, ...]:
-    found = (
+    candidates = (
         _read_match(row, "facts_tool", "grant", now),
         _read_match(row, "facts_call", "grant", now),
         _read_match(row, "facts_delegate", "grant", now, delegates=True),
         _read_match(row, "facts_role", "role", now),
     )
-    return tuple(match for match in found if match is not None)
+    return tuple(match for match in candidates if match is not None)
 
 
 def _read_match(row: Any, column: str, kind: Any, now: datetime, *, delegates: bool = False) -> AccessMatch | None:
-    read = _decode_json(getattr(row, column, None))
-    if read is None:
+    data = _decode_json(getattr(row, column, None))
+    if data is None:
         return None
-    ends = clock.parse_database_time(read["expires_at"]) if read["expires_at"] else None
-    closed = clock.parse_database_time(read["revoked_at"]) if read["revoked_at"] else None
-    ended_itself = ends is not None and (ends <= now if closed is None else closed >= ends)
+    expires_at = clock.parse_database_time(data["expires_at"]) if data["expires_at"] else None
+    revoked_at = clock.parse_database_time(data["revoked_at"]) if data["revoked_at"] else None
+    is_expired = expires_at is not None and (expires_at <= now if revoked_at is None else revoked_at >= expires_at)
     return AccessMatch(
         kind=kind,
-        id=UUID(read["id"]),
-        name=f"by {read['name']}" if kind == "grant" else read["name"],
-        expired=ended_itself,
-        revoked=closed is not None and not ended_itself,
-        expires_at=ends,
-        allowed_parameters=_decode_json(read.get("allowed_parameters")),
-        allowed_actions=_decode_json(read.get("allowed_actions")),
-        max_calls_per_hour=read.get("max_calls_per_hour"),
-        requires_approval=bool(read.get("requires_approval")),
-        role_id=UUID(read["role_id"]) if kind == "role" else None,
+        id=UUID(data["id"]),
+        name=f"by {data['name']}" if kind == "grant" else data["name"],
+        expired=is_expired,
+        revoked=revoked_at is not None and not is_expired,
+        expires_at=expires_at,
+        allowed_parameters=_decode_json(data.get("allowed_parameters")),
+        allowed_actions=_decode_json(data.get("allowed_actions")),
+        max_calls_per_hour=data.get("max_calls_per_hour"),
+        requires_approval=bool(data.get("requires_approval")),
+        role_id=UUID(data["role_id"]) if kind == "role" else None,
         delegates=delegates,
     )
 
 
 def _read_target(row: Any, now: datetime) -> DecisionParty | None:
-    read = _decode_json(getattr(row, "facts_target", None))
-    if read is None:
+    data = _decode_json(getattr(row, "facts_target", None))
+    if data is None:
         return None
-    ends = clock.parse_database_time(read["expires_at"]) if read["expires_at"] else None
-    over = ends is not None and ends <= now
-    return DecisionParty(UUID(read["id"]), read["kind"], read["name"], read["state"], over, read["capability"])
+    expires_at = clock.parse_database_time(data["expires_at"]) if data["expires_at"] else None
+    is_expired = expires_at is not None and expires_at <= now
+    return DecisionParty(UUID(data["id"]), data["kind"], data["name"], data["state"], is_expired, data["capability"])
 
 
 def _party_from_identity(identity: Identity, now: datetime) -> DecisionParty:
-    over = identity.expires_at is not None and identity.expires_at <= now
-    return DecisionParty(identity.pk, identity.kind, identity.name, identity.state, over, identity.capability)
+    is_expired = identity.expires_at is not None and identity.expires_at <= now
+    return DecisionParty(identity.pk, identity.kind, identity.name, identity.state, is_expired, identity.capability)
 
 
 def _credential_facts(row: Credential, now: datetime) -> credentials.CredentialFacts:

@@ -46,10 +46,10 @@ class ExchangedToken:
     scope: str
 
 
-def challenge(*, shown: bool) -> str:
+def challenge(*, credential_sent: bool) -> str:
     """Return the challenge of RFC 6750 with the metadata URL of RFC 9728, and an error for a refused credential."""
-    refused = 'error="invalid_token", ' if shown else ""
-    return f'Bearer {refused}resource_metadata="{settings.PUBLIC_URL}{REST_METADATA_PATH}"'
+    error = 'error="invalid_token", ' if credential_sent else ""
+    return f'Bearer {error}resource_metadata="{settings.PUBLIC_URL}{REST_METADATA_PATH}"'
 
 
 def rest_resource() -> str:
@@ -65,35 +65,40 @@ def mcp_resource() -> str:
 def exchange(*, client_id: str, secret: str, scope: str = "", resource: str = "") -> ExchangedToken:
     """Authenticate the credential, then issue a token that expires no later than the credential."""
     _require_client_secret(client_id, secret)
-    found = authentication.authenticate(secret)
-    credential, identity = found.loaded.credential, found.loaded.identity
+    caller = authentication.authenticate(secret)
+    credential, identity = caller.loaded_facts.credential, caller.loaded_facts.identity
     if identity is None or credential is None:
         raise ClientNotIdentity("A person's token cannot be exchanged; identities exchange theirs.")
     patterns, audience = _parse_scope(scope), _parse_resource(resource)
     # The time of the facts query: a stop that commits later invalidates this token, too.
-    issued = found.loaded.facts.decided_at
+    issued_at = caller.loaded_facts.facts.decided_at
     assert credential.expires_at is not None  # a constraint
-    ends = min(issued + MAX_TOKEN_LIFETIME, credential.expires_at)
+    expires_at = min(issued_at + MAX_TOKEN_LIFETIME, credential.expires_at)
     claims = tokens.ShortTokenClaims(
         identity_id=identity.pk,
         credential_id=credential.pk,
-        issued=_milliseconds(issued.timestamp()),
-        expires=_milliseconds(ends.timestamp()),
+        issued=_milliseconds(issued_at.timestamp()),
+        expires=_milliseconds(expires_at.timestamp()),
         scope=patterns,
         audience=audience,
     )
-    said = {"public_id": credential.public_id, "expires_at": ends.isoformat(), "scope": patterns, "resource": audience}
+    details = {
+        "public_id": credential.public_id,
+        "expires_at": expires_at.isoformat(),
+        "scope": patterns,
+        "resource": audience,
+    }
     with transaction.atomic():
-        events.write("token.issued", actor=found.actor, subject=identity, details=said)
-    return ExchangedToken(tokens.mint_short_token(claims), int((ends - issued).total_seconds()), patterns)
+        events.write("token.issued", actor=caller.actor, subject=identity, details=details)
+    return ExchangedToken(tokens.mint_short_token(claims), int((expires_at - issued_at).total_seconds()), patterns)
 
 
 def _require_client_secret(client_id: str, secret: str) -> None:
     """Require that the secret is a credential, not a short-lived token, and that it has this client id."""
-    shown = tokens.parse(secret)
-    if isinstance(shown, tokens.ParsedCredentialToken) and shown.public_id == client_id:
+    token = tokens.parse(secret)
+    if isinstance(token, tokens.ParsedCredentialToken) and token.public_id == client_id:
         return
-    if shown is not None:
+    if token is not None:
         authentication_failures.count_failure(
             authentication_failures.UNKNOWN_PUBLIC_ID, "credential_unknown", clock.database_now()
         )
@@ -101,22 +106,24 @@ def _require_client_secret(client_id: str, secret: str) -> None:
 
 
 def _parse_scope(scope: str) -> str:
-    wanted = list(dict.fromkeys(scope.split(" "))) if scope else []
-    short = len(wanted) <= MAX_PATTERNS and len(scope) <= MAX_SCOPE_LENGTH
-    if not short or not all(capabilities.is_pattern(pattern) for pattern in wanted):
-        said = f"A scope is at most {MAX_PATTERNS} capability patterns like github.read or github.*, one space apart."
-        raise InvalidScope.for_field("scope", said)
-    return " ".join(wanted)
+    patterns = list(dict.fromkeys(scope.split(" "))) if scope else []
+    is_within_limits = len(patterns) <= MAX_PATTERNS and len(scope) <= MAX_SCOPE_LENGTH
+    if not is_within_limits or not all(capabilities.is_pattern(pattern) for pattern in patterns):
+        message = (
+            f"A scope is at most {MAX_PATTERNS} capability patterns like github.read or github.*, one space apart."
+        )
+        raise InvalidScope.for_field("scope", message)
+    return " ".join(patterns)
 
 
 def _parse_resource(resource: str) -> str:
     """Return the token's audience. The root URL does not narrow it; any other resource must be one of ours."""
-    asked = resource.rstrip("/")
-    if asked in {"", settings.PUBLIC_URL}:
+    identifier = resource.rstrip("/")
+    if identifier in {"", settings.PUBLIC_URL}:
         return ""
-    if asked not in {rest_resource(), mcp_resource()}:
+    if identifier not in {rest_resource(), mcp_resource()}:
         raise InvalidTarget.for_field("resource", "There is no such resource here.")
-    return asked
+    return identifier
 
 
 def _milliseconds(seconds: float) -> int:

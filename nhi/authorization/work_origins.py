@@ -26,12 +26,12 @@ class OriginTrace:
 
 def trace_origins(*, work: WorkIds, parties: Collection[UUID]) -> OriginTrace:
     """Return all people and identities that led to the work, with the people who handle those identities."""
-    roles, seen = _follow_work(work)
+    roles, traced_work = _follow_work(work)
     roles = {**dict.fromkeys(parties, OriginRole.MEMBER), **roles}
-    members, handling = _expand_credential_makers(roles)
-    asking = User.objects.filter(pk__in=roles.keys() - members).values_list("pk", flat=True)
-    people = {person: roles[person] for person in asking}
-    return OriginTrace({**handling, **people}, members, seen)
+    members, handlers = _expand_credential_makers(roles)
+    user_ids = User.objects.filter(pk__in=roles.keys() - members).values_list("pk", flat=True)
+    people = {person: roles[person] for person in user_ids}
+    return OriginTrace({**handlers, **people}, members, traced_work)
 
 
 def _expand_credential_makers(candidates: Collection[UUID]) -> tuple[frozenset[UUID], dict[UUID, OriginRole]]:
@@ -39,15 +39,15 @@ def _expand_credential_makers(candidates: Collection[UUID]) -> tuple[frozenset[U
 
     A service account that created a credential becomes a member, too.
     """
-    members, handling = frozenset[UUID](), dict[UUID, OriginRole]()
-    ahead = _identity_ids(candidates)
-    while ahead:
-        members |= ahead
-        found = find_handlers(ahead)
-        makers = _identity_ids(found)
-        handling = {**{person: role for person, role in found.items() if person not in makers}, **handling}
-        ahead = makers - members
-    return members, handling
+    members, handlers = frozenset[UUID](), dict[UUID, OriginRole]()
+    pending = _identity_ids(candidates)
+    while pending:
+        members |= pending
+        handler_roles = find_handlers(pending)
+        makers = _identity_ids(handler_roles)
+        handlers = {**{person: role for person, role in handler_roles.items() if person not in makers}, **handlers}
+        pending = makers - members
+    return members, handlers
 
 
 def _identity_ids(candidates: Collection[UUID]) -> frozenset[UUID]:
@@ -56,8 +56,10 @@ def _identity_ids(candidates: Collection[UUID]) -> frozenset[UUID]:
 
 def find_handlers(identities: Collection[UUID]) -> dict[UUID, OriginRole]:
     """Return the owners, the backup owners and the creators of credentials of these identities."""
-    made = Credential.objects.filter(identity_id__in=identities, created_by_id__isnull=False)
-    roles = dict.fromkeys(made.values_list("created_by_id", flat=True).distinct().order_by(), OriginRole.CREDENTIAL)
+    credentials = Credential.objects.filter(identity_id__in=identities, created_by_id__isnull=False)
+    roles = dict.fromkeys(
+        credentials.values_list("created_by_id", flat=True).distinct().order_by(), OriginRole.CREDENTIAL
+    )
     owners = Identity.objects.filter(pk__in=identities).values_list("owner_id", "backup_owner_id")
     for owner, backup in owners:
         roles |= {backup: OriginRole.BACKUP_OWNER, owner: OriginRole.OWNER}
@@ -66,10 +68,10 @@ def find_handlers(identities: Collection[UUID]) -> dict[UUID, OriginRole]:
 
 def _follow_work(work: WorkIds) -> tuple[dict[UUID, OriginRole], WorkIds]:
     """Load the origins with one round of queries per hop. No work is loaded twice, so the loop terminates."""
-    roles, seen, ahead = dict[UUID, OriginRole](), WorkIds(), work
-    while ahead:
-        origins = hooks.load_work_origins(ahead)
+    roles, followed, pending = dict[UUID, OriginRole](), WorkIds(), work
+    while pending:
+        origins = hooks.load_work_origins(pending)
         roles = {**origins.parties, **roles}
-        seen |= ahead
-        ahead = origins.work - seen
-    return roles, seen
+        followed |= pending
+        pending = origins.work - followed
+    return roles, followed

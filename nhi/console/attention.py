@@ -34,8 +34,8 @@ class AttentionItem:
 
     key: str
     rows: Rows
-    one: str
-    many: str
+    singular: str
+    plural: str
     icon: str
     #: Name of the list's URL in the admin site, and the query string that filters the list to these items.
     page: str
@@ -47,15 +47,15 @@ class AttentionItem:
 
     def said(self, count: int, _actor: Actor) -> str:
         number = "99+" if count >= MAX_COUNT else str(count)
-        return (self.one if count == 1 else self.many).format(number)
+        return (self.singular if count == 1 else self.plural).format(number)
 
 
 _items: list[AttentionItem] = []
 
 
-def add_items(*needs: AttentionItem) -> None:
+def add_items(*items: AttentionItem) -> None:
     """Add kinds of item; each app adds its own."""
-    _items.extend(needs)
+    _items.extend(items)
 
 
 def all_items() -> list[AttentionItem]:
@@ -64,11 +64,11 @@ def all_items() -> list[AttentionItem]:
 
 def counts_for_request(request: HttpRequest) -> dict[str, int]:
     """Return the counts for this request, the same for every part of a page."""
-    known: dict[str, int] | None = getattr(request, "_needs", None)
-    if known is None:
-        known = _cached_counts(actor_of(request))
-        request._needs = known  # type: ignore[attr-defined]  # cached on the request
-    return known
+    counts: dict[str, int] | None = getattr(request, "_needs", None)
+    if counts is None:
+        counts = _cached_counts(actor_of(request))
+        request._needs = counts  # type: ignore[attr-defined]  # cached on the request
+    return counts
 
 
 def clear_cache(actor: Actor) -> None:
@@ -81,33 +81,33 @@ def _cache_key(actor: Actor) -> str:
 
 
 def _cached_counts(actor: Actor) -> dict[str, int]:
-    known: dict[str, int] | None = cache.get(_cache_key(actor))
-    if known is None:
-        known = count_items(actor)
-        cache.set(_cache_key(actor), known, CACHE_SECONDS)
-    return known
+    counts: dict[str, int] | None = cache.get(_cache_key(actor))
+    if counts is None:
+        counts = count_items(actor)
+        cache.set(_cache_key(actor), counts, CACHE_SECONDS)
+    return counts
 
 
 def count_items(actor: Actor) -> dict[str, int]:
     """Count all kinds in one SELECT of subqueries. Each stops at `MAX_COUNT`."""
     parts: list[str] = []
-    given: list[Any] = []
-    for need in _items:
+    parameters: list[Any] = []
+    for item in _items:
         try:
             # Every table has `pk`; a count needs no order.
-            statement, params = need.rows(actor).order_by().values("pk")[:MAX_COUNT].query.sql_with_params()
+            statement, params = item.rows(actor).order_by().values("pk")[:MAX_COUNT].query.sql_with_params()
         except EmptyResultSet:
             # The ORM knows without a query that there are no rows.
             parts.append("0")
             continue
         parts.append(f"(SELECT COUNT(*) FROM ({statement}) counted)")  # noqa: S608 - the ORM wrote the statement
-        given += params
+        parameters += params
     if not parts:
         return {}
     with connection.cursor() as cursor:
-        cursor.execute(f"SELECT {', '.join(parts)}", given)
+        cursor.execute(f"SELECT {', '.join(parts)}", parameters)
         row = cursor.fetchone()
-    return {need.key: found for need, found in zip(_items, row, strict=True)}
+    return {item.key: count for item, count in zip(_items, row, strict=True)}
 
 
 def credentials_ending(actor: Actor) -> QuerySet[Any]:

@@ -56,16 +56,18 @@ class GovernedAdmin(ListAdmin):
         if mine:
             own = [view for view in mine if view.user_id == actor.id]
             return {"forget_url": link("saved_view_remove", own[0].pk)} if own else {}
-        known = any(preset.query == listing.state for preset in self.presets)
-        return {} if known else {"save_url": f"{link('saved_view_add', self.list_name)}?{listing.state}"}
+        is_preset = any(preset.query == listing.state for preset in self.presets)
+        return {} if is_preset else {"save_url": f"{link('saved_view_add', self.list_name)}?{listing.state}"}
 
 
 def _load_saved_views(request: HttpRequest, page: str) -> list[SavedView]:
     """Return the saved views of a page. They are queried once per request, because tabs and links both read them."""
-    known: dict[str, list[SavedView]] = request.__dict__.setdefault("_saved_views", {})
-    if page not in known:
-        known[page] = list(SavedView.objects.visible_to(actor_of(request)).filter(page=page).order_by("name")[:20])
-    return known[page]
+    views_by_page: dict[str, list[SavedView]] = request.__dict__.setdefault("_saved_views", {})
+    if page not in views_by_page:
+        views_by_page[page] = list(
+            SavedView.objects.visible_to(actor_of(request)).filter(page=page).order_by("name")[:20]
+        )
+    return views_by_page[page]
 
 
 class ActorMixin:
@@ -105,5 +107,5 @@ class FreshProofDialog(ActorDialog):
         return self._unproven() or super().post(request, **kwargs)
 
     def _unproven(self) -> HttpResponse | None:
-        way = sessions.reauthentication_url(self.request, back=self.request.get_full_path())
-        return go(self.request, way) if way else None
+        url = sessions.reauthentication_url(self.request, return_path=self.request.get_full_path())
+        return go(self.request, url) if url else None

@@ -59,7 +59,7 @@ class BulkDialog(ActorDialog, Generic[R]):
         """Filter to the rows that the verb fits, if all rows of the filter are selected. Other rows are not named."""
         return rows
 
-    def misfit(self, _one: R) -> str:
+    def misfit(self, _row: R) -> str:
         """Return why the verb does not fit this row, as the end of a sentence "It …", or an empty string."""
         return ""
 
@@ -70,23 +70,23 @@ class BulkDialog(ActorDialog, Generic[R]):
     def picked(self, rows: QuerySet[R]) -> QuerySet[R]:
         if not self.filters:
             return rows.filter(pk__in=several.ticked(self.request))
-        found = several.picked(self.request, rows, self.filters, self.search)
-        return self.fits(found) if several.takes_all(self.request) else found
+        matching = several.picked(self.request, rows, self.filters, self.search)
+        return self.fits(matching) if several.takes_all(self.request) else matching
 
     @cached_property
     def fitting(self) -> list[R]:
-        return [one for one in self.chosen[: self.most] if not self.misfit(one)]
+        return [row for row in self.chosen[: self.most] if not self.misfit(row)]
 
     @cached_property
     def skipped(self) -> list[tuple[R, str]]:
-        return [(one, why) for one in self.chosen[: self.most] if (why := self.misfit(one))]
+        return [(row, reason) for row in self.chosen[: self.most] if (reason := self.misfit(row))]
 
-    def called(self, one: R) -> str:
-        return str(one)
+    def called(self, row: R) -> str:
+        return str(row)
 
     def names(self) -> list[str]:
         """The names of the rows; the dialog shows the first few."""
-        return [self.called(one) for one in self.fitting]
+        return [self.called(row) for row in self.fitting]
 
     def counted(self, count: int) -> str:
         return f"{count} {self.nouns[count != 1]}"
@@ -104,13 +104,13 @@ class BulkDialog(ActorDialog, Generic[R]):
         return several.to_type(len(self.fitting)) if self.danger else ""
 
     def context(self) -> dict[str, Any]:
-        left = f"These are the newest {self.most}; {self.others}."
+        more_text = f"These are the newest {self.most}; {self.others}."
         return {
             "title": self.title,
             **several.named(self.names()),
-            "skipped": [f"{self.called(one)}: {why}" for one, why in self.skipped],
-            "skipped_why": ", ".join(Counter(why for _, why in self.skipped)),
-            "more_left": left if len(self.chosen) > self.most else "",
+            "skipped": [f"{self.called(row)}: {reason}" for row, reason in self.skipped],
+            "skipped_why": ", ".join(Counter(reason for _, reason in self.skipped)),
+            "more_left": more_text if len(self.chosen) > self.most else "",
         }
 
     def back(self) -> str:
@@ -133,21 +133,27 @@ class BulkDialog(ActorDialog, Generic[R]):
             raise Conflict("There is none of them left to do this to. Nothing was changed.")
         verb = self.each(form)
         results = [
-            attempt_item(self.kind, self.called(one), one.pk, lambda one=one: verb(one), done="done")
-            for one in self.fitting
+            attempt_item(self.kind, self.called(row), row.pk, lambda row=row: verb(row), success_result="done")
+            for row in self.fitting
         ]  # fmt: skip
-        if all(item.result == "done" for item in results) and (said := self.said(len(results))):
-            messages.success(self.request, said)
+        if all(item.result == "done" for item in results) and (message := self.said(len(results))):
+            messages.success(self.request, message)
             return self.back()
         return self.told(results)
 
     def told(self, results: Sequence[ItemResult]) -> HttpResponse:
         """Render the results: first the rows that failed, then those that succeeded, then those that were skipped."""
-        sorted_out = sorted(results, key=lambda item: item.result == "done")
-        over = [
-            ItemResult("skipped", self.kind, self.called(one), one.pk, message=f"It {why}.")
-            for one, why in self.skipped
+        sorted_results = sorted(results, key=lambda item: item.result == "done")
+        skipped_results = [
+            ItemResult("skipped", self.kind, self.called(row), row.pk, message=f"It {reason}.")
+            for row, reason in self.skipped
         ]  # fmt: skip
         done = sum(item.result == "done" for item in results)
-        title = f"{self.verb}: {done} of {len(results) + len(over)} done"
-        return render(self.request, "console/results.html", title=title, results=[*sorted_out, *over], back=self.back())
+        title = f"{self.verb}: {done} of {len(results) + len(skipped_results)} done"
+        return render(
+            self.request,
+            "console/results.html",
+            title=title,
+            results=[*sorted_results, *skipped_results],
+            back=self.back(),
+        )

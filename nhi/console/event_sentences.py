@@ -36,8 +36,8 @@ CARD_SHOWN = "{actor} let anyone read the card of {subject}"
 CARD_HIDDEN = "{actor} hid the card of {subject} from strangers"
 
 
-def add_subject_pages(hubs: dict[str, str]) -> None:
-    SUBJECT_PAGES.update(hubs)
+def add_subject_pages(page_names: dict[str, str]) -> None:
+    SUBJECT_PAGES.update(page_names)
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,8 @@ class EventSentence:
 
 def event_sentence(event: AuditEvent) -> EventSentence:
     actor = format_html("<strong>{}</strong>", event.actor_name)
-    said = format_html(_sentence_template(event), actor=actor, subject=_subject_link(event))
-    return EventSentence(event, format_html("{}{}", said, _changed_fields_text(event)), event_text(event))
+    sentence_html = format_html(_sentence_template(event), actor=actor, subject=_subject_link(event))
+    return EventSentence(event, format_html("{}{}", sentence_html, _changed_fields_text(event)), event_text(event))
 
 
 def event_text(event: AuditEvent) -> str:
@@ -81,23 +81,23 @@ def _changed_fields_text(event: AuditEvent) -> str:
 
 
 def _roles_text(event: AuditEvent) -> str:
-    held = None if _is_unread(event) else (event.after or {}).get("roles")
-    return f": now {', '.join(held) or 'none'}" if isinstance(held, list) else ""
+    roles = None if _is_unread(event) else (event.after or {}).get("roles")
+    return f": now {', '.join(roles) or 'none'}" if isinstance(roles, list) else ""
 
 
 def read_changes(events: Iterable[AuditEvent]) -> None:
     """Load `before` and `after` of listed events that were queried without them, if their sentence needs them."""
-    found = {
+    unread = {
         event.pk: event
         for event in events
         if event.event in EVENTS_WITH_FIELDS | EVENTS_WITH_ROLES and _is_unread(event)
     }
-    if not found:
+    if not unread:
         return
     size = Length(Cast("before", TextField())) + Length(Cast("after", TextField()))
-    small = AuditEvent.objects.filter(pk__in=found).alias(size=size).filter(size__lte=MAX_READ_CHARACTERS)
+    small = AuditEvent.objects.filter(pk__in=unread).alias(size=size).filter(size__lte=MAX_READ_CHARACTERS)
     for pk, before, after in small.values_list("pk", "before", "after"):
-        found[pk].before, found[pk].after = before, after
+        unread[pk].before, unread[pk].after = before, after
 
 
 def _is_unread(event: AuditEvent) -> bool:
@@ -132,13 +132,13 @@ REFUSAL_SENTENCES = {
 
 def refusal_sentence(reason: str, caller: str) -> str:
     """Return the sentence for a refusal and its remedy."""
-    known = REASONS.get(reason)
-    remedy = known.remedy.format(caller=caller, target="it") if known else ""
+    decision_reason = REASONS.get(reason)
+    remedy = decision_reason.remedy.format(caller=caller, target="it") if decision_reason else ""
     return f"{REFUSAL_SENTENCES.get(reason, reason)} {remedy}".strip()
 
 
 def changes_page(actor: Actor, subject: UUID, query: Mapping[str, str]) -> dict[str, Any]:
     """Return a page of the events about one subject, as context of the "Changes" tab."""
-    seen = AuditEvent.objects.visible_to(actor).about(subject)
-    shown = keyset.page(seen, time="at", before=query.get("before", ""), after=query.get("after", ""))
-    return {"keyset": shown, "rows": event_sentences(shown.rows)}
+    events = AuditEvent.objects.visible_to(actor).about(subject)
+    page = keyset.page(events, time="at", before=query.get("before", ""), after=query.get("after", ""))
+    return {"keyset": page, "rows": event_sentences(page.rows)}

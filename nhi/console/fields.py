@@ -20,17 +20,17 @@ class PersonField(forms.CharField):
         names = reverse_lazy("admin:names", args=("person",))
         self.actor: Actor | None = None
         #: The current people by username. They stay valid even if they are deactivated or the actor cannot see them.
-        self.kept: dict[str, User] = {}
+        self.current_people: dict[str, User] = {}
         self.widget.attrs |= {"autocomplete": "off", "spellcheck": "false", "data-names": names}
 
     def to_python(self, value: Any) -> Any:
         text = str(value or "").strip()
         if not text or self.actor is None:
             return None
-        found = self.kept.get(text) or User.objects.visible_to(self.actor).filter(username=text).first()
-        if found is None:
+        person = self.current_people.get(text) or User.objects.visible_to(self.actor).filter(username=text).first()
+        if person is None:
             raise forms.ValidationError("There is nobody here by this name.")
-        return found
+        return person
 
     def prepare_value(self, value: Any) -> Any:
         return value.username if isinstance(value, User) else value
@@ -39,9 +39,12 @@ class PersonField(forms.CharField):
         """Do nothing: `to_python` returned a valid person."""
 
 
-def bind_people_fields(form: F, actor: Actor, *kept: User | None) -> F:
+def bind_people_fields(form: F, actor: Actor, *current_people: User | None) -> F:
     """Let the form's person fields accept the people that this actor sees, and the current ones."""
     for field in form.fields.values():
         if isinstance(field, PersonField):
-            field.actor, field.kept = actor, {one.username: one for one in kept if one is not None}
+            field.actor, field.current_people = (
+                actor,
+                {person.username: person for person in current_people if person is not None},
+            )
     return form

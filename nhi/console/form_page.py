@@ -40,11 +40,11 @@ class FormPage(ActorPage, ABC, Generic[F]):
             self.say_the_rest(form)
             return self.drawn(form, status=422)
         try:
-            place = self.save(form)
+            url = self.save(form)
         except (InvalidInput, Conflict) as error:
             form.refuse(error)
             return self.drawn(form, status=http_statuses.status_for(error))
-        return HttpResponseRedirect(place)
+        return HttpResponseRedirect(url)
 
     def _form(self, data: Any = None) -> F:
         """Return the form with name fields that accept the rows visible to the actor."""

@@ -64,8 +64,8 @@ class LogExport(ActorPage):
     def get(  # type: ignore[override]  # a streamed file has another response type
         self, request: HttpRequest, **_kwargs: Any
     ) -> HttpResponseBase:
-        wanted = request.GET.get("format", "")
-        return self._file(wanted) if wanted and self.actor.only_reads else self.page()
+        format_name = request.GET.get("format", "")
+        return self._file(format_name) if format_name and self.actor.only_reads else self.page()
 
     def post(self, request: HttpRequest, **_kwargs: Any) -> HttpResponseBase:
         return self._file(request.POST.get("format", ""))
@@ -75,15 +75,15 @@ class LogExport(ActorPage):
         rows = self.rows().filter(**{f"{self.time}__lt": timezone.now()})
         return Listing(self.request, rows, (), self.filters, self.search, order=(f"-{self.time}", "-id"))
 
-    def _file(self, wanted: str) -> HttpResponseBase:
-        if wanted not in FORMATS:
+    def _file(self, format_name: str) -> HttpResponseBase:
+        if format_name not in FORMATS:
             raise InvalidInput.for_field("format", f"Choose among {', '.join(FORMATS)}.")
         listing = self._listing()
-        details = {"format": wanted, "query": listing.state or self.unfiltered}
+        details = {"format": format_name, "query": listing.state or self.unfiltered}
         events.write("export.made", actor=self.actor, subject_kind="list", subject_name=self.log, details=details)
-        lines = self._as_csv(listing.matching()) if wanted == "csv" else self._as_jsonl(listing.matching())
-        name = f"{self.log.replace(' ', '-')}.{wanted}"
-        return streams.download(self.request, lines, name=name, content_type=FORMATS[wanted])
+        lines = self._as_csv(listing.matching()) if format_name == "csv" else self._as_jsonl(listing.matching())
+        name = f"{self.log.replace(' ', '-')}.{format_name}"
+        return streams.download(self.request, lines, name=name, content_type=FORMATS[format_name])
 
     def _as_csv(self, matching: QuerySet[Any]) -> Iterator[str]:
         yield _csv_line(self.head)

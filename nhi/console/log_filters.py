@@ -43,19 +43,19 @@ def by_subject(rows: Rows, value: str) -> Rows:
 
 
 def _people_named(name: str) -> Rows:
-    called: Rows = User.objects.filter(username__iexact=name)
-    return called
+    people: Rows = User.objects.filter(username__iexact=name)
+    return people
 
 
 def _identities_named(name: str) -> Rows:
     return Identity.objects.filter(name=name)
 
 
-def _ids(value: str, *named: Rows) -> list[UUID]:
+def _ids(value: str, *querysets: Rows) -> list[UUID]:
     """Return the id itself if `value` is one, else the ids of all named rows, in one statement."""
-    if known := parse_uuid(value):
-        return [known]
-    first, *others = (rows.order_by().values_list("pk", flat=True) for rows in named)
+    if pk := parse_uuid(value):
+        return [pk]
+    first, *others = (rows.order_by().values_list("pk", flat=True) for rows in querysets)
     return list(first.union(*others))
 
 
@@ -82,8 +82,8 @@ def by_span(rows: Rows, value: str) -> Rows:
 
 
 def by_request(rows: Rows, value: str) -> Rows:
-    known = parse_uuid(value)
-    return rows.filter(request_id=known) if known else rows.none()
+    request_id = parse_uuid(value)
+    return rows.filter(request_id=request_id) if request_id else rows.none()
 
 
 def time_filter(lookup: str) -> Callable[[Rows, str], Rows]:
@@ -97,8 +97,8 @@ def time_filter(lookup: str) -> Callable[[Rows, str], Rows]:
 def parse_time(value: str) -> datetime | None:
     """Parse a time as the browser sends it: in the person's time zone unless it has an offset."""
     try:
-        found = parse_datetime(value)
-        aware = timezone.make_aware(found) if found and timezone.is_naive(found) else found
+        parsed = parse_datetime(value)
+        aware = timezone.make_aware(parsed) if parsed and timezone.is_naive(parsed) else parsed
         # Convert to UTC here, as the database would: times at the ends of the calendar overflow.
         return aware.astimezone(UTC) if aware else None
     except (ValueError, OverflowError):

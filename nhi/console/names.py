@@ -51,9 +51,9 @@ TOOL_ROW_KINDS = frozenset({"tool", "identity"})
 class NameField(forms.CharField):
     """Finds one row by name or id. The browser suggests names."""
 
-    def __init__(self, what: str, *, label: str, required: bool = True, help_text: str = "") -> None:
+    def __init__(self, row_kind: str, *, label: str, required: bool = True, help_text: str = "") -> None:
         super().__init__(label=label, required=required, max_length=250, help_text=help_text)
-        self.what = what
+        self.row_kind = row_kind
         self.actor: Actor | None = None
         self.widget.attrs |= {"autocomplete": "off", "spellcheck": "false"}
 
@@ -61,7 +61,7 @@ class NameField(forms.CharField):
         text = str(value or "").strip()
         if not text or self.actor is None:
             return None
-        return find_row(self.what, self.actor, text)
+        return find_row(self.row_kind, self.actor, text)
 
     def run_validators(self, value: Any) -> None:
         """Do nothing: `to_python` returned a valid row."""
@@ -70,15 +70,15 @@ class NameField(forms.CharField):
 class NamesField(forms.CharField):
     """Finds several rows by name, one per line. Commas and spaces also separate names."""
 
-    def __init__(self, what: str, *, label: str, required: bool = True, help_text: str = "") -> None:
+    def __init__(self, row_kind: str, *, label: str, required: bool = True, help_text: str = "") -> None:
         super().__init__(label=label, required=required, help_text=help_text, widget=forms.Textarea(attrs={"rows": 3}))
-        self.what = what
+        self.row_kind = row_kind
         self.actor: Actor | None = None
         self.widget.attrs |= {"autocomplete": "off", "spellcheck": "false"}
 
     def to_python(self, value: Any) -> Any:
         words = list(dict.fromkeys(str(value or "").replace(",", " ").split()))
-        return find_rows(self.what, self.actor, words) if words and self.actor is not None else []
+        return find_rows(self.row_kind, self.actor, words) if words and self.actor is not None else []
 
     def run_validators(self, value: Any) -> None:
         """Do nothing: `to_python` returned valid rows."""
@@ -89,41 +89,44 @@ def bind_name_fields(form: ConsoleForm, actor: Actor) -> ConsoleForm:
     for field in form.fields.values():
         if isinstance(field, NameField | NamesField):
             field.actor = actor
-            field.widget.attrs["data-names"] = link("names", field.what)
+            field.widget.attrs["data-names"] = link("names", field.row_kind)
     return form
 
 
-def find_row(what: str, actor: Actor, text: str) -> Any:
-    named = NAMED_ROWS[what]
+def find_row(row_kind: str, actor: Actor, text: str) -> Any:
+    named_rows = NAMED_ROWS[row_kind]
     name, _, kind = text.removesuffix(")").partition(" (")
-    seen = named.rows(actor)
-    known = parse_uuid(text)
-    rows = seen.filter(pk=known) if known else seen.filter(**{named.column: name})
+    visible = named_rows.rows(actor)
+    pk = parse_uuid(text)
+    rows = visible.filter(pk=pk) if pk else visible.filter(**{named_rows.column: name})
     if kind:
         rows = rows.filter(kind=kind.replace(" ", "_"))
-    found = list(rows[:2])
-    if not found and what in TOOL_ROW_KINDS and "." in name:
+    matches = list(rows[:2])
+    if not matches and row_kind in TOOL_ROW_KINDS and "." in name:
         # Accept a tool's name as the call log shows it: todo.create_todo.
-        found = list(seen.filter(kind=Kind.TOOL, name=name.replace(".", "__", 1)))
-    if not found:
-        raise ValidationError(f"There is no {named.words} {text[:80]} that you can see.", code="unknown")
-    if len(found) > 1:
-        said = " or ".join(full_name(row, exactly=True) for row in found)
-        raise ValidationError(f"Two go by this name. Write {said}.")
-    return found[0]
+        matches = list(visible.filter(kind=Kind.TOOL, name=name.replace(".", "__", 1)))
+    if not matches:
+        raise ValidationError(f"There is no {named_rows.words} {text[:80]} that you can see.", code="unknown")
+    if len(matches) > 1:
+        choices = " or ".join(full_name(row, exactly=True) for row in matches)
+        raise ValidationError(f"Two go by this name. Write {choices}.")
+    return matches[0]
 
 
-def find_rows(what: str, actor: Actor, words: list[str]) -> list[Any]:
+def find_rows(row_kind: str, actor: Actor, words: list[str]) -> list[Any]:
     """Return the rows in the order of their names in `words`."""
-    named = NAMED_ROWS[what]
+    named_rows = NAMED_ROWS[row_kind]
     if len(words) > MAX_NAMES:
         raise ValidationError(f"Name at most {MAX_NAMES}.")
-    found = {getattr(row, named.column): row for row in named.rows(actor).filter(**{f"{named.column}__in": words})}
-    missing = [word for word in words if word not in found]
+    rows_by_name = {
+        getattr(row, named_rows.column): row
+        for row in named_rows.rows(actor).filter(**{f"{named_rows.column}__in": words})
+    }
+    missing = [word for word in words if word not in rows_by_name]
     if missing:
-        said = ", ".join(word[:80] for word in missing[:5])
-        raise ValidationError(f"There is no {named.words} {said} that you can see.")
-    return [found[word] for word in words]
+        missing_names = ", ".join(word[:80] for word in missing[:5])
+        raise ValidationError(f"There is no {named_rows.words} {missing_names} that you can see.")
+    return [rows_by_name[word] for word in words]
 
 
 def full_name(row: Any, *, exactly: bool = False) -> str:
@@ -131,12 +134,12 @@ def full_name(row: Any, *, exactly: bool = False) -> str:
     return f"{row} ({Kind(row.kind).label.lower()})" if exactly and isinstance(row, Identity) else str(row)
 
 
-def initial_name(what: str, actor: Actor, text: str) -> str:
+def initial_name(row_kind: str, actor: Actor, text: str) -> str:
     """Return the initial value of a field for an id or name from a URL, or an empty string if there is no such row."""
     if not text:
         return ""
     try:
-        return full_name(find_row(what, actor, text))
+        return full_name(find_row(row_kind, actor, text))
     except ValidationError:
         return ""
 
@@ -145,16 +148,18 @@ class NameSuggestions(ActorPage):
     """Suggests names that start with the typed text, then names that contain it."""
 
     def get(self, request: HttpRequest, **kwargs: Any) -> HttpResponse:
-        named = NAMED_ROWS.get(kwargs["what"])
-        if named is None:
+        named_rows = NAMED_ROWS.get(kwargs["what"])
+        if named_rows is None:
             raise NotFound
-        typed = request.GET.get("q", "").strip()[:100]
-        rows = named.rows(self.actor).order_by(named.column)
-        found = list(rows.filter(**{f"{named.column}__istartswith": typed})[:MAX_SUGGESTIONS])
-        if typed and len(found) < MAX_SUGGESTIONS:
-            inside = rows.filter(**{f"{named.column}__icontains": typed}).exclude(pk__in=[row.pk for row in found])
-            found += inside[: MAX_SUGGESTIONS - len(found)]
-        return JsonResponse({"names": [_suggestion(row, found) for row in found]})
+        prefix = request.GET.get("q", "").strip()[:100]
+        rows = named_rows.rows(self.actor).order_by(named_rows.column)
+        matches = list(rows.filter(**{f"{named_rows.column}__istartswith": prefix})[:MAX_SUGGESTIONS])
+        if prefix and len(matches) < MAX_SUGGESTIONS:
+            inside = rows.filter(**{f"{named_rows.column}__icontains": prefix}).exclude(
+                pk__in=[row.pk for row in matches]
+            )
+            matches += inside[: MAX_SUGGESTIONS - len(matches)]
+        return JsonResponse({"names": [_suggestion(row, matches) for row in matches]})
 
 
 def _suggestion(row: Any, among: list[Any]) -> dict[str, str]:

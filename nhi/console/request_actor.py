@@ -7,11 +7,11 @@ from nhi.actors import Actor
 
 
 def actor_of(request: HttpRequest) -> Actor:
-    known: Actor | None = getattr(request, "_actor", None)
-    if known is None:
+    actor: Actor | None = getattr(request, "_actor", None)
+    if actor is None:
         assert request.user.is_authenticated  # the admin site requires sign-in
-        known = request._actor = actors.person(request.user)  # type: ignore[attr-defined]  # cached on the request
-    return known
+        actor = request._actor = actors.person(request.user)  # type: ignore[attr-defined]  # cached on the request
+    return actor
 
 
 def may(request: HttpRequest, right: str) -> bool:

@@ -79,8 +79,8 @@ def role_rights_table() -> list[RoleRightLine]:
 
 def role_labels_of(user: User) -> list[str]:
     """Return the labels of the person's console roles."""
-    held = {group.name for group in user.groups.all()}
-    return [*(["Superuser"] if user.is_superuser else []), *(LABELS[role] for role in LABELS if role in held)]
+    role_names = {group.name for group in user.groups.all()}
+    return [*(["Superuser"] if user.is_superuser else []), *(LABELS[role] for role in LABELS if role in role_names)]
 
 
 def missing_console_notice(user: User) -> str:

@@ -67,14 +67,14 @@ class CredentialFacts:
     networks: tuple[str, ...] = field(default=())
 
 
-def refusal_reason(facts: CredentialFacts | None, shown: tokens.ParsedBearerToken, source: str, now: datetime) -> str:
+def refusal_reason(facts: CredentialFacts | None, token: tokens.ParsedBearerToken, source: str, now: datetime) -> str:
     """Return the reason to refuse the token, or an empty string. Pure."""
     if facts is None:
         return "credential_unknown"
-    if isinstance(shown, tokens.ParsedCredentialToken):
-        if facts.digest is None or not crypto.is_equal_in_constant_time(facts.digest, shown.digest):
+    if isinstance(token, tokens.ParsedCredentialToken):
+        if facts.digest is None or not crypto.is_equal_in_constant_time(facts.digest, token.digest):
             return "credential_unknown"
-    elif shown.expires <= now.timestamp() * 1000:
+    elif token.expires <= now.timestamp() * 1000:
         return "token_expired"
     if facts.revoked:
         return "credential_revoked"
@@ -103,7 +103,7 @@ def issue(
         "Only a personal token has this right; what an identity may do, its console roles say.",
     )
     problems.unless(1 <= days <= MAX_DAYS, "expires_in_days", f"Use a whole number of days from 1 to {MAX_DAYS}.")
-    read = validation.parse_networks(problems, "allowed_networks", allowed_networks or [])
+    networks = validation.parse_networks(problems, "allowed_networks", allowed_networks or [])
     with transaction.atomic():
         _check_holder(problems, _lock_holder(holder))
         problems.raise_if_any()
@@ -111,7 +111,7 @@ def issue(
             raise TooManyLiveCredentials(f"{holder} has two live credentials. Revoke one first.")
         now = clock.database_now()
         terms = _CredentialTerms(
-            now + timedelta(days=days), read, issues_credentials, now if isinstance(holder, User) else None
+            now + timedelta(days=days), networks, issues_credentials, now if isinstance(holder, User) else None
         )
         issued = _insert_credential(holder, actor, terms)
         events.write("credential.issued", actor=actor, subject=holder, after=_audit_fields(issued.credential))
@@ -211,12 +211,12 @@ def _successor_terms(old: Credential, now: datetime) -> _CredentialTerms:
 
 
 def _insert_credential(holder: Identity | User, actor: Actor, terms: _CredentialTerms) -> IssuedCredential:
-    made = tokens.make_credential_token(_token_prefix(holder))
+    new_token = tokens.make_credential_token(_token_prefix(holder))
     credential = Credential.objects.create(
         identity=holder if isinstance(holder, Identity) else None,
         user=holder if isinstance(holder, User) else None,
-        public_id=made.public_id,
-        digest=made.digest,
+        public_id=new_token.public_id,
+        digest=new_token.digest,
         expires_at=terms.expires_at,
         allowed_networks=terms.allowed_networks,
         issues_credentials=terms.issues_credentials,
@@ -224,7 +224,7 @@ def _insert_credential(holder: Identity | User, actor: Actor, terms: _Credential
         created_by_id=actor.id,
         created_by_name=actor.name,
     )
-    return IssuedCredential(credential, made.token)
+    return IssuedCredential(credential, new_token.token)
 
 
 def _require_right_to_issue(actor: Actor, holder: Identity | User) -> None:

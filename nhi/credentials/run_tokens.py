@@ -37,9 +37,9 @@ class RunTokenRequest:
     chain: DelegationChain | None = None
 
 
-def issue_tokens(openings: Sequence[RunTokenRequest], *, actor: Actor, at: datetime) -> dict[UUID, str]:
+def issue_tokens(requests: Sequence[RunTokenRequest], *, actor: Actor, at: datetime) -> dict[UUID, str]:
     """Insert the credential rows in the caller's transaction and return the tokens by run id."""
-    rows = [_credential_row(opening, actor, at) for opening in openings]
+    rows = [_credential_row(request, actor, at) for request in requests]
     prepared.insert_rows(*rows)
     return _mint_tokens(rows)
 
@@ -49,24 +49,24 @@ def reissue_tokens(*, execution_ids: Sequence[UUID]) -> dict[UUID, str]:
     return _mint_tokens(Credential.runs.filter(execution_id__in=execution_ids, revoked_at=None))
 
 
-def _credential_row(opening: RunTokenRequest, actor: Actor, now: datetime) -> Credential:
+def _credential_row(request: RunTokenRequest, actor: Actor, now: datetime) -> Credential:
     return Credential(
-        identity=opening.identity,
-        execution_id=opening.execution_id,
-        public_id=tokens.make_credential_token(credentials.TOKEN_PREFIXES[Kind(opening.identity.kind)]).public_id,
+        identity=request.identity,
+        execution_id=request.execution_id,
+        public_id=tokens.make_credential_token(credentials.TOKEN_PREFIXES[Kind(request.identity.kind)]).public_id,
         # A random digest: no credential token matches this row, only the signed token works.
         digest=secrets.token_bytes(DIGEST_LENGTH),
         created_at=now,
-        expires_at=now + timedelta(seconds=opening.seconds),
+        expires_at=now + timedelta(seconds=request.seconds),
         created_by_id=actor.id,
         created_by_name=actor.name,
-        chain=opening.chain.as_json() if opening.chain is not None else None,
+        chain=request.chain.as_json() if request.chain is not None else None,
     )
 
 
 def _mint_tokens(rows: Iterable[Credential]) -> dict[UUID, str]:
     """Return the tokens by run id. The same row always gives the same token."""
-    made = {}
+    tokens_by_run = {}
     for row in rows:
         # Every row of a run has these.
         assert row.identity_id is not None
@@ -79,8 +79,8 @@ def _mint_tokens(rows: Iterable[Credential]) -> dict[UUID, str]:
             expires=_milliseconds(row.expires_at),
             execution_id=row.execution_id,
         )
-        made[row.execution_id] = tokens.mint_short_token(claims)
-    return made
+        tokens_by_run[row.execution_id] = tokens.mint_short_token(claims)
+    return tokens_by_run
 
 
 def run_id_of(token: tokens.ParsedBearerToken | None) -> UUID | None:
@@ -88,29 +88,29 @@ def run_id_of(token: tokens.ParsedBearerToken | None) -> UUID | None:
     return token.execution_id if isinstance(token, tokens.ShortTokenClaims) else None
 
 
-def load_chain(shown: tokens.ParsedBearerToken | None) -> DelegationChain | None:
+def load_chain(token: tokens.ParsedBearerToken | None) -> DelegationChain | None:
     """Return the delegation chain of the run that the token belongs to, or None for any other token."""
-    if not isinstance(shown, tokens.ShortTokenClaims) or shown.execution_id is None:
+    if not isinstance(token, tokens.ShortTokenClaims) or token.execution_id is None:
         return None
-    row = Credential.runs.filter(execution_id=shown.execution_id).only("chain").first()
+    row = Credential.runs.filter(execution_id=token.execution_id).only("chain").first()
     return (chains.chain_from_json(row.chain) or DelegationChain()) if row is not None else None
 
 
 def close(*, execution_ids: Sequence[UUID], at: datetime) -> int:
     """Close the tokens of these runs. Rows that are already closed do not change."""
-    ended = {"revoked_at": at, "revoke_reason": RUN_ENDED_REASON}
-    still = [
-        prepared.ConditionalUpdate(Credential, pk, ended, {"revoked_at": None}, key_column="execution_id")
+    changes = {"revoked_at": at, "revoke_reason": RUN_ENDED_REASON}
+    updates = [
+        prepared.ConditionalUpdate(Credential, pk, changes, {"revoked_at": None}, key_column="execution_id")
         for pk in execution_ids
     ]
-    return sum(prepared.update_each_if(still))
+    return sum(prepared.update_each_if(updates))
 
 
 def remove_old(now: datetime) -> int:
     """Delete a batch of rows that ended long ago, so that the table does not grow with the number of runs."""
-    past = now - REMOVE_AFTER
-    over = Credential.runs.filter(Q(revoked_at__lt=past) | Q(expires_at__lt=past))
-    oldest = list(over.order_by("expires_at").values_list("pk", flat=True)[:MAX_REMOVED])
+    cutoff = now - REMOVE_AFTER
+    old_rows = Credential.runs.filter(Q(revoked_at__lt=cutoff) | Q(expires_at__lt=cutoff))
+    oldest = list(old_rows.order_by("expires_at").values_list("pk", flat=True)[:MAX_REMOVED])
     return Credential.runs.filter(pk__in=oldest).delete()[0]
 
 

@@ -63,16 +63,18 @@ def make_credential_token(prefix: str) -> NewCredentialToken:
 def parse(token: str) -> ParsedBearerToken | None:
     """Return the content of the token, or None if Gatehouse did not issue it. Pure: no database."""
     if match := CREDENTIAL_PATTERN.fullmatch(token):
-        sound = crypto.is_equal_in_constant_time(checksum(token[:-CRC_LENGTH]).encode(), match[4].encode())
-        return ParsedCredentialToken(match[1], match[2], crypto.fingerprint(token)) if sound else None
+        is_intact = crypto.is_equal_in_constant_time(checksum(token[:-CRC_LENGTH]).encode(), match[4].encode())
+        return ParsedCredentialToken(match[1], match[2], crypto.fingerprint(token)) if is_intact else None
     if match := SHORT_TOKEN_PATTERN.fullmatch(token):
         return _parse_short_token(match[1], match[2])
     return None
 
 
 def mint_short_token(claims: ShortTokenClaims) -> str:
-    said = {name: str(value) if isinstance(value, UUID) else value for name, value in asdict(claims).items() if value}
-    body = _base64(json.dumps(said, separators=(",", ":")).encode())
+    payload = {
+        name: str(value) if isinstance(value, UUID) else value for name, value in asdict(claims).items() if value
+    }
+    body = _base64(json.dumps(payload, separators=(",", ":")).encode())
     return f"nhi_tok_{body}.{_base64(crypto.sign(SIGNING_LABEL, body.encode()))}"
 
 
@@ -91,9 +93,11 @@ def _parse_short_token(body: str, signature: str) -> ShortTokenClaims | None:
     ):
         return None
     try:
-        said = json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
-        ids = {name: UUID(said[name]) for name in ("identity_id", "credential_id", "execution_id") if name in said}
-        return ShortTokenClaims(**{**said, **ids})
+        payload = json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
+        ids = {
+            name: UUID(payload[name]) for name in ("identity_id", "credential_id", "execution_id") if name in payload
+        }
+        return ShortTokenClaims(**{**payload, **ids})
     except (ValueError, TypeError, AttributeError, RecursionError):
         # The signature is valid, but another version of Gatehouse wrote claims that this version cannot read.
         return None

@@ -62,13 +62,13 @@ def find_problem(limit: Any, tool_schemas: Sequence[Json] = (), *, tool: str = "
     if limit is None or not isinstance(limit, dict):
         return ""
     arguments = ToolArguments.from_tool_schemas(tool_schemas)
-    found = _find_problem(limit, arguments, tool)
-    if not found:
+    problem = _find_problem(limit, arguments, tool)
+    if not problem:
         return ""
-    meant = suggest_schema(limit, arguments, tool)
-    if meant is not None:
-        return f"{found} Did you mean {_as_json(meant)}?"
-    return f"{found} Write a JSON Schema, for example {_as_json(example_limit(arguments))}."
+    suggestion = suggest_schema(limit, arguments, tool)
+    if suggestion is not None:
+        return f"{problem} Did you mean {_as_json(suggestion)}?"
+    return f"{problem} Write a JSON Schema, for example {_as_json(example_limit(arguments))}."
 
 
 def limits_nothing(limit: Any) -> bool:
@@ -80,9 +80,11 @@ def optional_limited_arguments(limit: Json, tool_schemas: Sequence[Json] = ()) -
     """Return the arguments that the limit restricts but a call may omit."""
     properties = limit.get("properties")
     required = {name for schema in (limit, *tool_schemas) for name in schema.get("required", ())}
-    named = properties if isinstance(properties, dict) else {}
+    schemas_by_name = properties if isinstance(properties, dict) else {}
     return sorted(
-        name for name, part in named.items() if name not in required and _schema_limits(part, VALUE_KINDS, limit)
+        name
+        for name, part in schemas_by_name.items()
+        if name not in required and _schema_limits(part, VALUE_KINDS, limit)
     )
 
 
@@ -118,13 +120,13 @@ def _unknown_keywords(part: Any) -> Iterator[str]:
         if keyword not in KEYWORDS and not keyword.startswith("x-"):
             yield keyword
         elif keyword in MAP_KEYWORDS and isinstance(value, dict):
-            for below in value.values():
-                yield from _unknown_keywords(below)
+            for subschema in value.values():
+                yield from _unknown_keywords(subschema)
         elif keyword in SINGLE_KEYWORDS:
             yield from _unknown_keywords(value)
         elif keyword in LIST_KEYWORDS and isinstance(value, list):
-            for below in value:
-                yield from _unknown_keywords(below)
+            for subschema in value:
+                yield from _unknown_keywords(subschema)
 
 
 def _schema_limits(
@@ -151,13 +153,15 @@ def _keyword_limits(
         return bool(VALUE_KINDS - value_kinds(part))
     if keyword == "properties":
         return any(
-            _schema_limits(one, _kinds_of_argument(arguments, name), root, None, depth) for name, one in value.items()
+            _schema_limits(subschema, _kinds_of_argument(arguments, name), root, None, depth)
+            for name, subschema in value.items()
         )
     if keyword in SUBSCHEMA_KEYWORDS:
-        among, combined = SUBSCHEMA_KEYWORDS[keyword]
-        known = arguments if among is None else None
-        return combined(
-            _schema_limits(one, among or kinds, root, known, depth) for one in _subschemas(keyword, part, root)
+        subschema_kinds, combine = SUBSCHEMA_KEYWORDS[keyword]
+        value_arguments = arguments if subschema_kinds is None else None
+        return combine(
+            _schema_limits(subschema, subschema_kinds or kinds, root, value_arguments, depth)
+            for subschema in _subschemas(keyword, part, root)
         )
     return KEYWORD_CHECKS[keyword](part, kinds) if keyword in KEYWORD_CHECKS else True
 
@@ -168,7 +172,7 @@ def _subschemas(keyword: str, part: Json, root: Json) -> list[Any]:
     if keyword == "$ref":
         return [resolve_reference(value, root)]
     if keyword == "propertyNames" and isinstance(value, dict):
-        return [{name: one for name, one in value.items() if name != "type" or "string" not in value_kinds(value)}]
+        return [{name: item for name, item in value.items() if name != "type" or "string" not in value_kinds(value)}]
     if keyword == "if":
         return [part[name] for name in ("then", "else") if name in part]
     if keyword == "oneOf" and len(value) > 1:
@@ -178,8 +182,8 @@ def _subschemas(keyword: str, part: Json, root: Json) -> list[Any]:
 
 def _kinds_of_argument(arguments: ToolArguments | None, name: str) -> frozenset[str]:
     """Return the kinds of value that the tool accepts for the argument; keywords for other kinds have no effect."""
-    described = arguments.schemas_of(name) if arguments is not None else []
-    kinds = frozenset(kind for part, _ in described for kind in value_kinds(part))
+    schemas = arguments.schemas_of(name) if arguments is not None else []
+    kinds = frozenset(kind for part, _ in schemas for kind in value_kinds(part))
     return kinds or VALUE_KINDS
 
 
@@ -196,21 +200,21 @@ def _unknown_properties(part: Any, root: Json, arguments: ToolArguments, path: s
         for pattern in part.get("patternProperties", ()):
             if not any(_pattern_matches(pattern, name) for name in arguments.schemas_by_name):
                 yield f"No argument of {tool} matches the pattern `{pattern[:80]}`."
-    for name, below in part.get("properties", {}).items():
-        deeper = ToolArguments.from_parts(arguments.schemas_of(name))
-        yield from _unknown_properties(below, root, deeper, f"{path}{name}.", tool)
-        yield from _unknown_in_items(below, root, arguments.schemas_of(name), f"{path}{name}[].", tool)
-    for below in same_value_subschemas(part, root):
-        yield from _unknown_properties(below, root, arguments, path, tool)
+    for name, subschema in part.get("properties", {}).items():
+        property_arguments = ToolArguments.from_parts(arguments.schemas_of(name))
+        yield from _unknown_properties(subschema, root, property_arguments, f"{path}{name}.", tool)
+        yield from _unknown_in_items(subschema, root, arguments.schemas_of(name), f"{path}{name}[].", tool)
+    for subschema in same_value_subschemas(part, root):
+        yield from _unknown_properties(subschema, root, arguments, path, tool)
 
 
-def _unknown_in_items(part: Any, root: Json, described: list[tuple[Any, Json]], path: str, tool: str) -> Iterator[str]:
+def _unknown_in_items(part: Any, root: Json, schemas: list[tuple[Any, Json]], path: str, tool: str) -> Iterator[str]:
     if isinstance(part, dict) and isinstance(part.get("items"), dict):
         parts = [
-            (same["items"], whole)
-            for one, whole in described
-            for same in same_value_schemas(one, whole)
-            if "items" in same
+            (schema["items"], parent_root)
+            for parent, parent_root in schemas
+            for schema in same_value_schemas(parent, parent_root)
+            if "items" in schema
         ]
         yield from _unknown_properties(part["items"], root, ToolArguments.from_parts(parts), path, tool)
 
@@ -218,16 +222,16 @@ def _unknown_in_items(part: Any, root: Json, described: list[tuple[Any, Json]], 
 def _named_properties(part: Json) -> list[str]:
     """Return the property names in a schema without duplicates."""
     dependent = part.get("dependentRequired") or {}
-    every = [
+    property_names = [
         *(part.get("properties") or ()), *(part.get("required") or ()), *dependent,
         *(name for names in dependent.values() for name in names), *(part.get("dependentSchemas") or ()),
     ]  # fmt: skip
-    return list(dict.fromkeys(every))
+    return list(dict.fromkeys(property_names))
 
 
 def _unknown_property_message(name: str, arguments: ToolArguments, tool: str) -> str:
-    known = ", ".join(f"`{each}`" for each in list(arguments.schemas_by_name)[:12])
-    return f"{tool} has no argument `{name[:80]}`; it takes {known or 'none'}."
+    argument_list = ", ".join(f"`{argument}`" for argument in list(arguments.schemas_by_name)[:12])
+    return f"{tool} has no argument `{name[:80]}`; it takes {argument_list or 'none'}."
 
 
 def _pattern_matches(pattern: str, name: str) -> bool:
@@ -238,17 +242,17 @@ def _pattern_matches(pattern: str, name: str) -> bool:
 # ── Suggestions ──────────────────────────────────────────────────────────────────────────────────────────────────
 def suggest_schema(limit: Json, arguments: ToolArguments, tool: str = "this tool") -> Json | None:
     """Return the schema that the author probably meant, or None."""
-    for attempt in (_with_corrected_keywords, _with_values_as_schemas, _with_corrected_names):
-        meant = attempt(limit, arguments)
-        if meant != limit and not _find_problem_in_any(meant, arguments, tool):
-            return meant if len(_as_json(meant)) <= MAX_SUGGESTION_LENGTH else None
-    meant = _with_corrected_names(_with_values_as_schemas(limit, arguments), arguments)
-    fine = (
-        meant != limit
-        and not _find_problem_in_any(meant, arguments, tool)
-        and len(_as_json(meant)) <= MAX_SUGGESTION_LENGTH
+    for correct in (_with_corrected_keywords, _with_values_as_schemas, _with_corrected_names):
+        suggestion = correct(limit, arguments)
+        if suggestion != limit and not _find_problem_in_any(suggestion, arguments, tool):
+            return suggestion if len(_as_json(suggestion)) <= MAX_SUGGESTION_LENGTH else None
+    suggestion = _with_corrected_names(_with_values_as_schemas(limit, arguments), arguments)
+    is_usable = (
+        suggestion != limit
+        and not _find_problem_in_any(suggestion, arguments, tool)
+        and len(_as_json(suggestion)) <= MAX_SUGGESTION_LENGTH
     )
-    return meant if fine else None
+    return suggestion if is_usable else None
 
 
 def _find_problem_in_any(limit: Json, arguments: ToolArguments, tool: str) -> str:
@@ -273,17 +277,17 @@ def _closest_keyword(name: str, arguments: ToolArguments) -> str:
 
 def _with_values_as_schemas(limit: Json, arguments: ToolArguments) -> Json:
     """Turn plain values such as `{"project": "alpha"}` into constants of required properties."""
-    described = limit.get("properties")
-    properties = dict(described) if isinstance(described, dict) else {}
-    plain = {name: value for name, value in properties.items() if not isinstance(value, dict | bool)}
-    plain |= {name: value for name, value in limit.items() if _is_argument(name, value, arguments)}
-    if not plain:
+    limit_properties = limit.get("properties")
+    properties = dict(limit_properties) if isinstance(limit_properties, dict) else {}
+    plain_values = {name: value for name, value in properties.items() if not isinstance(value, dict | bool)}
+    plain_values |= {name: value for name, value in limit.items() if _is_argument(name, value, arguments)}
+    if not plain_values:
         return limit
-    rest = {name: value for name, value in limit.items() if name not in plain}
-    properties |= {name: _value_as_schema(value, arguments.schemas_of(name)) for name, value in plain.items()}
-    required = limit.get("required") if "required" not in plain else None
-    named = [name for name in required if isinstance(name, str)] if isinstance(required, list) else []
-    return {**rest, "properties": properties, "required": list(dict.fromkeys([*named, *plain]))}
+    rest = {name: value for name, value in limit.items() if name not in plain_values}
+    properties |= {name: _value_as_schema(value, arguments.schemas_of(name)) for name, value in plain_values.items()}
+    required = limit.get("required") if "required" not in plain_values else None
+    required_names = [name for name in required if isinstance(name, str)] if isinstance(required, list) else []
+    return {**rest, "properties": properties, "required": list(dict.fromkeys([*required_names, *plain_values]))}
 
 
 def _is_argument(name: str, value: Any, arguments: ToolArguments) -> bool:
@@ -297,10 +301,10 @@ def _is_argument(name: str, value: Any, arguments: ToolArguments) -> bool:
     )
 
 
-def _value_as_schema(value: Any, described: list[tuple[Any, Json]]) -> Json:
+def _value_as_schema(value: Any, schemas: list[tuple[Any, Json]]) -> Json:
     if isinstance(value, dict) and value and all(name in KEYWORDS for name in value):
         return value
-    takes_list = any("array" in value_kinds(part) for part, _ in described if isinstance(part, dict) and "type" in part)
+    takes_list = any("array" in value_kinds(part) for part, _ in schemas if isinstance(part, dict) and "type" in part)
     return {"enum": value} if isinstance(value, list) and value and not takes_list else {"const": value}
 
 
@@ -308,12 +312,12 @@ def _with_corrected_names(limit: Json, arguments: ToolArguments) -> Json:
     """Correct property names: `projct` becomes `project`."""
     if arguments.allows_others or not isinstance(limit.get("properties", {}), dict):
         return limit
-    mended = dict(limit)
+    corrected = dict(limit)
     if "properties" in limit:
-        mended["properties"] = {_closest_name(name, arguments): value for name, value in limit["properties"].items()}
+        corrected["properties"] = {_closest_name(name, arguments): value for name, value in limit["properties"].items()}
     if isinstance(limit.get("required"), list):
-        mended["required"] = list(dict.fromkeys(_closest_name(str(name), arguments) for name in limit["required"]))
-    return mended
+        corrected["required"] = list(dict.fromkeys(_closest_name(str(name), arguments) for name in limit["required"]))
+    return corrected
 
 
 def _closest_name(name: str, arguments: ToolArguments) -> str:

@@ -60,17 +60,17 @@ class ToolArguments:
     @classmethod
     def from_parts(cls, parts: Sequence[tuple[Any, Json]]) -> "ToolArguments":
         names: dict[str, list[tuple[Any, Json]]] = {}
-        closed, opened = False, not parts
+        is_closed, is_open = False, not parts
         for part, root in parts:
-            for same in same_value_schemas(part, root):
-                described = same.get("properties")
-                for name, below in described.items() if isinstance(described, dict) else ():
-                    names.setdefault(name, []).append((below, root))
-                more = same.get("additionalProperties")
-                closed |= more is False
-                opened |= more is True or isinstance(more, dict) or bool(same.get("patternProperties"))
-                opened |= "$ref" in same  # an unresolved reference
-        return cls(names, opened or not (names or closed))
+            for schema in same_value_schemas(part, root):
+                properties = schema.get("properties")
+                for name, subschema in properties.items() if isinstance(properties, dict) else ():
+                    names.setdefault(name, []).append((subschema, root))
+                additional = schema.get("additionalProperties")
+                is_closed |= additional is False
+                is_open |= additional is True or isinstance(additional, dict) or bool(schema.get("patternProperties"))
+                is_open |= "$ref" in schema  # an unresolved reference
+        return cls(names, is_open or not (names or is_closed))
 
     def schemas_of(self, name: str) -> list[tuple[Any, Json]]:
         return self.schemas_by_name.get(name, [])
@@ -82,10 +82,12 @@ class ToolArguments:
         """
         if len(self.schemas_by_name) > MAX_COMPARED_PROPERTIES:
             return ""
-        found = difflib.get_close_matches(
-            name.casefold(), [known.casefold() for known in self.schemas_by_name], n=1, cutoff=0.6
+        closest = difflib.get_close_matches(
+            name.casefold(), [candidate.casefold() for candidate in self.schemas_by_name], n=1, cutoff=0.6
         )
-        return next((known for known in self.schemas_by_name if found and known.casefold() == found[0]), "")
+        return next(
+            (candidate for candidate in self.schemas_by_name if closest and candidate.casefold() == closest[0]), ""
+        )
 
 
 def same_value_schemas(part: Any, root: Json, depth: int = 0) -> Iterator[Json]:
@@ -98,8 +100,8 @@ def same_value_schemas(part: Any, root: Json, depth: int = 0) -> Iterator[Json]:
         part = {name: value for name, value in part.items() if name != "$ref"}
     yield part
     for keyword in ("allOf", "anyOf", "oneOf"):
-        for below in part.get(keyword) or ():
-            yield from same_value_schemas(below, root, depth + 1)
+        for subschema in part.get(keyword) or ():
+            yield from same_value_schemas(subschema, root, depth + 1)
     for keyword in ("then", "else"):
         yield from same_value_schemas(part.get(keyword), root, depth + 1)
 
@@ -108,27 +110,29 @@ def resolve_reference(reference: Any, root: Json) -> Any:
     """Return the target of a reference within the schema, or None."""
     if not isinstance(reference, str) or not reference.startswith("#/"):
         return None
-    found: Any = root
+    node: Any = root
     for step in reference[2:].split("/"):
         name = unquote(step).replace("~1", "/").replace("~0", "~")
-        if isinstance(found, list) and name.isdecimal() and int(name) < len(found):
-            found = found[int(name)]
-        elif isinstance(found, dict) and name in found:
-            found = found[name]
+        if isinstance(node, list) and name.isdecimal() and int(name) < len(node):
+            node = node[int(name)]
+        elif isinstance(node, dict) and name in node:
+            node = node[name]
         else:
             return None
-    return found
+    return node
 
 
 def value_kinds(part: Any) -> frozenset[str]:
     """Return the kinds of value that the schema's own `type` allows."""
-    said = part.get("type") if isinstance(part, dict) else None
-    listed = [said] if isinstance(said, str) else said if isinstance(said, list) else VALUE_KINDS
-    return frozenset("number" if kind == "integer" else kind for kind in listed)
+    type_value = part.get("type") if isinstance(part, dict) else None
+    type_names = (
+        [type_value] if isinstance(type_value, str) else type_value if isinstance(type_value, list) else VALUE_KINDS
+    )
+    return frozenset("number" if kind == "integer" else kind for kind in type_names)
 
 
 def same_value_subschemas(part: Json, root: Json) -> list[Any]:
     """Return the direct subschemas that check the same value."""
     singles = [part[keyword] for keyword in ("not", "if", "then", "else") if keyword in part]
-    several = [below for keyword in ("allOf", "anyOf", "oneOf") for below in part.get(keyword, ())]
-    return [*singles, *several, *part.get("dependentSchemas", {}).values(), resolve_reference(part.get("$ref"), root)]
+    listed = [subschema for keyword in ("allOf", "anyOf", "oneOf") for subschema in part.get(keyword, ())]
+    return [*singles, *listed, *part.get("dependentSchemas", {}).values(), resolve_reference(part.get("$ref"), root)]

@@ -16,8 +16,8 @@ def is_pattern(text: str) -> bool:
     head, _, last = text.rpartition(".")
     if not head or len(text) > 200:
         return False
-    named = all(SEGMENT_PATTERN.fullmatch(segment) for segment in head.split("."))
-    return named and (last == "*" or SEGMENT_PATTERN.fullmatch(last) is not None)
+    is_head_valid = all(SEGMENT_PATTERN.fullmatch(segment) for segment in head.split("."))
+    return is_head_valid and (last == "*" or SEGMENT_PATTERN.fullmatch(last) is not None)
 
 
 def prefix(pattern: str) -> str | None:
@@ -28,10 +28,10 @@ def prefix(pattern: str) -> str | None:
 
 
 def matches(pattern: str, capability: str) -> bool:
-    begins = prefix(pattern)
-    if begins is None:
+    required_prefix = prefix(pattern)
+    if required_prefix is None:
         return pattern == capability
-    return capability.startswith(begins) and len(capability) > len(begins)
+    return capability.startswith(required_prefix) and len(capability) > len(required_prefix)
 
 
 def is_wide(pattern: str) -> bool:

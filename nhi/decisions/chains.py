@@ -52,8 +52,8 @@ class DelegationChain:
     def check_target(self, target: UUID, name: str) -> CallCondition:
         """Check that the target adds no cycle and that the chain is not too deep."""
         if any(link.id == target for link in self.callers):
-            said = f"{name} is above this in {self}: it would come round again."
-            return CallCondition("chain", False, "chain_cycle", said)
+            message = f"{name} is above this in {self}: it would come round again."
+            return CallCondition("chain", False, "chain_cycle", message)
         if len(self.callers) > MAX_CHAIN_DEPTH:
             return CallCondition("chain", False, "chain_depth", f"{self} is as deep as they may ask one another.")
         return CallCondition("chain", True, message=f"{self} does not come round again.")
@@ -62,8 +62,8 @@ class DelegationChain:
         return [link.as_json() for link in self.callers]
 
     def as_json(self) -> Json:
-        task = str(self.task_id) if self.task_id else None
-        return {"above": self.callers_as_json(), "behalf": self.principal_count, "task_id": task}
+        task_id = str(self.task_id) if self.task_id else None
+        return {"above": self.callers_as_json(), "behalf": self.principal_count, "task_id": task_id}
 
     def __str__(self) -> str:
         return " > ".join(link.name for link in self.callers)
@@ -79,34 +79,34 @@ class TaskFacts:
     chain: DelegationChain
 
 
-def chain_from_json(kept: Mapping[str, Any] | None) -> DelegationChain | None:
-    if kept is None:
+def chain_from_json(data: Mapping[str, Any] | None) -> DelegationChain | None:
+    if data is None:
         return None
-    task = kept.get("task_id")
-    return DelegationChain(links_from_json(kept["above"]), kept["behalf"], UUID(task) if task else None)
+    task_id = data.get("task_id")
+    return DelegationChain(links_from_json(data["above"]), data["behalf"], UUID(task_id) if task_id else None)
 
 
-def links_from_json(kept: Sequence[Mapping[str, str]]) -> tuple[ChainLink, ...]:
-    return tuple(ChainLink(UUID(one["id"]), one["name"]) for one in kept)
+def links_from_json(data: Sequence[Mapping[str, str]]) -> tuple[ChainLink, ...]:
+    return tuple(ChainLink(UUID(link["id"]), link["name"]) for link in data)
 
 
-def task_to_load(run: DelegationChain | None, named: UUID | None) -> UUID | None:
+def task_to_load(run_chain: DelegationChain | None, named_task_id: UUID | None) -> UUID | None:
     """Return the id of the task to load: the named one, else the task of the run."""
-    return named or (run.task_id if run is not None else None)
+    return named_task_id or (run_chain.task_id if run_chain is not None else None)
 
 
 def resolve_chain(
-    run: DelegationChain | None, named: UUID | None, holder_id: UUID, tasks: Mapping[UUID, TaskFacts]
+    run_chain: DelegationChain | None, named_task_id: UUID | None, holder_id: UUID, tasks: Mapping[UUID, TaskFacts]
 ) -> DelegationChain | CallCondition | None:
     """Return the chain for an optional run and an optional named task, or the reason why the task is refused.
 
     A run may name only its own task. With another task of its agent it could leave its chain, or act in a task from a
     different sender.
     """
-    task_id = task_to_load(run, named)
+    task_id = task_to_load(run_chain, named_task_id)
     if task_id is None:
-        return run
-    if run is not None and run.task_id != task_id:
+        return run_chain
+    if run_chain is not None and run_chain.task_id != task_id:
         return _not_your_task(task_id)
     task = tasks.get(task_id)
     if task is None or task.holder_id != holder_id:

@@ -37,35 +37,37 @@ class ChainCheck:
 
 def check_principals(
     principals: Sequence[Principal],
-    wanted: RequestedAction,
+    action: RequestedAction,
     target: DecisionParty | None,
     *,
     decision_id: UUID,
     at: datetime,
 ) -> ChainCheck:
-    asks, counted = False, dict[str, AccessMatch]()
+    needs_approval, counted_grants = False, dict[str, AccessMatch]()
     for principal in principals:
         facts = DecisionFacts(
             decision_id, at, None, matches=principal.matches, conditions=(APPROVAL_NEEDED, BUDGET_COUNTED)
         )
-        decision = engine.decide(principal.party, wanted, target, facts)
+        decision = engine.decide(principal.party, action, target, facts)
         failed = decision.failed_check
         if not decision.allowed and (failed is None or failed.name != "approval"):
             return ChainCheck(_refusal_condition(principal, decision))
-        asks = asks or not decision.allowed
+        needs_approval = needs_approval or not decision.allowed
         if decision.match is not None and decision.match.max_calls_per_hour is not None:
-            counted[principal.name] = decision.match
-    return ChainCheck(CallCondition("chain", True, message=_allowed_message(principals)), asks, counted)
+            counted_grants[principal.name] = decision.match
+    return ChainCheck(
+        CallCondition("chain", True, message=_allowed_message(principals)), needs_approval, counted_grants
+    )
 
 
 def _refusal_condition(principal: Principal, decision: Decision) -> CallCondition:
     failed = decision.failed_check
     reason = CHAIN_REASONS.get(failed.name, "chain_not_allowed") if failed is not None else "chain_not_allowed"
-    said = f"This is done on behalf of {principal.name}, who may not do it: {decision.message}"
-    return CallCondition("chain", False, reason, said)
+    message = f"This is done on behalf of {principal.name}, who may not do it: {decision.message}"
+    return CallCondition("chain", False, reason, message)
 
 
 def _allowed_message(principals: Sequence[Principal]) -> str:
     if not principals:
         return "It is done on nobody's behalf."
-    return f"{', '.join(one.name for one in principals)}, on whose behalf this is done, may do it too."
+    return f"{', '.join(principal.name for principal in principals)}, on whose behalf this is done, may do it too."

@@ -47,17 +47,17 @@ def decide(
         return Decision(facts.decision_id, Verdict.DENY, "decision_failed", message, facts.decided_at)
 
 
-def _decide(question: DecisionRequest) -> Decision:
-    facts = question.facts
-    question = _choose_match(question)
-    checks = tuple(_run_check(name, check, question) for name, check in CHECKS)
+def _decide(request: DecisionRequest) -> Decision:
+    facts = request.facts
+    request = _choose_match(request)
+    checks = tuple(_run_check(name, check, request) for name, check in CHECKS)
     failed = next((check for check in checks if check.outcome == "fail"), None)
     if failed is not None:
         return Decision(
-            facts.decision_id, Verdict.DENY, failed.reason, failed.message, facts.decided_at, question.match, checks
+            facts.decision_id, Verdict.DENY, failed.reason, failed.message, facts.decided_at, request.match, checks
         )
-    match = question.match
-    if question.action.verb == "know_itself":
+    match = request.match
+    if request.action.verb == "know_itself":
         reason, message = "self", "The caller asks about itself."
     elif match is not None:
         reason = "granted" if match.kind == "grant" else "role"
@@ -67,17 +67,17 @@ def _decide(question: DecisionRequest) -> Decision:
     return Decision(facts.decision_id, Verdict.ALLOW, reason, message, facts.decided_at, match, checks)
 
 
-def _choose_match(question: DecisionRequest) -> DecisionRequest:
+def _choose_match(request: DecisionRequest) -> DecisionRequest:
     """Choose the grant or role that decides: the first live one whose limits the call meets, else the first one."""
-    if question.action.verb == "know_itself":
-        return question
-    candidates = sorted(question.facts.matches, key=_match_order)
+    if request.action.verb == "know_itself":
+        return request
+    candidates = sorted(request.facts.matches, key=_match_order)
     for match in candidates:
-        tried = DecisionRequest(question.subject, question.action, question.target, question.facts, match)
-        if match.live and all(check(tried).outcome != "fail" for check in LIMIT_CHECKS):
-            return tried
+        candidate = DecisionRequest(request.subject, request.action, request.target, request.facts, match)
+        if match.live and all(check(candidate).outcome != "fail" for check in LIMIT_CHECKS):
+            return candidate
     first = candidates[0] if candidates else None
-    return DecisionRequest(question.subject, question.action, question.target, question.facts, first)
+    return DecisionRequest(request.subject, request.action, request.target, request.facts, first)
 
 
 def _match_order(match: AccessMatch) -> tuple[bool, bool]:
@@ -85,25 +85,25 @@ def _match_order(match: AccessMatch) -> tuple[bool, bool]:
     return not match.live, match.live and not match.delegates
 
 
-def _run_check(name: str, check: Callable[[DecisionRequest], CheckResult], question: DecisionRequest) -> CheckResult:
-    result = check(question)
+def _run_check(name: str, check: Callable[[DecisionRequest], CheckResult], request: DecisionRequest) -> CheckResult:
+    result = check(request)
     assert result.name == name
     return result
 
 
-def _check_credential(question: DecisionRequest) -> CheckResult:
-    refused = question.facts.credential_refusal
-    if refused is None:
+def _check_credential(request: DecisionRequest) -> CheckResult:
+    refusal = request.facts.credential_refusal
+    if refusal is None:
         return CheckResult("credential", "skip", message="Not checked here: nobody calls.")
-    if refused:
+    if refusal:
         return CheckResult(
-            "credential", "fail", refused, CREDENTIAL_MESSAGES.get(refused, "The credential was refused.")
+            "credential", "fail", refusal, CREDENTIAL_MESSAGES.get(refusal, "The credential was refused.")
         )
     return CheckResult("credential", "pass", message="The credential is live and comes from an allowed network.")
 
 
-def _check_caller(question: DecisionRequest) -> CheckResult:
-    caller = question.subject
+def _check_caller(request: DecisionRequest) -> CheckResult:
+    caller = request.subject
     if caller is None:
         return CheckResult("caller", "fail", "credential_unknown", "The caller is not known.")
     if caller.state != State.ACTIVE:
@@ -114,20 +114,20 @@ def _check_caller(question: DecisionRequest) -> CheckResult:
     return CheckResult("caller", "pass", message=f"{caller.name} is active and has not expired.")
 
 
-def _check_target_known(question: DecisionRequest) -> CheckResult:
-    if question.action.verb == "know_itself":
+def _check_target_known(request: DecisionRequest) -> CheckResult:
+    if request.action.verb == "know_itself":
         return CheckResult("target_known", "skip", message="The caller asks about itself.")
-    if question.target is None or question.subject is None:
+    if request.target is None or request.subject is None:
         return CheckResult("target_known", "fail", "no_grant", NO_GRANT_MESSAGE)
-    return CheckResult("target_known", "pass", message=f"{question.target.name} is registered.")
+    return CheckResult("target_known", "pass", message=f"{request.target.name} is registered.")
 
 
-def _check_access(question: DecisionRequest) -> CheckResult:
-    if question.action.verb == "know_itself":
+def _check_access(request: DecisionRequest) -> CheckResult:
+    if request.action.verb == "know_itself":
         return CheckResult("access", "skip", message="The caller asks about itself.")
-    match = question.match
+    match = request.match
     if match is None:
-        return CheckResult("access", "fail", "no_grant", _no_grant_message(question))
+        return CheckResult("access", "fail", "no_grant", _no_grant_message(request))
     if match.revoked:
         return CheckResult("access", "fail", f"{match.kind}_revoked", f"{_match_description(match)} was revoked.")
     if match.expired:
@@ -135,8 +135,8 @@ def _check_access(question: DecisionRequest) -> CheckResult:
     return CheckResult("access", "pass", message=f"{_match_description(match)} covers it.")
 
 
-def _check_scope(question: DecisionRequest) -> CheckResult:
-    scope, target = question.facts.scope, question.target
+def _check_scope(request: DecisionRequest) -> CheckResult:
+    scope, target = request.facts.scope, request.target
     if not scope or target is None:
         return CheckResult("scope", "skip", message="The caller's token is not narrowed.")
     capability = target.capability
@@ -145,8 +145,8 @@ def _check_scope(question: DecisionRequest) -> CheckResult:
     return CheckResult("scope", "fail", "scope_not_allowed", f"The token's scope does not cover {target.name}.")
 
 
-def _check_target_usable(question: DecisionRequest) -> CheckResult:
-    target = question.target
+def _check_target_usable(request: DecisionRequest) -> CheckResult:
+    target = request.target
     if target is None:
         return CheckResult("target", "skip", message="Nothing is called.")
     if target.state != State.ACTIVE:
@@ -156,72 +156,76 @@ def _check_target_usable(question: DecisionRequest) -> CheckResult:
     return CheckResult("target", "pass", message=f"{target.name} is active and has not expired.")
 
 
-def _check_arguments(question: DecisionRequest) -> CheckResult:
-    match = question.match
+def _check_arguments(request: DecisionRequest) -> CheckResult:
+    match = request.match
     if match is None or match.allowed_parameters is None:
         return CheckResult("arguments", "skip", message="No grant limits the arguments.")
-    broken = question.action.known_violations.get(match.id)
-    if broken is None:
-        given = {} if question.action.parameters is None else question.action.parameters
-        broken = json_schema.find_violations(match.allowed_parameters, given)
-    if broken:
-        return CheckResult("arguments", "fail", "parameters_not_allowed", _violation_message(*broken[0]))
+    violations = request.action.known_violations.get(match.id)
+    if violations is None:
+        parameters = {} if request.action.parameters is None else request.action.parameters
+        violations = json_schema.find_violations(match.allowed_parameters, parameters)
+    if violations:
+        return CheckResult("arguments", "fail", "parameters_not_allowed", _violation_message(*violations[0]))
     return CheckResult("arguments", "pass", message="The arguments keep the grant's limits.")
 
 
-def _violation_message(place: str, problem: str) -> str:
+def _violation_message(path: str, problem: str) -> str:
     """Return a sentence such as "`repo` is missing: the grant demands it."."""
-    where = place.removeprefix("$").removeprefix(".")
-    subject = f"`{where}`" if where else "The whole of the arguments"
+    location = path.removeprefix("$").removeprefix(".")
+    subject = f"`{location}`" if location else "The whole of the arguments"
     if problem.startswith(("the value ", "is ")):
         return f"{subject} {problem.removeprefix('the value ')}."
     return f"{subject}: {problem}."
 
 
-def _check_action(question: DecisionRequest) -> CheckResult:
-    match = question.match
+def _check_action(request: DecisionRequest) -> CheckResult:
+    match = request.match
     if match is None or match.allowed_actions is None:
         return CheckResult("action", "skip", message="No grant limits the actions.")
-    name = question.action.name
+    name = request.action.name
     if not match.allowed_actions:
         return CheckResult("action", "fail", "action_not_allowed", "The grant allows no action.")
     if name is None:
         allowed = ", ".join(match.allowed_actions)
-        said = f"The grant allows some actions only ({allowed}), and what is asked names none."
-        return CheckResult("action", "fail", "action_not_named", said)
+        message = f"The grant allows some actions only ({allowed}), and what is asked names none."
+        return CheckResult("action", "fail", "action_not_named", message)
     if any(fnmatch.fnmatchcase(name, glob) for glob in match.allowed_actions):
         return CheckResult("action", "pass", message=f"The grant allows {name}.")
     return CheckResult("action", "fail", "action_not_allowed", f"The grant does not allow {name}.")
 
 
-def _check_approval(question: DecisionRequest) -> CheckResult:
-    match = question.match
-    every_caller = question.facts.condition("every_call_approved") is not None
+def _check_approval(request: DecisionRequest) -> CheckResult:
+    match = request.match
+    every_caller = request.facts.condition("every_call_approved") is not None
     if not every_caller and not (match is not None and match.requires_approval):
         return CheckResult("approval", "skip", message="Nobody needs to approve each call.")
-    permit = question.facts.condition("approval")
-    if permit is None:
-        said = "Each call of this needs a person's approval, which cannot be given yet."
-        return CheckResult("approval", "fail", "not_enforceable_yet", said)
-    return _check_from_condition(permit)
+    approval = request.facts.condition("approval")
+    if approval is None:
+        message = "Each call of this needs a person's approval, which cannot be given yet."
+        return CheckResult("approval", "fail", "not_enforceable_yet", message)
+    return _check_from_condition(approval)
 
 
-def _check_budget(question: DecisionRequest) -> CheckResult:
-    counted = question.facts.condition("budget")
-    if counted is not None:
-        return _check_from_condition(counted)
-    if question.match is not None and question.match.max_calls_per_hour is not None:
-        said = "The grant limits how much is asked for in an hour, and what is asked here is not counted: send a task."
-        return CheckResult("budget", "fail", "not_enforceable_yet", said)
+def _check_budget(request: DecisionRequest) -> CheckResult:
+    budget = request.facts.condition("budget")
+    if budget is not None:
+        return _check_from_condition(budget)
+    if request.match is not None and request.match.max_calls_per_hour is not None:
+        message = (
+            "The grant limits how much is asked for in an hour, and what is asked here is not counted: send a task."
+        )
+        return CheckResult("budget", "fail", "not_enforceable_yet", message)
     return CheckResult("budget", "skip", message="No grant limits the calls.")
 
 
-def _condition_check(name: str, unknown: str) -> Callable[[DecisionRequest], CheckResult]:
+def _condition_check(name: str, skip_message: str) -> Callable[[DecisionRequest], CheckResult]:
     """Return a check whose result comes from a condition of a higher app."""
 
-    def check(question: DecisionRequest) -> CheckResult:
-        condition = question.facts.condition(name)
-        return CheckResult(name, "skip", message=unknown) if condition is None else _check_from_condition(condition)
+    def check(request: DecisionRequest) -> CheckResult:
+        condition = request.facts.condition(name)
+        return (
+            CheckResult(name, "skip", message=skip_message) if condition is None else _check_from_condition(condition)
+        )
 
     return check
 
@@ -272,9 +276,9 @@ def _match_description(match: AccessMatch) -> str:
     return f"The {match.kind} {match.name}"
 
 
-def _no_grant_message(question: DecisionRequest) -> str:
-    if question.subject is None or question.target is None:
+def _no_grant_message(request: DecisionRequest) -> str:
+    if request.subject is None or request.target is None:
         return NO_GRANT_MESSAGE
-    caller, target = question.subject.name, question.target.name
-    roles = " and no role that covers it" if question.target.kind == Kind.TOOL else ""
+    caller, target = request.subject.name, request.target.name
+    roles = " and no role that covers it" if request.target.kind == Kind.TOOL else ""
     return f"{caller} has no grant for {target}{roles}."

@@ -45,9 +45,9 @@ def find_problem(schema: dict[str, Any]) -> str:
     return ""
 
 
-def find_violations(schema: dict[str, Any], value: Any, *, whose: str = "the grant") -> list[tuple[str, str]]:
+def find_violations(schema: dict[str, Any], value: Any, *, schema_owner: str = "the grant") -> list[tuple[str, str]]:
     """Return at most ten violations as (path, message), without the value. Messages name the schema's owner."""
-    return compile_schema(schema).find_violations(value, whose=whose)
+    return compile_schema(schema).find_violations(value, schema_owner=schema_owner)
 
 
 def compile_schema(schema: dict[str, Any]) -> "SchemaChecker":
@@ -62,20 +62,22 @@ class SchemaChecker:
         self._engine = _compile_validator(text)
         self._width = _branching_width(json.loads(text))
 
-    def find_violations(self, value: Any, *, whose: str = "the grant") -> list[tuple[str, str]]:
+    def find_violations(self, value: Any, *, schema_owner: str = "the grant") -> list[tuple[str, str]]:
         if _count_steps(value, MAX_STEPS // self._width) is None:
-            return [("$", f"has more parts than {whose} can be checked against in good time")]
-        return [] if self._engine.is_valid(value) else self._errors(value, whose)
+            return [("$", f"has more parts than {schema_owner} can be checked against in good time")]
+        return [] if self._engine.is_valid(value) else self._errors(value, schema_owner)
 
-    def _errors(self, value: Any, whose: str) -> list[tuple[str, str]]:
-        found = []
+    def _errors(self, value: Any, schema_owner: str) -> list[tuple[str, str]]:
+        violations = []
         for error in self._engine.iter_errors(value):
-            place, said = _missing_or_unknown(error, whose) or ([], str(error.message)[:300])
-            path = [*error.instance_path, *place]
-            found.append(("$" + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path), said))
-            if len(found) == 10:
+            member_path, message = _missing_or_unknown(error, schema_owner) or ([], str(error.message)[:300])
+            path = [*error.instance_path, *member_path]
+            violations.append(
+                ("$" + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path), message)
+            )
+            if len(violations) == 10:
                 break
-        return found
+        return violations
 
 
 def _branching_width(part: Any, *, wide: bool = False) -> int:
@@ -89,33 +91,33 @@ def _branching_width(part: Any, *, wide: bool = False) -> int:
     if not isinstance(part, dict):
         return 1
     choices = part.get("enum")
-    found = 1 + (len(choices) // 20 if isinstance(choices, list) else 0)
+    width = 1 + (len(choices) // 20 if isinstance(choices, list) else 0)
     for name, value in part.items():
         if name in DATA_KEYWORDS:
             continue
-        below = list(value.values()) if name in MAP_KEYWORDS and isinstance(value, dict) else value
+        subschemas = list(value.values()) if name in MAP_KEYWORDS and isinstance(value, dict) else value
         if wide or name in BRANCHING_KEYWORDS:
-            found += _branching_width(below, wide=True)
-        elif isinstance(below, dict | list):
-            found = max(found, _branching_width(below))
-    return found
+            width += _branching_width(subschemas, wide=True)
+        elif isinstance(subschemas, dict | list):
+            width = max(width, _branching_width(subschemas))
+    return width
 
 
-def _count_steps(value: Any, most: int) -> int | None:
+def _count_steps(value: Any, limit: int) -> int | None:
     """Return the number of parts of a value, or None if it exceeds the limit."""
-    left, seen = [value], 0
-    while left:
-        item = left.pop()
-        seen += 1
+    remaining, steps = [value], 0
+    while remaining:
+        item = remaining.pop()
+        steps += 1
         if isinstance(item, dict):
-            left.extend(item.values())
+            remaining.extend(item.values())
         elif isinstance(item, list):
-            left.extend(item)
+            remaining.extend(item)
         elif isinstance(item, str):
-            seen += len(item) // 1000
-        if seen + len(left) > most:
+            steps += len(item) // 1000
+        if steps + len(remaining) > limit:
             return None
-    return seen
+    return steps
 
 
 class _PartCounter:
@@ -127,48 +129,48 @@ class _PartCounter:
     def __init__(self, root: dict[str, Any]) -> None:
         self._root, self._counted = root, dict[str, int]()
 
-    def count(self, part: Any, within: frozenset[str] = frozenset()) -> int:
+    def count(self, part: Any, followed: frozenset[str] = frozenset()) -> int:
         """Count the parts of a schema or of a list of schemas."""
         if isinstance(part, list):
-            return sum(self.count(item, within) for item in part)
+            return sum(self.count(item, followed) for item in part)
         if not isinstance(part, dict):
             return 0
         self._refuse_rebasing(part)
-        below = sum(
-            self._count_keyword(name, value, within) for name, value in part.items() if name not in DATA_KEYWORDS
+        nested = sum(
+            self._count_keyword(name, value, followed) for name, value in part.items() if name not in DATA_KEYWORDS
         )
         reference = part.get("$ref")
-        return 1 + below + (self._count_reference(reference, within) if isinstance(reference, str) else 0)
+        return 1 + nested + (self._count_reference(reference, followed) if isinstance(reference, str) else 0)
 
-    def _count_keyword(self, name: str, value: Any, within: frozenset[str]) -> int:
+    def _count_keyword(self, name: str, value: Any, followed: frozenset[str]) -> int:
         if name in MAP_KEYWORDS and isinstance(value, dict):
-            return sum(self.count(schema, within) for schema in value.values())
-        return self.count(value, within)
+            return sum(self.count(schema, followed) for schema in value.values())
+        return self.count(value, followed)
 
     def _refuse_rebasing(self, part: dict[str, Any]) -> None:
-        refused = DYNAMIC_KEYWORDS if part is self._root else DYNAMIC_KEYWORDS | REBASING_KEYWORDS
-        if found := sorted(name for name in refused if isinstance(part.get(name), str | bool)):
-            raise ValueError(f"{found[0]} is not followed below the root; write references as #/$defs/name")
+        forbidden = DYNAMIC_KEYWORDS if part is self._root else DYNAMIC_KEYWORDS | REBASING_KEYWORDS
+        if keywords := sorted(name for name in forbidden if isinstance(part.get(name), str | bool)):
+            raise ValueError(f"{keywords[0]} is not followed below the root; write references as #/$defs/name")
 
-    def _count_reference(self, reference: str, within: frozenset[str]) -> int:
-        if reference in within or reference == "#":
+    def _count_reference(self, reference: str, followed: frozenset[str]) -> int:
+        if reference in followed or reference == "#":
             raise ValueError("a reference in a circle is not followed")
         if not reference.startswith("#/"):
             raise ValueError("references are written as #/$defs/name")
-        if len(within) >= MAX_DEPTH:
+        if len(followed) >= MAX_DEPTH:
             raise ValueError(f"references lead on to more than {MAX_DEPTH} others")
         if reference not in self._counted:
-            self._counted[reference] = self.count(self._resolve(reference), within | {reference})
+            self._counted[reference] = self.count(self._resolve(reference), followed | {reference})
         return self._counted[reference]
 
     def _resolve(self, reference: str) -> Any:
-        found: Any = self._root
+        node: Any = self._root
         for step in reference[2:].split("/"):
             name = unquote(step).replace("~1", "/").replace("~0", "~")
-            found = found[int(name)] if isinstance(found, list) else found[name]
-            if isinstance(found, dict):
-                self._refuse_rebasing(found)
-        return found
+            node = node[int(name)] if isinstance(node, list) else node[name]
+            if isinstance(node, dict):
+                self._refuse_rebasing(node)
+        return node
 
 
 @lru_cache(maxsize=512)
@@ -190,12 +192,12 @@ def _refuse_reference(uri: str) -> NoReturn:
     raise ValueError(f"a reference to {uri[:80]} is not followed; put the definition into the schema itself")
 
 
-def _missing_or_unknown(error: Any, whose: str) -> tuple[list[str], str] | None:
+def _missing_or_unknown(error: Any, schema_owner: str) -> tuple[list[str], str] | None:
     """Return the member and the message for the two errors that concern a member, not its container."""
     if error.kind.name == "required":
-        return [str(error.kind.property)], f"is missing: {whose} demands it"
+        return [str(error.kind.property)], f"is missing: {schema_owner} demands it"
     if error.kind.name == "additionalProperties" and error.kind.unexpected:
-        return [str(error.kind.unexpected[0])[:100]], f"is not among what {whose} allows"
+        return [str(error.kind.unexpected[0])[:100]], f"is not among what {schema_owner} allows"
     return None
 
 

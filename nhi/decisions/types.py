@@ -85,7 +85,7 @@ class DecisionFacts:
     conditions: tuple[CallCondition, ...] = ()
 
     def condition(self, name: str) -> CallCondition | None:
-        return next((one for one in self.conditions if one.name == name), None)
+        return next((item for item in self.conditions if item.name == name), None)
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ MAX_IDENTITIES = 200
 
 def identities_of(user: User) -> IdentityQuerySet:
     """Return the identities that the person owns or backs up, except archived ones: those need no owner."""
-    held = Identity.objects.filter(Q(owner=user) | Q(backup_owner=user)).exclude(state=State.ARCHIVED)
-    return held.order_by("name", "id")
+    rows = Identity.objects.filter(Q(owner=user) | Q(backup_owner=user)).exclude(state=State.ARCHIVED)
+    return rows.order_by("name", "id")
 
 
 def hand_over(*, actor: Actor, user: User, to: User) -> list[ItemResult]:
@@ -38,7 +38,7 @@ def _hand_over_identity(actor: Actor, identity: Identity, user: User, to: User) 
         identity.name,
         identity.pk,
         lambda: identities.change(actor=actor, identity=identity, **changes),
-        done="done",
+        success_result="done",
     )
 
 

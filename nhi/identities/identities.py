@@ -27,15 +27,15 @@ DESCRIPTIVE_FIELDS = (
 MAX_LENGTHS = {"description": 1000, "purpose": 1000, "environment": 100, "team": 100}
 
 
-def create(*, actor: Actor, kind: Kind, name: str, owner: User, activate: bool = True, **described: Any) -> Identity:
+def create(*, actor: Actor, kind: Kind, name: str, owner: User, activate: bool = True, **fields: Any) -> Identity:
     """Register an identity, active by default."""
     actor.require("nhi.add_identity", "add identities")
     identity = Identity(kind=kind, name=name, owner=owner, created_by_id=actor.id, created_by_name=actor.name)
     lifecycle.set_initial_state(identity, active=activate, actor=actor)
-    _apply_description(identity, described)
+    _apply_description(identity, fields)
     if kind == Kind.TOOL and not identity.capability:
         identity.capability = default_capability(name)
-    _check_identity(identity, set(described) | {"owner"}, naming=True)
+    _check_identity(identity, set(fields) | {"owner"}, naming=True)
     try:
         with transaction.atomic():
             identity.save(force_insert=True)
@@ -50,24 +50,24 @@ def create(*, actor: Actor, kind: Kind, name: str, owner: User, activate: bool =
     return identity
 
 
-def change(*, actor: Actor, identity: Identity, **described: Any) -> Identity:
+def change(*, actor: Actor, identity: Identity, **fields: Any) -> Identity:
     """Change the description of an identity. Only fields that differ are written and recorded."""
     rights.require_to_edit(actor, identity)
     with transaction.atomic():
         current = (
             Identity.objects.select_for_update(of=("self",)).select_related("owner", "backup_owner").get(pk=identity.pk)
         )
-        before, ended = audit_fields(current), current.expires_at
-        _apply_description(current, described)
+        before, old_expires_at = audit_fields(current), current.expires_at
+        _apply_description(current, fields)
         if current.capability != before["capability"]:
             # Roles match the capability: changing it can give other agents access to the tool.
             actor.require("nhi.change_identity", "change what roles match this tool by")
-        _require_right_to_hand_over(actor, before, ended, current)
-        _check_identity(current, set(described))
+        _require_right_to_hand_over(actor, before, old_expires_at, current)
+        _check_identity(current, set(fields))
         after = audit_fields(current)
         changed = [name for name in before if before[name] != after[name]]
         if changed:
-            current.save(update_fields=[*(name for name in DESCRIPTIVE_FIELDS if name in described), "updated_at"])
+            current.save(update_fields=[*(name for name in DESCRIPTIVE_FIELDS if name in fields), "updated_at"])
             events.write(
                 "identity.changed",
                 actor=actor,
@@ -108,16 +108,16 @@ def set_console_roles(*, actor: Actor, identity: Identity, roles: list[str]) -> 
 
 
 def _require_right_to_hand_over(
-    actor: Actor, before: dict[str, Any], ended: datetime | None, current: Identity
+    actor: Actor, before: dict[str, Any], old_expires_at: datetime | None, current: Identity
 ) -> None:
     """Refuse changes of owner and end that the right to edit the identity does not include."""
     if actor.may("nhi.change_identity"):
         return
     after, owners = audit_fields(current), {before["owner"], before["backup_owner"]}
-    handed = any(before[side] != after[side] for side in ("owner", "backup_owner"))
-    if handed and actor.name not in owners:
+    changes_owner = any(before[side] != after[side] for side in ("owner", "backup_owner"))
+    if changes_owner and actor.name not in owners:
         raise NotAllowed(f"Only an owner of {current.name} or a security admin hands it over.")
-    if ended is not None and (current.expires_at is None or current.expires_at > ended):
+    if old_expires_at is not None and (current.expires_at is None or current.expires_at > old_expires_at):
         raise NotAllowed(f"You may bring the end of {current.name} forward; a security admin moves it back.")
 
 
@@ -150,22 +150,22 @@ def _creation_audit_fields(identity: Identity) -> dict[str, Any]:
     return {"kind": identity.kind, "state": identity.state, **audit_fields(identity)}
 
 
-def _apply_description(identity: Identity, described: dict[str, Any]) -> None:
-    for name, value in described.items():
+def _apply_description(identity: Identity, fields: dict[str, Any]) -> None:
+    for name, value in fields.items():
         if name not in DESCRIPTIVE_FIELDS:
             raise TypeError(f"{name} does not describe an identity")
         setattr(identity, name, value)
 
 
-def _check_identity(identity: Identity, given: set[str], *, naming: bool = False) -> None:
+def _check_identity(identity: Identity, field_names: set[str], *, naming: bool = False) -> None:
     problems = Problems()
     if naming:
         _check_name(problems, identity)
-    for field, most in MAX_LENGTHS.items():
-        problems.check_line(field, getattr(identity, field), most=most)
-    _check_owners(problems, identity, given)
+    for field, max_length in MAX_LENGTHS.items():
+        problems.check_line(field, getattr(identity, field), max_length=max_length)
+    _check_owners(problems, identity, field_names)
     _check_tags(problems, identity.tags)
-    if "expires_at" in given:
+    if "expires_at" in field_names:
         problems.check_future("expires_at", identity.expires_at)
     days = identity.inactivity_days
     problems.unless(1 <= days <= 3650, "inactivity_days", "Use a whole number of days from 1 to 3650.")
@@ -175,31 +175,35 @@ def _check_identity(identity: Identity, given: set[str], *, naming: bool = False
 
 def _check_name(problems: Problems, identity: Identity) -> None:
     if identity.kind == Kind.TOOL:
-        fine = TOOL_NAME_PATTERN.fullmatch(identity.name)
+        match = TOOL_NAME_PATTERN.fullmatch(identity.name)
         problems.unless(
-            fine, "name", "A tool's name is <server>__<tool>, the server in lower case, digits and hyphens."
+            match, "name", "A tool's name is <server>__<tool>, the server in lower case, digits and hyphens."
         )
     else:
-        fine = SLUG_PATTERN.fullmatch(identity.name)
+        match = SLUG_PATTERN.fullmatch(identity.name)
         problems.unless(
-            fine,
+            match,
             "name",
             "Use 1 to 63 lower-case letters, digits, dots, underscores and hyphens, beginning with a letter or digit.",
         )
 
 
-def _check_owners(problems: Problems, identity: Identity, given: set[str]) -> None:
-    another = identity.backup_owner_id is None or identity.backup_owner_id != identity.owner_id
-    problems.unless(another, "backup_owner_id", "The backup owner is another person than the owner.")
-    for field, one in (("owner", identity.owner), ("backup_owner", identity.backup_owner)):
-        if field in given and one is not None:
-            problems.unless(one.is_active, f"{field}_id", f"{one.username} is deactivated; choose someone who is here.")
+def _check_owners(problems: Problems, identity: Identity, field_names: set[str]) -> None:
+    differs = identity.backup_owner_id is None or identity.backup_owner_id != identity.owner_id
+    problems.unless(differs, "backup_owner_id", "The backup owner is another person than the owner.")
+    for field, person in (("owner", identity.owner), ("backup_owner", identity.backup_owner)):
+        if field in field_names and person is not None:
+            problems.unless(
+                person.is_active, f"{field}_id", f"{person.username} is deactivated; choose someone who is here."
+            )
 
 
 def _check_tags(problems: Problems, tags: list[str]) -> None:
     problems.unless(len(tags) <= 20, "tags", "Use at most 20 tags.")
-    fine = all(re.fullmatch(r"[a-z0-9][a-z0-9._:-]{0,49}", tag) for tag in tags)
-    problems.unless(fine, "tags", "A tag is 1 to 50 lower-case letters, digits, dots, underscores, colons and hyphens.")
+    is_valid = all(re.fullmatch(r"[a-z0-9][a-z0-9._:-]{0,49}", tag) for tag in tags)
+    problems.unless(
+        is_valid, "tags", "A tag is 1 to 50 lower-case letters, digits, dots, underscores, colons and hyphens."
+    )
     problems.unless(len(set(tags)) == len(tags), "tags", "A tag stands twice.")
 
 
@@ -209,9 +213,9 @@ def _check_capability(problems: Problems, identity: Identity) -> None:
         problems.unless(capability is None, "capability", "Only tools have a capability.")
         return
     segments = (capability or "").split(".")
-    fine = len(segments) >= 2 and all(SEGMENT_PATTERN.fullmatch(segment) for segment in segments)
+    is_valid = len(segments) >= 2 and all(SEGMENT_PATTERN.fullmatch(segment) for segment in segments)
     problems.unless(
-        fine and len(capability or "") <= 200,
+        is_valid and len(capability or "") <= 200,
         "capability",
         "A capability is <server>.<verb>, segments of a-z, 0-9, _ and - joined by dots.",
     )

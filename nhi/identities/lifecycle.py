@@ -163,8 +163,8 @@ def finish_stops() -> int:
 def _swap_state(identity: Identity, old: State, to: State, actor: Actor, reason: str, cause: str) -> bool:
     # Compare `state_by_id` too: someone else may have activated and suspended the identity again, and their
     # suspension must not be lifted here.
-    read = Identity.objects.filter(pk=identity.pk, state=old, state_by_id=identity.state_by_id)
-    rows = read.update(
+    unchanged_row = Identity.objects.filter(pk=identity.pk, state=old, state_by_id=identity.state_by_id)
+    updated = unchanged_row.update(
         state=to,
         state_since=Now(),
         state_reason=reason,
@@ -174,16 +174,16 @@ def _swap_state(identity: Identity, old: State, to: State, actor: Actor, reason:
         updated_at=Now(),
         **_access_changes(to),
     )
-    return rows == 1
+    return updated == 1
 
 
 def _access_changes(to: State) -> dict[str, Any]:
     if to == State.ACTIVE:
         # The identity may run again, so pending steps of an earlier stop must not run.
         return {"stop_pending": []}
-    ends: dict[str, Any] = {"access_epoch": F("access_epoch") + 1, "tokens_from": Now()}
+    changes: dict[str, Any] = {"access_epoch": F("access_epoch") + 1, "tokens_from": Now()}
     # Stored before the first step runs: if this process dies, the sweeper finishes the stop.
-    return ends | {"stop_pending": list(hooks.stop_steps)} if to in STOPPING_STATES else ends
+    return changes | {"stop_pending": list(hooks.stop_steps)} if to in STOPPING_STATES else changes
 
 
 def _overtaken_error(identity: Identity, to: State) -> InvalidTransition:
@@ -198,11 +198,11 @@ def _overtaken_error(identity: Identity, to: State) -> InvalidTransition:
 
 def _illegal_transition(identity: Identity, to: State) -> InvalidTransition:
     current = State(identity.state)
-    now = f"{identity.name} is {current.label.lower()}"
-    who = f" ({identity.state_by}: “{identity.state_reason}”)" if identity.state_reason else ""
-    wish = f" already{who}" if to == current else f"{who} and cannot become {to.label.lower()}"
+    state_text = f"{identity.name} is {current.label.lower()}"
+    actor_text = f" ({identity.state_by}: “{identity.state_reason}”)" if identity.state_reason else ""
+    problem = f" already{actor_text}" if to == current else f"{actor_text} and cannot become {to.label.lower()}"
     return InvalidTransition(
-        f"{now}{wish}. Nothing was changed.",
+        f"{state_text}{problem}. Nothing was changed.",
         details={"state": current, "allowed": sorted(TRANSITIONS[current])},
     )
 
@@ -212,12 +212,12 @@ def _run_stop(identity: Identity, *, tokens: int | None = None) -> StopResult:
     counts = dict.fromkeys(STOP_COUNT_NAMES, 0)
     counts["tokens"] = Credential.objects.live().filter(identity=identity).count() if tokens is None else tokens
     names = list(identity.stop_pending)
-    ended = _run_steps(identity, names)
+    results = _run_steps(identity, names)
     return StopResult(
         identity,
-        counts | {name: one.count for name, one in ended.items()},
-        {name: one.unstarted for name, one in ended.items()},
-        [name for name in names if name not in ended],
+        counts | {name: result.count for name, result in results.items()},
+        {name: result.unstarted for name, result in results.items()},
+        [name for name in names if name not in results],
     )
 
 
@@ -227,11 +227,11 @@ def _finish_stop(identity: Identity) -> bool:
         _remove_pending_step(identity, name)
     _run_steps(identity, [name for name in identity.stop_pending if name in hooks.stop_steps])
     with transaction.atomic():
-        now = Identity.objects.select_for_update().get(pk=identity.pk)
-        finished = not now.stop_pending and now.state != State.ACTIVE
+        locked = Identity.objects.select_for_update().get(pk=identity.pk)
+        finished = not locked.stop_pending and locked.state != State.ACTIVE
         if finished:
             steps = {"steps": sorted(identity.stop_pending)}
-            events.write("identity.stop_finished", actor=SYSTEM, subject=now, details=steps)
+            events.write("identity.stop_finished", actor=SYSTEM, subject=locked, details=steps)
     return finished
 
 
@@ -251,9 +251,9 @@ def _run_steps(identity: Identity, names: list[str]) -> dict[str, hooks.StopStep
 def _run_step(step: hooks.StopStep, identity: Identity) -> hooks.StopStepResult:
     try:
         with transaction.atomic():
-            ended = step.run(identity)
+            result = step.run(identity)
             _remove_pending_step(identity, step.name)
-            return ended if isinstance(ended, hooks.StopStepResult) else hooks.StopStepResult(ended)
+            return result if isinstance(result, hooks.StopStepResult) else hooks.StopStepResult(result)
     finally:
         connection.close()
 
@@ -261,9 +261,9 @@ def _run_step(step: hooks.StopStep, identity: Identity) -> hooks.StopStepResult:
 def _remove_pending_step(identity: Identity, name: str) -> None:
     """Remove a finished step from `stop_pending`, in the step's own transaction, so that late steps count too."""
     with transaction.atomic():
-        now = Identity.objects.select_for_update().only("stop_pending").get(pk=identity.pk)
-        left = [other for other in now.stop_pending if other != name]
-        Identity.objects.filter(pk=identity.pk).update(stop_pending=left)
+        locked = Identity.objects.select_for_update().only("stop_pending").get(pk=identity.pk)
+        remaining = [step for step in locked.stop_pending if step != name]
+        Identity.objects.filter(pk=identity.pk).update(stop_pending=remaining)
 
 
 def _report_failures(

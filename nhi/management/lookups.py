@@ -12,21 +12,21 @@ def find_identity(text: str) -> Identity:
         raise InvalidInput.for_field(
             "identity", f"Write KIND/NAME with KIND one of {', '.join(Kind.values)}, not {text!r}."
         )
-    found = Identity.objects.select_related("owner", "backup_owner").filter(kind=kind, name=name).first()
-    if found is None:
+    identity = Identity.objects.select_related("owner", "backup_owner").filter(kind=kind, name=name).first()
+    if identity is None:
         raise InvalidInput.for_field("identity", f"There is no {Kind(kind).label.lower()} {name!r}.")
-    return found
+    return identity
 
 
 def find_person(username: str) -> User:
-    found: User | None = User.objects.filter(username=username).first()
-    if found is None:
+    person: User | None = User.objects.filter(username=username).first()
+    if person is None:
         raise InvalidInput.for_field("username", f"There is no person {username!r}.")
-    return found
+    return person
 
 
 def find_role(name: str) -> Role:
-    found = Role.objects.filter(name=name).first()
-    if found is None:
+    role = Role.objects.filter(name=name).first()
+    if role is None:
         raise InvalidInput.for_field("role", f"There is no role {name!r}.")
-    return found
+    return role

@@ -30,9 +30,9 @@ class AuditEventQuerySet(QuerySet["AuditEvent"]):
             return self.none()
         return self.filter(Q(actor_id=actor.id) | Q(subject_id=actor.id) | Q(holder_id=actor.id))
 
-    def about(self, one: Any) -> "AuditEventQuerySet":
+    def about(self, object_id: Any) -> "AuditEventQuerySet":
         """Events about the object, and about grants and role assignments in which it is holder or target."""
-        return self.filter(Q(subject_id=one) | Q(holder_id=one) | Q(target_id=one))
+        return self.filter(Q(subject_id=object_id) | Q(holder_id=object_id) | Q(target_id=object_id))
 
     def update(self, **_kwargs: Any) -> NoReturn:
         raise AppendOnlyViolation("Audit events are never changed.")

@@ -49,8 +49,8 @@ class User(AbstractUser):
 
     def _get_session_auth_hash(self, secret: str | None = None) -> str:
         """The hash that Django compares on every request, so that a new password or epoch ends all sessions."""
-        said = f"{self.password}:{self.session_epoch}"
-        return salted_hmac("gatehouse.session", said, secret=secret, algorithm="sha256").hexdigest()
+        value = f"{self.password}:{self.session_epoch}"
+        return salted_hmac("gatehouse.session", value, secret=secret, algorithm="sha256").hexdigest()
 
 
 class SignInNotice(models.Model):

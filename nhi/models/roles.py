@@ -20,8 +20,10 @@ class RoleQuerySet(NonDeletableQuerySet["Role"]):
     def visible_to(self, actor: "Actor") -> "RoleQuerySet":
         if actor.may("nhi.view_role"):
             return self
-        held = RoleAssignment.objects.live().filter(identity__in=Identity.objects.visible_to(actor).values("pk"))
-        return self.filter(pk__in=held.values("role_id"))
+        live_assignments = RoleAssignment.objects.live().filter(
+            identity__in=Identity.objects.visible_to(actor).values("pk")
+        )
+        return self.filter(pk__in=live_assignments.values("role_id"))
 
 
 class Role(NonDeletableModel):

@@ -56,10 +56,10 @@ def record_recovery_codes_made(*, user: User) -> None:
 
 @transaction.atomic
 def _spend_code(user: User, code: str) -> Authenticator | None:
-    typed = Authenticator.objects.select_for_update().filter(user=user).exclude(type=Authenticator.Type.WEBAUTHN)
-    for factor in typed.order_by("pk"):
-        fits = _spend_totp_code if factor.type == Authenticator.Type.TOTP else _spend_recovery_code
-        if fits(factor, code):
+    code_factors = Authenticator.objects.select_for_update().filter(user=user).exclude(type=Authenticator.Type.WEBAUTHN)
+    for factor in code_factors.order_by("pk"):
+        spend = _spend_totp_code if factor.type == Authenticator.Type.TOTP else _spend_recovery_code
+        if spend(factor, code):
             return factor
     return None
 

@@ -76,13 +76,13 @@ def create(
     actor.require("nhi.add_user", "add people")
     if superuser and not actor.is_superuser:
         actor.require("nhi.superuser", "add superusers")
-    wanted = sorted(set(roles))
+    role_names = sorted(set(roles))
     problems = Problems()
     _check_username(problems, username)
-    _check_roles(problems, wanted)
+    _check_roles(problems, role_names)
     problems.raise_if_any()
-    rights.require_to_change_roles(actor, frozenset(), frozenset(wanted))
-    user = User(username=username, email=email, is_superuser=superuser, is_staff=superuser or bool(wanted))
+    rights.require_to_change_roles(actor, frozenset(), frozenset(role_names))
+    user = User(username=username, email=email, is_superuser=superuser, is_staff=superuser or bool(role_names))
     password = generate_password() if password == "" else password
     if password is not None:
         check_password(password, user)
@@ -91,12 +91,14 @@ def create(
     try:
         with transaction.atomic():
             user.save(force_insert=True)
-            user.groups.set(Group.objects.filter(name__in=wanted))
+            user.groups.set(Group.objects.filter(name__in=role_names))
             if user.must_change_password:
                 sign_in_notices.add(
                     actor=actor, user=user, kind=NoticeKind.PASSWORD_SET, reason="The account was added."
                 )
-            events.write("person.created", actor=actor, subject=user, after={"roles": wanted, "superuser": superuser})
+            events.write(
+                "person.created", actor=actor, subject=user, after={"roles": role_names, "superuser": superuser}
+            )
     except IntegrityError as error:
         raise Duplicate(
             f"There is already a person {username}.", fields=[FieldError("username", "This name is taken.")]
@@ -107,32 +109,32 @@ def create(
 def set_roles(*, actor: Actor, user: User, roles: Iterable[str], reason: str = "") -> User:
     """Set the console roles of a person. Without roles the person has no console. Nobody changes their own roles."""
     actor.require("nhi.change_user", "change console roles")
-    wanted = sorted(set(roles))
+    role_names = sorted(set(roles))
     problems = Problems()
     problems.check_reason(reason, required=False)
-    _check_roles(problems, wanted)
+    _check_roles(problems, role_names)
     problems.unless(actor.id != user.pk, "roles", "Someone else must change your roles.")
     problems.raise_if_any()
     _require_superuser_over(actor, user)
     with transaction.atomic():
         locked = User.objects.select_for_update().get(pk=user.pk)
         before = sorted(user.groups.values_list("name", flat=True))
-        if before == wanted:
+        if before == role_names:
             return user
-        rights.require_to_change_roles(actor, frozenset(before), frozenset(wanted))
-        decided = rights.is_approver(user)
-        user.groups.set(Group.objects.filter(name__in=wanted))
-        user.is_staff = user.is_superuser or bool(wanted)
+        rights.require_to_change_roles(actor, frozenset(before), frozenset(role_names))
+        was_approver = rights.is_approver(user)
+        user.groups.set(Group.objects.filter(name__in=role_names))
+        user.is_staff = user.is_superuser or bool(role_names)
         user.save(update_fields=["is_staff"])
         events.write(
             "person.roles_changed",
             actor=actor,
             subject=user,
             before={"roles": before},
-            after={"roles": wanted},
+            after={"roles": role_names},
             reason=reason,
         )
-        if not decided and rights.is_approver(user):
+        if not was_approver and rights.is_approver(user):
             _end_earlier_access(actor, locked)
             user.refresh_from_db()
     return user
@@ -158,8 +160,8 @@ def _password_setter_id(user: User) -> UUID | None:
     notice = SignInNotice.objects.filter(user=user, kind=NoticeKind.PASSWORD_SET).order_by("-at", "-id").first()
     if notice is not None:
         return notice.by_id
-    made = AuditEvent.objects.filter(event="person.created", subject_id=user.pk).order_by("-at", "-id").first()
-    return made.actor_id if made is not None else None
+    creation = AuditEvent.objects.filter(event="person.created", subject_id=user.pk).order_by("-at", "-id").first()
+    return creation.actor_id if creation is not None else None
 
 
 def _is_superuser(person_id: UUID) -> bool:
@@ -171,8 +173,8 @@ def change_own_settings(*, actor: Actor, user: User, time_zone: str, single_key_
     if actor.id != user.pk:
         raise NotAllowed("These are another person's own settings.")
     problems = Problems()
-    known = not time_zone or time_zone in zoneinfo.available_timezones()
-    problems.unless(known, "time_zone", "Choose a zone like Europe/Vienna, or leave it empty for the browser's.")
+    is_valid = not time_zone or time_zone in zoneinfo.available_timezones()
+    problems.unless(is_valid, "time_zone", "Choose a zone like Europe/Vienna, or leave it empty for the browser's.")
     problems.raise_if_any()
     with transaction.atomic():
         before = {"time_zone": user.time_zone, "single_key_shortcuts": user.single_key_shortcuts}
@@ -214,8 +216,8 @@ def deactivate(*, actor: Actor, user: User, reason: str) -> User:
     """End sign-in, console sessions and personal tokens. The person keeps their identities until a handover."""
     _require_right_to_change(actor, user, reason)
     with transaction.atomic():
-        ends = {"is_active": False, "deactivated_by_id": actor.id, "session_epoch": F("session_epoch") + 1}
-        if not User.objects.filter(pk=user.pk, is_active=True).update(**ends):
+        changes = {"is_active": False, "deactivated_by_id": actor.id, "session_epoch": F("session_epoch") + 1}
+        if not User.objects.filter(pk=user.pk, is_active=True).update(**changes):
             raise PersonStateUnchanged(f"{user.username} was deactivated before. Nothing was changed.")
         Credential.objects.live().filter(user=user).update(
             revoked_at=Now(), revoked_by_id=actor.id, revoked_by_name=actor.name, revoke_reason=reason
@@ -255,8 +257,8 @@ def reset_second_factor(*, actor: Actor, user: User, reason: str) -> int:
     _require_right_to_change(actor, user, reason)
     with transaction.atomic():
         _lock_to_impersonate(actor, user)
-        held = list(Authenticator.objects.select_for_update().filter(user=user))
-        factors = [row.type for row in held if row.type != Authenticator.Type.RECOVERY_CODES]
+        authenticators = list(Authenticator.objects.select_for_update().filter(user=user))
+        factors = [row.type for row in authenticators if row.type != Authenticator.Type.RECOVERY_CODES]
         Authenticator.objects.filter(user=user).delete()
         sign_in_notices.add(actor=actor, user=user, kind=NoticeKind.FACTOR_RESET, reason=reason)
         events.write(
@@ -313,12 +315,12 @@ def _swap_password(user: User, password: str, *, must_change: bool) -> None:
 def _check_username(problems: Problems, username: str) -> None:
     try:
         User.username_validator(username)
-        fine = 1 <= len(username) <= 150
+        is_valid = 1 <= len(username) <= 150
     except ValidationError:
-        fine = False
-    problems.unless(fine, "username", "Use at most 150 letters, digits and @ . + - _.")
+        is_valid = False
+    problems.unless(is_valid, "username", "Use at most 150 letters, digits and @ . + - _.")
 
 
-def _check_roles(problems: Problems, wanted: list[str]) -> None:
-    unknown = [role for role in wanted if role not in rights.CONSOLE_ROLES]
+def _check_roles(problems: Problems, role_names: list[str]) -> None:
+    unknown = [role for role in role_names if role not in rights.CONSOLE_ROLES]
     problems.unless(not unknown, "roles", f"Choose among {', '.join(rights.CONSOLE_ROLES)}.")

@@ -28,7 +28,7 @@ def individual_rows_start(until: datetime) -> datetime:
     return until - MAX_COMMIT_DELAY
 
 
-def mark_seen(*, actor: Actor, page: str, until: datetime, late: Collection[UUID]) -> None:
+def mark_seen(*, actor: Actor, page: str, until: datetime, individual_ids: Collection[UUID]) -> None:
     """Mark all rows up to `until` as seen. `individual_ids` are those after `individual_rows_start(until)`.
 
     The marker never moves back.
@@ -40,7 +40,7 @@ def mark_seen(*, actor: Actor, page: str, until: datetime, late: Collection[UUID
     with transaction.atomic():
         LastLook.objects.bulk_create([LastLook(user_id=actor.id, page=page, at=at)], ignore_conflicts=True)
         LastLook.objects.filter(user_id=actor.id, page=page, at__lt=at).update(at=at)
-        rows = [Seen(user_id=actor.id, page=page, subject_id=subject, at=until) for subject in late]
+        rows = [Seen(user_id=actor.id, page=page, subject_id=subject, at=until) for subject in individual_ids]
         Seen.objects.bulk_create(rows, batch_size=500, ignore_conflicts=True)
         # The marker's time covers ids that were stored at or before it.
         Seen.objects.filter(user_id=actor.id, page=page, at__lte=at).delete()
@@ -48,15 +48,15 @@ def mark_seen(*, actor: Actor, page: str, until: datetime, late: Collection[UUID
 
 def annotate_read_marker(actor: Actor, page: str, rows: QuerySet[Any]) -> QuerySet[Any]:
     """Add the actor's markers to the rows, for `filter_unseen`. The aliases cost nothing until a filter uses them."""
-    looks, seen = LastLook.objects.none(), Seen.objects.none()
+    last_looks, seen_rows = LastLook.objects.none(), Seen.objects.none()
     if actor.id is not None:
-        looks, seen = LastLook.objects.filter(user_id=actor.id), Seen.objects.filter(user_id=actor.id)
-    last = looks.filter(page=page).values("at")[:1]
-    known: QuerySet[Any] = rows.alias(
+        last_looks, seen_rows = LastLook.objects.filter(user_id=actor.id), Seen.objects.filter(user_id=actor.id)
+    last = last_looks.filter(page=page).values("at")[:1]
+    annotated: QuerySet[Any] = rows.alias(
         looked_at=Coalesce(Subquery(last), Value(EPOCH), output_field=DateTimeField()),
-        looked_at_it=Exists(seen.filter(page=page, subject_id=OuterRef("pk"))),
+        looked_at_it=Exists(seen_rows.filter(page=page, subject_id=OuterRef("pk"))),
     )
-    return known
+    return annotated
 
 
 def filter_unseen(rows: QuerySet[Any], *, time: str) -> QuerySet[Any]:

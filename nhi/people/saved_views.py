@@ -18,10 +18,10 @@ def create(*, actor: Actor, page: str, name: str, query: str, shared: bool = Fal
     """Save the filters and the order of a list under a name. Everyone sees shared views."""
     user_id = _require_person(actor)
     problems = Problems()
-    problems.check_line("name", name, most=64, required=True)
+    problems.check_line("name", name, max_length=64, required=True)
     problems.unless(len(query) <= 2000, "query", "This view has too many filters to be kept.")
-    held = SavedView.objects.filter(user_id=user_id, page=page).count()
-    problems.unless(held < MAX_VIEWS, "name", f"You have {MAX_VIEWS} views of this list. Remove one first.")
+    view_count = SavedView.objects.filter(user_id=user_id, page=page).count()
+    problems.unless(view_count < MAX_VIEWS, "name", f"You have {MAX_VIEWS} views of this list. Remove one first.")
     problems.raise_if_any()
     view = SavedView(user_id=user_id, page=page, name=name.strip(), query=query, shared=shared)
     try:

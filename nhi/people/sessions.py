@@ -55,9 +55,9 @@ class RemainingTime:
 
 def remaining_time(request: HttpRequest) -> RemainingTime:
     now = time.time()
-    started, seen = request.session.get(STARTED_KEY, now), request.session.get(LAST_REQUEST_KEY, now)
+    started, last_request = request.session.get(STARTED_KEY, now), request.session.get(LAST_REQUEST_KEY, now)
     return RemainingTime(
-        int(seen + settings.SESSION_IDLE_SECONDS - now), int(started + settings.SESSION_COOKIE_AGE - now)
+        int(last_request + settings.SESSION_IDLE_SECONDS - now), int(started + settings.SESSION_COOKIE_AGE - now)
     )
 
 
@@ -94,14 +94,14 @@ def require_fresh_proof_first(view: ViewFunction) -> ViewFunction:
 
     @wraps(view)
     def wrapped(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
-        back = request.path if request.method == "GET" else reverse("mfa_index")
-        way = reauthentication_url(request, back=back)
-        return redirect(way) if way else view(request, *args, **kwargs)
+        return_path = request.path if request.method == "GET" else reverse("mfa_index")
+        url = reauthentication_url(request, return_path=return_path)
+        return redirect(url) if url else view(request, *args, **kwargs)
 
     return wrapped
 
 
-def reauthentication_url(request: HttpRequest, *, back: str) -> str:
+def reauthentication_url(request: HttpRequest, *, return_path: str) -> str:
     """Return the URL of the page that asks for the password or a factor again and then redirects to `return_path`.
 
     Return an empty string while the last proof is fresh. Raise `ProofRequired` for a person who has neither a password
@@ -110,7 +110,7 @@ def reauthentication_url(request: HttpRequest, *, back: str) -> str:
     require_recent_sign_in(request)
     if not is_reauthentication_required(request, app="nhi"):
         return ""
-    return f"{_reauthentication_page(signed_in_person(request))}?{urlencode({REDIRECT_FIELD_NAME: back})}"
+    return f"{_reauthentication_page(signed_in_person(request))}?{urlencode({REDIRECT_FIELD_NAME: return_path})}"
 
 
 def require_recent_sign_in(request: HttpRequest) -> None:
@@ -130,8 +130,8 @@ def require_fresh_proof(request: HttpRequest, user: User) -> None:
     if has_fresh_proof(request, user):
         return
     page = _reauthentication_page(user)
-    way = f"Confirm that it is you at {settings.PUBLIC_URL}{page}" if page else "Sign out and sign in again"
-    raise ProofRequired(f"This needs a fresh proof of who you are. {way}, then repeat this within 5 minutes.")
+    instruction = f"Confirm that it is you at {settings.PUBLIC_URL}{page}" if page else "Sign out and sign in again"
+    raise ProofRequired(f"This needs a fresh proof of who you are. {instruction}, then repeat this within 5 minutes.")
 
 
 def _reauthentication_page(user: User) -> str:

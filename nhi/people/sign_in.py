@@ -57,26 +57,26 @@ def confirm_password(*, user: User, password: str) -> None:
 def record_failure(attempt: SignInAttempt, *, username: str, user: User | None, step: str) -> None:
     """Count and record one failure and the locks that it started."""
     with transaction.atomic():
-        begun = sign_in_throttle.count_failure(attempt)
+        new_locks = sign_in_throttle.count_failure(attempt)
         _write_event("sign_in.failed", ANONYMOUS, username, user, step=step)
-        for lock in begun:
+        for lock in new_locks:
             name = context.current().source if lock.rule is ADDRESS_RULE else username
             _write_event("sign_in.locked", SYSTEM, name, user, locked=lock.rule.name, until=lock.until.isoformat())
 
 
-def record_missing_console(*, user: User, how: str) -> None:
+def record_missing_console(*, user: User, methods: str) -> None:
     """Record that a person gave valid proof of identity but has no console role."""
-    events.write("sign_in.failed", actor=ANONYMOUS, subject=user, details={"step": "console", "with": how})
+    events.write("sign_in.failed", actor=ANONYMOUS, subject=user, details={"step": "console", "with": methods})
 
 
-def record_success(*, user: User, how: list[str]) -> None:
+def record_success(*, user: User, methods: list[str]) -> None:
     with transaction.atomic():
         sign_in_throttle.reset_counters(username=user.username, source=context.current().source)
-        events.write("sign_in.succeeded", actor=actors.person(user), subject=user, details={"with": how})
+        events.write("sign_in.succeeded", actor=actors.person(user), subject=user, details={"with": methods})
 
 
-def record_sign_out(*, user: User, why: str = "") -> None:
-    events.write("sign_out", actor=actors.person(user), subject=user, reason=why)
+def record_sign_out(*, user: User, reason: str = "") -> None:
+    events.write("sign_out", actor=actors.person(user), subject=user, reason=reason)
 
 
 def record_sso_connected(*, user: User) -> None:
@@ -110,8 +110,8 @@ def _find_person(username: str) -> User | None:
         User.username_validator(username)
     except ValidationError:
         return None
-    found: User | None = User.objects.filter(username=username).first()
-    return found
+    user: User | None = User.objects.filter(username=username).first()
+    return user
 
 
 def _password_fits(user: User | None, password: str) -> bool:

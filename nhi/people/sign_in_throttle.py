@@ -87,16 +87,16 @@ def admit(*, username: str, source: str) -> SignInAttempt:
 
 def count_failure(attempt: SignInAttempt) -> list[SignInLock]:
     """Settle the attempt as failed. Return the locks that it started."""
-    begun = []
+    new_locks = []
     with transaction.atomic():
         rows, now = _lock_rows(attempt.keys), clock.database_now()
         for key in attempt.keys:
             row = rows[key]
             row.in_flight, row.failures, row.last_attempt_at = max(0, row.in_flight - 1), row.failures + 1, now
             if row.failures >= key.rule.limit:
-                begun.append(SignInLock(key.rule, _start_lock(row, key.rule, now)))
+                new_locks.append(SignInLock(key.rule, _start_lock(row, key.rule, now)))
             row.save()
-    return begun
+    return new_locks
 
 
 def count_pass(attempt: SignInAttempt) -> None:
@@ -110,18 +110,18 @@ def count_pass(attempt: SignInAttempt) -> None:
 def reset_counters(*, username: str, source: str) -> None:
     """Clear the failures of the name at this address after a sign-in, and trust the address from now on."""
     now = clock.database_now()
-    fresh = {"failures": 0, "locks": 0, "locked_until": None, "succeeded_at": now, "last_attempt_at": now}
+    values = {"failures": 0, "locks": 0, "locked_until": None, "succeeded_at": now, "last_attempt_at": now}
     SignInGuard.objects.update_or_create(
-        username=_normalize_username(username), source=_normalize_address(source), defaults=fresh
+        username=_normalize_username(username), source=_normalize_address(source), defaults=values
     )
 
 
 def unlock(*, username: str) -> int:
     """Clear all failures and locks of a name, from every address. Return the number of counters that had any."""
-    held = SignInGuard.objects.filter(username=_normalize_username(username)).filter(
+    counters = SignInGuard.objects.filter(username=_normalize_username(username)).filter(
         Q(failures__gt=0) | Q(locked_until__isnull=False)
     )
-    return held.update(failures=0, locks=0, locked_until=None)
+    return counters.update(failures=0, locks=0, locked_until=None)
 
 
 def locked_until(*, username: str) -> datetime | None:
@@ -149,8 +149,8 @@ def _charge_attempt(keys: tuple[CounterKey, ...]) -> SignInAttempt | None:
     _raise_if_locked(_load_rows(keys), keys, clock.database_now())
     with transaction.atomic():
         now = clock.database_now()
-        fresh = [SignInGuard(username=key.username, source=key.source, last_attempt_at=now) for key in keys]
-        SignInGuard.objects.bulk_create(fresh, ignore_conflicts=True)
+        new_rows = [SignInGuard(username=key.username, source=key.source, last_attempt_at=now) for key in keys]
+        SignInGuard.objects.bulk_create(new_rows, ignore_conflicts=True)
         rows = _lock_rows(keys)
         now = clock.database_now()
         for key in keys:
@@ -183,24 +183,24 @@ def _any_key(keys: tuple[CounterKey, ...]) -> Q:
 
 
 def _rows_by_key(keys: tuple[CounterKey, ...], rows: list[SignInGuard]) -> dict[CounterKey, SignInGuard]:
-    by_place = {(row.username, row.source): row for row in rows}
-    found = ((key, by_place.get((key.username, key.source))) for key in keys)
-    return {key: row for key, row in found if row is not None}
+    by_columns = {(row.username, row.source): row for row in rows}
+    pairs = ((key, by_columns.get((key.username, key.source))) for key in keys)
+    return {key: row for key, row in pairs if row is not None}
 
 
 def _counted_keys(
     rows: dict[CounterKey, SignInGuard], keys: tuple[CounterKey, ...], now: datetime
 ) -> tuple[CounterKey, ...]:
     pair = rows.get(keys[0])
-    known = pair is not None and pair.succeeded_at is not None and pair.succeeded_at > now - TRUST_ADDRESS_FOR
-    return keys[:1] if known else keys
+    is_trusted = pair is not None and pair.succeeded_at is not None and pair.succeeded_at > now - TRUST_ADDRESS_FOR
+    return keys[:1] if is_trusted else keys
 
 
 def _raise_if_locked(rows: dict[CounterKey, SignInGuard], keys: tuple[CounterKey, ...], now: datetime) -> None:
     ends = [rows[key].locked_until for key in _counted_keys(rows, keys, now) if key in rows]
-    left = max((end - now for end in ends if end and end > now), default=None)
-    if left:
-        raise limited_error(left.total_seconds())
+    longest_wait = max((end - now for end in ends if end and end > now), default=None)
+    if longest_wait:
+        raise limited_error(longest_wait.total_seconds())
 
 
 def _apply_elapsed_time(row: SignInGuard, rule: ThrottleRule, now: datetime) -> None:

@@ -37,14 +37,14 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
     def pre_login(self, request: HttpRequest, user: User, **kwargs: Any) -> HttpResponse | None:
         if sign_in.may_use_console(user):
             return None
-        how = authentication_methods(request, user)
+        methods = authentication_methods(request, user)
         clear_login(request)
-        sign_in.record_missing_console(user=user, how=", ".join(how))
+        sign_in.record_missing_console(user=user, methods=", ".join(methods))
         return error_pages.render_no_console(request, user)
 
     def login(self, request: HttpRequest, user: User) -> None:
-        how = authentication_methods(request, user)
-        sign_in.record_success(user=user, how=how)
+        methods = authentication_methods(request, user)
+        sign_in.record_success(user=user, methods=methods)
         super().login(request, user)
         sessions.touch(request)
         for notice in sign_in_notices.mark_all_seen(user=user):
@@ -87,8 +87,8 @@ class FactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]  # allauth has no 
         return user.username
 
     def generate_authenticator_name(self, user: User, type: Authenticator.Type) -> str:  # noqa: A002 - allauth's word
-        held = Authenticator.objects.filter(user=user, type=type).count()
-        return f"Passkey {held + 1}" if held else "Passkey"
+        passkey_count = Authenticator.objects.filter(user=user, type=type).count()
+        return f"Passkey {passkey_count + 1}" if passkey_count else "Passkey"
 
     def get_public_key_credential_rp_entity(self) -> dict[str, str]:
         return {**super().get_public_key_credential_rp_entity(), "name": "Gatehouse"}
@@ -127,10 +127,10 @@ class SingleSignOnAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  #
 
 def authentication_methods(request: HttpRequest, user: User) -> list[str]:
     """Return the methods of proof in this session: password, single sign-on, totp, recovery code, passkey."""
-    words = {"socialaccount": "single sign-on", "webauthn": "passkey", "recovery_codes": "recovery code"}
+    labels = {"socialaccount": "single sign-on", "webauthn": "passkey", "recovery_codes": "recovery code"}
     records = get_authentication_records(request, user)
-    said = [record.get("type") if record["method"] == "mfa" else record["method"] for record in records]
-    return [words.get(way, way) for way in said]
+    methods = [record.get("type") if record["method"] == "mfa" else record["method"] for record in records]
+    return [labels.get(method, method) for method in methods]
 
 
 def _factor_owner() -> User:
@@ -141,9 +141,11 @@ def _factor_owner() -> User:
     return owner
 
 
-def _create_person(wanted: str, email: str) -> User:
+def _create_person(preferred_name: str, email: str) -> User:
     """Create a person. If the name is taken, append a number: a name never gives access to an existing account."""
-    base = "".join(mark for mark in wanted if mark.isalnum() or mark in "@.+-_")[:140] or "sso"
+    base = (
+        "".join(character for character in preferred_name if character.isalnum() or character in "@.+-_")[:140] or "sso"
+    )
     for number in range(1, 100):
         username = base if number == 1 else f"{base}-{number}"
         try:

@@ -30,7 +30,7 @@ JSON_PATHS = ("/api/", "/mcp", "/a2a/", "/agents/", "/oauth/", "/.well-known/")
 
 
 def render_error(
-    request: HttpRequest, status: int, text: str, *, title: str = "", reason: str = "", **more: Any
+    request: HttpRequest, status: int, text: str, *, title: str = "", reason: str = "", **extra: Any
 ) -> HttpResponse:
     """Return a plain page, or the API's envelope for API paths and clients that accept JSON."""
     default_title, code = TITLES[status]
@@ -39,7 +39,7 @@ def render_error(
         details = {"reason": reason, "fields": []}
         body = {"error_code": code, "message": text, "details": details, "request_id": str(request_id)}
         return JsonResponse(body, status=status)
-    page = {"title": title or default_title, "text": text, "request_id": request_id, **more}
+    page = {"title": title or default_title, "text": text, "request_id": request_id, **extra}
     # Render without the request: an error page must not need a session, a person or a database.
     return HttpResponse(render_to_string("plain/error.html", page), status=status)
 
@@ -85,6 +85,6 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
     return render_error(request, 403, text, title="This page has gone stale", reason="csrf")
 
 
-def render_page(request: HttpRequest, template: str, *, status: int = 200, **more: Any) -> HttpResponse:
+def render_page(request: HttpRequest, template: str, *, status: int = 200, **extra: Any) -> HttpResponse:
     """Render a plain page, with the request in its context."""
-    return render(request, template, more, status=status)
+    return render(request, template, extra, status=status)

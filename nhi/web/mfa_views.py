@@ -55,10 +55,10 @@ class SignInSettingsView(IndexView):
         person = self.request.user
         forced = settings.REQUIRE_MFA and not mfa.has_factor(person)
         connected = list(SocialAccount.objects.filter(user=person)) if settings.OIDC else []
-        more = {"forced": forced, "oidc": settings.OIDC, "connected": connected, "title": "Sign-in"}
-        more["connect_token"] = connect_token(self.request)
-        more["notices"] = sign_in_notices.latest(user=person)
-        return {**super().get_context_data(**kwargs), **more}
+        extra = {"forced": forced, "oidc": settings.OIDC, "connected": connected, "title": "Sign-in"}
+        extra["connect_token"] = connect_token(self.request)
+        extra["notices"] = sign_in_notices.latest(user=person)
+        return {**super().get_context_data(**kwargs), **extra}
 
     def render_to_response(self, context: dict[str, Any], **kwargs: Any) -> HttpResponse:
         if context["forced"]:

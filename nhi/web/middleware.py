@@ -44,9 +44,11 @@ def end_expired_session(get_response: GetResponse) -> GetResponse:
     """End a session that is idle or old. Background requests of a page do not keep it alive."""
 
     def middleware(request: HttpRequest) -> HttpResponse:
-        why = sessions.remaining_time(request).expiry_message if sessions.has_signed_in_person(request) else ""
-        if why:
-            _end_session(request, why)
+        expiry_message = (
+            sessions.remaining_time(request).expiry_message if sessions.has_signed_in_person(request) else ""
+        )
+        if expiry_message:
+            _end_session(request, expiry_message)
         elif (
             sessions.has_signed_in_person(request)
             and POLL_HEADER not in request.headers
@@ -54,18 +56,18 @@ def end_expired_session(get_response: GetResponse) -> GetResponse:
         ):
             sessions.touch(request)
         response = get_response(request)
-        return response if why else _explain_ended_session(request, response)
+        return response if expiry_message else _explain_ended_session(request, response)
 
     return middleware
 
 
 def _explain_ended_session(request: HttpRequest, response: HttpResponse) -> HttpResponse:
     """Add a message to the sign-in form if the session ended in the meantime."""
-    sent = response.headers.get("Location", "").startswith(settings.LOGIN_URL)
-    held = bool(request.COOKIES.get(settings.SESSION_COOKIE_NAME)) and not request.path.startswith(
+    redirects_to_sign_in = response.headers.get("Location", "").startswith(settings.LOGIN_URL)
+    had_session = bool(request.COOKIES.get(settings.SESSION_COOKIE_NAME)) and not request.path.startswith(
         OWN_ACCOUNT_PATHS[:2]
     )
-    if not (sent and held and request.session.is_empty()):
+    if not (redirects_to_sign_in and had_session and request.session.is_empty()):
         return response
     messages.info(request, "Your session ended; nothing was changed. Sign in to go on.")
     # A script that follows the redirect would consume the message before the person sees it.
@@ -162,14 +164,14 @@ class ErrorPageMiddleware:
         return error_pages.render_gatehouse_error(request, error) if isinstance(error, GatehouseError) else None
 
 
-def _end_session(request: HttpRequest, why: str) -> None:
+def _end_session(request: HttpRequest, reason: str) -> None:
     person = request.user
     logout(request)
-    messages.info(request, f"{why}. Sign in again to go on.")
+    messages.info(request, f"{reason}. Sign in again to go on.")
     # Record after the logout: a failed write must not keep a session alive.
     if isinstance(person, User):
         with suppress(RecordUnavailable):
-            sign_in.record_sign_out(user=person, why=why)
+            sign_in.record_sign_out(user=person, reason=reason)
 
 
 def _is_session_status_request(request: HttpRequest) -> bool:
@@ -179,8 +181,8 @@ def _is_session_status_request(request: HttpRequest) -> bool:
 def _is_page(request: HttpRequest, response: HttpResponse) -> bool:
     html = response.headers.get("Content-Type", "").startswith("text/html")
     match = request.resolver_match
-    typed = match is not None and match.url_name in SEARCH_URL_NAMES
-    return request.method == "GET" and response.status_code == 200 and html and not typed
+    is_search = match is not None and match.url_name in SEARCH_URL_NAMES
+    return request.method == "GET" and response.status_code == 200 and html and not is_search
 
 
 def _page_title(request: HttpRequest, response: HttpResponse) -> str:

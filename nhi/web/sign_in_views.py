@@ -59,9 +59,9 @@ class SignInView(View):
         return response
 
     def page(self, form: SignInForm, refusal: GatehouseError | None = None, status: int = 200) -> HttpResponse:
-        more: dict[str, Any] = {"form": form, "refusal": refusal, "next": safe_next_path(self.request)}
-        more["sso"] = settings.OIDC.name if settings.OIDC else ""
-        response = error_pages.render_page(self.request, "account/login.html", status=status, **more)
+        context: dict[str, Any] = {"form": form, "refusal": refusal, "next": safe_next_path(self.request)}
+        context["sso"] = settings.OIDC.name if settings.OIDC else ""
+        response = error_pages.render_page(self.request, "account/login.html", status=status, **context)
         return add_retry_after(response, refusal)
 
 
@@ -86,9 +86,9 @@ class ConfirmPasswordView(View):
         return resume_request(request) or redirect("mfa_index")
 
     def page(self, form: ConfirmPasswordForm, refusal: GatehouseError | None = None, status: int = 200) -> HttpResponse:
-        more: dict[str, Any] = {"form": form, "refusal": refusal, "next": safe_next_path(self.request)}
+        context: dict[str, Any] = {"form": form, "refusal": refusal, "next": safe_next_path(self.request)}
         return add_retry_after(
-            error_pages.render_page(self.request, "account/reauthenticate.html", status=status, **more), refusal
+            error_pages.render_page(self.request, "account/reauthenticate.html", status=status, **context), refusal
         )
 
 
@@ -112,8 +112,13 @@ def session_status(request: HttpRequest) -> HttpResponse:
     """Return the remaining seconds of the session. A GET does not extend it; a POST, like any other page, does."""
     if not request.user.is_authenticated:
         return JsonResponse({"signed_in": False}, status=401)
-    left = sessions.remaining_time(request)
-    body = {"signed_in": True, "idle_seconds": left.idle, "seconds": left.absolute, "csrf_token": get_token(request)}
+    remaining = sessions.remaining_time(request)
+    body = {
+        "signed_in": True,
+        "idle_seconds": remaining.idle,
+        "seconds": remaining.absolute,
+        "csrf_token": get_token(request),
+    }
     return JsonResponse(body)
 
 

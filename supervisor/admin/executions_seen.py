@@ -99,7 +99,7 @@ class Seen(ActorDialog):
         late = _late(self.actor, until)
         if self.request.GET.get("mark") != _mark(late):
             raise Conflict("More has failed that you have not seen yet. Nothing was marked: look at the list again.")
-        read_markers.mark_seen(actor=self.actor, page=PAGE, until=until, late=late)
+        read_markers.mark_seen(actor=self.actor, page=PAGE, until=until, individual_ids=late)
         attention.clear_cache(self.actor)
         messages.success(self.request, "What went wrong until then is marked as seen by you.")
         return self.back()

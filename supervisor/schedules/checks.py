@@ -29,7 +29,7 @@ def check(problems: Problems, schedule: Schedule, given: dict[str, Any] | None, 
 
 def check_described(problems: Problems, schedule: Schedule) -> None:
     """What is said of it besides its agent and its input."""
-    problems.check_line("name", schedule.name, most=100, required=True)
+    problems.check_line("name", schedule.name, max_length=100, required=True)
     check_times(problems, schedule.cron_expression, schedule.timezone)
     _among(problems, "misfire_policy", schedule.misfire_policy, MisfirePolicy.values)
     _among(problems, "overlap_policy", schedule.overlap_policy, OverlapPolicy.values)

@@ -78,7 +78,7 @@ def test_handshake_and_last_fault_stand_apart_with_their_times(todo: Server, mar
     told = mara.get(hub(todo)).context["diagnosis"]
     assert (told.met, told.fault, told.of_handshake) == (met, "", False)
     assert "None was counted." in words(mara.get(hub(todo)))
-    breakers.record_fault(Breaker.objects.get(server=todo), call_id=None, why="502 of the server")
+    breakers.record_fault(Breaker.objects.get(server=todo), call_id=None, reason="502 of the server")
     connection_status.record_fault(todo.pk, "502 of the server")
     page = mara.get(hub(todo))
     told, counted = page.context["diagnosis"], Breaker.objects.get(server=todo).last_failure_time
@@ -123,7 +123,7 @@ def test_a_breaker_is_reset_with_a_reason(todo: Server, mara: Client) -> None:
     breaker = Breaker.objects.get(server=todo)
     assert "It is closed and has counted no fault." in words(mara.get(hub(todo)))
     for _ in range(5):
-        breakers.record_fault(breaker, call_id=None, why="503")
+        breakers.record_fault(breaker, call_id=None, reason="503")
     assert "Open, calls refused" in words(mara.get(hub(todo)))
     page = mara.get(hub(todo, "reset-breaker/"))
     mara.post(hub(todo, "reset-breaker/"), {"reason": "Problem solved", "seen": page.context["seen"]})

@@ -73,7 +73,7 @@ def test_what_does_not_stand_whole_on_the_page_is_reviewed_one_at_a_time(
     with pytest.raises(definitions.IndividualReviewRequired):
         definitions.approve_in_bulk(
             actor=gateway.person("tom"), tool=hiding, definition_hash=hiding.current.hash, reason="Read it",
-            others=definitions.load_vocabulary(todo),
+            vocabulary=definitions.load_vocabulary(todo),
         )  # fmt: skip
     post(tom, page, [plain, hiding])
     assert gateway.tool_of(todo, "plain").state == "approved"

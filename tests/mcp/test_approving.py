@@ -172,7 +172,7 @@ def test_an_identity_approves_nothing(made: Scene, server: Peer) -> None:
 def test_a_first_definition_may_be_approved_by_any_security_admin(server: Peer) -> None:
     owner = cast.user("olga", "operator")
     made = lifecycle.create(
-        actor=mara(), name="fresh", owner=owner, given={"transport": "http", "base_url": server.url}
+        actor=mara(), name="fresh", owner=owner, configuration={"transport": "http", "base_url": server.url}
     )
     tool = Tool.objects.select_related("current").get(server=made)
     assert tool.current is not None

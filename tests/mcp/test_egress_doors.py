@@ -42,7 +42,9 @@ Door = Callable[[Scene, str, str], object]
 
 def create(made: Scene, transport: str, url: str) -> object:
     given = {"transport": transport, "base_url": url}
-    return lifecycle.create(actor=cast.admin(), name="another", owner=cast.user("olga", "operator"), given=given)
+    return lifecycle.create(
+        actor=cast.admin(), name="another", owner=cast.user("olga", "operator"), configuration=given
+    )
 
 
 def change(made: Scene, transport: str, url: str) -> object:

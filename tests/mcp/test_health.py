@@ -26,7 +26,7 @@ def added(port: int, settings: object, name: str = "peer") -> Server:
     allowed = all_settings.EGRESS_ALLOW | {f"127.0.0.1:{port}"}
     settings.EGRESS_ALLOW = frozenset(allowed)  # type: ignore[attr-defined]
     given = {"transport": "http", "base_url": f"http://127.0.0.1:{port}/mcp"}
-    return lifecycle.create(actor=cast.admin(), name=name, owner=cast.user("olga", "operator"), given=given)
+    return lifecycle.create(actor=cast.admin(), name=name, owner=cast.user("olga", "operator"), configuration=given)
 
 
 def status(server: Server) -> str:

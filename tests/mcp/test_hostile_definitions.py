@@ -74,7 +74,7 @@ def test_hostile_lists_are_taken_down_as_far_as_they_make_sense(made: Scene, ser
         {**peer.tool("number"), "name": 7},
         "just a text", None, ["a", "list"],
     ]  # fmt: skip
-    report = catalogue.record_listing(actor=SYSTEM, server=made.server, listed=[*server.tools, *hostile])
+    report = catalogue.record_listing(actor=SYSTEM, server=made.server, listed_tools=[*server.tools, *hostile])
     known = set(Tool.objects.values_list("name", flat=True))
     assert {"fine", "echo"} <= known
     assert known <= {"echo", "fine", "schema-is-text", "schema-is-missing"}

@@ -99,7 +99,7 @@ def test_two_reapers_at_once_write_one_row_each(server: Peer) -> None:
 
     def reap() -> int:
         try:
-            return result_writer.reap_lost_calls(most=20) + result_writer.reap_lost_calls(most=20)
+            return result_writer.reap_lost_calls(limit=20) + result_writer.reap_lost_calls(limit=20)
         finally:
             connection.close()
 

@@ -107,7 +107,7 @@ def test_what_was_asked_before_a_change_is_not_taken_for_what_it_says_after(made
     before = made.server
     lifecycle.change(actor=tom(), server=made.server, headers={"X-Team": "blue"})
     with pytest.raises(ServerChangedMeanwhile):
-        catalogue.record_listing(actor=SYSTEM, server=before, listed=[peer.tool("planted")])
+        catalogue.record_listing(actor=SYSTEM, server=before, listed_tools=[peer.tool("planted")])
     assert not Tool.objects.filter(name="planted").exists()
 
 

@@ -99,7 +99,7 @@ class House:
 def house(upstream: Peer, name: str) -> House:
     lifecycle.create(
         actor=cast.admin("mara"), name=name, owner=cast.user("olga", "operator"),
-        given={"transport": "http", "base_url": upstream.url},
+        configuration={"transport": "http", "base_url": upstream.url},
     )  # fmt: skip
     made = House(upstream, name)
     made.approve("tom")

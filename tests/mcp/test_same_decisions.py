@@ -121,7 +121,7 @@ def wish(each: Staged) -> CallRequest:
         request_id=uuid7(),
         source=each.source,
         checked={
-            grant.pk: find_problems(prepare_schema(grant.allowed_parameters or {}, whose="the grant"), arguments)
+            grant.pk: find_problems(prepare_schema(grant.allowed_parameters or {}, owner_label="the grant"), arguments)
             for grant in limited
         },
     )

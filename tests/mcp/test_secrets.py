@@ -282,7 +282,7 @@ def test_nor_does_a_process_that_is_given_it_in_its_environment(owner: Owner, ma
     assert server.status == "Ready", server.status_reason
     bot, names = Identity.objects.get(name="bot"), ("environment", "complain", "last_words")
     # It lists none of those that it has.
-    catalogue.record_listing(actor=SYSTEM, server=server, listed=[peer.tool(name) for name in names])
+    catalogue.record_listing(actor=SYSTEM, server=server, listed_tools=[peer.tool(name) for name in names])
     for tool in Tool.objects.filter(server=server, name__in=names).select_related("current", "identity"):
         assert tool.current is not None
         definitions.approve(

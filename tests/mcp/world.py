@@ -50,7 +50,7 @@ def build(wanted: Wanted) -> Json:
     if wanted.stdio:
         way = {"transport": "stdio", "command": wanted.stdio[0], "args": wanted.stdio[1:]}
     given = {**way, "timeout": wanted.timeout}
-    server = lifecycle.create(actor=admin, name=wanted.server, owner=owner, given=given)
+    server = lifecycle.create(actor=admin, name=wanted.server, owner=owner, configuration=given)
     if wanted.breaker:
         Breaker.objects.filter(server=server).update(**wanted.breaker)
     tools = {tool.name: tool for tool in Tool.objects.filter(server=server).select_related("identity", "current")}

@@ -145,7 +145,7 @@ def test_console_roles_are_for_service_accounts() -> None:
     identities.set_console_roles(actor=cast.admin(), identity=account, roles=["operator"])
     assert actors.identity(account).may("nhi.view_identity")
     assert not actors.identity(account).may("nhi.add_identity")
-    assert not actors.identity(account, narrowed=True).may("nhi.view_identity")
+    assert not actors.identity(account, is_narrowed=True).may("nhi.view_identity")
     for identity in (cast.agent(), cast.tool()):
         with pytest.raises(InvalidInput):
             identities.set_console_roles(actor=SYSTEM, identity=identity, roles=["operator"])

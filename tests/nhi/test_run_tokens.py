@@ -37,8 +37,8 @@ def test_it_says_whose_run_it_is_and_costs_one_row() -> None:
     assert len([query for query in asked.captured_queries if "SAVEPOINT" not in query["sql"]]) == 2, "the time, a row"
     found = authentication.authenticate(token)
     row = row_of(run)
-    assert found.loaded.token is not None
-    assert (found.actor.id, found.loaded.token.execution_id) == (bot.pk, run)
+    assert found.loaded_facts.token is not None
+    assert (found.actor.id, found.loaded_facts.token.execution_id) == (bot.pk, run)
     assert (row.created_by_id, row.created_by_name, row.lifetime) == (mara.id, "mara", timedelta(minutes=10))
     with pytest.raises(IntegrityError), transaction.atomic():
         opened(bot, run)

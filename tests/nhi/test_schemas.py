@@ -51,6 +51,6 @@ def test_what_is_only_large_is_checked(name: str) -> None:
 
 
 def test_the_owner_of_a_schema_is_named() -> None:
-    assert json_schema.find_violations({"required": ["a"]}, {}, whose="the tool") == [
+    assert json_schema.find_violations({"required": ["a"]}, {}, schema_owner="the tool") == [
         ("$.a", "is missing: the tool demands it")
     ]

@@ -110,7 +110,7 @@ def test_an_agent_does_not_fill_the_record() -> None:
     token = credentials.issue(actor=SYSTEM, holder=bot).token
     with pytest.raises(InvalidInput) as refused:
         access_check.check(
-            actor=actors.identity(bot), shown=tokens.parse(token), audience="", target_id=bot.pk, parameters=None,
+            actor=actors.identity(bot), token=tokens.parse(token), audience="", target_id=bot.pk, parameters=None,
             action="B" * 201,
         )  # fmt: skip
     assert [problem.field for problem in refused.value.fields] == ["action"]

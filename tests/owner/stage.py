@@ -203,7 +203,7 @@ def main(data: Path) -> None:
 
     house = HostBackend(read, revisions, lambda one: next(t for t in watched() if t.server_id == one), refresh)
     with file_lock.hold_file_lock(data / run.LOCK_NAME):
-        asyncio.run(run.run_host(data=data, socket=data / "stdio.sock", house=house))
+        asyncio.run(run.run_host(data=data, socket=data / "stdio.sock", backend=house))
 
 
 def read_json(path: Path) -> Any:

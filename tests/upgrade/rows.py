@@ -90,7 +90,7 @@ def people(mara: User) -> None:
         RecoveryCodes.activate(mara)
     person = actors.person(mara)
     saved_views.create(actor=person, page=PAGE, name="Agents", query="kind=agent")
-    read_markers.mark_seen(actor=person, page=PAGE, until=timezone.now(), late=[uuid7()])
+    read_markers.mark_seen(actor=person, page=PAGE, until=timezone.now(), individual_ids=[uuid7()])
     sign_in_notices.add(actor=SYSTEM, user=mara, kind=NoticeKind.FACTOR_RESET, reason="The phone was lost")
     sign_in_throttle.admit(username="mallory", source="192.0.2.7")
     authentication_failures.count_failure(
@@ -116,10 +116,10 @@ def calls(mara: User) -> None:
     person = actors.person(mara)
     reached = {"transport": "http", "base_url": "https://mcp.example.com/mcp", "headers": {"X-Key": "${KEY}"}}
     server = lifecycle.create(
-        actor=person, name="upgrade", owner=mara, given=reached, secret_values={"KEY": "secret-of-a-server"},
-        meet_now=False,
+        actor=person, name="upgrade", owner=mara, configuration=reached, secret_values={"KEY": "secret-of-a-server"},
+        connect_now=False,
     )  # fmt: skip
-    catalogue.record_listing(actor=SYSTEM, server=server, listed=[LISTED])
+    catalogue.record_listing(actor=SYSTEM, server=server, listed_tools=[LISTED])
     approve(tool_of(server))
     lifecycle.change(actor=person, server=server, headers={"X-Key": "${KEY}", "X-Team": "docs"})
     calling.call(ago=7300)

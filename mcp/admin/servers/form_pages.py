@@ -118,7 +118,7 @@ class Add(Form):
         lifecycle.check_new(
             name=data.get("name", ""),
             owner=data.get("owner") or User(),
-            given=form.given,
+            configuration=form.given,
             secret_values=_values(form),
         )
 
@@ -129,7 +129,7 @@ class Add(Form):
                 actor=self.actor,
                 name=data["name"],
                 owner=data["owner"],
-                given=form.given,
+                configuration=form.given,
                 secret_values=_values(form),
             )
         except (InvalidInput, Conflict) as error:

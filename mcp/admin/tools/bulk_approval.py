@@ -108,7 +108,7 @@ class Approve(BulkDialog[Tool]):
     def _approve(self, tool: Tool, looked: dict[str, str], reason: str) -> Identity:
         approved = definitions.approve_in_bulk(
             actor=self.actor, tool=tool, definition_hash=looked.get(str(tool.pk), ""), reason=reason,
-            others=self.names_elsewhere,
+            vocabulary=self.names_elsewhere,
         )  # fmt: skip
         return approved.identity
 

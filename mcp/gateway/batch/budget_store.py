@@ -21,39 +21,44 @@ BUDGET_COLUMNS = (
 )  # fmt: skip
 
 
-def find_budget_keys(draft: PendingCall) -> list[BudgetKey]:
+def find_budget_keys(pending: PendingCall) -> list[BudgetKey]:
     """Return the keys of the budgets that may apply to a call, including those of the grants that limit it."""
-    match, found = draft.decision.match, draft.facts
-    known = {
-        BudgetScope.SERVER: found.read_id("server_id"),
-        BudgetScope.TOOL: found.read_id("tool_id"),
-        BudgetScope.AGENT: found.read_id("agent_id"),
+    match, facts = pending.decision.match, pending.facts
+    targets = {
+        BudgetScope.SERVER: facts.read_id("server_id"),
+        BudgetScope.TOOL: facts.read_id("tool_id"),
+        BudgetScope.AGENT: facts.read_id("agent_id"),
         BudgetScope.GRANT: match.id if match is not None and match.kind == "grant" else None,
     }
-    own = [(scope.value, target) for scope, target in known.items() if target is not None]
-    counted = [(BudgetScope.GRANT.value, grant.id) for _, grant in find_hourly_grants(draft)]
-    return list(dict.fromkeys([*own, *counted]))
+    keys = [(scope.value, target) for scope, target in targets.items() if target is not None]
+    hourly_keys = [(BudgetScope.GRANT.value, grant.id) for _, grant in find_hourly_grants(pending)]
+    return list(dict.fromkeys([*keys, *hourly_keys]))
 
 
-def find_hourly_grants(draft: PendingCall) -> list[tuple[str, AccessMatch]]:
+def find_hourly_grants(pending: PendingCall) -> list[tuple[str, AccessMatch]]:
     """Return the grants of the call that limit calls per hour: the caller's, and those of the chain's principals."""
-    match = draft.decision.match
-    own = [(draft.log_row["agent_name"], match)] if match is not None and match.max_calls_per_hour is not None else []
-    return [*own, *(draft.chain_verdict.counted_grants.items() if draft.chain_verdict is not None else ())]
+    match = pending.decision.match
+    grants = (
+        [(pending.log_row["agent_name"], match)] if match is not None and match.max_calls_per_hour is not None else []
+    )
+    return [*grants, *(pending.chain_check.counted_grants.items() if pending.chain_check is not None else ())]
 
 
-def has_budgets(draft: PendingCall) -> bool:
-    return bool(draft.facts.row["budgeted"]) or bool(draft.decision.allowed and find_hourly_grants(draft))
+def has_budgets(pending: PendingCall) -> bool:
+    return bool(pending.facts.row["budgeted"]) or bool(pending.decision.allowed and find_hourly_grants(pending))
 
 
-def create_grant_budgets(drafts: Iterable[PendingCall]) -> None:
+def create_grant_budgets(pending_calls: Iterable[PendingCall]) -> None:
     """Create the budgets of grants that limit calls per hour. Each is created with the first call of its grant."""
-    wanted = {
-        match.id: (sanitization.single_line(f"the grant of {holder} for {draft.request.name}", 400), draft.facts.now)
-        for draft in drafts
-        for holder, match in find_hourly_grants(draft)
+    budgets = {
+        match.id: (
+            sanitization.single_line(f"the grant of {holder} for {pending.request.name}", 400),
+            pending.facts.now,
+        )
+        for pending in pending_calls
+        for holder, match in find_hourly_grants(pending)
     }
-    for grant_id, (name, now) in sorted(wanted.items()):
+    for grant_id, (name, now) in sorted(budgets.items()):
         database.run_statement(
             "INSERT INTO mcp_budget (id, scope, target_id, target_name, daily_quota, day_used, created_by_name,"
             " created_at, updated_at) VALUES (%s, 'grant', %s, %s, 0, 0, '', %s, %s)"
@@ -62,17 +67,19 @@ def create_grant_budgets(drafts: Iterable[PendingCall]) -> None:
         )
 
 
-def lock_budgets(drafts: Sequence[PendingCall]) -> tuple[dict[BudgetKey, BudgetState], datetime]:
+def lock_budgets(pending_calls: Sequence[PendingCall]) -> tuple[dict[BudgetKey, BudgetState], datetime]:
     """Lock every budget of the batch in the order of ids. Return them with the database time after locking."""
-    wanted = {target for draft in drafts for _, target in find_budget_keys(draft)}
-    condition, values = database.id_condition(sorted(wanted))
-    held = " FOR UPDATE" if database.is_postgresql() else ""
-    statement = f"SELECT {', '.join(BUDGET_COLUMNS)} FROM mcp_budget WHERE target_id {condition} ORDER BY id{held}"  # noqa: S608 - our own names
-    purses = [_read_budget(row) for row in database.run_statement(statement, values)]
-    now = _count_usage(purses)
-    for purse in purses:
-        purse.refresh(now)
-    return {(purse.scope, purse.target_id): purse for purse in purses}, now
+    target_ids = {target for pending in pending_calls for _, target in find_budget_keys(pending)}
+    condition, values = database.id_condition(sorted(target_ids))
+    lock_clause = " FOR UPDATE" if database.is_postgresql() else ""
+    statement = (
+        f"SELECT {', '.join(BUDGET_COLUMNS)} FROM mcp_budget WHERE target_id {condition} ORDER BY id{lock_clause}"  # noqa: S608 - our own names
+    )
+    budgets = [_read_budget(row) for row in database.run_statement(statement, values)]
+    now = _count_usage(budgets)
+    for budget in budgets:
+        budget.refresh(now)
+    return {(budget.scope, budget.target_id): budget for budget in budgets}, now
 
 
 # Runs after the rows are locked, so that it sees what other processes consumed under the locks. Slots past their
@@ -94,50 +101,57 @@ TIMES_SQL = {
 }
 
 
-def _count_usage(purses: Sequence[BudgetState]) -> datetime:
+def _count_usage(budgets: Sequence[BudgetState]) -> datetime:
     """Fill in the usage of the last hour and the active calls. Return the database time of the count."""
-    if not purses:
+    if not budgets:
         return clock.database_now()
-    condition, values = database.id_condition([purse.id for purse in purses])
+    condition, values = database.id_condition([budget.id for budget in budgets])
     statement = COUNTS_SQL.format(condition=condition, **TIMES_SQL[database.is_postgresql()])
-    by_id = {purse.id: purse for purse in purses}
+    by_id = {budget.id: budget for budget in budgets}
     rows = database.run_statement(statement, values)
-    for budget_id, _now, used, first, flights in rows:
-        purse = by_id[UUID(str(budget_id))]
-        purse.hour_used, purse.in_flight = int(used or 0), int(flights)
-        purse.hour_frees_at = (
-            clock.parse_database_time(first) + ROLLING_HOUR + timedelta(minutes=1) if first is not None else None
+    for budget_id, _now, used, first_minute, in_flight in rows:
+        budget = by_id[UUID(str(budget_id))]
+        budget.hour_used, budget.in_flight = int(used or 0), int(in_flight)
+        budget.hour_frees_at = (
+            clock.parse_database_time(first_minute) + ROLLING_HOUR + timedelta(minutes=1)
+            if first_minute is not None
+            else None
         )
     return clock.parse_database_time(rows[0][1])
 
 
-def select_budgets(draft: PendingCall, purses: dict[BudgetKey, BudgetState]) -> list[BudgetState]:
-    own = [purses[place] for place in find_budget_keys(draft) if place in purses]
-    hourly = {match.id: match.max_calls_per_hour for _, match in find_hourly_grants(draft)}
-    for purse in own:
-        limit = hourly.get(purse.target_id) if purse.scope == BudgetScope.GRANT else None
+def select_budgets(pending: PendingCall, budgets: dict[BudgetKey, BudgetState]) -> list[BudgetState]:
+    selected = [budgets[key] for key in find_budget_keys(pending) if key in budgets]
+    hourly = {match.id: match.max_calls_per_hour for _, match in find_hourly_grants(pending)}
+    for budget in selected:
+        limit = hourly.get(budget.target_id) if budget.scope == BudgetScope.GRANT else None
         if limit is not None:
-            purse.calls_per_hour = min(purse.calls_per_hour or limit, limit)
-    return own
+            budget.calls_per_hour = min(budget.calls_per_hour or limit, limit)
+    return selected
 
 
-def save_usage(purses: Iterable[BudgetState], now: datetime) -> None:
+def save_usage(budgets: Iterable[BudgetState], now: datetime) -> None:
     """Write the consumption of the batch."""
-    taken = [purse for purse in purses if purse.consumed]
-    if not taken:
+    changed = [budget for budget in budgets if budget.consumed]
+    if not changed:
         return
     if database.is_postgresql():
-        database.run_statement(SAVE_USAGE_SQL, [database.dump_rows([_build_usage_row(purse, now) for purse in taken])])
+        database.run_statement(
+            SAVE_USAGE_SQL, [database.dump_rows([_build_usage_row(budget, now) for budget in changed])]
+        )
         return
-    for purse in taken:
+    for budget in changed:
         database.run_statement(
             "UPDATE mcp_budget SET tokens = %s, tokens_at = %s, day = %s, day_used = %s WHERE id = %s",
-            [_to_parameter(value) for value in (purse.tokens, purse.tokens_at, purse.day, purse.day_used, purse.id)],
+            [
+                _to_parameter(value)
+                for value in (budget.tokens, budget.tokens_at, budget.day, budget.day_used, budget.id)
+            ],
         )
         database.run_statement(
             "INSERT INTO mcp_budget_window (id, budget_id, minute, used) VALUES (%s, %s, %s, %s)"
             " ON CONFLICT (budget_id, minute) DO UPDATE SET used = mcp_budget_window.used + excluded.used",
-            [_to_parameter(value) for value in (uuid7(), purse.id, floor_to_minute(now), purse.consumed)],
+            [_to_parameter(value) for value in (uuid7(), budget.id, floor_to_minute(now), budget.consumed)],
         )
 
 
@@ -154,28 +168,28 @@ FROM taken t WHERE b.id = t.id
 """
 
 
-def _build_usage_row(purse: BudgetState, now: datetime) -> dict[str, Any]:
+def _build_usage_row(budget: BudgetState, now: datetime) -> dict[str, Any]:
     return {
-        "id": purse.id,
-        "tokens": purse.tokens,
-        "tokens_at": purse.tokens_at,
-        "day": purse.day,
-        "day_used": purse.day_used,
+        "id": budget.id,
+        "tokens": budget.tokens,
+        "tokens_at": budget.tokens_at,
+        "day": budget.day,
+        "day_used": budget.day_used,
         "row": uuid7(),
         "minute": floor_to_minute(now),
-        "used": purse.consumed,
+        "used": budget.consumed,
     }
 
 
 def _read_budget(row: tuple[Any, ...]) -> BudgetState:
-    read = dict(zip(BUDGET_COLUMNS, row, strict=True))
+    values = dict(zip(BUDGET_COLUMNS, row, strict=True))
     for name in ("id", "target_id"):
-        read[name] = read[name] if isinstance(read[name], UUID) else UUID(read[name])
-    if read["tokens_at"] is not None:
-        read["tokens_at"] = clock.parse_database_time(read["tokens_at"])
-    if isinstance(read["day"], str):
-        read["day"] = datetime.fromisoformat(read["day"]).date()
-    return BudgetState(**read)
+        values[name] = values[name] if isinstance(values[name], UUID) else UUID(values[name])
+    if values["tokens_at"] is not None:
+        values["tokens_at"] = clock.parse_database_time(values["tokens_at"])
+    if isinstance(values["day"], str):
+        values["day"] = datetime.fromisoformat(values["day"]).date()
+    return BudgetState(**values)
 
 
 def _to_parameter(value: Any) -> Any:

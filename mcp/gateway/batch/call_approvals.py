@@ -34,26 +34,26 @@ def sealing_place(approval: CallApproval) -> str:
     return f"mcp_call_approval/{approval.pk}/arguments"
 
 
-def request_approval(draft: PendingCall) -> tuple[CallRefusal, dict[str, Any] | None]:
+def request_approval(pending: PendingCall) -> tuple[CallRefusal, dict[str, Any] | None]:
     """Find the open approval of this call with the same arguments or create one. The attempt is logged either way."""
-    if not reading.is_exact(draft.request.arguments):
-        return decision.refuse_call(draft, "invalid_parameters", INEXACT_NUMBER_MESSAGE)
-    approval = _find_open_approval(draft)
-    if approval is None and _has_too_many_waiting(draft):
-        return decision.refuse_call(draft, "quota_exceeded", TOO_MANY_WAITING_MESSAGE, retry_after=60)
-    approval = approval or _create_approval(draft)
+    if not reading.is_exact(pending.request.arguments):
+        return decision.refuse_call(pending, "invalid_parameters", INEXACT_NUMBER_MESSAGE)
+    approval = _find_open_approval(pending)
+    if approval is None and _has_too_many_waiting(pending):
+        return decision.refuse_call(pending, "quota_exceeded", TOO_MANY_WAITING_MESSAGE, retry_after=60)
+    approval = approval or _create_approval(pending)
     if approval.state == ApprovalState.PENDING:
         # A later decision covers this attempt too, so its origins count.
-        origins.record(approval, _call_roots(draft))
-    draft.log_row["details"]["approval_id"] = str(approval.pk)
-    waits = _build_waiting(draft, approval)
+        origins.record(approval, _call_roots(pending))
+    pending.log_row["details"]["approval_id"] = str(approval.pk)
+    waiting = _build_waiting(pending, approval)
     return decision.refuse_call(
-        draft,
+        pending,
         "approval_required",
         waiting_message(approval),
         expires_at=approval.expires_at,
         approval_id=approval.pk,
-        waiting=waits,
+        waiting=waiting,
         needs_superuser=approval.needs_superuser,
     )
 
@@ -63,112 +63,112 @@ def waiting_message(approval: CallApproval) -> str:
     return f"{WAITING_MESSAGE} {origins.needs_superuser_message()}" if approval.needs_superuser else WAITING_MESSAGE
 
 
-def _call_roots(draft: PendingCall) -> CallRoots:
-    chain = draft.call_chain.chain
+def _call_roots(pending: PendingCall) -> CallRoots:
+    chain = pending.call_chain.chain
     return CallRoots.of_call(
-        agent_id=draft.log_row["agent_id"],
-        above=[link.id for link in chain.callers] if chain is not None else (),
-        run_id=run_tokens.run_id_of(draft.request.token),
+        agent_id=pending.log_row["agent_id"],
+        callers=[link.id for link in chain.callers] if chain is not None else (),
+        run_id=run_tokens.run_id_of(pending.request.token),
         task_id=chain.task_id if chain is not None else None,
     )
 
 
-def _build_waiting(draft: PendingCall, approval: CallApproval) -> WaitingCall | None:
-    chain = draft.call_chain.chain
+def _build_waiting(pending: PendingCall, approval: CallApproval) -> WaitingCall | None:
+    chain = pending.call_chain.chain
     if chain is None or chain.task_id is None:
         return None
-    return WaitingCall(approval.pk, chain.task_id, draft.request.name, approval.expires_at)
+    return WaitingCall(approval.pk, chain.task_id, pending.request.name, approval.expires_at)
 
 
-def use_approval(draft: PendingCall) -> bool:
+def use_approval(pending: PendingCall) -> bool:
     """Use up the approval for this call. An approval by a person behind this call is expired instead, so that the call
     is decided again and waits for somebody else."""
-    now = draft.facts.now
-    open_permit = CallApproval.objects.filter(
-        pk__in=[draft.facts.read_id("approval_id")], state=ApprovalState.APPROVED, expires_at__gt=now
+    now = pending.facts.now
+    approvals = CallApproval.objects.filter(
+        pk__in=[pending.facts.read_id("approval_id")], state=ApprovalState.APPROVED, expires_at__gt=now
     )
-    permit = open_permit.first()
-    if permit is None:
+    approval = approvals.first()
+    if approval is None:
         return False
-    if not origins.may_use_approval(permit, _call_roots(draft)):
-        open_permit.update(state=ApprovalState.EXPIRED)
+    if not origins.may_use_approval(approval, _call_roots(pending)):
+        approvals.update(state=ApprovalState.EXPIRED)
         return False
-    if not open_permit.update(state=ApprovalState.USED, used_by=draft.request.call_id):
+    if not approvals.update(state=ApprovalState.USED, used_by=pending.request.call_id):
         return False
-    draft.log_row["details"]["approval_id"] = str(permit.pk)
-    if permit.break_glass:
-        draft.log_row["details"]["break_glass"] = True
+    pending.log_row["details"]["approval_id"] = str(approval.pk)
+    if approval.break_glass:
+        pending.log_row["details"]["break_glass"] = True
     return True
 
 
-def return_approval(draft: PendingCall) -> None:
-    CallApproval.objects.filter(pk__in=[draft.facts.read_id("approval_id")], used_by=draft.request.call_id).update(
+def return_approval(pending: PendingCall) -> None:
+    CallApproval.objects.filter(pk__in=[pending.facts.read_id("approval_id")], used_by=pending.request.call_id).update(
         state=ApprovalState.APPROVED, used_by=None
     )
 
 
-def _find_open_approval(draft: PendingCall) -> CallApproval | None:
+def _find_open_approval(pending: PendingCall) -> CallApproval | None:
     """Find the open approval of this call. One that is past its time or has other terms is expired."""
-    same = {
-        "agent_id": draft.log_row["agent_id"],
-        "tool_id": draft.log_row["tool_id"],
-        "args_hash": draft.request.args_hash,
+    call_key = {
+        "agent_id": pending.log_row["agent_id"],
+        "tool_id": pending.log_row["tool_id"],
+        "args_hash": pending.request.args_hash,
     }
-    known = CallApproval.objects.select_for_update().filter(
-        **same, state__in=[ApprovalState.PENDING, ApprovalState.APPROVED]
+    candidates = CallApproval.objects.select_for_update().filter(
+        **call_key, state__in=[ApprovalState.PENDING, ApprovalState.APPROVED]
     )
-    approval = known.first()
+    approval = candidates.first()
     if approval is None:
         return None
-    if approval.expires_at <= draft.facts.now or approval.terms != reading.approval_terms(draft.facts):
+    if approval.expires_at <= pending.facts.now or approval.terms != reading.approval_terms(pending.facts):
         CallApproval.objects.filter(pk=approval.pk).update(state=ApprovalState.EXPIRED, sealed_arguments="")
         return None
     CallApproval.objects.filter(pk=approval.pk).update(attempts=approval.attempts + 1)
     return approval
 
 
-def _has_too_many_waiting(draft: PendingCall) -> bool:
-    waiting = CallApproval.objects.filter(agent_id=draft.log_row["agent_id"], state=ApprovalState.PENDING)
-    return waiting.filter(expires_at__gt=draft.facts.now).count() >= MAX_WAITING
+def _has_too_many_waiting(pending: PendingCall) -> bool:
+    waiting = CallApproval.objects.filter(agent_id=pending.log_row["agent_id"], state=ApprovalState.PENDING)
+    return waiting.filter(expires_at__gt=pending.facts.now).count() >= MAX_WAITING
 
 
-def _create_approval(draft: PendingCall) -> CallApproval:
-    wish, row, match = draft.request, draft.log_row, draft.decision.match
+def _create_approval(pending: PendingCall) -> CallApproval:
+    request, row, match = pending.request, pending.log_row, pending.decision.match
     approval = CallApproval(
-        id=wish.call_id,
+        id=request.call_id,
         agent_id=row["agent_id"],
         agent_name=row["agent_name"],
         tool_id=row["tool_id"],
-        tool_name=wish.name,
-        args_hash=wish.args_hash,
-        context=sanitization.make_storable(_build_context(draft)),
+        tool_name=request.name,
+        args_hash=request.args_hash,
+        context=sanitization.make_storable(_build_context(pending)),
         grant_id=match.id if match is not None and match.kind == "grant" else None,
-        terms=reading.approval_terms(draft.facts),
-        owner_id=draft.facts.read_id("owner_id"),
-        asked_at=draft.facts.now,
-        expires_at=draft.facts.now + APPROVAL_LIFETIME,
+        terms=reading.approval_terms(pending.facts),
+        owner_id=pending.facts.read_id("owner_id"),
+        asked_at=pending.facts.now,
+        expires_at=pending.facts.now + APPROVAL_LIFETIME,
     )
-    text = canonical_json.encode(dict(wish.arguments)).decode()
+    text = canonical_json.encode(dict(request.arguments)).decode()
     approval.sealed_arguments = crypto.seal(text, place=sealing_place(approval))
     approval.save(force_insert=True)
-    asker = Actor(ActorKind.IDENTITY, row["agent_id"], row["agent_name"])
-    with bind_context(RequestContext(wish.request_id, wish.source)):
-        events.write("approval.asked", actor=asker, subject=approval, details={"args_hash": wish.args_hash})
+    caller = Actor(ActorKind.IDENTITY, row["agent_id"], row["agent_name"])
+    with bind_context(RequestContext(request.request_id, request.source)):
+        events.write("approval.asked", actor=caller, subject=approval, details={"args_hash": request.args_hash})
     return approval
 
 
-def _build_context(draft: PendingCall) -> dict[str, str]:
-    around, chain = draft.request.context, draft.call_chain.chain
-    said = {
-        "conversation_id": around.thread_id,
-        "task_id": draft.log_row["task_id"],
+def _build_context(pending: PendingCall) -> dict[str, str]:
+    context, chain = pending.request.context, pending.call_chain.chain
+    values = {
+        "conversation_id": context.thread_id,
+        "task_id": pending.log_row["task_id"],
         "asked_by": str(chain) if chain is not None else "",
-        "user_instruction": around.user_instruction,
+        "user_instruction": context.user_instruction,
     }
-    return {name: sanitization.single_line(value, 2000) for name, value in said.items() if value}
+    return {name: sanitization.single_line(value, 2000) for name, value in values.items() if value}
 
 
 def open_arguments(approval: CallApproval) -> dict[str, Any]:
     """Return the original arguments for the person who decides. They are stored only while the approval waits."""
-    read: dict[str, Any] = json.loads(crypto.unseal(approval.sealed_arguments, place=sealing_place(approval)))
-    return read
+    arguments: dict[str, Any] = json.loads(crypto.unseal(approval.sealed_arguments, place=sealing_place(approval)))
+    return arguments

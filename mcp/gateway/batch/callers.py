@@ -19,19 +19,19 @@ class CallerKeys:
     def __init__(self) -> None:
         self._identities: dict[bytes, UUID] = {}
 
-    def key(self, shown: tokens.ParsedBearerToken, source: str) -> Hashable:
-        if not isinstance(shown, ParsedCredentialToken):
-            return shown.identity_id
-        known = self._identities.get(shown.digest)
-        return ("unknown", source) if known is None else known
+    def key(self, token: tokens.ParsedBearerToken, source: str) -> Hashable:
+        if not isinstance(token, ParsedCredentialToken):
+            return token.identity_id
+        identity_id = self._identities.get(token.digest)
+        return ("unknown", source) if identity_id is None else identity_id
 
-    def remember(self, shown: tokens.ParsedBearerToken, identity_id: UUID) -> None:
+    def remember(self, token: tokens.ParsedBearerToken, identity_id: UUID) -> None:
         """Remember that this credential was accepted for this identity."""
-        if not isinstance(shown, ParsedCredentialToken) or shown.digest in self._identities:
+        if not isinstance(token, ParsedCredentialToken) or token.digest in self._identities:
             return
         while len(self._identities) >= MAX_KNOWN_CREDENTIALS:
             self._identities.pop(next(iter(self._identities)), None)
-        self._identities[shown.digest] = identity_id
+        self._identities[token.digest] = identity_id
 
 
 caller_keys = CallerKeys()

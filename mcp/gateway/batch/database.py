@@ -33,7 +33,7 @@ def is_postgresql() -> bool:
 
 def prepare_connection() -> None:
     """Open a connection with short timeouts, so that callers get an error early instead of waiting behind a lock."""
-    if connection.connection is not None and _prepared_connection.link is connection.connection:
+    if connection.connection is not None and _prepared_connection.dbapi_connection is connection.connection:
         return
     # The settings stay on the connection, so it must not go back to a pool.
     use_unpooled_connection()
@@ -47,13 +47,13 @@ def prepare_connection() -> None:
     else:
         with connection.cursor() as cursor:
             cursor.execute(f"PRAGMA busy_timeout = {STATEMENT_TIMEOUT_MS}")
-    _prepared_connection.link = connection.connection
+    _prepared_connection.dbapi_connection = connection.connection
 
 
 class _PreparedConnection(threading.local):
     """The prepared connection of this thread. A different connection must be prepared first."""
 
-    link: Any = None
+    dbapi_connection: Any = None
 
 
 _prepared_connection = _PreparedConnection()
@@ -76,42 +76,38 @@ def run_statement(statement: str, values: Sequence[Any] = ()) -> list[tuple[Any,
 class _BindingCursor(psycopg.Cursor[tuple[Any, ...]]):
     """Binds parameters on the server and reads times with psycopg's own loader, as Django's is slow Python code."""
 
-    def __init__(self, link: Any) -> None:
-        super().__init__(link)
-        self._adapters = _adapters(link)
+    def __init__(self, pg_connection: Any) -> None:
+        super().__init__(pg_connection)
+        self._adapters = _adapters(pg_connection)
 
 
 @lru_cache(maxsize=1)
-def _adapters(link: Any) -> psycopg.adapt.AdaptersMap:
-    known = psycopg.adapt.AdaptersMap(link.adapters)
+def _adapters(pg_connection: Any) -> psycopg.adapt.AdaptersMap:
+    adapters_map = psycopg.adapt.AdaptersMap(pg_connection.adapters)
     oid = psycopg.adapters.types["timestamptz"].oid
     loader = psycopg.adapters.get_loader(oid, psycopg.pq.Format.TEXT)
     assert loader is not None  # psycopg has a loader for this type
-    known.register_loader(oid, loader)
-    return known
+    adapters_map.register_loader(oid, loader)
+    return adapters_map
 
 
-def load_facts(asked: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+def load_facts(lookups: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     """Load the facts of each (public id, credential id, identity id, tool name, arguments hash)."""
-    numbered = [(number, *one) for number, one in enumerate(asked)]
+    rows = [(number, *row) for number, row in enumerate(lookups)]
     if is_postgresql():
-        return run_statement(
-            _build_facts_sql("postgresql", 0), [list(column) for column in zip(*numbered, strict=True)]
-        )
-    return run_statement(
-        _build_facts_sql("sqlite", len(asked)), [to_sqlite(value) for one in numbered for value in one]
-    )
+        return run_statement(_build_facts_sql("postgresql", 0), [list(column) for column in zip(*rows, strict=True)])
+    return run_statement(_build_facts_sql("sqlite", len(lookups)), [to_sqlite(value) for row in rows for value in row])
 
 
-def load_principals(asked: Sequence[tuple[UUID, str]]) -> list[tuple[Any, ...]]:
+def load_principals(lookups: Sequence[tuple[UUID, str]]) -> list[tuple[Any, ...]]:
     """Load the state of each identity and its access to the tool of that name."""
-    numbered = [(number, *one) for number, one in enumerate(asked)]
+    rows = [(number, *row) for number, row in enumerate(lookups)]
     if is_postgresql():
         return run_statement(
-            _build_principals_sql("postgresql", 0), [list(column) for column in zip(*numbered, strict=True)]
+            _build_principals_sql("postgresql", 0), [list(column) for column in zip(*rows, strict=True)]
         )
     return run_statement(
-        _build_principals_sql("sqlite", len(asked)), [to_sqlite(value) for one in numbered for value in one]
+        _build_principals_sql("sqlite", len(lookups)), [to_sqlite(value) for row in rows for value in row]
     )
 
 
@@ -125,11 +121,11 @@ def _build_principals_sql(vendor: str, size: int) -> str:
     return _fill_statement(sql.PRINCIPALS_SQL, sql.PRINCIPALS_INPUT_SQL[vendor], "(%s, %s, %s)", vendor, size)
 
 
-def _fill_statement(statement: str, asked: str, row: str, vendor: str, size: int) -> str:
-    words = sql.DIALECTS[vendor]
-    access = sql.ACCESS_SQL.format(**words).strip()
-    rows = asked.format(rows=", ".join([row] * size))
-    return statement.format(asked=rows, access=access, latest_grant=sql.LATEST_GRANT_SQL.strip(), **words)
+def _fill_statement(statement: str, input_sql: str, row: str, vendor: str, size: int) -> str:
+    dialect = sql.DIALECTS[vendor]
+    access = sql.ACCESS_SQL.format(**dialect).strip()
+    rows = input_sql.format(rows=", ".join([row] * size))
+    return statement.format(asked=rows, access=access, latest_grant=sql.LATEST_GRANT_SQL.strip(), **dialect)
 
 
 def insert_rows(model: type[models.Model], rows: Sequence[dict[str, Any]]) -> None:
@@ -137,15 +133,15 @@ def insert_rows(model: type[models.Model], rows: Sequence[dict[str, Any]]) -> No
     if not rows:
         return
     table, columns = model._meta.db_table, [field.attname for field in model._meta.concrete_fields]
-    named = ", ".join(columns)
+    names = ", ".join(columns)
     if is_postgresql():
-        taken = ", ".join(f"r.{column}" for column in columns)
-        run_statement(f"INSERT INTO {table} ({named}) SELECT {taken} FROM {recordset_sql(table)} r", [dump_rows(rows)])  # noqa: S608 - our own names
+        values = ", ".join(f"r.{column}" for column in columns)
+        run_statement(f"INSERT INTO {table} ({names}) SELECT {values} FROM {recordset_sql(table)} r", [dump_rows(rows)])  # noqa: S608 - our own names
         return
-    marks = ", ".join(["%s"] * len(columns))
+    placeholders = ", ".join(["%s"] * len(columns))
     with connection.cursor() as cursor:
         cursor.executemany(
-            f"INSERT INTO {table} ({named}) VALUES ({marks})",  # noqa: S608 - our own names
+            f"INSERT INTO {table} ({names}) VALUES ({placeholders})",  # noqa: S608 - our own names
             [[to_sqlite(row[column]) for column in columns] for row in rows],
         )
 

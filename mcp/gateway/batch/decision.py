@@ -44,7 +44,7 @@ class PendingCall:
     facts: CallFacts
     decision: Decision
     call_chain: CallChain = chaining.NO_CHAIN
-    chain_verdict: ChainCheck | None = None
+    chain_check: ChainCheck | None = None
     row: dict[str, Any] | None = None
 
     @property
@@ -62,140 +62,146 @@ class PendingCall:
         return any(check.name == "approval" and check.outcome == "pass" for check in self.decision.checks)
 
 
-def decide_call(found: CallFacts, wish: CallRequest, behind: CallChain = chaining.NO_CHAIN) -> PendingCall:
-    caller, target, decision_id = reading.build_caller(found), reading.build_target(found, wish), uuid7()
+def decide_call(facts: CallFacts, request: CallRequest, call_chain: CallChain = chaining.NO_CHAIN) -> PendingCall:
+    caller, target, decision_id = reading.build_caller(facts), reading.build_target(facts, request), uuid7()
     # Arguments that could not be parsed violate the tool's schema; no grant's limit is reported as violated.
-    checked = {grant.id: () for grant in _find_grants(found, behind)} if wish.problem else wish.checked
+    checked = {grant.id: () for grant in _find_grants(facts, call_chain)} if request.problem else request.checked
     action = RequestedAction("call", None, known_violations=checked)
-    standing = behind.evaluate(action, target, decision_id=decision_id, found=found)
-    decision = engine.decide(caller, action, target, reading.build_decision_facts(found, wish, decision_id, standing))
-    draft = PendingCall(wish, found, decision, behind, standing)
-    if not is_unauthenticated(draft):
-        draft.row = _begin_log_row(draft)
-    return draft
+    chain_check = call_chain.evaluate(action, target, decision_id=decision_id, facts=facts)
+    decision = engine.decide(
+        caller, action, target, reading.build_decision_facts(facts, request, decision_id, chain_check)
+    )
+    pending = PendingCall(request, facts, decision, call_chain, chain_check)
+    if not is_unauthenticated(pending):
+        pending.row = _begin_log_row(pending)
+    return pending
 
 
-def is_unauthenticated(draft: PendingCall) -> bool:
+def is_unauthenticated(pending: PendingCall) -> bool:
     """Whether the token gives no valid identity. Such an attempt is counted and attributed to no identity."""
-    failed = draft.decision.failed_check
-    return not draft.facts.is_identity or (failed is not None and failed.name in CREDENTIAL_CHECKS)
+    failed_check = pending.decision.failed_check
+    return not pending.facts.is_identity or (failed_check is not None and failed_check.name in CREDENTIAL_CHECKS)
 
 
-def find_unchecked_schemas(draft: PendingCall) -> SchemasNeeded | None:
+def find_unchecked_schemas(pending: PendingCall) -> SchemasNeeded | None:
     """Return the schemas that the arguments must still be checked against before the decision is final."""
-    failed, found, checked = draft.decision.failed_check, draft.facts, draft.request.checked
-    if is_unauthenticated(draft) or draft.request.problem or (failed is not None and _is_final(failed)):
+    failed_check, facts, checked = pending.decision.failed_check, pending.facts, pending.request.checked
+    if is_unauthenticated(pending) or pending.request.problem or (failed_check is not None and _is_final(failed_check)):
         return None
-    definition_id = found.read_id("definition_id")
-    limited = [one for one in _find_grants(found, draft.call_chain) if one.live and one.allowed_parameters is not None]
-    grants = tuple(one.id for one in limited if one.id not in checked)
-    wanted = definition_id is not None and found.row["definition_checkable"] and definition_id not in checked
-    definitions = (definition_id,) if definition_id is not None and wanted else ()
+    definition_id = facts.read_id("definition_id")
+    limited_grants = [
+        grant
+        for grant in _find_grants(facts, pending.call_chain)
+        if grant.live and grant.allowed_parameters is not None
+    ]
+    grants = tuple(grant.id for grant in limited_grants if grant.id not in checked)
+    needs_definition = definition_id is not None and facts.row["definition_checkable"] and definition_id not in checked
+    definitions = (definition_id,) if definition_id is not None and needs_definition else ()
     return SchemasNeeded(grants, definitions) if grants or definitions else None
 
 
-def _find_grants(found: CallFacts, behind: CallChain) -> list[AccessMatch]:
+def _find_grants(facts: CallFacts, call_chain: CallChain) -> list[AccessMatch]:
     """Return the grants for the tool of the caller and of all principals of the chain."""
-    held = (reading.find_grant(one) for one in (found, *behind.principals))
-    return [grant for grant in held if grant is not None]
+    candidates = (reading.find_grant(party_facts) for party_facts in (facts, *call_chain.principals))
+    return [grant for grant in candidates if grant is not None]
 
 
-def _is_final(failed: CheckResult) -> bool:
+def _is_final(failed_check: CheckResult) -> bool:
     """Whether this check refuses the call whatever the arguments are."""
-    return failed.name in CHECKS_BEFORE_ARGUMENTS or (
-        failed.name == "chain" and failed.reason != CHAIN_ARGUMENTS_REASON
+    return failed_check.name in CHECKS_BEFORE_ARGUMENTS or (
+        failed_check.name == "chain" and failed_check.reason != CHAIN_ARGUMENTS_REASON
     )
 
 
-def _begin_log_row(draft: PendingCall) -> dict[str, Any]:
-    wish, found, match = draft.request, draft.facts, draft.decision.match
-    agent_id = found.read_id("agent_id")
+def _begin_log_row(pending: PendingCall) -> dict[str, Any]:
+    request, facts, match = pending.request, pending.facts, pending.decision.match
+    agent_id = facts.read_id("agent_id")
     assert agent_id is not None  # the caller is authenticated
-    around, chain = wish.context, draft.call_chain.chain
+    context, chain = request.context, pending.call_chain.chain
     row = invocations.begin(
-        call_id=wish.call_id,
-        at=found.now,
-        agent=(agent_id, found.row["agent_name"]),
-        tool_id=found.read_id("tool_id"),
-        tool_name=wish.server,
-        method=wish.tool,
-        args_hash=wish.args_hash,
-        request_id=wish.request_id,
-        source=wish.source,
-        thread_id=around.thread_id,
-        session_id=around.session_id,
-        task_id=str(chain.task_id) if chain is not None and chain.task_id else around.task_id,
-        above=chain.callers if chain is not None else (),
-        run_id=wish.token.execution_id if isinstance(wish.token, ShortTokenClaims) else None,
-        decision_id=draft.decision.id,
-        details={"door": wish.entry_point},
+        call_id=request.call_id,
+        at=facts.now,
+        agent=(agent_id, facts.row["agent_name"]),
+        tool_id=facts.read_id("tool_id"),
+        tool_name=request.server,
+        method=request.tool,
+        args_hash=request.args_hash,
+        request_id=request.request_id,
+        source=request.source,
+        thread_id=context.thread_id,
+        session_id=context.session_id,
+        task_id=str(chain.task_id) if chain is not None and chain.task_id else context.task_id,
+        callers=chain.callers if chain is not None else (),
+        run_id=request.token.execution_id if isinstance(request.token, ShortTokenClaims) else None,
+        decision_id=pending.decision.id,
+        details={"door": request.entry_point},
     )
     if match is not None:
         row["grant_id"] = match.id if match.kind == "grant" else None
         row["role_id"] = match.role_id
         row["agent_role"] = match.name if match.kind == "role" else ""
-    if found.row["breaker_state"]:
-        row["details"]["breaker"] = _describe_breaker(found)
+    if facts.row["breaker_state"]:
+        row["details"]["breaker"] = _describe_breaker(facts)
     return row
 
 
-def _describe_breaker(found: CallFacts) -> dict[str, Any]:
+def _describe_breaker(facts: CallFacts) -> dict[str, Any]:
     """Describe the breaker that refuses the call, or else the server's breaker."""
-    closed = reading.find_blocking_breaker(found)
-    if closed is not None:
-        return {"state": closed.state.value, "failures": closed.failures, "scope": closed.scope.value}
-    row = found.row
+    breaker = reading.find_blocking_breaker(facts)
+    if breaker is not None:
+        return {"state": breaker.state.value, "failures": breaker.failures, "scope": breaker.scope.value}
+    row = facts.row
     return {"state": row["breaker_state"], "failures": row["breaker_failures"], "scope": BreakerScope.SERVER.value}
 
 
 def refuse_call(
-    draft: PendingCall, reason: str, message: str, **more: Any
+    pending: PendingCall, reason: str, message: str, **refusal_fields: Any
 ) -> tuple[CallRefusal, dict[str, Any] | None]:
     """Build the refusal and the finished log row."""
     status, error_code = REFUSAL_STATUS.get(reason, DENIED_STATUS)
     refusal = CallRefusal(
-        draft.request.call_id, status, reason, message, tool_is_visible=reason != "no_grant", error_code=error_code,
-        unknown_bearer=draft.row is None, **more,
+        pending.request.call_id, status, reason, message, tool_is_visible=reason != "no_grant", error_code=error_code,
+        unknown_bearer=pending.row is None, **refusal_fields,
     )  # fmt: skip
-    if draft.row is None:
+    if pending.row is None:
         return refusal, None
-    more_details = {"decision": [_describe_check(check, draft, reason) for check in draft.decision.checks]}
-    ended = invocations.end(
-        draft.row, status=status, reason=reason, error_code=error_code, error_message=message, details=more_details
+    more_details = {"decision": [_describe_check(check, pending, reason) for check in pending.decision.checks]}
+    log_row = invocations.end(
+        pending.row, status=status, reason=reason, error_code=error_code, error_message=message, details=more_details
     )
-    return refusal, ended
+    return refusal, log_row
 
 
-def _describe_check(check: CheckResult, draft: PendingCall, reason: str) -> list[str]:
+def _describe_check(check: CheckResult, pending: PendingCall, reason: str) -> list[str]:
     """Describe a check as it was decided. Budgets are consumed after the decision, so their refusal overrides it."""
-    if check.name == "budget" and draft.decision.allowed and reason != draft.decision.reason:
+    if check.name == "budget" and pending.decision.allowed and reason != pending.decision.reason:
         return [check.name, "fail", reason]
     return [check.name, check.outcome, check.reason]
 
 
-def refuse_as_decided(draft: PendingCall) -> tuple[CallRefusal, dict[str, Any] | None]:
-    decision, more = draft.decision, dict[str, Any]()
+def refuse_as_decided(pending: PendingCall) -> tuple[CallRefusal, dict[str, Any] | None]:
+    decision, refusal_fields = pending.decision, dict[str, Any]()
     if decision.reason == "breaker_open":
-        closed = reading.find_blocking_breaker(draft.facts)
-        assert closed is not None  # the reason comes from a blocking breaker
-        more["retry_after"] = closed.seconds_until_probe(draft.facts.now)
-        more["breaker_scope"] = closed.scope.value
+        breaker = reading.find_blocking_breaker(pending.facts)
+        assert breaker is not None  # the reason comes from a blocking breaker
+        refusal_fields["retry_after"] = breaker.seconds_until_probe(pending.facts.now)
+        refusal_fields["breaker_scope"] = breaker.scope.value
     if decision.reason == "invalid_parameters":
-        more["fields"] = _find_schema_problems(draft)
+        refusal_fields["fields"] = _find_schema_problems(pending)
     if decision.reason == "parameters_not_allowed" and decision.match is not None:
-        more["fields"] = _to_request_fields(draft.request.checked.get(decision.match.id, ()))
-    return refuse_call(draft, decision.reason, decision.message, **more)
+        refusal_fields["fields"] = _to_request_fields(pending.request.checked.get(decision.match.id, ()))
+    return refuse_call(pending, decision.reason, decision.message, **refusal_fields)
 
 
-def _find_schema_problems(draft: PendingCall) -> tuple[tuple[str, str], ...]:
-    if draft.request.problem:
-        return draft.request.problem_fields
-    definition_id = draft.facts.read_id("definition_id")
-    return _to_request_fields(draft.request.checked.get(definition_id, ()) if definition_id else ())
+def _find_schema_problems(pending: PendingCall) -> tuple[tuple[str, str], ...]:
+    if pending.request.problem:
+        return pending.request.problem_fields
+    definition_id = pending.facts.read_id("definition_id")
+    return _to_request_fields(pending.request.checked.get(definition_id, ()) if definition_id else ())
 
 
 def _to_request_fields(problems: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
     """Convert paths in the arguments to field names of the request body."""
     return tuple(
-        (f"parameters.{place.removeprefix('$').removeprefix('.')}".rstrip("."), message) for place, message in problems
+        (f"parameters.{path.removeprefix('$').removeprefix('.')}".rstrip("."), message) for path, message in problems
     )

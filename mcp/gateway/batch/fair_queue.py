@@ -128,15 +128,15 @@ class FairQueue(Generic[T]):
                 self._serve_caller(caller, items)
 
     def _serve_caller(self, caller: Hashable, items: list[T]) -> None:
-        own = self._queues[caller]
-        items.append(own.popleft())
+        waiting_items = self._queues[caller]
+        items.append(waiting_items.popleft())
         self._total -= 1
-        if own:
+        if waiting_items:
             self._queues.move_to_end(caller)
         else:
             del self._queues[caller]
-        left = self._waiting[caller] - 1
-        if left:
-            self._waiting[caller] = left
+        remaining = self._waiting[caller] - 1
+        if remaining:
+            self._waiting[caller] = remaining
         else:
             del self._waiting[caller]

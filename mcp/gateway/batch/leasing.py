@@ -21,17 +21,17 @@ def write_leases(
     owner = row_macs.writer.id
     rows = [
         {
-            "id": ticket.call_id,
-            "agent_id": ticket.row["agent_id"],
-            "server_id": ticket.server_id,
-            "tool_id": ticket.row["tool_id"],
+            "id": lease.call_id,
+            "agent_id": lease.row["agent_id"],
+            "server_id": lease.server_id,
+            "tool_id": lease.row["tool_id"],
             "owner": owner,
             "deadline": deadline,
             "stop_reason": "",
-            "row": invocations.as_json(ticket.row),
-            "epoch": draft.facts.row["epoch"],
+            "row": invocations.as_json(lease.row),
+            "epoch": pending.facts.row["epoch"],
         }
-        for draft, ticket, deadline in leases
+        for pending, lease, deadline in leases
     ]
     return (
         _write_leases_on_postgresql(rows, slots) if database.is_postgresql() else _write_leases_on_sqlite(rows, slots)
@@ -67,8 +67,8 @@ def _write_leases_on_postgresql(rows: list[dict[str, Any]], slots: Sequence[dict
 def _write_leases_on_sqlite(rows: list[dict[str, Any]], slots: Sequence[dict[str, Any]]) -> set[UUID]:
     condition, values = database.id_condition([row["agent_id"] for row in rows])
     epochs = database.run_statement(f"SELECT id, access_epoch FROM nhi_identity WHERE id {condition}", values)  # noqa: S608 - our own names
-    now = {UUID(identity): epoch for identity, epoch in epochs}
-    held = {row["id"] for row in rows if now.get(row["agent_id"]) == row["epoch"]}
-    database.insert_rows(Call, [row for row in rows if row["id"] in held])
-    database.insert_rows(CallSlot, [slot for slot in slots if slot["call_id"] in held])
-    return held
+    current_epochs = {UUID(identity_id): epoch for identity_id, epoch in epochs}
+    leased_ids = {row["id"] for row in rows if current_epochs.get(row["agent_id"]) == row["epoch"]}
+    database.insert_rows(Call, [row for row in rows if row["id"] in leased_ids])
+    database.insert_rows(CallSlot, [slot for slot in slots if slot["call_id"] in leased_ids])
+    return leased_ids

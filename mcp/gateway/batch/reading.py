@@ -47,8 +47,8 @@ class CallFacts:
         return None if value is None else clock.parse_database_time(value)
 
     def is_past(self, name: str) -> bool:
-        ends = self.read_time(name)
-        return ends is not None and ends <= self.now
+        end_time = self.read_time(name)
+        return end_time is not None and end_time <= self.now
 
     @property
     def is_identity(self) -> bool:
@@ -65,66 +65,73 @@ def read_principal_facts(raw: tuple[Any, ...]) -> CallFacts:
     return CallFacts(row, clock.parse_database_time(row["now"]))
 
 
-def build_caller(found: CallFacts) -> DecisionParty | None:
-    agent_id = found.read_id("agent_id")
+def build_caller(call_facts: CallFacts) -> DecisionParty | None:
+    agent_id = call_facts.read_id("agent_id")
     if agent_id is None:
         return None
-    row = found.row
+    row = call_facts.row
     return DecisionParty(
-        agent_id, row["agent_kind"], row["agent_name"], row["agent_state"], found.is_past("agent_expires")
+        agent_id, row["agent_kind"], row["agent_name"], row["agent_state"], call_facts.is_past("agent_expires")
     )
 
 
-def build_target(found: CallFacts, wish: CallRequest) -> DecisionParty | None:
+def build_target(call_facts: CallFacts, request: CallRequest) -> DecisionParty | None:
     """Build the target if the tool belongs to the server: `a__b` with `c` and `a` with `b__c` form the same name."""
-    tool_id, row = found.read_id("tool_id"), found.row
+    tool_id, row = call_facts.read_id("tool_id"), call_facts.row
     if tool_id is None:
         return None
-    if row["server_id"] is not None and (row["server_name"], row["wire_name"]) != (wish.server, wish.tool):
+    if row["server_id"] is not None and (row["server_name"], row["wire_name"]) != (request.server, request.tool):
         return None
     return DecisionParty(
-        tool_id, "tool", row["tool_name"], row["tool_identity_state"], found.is_past("tool_expires"), row["capability"]
+        tool_id,
+        "tool",
+        row["tool_name"],
+        row["tool_identity_state"],
+        call_facts.is_past("tool_expires"),
+        row["capability"],
     )
 
 
 def build_decision_facts(
-    found: CallFacts, wish: CallRequest, decision_id: UUID, standing: ChainCheck | None
+    call_facts: CallFacts, request: CallRequest, decision_id: UUID, chain_check: ChainCheck | None
 ) -> DecisionFacts:
-    token = wish.token if isinstance(wish.token, ShortTokenClaims) else None
-    refused = _find_credential_refusal(found, wish)
+    token = request.token if isinstance(request.token, ShortTokenClaims) else None
+    credential_refusal = _find_credential_refusal(call_facts, request)
     scope = tuple(token.scope.split()) if token else ()
-    matches = tuple(match for match in (find_grant(found), find_role(found)) if match is not None)
-    told = build_conditions(found, wish, standing) if found.read_id("tool_id") else ()
-    return DecisionFacts(decision_id, found.now, refused, scope, matches, told)
+    matches = tuple(match for match in (find_grant(call_facts), find_role(call_facts)) if match is not None)
+    conditions = build_conditions(call_facts, request, chain_check) if call_facts.read_id("tool_id") else ()
+    return DecisionFacts(decision_id, call_facts.now, credential_refusal, scope, matches, conditions)
 
 
-def _find_credential_refusal(found: CallFacts, wish: CallRequest) -> str:
-    row = found.row
-    if row["credential_id"] is None or not found.is_identity:
+def _find_credential_refusal(call_facts: CallFacts, request: CallRequest) -> str:
+    row = call_facts.row
+    if row["credential_id"] is None or not call_facts.is_identity:
         return "credential_unknown"
-    ended = _read_validity(found.read_time("credential_expires"), found.read_time("credential_revoked"), found.now)
-    known = credentials.CredentialFacts(
+    validity = _read_validity(
+        call_facts.read_time("credential_expires"), call_facts.read_time("credential_revoked"), call_facts.now
+    )
+    credential = credentials.CredentialFacts(
         digest=bytes(row["digest"]),
-        live=not (ended["expired"] or ended["revoked"]),
-        expired=ended["expired"],
-        revoked=ended["revoked"],
+        live=not (validity["expired"] or validity["revoked"]),
+        expired=validity["expired"],
+        revoked=validity["revoked"],
         networks=tuple(parse_json(row["networks"])),
     )
-    refused = credentials.refusal_reason(known, wish.token, wish.source, found.now)
-    token = wish.token if isinstance(wish.token, ShortTokenClaims) else None
-    return refused or facts.token_refusal_reason(token, found.read_time("tokens_from"), wish.audience)
+    refusal = credentials.refusal_reason(credential, request.token, request.source, call_facts.now)
+    token = request.token if isinstance(request.token, ShortTokenClaims) else None
+    return refusal or facts.token_refusal_reason(token, call_facts.read_time("tokens_from"), request.audience)
 
 
-def find_grant(found: CallFacts) -> AccessMatch | None:
-    grant_id, row = found.read_id("grant_id"), found.row
+def find_grant(call_facts: CallFacts) -> AccessMatch | None:
+    grant_id, row = call_facts.read_id("grant_id"), call_facts.row
     if grant_id is None:
         return None
-    ends, closed = found.read_time("grant_expires"), found.read_time("grant_revoked")
+    expires_at, closed_at = call_facts.read_time("grant_expires"), call_facts.read_time("grant_revoked")
     return AccessMatch(
         kind="grant",
         id=grant_id,
         name=f"by {row['granted_by']}",
-        **_read_validity(ends, closed, found.now),
+        **_read_validity(expires_at, closed_at, call_facts.now),
         # The caller's task checks the real schema. Until it has, this one rejects all arguments.
         allowed_parameters=REJECT_ALL_SCHEMA if row["limited"] else None,
         max_calls_per_hour=row["per_hour"],
@@ -132,48 +139,55 @@ def find_grant(found: CallFacts) -> AccessMatch | None:
     )
 
 
-def find_role(found: CallFacts) -> AccessMatch | None:
-    covering = parse_json(found.row["role"])
-    if covering is None:
+def find_role(call_facts: CallFacts) -> AccessMatch | None:
+    role = parse_json(call_facts.row["role"])
+    if role is None:
         return None
-    ends = clock.parse_database_time(covering["expires_at"]) if covering["expires_at"] else None
-    closed = clock.parse_database_time(covering["closed"]) if covering["closed"] else None
+    expires_at = clock.parse_database_time(role["expires_at"]) if role["expires_at"] else None
+    closed_at = clock.parse_database_time(role["closed"]) if role["closed"] else None
     return AccessMatch(
         kind="role",
-        id=UUID(covering["id"]),
-        name=covering["name"],
-        **_read_validity(ends, closed, found.now),
-        role_id=UUID(covering["role_id"]),
+        id=UUID(role["id"]),
+        name=role["name"],
+        **_read_validity(expires_at, closed_at, call_facts.now),
+        role_id=UUID(role["role_id"]),
     )
 
 
-def _read_validity(ends: datetime | None, closed: datetime | None, now: datetime) -> dict[str, Any]:
-    by_itself = ends is not None and (ends <= now if closed is None else closed >= ends)
-    return {"expired": by_itself, "revoked": closed is not None and not by_itself, "expires_at": ends}
+def _read_validity(expires_at: datetime | None, closed_at: datetime | None, now: datetime) -> dict[str, Any]:
+    expired = expires_at is not None and (expires_at <= now if closed_at is None else closed_at >= expires_at)
+    return {"expired": expired, "revoked": closed_at is not None and not expired, "expires_at": expires_at}
 
 
-def build_conditions(found: CallFacts, wish: CallRequest, standing: ChainCheck | None) -> tuple[CallCondition, ...]:
+def build_conditions(
+    call_facts: CallFacts, request: CallRequest, chain_check: ChainCheck | None
+) -> tuple[CallCondition, ...]:
     """Build the conditions that only the gateway knows, in the order of the decision's checks."""
-    chain = standing.condition if standing is not None else None
-    said = [_server_condition(found), _definition_condition(found), chain, _input_condition(found, wish)]
-    if found.row["asks"] or (standing is not None and standing.needs_approval):
-        said.append(CallCondition("every_call_approved", True))
-    counted = CallCondition("budget", True, message="Counted when the call is let through.")
-    said += [_approval_condition(found, wish), breaker_condition(found), counted]
-    return tuple(one for one in said if one is not None)
+    chain_condition = chain_check.condition if chain_check is not None else None
+    conditions = [
+        _server_condition(call_facts),
+        _definition_condition(call_facts),
+        chain_condition,
+        _input_condition(call_facts, request),
+    ]
+    if call_facts.row["asks"] or (chain_check is not None and chain_check.needs_approval):
+        conditions.append(CallCondition("every_call_approved", True))
+    budget_condition = CallCondition("budget", True, message="Counted when the call is let through.")
+    conditions += [_approval_condition(call_facts, request), breaker_condition(call_facts), budget_condition]
+    return tuple(condition for condition in conditions if condition is not None)
 
 
-def _server_condition(found: CallFacts) -> CallCondition:
-    if found.row["server_id"] is None:
+def _server_condition(call_facts: CallFacts) -> CallCondition:
+    if call_facts.row["server_id"] is None:
         return NO_SERVER_CONDITION
-    name = found.row["server_name"]
-    if not found.row["enabled"]:
+    name = call_facts.row["server_name"]
+    if not call_facts.row["enabled"]:
         return CallCondition("server", False, "server_disabled", f"The server {name} is disabled.")
     return CallCondition("server", True, message=f"The server {name} is enabled.")
 
 
-def _definition_condition(found: CallFacts) -> CallCondition | None:
-    state = found.row["tool_state"]
+def _definition_condition(call_facts: CallFacts) -> CallCondition | None:
+    state = call_facts.row["tool_state"]
     if state is None:
         return None
     if state in DEFINITION_REFUSALS:
@@ -182,23 +196,23 @@ def _definition_condition(found: CallFacts) -> CallCondition | None:
     return CallCondition("definition", True, message="Its definition is approved.")
 
 
-def _input_condition(found: CallFacts, wish: CallRequest) -> CallCondition | None:
-    if wish.problem:
-        return CallCondition("input", False, "invalid_parameters", wish.problem)
-    definition_id = found.read_id("definition_id")
-    broken = wish.checked.get(definition_id) if definition_id else None
-    if not found.row["definition_checkable"] or broken is None:
+def _input_condition(call_facts: CallFacts, request: CallRequest) -> CallCondition | None:
+    if request.problem:
+        return CallCondition("input", False, "invalid_parameters", request.problem)
+    definition_id = call_facts.read_id("definition_id")
+    violations = request.checked.get(definition_id) if definition_id else None
+    if not call_facts.row["definition_checkable"] or violations is None:
         return None
-    if not broken:
+    if not violations:
         return CallCondition("input", True, message="The arguments are as the tool describes them.")
-    place, problem = broken[0]
-    return CallCondition("input", False, "invalid_parameters", f"{place.removeprefix('$.')}: {problem}.")
+    path, problem = violations[0]
+    return CallCondition("input", False, "invalid_parameters", f"{path.removeprefix('$.')}: {problem}.")
 
 
-def approval_terms(found: CallFacts) -> str:
-    match, row = find_grant(found), found.row
+def approval_terms(call_facts: CallFacts) -> str:
+    match, row = find_grant(call_facts), call_facts.row
     grant_id = match.id if match is not None and match.live else None
-    return format_approval_terms(found.read_id("definition_id"), row["revision"], grant_id, row["epoch"])
+    return format_approval_terms(call_facts.read_id("definition_id"), row["revision"], grant_id, row["epoch"])
 
 
 def format_approval_terms(definition_id: UUID | None, revision: int, grant_id: UUID | None, epoch: int) -> str:
@@ -207,9 +221,11 @@ def format_approval_terms(definition_id: UUID | None, revision: int, grant_id: U
     return f"{definition_id}/{revision}/{grant_id}/{epoch}"
 
 
-def has_approval(found: CallFacts) -> bool:
-    approved = found.row["approval_state"] == ApprovalState.APPROVED and not found.is_past("approval_expires")
-    return approved and found.row["approval_terms"] == approval_terms(found)
+def has_approval(call_facts: CallFacts) -> bool:
+    is_approved = call_facts.row["approval_state"] == ApprovalState.APPROVED and not call_facts.is_past(
+        "approval_expires"
+    )
+    return is_approved and call_facts.row["approval_terms"] == approval_terms(call_facts)
 
 
 def is_exact(value: Any) -> bool:
@@ -221,8 +237,8 @@ def is_exact(value: Any) -> bool:
     return not isinstance(value, int) or abs(value) <= 2**53
 
 
-def _approval_condition(found: CallFacts, wish: CallRequest) -> CallCondition:
-    if has_approval(found) and is_exact(wish.arguments):
+def _approval_condition(call_facts: CallFacts, request: CallRequest) -> CallCondition:
+    if has_approval(call_facts) and is_exact(request.arguments):
         return CallCondition("approval", True, message="A person approved this call.")
     return CallCondition("approval", False, "approval_required", "This call waits for a person's approval.")
 
@@ -248,61 +264,63 @@ class BreakerFacts:
         """Return the seconds until the next call may probe; at least 1."""
         if self.state == BreakerState.HALF_OPEN and self.probe_until is not None:
             return max(1, int((self.probe_until - now).total_seconds()))
-        waited = (now - self.since).total_seconds()
-        return max(1, int(self.recovery - waited + 0.999))
+        elapsed = (now - self.since).total_seconds()
+        return max(1, int(self.recovery - elapsed + 0.999))
 
 
-def find_tripped_breakers(found: CallFacts) -> list[BreakerFacts]:
+def find_tripped_breakers(call_facts: CallFacts) -> list[BreakerFacts]:
     """Return the breakers of a call that are not closed, the server's before the identity's."""
-    row = found.row
+    row = call_facts.row
     breakers = []
     for scope, prefix in BREAKER_PREFIXES:
         state = row[f"{prefix}state"]
         if state is None or state == BreakerState.CLOSED:
             continue
-        breaker_id, since = found.read_id(f"{prefix}id"), found.read_time(f"{prefix}since")
+        breaker_id, since = call_facts.read_id(f"{prefix}id"), call_facts.read_time(f"{prefix}since")
         assert breaker_id is not None  # a breaker with a state has an id and a time of its last change
         assert since is not None
         breakers.append(
             BreakerFacts(
                 breaker_id, scope, BreakerState(state), row[f"{prefix}failures"], since, row[f"{prefix}recovery"],
-                found.read_time(f"{prefix}probe_until"),
+                call_facts.read_time(f"{prefix}probe_until"),
             )
         )  # fmt: skip
     return breakers
 
 
-def find_blocking_breaker(found: CallFacts) -> BreakerFacts | None:
+def find_blocking_breaker(call_facts: CallFacts) -> BreakerFacts | None:
     """Return the first breaker that refuses the call."""
-    return next((breaker for breaker in find_tripped_breakers(found) if not breaker.needs_probe(found.now)), None)
+    return next(
+        (breaker for breaker in find_tripped_breakers(call_facts) if not breaker.needs_probe(call_facts.now)), None
+    )
 
 
-def find_probed_breakers(found: CallFacts) -> list[BreakerFacts]:
+def find_probed_breakers(call_facts: CallFacts) -> list[BreakerFacts]:
     """Return the breakers that admit one probe now. The call that may probe is chosen when its lease is written."""
-    return [breaker for breaker in find_tripped_breakers(found) if breaker.needs_probe(found.now)]
+    return [breaker for breaker in find_tripped_breakers(call_facts) if breaker.needs_probe(call_facts.now)]
 
 
-def breaker_condition(found: CallFacts) -> CallCondition | None:
-    row = found.row
+def breaker_condition(call_facts: CallFacts) -> CallCondition | None:
+    row = call_facts.row
     if row["breaker_state"] is None:
         return None
-    closed = find_blocking_breaker(found)
-    if closed is None:
+    blocking = find_blocking_breaker(call_facts)
+    if blocking is None:
         return CallCondition("breaker", True, message="Its breaker lets calls through.")
     return CallCondition(
-        "breaker", False, "breaker_open", breaker_message(row["server_name"], closed.scope, closed.failures)
+        "breaker", False, "breaker_open", breaker_message(row["server_name"], blocking.scope, blocking.failures)
     )
 
 
 def breaker_message(server_name: str, scope: BreakerScope, failures: int) -> str:
     if scope == BreakerScope.IDENTITY:
-        times = f"{server_name} failed {failures} times in a row for this identity"
-        return f"{times}; this identity's calls of it are refused until the next probe."
+        failures_text = f"{server_name} failed {failures} times in a row for this identity"
+        return f"{failures_text}; this identity's calls of it are refused until the next probe."
     return f"{server_name} failed {failures} times in a row; it is left alone until the next probe."
 
 
-def needs_probe(found: CallFacts) -> bool:
-    return bool(find_probed_breakers(found))
+def needs_probe(call_facts: CallFacts) -> bool:
+    return bool(find_probed_breakers(call_facts))
 
 
 def parse_json(value: Any) -> Any:

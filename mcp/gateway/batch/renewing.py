@@ -31,64 +31,64 @@ class ActiveCalls:
     def __bool__(self) -> bool:
         return bool(self._by_call)
 
-    def add(self, answer: CallDecision) -> None:
-        if isinstance(answer, CallLease):
+    def add(self, decision: CallDecision) -> None:
+        if isinstance(decision, CallLease):
             now = time.monotonic()
             with self._lock:
-                self._by_call[answer.call_id] = ActiveCall(answer, now, now)
+                self._by_call[decision.call_id] = ActiveCall(decision, now, now)
 
     def remove(self, call_id: UUID) -> None:
         with self._lock:
             self._by_call.pop(call_id, None)
 
-    def on_stop(self, call_id: UUID, stop: StopCallback) -> None:
+    def on_stop(self, call_id: UUID, callback: StopCallback) -> None:
         """Register the callback that stops this call. If the call must already stop, the callback runs at once."""
         with self._lock:
-            flight = self._by_call.get(call_id)
-            if flight is not None:
-                flight.on_stop = stop
-        if flight is not None and flight.stop_reason:
-            stop(flight.stop_reason)
+            call = self._by_call.get(call_id)
+            if call is not None:
+                call.on_stop = callback
+        if call is not None and call.stop_reason:
+            callback(call.stop_reason)
 
     def renew_leases(self) -> None:
         """Notify calls that were stopped and extend the leases that are due."""
         with self._lock:
-            flights = dict(self._by_call)
-        if not flights:
+            calls = dict(self._by_call)
+        if not calls:
             return
-        self._notify_stopped(flights)
+        self._notify_stopped(calls)
         now = time.monotonic()
-        due = [flight for flight in flights.values() if now - flight.renewed_at >= RENEW_INTERVAL_SECONDS]
-        for flight in due:
-            self._extend_lease(flight, now)
+        due = [call for call in calls.values() if now - call.renewed_at >= RENEW_INTERVAL_SECONDS]
+        for call in due:
+            self._extend_lease(call, now)
 
-    def _notify_stopped(self, flights: dict[UUID, ActiveCall]) -> None:
-        condition, values = database.id_condition(list(flights))
+    def _notify_stopped(self, calls: dict[UUID, ActiveCall]) -> None:
+        condition, values = database.id_condition(list(calls))
         rows = database.run_statement(
             f"SELECT id, stop_reason FROM mcp_call WHERE id {condition} AND stop_reason <> ''",  # noqa: S608 - our own names
             values,
         )
         for call_id, reason in rows:
-            flight = flights[UUID(str(call_id))]
-            if not flight.stop_reason:
-                flight.stop_reason = reason
-                if flight.on_stop is not None:
-                    flight.on_stop(reason)
+            call = calls[UUID(str(call_id))]
+            if not call.stop_reason:
+                call.stop_reason = reason
+                if call.on_stop is not None:
+                    call.on_stop(reason)
 
-    def _extend_lease(self, flight: ActiveCall, now: float) -> None:
+    def _extend_lease(self, call: ActiveCall, now: float) -> None:
         """Extend a lease, but never past the call's own deadline, so that a hanging process does not keep its slots."""
-        left = flight.lease.timeout + LEASE_GRACE.total_seconds() - (now - flight.started_at)
-        seconds = min(LEASE_DURATION.total_seconds(), left)
+        remaining_seconds = call.lease.timeout + LEASE_GRACE.total_seconds() - (now - call.started_at)
+        seconds = min(LEASE_DURATION.total_seconds(), remaining_seconds)
         if seconds > 0:
             for table, column in (("mcp_call", "id"), ("mcp_call_slot", "call_id")):
                 database.run_statement(
                     f"UPDATE {table} SET deadline = {_deadline_sql()} WHERE {column} = %s",  # noqa: S608 - our own names
                     [
                         seconds if database.is_postgresql() else f"+{seconds} seconds",
-                        database.to_database_id(flight.lease.call_id),
+                        database.to_database_id(call.lease.call_id),
                     ],
                 )
-        flight.renewed_at = now
+        call.renewed_at = now
 
 
 def _deadline_sql() -> str:

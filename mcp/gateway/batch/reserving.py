@@ -41,229 +41,245 @@ class AccessChanged(Exception):
 class ReservationBatch:
     """The pending calls of one batch, with the leases, slots and rows to write."""
 
-    def __init__(self, drafts: Sequence[PendingCall]) -> None:
-        self.drafts = drafts
-        self.answers: DecisionsByCall = {}
+    def __init__(self, pending_calls: Sequence[PendingCall]) -> None:
+        self.pending_calls = pending_calls
+        self.decisions: DecisionsByCall = {}
         self.rows: list[dict[str, Any]] = []
         self.leases: list[tuple[PendingCall, CallLease, datetime]] = []
         self.slots: list[dict[str, Any]] = []
 
-    def refuse(self, draft: PendingCall, refused: tuple[CallRefusal, dict[str, Any] | None]) -> None:
-        refusal, row = refused
-        self.answers[draft.request.call_id] = refusal
+    def refuse(self, pending: PendingCall, refusal_and_row: tuple[CallRefusal, dict[str, Any] | None]) -> None:
+        refusal, row = refusal_and_row
+        self.decisions[pending.request.call_id] = refusal
         if row is not None:
             self.rows.append(row)
 
-    def write(self, *, whole: bool) -> None:
+    def write(self, *, all_or_nothing: bool) -> None:
         """Write leases, slots and refusals. In a shared transaction, one missing lease rolls back the batch."""
         written = leasing.write_leases(self.leases, self.slots)
-        missing = {draft.request.call_id for draft, _, _ in self.leases} - written
-        if missing and whole:
+        missing = {pending.request.call_id for pending, _, _ in self.leases} - written
+        if missing and all_or_nothing:
             raise AccessChanged(missing)
-        for draft, ticket, _ in self.leases:
-            self.answers[draft.request.call_id] = ticket if draft.request.call_id in written else None
-        counted = self._count_refusals()
-        database.insert_rows(InvocationLog, [row for row in self.rows if row["id"] not in counted])
+        for pending, lease, _ in self.leases:
+            self.decisions[pending.request.call_id] = lease if pending.request.call_id in written else None
+        counted_ids = self._count_refusals()
+        database.insert_rows(InvocationLog, [row for row in self.rows if row["id"] not in counted_ids])
 
     def _count_refusals(self) -> set[UUID]:
         """Return the refused calls beyond one identity's limit of rows per minute. They are counted and get no row."""
         # The first call that waits for an approval shares its id with it and always gets a row. Few can wait at once.
-        counted = refusal_limits.limit_calls([row for row in self.rows if not _is_first_approval_request(row)])
-        for call_id in counted:
-            refusal = self.answers[call_id]
+        counted_ids = refusal_limits.limit_calls([row for row in self.rows if not _is_first_approval_request(row)])
+        for call_id in counted_ids:
+            refusal = self.decisions[call_id]
             assert isinstance(refusal, CallRefusal)  # only refusals have rows here
-            self.answers[call_id] = replace(refusal, recorded=False)
-        return counted
+            self.decisions[call_id] = replace(refusal, recorded=False)
+        return counted_ids
 
 
-def reserve_calls(wishes: Sequence[CallRequest]) -> DecisionsByCall:
+def reserve_calls(requests: Sequence[CallRequest]) -> DecisionsByCall:
     """Return a decision for each request; None for a call that must be decided again."""
-    asked = [_facts_parameters(wish) for wish in wishes]
-    read = [(reading.read_facts(row), wish) for row, wish in zip(database.load_facts(asked), wishes, strict=True)]
-    behind = chaining.load_chains(read)
-    drafts = [decision.decide_call(found, wish, one) for (found, wish), one in zip(read, behind, strict=True)]
-    if not all(draft.facts.row["recordable"] for draft in drafts):
+    lookups = [_facts_parameters(request) for request in requests]
+    calls = [
+        (reading.read_facts(row), request) for row, request in zip(database.load_facts(lookups), requests, strict=True)
+    ]
+    call_chains = chaining.load_chains(calls)
+    pending_calls = [
+        decision.decide_call(facts, request, call_chain)
+        for (facts, request), call_chain in zip(calls, call_chains, strict=True)
+    ]
+    if not all(pending.facts.row["recordable"] for pending in pending_calls):
         raise RecordUnavailable
-    _record_credential_uses(drafts)
-    questions = {
-        draft.request.call_id: question for draft in drafts if (question := decision.find_unchecked_schemas(draft))
+    _record_credential_uses(pending_calls)
+    needed_by_call = {
+        pending.request.call_id: schemas_needed
+        for pending in pending_calls
+        if (schemas_needed := decision.find_unchecked_schemas(pending))
     }
-    ready = [draft for draft in drafts if draft.request.call_id not in questions]
-    return {**schemas.attach_schemas(questions), **(_write_unless_stale(ready) if ready else {})}
+    ready = [pending for pending in pending_calls if pending.request.call_id not in needed_by_call]
+    return {**schemas.attach_schemas(needed_by_call), **(_write_unless_stale(ready) if ready else {})}
 
 
-def _record_credential_uses(drafts: Sequence[PendingCall]) -> None:
-    for draft in drafts:
-        credential_id = draft.facts.read_id("credential_id")
-        if credential_id is not None and not decision.is_unauthenticated(draft):
-            use = last_used.CredentialUse(draft.facts.now, draft.request.source, draft.facts.read_id("agent_id"))
+def _record_credential_uses(pending_calls: Sequence[PendingCall]) -> None:
+    for pending in pending_calls:
+        credential_id = pending.facts.read_id("credential_id")
+        if credential_id is not None and not decision.is_unauthenticated(pending):
+            use = last_used.CredentialUse(pending.facts.now, pending.request.source, pending.facts.read_id("agent_id"))
             last_used.recorder.record(credential_id, use)
-            caller_keys.remember(draft.request.token, draft.log_row["agent_id"])
+            caller_keys.remember(pending.request.token, pending.log_row["agent_id"])
 
 
-def _write_unless_stale(drafts: Sequence[PendingCall]) -> DecisionsByCall:
+def _write_unless_stale(pending_calls: Sequence[PendingCall]) -> DecisionsByCall:
     try:
-        return _write_batch(drafts)
-    except AccessChanged as stale:
-        fresh = [draft for draft in drafts if draft.request.call_id not in stale.calls]
-        return dict.fromkeys(stale.calls) | _write_unless_stale(fresh)
+        return _write_batch(pending_calls)
+    except AccessChanged as error:
+        unchanged = [pending for pending in pending_calls if pending.request.call_id not in error.calls]
+        return dict.fromkeys(error.calls) | _write_unless_stale(unchanged)
 
 
-def _write_batch(drafts: Sequence[PendingCall]) -> DecisionsByCall:
-    batch = ReservationBatch(drafts)
+def _write_batch(pending_calls: Sequence[PendingCall]) -> DecisionsByCall:
+    batch = ReservationBatch(pending_calls)
     if all(
-        draft.decision.allowed and not budget_store.has_budgets(draft) and not _needs_exclusive_rows(draft)
-        for draft in drafts
+        pending.decision.allowed and not budget_store.has_budgets(pending) and not _needs_exclusive_rows(pending)
+        for pending in pending_calls
     ):
         # The usual case. A single writing statement needs no transaction.
-        for draft in drafts:
-            _add_lease(batch, draft, [], draft.facts.now)
+        for pending in pending_calls:
+            _add_lease(batch, pending, [], pending.facts.now)
         with transaction.atomic() if not database.is_postgresql() else nullcontext():
-            batch.write(whole=False)
-        return batch.answers
+            batch.write(all_or_nothing=False)
+        return batch.decisions
     with transaction.atomic():
-        _count_unauthenticated(drafts)
-        _consume_budgets(batch, [draft for draft in drafts if draft.decision.allowed])
-        for draft in sorted(drafts, key=_lock_order):
-            if draft.needs_approval:
-                batch.refuse(draft, call_approvals.request_approval(draft))
-            elif not draft.decision.allowed:
-                batch.refuse(draft, decision.refuse_as_decided(draft))
-        batch.write(whole=True)
-    return batch.answers
+        _count_unauthenticated(pending_calls)
+        _consume_budgets(batch, [pending for pending in pending_calls if pending.decision.allowed])
+        for pending in sorted(pending_calls, key=_lock_order):
+            if pending.needs_approval:
+                batch.refuse(pending, call_approvals.request_approval(pending))
+            elif not pending.decision.allowed:
+                batch.refuse(pending, decision.refuse_as_decided(pending))
+        batch.write(all_or_nothing=True)
+    return batch.decisions
 
 
 def _is_first_approval_request(row: dict[str, Any]) -> bool:
     return bool(row["details"].get("approval_id") == str(row["id"]))
 
 
-def _lock_order(draft: PendingCall) -> tuple[str, str]:
+def _lock_order(pending: PendingCall) -> tuple[str, str]:
     """Return the key of the order in which every process locks rows that waiting calls share."""
-    return str(draft.facts.row["agent_id"]), f"{draft.request.name} {draft.request.args_hash}"
+    return str(pending.facts.row["agent_id"]), f"{pending.request.name} {pending.request.args_hash}"
 
 
-def _needs_exclusive_rows(draft: PendingCall) -> bool:
-    return draft.uses_approval or reading.needs_probe(draft.facts)
+def _needs_exclusive_rows(pending: PendingCall) -> bool:
+    return pending.uses_approval or reading.needs_probe(pending.facts)
 
 
 def _consume_budgets(batch: ReservationBatch, allowed: Sequence[PendingCall]) -> None:
     """Consume budgets in order of arrival, with all budgets of the batch locked."""
-    limited = any(budget_store.has_budgets(draft) for draft in allowed)
-    if limited:
+    needs_budgets = any(budget_store.has_budgets(pending) for pending in allowed)
+    if needs_budgets:
         budget_store.create_grant_budgets(allowed)
-    held, now = budget_store.lock_budgets(allowed) if limited else ({}, None)
-    for draft in allowed:
-        own = budget_store.select_budgets(draft, held)
-        moment = now or draft.facts.now
-        if _lost_race(batch, draft):
+    budgets, now = budget_store.lock_budgets(allowed) if needs_budgets else ({}, None)
+    for pending in allowed:
+        call_budgets = budget_store.select_budgets(pending, budgets)
+        moment = now or pending.facts.now
+        if _lost_race(batch, pending):
             continue
-        lack = budget_state.consume_all(own, moment)
-        if own:
-            draft.log_row["details"]["budgets"] = [_describe_budget(purse, moment) for purse in own]
-        if lack is None:
-            _add_lease(batch, draft, own, moment)
+        exceeded_limit = budget_state.consume_all(call_budgets, moment)
+        if call_budgets:
+            pending.log_row["details"]["budgets"] = [_describe_budget(budget, moment) for budget in call_budgets]
+        if exceeded_limit is None:
+            _add_lease(batch, pending, call_budgets, moment)
             continue
-        _release_claims(draft)
-        left = budget_state.find_tightest_quota(own, moment)
+        _release_claims(pending)
+        quota = budget_state.find_tightest_quota(call_budgets, moment)
         batch.refuse(
-            draft, decision.refuse_call(draft, lack.reason, lack.message, retry_after=lack.retry_after, quota=left)
+            pending,
+            decision.refuse_call(
+                pending,
+                exceeded_limit.reason,
+                exceeded_limit.message,
+                retry_after=exceeded_limit.retry_after,
+                quota=quota,
+            ),
         )
     if now is not None:
-        budget_store.save_usage(held.values(), now)
+        budget_store.save_usage(budgets.values(), now)
 
 
-def _lost_race(batch: ReservationBatch, draft: PendingCall) -> bool:
+def _lost_race(batch: ReservationBatch, pending: PendingCall) -> bool:
     """Claim the approval and the probes of a call. If another call was first, the call is decided again."""
-    if draft.uses_approval and not call_approvals.use_approval(draft):
-        batch.answers[draft.request.call_id] = None
+    if pending.uses_approval and not call_approvals.use_approval(pending):
+        batch.decisions[pending.request.call_id] = None
         return True
-    if _claim_probes(draft):
+    if _claim_probes(pending):
         return False
-    if draft.uses_approval:
-        call_approvals.return_approval(draft)
-    batch.answers[draft.request.call_id] = None
+    if pending.uses_approval:
+        call_approvals.return_approval(pending)
+    batch.decisions[pending.request.call_id] = None
     return True
 
 
-def _claim_probes(draft: PendingCall) -> bool:
+def _claim_probes(pending: PendingCall) -> bool:
     """Claim every probe that the call needs, for as long as the call may take. If one claim fails, release all."""
-    probed = reading.find_probed_breakers(draft.facts)
-    seconds = float(draft.facts.row["timeout"]) + LEASE_GRACE.total_seconds()
-    if all(breakers.claim_probe(breaker.id, draft.request.call_id, seconds=seconds) for breaker in probed):
+    probed = reading.find_probed_breakers(pending.facts)
+    seconds = float(pending.facts.row["timeout"]) + LEASE_GRACE.total_seconds()
+    if all(breakers.claim_probe(breaker.id, pending.request.call_id, seconds=seconds) for breaker in probed):
         return True
-    breakers.release_probe(draft.request.call_id)
+    breakers.release_probe(pending.request.call_id)
     return False
 
 
-def _release_claims(draft: PendingCall) -> None:
+def _release_claims(pending: PendingCall) -> None:
     """Return the approval and the probes of a call that a budget refuses."""
-    if draft.uses_approval:
-        call_approvals.return_approval(draft)
-    if reading.needs_probe(draft.facts):
-        breakers.release_probe(draft.request.call_id)
+    if pending.uses_approval:
+        call_approvals.return_approval(pending)
+    if reading.needs_probe(pending.facts):
+        breakers.release_probe(pending.request.call_id)
 
 
-def _add_lease(batch: ReservationBatch, draft: PendingCall, own: list[BudgetState], now: datetime) -> None:
-    found, wish = draft.facts, draft.request
-    timeout = min([float(found.row["timeout"]), *(purse.timeout for purse in own if purse.timeout)])
+def _add_lease(batch: ReservationBatch, pending: PendingCall, budgets: list[BudgetState], now: datetime) -> None:
+    facts, request = pending.facts, pending.request
+    timeout = min([float(facts.row["timeout"]), *(budget.timeout for budget in budgets if budget.timeout)])
     deadline = now + min(timedelta(seconds=timeout) + LEASE_GRACE, LEASE_DURATION)
-    limits = [purse for purse in own if purse.concurrency_limit is not None]
-    for purse in limits:
-        slot = {"id": uuid7(), "budget_id": purse.id, "call_id": wish.call_id, "deadline": deadline}
+    concurrency_budgets = [budget for budget in budgets if budget.concurrency_limit is not None]
+    for budget in concurrency_budgets:
+        slot = {"id": uuid7(), "budget_id": budget.id, "call_id": request.call_id, "deadline": deadline}
         batch.slots.append(slot)
-    ticket = _build_lease(draft, timeout, slots=bool(limits), left=budget_state.find_tightest_quota(own, now))
-    batch.leases.append((draft, ticket, deadline))
+    lease = _build_lease(
+        pending, timeout, has_slots=bool(concurrency_budgets), quota=budget_state.find_tightest_quota(budgets, now)
+    )
+    batch.leases.append((pending, lease, deadline))
 
 
-def _build_lease(draft: PendingCall, timeout: float, *, slots: bool, left: RemainingQuota | None) -> CallLease:
-    found, row = draft.facts, draft.facts.row
-    server_id, definition_id = found.read_id("server_id"), found.read_id("definition_id")
+def _build_lease(pending: PendingCall, timeout: float, *, has_slots: bool, quota: RemainingQuota | None) -> CallLease:
+    facts, row = pending.facts, pending.facts.row
+    server_id, definition_id = facts.read_id("server_id"), facts.read_id("definition_id")
     assert server_id is not None  # the decision requires an enabled server
     assert definition_id is not None  # the decision requires an approved definition
-    unwell = bool(row["breaker_failures"] or row["own_breaker_failures"]) or row["connection"] != "Ready"
+    has_faults = bool(row["breaker_failures"] or row["own_breaker_failures"]) or row["connection"] != "Ready"
     return CallLease(
-        call_id=draft.request.call_id,
+        call_id=pending.request.call_id,
         server_id=server_id,
         tool=row["wire_name"],
         revision=row["revision"],
         era=row["era"],
         timeout=timeout,
         definition_id=definition_id,
-        decided_at=found.now,
-        row=draft.log_row,
-        service_has_faults=unwell or bool(row["faults"]) or bool(reading.find_tripped_breakers(found)),
+        decided_at=facts.now,
+        row=pending.log_row,
+        service_has_faults=has_faults or bool(row["faults"]) or bool(reading.find_tripped_breakers(facts)),
         has_shortened_timeout=timeout < float(row["timeout"]),
-        has_slots=slots,
-        quota=left,
+        has_slots=has_slots,
+        quota=quota,
     )
 
 
-def _describe_budget(purse: BudgetState, now: datetime) -> dict[str, Any]:
+def _describe_budget(budget: BudgetState, now: datetime) -> dict[str, Any]:
     """Describe a budget for the log row's details, which the call's page shows."""
-    left = purse.find_remaining(now)
+    quota = budget.find_remaining(now)
     return {
-        "scope": purse.scope,
-        "name": purse.target_name,
-        "in_flight": purse.in_flight if purse.concurrency_limit is not None else None,
-        "remaining": left.remaining if left else None,
+        "scope": budget.scope,
+        "name": budget.target_name,
+        "in_flight": budget.in_flight if budget.concurrency_limit is not None else None,
+        "remaining": quota.remaining if quota else None,
     }
 
 
-def _count_unauthenticated(drafts: Sequence[PendingCall]) -> None:
-    strangers = [draft for draft in drafts if decision.is_unauthenticated(draft)]
-    named = [
-        (draft.facts.row["public_id"] or authentication_failures.UNKNOWN_PUBLIC_ID, draft.request.source, draft)
-        for draft in strangers
+def _count_unauthenticated(pending_calls: Sequence[PendingCall]) -> None:
+    unauthenticated = [pending for pending in pending_calls if decision.is_unauthenticated(pending)]
+    attempts = [
+        (pending.facts.row["public_id"] or authentication_failures.UNKNOWN_PUBLIC_ID, pending.request.source, pending)
+        for pending in unauthenticated
     ]
-    for public_id, _, draft in sorted(named, key=lambda one: one[:2]):
-        with bind_context(RequestContext(draft.request.request_id, draft.request.source)):
-            authentication_failures.count_failure(public_id, draft.decision.reason, draft.facts.now)
+    for public_id, _, pending in sorted(attempts, key=lambda attempt: attempt[:2]):
+        with bind_context(RequestContext(pending.request.request_id, pending.request.source)):
+            authentication_failures.count_failure(public_id, pending.decision.reason, pending.facts.now)
 
 
-def _facts_parameters(wish: CallRequest) -> tuple[Any, ...]:
-    shown = wish.token
+def _facts_parameters(request: CallRequest) -> tuple[Any, ...]:
+    token = request.token
     # No tool has an unprintable name. The database would reject it, which would be reported as unreachable.
-    name = wish.name if wish.name.isprintable() else ""
-    if isinstance(shown, ParsedCredentialToken):
-        return shown.public_id, None, None, name, wish.args_hash
-    return None, shown.credential_id, shown.identity_id, name, wish.args_hash
+    name = request.name if request.name.isprintable() else ""
+    if isinstance(token, ParsedCredentialToken):
+        return token.public_id, None, None, name, request.args_hash
+    return None, token.credential_id, token.identity_id, name, request.args_hash

@@ -28,14 +28,14 @@ LOST_MESSAGE = "The process that made this call is gone, or was not heard of in 
 def write_outcomes(outcomes: Sequence[CallOutcome]) -> set[UUID]:
     """Write outcomes. Return the ids of the written calls; other calls were given up earlier and have their row."""
     rows = [_build_row(outcome) for outcome in outcomes]
-    asides = [outcome for outcome in outcomes if outcome.updates_service]
+    service_updates = [outcome for outcome in outcomes if outcome.updates_service]
     slots = [outcome.lease.call_id for outcome in outcomes if outcome.lease.has_slots]
-    if database.is_postgresql() and not asides:
+    if database.is_postgresql() and not service_updates:
         return _log_late_results(outcomes, _end_leases_and_insert(rows, slots))
     with transaction.atomic():
         written = _end_leases_and_insert(rows, slots)
         # Every process updates in the same order, so that two processes with the same servers do not deadlock.
-        for outcome in sorted(asides, key=lambda outcome: outcome.lease.server_id):
+        for outcome in sorted(service_updates, key=lambda outcome: outcome.lease.server_id):
             _update_breaker(outcome)
         return _log_late_results(outcomes, written)
 
@@ -43,37 +43,37 @@ def write_outcomes(outcomes: Sequence[CallOutcome]) -> set[UUID]:
 def write_outcomes_again(outcomes: Sequence[CallOutcome]) -> set[UUID]:
     """Write outcomes again after a commit with an unknown result. Rows that are in the log are not written twice."""
     condition, values = database.id_condition([outcome.lease.call_id for outcome in outcomes])
-    found = database.run_statement(f"SELECT id FROM nhi_invocation_log WHERE id {condition}", values)  # noqa: S608 - our own names
-    there = {UUID(str(row[0])) for row in found}
-    left = [outcome for outcome in outcomes if outcome.lease.call_id not in there]
-    return there | (write_outcomes(left) if left else set())
+    rows = database.run_statement(f"SELECT id FROM nhi_invocation_log WHERE id {condition}", values)  # noqa: S608 - our own names
+    existing_ids = {UUID(str(row[0])) for row in rows}
+    missing = [outcome for outcome in outcomes if outcome.lease.call_id not in existing_ids]
+    return existing_ids | (write_outcomes(missing) if missing else set())
 
 
 def check_writable() -> None:
     """Insert a log row and roll it back. Fails as the row of a call would."""
-    nobody = uuid7()
+    fake_id = uuid7()
     row = invocations.begin(
-        call_id=nobody, at=clock.database_now(), agent=(nobody, ""), tool_id=None, tool_name="", method="",
-        args_hash="", request_id=nobody, source="",
+        call_id=fake_id, at=clock.database_now(), agent=(fake_id, ""), tool_id=None, tool_name="", method="",
+        args_hash="", request_id=fake_id, source="",
     )  # fmt: skip
     with transaction.atomic():
         database.insert_rows(InvocationLog, [invocations.end(row, status=CallStatus.ERROR)])
         transaction.set_rollback(True)
 
 
-def reap_lost_calls(most: int = 500) -> int:
+def reap_lost_calls(limit: int = 500) -> int:
     """End the calls whose leases expired because their process is gone. Each gets its log row."""
     now = clock.database_now()
     with transaction.atomic():
         overdue = Call.objects.select_for_update(skip_locked=database.is_postgresql()).filter(deadline__lte=now)
-        leases = list(overdue.order_by("id")[:most])
+        leases = list(overdue.order_by("id")[:limit])
         rows = []
         for lease in leases:
-            begun = invocations.from_json(lease.row)
-            duration = (now - begun["timestamp"]).total_seconds() * 1000
+            log_row = invocations.from_json(lease.row)
+            duration = (now - log_row["timestamp"]).total_seconds() * 1000
             rows.append(
                 invocations.end(
-                    begun, status=CallStatus.ERROR, reason="lost", error_code="Timeout", error_message=LOST_MESSAGE,
+                    log_row, status=CallStatus.ERROR, reason="lost", error_code="Timeout", error_message=LOST_MESSAGE,
                     duration=duration,
                 )
             )  # fmt: skip
@@ -108,19 +108,19 @@ def _end_leases_and_insert(rows: list[dict[str, Any]], slots: Sequence[UUID]) ->
         }
     with transaction.atomic():
         condition, values = database.id_condition(ids)
-        gone = database.run_statement(f"DELETE FROM mcp_call WHERE id {condition} RETURNING id", values)  # noqa: S608 - our own names
-        taken = {UUID(row[0]) for row in gone}
+        deleted = database.run_statement(f"DELETE FROM mcp_call WHERE id {condition} RETURNING id", values)  # noqa: S608 - our own names
+        ended_ids = {UUID(row[0]) for row in deleted}
         if slots:
             condition, values = database.id_condition(slots)
             database.run_statement(f"DELETE FROM mcp_call_slot WHERE call_id {condition}", values)  # noqa: S608 - the same
-        database.insert_rows(InvocationLog, [row for row in rows if row["id"] in taken])
-    return taken
+        database.insert_rows(InvocationLog, [row for row in rows if row["id"] in ended_ids])
+    return ended_ids
 
 
-def _end_leases_sql(slots: bool) -> str:
-    freed = ", freed AS (DELETE FROM mcp_call_slot WHERE call_id = ANY(%s))" if slots else ""
+def _end_leases_sql(has_slots: bool) -> str:
+    slots_sql = ", freed AS (DELETE FROM mcp_call_slot WHERE call_id = ANY(%s))" if has_slots else ""
     return (
-        f"WITH taken AS (DELETE FROM mcp_call WHERE id = ANY(%s) RETURNING id){freed}"  # noqa: S608 - our own names
+        f"WITH taken AS (DELETE FROM mcp_call WHERE id = ANY(%s) RETURNING id){slots_sql}"  # noqa: S608 - our own names
         f" INSERT INTO nhi_invocation_log ({LOG_COLUMNS}) SELECT {LOG_VALUES}"
         f" FROM {database.recordset_sql('nhi_invocation_log')} r JOIN taken ON taken.id = r.id RETURNING id"
     )
@@ -132,23 +132,23 @@ def update_server_status(outcome: CallOutcome) -> None:
     if outcome.service_verdict == "success":
         connection_status.record_success(server_id)
     elif outcome.service_verdict == "fault":
-        opened = Breaker.objects.for_all().filter(server_id=server_id, state=BreakerState.OPEN).exists()
-        connection_status.record_fault(server_id, outcome.error_message, gone=opened)
+        is_open = Breaker.objects.for_all().filter(server_id=server_id, state=BreakerState.OPEN).exists()
+        connection_status.record_fault(server_id, outcome.error_message, go_offline=is_open)
 
 
 def _update_breaker(outcome: CallOutcome) -> None:
     """Record every fault with the breaker, and a success only when the breaker or the status must change."""
-    ticket = outcome.lease
+    lease = outcome.lease
     if not outcome.service_verdict:
         # The outcome says nothing about the service. If this call was a probe, the next call may probe.
-        breakers.release_probe(ticket.call_id)
+        breakers.release_probe(lease.call_id)
     elif outcome.service_verdict == "success":
-        breakers.record_server_success(ticket.server_id, agent_id=ticket.row["agent_id"], call_id=ticket.call_id)
+        breakers.record_server_success(lease.server_id, agent_id=lease.row["agent_id"], call_id=lease.call_id)
     else:
-        met = breakers.ServerFault(
-            outcome.fault_kind, outcome.error_message, ticket.row["agent_id"], ticket.row["agent_name"], ticket.call_id
+        fault = breakers.ServerFault(
+            outcome.fault_kind, outcome.error_message, lease.row["agent_id"], lease.row["agent_name"], lease.call_id
         )
-        breakers.record_server_fault(ticket.server_id, met)
+        breakers.record_server_fault(lease.server_id, fault)
 
 
 def _log_late_results(outcomes: Sequence[CallOutcome], written: set[UUID]) -> set[UUID]:

@@ -14,16 +14,21 @@ from mcp.models import ToolDefinition
 from nhi.models import ToolPermission
 
 
-def attach_schemas(questions: Mapping[UUID, SchemasNeeded]) -> dict[UUID, Any]:
+def attach_schemas(needed_by_call: Mapping[UUID, SchemasNeeded]) -> dict[UUID, Any]:
     """Add the schemas to each `SchemasNeeded`."""
-    if not questions:
+    if not needed_by_call:
         return {}
-    grants = {one for question in questions.values() for one in question.grants}
-    definitions = {one for question in questions.values() for one in question.definitions}
-    known = _load_grant_schemas(grants) | _load_definition_schemas(definitions)
+    grants = {schema_id for schemas_needed in needed_by_call.values() for schema_id in schemas_needed.grants}
+    definitions = {schema_id for schemas_needed in needed_by_call.values() for schema_id in schemas_needed.definitions}
+    schemas = _load_grant_schemas(grants) | _load_definition_schemas(definitions)
     return {
-        call_id: replace(question, schemas={one: known[one] for one in (*question.grants, *question.definitions)})
-        for call_id, question in questions.items()
+        call_id: replace(
+            schemas_needed,
+            schemas={
+                schema_id: schemas[schema_id] for schema_id in (*schemas_needed.grants, *schemas_needed.definitions)
+            },
+        )
+        for call_id, schemas_needed in needed_by_call.items()
     }
 
 

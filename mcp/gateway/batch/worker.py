@@ -65,14 +65,14 @@ class BatchWorker:
         #: A row could not be written. A test write must succeed before the next decision.
         self._needs_write_check = False
 
-    def require_capacity(self, shown: tokens.ParsedBearerToken, source: str) -> None:
+    def require_capacity(self, token: tokens.ParsedBearerToken, source: str) -> None:
         """Raise an overload error if the call could not be decided in time, before it costs anything more."""
-        if not self._items.has_capacity(caller_keys.key(shown, source)):
+        if not self._items.has_capacity(caller_keys.key(token, source)):
             raise self._build_overload_error()
 
-    def decide(self, wish: CallRequest) -> "Future[CallDecision]":
-        item = WorkItem(wish)
-        if self._items.put(caller_keys.key(wish.token, wish.source), item):
+    def decide(self, request: CallRequest) -> "Future[CallDecision]":
+        item = WorkItem(request)
+        if self._items.put(caller_keys.key(request.token, request.source), item):
             self._ensure_thread()
         else:
             item.future.set_exception(self._build_overload_error())
@@ -110,7 +110,7 @@ class BatchWorker:
                 self._thread.start()
 
     def _run(self) -> None:
-        looked, closed = time.monotonic(), False
+        last_maintenance, closed = time.monotonic(), False
         while True:
             batch = self._items.take_batch(0 if closed else TICK_SECONDS)
             self._process_batch(batch.items)
@@ -118,20 +118,20 @@ class BatchWorker:
             if closed and self._items.is_empty():
                 connection.close()
                 return
-            if time.monotonic() - looked >= TICK_SECONDS:
-                looked = time.monotonic()
+            if time.monotonic() - last_maintenance >= TICK_SECONDS:
+                last_maintenance = time.monotonic()
                 self._maintain_active_calls()
 
     def _process_batch(self, batch: Sequence[WorkItem]) -> None:
         outcomes = [item for item in batch if isinstance(item.work, CallOutcome)]
         # Calls whose caller has left are not decided.
-        wishes = [
+        requests = [
             item for item in batch if isinstance(item.work, CallRequest) and item.future.set_running_or_notify_cancel()
         ]
         if outcomes:
             self._process_together(outcomes, self._record)
-        if wishes:
-            self._process_together(wishes, self._reserve)
+        if requests:
+            self._process_together(requests, self._reserve)
 
     def _process_together(
         self, items: Sequence[WorkItem], work: Callable[[Sequence[WorkItem]], None], tries: int = 2
@@ -156,16 +156,16 @@ class BatchWorker:
     def _process_separately(self, items: Sequence[WorkItem], error: Exception, tries: int) -> None:
         """Process items one by one to isolate the one that fails. A single item is tried once more, as a row of another
         transaction may have caused the failure. Rows that were written before an error are not written twice."""
-        left = [item for item in items if not item.future.done()]
-        if len(left) > 1 or (left and tries > 1):
-            for item in left:
+        unfinished = [item for item in items if not item.future.done()]
+        if len(unfinished) > 1 or (unfinished and tries > 1):
+            for item in unfinished:
                 self._process_together(
                     [item], self._reserve if isinstance(item.work, CallRequest) else self._record_again, 1
                 )
             return
         log.error("a call could not be worked off", exc_info=error)
         self._needs_write_check = self._needs_write_check or isinstance(error, DatabaseError)
-        self._fail(left, RecordUnavailable() if isinstance(error, DatabaseError) else error)
+        self._fail(unfinished, RecordUnavailable() if isinstance(error, DatabaseError) else error)
 
     def _fail(self, items: Sequence[WorkItem], error: Exception) -> None:
         for item in items:
@@ -183,22 +183,22 @@ class BatchWorker:
             result_writer.check_writable()
             self._needs_write_check = False
         by_call = {item.work.call_id: item for item in items if isinstance(item.work, CallRequest)}
-        answers = reserving.reserve_calls(
+        decisions = reserving.reserve_calls(
             [item.work for item in by_call.values() if isinstance(item.work, CallRequest)]
         )
-        for call_id, answer in answers.items():
-            self._deliver_decision(by_call[call_id], answer)
+        for call_id, decision in decisions.items():
+            self._deliver_decision(by_call[call_id], decision)
 
-    def _deliver_decision(self, item: WorkItem, answer: CallDecision | None) -> None:
+    def _deliver_decision(self, item: WorkItem, decision: CallDecision | None) -> None:
         assert isinstance(item.work, CallRequest)
-        if answer is not None:
-            self.active_calls.add(answer)
-            item.future.set_result(answer)
+        if decision is not None:
+            self.active_calls.add(decision)
+            item.future.set_result(decision)
         elif item.work.attempts >= MAX_ATTEMPTS:
             item.future.set_exception(GatewayOverloaded("Access changes too fast to decide.", retry_after=1))
         else:
-            again = WorkItem(replace(item.work, attempts=item.work.attempts + 1), item.future)
-            self._retry_now(again)
+            retry_item = WorkItem(replace(item.work, attempts=item.work.attempts + 1), item.future)
+            self._retry_now(retry_item)
 
     def _retry_now(self, item: WorkItem) -> None:
         """Decide an item again at once, before items that arrived later."""
@@ -233,15 +233,15 @@ class BatchWorker:
     def _write_pending_outcomes(self) -> None:
         """Retry outcomes. One that the database rejects is dropped; its call gets a row when its lease expires."""
         while self._pending_outcomes:
-            first = self._pending_outcomes[0]
+            outcome = self._pending_outcomes[0]
             try:
-                result_writer.write_outcomes_again([first])
+                result_writer.write_outcomes_again([outcome])
             except DB_ERRORS:
                 raise
             except Exception:
                 result_writer.check_writable()
-                log.exception("a call's row is refused as it is", extra={"call_id": str(first.lease.call_id)})
-            self.active_calls.remove(first.lease.call_id)
+                log.exception("a call's row is refused as it is", extra={"call_id": str(outcome.lease.call_id)})
+            self.active_calls.remove(outcome.lease.call_id)
             self._pending_outcomes.pop(0)
 
 

@@ -22,7 +22,7 @@ class Command(BaseCommand):
     def handle(self, **_: Any) -> None:
         try:
             with file_lock.hold_file_lock(settings.DATA / run.LOCK_NAME):
-                asyncio.run(run.run_host(data=settings.DATA, socket=settings.STDIO_SOCKET, house=HOUSE))
+                asyncio.run(run.run_host(data=settings.DATA, socket=settings.STDIO_SOCKET, backend=HOUSE))
         except file_lock.FileLockedError as other:
             # Not a failure: there is one, which is what was asked for.
             self.stdout.write(f"The stdio owner of {settings.DATA} already runs (process {other.holder}).")

@@ -105,7 +105,7 @@ class Giving(ActorDialog):
     def initial(self) -> dict[str, Any]:
         asked = self.request.GET
         fields = self.form_class.base_fields.items()
-        named = {name: field.what for name, field in fields if isinstance(field, names.NameField)}
+        named = {name: field.row_kind for name, field in fields if isinstance(field, names.NameField)}
         return {name: names.initial_name(what, self.actor, asked.get(name, "")) for name, what in named.items()}
 
     def back(self) -> str:

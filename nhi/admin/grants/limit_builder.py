@@ -212,7 +212,8 @@ def try_arguments(builder: Builder, typed: str) -> Tried:
     broken = [_line(place, problem) for place, problem in json_schema.find_violations(limit, given)]
     if known and not json_schema.find_problem(known[0]):
         broken += [
-            _line(place, problem) for place, problem in json_schema.find_violations(known[0], given, whose="the tool")
+            _line(place, problem)
+            for place, problem in json_schema.find_violations(known[0], given, schema_owner="the tool")
         ]
     passed = argument_limits.optional_limited_arguments(limit, known)
     return Tried(

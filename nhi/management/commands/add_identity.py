@@ -26,13 +26,19 @@ class Command(GatehouseCommand):
         kind, _, name = options["identity"].partition("/")
         if kind not in Kind.values:
             raise InvalidInput.for_field("identity", f"Write KIND/NAME with KIND one of {', '.join(Kind.values)}.")
-        described = {field: options[field] for field in ("purpose", "team", "environment")}
-        made = identities.create(
+        fields = {field: options[field] for field in ("purpose", "team", "environment")}
+        identity = identities.create(
             actor=actors.terminal(),
             kind=Kind(kind),
             name=name,
             owner=lookups.find_person(options["owner"]),
             activate=not options["inactive"],
-            **described,
+            **fields,
         )
-        return {"id": made.pk, "kind": made.kind, "name": made.name, "state": made.state, "capability": made.capability}
+        return {
+            "id": identity.pk,
+            "kind": identity.kind,
+            "name": identity.name,
+            "state": identity.state,
+            "capability": identity.capability,
+        }

@@ -20,7 +20,7 @@ class Command(GatehouseCommand):
         parser.add_argument("--superuser", action="store_true")
 
     def run(self, **options: Any) -> dict[str, Any]:
-        made = people.create(
+        new_person = people.create(
             actor=actors.terminal(),
             username=options["username"],
             roles=options["role"],
@@ -28,4 +28,4 @@ class Command(GatehouseCommand):
             # If second factors are required, a password that a terminal showed must be changed too.
             must_change_password=settings.REQUIRE_MFA,
         )
-        return {"id": made.user.pk, "username": made.user.username, "password": made.password}
+        return {"id": new_person.user.pk, "username": new_person.user.username, "password": new_person.password}

@@ -24,12 +24,12 @@ class Command(GatehouseCommand):
 
     def run(self, **options: Any) -> dict[str, Any]:
         caller, target = lookups.find_identity(options["caller"]), lookups.find_identity(options["target"])
-        found = explain.explain(actor=actors.terminal(), caller_id=caller.pk, target_id=target.pk)
-        self.allowed = found.decision.allowed
+        explanation = explain.explain(actor=actors.terminal(), caller_id=caller.pk, target_id=target.pk)
+        self.allowed = explanation.decision.allowed
         return {
-            "decision": found.decision.verdict,
-            "reason": found.decision.reason,
-            "message": found.decision.message,
-            "checks": [f"{check.outcome}: {check.name}: {check.message}" for check in found.checks],
-            "would_pass": list(found.would_pass),
+            "decision": explanation.decision.verdict,
+            "reason": explanation.decision.reason,
+            "message": explanation.decision.message,
+            "checks": [f"{check.outcome}: {check.name}: {check.message}" for check in explanation.checks],
+            "would_pass": list(explanation.would_pass),
         }

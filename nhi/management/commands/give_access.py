@@ -24,11 +24,11 @@ class Command(GatehouseCommand):
 
     def run(self, **options: Any) -> dict[str, Any]:
         caller, target = lookups.find_identity(options["caller"]), lookups.find_identity(options["target"])
-        given = {"actor": actors.terminal(), "reason": options["reason"], "expires_at": _ends(options["days"])}
+        terms = {"actor": actors.terminal(), "reason": options["reason"], "expires_at": _ends(options["days"])}
         if target.kind == Kind.TOOL:
-            grant: Any = grants.give_tool(agent=caller, tool=target, **given)
+            grant: Any = grants.give_tool(agent=caller, tool=target, **terms)
         else:
-            grant = grants.give_nhi(source=caller, target=target, permission_type=PermissionType.CALL, **given)
+            grant = grants.give_nhi(source=caller, target=target, permission_type=PermissionType.CALL, **terms)
         return {"id": grant.pk, "state": grant.state, "expires_at": grant.expires_at}
 
 

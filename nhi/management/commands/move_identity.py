@@ -27,11 +27,11 @@ class Command(GatehouseCommand):
     def run(self, **options: Any) -> dict[str, Any]:
         identity = lookups.find_identity(options["identity"])
         verb = getattr(lifecycle, options["verb"])
-        moved = verb(actor=actors.terminal(), identity=identity, reason=options["reason"], **_options_of_verb(options))
-        if isinstance(moved, StopResult):
-            done = {"id": moved.identity.pk, "state": moved.identity.state}
-            return {**done, "stopped": moved.stopped, "pending": moved.pending}
-        return {"id": moved.pk, "state": moved.state}
+        result = verb(actor=actors.terminal(), identity=identity, reason=options["reason"], **_options_of_verb(options))
+        if isinstance(result, StopResult):
+            summary = {"id": result.identity.pk, "state": result.identity.state}
+            return {**summary, "stopped": result.stopped, "pending": result.pending}
+        return {"id": result.pk, "state": result.state}
 
 
 def _options_of_verb(options: dict[str, Any]) -> dict[str, Any]:

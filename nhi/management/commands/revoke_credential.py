@@ -18,8 +18,10 @@ class Command(GatehouseCommand):
         parser.add_argument("--reason", required=True)
 
     def run(self, **options: Any) -> dict[str, Any]:
-        found = Credential.objects.select_related("identity", "user").filter(public_id=options["public_id"]).first()
-        if found is None:
+        credential = (
+            Credential.objects.select_related("identity", "user").filter(public_id=options["public_id"]).first()
+        )
+        if credential is None:
             raise InvalidInput.for_field("public_id", f"There is no credential {options['public_id']!r}.")
-        revoked = credentials.revoke(actor=actors.terminal(), credential=found, reason=options["reason"])
+        revoked = credentials.revoke(actor=actors.terminal(), credential=credential, reason=options["reason"])
         return {"id": revoked.pk, "state": revoked.state, "revoked_at": revoked.revoked_at}

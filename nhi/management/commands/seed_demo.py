@@ -14,5 +14,5 @@ class Command(BaseCommand):
         passwords = demo.seed()
         if passwords:
             self.stdout.write("Demo people, with passwords that are shown this once:")
-            for username, (what, password) in passwords.items():
-                self.stdout.write(f"  {username:<6} {password}   {what}")
+            for username, (description, password) in passwords.items():
+                self.stdout.write(f"  {username:<6} {password}   {description}")

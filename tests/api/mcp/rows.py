@@ -36,7 +36,7 @@ def keep(owner: User, agent: Identity, name: str = "kept") -> Kept:
         name=name, owner=owner, transport="http", base_url="http://127.0.0.1:1/mcp", status=Connection.READY
     )
     listed = {"name": "echo", "description": "Echoes", "inputSchema": {"type": "object"}}
-    catalogue.record_listing(actor=SYSTEM, server=server, listed=[listed])
+    catalogue.record_listing(actor=SYSTEM, server=server, listed_tools=[listed])
     tool = Tool.objects.select_related("current", "server", "identity").get(server=server)
     assert tool.current
     definitions.approve(actor=SYSTEM, tool=tool, definition_hash=tool.current.hash, reason="For the test")

@@ -73,10 +73,10 @@ def test_looking_marks_nothing_and_what_fails_meanwhile_is_not_marked(ship: Agen
 
 def test_a_look_never_goes_back_nor_beyond_now(ship: Agent, mara: Client) -> None:
     actor, now = actors.person(User.objects.get(username="mara")), timezone.now()
-    read_markers.mark_seen(actor=actor, page=PAGE, until=now + timedelta(days=9), late=[])
+    read_markers.mark_seen(actor=actor, page=PAGE, until=now + timedelta(days=9), individual_ids=[])
     first = LastLook.objects.get().at
     assert first < now + timedelta(minutes=1)
-    read_markers.mark_seen(actor=actor, page=PAGE, until=now - timedelta(days=9), late=[])
+    read_markers.mark_seen(actor=actor, page=PAGE, until=now - timedelta(days=9), individual_ids=[])
     assert LastLook.objects.get().at == first
 
 

@@ -28,10 +28,10 @@ class ThreadedHandler(ASGIHandler):
         super().__init__()
         self._threads = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="django")
 
-    def load_middleware(self, is_async: bool = False) -> None:  # noqa: ARG002 - Django asks for the loop's
+    def load_middleware(self, is_async: bool = False) -> None:  # noqa: ARG002 - Django's signature
         super().load_middleware(is_async=False)
 
-    async def __call__(self, scope: dict[str, Any], receive: Receive, send: Any) -> None:  # type: ignore[override]  # Django's stubs know more of a scope
+    async def __call__(self, scope: dict[str, Any], receive: Receive, send: Any) -> None:  # type: ignore[override]  # Django's stubs type the scope
         try:
             body = await self.read_body(receive)
         except RequestAborted:

@@ -40,7 +40,7 @@ class FairReadScheduler:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._lines: OrderedDict[bytes, deque[tuple[FairHttpProtocol, bytes]]] = OrderedDict()
-        #: Reads of this round, by caller.
+        #: Number of reads in this round, by caller.
         self._reads: dict[bytes, int] = {}
         #: The caller that was read last, the last read of any other caller, and the last read of all.
         self._last, self._other_read, self._last_read = b"", NEVER, NEVER

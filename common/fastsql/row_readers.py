@@ -49,7 +49,7 @@ def _make_instance_builder(compiler: SQLCompiler) -> Callable[[Any], Any]:
     info: Any = compiler.klass_info
     model, first, after = info["model"], info["select_fields"][0], info["select_fields"][-1] + 1
     names = [column[0].target.attname for column in compiler.select[first:after]]
-    related = get_related_populators(info, compiler.select, DEFAULT_DB_ALIAS)  # type: ignore[call-arg]  # stubs of 6.0
+    related = get_related_populators(info, compiler.select, DEFAULT_DB_ALIAS)  # type: ignore[call-arg]  # the stubs are for Django 6.0
     annotated = list((compiler.annotation_col_map or {}).items())
 
     def made(row: Any) -> Any:

@@ -98,7 +98,7 @@ class Redactor:
                 self._compiled_policy,
                 text[: find_safe_end(text, self._compiled_policy.forms, self._compiled_policy.find_spans(text))],
             )
-        except Exception:  # the same
+        except Exception:  # as above
             return UNREADABLE
 
     def redact_value(self, value: Any) -> Any:
@@ -110,7 +110,7 @@ class Redactor:
         try:
             walk = _StructureWalk(self._compiled_policy)
             return walk.redact_value(value), walk.changed
-        except Exception:  # the same
+        except Exception:  # as above
             return UNREADABLE, True
 
     def find_spans(self, text: str) -> list[SecretSpan]:

@@ -102,7 +102,7 @@ class StreamRedactor:
 
     def _mask_key(self) -> str:
         begin = private_keys.BEGIN_LINE.match(self._held)
-        assert begin is not None  # it was found there
+        assert begin is not None  # a key starts the buffer
         self._held, self._swallowing = self._held[begin.end() :], "key"
         return MASK
 

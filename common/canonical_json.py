@@ -1,4 +1,4 @@
-"""RFC 8785 canonical JSON: one text for one value, so that hashes and MACs mean something."""
+"""RFC 8785 canonical JSON: the same value always has the same text, as hashes and MACs require."""
 
 import math
 from decimal import Decimal
@@ -7,10 +7,10 @@ from typing import Any
 
 
 class CanonicalizationError(ValueError):
-    """The value has no canonical JSON: NaN, infinity, a lone surrogate, or a type JSON does not know."""
+    """The value has no canonical JSON: NaN, infinity, a lone surrogate, or a type that JSON does not have."""
 
 
-# Quotes as RFC 8785, 3.2.2.2 says: what JSON must escape and nothing else, in C.
+# Escapes only the characters that JSON must escape (RFC 8785, 3.2.2.2). Implemented in C.
 _encode_string = encode_basestring
 
 
@@ -37,7 +37,7 @@ def _encode_value(value: Any) -> str:
 
 
 def _encode_rare_type(value: Any) -> str:
-    """What is rarer, and subclasses of what is not."""
+    """Encode the less frequent types, and subclasses of the frequent ones."""
     match value:
         case str():
             return _encode_string(str(value))
@@ -55,13 +55,13 @@ def _encode_object(value: dict[Any, Any]) -> str:
         plain = "".join(value).isascii()
     except TypeError as error:
         raise CanonicalizationError("The names of an object are strings.") from error
-    # Names are ordered by their UTF-16 code units (RFC 8785, 3.2.3), which for ASCII is the order of the strings.
+    # Names are sorted by UTF-16 code units (RFC 8785, 3.2.3). For ASCII names this is the order of Python strings.
     names = sorted(value) if plain else sorted(value, key=lambda name: name.encode("utf-16-be", "surrogatepass"))
     return "{" + ",".join([f"{_encode_string(name)}:{_encode_value(value[name])}" for name in names]) + "}"
 
 
 def _encode_number(value: float) -> str:
-    """ECMAScript's Number to string (RFC 8785, 3.2.2.3); a whole number past 2**53 is one of its doubles."""
+    """Format a number as ECMAScript does (RFC 8785, 3.2.2.3); integers beyond 2**53 are converted to doubles."""
     if isinstance(value, int):
         return str(value) if abs(value) <= 2**53 else _encode_number(_to_double(value))
     if not math.isfinite(value):

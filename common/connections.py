@@ -1,12 +1,12 @@
-"""Connections that a thread keeps for itself, beside the pool that requests share."""
+"""Database connections that belong to one thread, outside the pool that requests share."""
 
 from django.db import DEFAULT_DB_ALIAS, connection, connections
 from django.db.utils import load_backend
 
 
 def use_unpooled_connection() -> None:
-    """This thread's connection is its own from here on: kept, it takes none away from requests, and what is set on it
-    is never handed on to somebody else."""
+    """Give this thread a connection outside the pool. A long-lived thread then takes no connection away from requests,
+    and settings made on its connection never reach another thread."""
     if "pool" not in connection.settings_dict["OPTIONS"]:
         return
     connection.close()

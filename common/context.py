@@ -1,4 +1,4 @@
-"""What every line of a request or task may need to know: its id and where it came from."""
+"""The current request or task: its id and its source address."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +19,7 @@ _current: ContextVar[RequestContext | None] = ContextVar("gatehouse_context", de
 
 
 def current() -> RequestContext:
-    """The context of this request or task; outside of both a fresh one that stays for the rest of the thread."""
+    """The context of this request or task; outside both, a new context that stays for the rest of the thread."""
     context = _current.get()
     if context is None:
         context = RequestContext(uuid7())
@@ -28,7 +28,7 @@ def current() -> RequestContext:
 
 
 def current_or_none() -> RequestContext | None:
-    """The context of this request or task, or None outside of both."""
+    """The context of this request or task; None outside both."""
     return _current.get()
 
 

@@ -1,4 +1,4 @@
-"""Fingerprints, signatures and sealed fields."""
+"""Fingerprints, signatures, row MACs and sealed fields."""
 
 import base64
 import hmac
@@ -12,16 +12,16 @@ from django.conf import settings
 from common import keys
 
 ROW_KEY_LABEL = "record"
-#: How rows of earlier versions name the key made of SECRET_KEY, whichever that was.
+#: The key id in rows of earlier versions for a key derived from SECRET_KEY, whichever SECRET_KEY was current.
 LEGACY_ROW_KEY_ID = "sk"
 
 
 class UnsealError(ValueError):
-    """The sealed text was changed, belongs to another place, or its key is gone."""
+    """The sealed text was changed, belongs to another place, or its key is not configured."""
 
 
 def fingerprint(secret: str) -> bytes:
-    """What is stored of a secret: an HMAC under the pepper, which is not in the database."""
+    """The stored form of a secret: an HMAC with TOKEN_PEPPER, which is not in the database."""
     return hmac.digest(settings.TOKEN_PEPPER.encode(), secret.encode(), "sha256")
 
 
@@ -34,7 +34,7 @@ def sign(label: str, message: bytes) -> bytes:
 
 
 def compute_row_mac(message: bytes) -> str:
-    """`<key id>:<hex>` over a record row, under the first signing key, or without any under one of SECRET_KEY's."""
+    """`<key id>:<hex>` for a record row, with the first signing key or, without signing keys, one from SECRET_KEY."""
     if settings.SIGNING_KEYS.keys:
         key_id, secret = settings.SIGNING_KEYS.primary_key
         key = _derive_key(secret.hex(), ROW_KEY_LABEL)
@@ -54,7 +54,7 @@ def has_row_mac_key(mac: str) -> bool:
 
 
 def seal(text: str, *, place: str) -> str:
-    """Encrypt for one place (table, row, field): copied to another row it does not open."""
+    """Encrypt for one place (table, row, field); a copy in another row cannot be decrypted."""
     key_id, key = settings.FIELD_KEYS.primary_key
     nonce = os.urandom(12)
     sealed = AESGCM(key).encrypt(nonce, text.encode(), place.encode())
@@ -74,7 +74,7 @@ def unseal(sealed: str, *, place: str) -> str:
 
 
 def derive_signing_keys(label: str) -> dict[str, bytes]:
-    """For one use: a key of 32 bytes from each of the installation's signing keys, by its id; the first signs."""
+    """Derive a key of 32 bytes for one use from each signing key, by key id. The first key signs."""
     if settings.SIGNING_KEYS.keys:
         return {key_id: _derive_key(key.hex(), label) for key_id, key in settings.SIGNING_KEYS.keys.items()}
     return {"sk": _derive_key(settings.SECRET_KEY, label)}
@@ -86,7 +86,7 @@ def _derive_key(secret: str, label: str) -> bytes:
 
 
 def _candidate_row_keys(key_id: str) -> list[bytes]:
-    """The keys that a row may mean by this id, of those that the installation still has."""
+    """The configured keys that this id can refer to."""
     found = []
     if secret := settings.SIGNING_KEYS.keys.get(key_id):
         found.append(_derive_key(secret.hex(), ROW_KEY_LABEL))
@@ -99,6 +99,6 @@ def _candidate_row_keys(key_id: str) -> list[bytes]:
 
 @cache
 def _row_key_of_secret_key(secret_key: str) -> tuple[str, bytes]:
-    """The key that SECRET_KEY stands in for, and an id that tells it from earlier ones. No signing key has a dot."""
+    """A row key derived from SECRET_KEY, and an id that differs for each SECRET_KEY. No signing key id has a dot."""
     key = _derive_key(secret_key, ROW_KEY_LABEL)
     return f"{LEGACY_ROW_KEY_ID}.{hmac.digest(key, b'id', 'sha256').hex()[:8]}", key

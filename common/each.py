@@ -1,4 +1,4 @@
-"""One thing that fails must not hold up those behind it: work of the clock, a row or a step at a time."""
+"""Runs periodic work item by item, so that an item that fails does not stop the items after it."""
 
 import logging
 from collections.abc import Callable
@@ -11,7 +11,7 @@ Item = TypeVar("Item")
 
 
 def run_isolated(work: Callable[[Item], int | None], what: Item) -> int:
-    """How many it did; none where it failed, which is in the log. Without a database nothing goes on."""
+    """Return the count from `work(item)`, or 0 and a log entry if it fails. Database connection errors are raised."""
     try:
         return work(what) or 0
     except (OperationalError, InterfaceError):

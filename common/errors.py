@@ -1,4 +1,4 @@
-"""Errors are named for the fact, carry a stable code and know nothing of HTTP; each edge has one table for them."""
+"""Error classes, each with a stable code. They know nothing of HTTP: each interface maps codes to its own statuses."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ class FieldError:
 
 
 class GatehouseError(Exception):
-    """The root. `code` is stable, `message` is one sentence for a person."""
+    """Base class of all errors. `code` is stable, `message` is one sentence for a person."""
 
     code: ClassVar[str]
 
@@ -26,7 +26,7 @@ class GatehouseError(Exception):
 
 
 class InvalidInput(GatehouseError):
-    """What was sent cannot be taken: which field, why, what to do."""
+    """The input is not valid. `fields` names each field with the reason and what to do."""
 
     code = "invalid"
 
@@ -45,7 +45,7 @@ class PayloadTooLarge(GatehouseError):
 
 
 class NotFound(GatehouseError):
-    """Unknown, or not visible to who asks: the same answer for both."""
+    """The object does not exist or is not visible to the caller; both give the same answer."""
 
     code = "not_found"
 
@@ -54,13 +54,13 @@ class NotFound(GatehouseError):
 
 
 class NotAllowed(GatehouseError):
-    """The actor is known and may not do this."""
+    """The actor is authenticated but does not have the permission."""
 
     code = "not_allowed"
 
 
 class Conflict(GatehouseError):
-    """The world is not in the state that this needs."""
+    """The current state does not allow the operation."""
 
     code = "conflict"
 
@@ -74,7 +74,7 @@ class InvalidTransition(Conflict):
 
 
 class RateLimited(GatehouseError):
-    """Too many, too fast: `retry_after` whole seconds from now it may work."""
+    """Too many requests. A retry may succeed after `retry_after` whole seconds."""
 
     code = "limited"
 

@@ -1,4 +1,4 @@
-"""What an error is in HTTP on every page, plain or of the console. The API's edge adds codes in a table of its own."""
+"""The HTTP status of an error on plain pages and console pages. The REST API has a table of its own."""
 
 from common.errors import Conflict, GatehouseError, InvalidInput, NotAllowed, NotFound, RateLimited, RecordUnavailable
 
@@ -10,7 +10,7 @@ HTTP_STATUSES: dict[type[GatehouseError], int] = {
     RateLimited: 429,
     RecordUnavailable: 503,
 }
-#: A refusal of a kind that is not named here: nothing was changed.
+#: For errors that are not in the table: the operation was refused and nothing was changed.
 DEFAULT_HTTP_STATUS = 409
 
 

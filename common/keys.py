@@ -1,7 +1,7 @@
-"""The installation's keys: where they come from and what is derived from them.
+"""Loads the installation's keys and derives keys from them.
 
-Production gives them in the environment and refuses to start without. The embedded default makes them once and
-keeps them beside its database, so that every command with the same GATEHOUSE_DATA finds the same keys.
+Production sets them in the environment and refuses to start without them. The embedded default generates them once and
+stores them beside its database, so that every command with the same GATEHOUSE_DATA uses the same keys.
 """
 
 import base64
@@ -23,7 +23,7 @@ KEY_ENTRY = re.compile(r"([A-Za-z0-9-]{1,16}):([A-Za-z0-9_-]{43}=?)")
 
 @dataclass(frozen=True, repr=False)
 class KeyRing:
-    """Keys by id; the first one is used for new work, the others only to read old work."""
+    """Keys by id. The first key encrypts and signs; the others only read older data."""
 
     keys: dict[str, bytes] = field(default_factory=dict)
 
@@ -44,7 +44,7 @@ class InstallationKeys:
 
 
 def load(environ: dict[str, str], data: Path, *, required: bool) -> InstallationKeys:
-    """Keys of the environment, else those kept in the data directory; `required` allows only the first."""
+    """Read the keys from the environment, else from the data directory. With `required`, only from the environment."""
     names = ("SECRET_KEY", "TOKEN_PEPPER", "FIELD_KEYS", "SIGNING_KEYS")
     given = {name: environ.get(name, "").strip() for name in names}
     for name in names[:2]:
@@ -61,7 +61,7 @@ def load(environ: dict[str, str], data: Path, *, required: bool) -> Installation
 
 
 def parse_key_ring(name: str, value: str) -> KeyRing:
-    """Read `<id>:<base64url of 32 bytes>`, comma-separated."""
+    """Parse a comma-separated list of `<id>:<base64url of 32 bytes>`."""
     keys: dict[str, bytes] = {}
     for item in filter(None, (part.strip() for part in value.split(","))):
         match = KEY_ENTRY.fullmatch(item)
@@ -76,7 +76,7 @@ def parse_key_ring(name: str, value: str) -> KeyRing:
 
 
 def derive(secret: str, label: str) -> bytes:
-    """A key of its own for each use, so that no signature of one kind passes for another."""
+    """Derive a separate key for each use, so that a signature made for one use is not valid for another."""
     return HKDF(algorithm=SHA256(), length=32, salt=None, info=b"gatehouse/" + label.encode()).derive(secret.encode())
 
 
@@ -99,7 +99,7 @@ def _create_file(path: Path) -> None:
     draft.touch(mode=0o600)
     draft.write_text(json.dumps(made, indent=2) + "\n")
     try:
-        # A link, not a rename: of two commands that start at once, the second must find the first one's keys.
+        # A link, not a rename: if two commands start at once, the second must use the keys of the first.
         os.link(draft, path)
     except FileExistsError:
         pass

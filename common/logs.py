@@ -1,4 +1,4 @@
-"""One JSON object a line, with the request's id, and nothing secret in it."""
+"""Logging configuration: one redacted JSON object per line, with the request's id."""
 
 import logging
 from typing import Any
@@ -22,14 +22,14 @@ def add_context(_logger: WrappedLogger, _method: str, event: EventDict) -> Event
 
 
 def redact_event(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    event.pop("color_message", None)  # uvicorn's second copy of its message, for terminals
+    event.pop("color_message", None)  # uvicorn's second copy of the message, for terminals
     clean: EventDict = redact(dict(event))
     clean["event"] = redact_text(str(event.get("event", "")))[:MAX_EVENT_LENGTH]
     return clean
 
 
 class LogFormatter(structlog.stdlib.ProcessorFormatter):
-    """A line that its writer has put together and redacted, as the hot path does, is written as it is."""
+    """Writes a record's `line` unchanged if its caller has rendered and redacted it already, as the hot path does."""
 
     def format(self, record: logging.LogRecord) -> str:
         line = record.__dict__.get("line")
@@ -49,7 +49,7 @@ SHARED_PROCESSORS: list[Processor] = [
 
 
 def build_logging_configuration(level: str, *, log_sql: bool) -> dict[str, Any]:
-    """`LOGGING` for Django, and the same for Celery, which is told to leave logging alone."""
+    """`LOGGING` for Django. Celery uses it too: Celery's own logging setup is disabled."""
     structlog.configure(
         processors=[
             structlog.stdlib.filter_by_level,
@@ -81,7 +81,7 @@ def build_logging_configuration(level: str, *, log_sql: bool) -> dict[str, Any]:
             "django.request": {"level": "ERROR"},
             "django.server": {"level": "WARNING"},
             "uvicorn.access": {"level": "WARNING"},
-            # A line for each tick sent and taken would bury the rest; a task's end is logged.
+            # A line for each scheduled message sent and received would hide the rest; the end of a task is logged.
             "celery.beat": {"level": "WARNING"},
             "celery.worker.strategy": {"level": "WARNING"},
         },

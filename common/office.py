@@ -1,6 +1,6 @@
-"""A thread of a worker that is there while there is something to do, and the many things that it is about at once.
+"""A background thread and a poll loop that run while there is work.
 
-A worker's turn is short and others need it: whoever waits for other machines waits on an event loop of this thread.
+A Celery worker's time is needed for other tasks, so waits for other machines happen on an event loop in this thread.
 """
 
 import asyncio
@@ -15,14 +15,14 @@ from common import egress
 from common.threads import run_in_thread
 
 log = logging.getLogger(__name__)
-#: Each with a connection to the database.
+#: Threads for database work; each has its own connection.
 DB_THREADS = 2
 T = TypeVar("T")
 Subject = TypeVar("Subject")
 
 
 class BackgroundThread:
-    """At most one thread of this process, for as long as there is something to do."""
+    """Runs `work` in at most one thread of this process, for as long as it is requested."""
 
     def __init__(self, name: str, work: Callable[[], None], *, failed: str) -> None:
         self._name, self._work, self._failed = name, work, failed
@@ -42,7 +42,7 @@ class BackgroundThread:
             try:
                 self._work()
             except Exception:
-                # The next tick tries again.
+                # The next scheduled wake-up tries again.
                 log.exception(self._failed)
 
     def _take_request(self) -> bool:
@@ -54,20 +54,20 @@ class BackgroundThread:
 
 
 class PollLoop(ABC, Generic[Subject]):
-    """Taking up what is due until nothing is under way any more. `look_every`: seconds, meanwhile."""
+    """Starts due work until no work is running. While work runs, it polls every `poll_interval` seconds."""
 
     def __init__(self, name: str, *, look_every: float) -> None:
         self._look_every = look_every
         self._clerks = ThreadPoolExecutor(DB_THREADS, name)
-        #: What is under way, and what it is about.
+        #: Running tasks and their subjects.
         self._under_way: dict[asyncio.Task[None], Subject] = {}
 
     @abstractmethod
     async def _start_due_work(self) -> None:
-        """Begin what is due, as far as there is room."""
+        """Start due work, up to the limit of running tasks."""
 
     async def _check_running_work(self) -> None:
-        """After what is under way."""
+        """Check the running work; called after each poll."""
 
     async def run(self) -> None:
         try:
@@ -86,7 +86,7 @@ class PollLoop(ABC, Generic[Subject]):
         self._under_way[asyncio.create_task(work)] = about
 
     async def _run_in_db_thread(self, verb: Callable[[], T]) -> T:
-        """The database, by a clerk."""
+        """Run database work in one of this loop's database threads."""
         return await run_in_thread(verb, self._clerks)
 
     async def _cancel_all(self) -> None:

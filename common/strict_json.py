@@ -1,7 +1,7 @@
-"""JSON as a gate must read it: one meaning for one text, or none.
+"""A JSON reader that refuses ambiguous input.
 
-Python's reader takes duplicate keys, NaN, numbers that overflow, half surrogates and any depth. Whoever decides on one
-reading of a text and acts on another can be fooled, so all of these are refused.
+Python's reader accepts duplicate keys, NaN, numbers that overflow, lone surrogates and any depth. If two parsers read
+such a text differently, a check can pass for one value and the operation use another. All of these are refused.
 """
 
 import json
@@ -9,19 +9,19 @@ import math
 from typing import Any, NoReturn
 
 MAX_DEPTH = 64
-#: Whole numbers of 64 bits, with a sign or without; others are read in one way here and in another there.
+#: Integers of 64 bits, signed or unsigned; parsers disagree about larger ones.
 MIN_INTEGER, MAX_INTEGER = -(2**63), 2**64 - 1
 MAX_INTEGER_LENGTH = 20
-#: Enough for any request; looking into more would take longer than a request is worth.
+#: Enough for any request; checking more values would take too long.
 MAX_VALUES = 200_000
 
 
 class StrictJsonError(ValueError):
-    """Why the text is refused, as a sentence."""
+    """The text is refused; the message is a sentence with the reason."""
 
 
 def loads(raw: bytes) -> Any:
-    """The value that `raw` spells, in UTF-8."""
+    """Parse JSON encoded in UTF-8."""
     try:
         value = json.loads(
             raw.decode("utf-8"),
@@ -43,7 +43,7 @@ def loads(raw: bytes) -> Any:
 
 
 def _check_value(value: Any, raw: bytes) -> None:
-    """Walk the value, unless the text shows at once that there is nothing to find."""
+    """Check depth, number of values and strings; skipped when the raw text shows that no check can fail."""
     if raw.count(b"[") + raw.count(b"{") <= MAX_DEPTH and b"\\u" not in raw:
         return
     left, seen = [(value, 1)], 0

@@ -1,4 +1,4 @@
-"""Between event loops and blocking code, in both directions."""
+"""Runs blocking database work from event loops, and coroutines from blocking code."""
 
 import asyncio
 import os
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 async def run_in_thread(work: Callable[[], T], by: Executor | None = None) -> T:
-    """Blocking work of a loop: in a thread, whose database connection is given back afterwards."""
+    """Run blocking work in a thread and close the thread's database connection afterwards."""
     context = copy_context()
     return await asyncio.get_running_loop().run_in_executor(by, partial(context.run, _run_and_close_connection, work))
 
@@ -28,23 +28,23 @@ def _run_and_close_connection(work: Callable[[], T]) -> T:
 
 
 class BackgroundEventLoop:
-    """One event loop of this process for blocking callers, so that what it has open to servers is used again."""
+    """An event loop in a thread, for blocking callers. One per process, so that connections to servers are reused."""
 
     def __init__(self) -> None:
         self.restart()
 
     def restart(self) -> None:
-        """A fork inherits no thread."""
+        """Forget the loop: a forked child process does not inherit its thread."""
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def run(self, work: Coroutine[Any, Any, T], *, timeout: float) -> T:
-        """What the coroutine returns, or TimeoutError once it has been cancelled."""
+        """Return the coroutine's result; cancel the coroutine and raise TimeoutError after `timeout` seconds."""
         future = asyncio.run_coroutine_threadsafe(_run_with_timeout(work, timeout), self._get_running_loop())
         return future.result(timeout + 5)
 
     def stop(self, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Let go of what the loop has open, and end it."""
+        """Run `cleanup()` on the loop, then stop the loop."""
         with self._lock:
             loop, self._loop = self._loop, None
         if loop is not None:

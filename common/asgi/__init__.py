@@ -1,1 +1,1 @@
-"""HTTP before and beside Django."""
+"""HTTP handling outside Django: request bodies, client addresses, hosts, and Django's own ASGI handler."""

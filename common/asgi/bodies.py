@@ -1,8 +1,8 @@
-"""Bodies, before anything of ours or of the framework's keeps them.
+"""Reads request bodies with a size and a time limit, before Django handles the request.
 
-Django writes a whole body to disk before it asks who sent it, and takes one that came in chunks, without a length, for
-an empty one. Here a body is read into memory up to a byte more than the limit, which is enough for a parser to refuse
-it, and given on with its length. One that does not arrive in time is refused.
+Django writes a whole body to disk before it authenticates the request, and treats a chunked body without a length as
+empty. Here a body is read into memory up to one byte more than the limit, which is enough for a parser to refuse it,
+and passed on with its length. A body that does not arrive in time is refused.
 """
 
 import asyncio
@@ -15,9 +15,10 @@ from common.ids import parse_uuid, uuid7
 AsgiMessage = dict[str, Any]
 Receive = Callable[[], Awaitable[AsgiMessage]]
 AsgiApplication = Callable[[dict[str, Any], Receive, Any], Awaitable[None]]
-#: Read and thrown away, so that a client who is still sending hears the refusal; whoever sends more is cut off.
+#: Bytes that are read and discarded, so that a client that is still sending receives the refusal. A client that sends
+#: more is disconnected.
 MAX_DRAINED_BYTES = 16 * 1024 * 1024
-#: For a whole body to arrive.
+#: Time limit for a whole body to arrive.
 BODY_TIMEOUT_SECONDS = 30.0
 
 
@@ -39,7 +40,7 @@ def limit_body(application: AsgiApplication, *, limit: int) -> AsgiApplication:
 
 
 async def _refuse_late_body(scope: dict[str, Any], send: Any) -> None:
-    """The API's envelope, and the end of the connection: what is left of the body is no request."""
+    """Answer with the API's error envelope and close the connection: the rest of the body is not a new request."""
     request_id = parse_uuid(dict(scope["headers"]).get(b"x-request-id", b"").decode("latin-1")) or uuid7()
     body = json.dumps({
         "error_code": "InvalidParameters",
@@ -58,7 +59,7 @@ async def _refuse_late_body(scope: dict[str, Any], send: Any) -> None:
 
 
 async def _read_body(receive: Receive, limit: int) -> bytes | None:
-    """At most a byte more than `limit`; None when the client has gone."""
+    """At most one byte more than `limit`; None when the client has disconnected."""
     kept, seen, more = bytearray(), 0, True
     while more and seen <= MAX_DRAINED_BYTES:
         message = await receive()
@@ -86,8 +87,8 @@ def _replay_body(body: bytes, receive: Receive) -> Receive:
 
 
 async def capture_response(application: AsgiApplication, scope: dict[str, Any], body: bytes = b"") -> list[AsgiMessage]:
-    """What the application answers to a request with this body, in memory. Whether its client stays is watched by who
-    asks for this."""
+    """The application's response messages for a request with this body, collected in memory. The caller must detect a
+    client that disconnects."""
     messages: list[AsgiMessage] = []
 
     async def keep(message: AsgiMessage) -> None:
@@ -99,4 +100,4 @@ async def capture_response(application: AsgiApplication, scope: dict[str, Any], 
 
 async def _wait_forever() -> AsgiMessage:
     await asyncio.Event().wait()
-    raise AssertionError  # nobody sets it
+    raise AssertionError  # the event is never set

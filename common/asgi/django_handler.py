@@ -1,8 +1,8 @@
-"""Django behind ASGI, in threads that stay.
+"""Runs Django in a pool of threads behind ASGI.
 
-Django's own handler makes a thread for each request, and goes to and fro between it and the loop for each layer of
-middleware. None of our views is written for the loop, so a request is answered in one go, by a thread that has answered
-others before. One whose client has gone is answered to its end, as by any other server of threads.
+Django's own handler creates a thread for each request and switches between it and the event loop for each middleware.
+No view of Gatehouse is asynchronous, so here a thread of the pool handles a request from start to end. A request is
+handled to its end even if its client disconnects, as in any threaded server.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from django.urls import set_script_prefix
 
 from common.asgi.bodies import Receive
 
-#: At a time. As many are made as are needed at once, and none waits for one that hangs before there are as many.
+#: The pool creates threads as needed. No request waits for a hanging thread before the pool has this many.
 MAX_THREADS = 128
 
 
@@ -28,10 +28,10 @@ class ThreadedHandler(ASGIHandler):
         super().__init__()
         self._threads = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="django")
 
-    def load_middleware(self, is_async: bool = False) -> None:  # noqa: ARG002 - Django asks for the loop's
+    def load_middleware(self, is_async: bool = False) -> None:  # noqa: ARG002 - Django's signature
         super().load_middleware(is_async=False)
 
-    async def __call__(self, scope: dict[str, Any], receive: Receive, send: Any) -> None:  # type: ignore[override]  # Django's stubs know more of a scope
+    async def __call__(self, scope: dict[str, Any], receive: Receive, send: Any) -> None:  # type: ignore[override]  # Django's stubs type the scope
         try:
             body = await self.read_body(receive)
         except RequestAborted:
@@ -41,7 +41,7 @@ class ThreadedHandler(ASGIHandler):
         if not response.streaming:
             await self.send_response(response, send)
             return
-        # Each piece is read in one thread, which has a connection of its own for it.
+        # All pieces are read in one thread with a database connection of its own.
         async with ThreadSensitiveContext():
             try:
                 await self.send_response(response, send)
@@ -49,7 +49,7 @@ class ThreadedHandler(ASGIHandler):
                 await sync_to_async(response.close)()
 
     def _get_complete_response(self, scope: dict[str, Any], body: Any) -> Any:
-        """The whole of it, or where it streams all but its pieces."""
+        """The complete response, or for a streaming response everything but its content."""
         set_script_prefix(get_script_prefix(scope))
         signals.request_started.send(sender=self.__class__, scope=scope)
         request, refusal = self.create_request(scope, body)

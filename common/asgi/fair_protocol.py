@@ -1,11 +1,11 @@
-"""HTTP connections of one process read in turns: nobody's thousand requests are begun before another's one.
+"""Uvicorn protocol that reads connections of different callers in turn.
 
-Uvicorn begins a request as soon as its bytes are there. When one caller sends thousands at once, all of them are begun
-in one round of the event loop, and every other caller waits for that. Here, while several callers send, each of them
-has `SHARED_READS` reads in a round; the rest of its bytes wait for the next rounds. A caller is identified by its
-`Authorization` header, and a connection without one by the address of its peer.
+Uvicorn starts a request as soon as its bytes arrive. When one caller sends thousands of requests at once, all of them
+start in one iteration of the event loop, and every other caller waits. Here, while several callers send, each caller
+has `SHARED_READS` reads per round; its other bytes wait for the next rounds. A caller is identified by its
+`Authorization` header, or by the peer's address if the request has no such header.
 
-The figures are measured, with `python -m benchmarks.fairness`.
+The constants are measured with `python -m benchmarks.fairness`.
 """
 
 import asyncio
@@ -16,37 +16,37 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-#: Reads of one caller in a round while several callers send, and of the only caller otherwise.
+#: Reads per round for each caller while several callers send, and for a caller that sends alone.
 SHARED_READS, SOLE_CALLER_READS = 1, 16
-#: While several callers send, a round takes so long: steps of requests that were begun come between the reads. So one
-#: caller begins at most 500 requests a second in one process, which is near what a process serves at all.
+#: Length of a round while several callers send. Running requests make progress between the reads. One caller can start
+#: at most 500 requests a second in one process, which is near the capacity of a process.
 ROUND_SECONDS = 0.002
-#: How long a caller counts as one who sends.
+#: How long a caller counts as active after a read.
 CALLER_ACTIVE_SECONDS = 0.5
-#: Of all callers in one round, and callers in a round: tokens can be had in any number.
+#: Limits the reads of all callers per round, and so the callers per round: a client can use any number of tokens.
 MAX_READS_PER_ROUND = 64
 NEVER = float("-inf")
-#: Chunks of one connection that wait, of up to 256 KB each; past this the connection is not read on.
+#: Queued chunks of one connection, of up to 256 KB each. At this number the connection stops reading.
 MAX_QUEUED_CHUNKS = 1
-#: The token alone: who writes the scheme in another way is no other caller.
+#: Captures the token without the scheme: the spelling of the scheme does not make another caller.
 AUTHORIZATION = re.compile(rb"\r\nauthorization:[ \t]*(?:[a-z]+[ \t]+)?([^ \t\r\n]{1,4096})", re.IGNORECASE)
-#: The header stands in the first bytes of a request; a body is not searched for it.
+#: Only the first bytes of a request are searched for the header, not its body.
 MAX_SEARCHED_BYTES = 16 * 1024
 
 
 class FairReadScheduler:
-    """Of one event loop."""
+    """Decides when connections of one event loop may be read."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._lines: OrderedDict[bytes, deque[tuple[FairHttpProtocol, bytes]]] = OrderedDict()
-        #: Reads of this round, by caller.
+        #: Number of reads in this round, by caller.
         self._reads: dict[bytes, int] = {}
-        #: Who was read last, when another was read before, and when this one was.
+        #: The caller that was read last, the last read of any other caller, and the last read of all.
         self._last, self._other_read, self._last_read = b"", NEVER, NEVER
 
     def may_read(self, caller: bytes) -> bool:
-        """Whether this caller may read at once: nothing of its own waits, and it has had few reads in this round."""
+        """Whether this caller may read now: it has no queued chunks and has reads left in this round."""
         if caller in self._lines:
             return False
         reads = self._reads.get(caller, 0)
@@ -62,7 +62,6 @@ class FairReadScheduler:
         line.append((connection, data))
 
     def _reads_per_round(self, caller: bytes) -> int:
-        """How many reads this caller has in a round."""
         return SHARED_READS if caller != self._last or self._is_shared(self._loop.time()) else SOLE_CALLER_READS
 
     def _is_shared(self, now: float) -> bool:
@@ -114,7 +113,7 @@ def scheduler_for_loop(loop: asyncio.AbstractEventLoop) -> FairReadScheduler:
 
 
 class FairHttpProtocol(HttpToolsProtocol):
-    """Uvicorn's protocol, fed in turns. Bytes of one connection are never fed out of their order."""
+    """Uvicorn's protocol with reads scheduled by `FairReadScheduler`. The bytes of a connection stay in order."""
 
     _scheduler: FairReadScheduler
     _caller = b""
@@ -134,7 +133,7 @@ class FairHttpProtocol(HttpToolsProtocol):
             if self._scheduler.may_read(self._caller):
                 super().data_received(data)
                 return
-        # A request has begun to arrive: the connection is not idle, however long its turn takes.
+        # A request has started to arrive: the connection is not idle, however long the request is queued.
         self._unset_keepalive_if_required()
         self._queued_chunks += 1
         self._scheduler.queue_read(self._caller, self, data)

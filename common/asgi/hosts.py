@@ -1,4 +1,4 @@
-"""Whether a request is for this house at all: Django's own judgement, for doors beside Django."""
+"""Whether a Host header is in ALLOWED_HOSTS, by Django's own rules, for interfaces outside Django."""
 
 from functools import lru_cache
 

@@ -1,4 +1,4 @@
-"""Where a request comes from: the peer of the connection, or the address that a trusted proxy saw."""
+"""The client's address behind trusted proxies."""
 
 import ipaddress
 
@@ -7,7 +7,7 @@ from django.conf import settings
 IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 IpNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
 
-#: Loopback and the private ranges: from these addresses a proxy is believed unless the installation names its own.
+#: Loopback and private ranges. Proxies at these addresses are trusted unless the installation sets its own networks.
 DEFAULT_TRUSTED_NETWORKS: tuple[str, ...] = (
     "127.0.0.0/8",
     "::1/128",
@@ -19,11 +19,11 @@ DEFAULT_TRUSTED_NETWORKS: tuple[str, ...] = (
 
 
 def find_client_address(*, peer: str, forwarded_for: str, proxies: int) -> str:
-    """The caller's address; an empty text for a Unix socket, and for an address that a proxy garbled.
+    """The client's address; an empty string for a Unix socket, and for an invalid address in the header.
 
-    Each proxy appends the address of its own peer to `X-Forwarded-For`. So the header is read from its right end: an
-    entry counts while the address that wrote it is a trusted proxy's, and at most `proxies` entries count. What a
-    caller wrote itself stands left of these.
+    Each proxy appends the address of its peer to `X-Forwarded-For`, so the header is read from the right. An entry
+    counts while the address that wrote it is a trusted proxy, and at most `proxy_count` entries count. Entries written
+    by the client itself are to the left of these.
     """
     address = _parse_address(peer)
     hops = [hop.strip() for hop in forwarded_for.split(",") if hop.strip()] if proxies else []
@@ -39,7 +39,7 @@ def find_client_address(*, peer: str, forwarded_for: str, proxies: int) -> str:
 
 
 def is_trusted_proxy(peer: str) -> bool:
-    """Whether the peer may be a proxy of ours. Whoever connects by a Unix socket was let in by its file's mode."""
+    """Whether the peer may be a trusted proxy. An empty peer is a Unix socket, which is protected by its file mode."""
     address = _parse_address(peer)
     return not peer if address is None else _is_in_networks(address)
 

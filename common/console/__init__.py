@@ -1,1 +1,1 @@
-"""Console mechanics that know no actor."""
+"""Console pages, lists, forms and dialogs, independent of actors and their rights."""

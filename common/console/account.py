@@ -1,4 +1,4 @@
-"""The person's own menu: each app adds pages about one's own account."""
+"""The account menu. Each app adds links to pages about the user's own account."""
 
 from dataclasses import dataclass
 

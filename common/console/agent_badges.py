@@ -1,4 +1,4 @@
-"""The part of the table of badges that is about agents: their cards, their endpoints, and what does their tasks."""
+"""Badges of A2A agents: their runtimes, cards, endpoints and connection tests."""
 
 from common.console.tones import Badge, Tone
 

@@ -1,7 +1,7 @@
-"""Tone, icon and words of every state, in one table.
+"""The badge of every state: label, tone and icon.
 
-Tones: good, busy, look, bad, still. Red means trouble, not "no": a denial is the gate at work, a revoke is an end on
-purpose. A test fails when a choice of a model has no row here.
+The tone `bad` (red) marks failures. Denials and revocations are intended results and have other tones. A test fails if
+a choice of a model has no badge here.
 """
 
 from typing import Any
@@ -12,7 +12,7 @@ from common.console.tones import ICONS, Badge, Tone
 __all__ = ["BADGES", "ICONS", "Badge", "Tone", "find", "of", "vocabulary"]
 _good, _busy, _look, _bad, _still = Tone.GOOD, Tone.BUSY, Tone.LOOK, Tone.BAD, Tone.STILL
 
-#: By vocabulary, which is `<app>.<class of the choices>`, or a word for what a page derives.
+#: By vocabulary: `<app>.<TextChoices class>`, or a name for states that pages derive.
 BADGES: dict[str, dict[str, Badge]] = {
     "nhi.Kind": {
         "agent": Badge("Agent", _still, "smart_toy"),

@@ -1,7 +1,7 @@
-"""Dialogs: consequences counted when it opens and counted again on submit, a reason, the verb on the button.
+"""Confirmation dialogs: they state the effects of an action, ask for a reason and execute the action.
 
-The address of a dialog is a page, so it works without scripts; with them the same form is shown over the page that
-it was opened from. A GET changes nothing.
+The effects are counted when the dialog opens and again when it is submitted. The URL of a dialog is a page, so it works
+without scripts; with scripts the same form is shown over the page from which it was opened. A GET changes nothing.
 """
 
 from dataclasses import dataclass
@@ -14,13 +14,13 @@ from common.console.forms import ConsoleForm
 from common.console.pages import Page, wants_part
 from common.errors import Conflict, InvalidInput
 
-#: Where the browser goes after a dialog that was shown over a page.
+#: Response header with the URL to open after a dialog that was shown over a page.
 GO = "X-Console-Go"
 
 
 @dataclass(frozen=True)
 class Call:
-    """The same verb over REST, shown as `curl`."""
+    """The same action in the REST API, shown as a `curl` command."""
 
     path: str
     body: dict[str, Any] | None = None
@@ -29,12 +29,12 @@ class Call:
 
 @dataclass(frozen=True)
 class Effect:
-    """One consequence: how many, and of what, in words like "ends 2 tokens"."""
+    """One effect of the action: a count, and a text like "ends 2 tokens"."""
 
     name: str
     count: int
     words: str
-    #: Where those are that it counts.
+    #: URL of the list of the counted objects.
     url: str = ""
 
 
@@ -44,33 +44,33 @@ def counted(name: str, count: int, one: str, many: str) -> Effect:
 
 
 class Dialog(Page):
-    """One verb. Subclasses say what it does (`effects`), read their form and call the verb in `act`."""
+    """A dialog for one action. Subclasses state its effects in `effects` and execute it in `act`."""
 
     template = "console/dialog.html"
     form_class: type[ConsoleForm] = ConsoleForm
-    #: The verb and the name: "Suspend deploy-bot".
+    #: The action and its object: "Suspend deploy-bot".
     button = ""
     danger = False
-    #: What leaves all as it is.
+    #: Label of the button that changes nothing.
     leave = "Back"
     lead = ""
     wide = False
-    #: What must be typed first, for what cannot be undone.
+    #: The text that the user must type to confirm an action that cannot be undone.
     typed = ""
 
     def effects(self) -> list[Effect]:
         return []
 
     def act(self, form: ConsoleForm) -> str | HttpResponse:
-        """Call the verb; answer where to go, or with a page of its own."""
+        """Execute the action; return the URL to open next, or a response."""
         raise NotImplementedError
 
     def back(self) -> str:
-        """Where Back goes."""
+        """The URL of the Back button."""
         return "/admin/"
 
     def by_api(self) -> Call | None:
-        """The same verb over REST; None where there is none."""
+        """The same action in the REST API, or None."""
         return None
 
     def initial(self) -> dict[str, Any]:
@@ -120,7 +120,7 @@ class Dialog(Page):
 
 
 def go(request: HttpRequest, url: str) -> HttpResponse:
-    """A redirect; a dialog over a page is told in a header, since scripts do not see where a redirect leads."""
+    """Redirect to a URL. A dialog over a page gets the URL in a header: scripts cannot read redirect targets."""
     if wants_part(request):
         return HttpResponse(status=204, headers={GO: url})
     return HttpResponseRedirect(url)
@@ -131,7 +131,7 @@ def _seen(effects: list[Effect]) -> str:
 
 
 def _grown(seen: str, effects: list[Effect]) -> list[Effect]:
-    """What is more now than when the dialog was drawn."""
+    """The effects whose count is larger than when the dialog was rendered."""
     before = dict(part.partition(":")[::2] for part in seen.split(",") if ":" in part)
     return [effect for effect in effects if effect.count > _number(before.get(effect.name, "0"))]
 

@@ -1,4 +1,4 @@
-"""Lists as CSV that a spreadsheet cannot be made to run."""
+"""CSV exports of lists, with cells that a spreadsheet does not execute as formulas."""
 
 import csv
 import io
@@ -10,7 +10,7 @@ from django.http import HttpResponse
 from common.console.lists import Column
 
 MOST_ROWS = 50_000
-#: A cell that begins with one of these is a formula to a spreadsheet.
+#: A spreadsheet reads a cell that starts with one of these as a formula.
 DANGEROUS = ("=", "+", "-", "@", "\t", "\r")
 
 

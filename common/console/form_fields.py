@@ -1,4 +1,4 @@
-"""Fields of the forms of servers: several values in one box, a line each."""
+"""Form fields for several values, one per line."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from django import forms
 
 
 class LinesField(forms.CharField):
-    """One value a line, as a list; a line stays as it was typed, since a space may matter to a program."""
+    """A list of values, one per line. Spaces are kept, because they may have a meaning for a program."""
 
     widget = forms.Textarea
 
@@ -21,11 +21,11 @@ class LinesField(forms.CharField):
         return "\n".join(value) if isinstance(value, list) else value
 
     def run_validators(self, value: Any) -> None:
-        """The verb looks at each."""
+        """No validation here: the function that saves the values checks each of them."""
 
 
 class PairsField(LinesField):
-    """`NAME=value` or `Name: value`, one a line."""
+    """A dictionary, one `NAME=value` or `Name: value` per line."""
 
     def __init__(self, *, mark: str, **options: Any) -> None:
         super().__init__(**options)

@@ -1,4 +1,4 @@
-"""Forms of our own: they read what was typed, a verb decides, and its problems land beside their fields."""
+"""Base form and common form fields. A form parses input; the called function validates it and reports field errors."""
 
 import json
 from datetime import datetime, timedelta
@@ -23,7 +23,7 @@ ENDS = (
 
 
 class ConsoleForm(forms.Form):
-    """Drawn by `console/fields.html`. `aliases` maps a verb's word for a field onto the form's."""
+    """Rendered by `console/fields.html`. `aliases` maps field names of errors to field names of the form."""
 
     aliases: dict[str, str] = {}
     required_css_class = "gh-required"
@@ -32,7 +32,7 @@ class ConsoleForm(forms.Form):
         super().__init__(*args, **{"label_suffix": "", **kwargs})
 
     def refuse(self, error: GatehouseError) -> None:
-        """Put what a verb said beside the fields that it named."""
+        """Add an error's messages to the form fields that it names."""
         for problem in error.fields:
             name = self.aliases.get(problem.field, problem.field)
             self.add_error(name if name in self.fields else None, problem.message)
@@ -41,19 +41,19 @@ class ConsoleForm(forms.Form):
 
 
 class Chips(forms.RadioSelect):
-    """A few presets, one of them chosen, drawn as buttons in a row."""
+    """A few options, one of them selected, rendered as buttons in a row."""
 
     template_name = "console/chips.html"
 
     def _render(self, template_name: str, context: dict[str, Any], renderer: Any = None) -> SafeString:
-        # Django looks for widgets' templates beside its own; ours is among the console's.
+        # Django's default renderer does not find the console's templates.
         return SafeString(TemplatesSetting().render(template_name, context))
 
 
 class ReasonField(forms.CharField):
-    """Why, kept on record as it was typed. Presets fill the line; the first one stands there from the start.
+    """The reason for a change, recorded as entered. Presets fill the input; the first one is its initial value.
 
-    With `prefilled=False` the line is empty, for what nobody should confirm without a thought.
+    With `prefilled=False` the input is empty, for actions that need a considered reason.
     """
 
     def __init__(self, *presets: str, required: bool = True, prefilled: bool = True) -> None:
@@ -72,7 +72,7 @@ class ReasonField(forms.CharField):
 
 
 class WordsField(forms.CharField):
-    """Words parted by commas or spaces, as a list."""
+    """A list of words, separated by commas or spaces."""
 
     def to_python(self, value: Any) -> Any:
         return [word for word in str(value or "").replace(",", " ").split() if word]
@@ -85,12 +85,12 @@ class WordsField(forms.CharField):
 
 
 class JSONLinesField(forms.JSONField):
-    """JSON as text; nothing where there is none, and where it breaks off when it is not JSON."""
+    """JSON as text: empty for no value; for invalid JSON the error states the position."""
 
     def to_python(self, value: Any) -> Any:
         try:
             read = super().to_python(value)
-            # Django marks a text that was read with a type of its own, which nothing else knows.
+            # Django returns a parsed JSON string as a subclass of str that other code does not expect.
             return str(read) if isinstance(read, str) else read
         except forms.ValidationError:
             raise forms.ValidationError(_where_it_breaks(value), code="invalid") from None
@@ -111,14 +111,14 @@ def _where_it_breaks(value: str) -> str:
 
 
 class MomentField(forms.DateTimeField):
-    """A date and a time in the person's zone, kept away from the ends of the calendar."""
+    """A date and time in the user's time zone, limited to the range of MIN_TIME and MAX_TIME."""
 
     def __init__(self, **options: Any) -> None:
         widget = forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M")
         super().__init__(**{"widget": widget, **options})
 
     def get_bound_field(self, form: forms.BaseForm, field_name: str) -> forms.BoundField:
-        """Says whose clock it is: the zone is known once somebody looks."""
+        """Add the time zone to the help text; it is known only during a request."""
         self.help_text = f"{self.help_text} Time zone: {timezone.get_current_timezone_name()}.".strip()
         return super().get_bound_field(form, field_name)
 
@@ -132,12 +132,12 @@ class MomentField(forms.DateTimeField):
         try:
             return super().prepare_value(value)
         except OverflowError:
-            # Stored at the end of the calendar, where this person's zone has no time for it.
+            # A stored time at the end of the calendar cannot be converted to this user's time zone.
             return None
 
 
 class EndsForm(ConsoleForm):
-    """When it ends: a preset, a date, or never."""
+    """The expiry: a preset, a date, or never."""
 
     aliases = {"expires_at": "ends"}
 

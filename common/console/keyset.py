@@ -1,4 +1,4 @@
-"""Pages of a log by (time, id), newest first: never a count, the same cost at any depth."""
+"""Keyset pagination of logs by (time, id), newest first: no count, and the same cost at any depth."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,13 +14,13 @@ from common.ids import parse_uuid
 @dataclass(frozen=True)
 class Slice:
     rows: list[Any]
-    #: Values for `before` and `after`; empty at the end of the log, and at its head.
+    #: Values for `before` and `after`; empty at the oldest and at the newest end of the log.
     older: str
     newer: str
 
 
 def page(rows: QuerySet[Any], *, time: str, before: str = "", after: str = "", size: int = 50) -> Slice:
-    """The rows just older than `before`, or just newer than `after`, or the newest."""
+    """The rows next to `before` that are older, or next to `after` that are newer, or else the newest rows."""
     if (mark := _read(after)) is not None:
         found = list(rows.filter(_beyond(time, mark, "gt")).order_by(time, "id")[: size + 1])
         kept = found[:size][::-1]
@@ -36,7 +36,7 @@ def page(rows: QuerySet[Any], *, time: str, before: str = "", after: str = "", s
 
 def _beyond(time: str, mark: tuple[datetime, UUID], side: str) -> Q:
     moment, row = mark
-    # The first condition alone lets the index be used; the second parts rows of one moment.
+    # The first condition lets the database use the index; the second separates rows with the same time.
     return Q(**{f"{time}__{side}e": moment}) & (Q(**{f"{time}__{side}": moment}) | Q(**{f"id__{side}": row}))
 
 
@@ -49,7 +49,7 @@ def _read(text: str) -> tuple[datetime, UUID] | None:
     row = parse_uuid(id_text)
     try:
         moment = parse_datetime(moment_text)
-        # In UTC here, since the database asks for that, and not every moment at the calendar's ends has it.
+        # Converted to UTC here because the database needs UTC, and the conversion fails at the ends of the calendar.
         return (moment.astimezone(UTC), row) if moment and moment.tzinfo and row else None
     except (ValueError, OverflowError):
         return None

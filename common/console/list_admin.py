@@ -1,7 +1,7 @@
-"""The base of every model's admin: a list of ours, and none of Django's forms.
+"""Base admin class of every list page: Gatehouse's own list and none of Django's forms.
 
-What is governed is made and changed by pages and dialogs that call verbs; nothing is deleted, and no row is edited in
-a list.
+Objects are created and changed by pages and dialogs that call functions of the app. Nothing is deleted, and no row is
+edited in a list.
 """
 
 from collections.abc import Sequence
@@ -20,31 +20,31 @@ from common.errors import NotAllowed
 
 
 class ListAdmin(ModelAdmin):
-    """Declarations of a list, and the view that draws it."""
+    """The declarations of a list and the view that renders it."""
 
     title = ""
     lead = ""
     columns: Sequence[Column] = ()
     filters: Sequence[Filter] = ()
-    #: Lookups of the search line, such as `name__icontains`.
+    #: Lookups of the search, such as `name__icontains`.
     search: Sequence[Lookup] = ()
     search_words = "Search"
     order: Sequence[str] = ("-pk",)
-    #: For logs, the column of their time: pages by it instead of by number, and never a count.
+    #: For logs, the field with the time: pages are by time instead of by number, and rows are not counted.
     log_time = ""
     presets: Sequence[Preset] = ()
     bulk: Sequence[Bulk] = ()
-    #: Whether the verbs for several may take all that the filters leave, beside what was ticked.
+    #: Whether bulk actions may apply to all rows that match the filters, as well as to the selected rows.
     bulk_by_filter = False
     empty_title = "Nothing here yet"
     empty_words = ""
     empty_command = ""
     empty_icon = "inbox"
-    #: The same list over REST.
+    #: Path of the same list in the REST API.
     api_path = ""
     template = "console/list.html"
 
-    # What the app knows and this module does not: who asks, and what they may see.
+    # Apps override these: this module knows neither the actor nor the actor's rights.
     def visible(self, request: HttpRequest) -> QuerySet[Any]:
         raise NotImplementedError
 
@@ -55,15 +55,15 @@ class ListAdmin(ModelAdmin):
         raise NotImplementedError
 
     def exports_by_link(self, request: HttpRequest) -> bool:
-        """Whether a GET brings the file. An export goes on record, so for others than auditors it is a POST."""
+        """Whether a GET returns the file. Exports are recorded, so they are POST requests except for auditors."""
         return False
 
     def exported(self, request: HttpRequest, rows: int, query: str) -> None:
-        """Put the export on record."""
+        """Record the export in the audit log."""
         raise NotImplementedError
 
     def saved_views(self, request: HttpRequest) -> list[tuple[str, str]]:
-        """Names and queries of the views that this person saved or was given."""
+        """Names and queries of the views that this user saved or that are shared with this user."""
         return []
 
     def save_links(self, request: HttpRequest, listing: Listing) -> dict[str, Any]:
@@ -73,29 +73,29 @@ class ListAdmin(ModelAdmin):
         return []
 
     def first_steps(self, request: HttpRequest) -> list[Control]:
-        """Where a list without any rows says that the first is made."""
+        """Controls that a list without any rows shows for creating the first row."""
         return self.controls(request)
 
     def bulk_for(self, request: HttpRequest) -> Sequence[Bulk]:
         return self.bulk
 
     def siblings(self, request: HttpRequest) -> list[Tab]:
-        """Other lists of the same group, as tabs above this one."""
+        """Other lists of the same group, shown as tabs above this list."""
         return []
 
     def related(self, rows: QuerySet[Any]) -> QuerySet[Any]:
-        """Joins that the cells need."""
+        """Add the joins that the cells need."""
         return rows
 
     def prepare(self, request: HttpRequest, rows: list[Any]) -> None:
-        """Facts that the cells of one page need, in as few queries as there are facts."""
+        """Load data that the cells of one page need, with one query per kind of data."""
 
     def row_url(self, row: Any) -> str:
-        """The hub of a row; empty for rows that have none."""
+        """The URL of a row's detail page; empty for rows without one."""
         return ""
 
     def pages(self) -> list[URLPattern]:
-        """Hubs, forms and dialogs of this model."""
+        """Detail pages, forms and dialogs of this model."""
         return []
 
     # ── The list ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -143,7 +143,7 @@ class ListAdmin(ModelAdmin):
         )
 
     def more(self, request: HttpRequest) -> dict[str, Any]:
-        """Further facts for a list with a template of its own."""
+        """Additional template context for a list with a template of its own."""
         return {}
 
     def _log_page(self, listing: Listing) -> keyset.Slice:
@@ -171,7 +171,7 @@ class ListAdmin(ModelAdmin):
         self.exported(request, len(rows), listing.state)
         return export.as_csv(self.title.lower().replace(" ", "-"), self.columns, rows)
 
-    # ── Django's own forms stay shut ──────────────────────────────────────────────────────────────────────────────
+    # ── Django's own forms are disabled ───────────────────────────────────────────────────────────────────────────
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
 
@@ -192,7 +192,7 @@ def _guarded(pattern: URLPattern, guard: Any) -> URLPattern:
 
 
 def _nearest(queries: list[str], state: str) -> str | None:
-    """The view that this list is: that one itself, else the one with the most of its filters and no other."""
+    """The view with exactly this state, else the longest query whose parameters are all in the state."""
     if state in queries:
         return state
     now = set(parse_qsl(state))
@@ -206,7 +206,7 @@ def _headings(listing: Listing) -> list[dict[str, Any]]:
 
 
 def _order_of(column: Column, listing: Listing) -> dict[str, Any]:
-    """Where the heading leads, and how the list stands ordered by it."""
+    """The link of a column heading, and the current order of the list by this column."""
     if not column.sort:
         return {"url": "", "ordered": ""}
     rising, falling = listing.sort == column.sort, listing.sort == f"-{column.sort}"

@@ -1,4 +1,4 @@
-"""Lists: columns, filters, search, order, pages, saved views and export, from one declaration."""
+"""Columns, filters, search, ordering and pages of a list, from one declaration."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -10,11 +10,11 @@ from django.db.models import Q, QuerySet
 from django.http import HttpRequest, QueryDict
 
 PER_PAGE = 50
-#: Parts of the address that are no filter.
+#: Query parameters that are not filters.
 OWN = frozenset({"q", "sort", "page", "before", "after", "export"})
 
 Cell = Callable[[Any], Any]
-#: A lookup such as `name__icontains`, or what makes a condition of the term.
+#: A lookup such as `name__icontains`, or a function that builds a condition from the search term.
 Lookup = str | Callable[[str], Q]
 
 
@@ -22,11 +22,11 @@ Lookup = str | Callable[[str], Q]
 class Column:
     label: str
     cell: Cell
-    #: For the export; a cell of the page may hold markup.
+    #: The cell as plain text for exports; a cell of the page may contain markup.
     text: Cell
-    #: What the order goes by; empty for a column that has no order.
+    #: The field to sort by; empty for a column that cannot be sorted.
     sort: str = ""
-    #: Whether it stays at 360 px; at most four do.
+    #: Whether the column is shown at a width of 360 px; at most four columns of a list are.
     narrow: bool = False
 
 
@@ -35,17 +35,17 @@ class Filter:
     name: str
     label: str
     apply: Callable[[QuerySet[Any], str], QuerySet[Any]]
-    #: What may be chosen; without any the filter is a line to type in.
+    #: The options of the filter; without options it is a text input.
     choices: Callable[[HttpRequest], Sequence[tuple[str, str]]] | None = None
-    #: The type of the line to type in.
+    #: The type of the text input.
     kind: str = "text"
-    #: What it says while nothing is chosen.
+    #: The label while no option is selected.
     empty: str = "Any"
 
 
 @dataclass(frozen=True)
 class Preset:
-    """A view that everyone has: a name and a query."""
+    """A predefined view for all users: a name and a query."""
 
     label: str
     query: str = ""
@@ -53,7 +53,7 @@ class Preset:
 
 @dataclass(frozen=True)
 class Bulk:
-    """A verb for what was ticked; `url` is a dialog that takes the ids."""
+    """An action for the selected rows. `page` is the URL name of a dialog that takes their ids."""
 
     label: str
     page: str
@@ -62,7 +62,7 @@ class Bulk:
 
 @dataclass(frozen=True)
 class Drawn:
-    """A filter as it stands in this request."""
+    """A filter with its value and options in this request."""
 
     filter: Filter
     value: str
@@ -111,7 +111,7 @@ class Listing:
 
     @property
     def said(self) -> str:
-        """`the search`, `this filter`, `3 filters`: what a list without rows was narrowed by."""
+        """`the search`, `this filter`, `these 3 filters`: the restrictions of a list without rows, as text."""
         filters = len(self.narrowed)
         words = ["the search"] if self.term else []
         words += ["this filter" if filters == 1 else f"these {filters} filters"] if filters else []
@@ -119,16 +119,16 @@ class Listing:
 
     @property
     def state(self) -> str:
-        """The part of the address that a saved view keeps: filters, search and order."""
+        """The query string that a saved view stores: filters, search and order."""
         return urlencode(sorted([*self.kept, *([("sort", self.sort)] if self.sort else [])]))
 
     @property
     def kept(self) -> list[tuple[str, str]]:
-        """What narrows it, by the names in the address."""
+        """The query parameters of the active filters and the search."""
         return [*((one.filter.name, one.value) for one in self.narrowed), *([("q", self.term)] if self.term else [])]
 
     def matching(self) -> QuerySet[Any]:
-        """What the filters and the search leave, in the order that was asked for."""
+        """The rows that match filters and search, in the requested order."""
         rows = self.rows
         for one in self.narrowed:
             rows = one.filter.apply(rows, one.value)

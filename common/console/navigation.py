@@ -1,4 +1,4 @@
-"""The sidebar's list. Each app contributes its items when its admin is loaded."""
+"""The sidebar. Each app adds its items when its admin is loaded."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,15 +17,15 @@ class Item:
     icon: str
     #: Name of the page's URL in the admin site.
     page: str
-    #: Who sees the link. The page checks again.
+    #: Whether this user sees the link. The page checks the permission again.
     shown_to: Callable[[HttpRequest], bool]
-    #: Key in the counts of what needs this person; empty for none.
+    #: Key of the count of items that need this user's attention; empty for none.
     badge: str = ""
-    #: What narrows the page to what its badge counts.
+    #: Query string that filters the page to the items that its badge counts.
     counted: str = ""
-    #: Second letter of the shortcut `g` and this one.
+    #: Second key of the keyboard shortcut that starts with `g`.
     key: str = ""
-    #: Names of other lists that stand under it as tabs.
+    #: URL names of other lists that are tabs of this page.
     also: tuple[str, ...] = ()
 
     @property
@@ -33,7 +33,7 @@ class Item:
         return reverse(f"admin:{self.page}")
 
     def holds(self, path: str) -> bool:
-        """Whether an address is the page's own, or one below it or its tabs."""
+        """Whether the path is the page itself, or a page below it or below its tabs."""
         below = [self.url] if self.page != "index" else []
         return path == self.url or path.startswith((*below, *(reverse(f"admin:{page}") for page in self.also)))
 
@@ -51,7 +51,7 @@ def count_with(counter: Callable[[HttpRequest], dict[str, int]]) -> None:
 
 
 def counts_for(request: HttpRequest) -> dict[str, int]:
-    """What needs this person, by the keys that items name."""
+    """Counts of items that need this user's attention, by the `badge` keys of sidebar items."""
     return {key: number for counter in _counters for key, number in counter(request).items()}
 
 
@@ -60,7 +60,7 @@ def items_for(request: HttpRequest) -> list[Item]:
 
 
 def sidebar(request: HttpRequest, counts: dict[str, int]) -> list[dict[str, Any]]:
-    """Groups in their order, each with the items that this person sees."""
+    """The groups in order, each with the items that this user sees."""
     shown = items_for(request)
     current = _current(request.path, shown)
     groups = []
@@ -81,6 +81,6 @@ def sidebar(request: HttpRequest, counts: dict[str, int]) -> list[dict[str, Any]
 
 
 def _current(path: str, shown: list[Item]) -> Item | None:
-    """The item whose address the path begins with, the longest first."""
+    """The item with the longest URL that contains this path."""
     under = [item for item in shown if item.holds(path)]
     return max(under, key=lambda item: len(item.url), default=None)

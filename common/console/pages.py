@@ -1,4 +1,4 @@
-"""Pages of the console: the frame they share, tabs, and what a refusal looks like."""
+"""Console pages: the common base view, controls, tabs and the page of a refusal."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +13,7 @@ from django.views import View
 from common import context, http_statuses
 from common.errors import GatehouseError
 
-#: The console asks for a part of a page, a dialog, with this header; without it the same address is a whole page.
+#: Request header for a part of a page, such as a dialog. Without it the same URL returns a whole page.
 PART = "X-Console-Part"
 
 
@@ -27,10 +27,10 @@ class Tab:
 
 @dataclass(frozen=True)
 class Control:
-    """A button of a page: `blocked` says why the state forbids it now, and then it is drawn disabled.
+    """A button of a page. `blocked` is the reason why the state forbids the action; the button is then disabled.
 
-    `posts` is for a verb that needs neither a reason nor a second look: pressing it does it. `copies` is a text for the
-    clipboard, and stands under More.
+    `posts` sends a POST at once, for actions that need neither a reason nor a confirmation. `copies` is a text for the
+    clipboard; such a control is in the More menu.
     """
 
     label: str
@@ -54,7 +54,7 @@ def link(page: str, *args: Any) -> str:
 
 
 def link_if_any(page: str, *args: Any) -> str:
-    """For pages that an app may not have: empty then."""
+    """The URL of a page, or an empty string if the page does not exist. Some apps lack some pages."""
     try:
         return link(page, *args)
     except NoReverseMatch:
@@ -66,17 +66,17 @@ def wants_part(request: HttpRequest) -> bool:
 
 
 def render(request: HttpRequest, template: str, *, title: str, status: int = 200, **more: Any) -> TemplateResponse:
-    """A page in the console's frame, with the moment that its facts are of."""
+    """Render a page in the console's frame, with the time of its data."""
     request.current_app = admin.site.name
     part = wants_part(request)
     frame = {} if part else admin.site.each_context(request)
     whole = {**frame, "title": title, "as_of": timezone.now(), "part": part, **more}
-    # Said again in the answer: what comes without it, the sign-in form for one, is no part of a page.
+    # Repeated in the response: a response without the header, such as the sign-in form, is not a part of a page.
     return TemplateResponse(request, template, whole, status=status, headers={PART: "1"} if part else None)
 
 
 def render_once(request: HttpRequest, template: str, *, title: str, **more: Any) -> TemplateResponse:
-    """The page of a secret: whoever keeps pages is told not to keep this one, nor where it was."""
+    """Render a page with a secret: caches must not store it, and its URL is not sent as a referrer."""
     page = render(request, template, title=title, **more)
     page.headers["Cache-Control"] = "no-store"
     page.headers["Referrer-Policy"] = "no-referrer"
@@ -84,7 +84,7 @@ def render_once(request: HttpRequest, template: str, *, title: str, **more: Any)
 
 
 def refused(request: HttpRequest, error: GatehouseError) -> HttpResponse:
-    """One sentence, the request's id, and the way on."""
+    """Render an error: one sentence, the request's id and a link to continue."""
     status = http_statuses.status_for(error)
     titles = {403: "Not allowed", 404: "Nothing here", 503: "Not recorded"}
     return render(
@@ -99,7 +99,7 @@ def refused(request: HttpRequest, error: GatehouseError) -> HttpResponse:
 
 
 class Page(View):
-    """A page of the console. `check` refuses before anything is read or done."""
+    """Base view of console pages. `check` can refuse the request before anything is read or changed."""
 
     template = ""
     title = ""
@@ -112,7 +112,7 @@ class Page(View):
         return self.page()
 
     def check(self) -> None:
-        """Raise NotFound or NotAllowed for who may not be here."""
+        """Raise NotFound or NotAllowed if the user may not open this page."""
 
     def context(self) -> dict[str, Any]:
         return {}

@@ -1,4 +1,4 @@
-"""The palette: groups of hits, from providers that each app contributes."""
+"""The command palette: groups of hits from the providers of each app."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ def add_palette_providers(*providers: Provider) -> None:
 
 
 def find(request: HttpRequest, term: str) -> list[Group]:
-    """What this person can open or do; without a term the pages."""
+    """Pages, objects and actions that match the term and are available to this user; without a term only pages."""
     groups = [_pages(request, term)]
     if term:
         groups += [group for provider in _providers for group in provider(request, term)]

@@ -1,4 +1,4 @@
-"""What every verb for several ticked rows shares: which were ticked, how many are named, when the number is typed."""
+"""Helpers for actions on several selected rows: the selection, the names to show and the typed confirmation."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from common.console.lists import Filter, Listing, Lookup
 from common.ids import parse_uuid
 
 MOST = 100
-#: From here on the number must be typed.
+#: For more rows than this, the user must type the number of rows to confirm.
 CAREFUL = 20
 NAMED = 10
 
@@ -21,7 +21,7 @@ def ticked(request: HttpRequest) -> list[UUID]:
 
 
 def takes_all(request: HttpRequest) -> bool:
-    """Whether all that the list's filters leave is meant, not what was ticked."""
+    """Whether the action applies to all rows that match the list's filters instead of the selected rows."""
     return request.GET.get("all") == "1"
 
 
@@ -34,7 +34,7 @@ def picked(
 
 
 def to_type(count: int) -> str:
-    """What must be typed before so many are changed; empty for a few."""
+    """The text that the user must type to confirm a change of this many rows; empty for a few rows."""
     return str(count) if count > CAREFUL else ""
 
 

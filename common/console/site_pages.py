@@ -1,4 +1,4 @@
-"""Pages of the console that belong to no model, at addresses of their own. Each app adds its own when it is loaded."""
+"""Console pages without a model. Each app registers its own pages when it is loaded."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +11,7 @@ _pages: list[tuple[str, View, str]] = []
 
 
 def add_site_page(where: str, view: View, name: str) -> None:
-    """`add("explain/", Explain.as_view(), "explain")` stands at `/admin/explain/`, as `admin:explain`."""
+    """`add_site_page("explain/", Explain.as_view(), "explain")` serves `/admin/explain/` as `admin:explain`."""
     _pages.append((where, view, name))
 
 

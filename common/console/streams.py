@@ -1,4 +1,4 @@
-"""A download that is written while it is read: nothing of it is held in memory as a whole."""
+"""Streamed downloads: the content is never in memory as a whole."""
 
 from collections.abc import AsyncIterator, Iterator
 
@@ -6,12 +6,12 @@ from asgiref.sync import sync_to_async
 from django.core.handlers.asgi import ASGIRequest
 from django.http import HttpRequest, StreamingHttpResponse
 
-#: A line at a time would cost more than what is in it: each block changes threads twice.
+#: Characters per block. Single lines would be slow: each block switches threads twice.
 BLOCK = 64 * 1024
 
 
 def download(request: HttpRequest, chunks: Iterator[str], *, name: str, content_type: str) -> StreamingHttpResponse:
-    # Under ASGI Django would read a plain iterator to its end before it sends the first byte.
+    # Under ASGI, Django reads a synchronous iterator to its end before it sends the first byte.
     blocks = _blocks(chunks)
     body = _awaited(blocks) if isinstance(request, ASGIRequest) else blocks
     return StreamingHttpResponse(

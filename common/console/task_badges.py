@@ -1,4 +1,4 @@
-"""The part of the table of badges that is of tasks between agents."""
+"""Badges of A2A tasks: their states, events and deliveries."""
 
 from common.console.tones import Badge, Tone
 

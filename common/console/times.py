@@ -1,4 +1,4 @@
-"""Moments in words: relative beside absolute, in the zone of who looks."""
+"""Times as text, relative and absolute, in the reader's time zone."""
 
 from datetime import UTC, datetime, timedelta, tzinfo
 from zoneinfo import ZoneInfo, available_timezones
@@ -25,7 +25,7 @@ def _said(span: timedelta) -> str:
 
 
 def absolute(moment: datetime, now: datetime) -> str:
-    """`24 Nov 14:00`, with the year when it is another one."""
+    """`24 Nov 14:00`, with the year if it is not the current year."""
     zone = timezone.get_current_timezone()
     local, here = _in(zone, moment), _in(zone, now)
     year = f" {local.year}" if local.year != here.year else ""
@@ -33,13 +33,13 @@ def absolute(moment: datetime, now: datetime) -> str:
 
 
 def exact(moment: datetime) -> str:
-    """`18 Nov 2026, 14:02:11.482 CET`: what logs show."""
+    """`18 Nov 2026, 14:02:11.482 CET`, the format of logs."""
     local = _in(timezone.get_current_timezone(), moment)
     return f"{local.day} {local:%b %Y, %H:%M:%S}.{local.microsecond // 1000:03d} {local:%Z}"
 
 
 def stamp(moment: datetime) -> str:
-    """For machines: UTC with a Z."""
+    """UTC in ISO 8601 with a `Z`, for machines."""
     return _in(UTC, moment).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -48,14 +48,14 @@ def lasts(span: timedelta) -> str:
 
 
 def lasted(milliseconds: float) -> str:
-    """`4 ms`, `1.2 s`: a log is read for its order of magnitude."""
+    """`4 ms`, `1.2 s`: rounded, because readers of a log need the order of magnitude."""
     if milliseconds >= 1000:
         return f"{milliseconds / 1000:.1f} s"
     return f"{milliseconds:.0f} ms" if milliseconds >= 1 else "< 1 ms"
 
 
 def _in(zone: tzinfo, moment: datetime) -> datetime:
-    """In this zone, or as it stands where the calendar ends before the zone can say it."""
+    """Convert to the time zone; return the time unchanged if the result is outside the calendar."""
     try:
         return moment.astimezone(zone)
     except OverflowError:
@@ -63,7 +63,7 @@ def _in(zone: tzinfo, moment: datetime) -> datetime:
 
 
 def zone_of(request: HttpRequest) -> ZoneInfo:
-    """The person's own zone, else the browser's, else UTC."""
+    """The user's time zone from the profile, else from the browser's cookie, else UTC."""
     for name in (getattr(request.user, "time_zone", ""), request.COOKIES.get(ZONE_COOKIE, "")):
         if name and name in _ZONES:
             return ZoneInfo(name)

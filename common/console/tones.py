@@ -1,4 +1,4 @@
-"""What a badge is: a label, a tone, an icon."""
+"""The badge class: a label, a tone and an icon."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -32,5 +32,5 @@ class Badge:
         return self.icon or ICONS[self.tone]
 
     def saying(self, label: str) -> "Badge":
-        """The same with words of the moment."""
+        """A copy with another label."""
         return Badge(label, self.tone, self.icon)

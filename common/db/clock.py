@@ -1,4 +1,4 @@
-"""The database's clock decides expiry and quotas, so that every process means the same moment."""
+"""The database's clock. It decides expiry and quotas, so that all processes use the same time."""
 
 from datetime import UTC, datetime
 
@@ -7,7 +7,7 @@ from django.utils.timezone import is_naive, make_aware
 
 from common.fastsql import statements
 
-#: What can be asked for lies between these: far from the ends of the calendar, which not every zone can say.
+#: The limits of times in queries. They are far from the ends of the calendar, where conversion to some zones fails.
 MIN_TIME, MAX_TIME = datetime(1970, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
 
 
@@ -18,9 +18,9 @@ def database_now() -> datetime:
 
 
 def parse_database_time(value: datetime | str) -> datetime:
-    """A time as a database writes it, in a column or inside JSON, as an aware one.
+    """Convert a time as a database writes it, in a column or inside JSON, to an aware datetime.
 
-    SQLite writes UTC without saying so. The active time zone is the reader's and must not move an expiry.
+    SQLite writes UTC without an offset. The active time zone belongs to the reader and must not change an expiry.
     """
     parsed = value if isinstance(value, datetime) else parse_datetime(value)
     if parsed is None:

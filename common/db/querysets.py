@@ -1,4 +1,4 @@
-"""What every governed table shares."""
+"""Base querysets and models: rows that are never deleted, rows with expiry and revocation."""
 
 from typing import Any, NoReturn, TypeVar
 
@@ -10,7 +10,7 @@ M = TypeVar("M", bound=models.Model)
 
 
 class NonDeletableQuerySet(QuerySet[M]):
-    """Rows that are never deleted: they are archived, revoked or withdrawn."""
+    """Rows that are never deleted; they are archived, revoked or withdrawn instead."""
 
     def delete(self) -> NoReturn:
         raise TypeError(f"{self.model.__name__} rows are kept; revoke or archive instead.")
@@ -25,7 +25,7 @@ class NonDeletableModel(models.Model):
 
 
 class TimeBoxedQuerySet(NonDeletableQuerySet[M]):
-    """Rows with `expires_at` and `revoked_at`; the database's clock decides."""
+    """Rows with `expires_at` and `revoked_at`, compared with the database's clock."""
 
     def live(self) -> "TimeBoxedQuerySet[M]":
         return self.filter(LIVE_CONDITION)
@@ -41,14 +41,14 @@ class TimeBoxedQuerySet(NonDeletableQuerySet[M]):
 
 
 def build_live_condition(relation: str = "") -> Q:
-    """Neither revoked nor expired, by the database's clock; `relation` names the way to the rows."""
+    """Neither revoked nor expired, by the database's clock. `relation` is the lookup path to the rows."""
     way = f"{relation}__" if relation else ""
     endless, later = Q(**{f"{way}expires_at": None}), Q(**{f"{way}expires_at__gt": Now()})
     return Q(**{f"{way}revoked_at": None}) & (endless | later)
 
 
 LIVE_CONDITION = build_live_condition()
-# What was closed only after its end had passed had expired; revoking is what ends something early.
+# A row that was revoked after its expiry counts as expired: only a revocation before the expiry ends it early.
 _EXPIRED_BEFORE_REVOCATION = Q(expires_at__isnull=False) & Q(revoked_at__gte=F("expires_at"))
 EXPIRED_CONDITION = (Q(revoked_at=None) & Q(expires_at__lte=Now())) | _EXPIRED_BEFORE_REVOCATION
 REVOKED_CONDITION = Q(revoked_at__isnull=False) & ~_EXPIRED_BEFORE_REVOCATION

@@ -1,5 +1,5 @@
-"""Which addresses belong to the public internet. The list is our own: `ipaddress.is_private` of any version misses
-some of these, and a patch of the interpreter must not change what Gatehouse calls.
+"""Which IP addresses are public. The list is Gatehouse's own: every version of `ipaddress.is_private` misses some of
+these networks, and an update of the interpreter must not change which addresses Gatehouse calls.
 """
 
 from functools import lru_cache
@@ -11,10 +11,10 @@ NON_PUBLIC_IPV4_NETWORKS = tuple(
         (
             "0.0.0.0/8",  # this host
             "10.0.0.0/8",
-            "100.64.0.0/10",  # carrier NAT; some clouds keep their metadata here
+            "100.64.0.0/10",  # carrier NAT; also the metadata service of some clouds
             "127.0.0.0/8",
-            "168.63.129.16/32",  # a cloud's own service to its machines, on an address that looks public
-            "169.254.0.0/16",  # link-local, and the metadata of most clouds
+            "168.63.129.16/32",  # Azure's service for its virtual machines, at an address in a public range
+            "169.254.0.0/16",  # link-local, and the metadata service of most clouds
             "172.16.0.0/12",
             "192.0.0.0/24",  # protocol assignments
             "192.0.2.0/24",  # documentation
@@ -31,8 +31,8 @@ NON_PUBLIC_IPV4_NETWORKS = tuple(
         ),
     )
 )
-#: Of IPv6 only the part given out so far is public; the rest (::, ::1, ULA, link- and site-local, multicast,
-#: IPv4-compatible, local NAT64 and what is not yet assigned) never was.
+#: The only IPv6 range assigned for public use so far. All other ranges (::, ::1, ULA, link- and site-local, multicast,
+#: IPv4-compatible, local NAT64 and unassigned ones) are not public.
 PUBLIC_IPV6_NETWORK = IPv6Network("2000::/3")
 NON_PUBLIC_IPV6_NETWORKS = tuple(
     map(
@@ -46,15 +46,15 @@ NON_PUBLIC_IPV6_NETWORKS = tuple(
         ),
     )
 )
-#: Their last 32 bits are the IPv4 address that is really called.
+#: Networks whose last 32 bits are the IPv4 address that is actually called.
 IPV4_IN_IPV6_NETWORKS = (IPv6Network("::ffff:0:0/96"), IPv6Network("64:ff9b::/96"))
-#: The same in an ISATAP interface identifier, below any prefix.
+#: ISATAP interface identifiers, whose last 32 bits are an IPv4 address, with any network prefix.
 ISATAP_IDENTIFIERS = (0x00005EFE, 0x02005EFE)
 
 
 @lru_cache(maxsize=4096)
 def is_public_address(text: str) -> bool:
-    """Whether `text`, an address as the system prints it, may be called. What cannot be read may not."""
+    """Whether `text`, an address as the system formats it, is public. A text that cannot be parsed is not."""
     try:
         address = ip_address(text.partition("%")[0])
     except ValueError:
@@ -76,7 +76,7 @@ def _is_public_ipv6(address: IPv6Address) -> bool:
 
 
 def is_loopback_host(host: str) -> bool:
-    """Whether only this machine reaches a server that listens there."""
+    """Whether a server that listens on this host is reachable only from this machine."""
     try:
         return ip_address(host).is_loopback
     except ValueError:

@@ -1,7 +1,7 @@
-"""The client itself: a session for each event loop, whose connector lets nothing pass that was not judged.
+"""The guarded aiohttp session of each event loop.
 
-The judgement is at the connector, through which every request, retry and web socket has to go: aiohttp asks no resolver
-for an address written in a URL, and reuses connections without asking anyone.
+The checks are in the connector, which every request, retry and web socket uses. A check in the resolver alone is not
+enough: aiohttp does not call the resolver for an address written in a URL, or when it reuses a connection.
 """
 
 import asyncio
@@ -19,13 +19,13 @@ from common.egress import resolver, urls
 from common.egress.urls import EgressBlocked
 from common.errors import PayloadTooLarge
 
-#: For callers who give none. Who knows how long an answer may take says so.
+#: For callers that set no timeout. A caller that expects slow answers must set its own.
 DEFAULT_TIMEOUT = aiohttp.ClientTimeout(total=30)
-#: To a connection: its name, its handshakes, and its turn when too many are open.
+#: Time to get a connection: resolving the name, the handshakes, and waiting when too many connections are open.
 CONNECT_TIMEOUT = aiohttp.ClientTimeout(connect=10, sock_connect=5)
 MAX_CONNECTIONS, MAX_CONNECTIONS_PER_HOST = 1024, 256
-#: Seconds that an idle connection is used again. Many servers close one after five, uvicorn and Node among them, and a
-#: request that meets their goodbye is lost without anybody knowing whether it was read: so we are the first to let go.
+#: Seconds for which an idle connection is reused. Many servers, uvicorn and Node among them, close one after five. If a
+#: request is sent while the server closes, nobody knows whether it was read; so the client must close first.
 KEEPALIVE_SECONDS = 4.0
 
 
@@ -59,7 +59,7 @@ class GuardedConnector(aiohttp.TCPConnector):
         return protocol
 
 
-# aiohttp advises against subclasses because a name of ours could meet one of its own. This one adds none.
+# aiohttp advises against subclasses because their names could conflict with its own. This subclass adds no names.
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
 
@@ -74,7 +74,7 @@ with warnings.catch_warnings():
 
 
 class _SessionsByLoop:
-    """The open sessions by their loop. A child process has none: it must neither use nor close its parent's."""
+    """The open sessions by event loop. A forked child starts with none: it must not use or close its parent's."""
 
     def __init__(self) -> None:
         self.by_loop: dict[asyncio.AbstractEventLoop, GuardedSession] = {}
@@ -82,7 +82,7 @@ class _SessionsByLoop:
         os.register_at_fork(after_in_child=self._set_aside_after_fork)
 
     def _set_aside_after_fork(self) -> None:
-        # Kept, not dropped: their end would reach into the selector that the parent still waits on.
+        # The references are kept: garbage collection would close connections in the selector that the parent uses.
         self.inherited.append(self.by_loop)
         self.by_loop = {}
 
@@ -91,7 +91,7 @@ _sessions = _SessionsByLoop()
 
 
 def open_session() -> aiohttp.ClientSession:
-    """The guarded session of the running event loop, with its connections."""
+    """Return the guarded session of the running event loop; open it if there is none."""
     loop = asyncio.get_running_loop()
     found = _sessions.by_loop.get(loop)
     if found is None or found.closed:
@@ -100,14 +100,14 @@ def open_session() -> aiohttp.ClientSession:
 
 
 async def close_session() -> None:
-    """End the running loop's session and its connections. The next request starts another."""
+    """Close the session of the running event loop and its connections. The next request opens a new session."""
     found = _sessions.by_loop.pop(asyncio.get_running_loop(), None)
     if found is not None:
         await found.close()
 
 
 async def read_limited_body(response: aiohttp.ClientResponse, limit: int) -> bytes:
-    """The whole body, unless it is larger, as sent or unpacked, than `limit` bytes."""
+    """Read the whole body; raise PayloadTooLarge if it has more than `limit` bytes after decompression."""
     parts, size = [], 0
     async for part in response.content.iter_any():
         parts.append(part)

@@ -1,6 +1,6 @@
-"""Channels of gRPC, held to the same: names are resolved here, and connected to are only addresses that were judged.
+"""Guarded gRPC channels: host names are resolved here, and only checked addresses are connected to.
 
-Not imported by the package: the library is large, and few processes need it.
+The package does not import this module: the gRPC library is large, and few processes need it.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from common.egress.urls import EgressBlocked
 
 CONNECT_TIMEOUT_SECONDS = 10
 MAX_METADATA_BYTES = 64 << 10
-#: No proxy of the environment's, no configuration that a name server gives, and nothing sent twice.
+#: No proxy from the environment, no service configuration from DNS, and no automatic retries.
 BASE_OPTIONS: list[tuple[str, int | str]] = [
     ("grpc.enable_http_proxy", 0),
     ("grpc.service_config_disable_resolution", 1),
@@ -30,11 +30,11 @@ BASE_OPTIONS: list[tuple[str, int | str]] = [
 
 @asynccontextmanager
 async def open_channel(url: str, *, largest: int) -> AsyncIterator[grpc.aio.Channel]:
-    """Connected to the host and port of `url`, by TLS if it says `https`.
+    """Open a channel to the host and port of `url`, with TLS if its scheme is `https`.
 
-    No message that comes has more than `largest` bytes.
+    Received messages have at most `max_message_bytes` bytes.
 
-    Raises EgressBlocked, TimeoutError, or OSError where there is no connection.
+    Raises EgressBlocked, TimeoutError, or OSError if the connection fails.
     """
     if said := urls.find_url_problem(url):
         raise EgressBlocked(said)
@@ -54,7 +54,7 @@ async def open_channel(url: str, *, largest: int) -> AsyncIterator[grpc.aio.Chan
 async def _open_first_reachable(
     places: list[str], options: list[tuple[str, int | str]], *, secure: bool
 ) -> grpc.aio.Channel:
-    """To the first of them that answers."""
+    """Connect to the first target that answers."""
     for place in places:
         opened = _create_channel(place, options, secure=secure)
         try:
@@ -75,20 +75,20 @@ def _create_channel(place: str, options: list[tuple[str, int | str]], *, secure:
 
 
 def _host_options(host: str, port: int) -> list[tuple[str, int | str]]:
-    """Who is meant, and whose certificate it has to be: the address alone does not say."""
+    """The host for the request and for the certificate check: the targets hold only addresses."""
     bracketed = f"[{host}]" if ":" in host else host
     return [("grpc.default_authority", f"{bracketed}:{port}"), ("grpc.ssl_target_name_override", host)]
 
 
 def _address_targets(addresses: list[str], port: int) -> list[str]:
-    """A channel takes addresses of one family."""
+    """One target per address family: a channel accepts addresses of one family only."""
     old = [f"{address}:{port}" for address in addresses if ":" not in address]
     new = [f"[{address}]:{port}" for address in addresses if ":" in address]
     return [f"{family}:{','.join(found)}" for family, found in (("ipv4", old), ("ipv6", new)) if found]
 
 
 async def _wait_until_ready(opened: grpc.aio.Channel) -> None:
-    """The first failure is the last: who calls knows whether to try again."""
+    """Wait for the connection; fail at the first error, because the caller decides about retries."""
     state = opened.get_state(try_to_connect=True)
     while state != grpc.ChannelConnectivity.READY:
         if state == grpc.ChannelConnectivity.TRANSIENT_FAILURE:
@@ -99,7 +99,7 @@ async def _wait_until_ready(opened: grpc.aio.Channel) -> None:
 
 @cache
 def _read_root_certificates() -> bytes | None:
-    """Those that the rest of Gatehouse trusts, where the system has a file of them; else those of the library."""
+    """The system's root certificates, as the rest of Gatehouse trusts them; None selects those of the gRPC library."""
     known = ssl.get_default_verify_paths()
     files = [known.cafile, known.capath and f"{known.capath}/ca-certificates.crt"]
     found = next((Path(file) for file in files if file and Path(file).is_file()), None)

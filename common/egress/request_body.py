@@ -1,16 +1,16 @@
-"""The body of a request: it knows whether it has left, and does not leave for nobody."""
+"""A request body that records whether bytes were sent, and is not sent on a closed connection."""
 
 import select
 
 from aiohttp.abc import AbstractStreamWriter
 from aiohttp.payload import Payload
 
-#: The other side has closed, as far as the system can tell without reading.
+#: Poll event: the peer has closed its side of the connection. Needs no read.
 POLL_HANGUP = getattr(select, "POLLRDHUP", 0)
 
 
 class SentFlag:
-    """Whether a request's bytes began to leave: after that nobody knows what the server did with it."""
+    """Whether sending of a request has started. From then on its effect on the server is unknown."""
 
     __slots__ = ("is_set",)
 
@@ -19,11 +19,11 @@ class SentFlag:
 
 
 class TrackedBody(Payload):
-    """A body that notes when it goes out, and does not go out to a server that has hung up already.
+    """A body that sets its flag when it is sent, and is not sent if the server has closed the connection.
 
-    A server that ends an idle connection at the moment it is used again would leave a call whose effect nobody knows.
-    Its goodbye is mostly here before the loop has looked at it: then nothing is sent, and the call may have another
-    connection. The head waits for the body, so until here no byte of the request has left."""
+    If a server closes an idle connection just when it is reused, the effect of the call is unknown. Mostly the close
+    has arrived but the event loop has not processed it: then nothing is sent, and the call may use another connection.
+    The request's head is sent together with the body, so before `write` no byte of the request has been sent."""
 
     _autoclose = True
     connection_was_closed = False
@@ -48,7 +48,7 @@ class TrackedBody(Payload):
 
 
 def _is_connection_closed(writer: AbstractStreamWriter) -> bool:
-    """Asked of the system, which knows before the event loop. What it may have sent before is of no interest."""
+    """Ask the operating system, which knows before the event loop. Unread data from the server is ignored."""
     transport = writer.transport
     connected = transport.get_extra_info("socket") if transport is not None else None
     if connected is None or (number := connected.fileno()) < 0:

@@ -1,7 +1,7 @@
-"""From names to addresses: asked once for each connection, and only answers that are public throughout are used.
+"""Resolves host names and refuses non-public addresses.
 
-One private address among public ones closes the whole name. Which one it was is never told: the answer would map a
-network for whoever can type a URL.
+A name is resolved once per connection. One private address among public ones blocks the whole name. Error messages
+never contain the address: otherwise anybody who can enter a URL could map the network.
 """
 
 import asyncio
@@ -18,14 +18,14 @@ from common.egress import addresses, urls
 from common.egress.urls import EgressBlocked
 
 CHECK_TIMEOUT_SECONDS = 5
-#: Threads of their own: name servers that never answer hold up other names, at worst, and no other work.
+#: Separate threads: name servers that never answer can delay other names, but no other work.
 MAX_THREADS = 16
 
 
 class _ResolverThreads:
     def __init__(self) -> None:
         self.pool = ThreadPoolExecutor(MAX_THREADS, "names")
-        # A fork copies the pool without its threads.
+        # A forked child inherits the pool without its threads.
         os.register_at_fork(after_in_child=self._renew_after_fork)
 
     def _renew_after_fork(self) -> None:
@@ -36,9 +36,9 @@ _threads = _ResolverThreads()
 
 
 async def check_url(url: str) -> None:
-    """Refuse what `problem` refuses, and a name that leads to an address that is not public.
+    """Refuse a URL that `find_url_problem` refuses, and a host name with an address that is not public.
 
-    A name that cannot be resolved now is not refused: it has no address to judge, and the session judges it again.
+    A name that cannot be resolved now is accepted: it has no address to check, and the session checks it again.
     """
     if said := urls.find_url_problem(url):
         raise EgressBlocked(said)
@@ -51,7 +51,7 @@ async def check_url(url: str) -> None:
 
 
 async def resolve_host(host: str, port: int, family: socket.AddressFamily = socket.AF_UNSPEC) -> list[str]:
-    """All addresses of a name, in the system's order, when each of them may be called."""
+    """Resolve a name to all its addresses, in the system's order. Raises EgressBlocked if one must not be called."""
     loop = asyncio.get_running_loop()
     found = await loop.run_in_executor(_threads.pool, _query_system_resolver, host, port, family)
     refuse_non_public(host, port, found)
@@ -64,7 +64,7 @@ def refuse_non_public(host: str, port: int, found: Sequence[str]) -> None:
 
 
 class GuardedResolver(AbstractResolver):
-    """aiohttp's way to ask."""
+    """The resolver that aiohttp calls."""
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
@@ -82,7 +82,7 @@ class GuardedResolver(AbstractResolver):
         ]
 
     async def close(self) -> None:
-        """The threads are every loop's."""
+        """Nothing to close: all event loops share the threads."""
 
 
 def _query_system_resolver(host: str, port: int, family: socket.AddressFamily) -> list[str]:

@@ -1,7 +1,7 @@
-"""Which URLs may be called, as far as their text tells. Nothing here asks the network.
+"""Which URLs may be called, judged by their text. Nothing here uses the network.
 
-The parser is the client's own, so that what is judged is what is called. Both caches take the allowed places as a part
-of the question.
+The parser is that of the HTTP client, so the URL that is checked is the URL that is called. The allowlist is part of
+the keys of both caches.
 """
 
 import re
@@ -19,7 +19,7 @@ URL_PATTERN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://(?P<authority>[^/?#]+)(?P<r
 PORT_PATTERN = re.compile(r"0{0,4}[1-9][0-9]{0,4}")
 LABEL_PATTERN = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
 HOST_NAME_PATTERN = re.compile(rf"(?=.{{1,253}}\Z){LABEL_PATTERN}(?:\.{LABEL_PATTERN})*")
-#: A host whose last label is a number is read as an address by some, in bases and lengths that few expect.
+#: Some software reads a host whose last label is a number as an address, in unusual bases and lengths.
 NUMERIC_HOST_PATTERN = re.compile(r"(?:.*\.)?(?:[0-9]+|0x[0-9a-f]*)\.?")
 
 INCOMPLETE_URL = "Write a whole URL: https://, the host and what follows, such as https://tools.example.com/path."
@@ -32,23 +32,23 @@ BAD_ADDRESS = "Write the address as four plain numbers, such as 192.0.2.10: this
 
 
 class EgressBlocked(GatehouseError):
-    """Gatehouse does not call this. The message never tells which address a name leads to."""
+    """Gatehouse does not call this URL. The message never contains the address of a host name."""
 
     code = "egress_blocked"
 
 
 def find_url_problem(url: str) -> str:
-    """Why `url` may not be called, as a sentence for whoever typed it; empty when it may."""
+    """Why `url` may not be called, as a sentence for the person who entered it; empty if it may be called."""
     return _find_url_problem_cached(url, settings.EGRESS_ALLOW)
 
 
 def find_origin_problem(url: URL) -> str:
-    """The same of a URL that the client has read: its scheme, host and port."""
+    """The same for the scheme, host and port of a parsed URL."""
     return _find_origin_problem_cached(url.scheme, url.raw_host or "", url.port or 0, settings.EGRESS_ALLOW)
 
 
 def is_allowlisted(host: str, port: int) -> bool:
-    """Whether whoever runs Gatehouse named exactly this place."""
+    """Whether EGRESS_ALLOW contains exactly this host and port."""
     return _allowlist_entry(host, port) in settings.EGRESS_ALLOW
 
 
@@ -61,7 +61,7 @@ def find_non_public_problem(what: str, host: str, port: int) -> str:
 
 
 def allowlist_hint(what: str, entry: str) -> str:
-    """No role of the console can: it is a setting of the machine."""
+    """How to allow `entry`. It is a setting of the machine: no role in the console can change it."""
     return f"Whoever runs Gatehouse can allow {what}: add {entry} to the setting EGRESS_ALLOW and restart."
 
 
@@ -116,7 +116,7 @@ def _find_origin_problem_cached(scheme: str, host: str, port: int, allowed: froz
 
 
 def _find_host_spelling_problem(host: str) -> str:
-    """What is wrong with the spelling, whatever it may mean: one spelling for each place."""
+    """Why the spelling of the host is refused: each host has one accepted spelling."""
     if ":" in host:
         return "Leave out the % and what follows: it means another place on each machine." if "%" in host else ""
     if NUMERIC_HOST_PATTERN.fullmatch(host):

@@ -1,1 +1,1 @@
-"""Statements compiled once and executed with new values."""
+"""SQL statements that are compiled once and executed with new values."""

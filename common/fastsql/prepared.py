@@ -1,8 +1,8 @@
-"""Statements that are put together once: the ORM takes longer to build one than a database to answer it.
+"""Queries compiled once and executed with new values; row writes with fixed SQL.
 
-What is asked all the time differs in its values only. The first time, the ORM compiles the query with a stand-in for
-each value; from then on that compilation is asked again, with the values in the places of their stand-ins. Rows are
-written by statements that name every column.
+The ORM takes longer to build a statement than the database to execute it, and frequent queries differ only in their
+values. The first time, the ORM compiles the query with a placeholder for each value. From then on the compiled SQL is
+executed with the values in the positions of their placeholders. Rows are written by statements that name every column.
 """
 
 import secrets
@@ -22,18 +22,18 @@ from common.fastsql.row_readers import RowReader, make_row_reader
 _FIELDS_BY_TYPE: "dict[type, models.Field[Any, Any]]" = {
     UUID: models.UUIDField(), str: models.TextField(), int: models.IntegerField(),
 }  # fmt: skip
-#: Rows of one model that one statement writes, where there are so many.
+#: Rows of one model per INSERT statement; the rest is inserted row by row.
 ROWS_PER_INSERT = 8
-#: Values that no query has of its own, and that every column takes.
+#: Create placeholder values that do not occur in any query and are valid for every column of the type.
 _PLACEHOLDER_FACTORIES: dict[type, Callable[[], Any]] = {
     UUID: uuid4, str: lambda: uuid4().hex, int: lambda: 1_000_000_000 + secrets.randbelow(1_000_000_000),
 }  # fmt: skip
 
 
 class PreparedQuery:
-    """`build` makes the query from one argument for each of `slots`, which says of what type that is.
+    """`build` returns the query for one keyword argument per slot; `slots` maps their names to types.
 
-    No value is ever None: the ORM would make another query of it.
+    No value may be None: the ORM would build a different query.
     """
 
     def __init__(self, build: Callable[..., "QuerySet[Any, Any]"], **slots: type) -> None:
@@ -41,23 +41,23 @@ class PreparedQuery:
         self._compiled: dict[str, _CompiledQuery] = {}
 
     def fetch_all(self, **values: Any) -> list[Any]:
-        """Instances, or what else the query's `values` or `values_list` says."""
+        """All rows: model instances, or tuples or values if the query uses `values_list`."""
         vendor = statements.get_connection().vendor
         found = self._compiled.get(vendor)
         if found is None:
-            # Two threads may do this at once, to the same end.
+            # Two threads may do this at once, with the same result.
             found = self._compiled[vendor] = _compile_query(self._build, self._slots)
         return found.execute(values)
 
     def fetch_first(self, **values: Any) -> Any:
-        """The first of them, else None. The query itself says what comes first, and how many it takes."""
+        """The first row, or None. The query itself sets order and limit."""
         return next(iter(self.fetch_all(**values)), None)
 
 
 @dataclass(frozen=True)
 class _CompiledQuery:
     sql: str
-    #: In their order; where a slot's name is given, its value comes in that place.
+    #: Parameters in order; a `_ParameterSlot` is replaced by the value of the slot with its name.
     params: tuple[Any, ...]
     slots: dict[str, type]
     read_rows: RowReader
@@ -101,9 +101,9 @@ def _to_database_value(kind: type, value: Any, held: Any) -> Any:
 
 
 def insert_rows(*rows: models.Model) -> None:
-    """Write new rows as `save(force_insert=True)` does, for models to whose signals nobody listens.
+    """Insert rows as `save(force_insert=True)` does, for models without signal receivers.
 
-    Parted by model, each model's in the place of its first, and in their order.
+    Rows are grouped by model, in the order of each model's first row; the order within a model stays.
     """
     by_model: dict[type[models.Model], list[models.Model]] = {}
     for row in rows:
@@ -116,20 +116,20 @@ def insert_rows(*rows: models.Model) -> None:
 
 
 def upsert_row(row: models.Model) -> None:
-    """Write a row, or over the one that has its key."""
+    """Insert a row, or update the existing row with its primary key."""
     sql, params = _build_insert_statement([row])
     statements.execute_statements((sql + _build_conflict_clause(type(row), statements.get_connection().vendor), params))
 
 
 @dataclass(frozen=True)
 class ConditionalUpdate:
-    """Of a row by its key, as long as other columns of it are so."""
+    """An update of the row with this key, if its other columns have the values of `where`."""
 
     model: type[models.Model]
     key: Any
     values: Mapping[str, Any]
     where: Mapping[str, Any]
-    #: The column that the key is of, which no two rows have alike.
+    #: The unique column that `key` belongs to.
     key_column: str = "pk"
 
     @property
@@ -149,17 +149,17 @@ class ConditionalUpdate:
 
 
 def update_if(model: type[models.Model], pk: Any, values: Mapping[str, Any], *, where: Mapping[str, Any]) -> bool:
-    """False where the row is not so any more."""
+    """Update one row; False if the row no longer matches `where`."""
     return update_each_if([ConditionalUpdate(model, pk, values, where)]) == [True]
 
 
 def update_each_if(changes: Sequence[ConditionalUpdate]) -> list[bool]:
-    """The same for several, asked together; each for itself."""
+    """Send several updates together; the result of each is independent of the others."""
     return [rows == 1 for rows in statements.execute_statements(*(one.build_statement for one in changes))]
 
 
 def _split_into_batches(rows: list[models.Model]) -> Iterator[list[models.Model]]:
-    """So many at a time, and the rest one by one: of each number of rows a statement is kept."""
+    """Batches of ROWS_PER_INSERT rows, then single rows: the database keeps a statement for each number of rows."""
     whole = len(rows) - len(rows) % ROWS_PER_INSERT
     yield from (rows[at : at + ROWS_PER_INSERT] for at in range(0, whole, ROWS_PER_INSERT))
     yield from ([row] for row in rows[whole:])

@@ -1,4 +1,4 @@
-"""From the rows of a query that was compiled before to what the ORM makes of them."""
+"""Converts rows of a compiled query to model instances or tuples."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -14,7 +14,7 @@ RowReader = Callable[[Iterable[Any]], list[Any]]
 
 
 def make_row_reader(rows: "QuerySet[Any, Any]", compiler: SQLCompiler) -> RowReader:
-    """What reads the rows of this query, with all that is the same for each answer found once."""
+    """Return a function that converts the rows of this query. Work that is the same for every result is done once."""
     converted = _make_value_converter(compiler)
     kind = rows._iterable_class
     if kind is ModelIterable:
@@ -27,7 +27,7 @@ def make_row_reader(rows: "QuerySet[Any, Any]", compiler: SQLCompiler) -> RowRea
 
 
 def _make_value_converter(compiler: SQLCompiler) -> Callable[[Iterable[Any]], Iterable[Any]]:
-    """What fields and the database make of each column's raw value."""
+    """Return a function that applies the converters of fields and database to the raw values of each row."""
     columns = [column[0] for column in compiler.select[: compiler.col_count]]
     turns = [(at, turn, column) for at, (each, column) in compiler.get_converters(columns).items() for turn in each]
     if not turns:
@@ -45,18 +45,18 @@ def _make_value_converter(compiler: SQLCompiler) -> Callable[[Iterable[Any]], It
 
 
 def _make_instance_builder(compiler: SQLCompiler) -> Callable[[Any], Any]:
-    """An instance, what `select_related` brings along, and what is annotated."""
+    """Return a function that builds an instance with its `select_related` objects and its annotations."""
     info: Any = compiler.klass_info
     model, first, after = info["model"], info["select_fields"][0], info["select_fields"][-1] + 1
     names = [column[0].target.attname for column in compiler.select[first:after]]
-    related = get_related_populators(info, compiler.select, DEFAULT_DB_ALIAS)  # type: ignore[call-arg]  # stubs of 6.0
+    related = get_related_populators(info, compiler.select, DEFAULT_DB_ALIAS)  # type: ignore[call-arg]  # the stubs are for Django 6.0
     annotated = list((compiler.annotation_col_map or {}).items())
 
     def made(row: Any) -> Any:
         instance = model.from_db(DEFAULT_DB_ALIAS, names, row[first:after])
         for one in related:
             one.populate(row, instance)
-        # Of what is annotated no column has the name, so nothing of the model is set by it.
+        # No annotation has the name of a column, so no field of the model is overwritten.
         vars(instance).update((name, row[at]) for name, at in annotated)
         return instance
 

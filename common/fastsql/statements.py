@@ -1,8 +1,8 @@
-"""Statements whose text never changes, asked past what the ORM does anew for each.
+"""Executes SQL as server-side prepared statements.
 
-On PostgreSQL the server keeps each of them parsed and planned for as long as the connection lasts, and is sent the
-values alone. Django's own cursors write the values into the text, so that every statement is a new one. SQLite's driver
-keeps statements by their text already.
+The text of the statements never changes. On PostgreSQL the server keeps each statement parsed and planned for the life
+of the connection and receives only the values. Django's own cursors write the values into the text, so every statement
+is a new one. SQLite's driver already caches statements by their text.
 """
 
 import re
@@ -18,7 +18,7 @@ from psycopg.errors import FeatureNotSupported
 from psycopg.pq import TransactionStatus
 
 _PLACEHOLDER = re.compile(r"%[%s]")
-#: Its text, and its values.
+#: SQL text and parameters.
 Statement = tuple[str, Sequence[Any]]
 
 
@@ -27,14 +27,14 @@ class _PreparingCursor(ServerBindingCursor):
         try:
             done = super().execute(query, params, prepare=True, **how)  # type: ignore[misc]  # psycopg's own
         except FeatureNotSupported:
-            # A column has another type since: what is kept of it is no use to anybody who borrows this connection.
+            # The type of a column has changed: the prepared statements of this connection are no longer valid.
             held = self.connection  # type: ignore[attr-defined]  # psycopg's own
             held._prepared.clear()
             if held.info.transaction_status != TransactionStatus.IDLE:
                 raise
-            # Not kept this once: the server is told to forget behind the next statement.
+            # Without preparing this time: psycopg deallocates the old statements after the next one.
             done = super().execute(query, params, prepare=False, **how)  # type: ignore[misc]  # as above
-        # Where queries are logged, Django asks the cursor which it was; psycopg forgets those that were kept.
+        # Django's query log reads the query from the cursor, but psycopg does not store prepared queries there.
         self._query = _LoggedQuery(self.connection, query, params)  # type: ignore[attr-defined]  # psycopg's own
         return done
 
@@ -47,12 +47,12 @@ class _LoggedQuery:
 
     @property
     def query(self) -> bytes:
-        """With its values in it, as all others are logged."""
+        """The SQL text with its values, as Django logs other queries."""
         return ClientCursor(self.connection).mogrify(self.sql, self.params).encode()
 
 
 def get_connection() -> Any:
-    """The asking thread's own connection. Its proxy, `django.db.connection`, finds it anew for each attribute."""
+    """The current thread's connection. The proxy `django.db.connection` would look it up again for every attribute."""
     return connections[DEFAULT_DB_ALIAS]
 
 
@@ -63,7 +63,7 @@ def fetch_rows(sql: str, params: Sequence[Any]) -> list[Any]:
 
 
 def execute_statements(*wanted: Statement) -> list[int]:
-    """How many rows each of them wrote. PostgreSQL is sent all of them before it is waited for."""
+    """Execute statements and return the number of rows each wrote. PostgreSQL receives all of them in one pipeline."""
     held = get_connection()
     if held.vendor != "postgresql" or len(wanted) < 2:
         return [_execute_statement(held, one) for one in wanted]
@@ -74,9 +74,9 @@ def execute_statements(*wanted: Statement) -> list[int]:
 
 
 def inline_constants(sql: str, params: Sequence[Any], varying: set[int]) -> tuple[str, list[Any]]:
-    """The same statement and its remaining values, where those that are not in a place of `varying` are in its text.
+    """Write the parameters at positions outside `varying` into the text; return the text and the other parameters.
 
-    A plan that is kept must know them: what an index leaves out is decided by a constant.
+    The planner needs these constants: it uses a partial index only if the plan has the constant of its condition.
     """
     held = get_connection()
     if held.vendor != "postgresql":
@@ -105,7 +105,7 @@ def _send_statement(held: Any, one: Statement) -> Any:
 
 def _open_cursor(held: Any) -> AbstractContextManager[Any]:
     if held.vendor != "postgresql":
-        return held.cursor()  # type: ignore[no-any-return]  # any vendor's
+        return held.cursor()  # type: ignore[no-any-return]  # a cursor of any backend
     held.ensure_connection()
-    # Django's wrapper around it counts queries, names errors and keeps to its thread, as around any cursor.
+    # Django's wrapper logs queries, converts errors and checks the thread, as for any cursor.
     return held._prepare_cursor(_PreparingCursor(held.connection))  # type: ignore[no-any-return, call-arg]  # as above, psycopg's

@@ -1,8 +1,8 @@
-"""A process with one interpreter keeps to one processor, whichever it is at the moment.
+"""Pins all threads of a process to one CPU.
 
-Its threads take turns at one interpreter. On two processors each turn ends in waking a thread that sleeps on the other,
-which costs as much as what most turns are for. The kernel knows which processor has time, but spreads threads: so they
-are let go for a moment now and then, and then all of them stay where it has put the one that serves.
+The threads of a process share one interpreter lock. On two CPUs, each release of the lock wakes a thread that sleeps on
+the other CPU, which costs as much as most of the work between releases. The kernel knows which CPU has free time but
+spreads threads. So all threads are unpinned briefly at intervals, then pinned to the CPU of the event loop's thread.
 """
 
 import asyncio
@@ -11,10 +11,10 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 
-#: Long enough for a thread that has work to be put where there is time for it.
+#: The unpinned time is long enough for the kernel to move a busy thread to a CPU with free time.
 PINNING_INTERVAL, UNPINNED_SECONDS = 5.0, 0.02
 THREADS_DIRECTORY = Path("/proc/self/task")
-#: In `stat`, counted from behind the name: on which processor the thread ran last.
+#: Index of the field `processor` in a `stat` file, counted after the name: the CPU on which the thread ran last.
 STAT_PROCESSOR_FIELD = 36
 
 
@@ -23,9 +23,9 @@ class CpuPinner:
         self._allowed = self._kept = set[int]()
 
     async def run(self) -> None:
-        """For as long as the process serves, in the thread that does."""
+        """Pin repeatedly for the life of the process. Runs in the thread of the event loop, which serves requests."""
         while THREADS_DIRECTORY.exists():
-            # Which ones a process may use can change while it runs; until it may use these again, the kernel chooses.
+            # The allowed CPUs can change at run time. If a pinning call fails, the kernel chooses until the next round.
             with suppress(OSError):
                 self._read_allowed_cpus()
                 if len(self._allowed) > 1:
@@ -33,7 +33,7 @@ class CpuPinner:
             await asyncio.sleep(PINNING_INTERVAL)
 
     def _read_allowed_cpus(self) -> None:
-        """Where somebody else has put us, that is where we may be."""
+        """If the affinity is not the one set here, another program has set it: these are the allowed CPUs."""
         now = os.sched_getaffinity(0)
         if now != self._kept:
             self._allowed = now
@@ -46,12 +46,12 @@ class CpuPinner:
 
 
 def get_allowed_cpus() -> set[int]:
-    """Where this process may be; nothing where the system does not say."""
+    """The CPUs on which this process may run; empty on systems without /proc."""
     return os.sched_getaffinity(0) if THREADS_DIRECTORY.exists() else set()
 
 
 def pin_threads(processors: set[int]) -> None:
-    """Each thread for itself; one that begins later is where the one is that begins it."""
+    """Pin each existing thread; a thread that starts later inherits the affinity of the thread that starts it."""
     for thread in THREADS_DIRECTORY.iterdir():
         with suppress(ProcessLookupError):
             os.sched_setaffinity(int(thread.name), processors)

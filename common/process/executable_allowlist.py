@@ -1,10 +1,12 @@
-"""Which programs may run as servers here. To say what a server runs is to say what runs on this machine, so the list is
-a file that only those who run the machine write; no page and no call changes it.
+"""Which programs and environment variables may be used for child processes.
 
-Without a list, one thing may run: a script of `examples/`, by itself or by this Python. A Python free to be told what
-it runs would be leave to run anything, so nothing may stand before the script, not even `-c` or `-m`, and the script
-may be no link to somewhere else. The same holds for whoever lists an interpreter: it is better to list the script
-itself, with its `#!` line. Either way what is started is the file that was looked at, by its real name.
+The choice of a server's program decides what runs on this machine. So the allowlist is a file that only operators of
+the machine write; no page and no API call changes it.
+
+Without an allowlist, only scripts of `examples/` may run, directly or with this Python. A Python with free arguments
+could run anything: so no argument may precede the script, not even `-c` or `-m`, and the script may not be a link to
+another place. An interpreter in the allowlist has the same risk: it is better to list the script, with its `#!` line.
+In both cases the started file is the checked file, by its real path.
 """
 
 import os
@@ -18,9 +20,8 @@ from django.conf import settings
 
 EXAMPLES_DIRECTORY = settings.BASE_DIR / "examples"
 VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-#: With these, who sets the environment of a program chooses the code that it runs, or whom it trusts and connects
-#: through: loaders and interpreters, what installs packages for them, and where any of them looks for its settings.
-#: In capitals; a program may read either.
+#: Variables that can change which code a program runs, whom it trusts or which proxy it uses: those of loaders,
+#: interpreters and package installers, and paths of configuration files. In upper case; programs may read either case.
 STEERING_PREFIXES = (
     "LD_", "DYLD_", "MALLOC_", "BASH_", "GIT_", "GATEHOUSE_", "XDG_", "OPENSSL_", "SSL_CERT_", "KRB5_", "PYTHON",
     "PIP_", "PIPX_", "UV_", "PERL", "RUBY", "GEM_", "BUNDLE_", "NODE_", "TS_NODE_", "NPM_", "PNPM_", "YARN_", "BUN_",
@@ -35,31 +36,31 @@ STEERING_NAMES = frozenset({
     "PAGER", "BROWSER",
     "KUBECONFIG", "LESSOPEN", "LESSCLOSE", "TAR_OPTIONS", "SSLKEYLOGFILE", "AWS_CONFIG_FILE", "ELECTRON_RUN_AS_NODE",
 })  # fmt: skip
-#: Begins like one of them, says only which of its settings a program takes, and many want it.
+#: Exceptions from the prefixes: only selects a program's settings, and is in wide use.
 HARMLESS_NAMES = frozenset({"NODE_ENV"})
-#: What this installation itself is told by its environment.
+#: The environment variables that configure this installation.
 INSTALLATION_VARIABLES = frozenset({
     "ALLOWED_HOSTS", "AUDIT_ANCHOR", "BROKER_URL", "DATABASE_URL", "DEBUG", "DJANGO_SETTINGS_MODULE", "EGRESS_ALLOW",
     "EXECUTABLE_ALLOWLIST", "FIELD_KEYS", "GRPC_TRUSTED_PROXIES", "METRICS_TOKEN", "REDIS_URL", "REQUIRE_MFA", "RUN_AS",
     "SECRET_KEY", "SECRET_KEY_FALLBACKS", "SIGNING_KEYS", "TOKEN_PEPPER", "TRUSTED_PROXIES", "TRUSTED_PROXY_NETWORKS",
     "WORKDIR_ALLOWLIST",
 })  # fmt: skip
-#: By the names of their files, with versions or without.
+#: File names of interpreters, with or without a version.
 INTERPRETER_NAME = re.compile(
     r"(?:python|pypy|perl|ruby|node|nodejs|deno|bun|php|lua|tclsh|java|dotnet|bash|dash|zsh|ksh|fish|sh|env|busybox|"
     r"npx|uvx|uv|pipx)[0-9.]*"
 )
-#: Every kind of program that a kernel runs has a zero in so many bytes.
+#: Every binary format that a kernel executes has a zero byte within this many bytes.
 INSPECTED_BYTES = 1024
 WRAPPER_HINT = "If the server needs it, list a small program that sets it and then starts the server."
 
 
 class ExecutableRefused(Exception):
-    """This may not be started here: why, as a sentence for admins."""
+    """The command may not be started here. The message is a sentence for admins."""
 
 
 def find_command_problem(command: str, arguments: Sequence[str] = ()) -> str:
-    """Why this may not be started here, as a sentence; empty when it may."""
+    """Why the command may not be started here, as a sentence; empty if it may be started."""
     try:
         resolve_command(command, arguments)
     except ExecutableRefused as reason:
@@ -68,7 +69,7 @@ def find_command_problem(command: str, arguments: Sequence[str] = ()) -> str:
 
 
 def resolve_command(command: str, arguments: Sequence[str] = ()) -> list[str]:
-    """The command line by the real names of its files, or `NotExecutable`."""
+    """Return the command line with the real paths of its files, or raise ExecutableRefused."""
     for word in (command, *arguments):
         if "\0" in word or "\n" in word:
             raise ExecutableRefused("A command and its arguments are single lines.")
@@ -94,7 +95,7 @@ def _allowlist_hint(program: str) -> str:
 
 
 def find_variable_problem(name: str) -> str:
-    """Why no server may be given this variable, as a sentence; empty when it may."""
+    """Why a server may not have this environment variable, as a sentence; empty if it may."""
     if not VARIABLE_NAME.fullmatch(name):
         return f"{name} is no name for a variable: letters, digits and underscores make one."
     if name in INSTALLATION_VARIABLES:
@@ -113,7 +114,7 @@ def _can_steer_programs(name: str) -> bool:
 
 
 def read_allowlist(path: Path) -> frozenset[str]:
-    """The programs in the file, one a line."""
+    """Read the programs from the file, one per line."""
     try:
         if path.stat().st_mode & (stat.S_IWGRP | stat.S_IWOTH):
             raise ExecutableRefused("The file that EXECUTABLE_ALLOWLIST names can be written by others than its owner.")
@@ -159,7 +160,7 @@ def _resolve_program(command: str) -> str:
 
 
 def _lacks_interpreter_line(program: str) -> bool:
-    """Whether it is a text that does not say what runs it. Nothing is said of what may be executed but not read."""
+    """Whether the program is a text file without a `#!` line. False for a program that cannot be read."""
     try:
         with Path(program).open("rb") as file:
             begins = file.read(INSPECTED_BYTES)
@@ -185,6 +186,6 @@ def _check_example(program: str, arguments: Sequence[str]) -> list[str]:
 
 
 def _is_example_script(script: str) -> bool:
-    """One of ours by its real name, which leads nowhere else."""
+    """Whether the real path is a script in the examples directory."""
     examples = Path(os.path.realpath(EXAMPLES_DIRECTORY))
     return Path(script).parent in {examples, examples / "agents"} and Path(script).is_file()

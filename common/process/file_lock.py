@@ -1,4 +1,4 @@
-"""A file that one process holds for as long as it lives: the kernel lets go of it, whatever ends its holder."""
+"""A lock file held for the life of a process. The kernel releases the lock however the process ends."""
 
 import fcntl
 import os
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 class FileLockedError(Exception):
-    """Another process holds it: `holder` is its number, or the word `unknown`."""
+    """Another process holds the lock. `holder` is its process id, or `unknown`."""
 
     def __init__(self, path: Path, holder: str) -> None:
         super().__init__(f"Process {holder} holds {path}.")

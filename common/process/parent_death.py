@@ -1,9 +1,9 @@
-"""Run a program that dies with its parent, whatever ends that.
+"""Starts a program that dies with its parent, with an account and limits.
 
-    python leash.py PARENT_PID UID [--rules=RULES_OPTION] PROGRAM [ARGUMENT ...]
+    python parent_death.py PARENT_PID UID [--rules=RULES] PROGRAM [ARGUMENT ...]
 
 A wrapper rather than `preexec_fn`, which must not be used in a process that has threads. UID -1 keeps the account.
-RULES_OPTION are parted by commas: `NOFILE=4096` sets that limit of the kernel, `no-new-privileges` does what it says.
+RULES are separated by commas: `NOFILE=4096` sets that resource limit, `no-new-privileges` sets that process attribute.
 """
 
 import ctypes
@@ -20,7 +20,7 @@ RULES_OPTION = "--rules="
 
 
 def build_command(program: list[str], *, uid: int = -1, rules: str = "") -> list[str]:
-    """How this process calls a program so that it dies with the thread that calls it."""
+    """The command line that runs a program so that it dies with the thread that starts it."""
     return [
         sys.executable,
         "-I",
@@ -36,7 +36,7 @@ def build_command(program: list[str], *, uid: int = -1, rules: str = "") -> list
 def set_resource_limit(rule: str) -> None:
     name, _, value = rule.partition("=")
     which = getattr(resource, f"RLIMIT_{name}")
-    # Never above what is allowed already: raising that is for root alone.
+    # Never above the current hard limit: only root may raise it.
     hard = resource.getrlimit(which)[1]
     most = int(value) if hard == resource.RLIM_INFINITY else min(int(value), hard)
     resource.setrlimit(which, (most, most))
@@ -51,7 +51,7 @@ def apply_rules(rules: str) -> None:
 
 
 def die_with_parent(parent: int) -> None:
-    """Let the kernel kill this process when `parent`, or rather its thread that made this one, ends."""
+    """Let the kernel kill this process when `parent` ends, or rather the thread that started this process."""
     if sys.platform == "linux" and ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL) != 0:
         sys.exit("The kernel refused to tie this process to its parent.")
     if os.getppid() != parent:
@@ -64,9 +64,9 @@ def main(parent: int, uid: int, program: list[str]) -> None:
         os.setgroups([])
         os.setgid(pwd.getpwuid(uid).pw_gid)
         os.setuid(uid)
-    die_with_parent(parent)  # after the change of account, which would undo it
+    die_with_parent(parent)  # after the change of account, which resets the setting
     apply_rules(rules.removeprefix(RULES_OPTION))
-    # Python ignores these, and what is ignored stays ignored in the program that comes next.
+    # Python ignores these signals, and the executed program would inherit that.
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
     os.execv(program[0], program)  # noqa: S606 - the program is named by the caller, whole, without a shell

@@ -1,4 +1,4 @@
-"""Texts that break off: half a secret at their end looks like nothing that any rule knows."""
+"""Truncated texts: no rule recognizes a secret that is cut off at the end of the text."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -7,14 +7,14 @@ from common.redaction import known_values
 from common.redaction.known_values import EncodedForm
 from common.redaction.masks import SecretSpan
 
-#: Where one thing that may be a secret ends and another begins.
+#: Characters that separate possible secrets.
 WORD_END = re.compile(r"""[\s,;"'&<>]""")
-#: What is dropped where none ends: more than most tokens have.
+#: Length of the text that is dropped if it has no separator: longer than most tokens.
 MAX_PART_LENGTH = 8 * 1024
 
 
 def find_safe_end(text: str, forms: Iterable[EncodedForm], found: Sequence[SecretSpan]) -> int:
-    """How much of it holds nothing that was begun: no known value, no last word, no part of a find."""
+    """The end of the text that is safe to show: before a cut-off known value, before the last word, outside spans."""
     end = min(known_values.find_partial_value(text, forms), _find_last_word(text))
     return min((item.start for item in found if item.start < end < item.end), default=end)
 

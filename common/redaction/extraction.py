@@ -1,4 +1,4 @@
-"""What redaction takes out of a value, so that it can be sought where nothing tells of it any more."""
+"""Extracts the secret values of a structure, to search for them where no name or format identifies them."""
 
 from collections.abc import Iterator, Mapping
 from itertools import islice
@@ -9,18 +9,18 @@ from common.redaction.redactor import Redactor
 
 DEFAULT_REDACTOR = Redactor()
 LIST_TYPES = (list, tuple)
-#: Each is sought in every dress it may wear: what holds more was made for that.
+#: Each secret is searched in every encoding. Only a hostile value has more secrets.
 MAX_SECRETS = 1000
 
 
 def extract_secrets(value: Any) -> frozenset[str]:
-    """The secrets of a structure: by the names that they stand under, and by what stands in its texts."""
+    """The secrets of a structure, found by the names of fields and in texts."""
     return frozenset(islice(_extract_from_pair(value, DEFAULT_REDACTOR.redact_value(value)), MAX_SECRETS))
 
 
 def _extract_from_pair(value: Any, shown: Any) -> Iterator[str]:
     if isinstance(value, Mapping) and isinstance(shown, Mapping):
-        # Names may be masked too; their order stays.
+        # Names may be masked too, but their order stays the same.
         yield from _extract_from_pairs(value.values(), shown.values())
     elif isinstance(value, LIST_TYPES) and isinstance(shown, LIST_TYPES):
         yield from _extract_from_pairs(value, shown)
@@ -36,7 +36,7 @@ def _extract_from_pairs(values: Any, shown: Any) -> Iterator[str]:
 
 
 def _collect_texts(value: Any) -> Iterator[str]:
-    """All there is in a value of which nothing is shown."""
+    """All texts and numbers in a value that was masked as a whole."""
     if isinstance(value, Mapping):
         value = [*value.values()]
     if isinstance(value, LIST_TYPES):

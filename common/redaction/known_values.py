@@ -1,4 +1,4 @@
-"""Secrets that are known by value, in every dress in which a program may print them."""
+"""Finds secrets known by value, in every encoding in which a program may print them."""
 
 import base64
 import html
@@ -10,9 +10,9 @@ from urllib.parse import quote, quote_plus
 
 from common.redaction.masks import MASK_PATTERN, SecretSpan, make_span
 
-#: A shorter one stands in ordinary words.
+#: A shorter value would occur in ordinary words.
 MIN_SECRET_LENGTH = 6
-#: A longer one is sought in pieces, so that a part of it is found too and a stream need not hold all of it.
+#: Longer values are searched in pieces, so that a part is found too and a stream need not buffer the whole value.
 PIECE_LENGTH = 1024
 BASE64_ALPHABET = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_")
 
@@ -20,7 +20,7 @@ BASE64_ALPHABET = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxy
 @dataclass(frozen=True, repr=False)
 class EncodedForm:
     text: str
-    #: How many characters beside it hold some bits of the secret: base64 does not end where bytes do.
+    #: Adjacent characters with some bits of the secret: base64 characters do not end at byte boundaries.
     bits_before: int = 0
     bits_after: int = 0
 
@@ -28,7 +28,7 @@ class EncodedForm:
 @lru_cache(maxsize=128)
 def encode_forms(values: frozenset[str]) -> tuple[EncodedForm, ...]:
     found = {form for value in values if len(value) >= MIN_SECRET_LENGTH for form in _encode_value(value)}
-    # What stands in a mask is no secret any more, and masking it there would never end.
+    # A value that is part of a mask is not masked: redaction would find it again in every round.
     return tuple(sorted((form for form in found if not _is_part_of_mask(form.text)), key=lambda form: form.text))
 
 
@@ -44,13 +44,13 @@ def _find_form_spans(form: EncodedForm, text: str) -> Iterator[SecretSpan]:
         start -= form.bits_before if text[max(0, start - 1) : start] in BASE64_ALPHABET else 0
         end += form.bits_after if text[end : end + 1] in BASE64_ALPHABET else 0
         yield make_span(start, end)
-        # One that repeats itself may stand there again before its end; the last of these covers the others.
+        # A repetitive value may occur again before its end; the last such occurrence covers the others.
         again = text.rfind(form.text, at + 1, at + 2 * len(form.text) - 1)
         at = again if again >= 0 else text.find(form.text, at + len(form.text))
 
 
 def find_partial_value(text: str, forms: Iterable[EncodedForm]) -> int:
-    """Where at its end one of them begins, as far as the text goes; its end where none does."""
+    """The start of a form that the end of the text cuts off, or the length of the text."""
     return min((_find_partial_form(text, form) for form in forms), default=len(text))
 
 
@@ -88,7 +88,7 @@ def _lower_percent_escapes(text: str) -> str:
 
 
 def _encode_base64(raw: bytes, offset: int) -> Iterator[EncodedForm]:
-    """The characters that depend on nothing but the secret, when `offset` bytes stand before it in a group of three."""
+    """The characters that depend only on the secret if `offset` bytes precede it in a group of three."""
     lead = (0, 2, 3)[offset]
     rest = (offset + len(raw)) % 3
     for encode in (base64.b64encode, base64.urlsafe_b64encode):

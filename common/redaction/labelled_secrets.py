@@ -1,7 +1,7 @@
-"""Secrets that are told by what stands before them: an authorization scheme, a URL, a name.
+"""Finds secrets by the text before them: an authorization scheme, a URL, a name.
 
-The words are found with `str.find`; the patterns behind them are possessive or bounded, so that no text makes one of
-them look twice at more than a bounded piece.
+The words are found with `str.find`; the patterns after them are possessive or bounded, so that backtracking is limited
+in any text.
 """
 
 import re
@@ -13,31 +13,31 @@ from common.redaction.token_patterns import is_inside_word
 
 AUTHORIZATION_SCHEMES = ("bearer", "basic")
 SCHEME_CREDENTIALS = re.compile(r"\s{1,32}+([A-Za-z0-9._~+/=-]{8,}+)")
-#: Something that no word of a sentence has: "basic housekeeping" stays.
+#: A character that words do not have: "basic housekeeping" is not redacted.
 NON_WORD_MARK = re.compile(r"[0-9+=_]|[a-z][A-Z]")
 URL_AUTHORITY = re.compile(r"[^\s/\"<>\\']{1,1024}+(?:'(?![,\]})\s:])[^\s/\"<>\\']{1,1024}+)*+")
-#: Every name that counts holds one of these.
+#: Every secret name contains one of these.
 SECRET_WORDS = (
     "passw", "passphrase", "secret", "token", "apikey", "api_key", "api-key", "authorization", "cookie", "sessionid",
     "privatekey", "private_key", "private-key", "pepper", "otp", "recovery", "sharedaccesskey", "accountkey",
 )  # fmt: skip
-#: What stands between a name and its value; `=` beside it. Times, URLs and paths do not have it.
+#: Separators between a name and its value, other than `=`. Times, URLs and paths do not contain them.
 NAME_VALUE_SIGN = re.compile(r":[ \t]|[\"'][ \t]{0,8}:")
 NAME_BEFORE = re.compile(r"[\w.-]{0,64}+")
 NAME_AFTER = re.compile(r"[\w.-]{0,64}+")
-#: `"name": "`, also inside a string of JSON, where each quote has backslashes before it.
+#: The end of a quoted name, `": `, also inside a JSON string, where each quote has backslashes before it.
 QUOTED_NAME_END = re.compile(r"(?P<slashes>\\{0,15}+)(?P<quote>[\"'])[ \t]{0,8}+:[ \t]{0,8}+")
 QUOTE = re.compile(r"(\\*+)([\"'])|\n")
 NUMBER = re.compile(r"-?[0-9][0-9.eE+-]{0,40}+")
 ASSIGNED_VALUE = re.compile(
     r"(?P<sign>=|[ \t]{1,8}+=[ \t]{1,8}+|:[ \t]{1,8}+)[\"']?(?P<value>[^\s&;,\"'<>()\[\]{}|\\]{4,}+)"
 )
-#: Behind a space may stand the next word of a sentence.
+#: After a space, a shorter value may be the next word of a sentence.
 MIN_SPACED_VALUE_LENGTH = 6
-#: Names of keys in connection strings of the clouds, which `names` does not know.
+#: Names of keys in connection strings of cloud services, which `secret_names` does not contain.
 CLOUD_KEY_NAMES = re.compile(r"(?i)(?:sharedaccess|account)key\Z")
 NON_LETTER_MARK = re.compile(r"[0-9!@#$^*+=~?]")
-#: `host=db password=correcthorse`: a connection string, in which a password may be a plain word.
+#: Parts of a connection string such as `host=db password=correcthorse`, whose password may be a plain word.
 CONNECTION_STRING_PARTS = (
     "host=",
     "server=",
@@ -50,7 +50,7 @@ CONNECTION_STRING_PARTS = (
     "endpoint=",
 )
 MAX_CONNECTION_DISTANCE = 256
-#: In running text a digest is a name of something public, unlike in the structures we write ourselves.
+#: In free text a digest is public, unlike in the structures that Gatehouse writes itself.
 PUBLIC_NAMES = re.compile(r"(?i)digest")
 
 
@@ -69,7 +69,7 @@ def find_spans(text: str) -> list[SecretSpan]:
 
 
 def _lower_keeping_length(text: str) -> str:
-    """In small letters, each character in its place; some letters become two."""
+    """Convert to lower case, except for letters whose lower case has two characters: positions stay the same."""
     lower = text.lower()
     if len(lower) == len(text):
         return lower
@@ -108,7 +108,7 @@ def _find_values_by_name(text: str, lower: str, word: str) -> Iterator[SecretSpa
     while at >= 0:
         before = NAME_BEFORE.match(text[max(0, at - 64) : at][::-1])
         after = NAME_AFTER.match(text, at + len(word))
-        assert before is not None  # both match an empty text
+        assert before is not None  # both patterns match an empty text
         assert after is not None
         first, behind = at - before.end(), after.end()
         name = text[first:behind]
@@ -137,7 +137,7 @@ def _quoted_value_span(text: str, name: str, first: int, opened: re.Match[str]) 
 
 
 def _find_closing_quote(text: str, at: int, slashes: int, quote: str) -> int:
-    """Where the string ends: at its quote, which has as many backslashes as the opening one beside escaped ones."""
+    """The end of the string: a quote with as many backslashes as the opening quote, not counting escaped ones."""
     for match in QUOTE.finditer(text, at):
         if match[2] is None:
             return match.start()
@@ -160,7 +160,7 @@ def _assigned_value_span(text: str, name: str, first: int, at: int) -> SecretSpa
 
 
 def _connection_string_span(text: str, first: int, start: int, end: int) -> SecretSpan | None:
-    """A plain word is a password when a part of a connection string stands near it in its line."""
+    """A plain word is a password if its line has a part of a connection string near it."""
     begin = max(
         text.rfind("\n", max(0, first - MAX_CONNECTION_DISTANCE), first) + 1, first - MAX_CONNECTION_DISTANCE, 0
     )

@@ -1,4 +1,4 @@
-"""What stands in place of what was taken out, and how finds become a text without them."""
+"""Mask texts, spans of secrets, and replacing spans by masks."""
 
 import re
 from collections.abc import Iterable
@@ -6,16 +6,16 @@ from typing import NamedTuple
 
 MASK = "[REDACTED:SECRET]"
 EMAIL, PHONE, IP = "[REDACTED:EMAIL]", "[REDACTED:PHONE]", "[REDACTED:IP]"
-#: For what could not be looked at: too deep, too large, or an error inside.
+#: For a value that could not be examined: too deep, too large, or an error during redaction.
 UNREADABLE = "[REDACTED:UNREADABLE]"
 MASK_PATTERN = re.compile(r"\[REDACTED:[A-Z]{1,12}\]")
-#: Half of a JSON escape before a find: left behind, it would make `\[` of the mask.
+#: An incomplete JSON escape before a span: together with the mask it would become `\[`.
 HALF_ESCAPE = re.compile(r"\\(?:u[0-9A-Fa-f]{0,3})?\Z")
 MAX_HALF_ESCAPE_LENGTH = 5
 
 
 class SecretSpan(NamedTuple):
-    """Replaces `start` to `end`. The text from `context_start` to `context_end` decided that it is a secret."""
+    """The text from `start` to `end` is replaced. It is a secret because of `context_start` to `context_end`."""
 
     start: int
     end: int
@@ -31,7 +31,7 @@ def make_span(
 
 
 def merge_spans(text: str, finds: Iterable[SecretSpan]) -> list[SecretSpan]:
-    """In order and apart from each other: of two that overlap, the wider one says which mask."""
+    """Sort spans and merge those that overlap; the wider of two spans sets the mask."""
     earlier = (
         [make_span(*match.span(), mask=match[0]) for match in MASK_PATTERN.finditer(text)]
         if "[REDACTED:" in text
@@ -66,7 +66,7 @@ def _merge_overlapping(one: SecretSpan, other: SecretSpan) -> SecretSpan:
 
 
 def _extend_over_escape(text: str, item: SecretSpan) -> SecretSpan:
-    """Backslashes that begin an escape go with it: all of them, because JSON in JSON has several for each."""
+    """Extend a span over the start of an escape before it, with all backslashes: nested JSON has several for each."""
     half = HALF_ESCAPE.search(text, max(0, item.start - MAX_HALF_ESCAPE_LENGTH), item.start)
     if half is None:
         return item

@@ -1,4 +1,4 @@
-"""What belongs to people and machines: e-mail addresses, telephone numbers, IP addresses."""
+"""Finds e-mail addresses, telephone numbers and IP addresses."""
 
 import ipaddress
 import re
@@ -8,7 +8,7 @@ from common.redaction.masks import EMAIL, IP, PHONE, SecretSpan, make_span
 
 EMAIL_LOCAL_PART = re.compile(r"[A-Za-z0-9._%+-]{1,64}+")
 EMAIL_DOMAIN = re.compile(r"(?:[A-Za-z0-9-]{1,63}+\.){1,8}[A-Za-z]{2,24}(?![A-Za-z0-9])")
-#: International, or as North America writes them; a run of digits alone may be anything.
+#: International format, or North American format. Digits without separators are too ambiguous.
 TELEPHONE = re.compile(
     r"\+[0-9](?:[ .()-]{0,2}+[0-9]){6,14}+(?![0-9])"
     r"|(?<![\w.+-])(?:\([0-9]{3}\) ?|[0-9]{3}[ .-])[0-9]{3}[ .-][0-9]{4}(?![\w-])"

@@ -1,4 +1,4 @@
-"""What is taken out of texts and structures, by one policy and one set of known secrets."""
+"""Applies a redaction policy and a set of known secrets to text and structures."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping
@@ -11,12 +11,12 @@ from common.redaction.cuts import find_safe_end
 from common.redaction.masks import MASK, UNREADABLE, SecretSpan, merge_spans, replace_spans
 from common.redaction.secret_names import MAX_CACHED_NAME_LENGTH, MAX_CACHED_NAMES, classify_name
 
-#: Nothing shorter holds a secret, or an address, that anything here would find.
+#: Shorter texts cannot contain a secret, or an IP address, that any rule finds.
 MIN_SECRET_LENGTH, MIN_ADDRESS_LENGTH = 6, 3
-#: The JSON that this house reads is no deeper.
+#: The strict JSON reader accepts no deeper values.
 MAX_DEPTH = 64
 MAX_PARTS = 1_000_000
-#: A text in which finds still appear after so many rounds was made for that.
+#: Only a hostile text still has matches after this many rounds.
 MAX_ROUNDS = 4
 NUMBER_TYPES = (int, float)
 NUMBER_CHARACTERS = frozenset("0123456789.+-e")
@@ -26,7 +26,7 @@ SpanFinder = Callable[[str], Iterable[SecretSpan]]
 
 @dataclass(frozen=True)
 class RedactionPolicy:
-    """Secrets always go unless somebody says otherwise; what belongs to people stays unless somebody says so."""
+    """What to redact. By default secrets are redacted and personal data is not."""
 
     secrets: bool = True
     email: bool = False
@@ -38,12 +38,12 @@ DEFAULT_POLICY = RedactionPolicy()
 
 
 class _CompiledPolicy:
-    """What one policy and one set of known values come to."""
+    """The search rules for one policy and one set of known values."""
 
     def __init__(self, policy: RedactionPolicy, known: frozenset[str]) -> None:
         self.forms = known_values.encode_forms(known) if policy.secrets else ()
         self._sought = [(form.text, form) for form in self.forms]
-        #: Secrets that may stand in JSON as a number, without quotes.
+        #: Secrets that may occur in JSON as a number, without quotes.
         self.numeric = tuple(form.text for form in self.forms if NUMBER_CHARACTERS.issuperset(form.text))
         self.secrets = policy.secrets
         self.shortest = MIN_ADDRESS_LENGTH if policy.ip else MIN_SECRET_LENGTH
@@ -53,7 +53,7 @@ class _CompiledPolicy:
             (policy.ip, personal_data.find_ip_addresses),
         )
         self.personal: list[SpanFinder] = [finder for wanted, finder in chosen if wanted]
-        #: Names that hold nothing, with what they say of their values: a text's, a number's.
+        #: Cache of names without secrets in them: whether a text and whether a number with this name is a secret.
         self.names: dict[str, tuple[bool, bool]] = {}
 
     def find_spans(self, text: str) -> list[SecretSpan]:
@@ -76,7 +76,7 @@ _compile_policy = lru_cache(maxsize=128)(_CompiledPolicy)
 
 @dataclass(frozen=True)
 class Redactor:
-    """Cheap to make: what a policy and a set of known values come to is worked out once."""
+    """Redacts by one policy and one set of known values. Cheap to create: the compiled rules are cached."""
 
     policy: RedactionPolicy = DEFAULT_POLICY
     secret_values: frozenset[str] = field(default=frozenset(), repr=False)
@@ -88,33 +88,33 @@ class Redactor:
     def redact_text(self, text: str) -> str:
         try:
             return redact_by_policy(self._compiled_policy, text)
-        except Exception:  # whatever it is, the text was not looked at and goes nowhere
+        except Exception:  # after any error the text may contain secrets and must not be returned
             return UNREADABLE
 
     def redact_truncated_text(self, text: str) -> str:
-        """The same of a text that breaks off: what may be the beginning of a secret at its end goes too."""
+        """Redact a truncated text; a possible start of a secret at its end is removed too."""
         try:
             return redact_by_policy(
                 self._compiled_policy,
                 text[: find_safe_end(text, self._compiled_policy.forms, self._compiled_policy.find_spans(text))],
             )
-        except Exception:  # the same
+        except Exception:  # as above
             return UNREADABLE
 
     def redact_value(self, value: Any) -> Any:
-        """The same structure without its secrets."""
+        """Return a copy of the structure without secrets."""
         return self.redact_and_report(value)[0]
 
     def redact_and_report(self, value: Any) -> tuple[Any, bool]:
-        """A copy without secrets, and whether anything was taken out of it."""
+        """Return a copy of the structure without secrets, and whether anything was removed."""
         try:
             walk = _StructureWalk(self._compiled_policy)
             return walk.redact_value(value), walk.changed
-        except Exception:  # the same
+        except Exception:  # as above
             return UNREADABLE, True
 
     def find_spans(self, text: str) -> list[SecretSpan]:
-        """What would go, in order; nothing of it overlaps."""
+        """The spans that would be masked, in order and without overlaps."""
         return self._compiled_policy.find_spans(text)
 
     def encoded_forms(self) -> tuple[known_values.EncodedForm, ...]:
@@ -122,18 +122,18 @@ class Redactor:
 
 
 def redact_by_policy(does: _CompiledPolicy, text: str) -> str:
-    """The same object when nothing was found."""
+    """Redact a text. Returns the same object if nothing was found."""
     if len(text) < does.shortest:
         return text
     clean = _redact_until_stable(does, text)
     if clean is not text and text.lstrip()[:1] in ("{", "[", '"') and _is_json(text) and not _is_json(clean):
-        # Masks in its text broke what was JSON, so it is walked instead.
+        # The masks made the JSON text invalid, so the parsed structure is redacted instead.
         clean = json.dumps(_StructureWalk(does).redact_value(json.loads(text)), ensure_ascii=False)
     return clean
 
 
 def _redact_until_stable(does: _CompiledPolicy, text: str) -> str:
-    """Until another round finds nothing, so that redacting the outcome changes nothing."""
+    """Redact until another round finds nothing, so that redacting the result again changes nothing."""
     for _ in range(MAX_ROUNDS):
         found = does.find_spans(text)
         clean = replace_spans(text, found) if found else text
@@ -144,7 +144,7 @@ def _redact_until_stable(does: _CompiledPolicy, text: str) -> str:
 
 
 class _StructureWalk:
-    """One walk through one value, which knows how far it went and whether it changed anything."""
+    """One walk through one value. It limits the number of parts and records whether anything changed."""
 
     def __init__(self, does: _CompiledPolicy) -> None:
         self._compiled_policy = does
@@ -163,7 +163,7 @@ class _StructureWalk:
         return value
 
     def _redact_number(self, value: Any) -> Any:
-        """A known secret of digits is masked as a number too: the mask is a string, so JSON stays JSON."""
+        """Mask a number that contains a known secret of digits. The mask is a string, so JSON stays valid."""
         text = str(value)
         if not any(secret in text for secret in self._compiled_policy.numeric):
             return value
@@ -195,7 +195,7 @@ class _StructureWalk:
         return made
 
     def _redact_name(self, key: Any) -> tuple[Any, tuple[bool, bool]]:
-        """The key to show, and what it says of its value."""
+        """The redacted key, and whether a text and whether a number under this key is a secret."""
         text = str(key)
         clean = self._redact_text(text)
         kinds = classify_name(text) if self._compiled_policy.secrets else (False, False)
@@ -215,7 +215,7 @@ class _StructureWalk:
 
 
 def _make_unique_name(name: str, taken: Mapping[Any, Any]) -> str:
-    """Two names that look alike without their secrets stay two."""
+    """Add a number to a name: two names that are equal after redaction must stay different."""
     number = 2
     while f"{name} {number}" in taken:
         number += 1

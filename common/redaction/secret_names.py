@@ -1,4 +1,4 @@
-"""Names whose values are secrets, whatever the values look like."""
+"""Which field names hold secrets, independently of their values."""
 
 import re
 from functools import lru_cache
@@ -8,12 +8,12 @@ SECRET_NAMES = re.compile(
     r"(?:^|_)(?:password|passwd|passphrase|secret|token|api_?key|authorization|cookie|sessionid|csrfmiddlewaretoken"
     r"|private_?key|pepper|digest|otp|recovery_code)s?(?:$|_)"
 )
-#: Of those, the ones whose value may be a number; `max_tokens` is none.
+#: Secret names whose value may be a number, unlike `max_tokens`.
 SECRET_NUMBERS = re.compile(r"(?:^|_)(?:password|passwd|passphrase|secret|otp|recovery_code)s?(?:$|_)")
 WORD_BREAKS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[-.\s]+")
-#: Names that hold such a word and no secret.
+#: Names that contain such a word but hold no secret.
 PLAIN_NAMES = frozenset({"token_type", "tokens", "token_endpoint", "public_id"})
-#: Whoever calls a tool chooses its names, and the memory is ours.
+#: Callers of tools choose the names, so the cache is limited.
 MAX_CACHED_NAMES, MAX_CACHED_NAME_LENGTH = 4096, 64
 
 
@@ -25,7 +25,7 @@ def is_secret_name(name: str, value: Any) -> bool:
 
 
 def classify_name(name: str) -> tuple[bool, bool]:
-    """Whether a text of that name is a secret, and whether a number is."""
+    """Whether a text with this name is a secret, and whether a number is."""
     if name in PLAIN_NAMES:
         return False, False
     words = WORD_BREAKS.sub("_", name).lower()

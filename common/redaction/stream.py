@@ -1,9 +1,9 @@
-"""Redaction of text that comes in pieces: progress, stderr, log lines.
+"""Redacts text that arrives in pieces: progress, stderr, log lines.
 
-Text goes out up to the last line end behind which nothing is left open, because no rule reads past one, with three
-exceptions that are looked at: a private key, a known value of several lines, and a scheme whose credentials follow.
-A line that is longer than what may be held back is cut where nothing was found. A secret longer than that is masked
-at once, and the rest of the key or of the line swallowed as it comes.
+Text is released up to a line end, because no rule reads past one. Three exceptions are checked there: an unfinished
+private key, a known value of several lines, and an authorization scheme whose credentials follow. A line longer than
+the buffer is cut where no secret was found. A secret longer than the buffer is masked at once, and the rest of the key
+or line is dropped as it arrives.
 """
 
 import re
@@ -13,27 +13,27 @@ from common.redaction.masks import MASK, SecretSpan
 from common.redaction.redactor import Redactor
 
 MAX_BUFFERED_CHARACTERS = 8 * 1024
-#: What is held behind a cut in a long line: more than any rule reads ahead.
+#: Text that stays in the buffer after a cut in a long line: more than any rule reads ahead.
 LOOKAHEAD_CHARACTERS = 4 * 1024
-#: Longer than any piece of a known value: what begins before it has been seen whole.
+#: Longer than any piece of a known value: a match that starts before the margin is complete.
 MARGIN_CHARACTERS = 2 * 1024
 SEPARATOR = re.compile(r"[\s,;]")
-#: Each step takes at least as much, so that a line made of finds is not looked at for every one of them.
+#: Minimum text per step, so that a line full of secrets is not searched again for each of them.
 MIN_STEP_CHARACTERS = 256
 SCHEME_AT_END = re.compile(r"(?i)(?:bearer|basic)\s{0,32}\Z")
-#: The end line of a key and a little more, which may be cut by the edge of a piece.
+#: Longer than the end line of a key, which may be split between two pieces.
 KEY_EDGE_CHARACTERS = 128
 
 
 class StreamRedactor:
-    """`feed` returns what may be shown so far; `flush` the rest, at the end. For one stream and one thread."""
+    """`feed` returns the text that is safe so far, `flush` the rest at the end. For one stream and one thread."""
 
     def __init__(self, redactor: Redactor | None = None) -> None:
         self._redactor = redactor or Redactor()
         self._held = ""
-        #: What is being dropped: the rest of a "key" or of a "line".
+        #: What is dropped now: the rest of a "key" or of a "line"; empty for nothing.
         self._swallowing = ""
-        # Where a line of a known value ends inside of it: text that ends so may go on with the rest.
+        # The first lines of known values of several lines: text that ends with them may continue with the rest.
         self._open_lines = tuple(
             form.text[: match.end()]
             for form in self._redactor.encoded_forms()
@@ -48,7 +48,7 @@ class StreamRedactor:
         )
 
     def flush(self) -> str:
-        """What is left; the stream may begin anew afterwards."""
+        """Return the remaining text; the object can then be used for a new stream."""
         self._drop_masked_rest(ended=True)
         self._swallowing = ""
         return self._release(len(self._held))
@@ -67,7 +67,7 @@ class StreamRedactor:
         return self._redactor.redact_text(shown) if shown else ""
 
     def _find_safe_line_end(self) -> int:
-        """How much of what is held ends with a line, and has nothing open at its end."""
+        """The position of the last line end in the buffer at which no secret continues."""
         at = self._held.rfind("\n") + 1
         while at:
             if (key := private_keys.find_unfinished_key(self._held[:at])) >= 0:
@@ -84,7 +84,7 @@ class StreamRedactor:
         )
 
     def _release_part_of_long_line(self) -> str:
-        """Some of a line that is too long, or the mask of a secret that is."""
+        """A part of a line that is too long, or the mask of a secret that is too long."""
         key, size = private_keys.find_unfinished_key(self._held), len(self._held)
         if key == 0:
             return self._mask_key()
@@ -102,7 +102,7 @@ class StreamRedactor:
 
     def _mask_key(self) -> str:
         begin = private_keys.BEGIN_LINE.match(self._held)
-        assert begin is not None  # it was found there
+        assert begin is not None  # a key starts the buffer
         self._held, self._swallowing = self._held[begin.end() :], "key"
         return MASK
 
@@ -111,7 +111,7 @@ class StreamRedactor:
         return shown
 
     def _drop_masked_rest(self, *, ended: bool = False) -> bool:
-        """Drop what belongs to a secret whose mask is out already; whether nothing more does."""
+        """Drop text of a secret whose mask was already returned; True if the secret has ended."""
         if self._swallowing == "line":
             end = self._held.find("\n")
             self._held = self._held[end:] if end >= 0 else ""
@@ -126,7 +126,7 @@ class StreamRedactor:
 
 
 def _merge_regions(found: list[SecretSpan]) -> list[tuple[int, int]]:
-    """What had to be read for the finds, apart from each other."""
+    """The contexts of the spans, merged where they overlap."""
     regions: list[tuple[int, int]] = []
     for first, last in sorted((item.context_start, item.context_end) for item in found):
         if regions and first < regions[-1][1]:
@@ -137,11 +137,11 @@ def _merge_regions(found: list[SecretSpan]) -> list[tuple[int, int]]:
 
 
 def _find_region_around(regions: list[tuple[int, int]], at: int) -> tuple[int, int]:
-    """The region that a cut there would part, or the place itself."""
+    """The region that a cut at this position would split, or an empty region at the position."""
     return next(((first, last) for first, last in regions if first < at < last), (at, at))
 
 
 def _find_separator_before(text: str, regions: list[tuple[int, int]], at: int) -> int:
-    """A place shortly before, where words part, unless that is inside of a region."""
+    """The position of a separator shortly before, unless it is inside a region."""
     near = max((match.end() for match in SEPARATOR.finditer(text, max(0, at - MIN_STEP_CHARACTERS), at)), default=at)
     return near if _find_region_around(regions, near) == (near, near) else at

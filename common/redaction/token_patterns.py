@@ -1,8 +1,8 @@
-"""Tokens that tell what they are by their beginning.
+"""Finds tokens by their prefix.
 
-Each rule is a beginning, found by `str.find`, and a pattern matched there. The patterns take a whole run of characters
-possessively and are judged by its length afterwards, and the search goes on behind the run: every character is looked
-at a fixed number of times, whatever the text.
+Each rule has a prefix, found by `str.find`, and a pattern matched there. A pattern matches a whole run of characters
+possessively, its length is checked afterwards, and the search continues after the run. So every character is read a
+fixed number of times in any text.
 """
 
 import re
@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from common.redaction.masks import SecretSpan, make_span
 
 Match = re.Match[str]
-#: A letter before a beginning may be the end of an escape: `\n`, `%3D`, `\u003d`.
+#: A letter before a prefix may be the end of an escape: `\n`, `%3D`, `\u003d`.
 ESCAPES = re.compile(r"(?:\\[nrtbf]|%[0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4})\Z")
 MAX_PREFIX_LENGTH = 12
 DIGIT, LOWER, UPPER = re.compile(r"[0-9]"), re.compile(r"[a-z]"), re.compile(r"[A-Z]")
 LETTER, PIECES = re.compile(r"[A-Za-z]"), re.compile(r"[_-]")
-#: What stands between the hyphens of a slug is shorter.
+#: The words between the hyphens of a slug are shorter.
 MIN_PIECE_LENGTH = 20
 
 
@@ -26,24 +26,24 @@ class TokenRule:
     prefix: str
     pattern: re.Pattern[str]
     is_token: Callable[[Match], bool]
-    #: The group that is the secret; 0 is all.
+    #: The group of the pattern that is the secret; 0 for the whole match.
     secret_group: int
 
 
 def is_inside_word(text: str, at: int) -> bool:
-    """Whether the place is inside a word or a blob, where a short beginning means nothing."""
+    """Whether the position is inside a word or a blob, where a short prefix occurs by chance."""
     if not at or not (text[at - 1].isalnum() or text[at - 1] in "_+/"):
         return False
     return not ESCAPES.search(text, max(0, at - 6), at)
 
 
 def has_mixed_characters(text: str) -> bool:
-    """Digits, small and large letters: no word, no slug."""
+    """Whether the text has digits, lower case and upper case letters, unlike a word or a slug."""
     return bool(DIGIT.search(text) and LOWER.search(text) and UPPER.search(text))
 
 
 def find_matching_rules(text: str) -> list[TokenRule]:
-    """The rules whose beginnings stand in the text: for most texts none."""
+    """The rules whose prefixes occur in the text; none for most texts."""
     return [rule for beginning, rule in RULES_BY_PREFIX if beginning in text]
 
 
@@ -61,7 +61,7 @@ def _find_rule_spans(rule: TokenRule, text: str) -> Iterator[SecretSpan]:
             yield make_span(start, end, first=at)
             at = text.find(rule.prefix, match.end())
         else:
-            # The end of a run may be the beginning of a token: `ghp_ghp_…`.
+            # The end of a run may be the prefix of a token: `ghp_ghp_…`.
             at = text.find(rule.prefix, max(at + 1, match.end() - MAX_PREFIX_LENGTH if match else 0))
 
 
@@ -70,7 +70,7 @@ def _at_least(least: int) -> Callable[[Match], bool]:
 
 
 def _is_github_token(match: Match) -> bool:
-    # In a long base64url text these four characters stand by chance; a real token has 36 behind them.
+    # In a long base64url text these four characters occur by chance; a real token has 36 characters after them.
     length = match.end() - match.start() - 4
     return length == 36 if is_inside_word(match.string, match.start()) else length >= 20
 
@@ -89,7 +89,7 @@ def _is_sk_token(match: Match) -> bool:
 
 
 def _has_long_piece(match: Match) -> bool:
-    """Whether a long piece of it is of letters and digits, as keys in one case are."""
+    """Whether a long piece has both letters and digits, as keys in a single case do."""
     pieces = (piece for piece in PIECES.split(match[0]) if len(piece) >= MIN_PIECE_LENGTH)
     return any(DIGIT.search(piece) and LETTER.search(piece) for piece in pieces)
 
@@ -103,11 +103,11 @@ def _rule(beginning: str, pattern: str, judge: Callable[[Match], bool]) -> Token
     return TokenRule(beginning, compiled, judge, 1 if compiled.groups and not compiled.groupindex else 0)
 
 
-#: A JWT that lacks its dots is taken as a run and let go. Five parts: an encrypted one.
+#: The second alternative consumes a run without dots, which is not a JWT. An encrypted JWT has five parts.
 JWT = r"(eyJ[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]{4,}+\.[A-Za-z0-9_-]*+(?:\.[A-Za-z0-9_-]++){0,2}+)|eyJ[A-Za-z0-9_-]*+"
 
 RULES = (
-    # A credential's public id may be read by anyone; its secret and checksum may not.
+    # The public id of a credential is not secret; its secret and checksum are.
     _rule("nhi_", r"nhi_(?:agt|svc|usr)_[0-9A-Za-z]{1,32}+_([0-9A-Za-z]{1,46}+)", _always),
     _rule("nhi_tok_", r"nhi_tok_[0-9A-Za-z_.-]++", _always),
     _rule("gh", r"gh[opsur]_(?:(?!gh[opsur]_)[A-Za-z0-9])*+", _is_github_token),

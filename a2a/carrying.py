@@ -46,15 +46,15 @@ class _Errand:
 
 class _Round(PollLoop[_Errand]):
     def __init__(self) -> None:
-        super().__init__("carrying", look_every=LOOK_EVERY)
+        super().__init__("carrying", poll_interval=LOOK_EVERY)
         self._mark = uuid4()
         self._renewed = time.monotonic()
 
     async def _start_due_work(self) -> None:
-        room, mark = MOST_AT_ONCE - len(self._under_way), self._mark
+        room, mark = MOST_AT_ONCE - len(self._running_tasks), self._mark
         if room < 1:
             return
-        mine = {errand.task.pk for errand in self._under_way.values()}
+        mine = {errand.task.pk for errand in self._running_tasks.values()}
         for task in await self._run_in_db_thread(lambda: leases.claim(room, mark)):
             if task.pk in mine:
                 # Its lease had ended, and it was nobody else's: by this it goes on.
@@ -66,12 +66,12 @@ class _Round(PollLoop[_Errand]):
 
     async def _check_running_work(self) -> None:
         """Break off what is over, and keep what is ours."""
-        mark, mine = self._mark, [errand.task.pk for errand in self._under_way.values()]
+        mark, mine = self._mark, [errand.task.pk for errand in self._running_tasks.values()]
         renew = time.monotonic() - self._renewed > RENEW_EVERY
         if renew:
             self._renewed = time.monotonic()
         held = await self._run_in_db_thread(lambda: leases.held(mine, mark, renew=renew))
-        for job, errand in self._under_way.items():
+        for job, errand in self._running_tasks.items():
             if errand.task.pk not in held and not errand.task.completed_at and not errand.is_over:
                 errand.is_over = True
                 job.cancel()
@@ -116,4 +116,4 @@ class _Round(PollLoop[_Errand]):
         await self._run_in_db_thread(lambda: leases.settle(pk, mark))
 
 
-office = BackgroundThread("carrying", carry_due, failed="Tasks could not be carried.")
+office = BackgroundThread("carrying", carry_due, error_message="Tasks could not be carried.")

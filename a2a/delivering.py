@@ -35,12 +35,12 @@ class _Round(PollLoop[Lane]):
     """By whose each is, and the place that it is delivered to."""
 
     def __init__(self) -> None:
-        super().__init__("callbacks", look_every=LOOK_EVERY)
+        super().__init__("callbacks", poll_interval=LOOK_EVERY)
         self._turns = Turns()
 
     async def _start_due_work(self) -> None:
-        room = MOST_AT_ONCE - len(self._under_way)
-        self._turns.busy = Counter(self._under_way.values())
+        room = MOST_AT_ONCE - len(self._running_tasks)
+        self._turns.busy = Counter(self._running_tasks.values())
         if room > 0:
             for parcel in await self._run_in_db_thread(lambda: deliveries.claim(room, turns=self._turns)):
                 self._start(self._carry(parcel), Lane(parcel.delivery.owner_id, parcel.delivery.place))
@@ -60,4 +60,4 @@ class _Round(PollLoop[Lane]):
             log.exception("What became of a callback could not be written.")
 
 
-office = BackgroundThread("callbacks", deliver_due, failed="Callbacks could not be delivered.")
+office = BackgroundThread("callbacks", deliver_due, error_message="Callbacks could not be delivered.")

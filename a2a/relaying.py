@@ -177,4 +177,4 @@ def _pause(run: Execution) -> float:
 
 
 desk = _Desk()
-office = BackgroundThread("relaying", desk.work, failed="What runs print could not be told to their tasks.")
+office = BackgroundThread("relaying", desk.work, error_message="What runs print could not be told to their tasks.")

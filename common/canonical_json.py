@@ -52,11 +52,11 @@ def _encode_rare_type(value: Any) -> str:
 
 def _encode_object(value: dict[Any, Any]) -> str:
     try:
-        plain = "".join(value).isascii()
+        is_ascii = "".join(value).isascii()
     except TypeError as error:
         raise CanonicalizationError("The names of an object are strings.") from error
     # Names are sorted by UTF-16 code units (RFC 8785, 3.2.3). For ASCII names this is the order of Python strings.
-    names = sorted(value) if plain else sorted(value, key=lambda name: name.encode("utf-16-be", "surrogatepass"))
+    names = sorted(value) if is_ascii else sorted(value, key=lambda name: name.encode("utf-16-be", "surrogatepass"))
     return "{" + ",".join([f"{_encode_string(name)}:{_encode_value(value[name])}" for name in names]) + "}"
 
 

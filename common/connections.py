@@ -10,6 +10,10 @@ def use_unpooled_connection() -> None:
     if "pool" not in connection.settings_dict["OPTIONS"]:
         return
     connection.close()
-    own = {**connection.settings_dict}
-    own["OPTIONS"] = {name: value for name, value in own["OPTIONS"].items() if name != "pool"}
-    connections[DEFAULT_DB_ALIAS] = load_backend(own["ENGINE"]).DatabaseWrapper(own, DEFAULT_DB_ALIAS)
+    unpooled_settings = {**connection.settings_dict}
+    unpooled_settings["OPTIONS"] = {
+        name: value for name, value in unpooled_settings["OPTIONS"].items() if name != "pool"
+    }
+    connections[DEFAULT_DB_ALIAS] = load_backend(unpooled_settings["ENGINE"]).DatabaseWrapper(
+        unpooled_settings, DEFAULT_DB_ALIAS
+    )

@@ -25,8 +25,8 @@ def fingerprint(secret: str) -> bytes:
     return hmac.digest(settings.TOKEN_PEPPER.encode(), secret.encode(), "sha256")
 
 
-def is_equal_in_constant_time(one: bytes, other: bytes) -> bool:
-    return hmac.compare_digest(one, other)
+def is_equal_in_constant_time(first: bytes, second: bytes) -> bool:
+    return hmac.compare_digest(first, second)
 
 
 def sign(label: str, message: bytes) -> bytes:
@@ -87,14 +87,14 @@ def _derive_key(secret: str, label: str) -> bytes:
 
 def _candidate_row_keys(key_id: str) -> list[bytes]:
     """The configured keys that this id can refer to."""
-    found = []
+    candidates = []
     if secret := settings.SIGNING_KEYS.keys.get(key_id):
-        found.append(_derive_key(secret.hex(), ROW_KEY_LABEL))
+        candidates.append(_derive_key(secret.hex(), ROW_KEY_LABEL))
     for secret_key in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS):
-        name, key = _row_key_of_secret_key(secret_key)
-        if key_id in (name, LEGACY_ROW_KEY_ID):
-            found.append(key)
-    return found
+        row_key_id, key = _row_key_of_secret_key(secret_key)
+        if key_id in (row_key_id, LEGACY_ROW_KEY_ID):
+            candidates.append(key)
+    return candidates
 
 
 @cache

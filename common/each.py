@@ -10,12 +10,12 @@ log = logging.getLogger(__name__)
 Item = TypeVar("Item")
 
 
-def run_isolated(work: Callable[[Item], int | None], what: Item) -> int:
+def run_isolated(work: Callable[[Item], int | None], item: Item) -> int:
     """Return the count from `work(item)`, or 0 and a log entry if it fails. Database connection errors are raised."""
     try:
-        return work(what) or 0
+        return work(item) or 0
     except (OperationalError, InterfaceError):
         raise
     except Exception:
-        log.exception("What the clock found could not be done.", extra={"what": str(what)})
+        log.exception("What the clock found could not be done.", extra={"what": str(item)})
         return 0

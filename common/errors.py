@@ -49,8 +49,8 @@ class NotFound(GatehouseError):
 
     code = "not_found"
 
-    def __init__(self, said: str = "There is nothing here that you can see.") -> None:
-        super().__init__(said)
+    def __init__(self, message: str = "There is nothing here that you can see.") -> None:
+        super().__init__(message)
 
 
 class NotAllowed(GatehouseError):

@@ -15,4 +15,6 @@ DEFAULT_HTTP_STATUS = 409
 
 
 def status_for(error: GatehouseError) -> int:
-    return next((number for kind, number in HTTP_STATUSES.items() if isinstance(error, kind)), DEFAULT_HTTP_STATUS)
+    return next(
+        (status for error_class, status in HTTP_STATUSES.items() if isinstance(error, error_class)), DEFAULT_HTTP_STATUS
+    )

@@ -46,18 +46,18 @@ class InstallationKeys:
 def load(environ: dict[str, str], data: Path, *, required: bool) -> InstallationKeys:
     """Read the keys from the environment, else from the data directory. With `required`, only from the environment."""
     names = ("SECRET_KEY", "TOKEN_PEPPER", "FIELD_KEYS", "SIGNING_KEYS")
-    given = {name: environ.get(name, "").strip() for name in names}
+    environment_values = {name: environ.get(name, "").strip() for name in names}
     for name in names[:2]:
-        if given[name] and len(given[name]) < MIN_SECRET_LENGTH:
+        if environment_values[name] and len(environment_values[name]) < MIN_SECRET_LENGTH:
             raise ImproperlyConfigured(f"{name} must have at least {MIN_SECRET_LENGTH} characters.")
     for name in names[2:]:
-        parse_key_ring(name, given[name])
-    missing = [name for name in names[:3] if not given[name]]
+        parse_key_ring(name, environment_values[name])
+    missing = [name for name in names[:3] if not environment_values[name]]
     if missing and required:
         raise ImproperlyConfigured(f"{' and '.join(missing)} must be set when DATABASE_URL is set and DEBUG is off.")
-    made = _read_or_create_file(data / "keys.json") if missing else {}
-    chosen = {name: given[name] or made.get(name, "") for name in names}
-    return InstallationKeys(chosen["SECRET_KEY"], chosen["TOKEN_PEPPER"], chosen["FIELD_KEYS"], chosen["SIGNING_KEYS"])
+    file_values = _read_or_create_file(data / "keys.json") if missing else {}
+    values = {name: environment_values[name] or file_values.get(name, "") for name in names}
+    return InstallationKeys(values["SECRET_KEY"], values["TOKEN_PEPPER"], values["FIELD_KEYS"], values["SIGNING_KEYS"])
 
 
 def parse_key_ring(name: str, value: str) -> KeyRing:
@@ -83,28 +83,28 @@ def derive(secret: str, label: str) -> bytes:
 def _read_or_create_file(path: Path) -> dict[str, str]:
     if not path.exists():
         _create_file(path)
-    kept: dict[str, str] = json.loads(path.read_text())
-    return kept
+    values: dict[str, str] = json.loads(path.read_text())
+    return values
 
 
 def _create_file(path: Path) -> None:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    made = {
+    values = {
         "SECRET_KEY": secrets.token_urlsafe(48),
         "TOKEN_PEPPER": secrets.token_urlsafe(48),
         "FIELD_KEYS": f"f1:{_random_key()}",
         "SIGNING_KEYS": f"s1:{_random_key()}",
     }
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    draft.touch(mode=0o600)
-    draft.write_text(json.dumps(made, indent=2) + "\n")
+    temporary_path = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary_path.touch(mode=0o600)
+    temporary_path.write_text(json.dumps(values, indent=2) + "\n")
     try:
         # A link, not a rename: if two commands start at once, the second must use the keys of the first.
-        os.link(draft, path)
+        os.link(temporary_path, path)
     except FileExistsError:
         pass
     finally:
-        draft.unlink()
+        temporary_path.unlink()
 
 
 def _random_key() -> str:

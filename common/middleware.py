@@ -22,7 +22,9 @@ def request_context(get_response: GetResponse) -> GetResponse:
             # Only a trusted proxy may state that its client connected with TLS.
             request.META.pop("HTTP_X_FORWARDED_PROTO", None)
         forwarded_for = request.META.get("HTTP_X_FORWARDED_FOR", "")
-        source = proxies.find_client_address(peer=peer, forwarded_for=forwarded_for, proxies=settings.TRUSTED_PROXIES)
+        source = proxies.find_client_address(
+            peer=peer, forwarded_for=forwarded_for, proxy_count=settings.TRUSTED_PROXIES
+        )
         with bind_context(RequestContext(request_id, source)):
             response = get_response(request)
         response["X-Request-ID"] = str(request_id)

@@ -24,8 +24,8 @@ Subject = TypeVar("Subject")
 class BackgroundThread:
     """Runs `work` in at most one thread of this process, for as long as it is requested."""
 
-    def __init__(self, name: str, work: Callable[[], None], *, failed: str) -> None:
-        self._name, self._work, self._failed = name, work, failed
+    def __init__(self, name: str, work: Callable[[], None], *, error_message: str) -> None:
+        self._name, self._work, self._error_message = name, work, error_message
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._again = False
@@ -43,7 +43,7 @@ class BackgroundThread:
                 self._work()
             except Exception:
                 # The next scheduled wake-up tries again.
-                log.exception(self._failed)
+                log.exception(self._error_message)
 
     def _take_request(self) -> bool:
         with self._lock:
@@ -56,11 +56,11 @@ class BackgroundThread:
 class PollLoop(ABC, Generic[Subject]):
     """Starts due work until no work is running. While work runs, it polls every `poll_interval` seconds."""
 
-    def __init__(self, name: str, *, look_every: float) -> None:
-        self._look_every = look_every
-        self._clerks = ThreadPoolExecutor(DB_THREADS, name)
+    def __init__(self, name: str, *, poll_interval: float) -> None:
+        self._poll_interval = poll_interval
+        self._db_threads = ThreadPoolExecutor(DB_THREADS, name)
         #: Running tasks and their subjects.
-        self._under_way: dict[asyncio.Task[None], Subject] = {}
+        self._running_tasks: dict[asyncio.Task[None], Subject] = {}
 
     @abstractmethod
     async def _start_due_work(self) -> None:
@@ -72,26 +72,28 @@ class PollLoop(ABC, Generic[Subject]):
     async def run(self) -> None:
         try:
             await self._start_due_work()
-            while self._under_way:
+            while self._running_tasks:
                 await asyncio.wait(
-                    self._under_way, timeout=self._look_every, return_when=asyncio.FIRST_COMPLETED
+                    self._running_tasks, timeout=self._poll_interval, return_when=asyncio.FIRST_COMPLETED
                 )  # fmt: skip
-                self._under_way = {job: about for job, about in self._under_way.items() if not job.done()}
+                self._running_tasks = {
+                    task: subject for task, subject in self._running_tasks.items() if not task.done()
+                }
                 await self._check_running_work()
                 await self._start_due_work()
         finally:
             await self._cancel_all()
 
-    def _start(self, work: Coroutine[Any, Any, None], about: Subject) -> None:
-        self._under_way[asyncio.create_task(work)] = about
+    def _start(self, work: Coroutine[Any, Any, None], subject: Subject) -> None:
+        self._running_tasks[asyncio.create_task(work)] = subject
 
-    async def _run_in_db_thread(self, verb: Callable[[], T]) -> T:
+    async def _run_in_db_thread(self, work: Callable[[], T]) -> T:
         """Run database work in one of this loop's database threads."""
-        return await run_in_thread(verb, self._clerks)
+        return await run_in_thread(work, self._db_threads)
 
     async def _cancel_all(self) -> None:
-        for job in self._under_way:
-            job.cancel()
-        await asyncio.gather(*self._under_way, return_exceptions=True)
+        for task in self._running_tasks:
+            task.cancel()
+        await asyncio.gather(*self._running_tasks, return_exceptions=True)
         await egress.close_session()
-        self._clerks.shutdown(wait=False)
+        self._db_threads.shutdown(wait=False)

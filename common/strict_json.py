@@ -46,33 +46,33 @@ def _check_value(value: Any, raw: bytes) -> None:
     """Check depth, number of values and strings; skipped when the raw text shows that no check can fail."""
     if raw.count(b"[") + raw.count(b"{") <= MAX_DEPTH and b"\\u" not in raw:
         return
-    left, seen = [(value, 1)], 0
-    while left:
-        item, depth = left.pop()
-        seen += 1
-        if seen > MAX_VALUES:
+    pending, count = [(value, 1)], 0
+    while pending:
+        item, depth = pending.pop()
+        count += 1
+        if count > MAX_VALUES:
             raise StrictJsonError(f"The body holds more than {MAX_VALUES} values.")
         if isinstance(item, str):
             _check_string(item)
         elif isinstance(item, dict | list):
             if depth > MAX_DEPTH:
                 raise StrictJsonError(_describe_depth())
-            inside = (*item.keys(), *item.values()) if isinstance(item, dict) else item
-            left.extend((part, depth + 1) for part in inside)
+            children = (*item.keys(), *item.values()) if isinstance(item, dict) else item
+            pending.extend((child, depth + 1) for child in children)
 
 
 def _check_string(text: str) -> None:
     if "\x00" in text:
         raise StrictJsonError("A string holds the character U+0000, which cannot be stored.")
-    if any("\ud800" <= mark <= "\udfff" for mark in text):
+    if any("\ud800" <= character <= "\udfff" for character in text):
         raise StrictJsonError("A string holds half of a surrogate pair.")
 
 
 def _read_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) != len(pairs):
+    result = dict(pairs)
+    if len(result) != len(pairs):
         raise StrictJsonError("A name stands twice in one object.")
-    return made
+    return result
 
 
 def _read_integer(text: str) -> int:

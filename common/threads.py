@@ -14,10 +14,12 @@ from django.db import connection
 T = TypeVar("T")
 
 
-async def run_in_thread(work: Callable[[], T], by: Executor | None = None) -> T:
+async def run_in_thread(work: Callable[[], T], executor: Executor | None = None) -> T:
     """Run blocking work in a thread and close the thread's database connection afterwards."""
     context = copy_context()
-    return await asyncio.get_running_loop().run_in_executor(by, partial(context.run, _run_and_close_connection, work))
+    return await asyncio.get_running_loop().run_in_executor(
+        executor, partial(context.run, _run_and_close_connection, work)
+    )
 
 
 def _run_and_close_connection(work: Callable[[], T]) -> T:
@@ -43,12 +45,12 @@ class BackgroundEventLoop:
         future = asyncio.run_coroutine_threadsafe(_run_with_timeout(work, timeout), self._get_running_loop())
         return future.result(timeout + 5)
 
-    def stop(self, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    def stop(self, cleanup: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Run `cleanup()` on the loop, then stop the loop."""
         with self._lock:
             loop, self._loop = self._loop, None
         if loop is not None:
-            asyncio.run_coroutine_threadsafe(last(), loop).result(10)
+            asyncio.run_coroutine_threadsafe(cleanup(), loop).result(10)
             loop.call_soon_threadsafe(loop.stop)
 
     def _get_running_loop(self) -> asyncio.AbstractEventLoop:

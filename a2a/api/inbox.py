@@ -23,7 +23,7 @@ NOT_PEOPLE = "Only an agent has an inbox: its workers show a credential of the a
 
 
 class Inbox(TasksView):
-    @listing(of=shapes.OfferedShape, filters=shapes.InboxFilters, key="tasks")
+    @listing(gives=shapes.OfferedShape, filters=shapes.InboxFilters, key="tasks")
     def get(self, asked: dict[str, Any]) -> Any:
         """List the tasks that wait for you
 

@@ -24,7 +24,7 @@ _TARGET = PreparedQuery(lambda pk: Identity.objects.filter(pk=pk).select_related
 class Tasks(TasksView):
     narrowed = frozenset({"POST"})
 
-    @listing(of=shapes.TaskItem, filters=shapes.TaskFilters)
+    @listing(gives=shapes.TaskItem, filters=shapes.TaskFilters)
     def get(self, asked: dict[str, Any]) -> Any:
         """List tasks
 

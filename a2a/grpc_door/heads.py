@@ -34,7 +34,7 @@ class Head:
     def source(self) -> str:
         """The caller's address."""
         proxies, forwarded_for = settings.GRPC_TRUSTED_PROXIES, self.get("x-forwarded-for")
-        return find_client_address(peer=address(self.peer), forwarded_for=forwarded_for, proxies=proxies)
+        return find_client_address(peer=address(self.peer), forwarded_for=forwarded_for, proxy_count=proxies)
 
     def require_clear(self) -> None:
         if self.repeated:

@@ -75,7 +75,9 @@ async def _opened(
     body = _written(method, call)
     async with AsyncExitStack() as stack:
         with _connected():
-            channel = await stack.enter_async_context(grpc_channels.open_channel(interface.url, largest=largest))
+            channel = await stack.enter_async_context(
+                grpc_channels.open_channel(interface.url, max_message_bytes=largest)
+            )
         sent.is_set = True
         yield channel, method, body
 

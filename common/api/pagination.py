@@ -55,31 +55,31 @@ def key_of(path: str) -> str:
 
 
 def by_offset(rows: QuerySet[Any] | Counted, query: Any, shape: Any, key: str) -> dict[str, Any]:
-    asked = _read(Page, query)
-    limit, offset = min(asked["limit"], MOST), min(asked["offset"], FURTHEST)
-    found = rows if isinstance(rows, Counted) else Counted(rows, rows.count)
-    page = found.rows[offset : offset + limit]
-    return {key: shape(page, many=True).data, "total": found.count(), "limit": limit, "offset": offset}
+    parameters = _read(Page, query)
+    limit, offset = min(parameters["limit"], MOST), min(parameters["offset"], FURTHEST)
+    counted_rows = rows if isinstance(rows, Counted) else Counted(rows, rows.count)
+    page = counted_rows.rows[offset : offset + limit]
+    return {key: shape(page, many=True).data, "total": counted_rows.count(), "limit": limit, "offset": offset}
 
 
 def by_cursor(rows: QuerySet[Any], query: Any, shape: Any, key: str, column: str = "at") -> dict[str, Any]:
     """Newest first, by (time, id): however far back, a page costs the same, and no count is made."""
-    asked = _read(CursorPage, query)
-    limit = min(asked["limit"], MOST)
-    if "cursor" in asked:
-        place = _place(asked["cursor"])
-        before = Q(**{f"{column}__lt": place.at}) | Q(**{column: place.at}, id__lt=place.id)
-        rows = rows.filter(before, **{f"{column}__lte": place.at})
+    parameters = _read(CursorPage, query)
+    limit = min(parameters["limit"], MOST)
+    if "cursor" in parameters:
+        position = _place(parameters["cursor"])
+        before = Q(**{f"{column}__lt": position.at}) | Q(**{column: position.at}, id__lt=position.id)
+        rows = rows.filter(before, **{f"{column}__lte": position.at})
     page = list(rows.order_by(f"-{column}", "-id")[: limit + 1])
-    more = len(page) > limit
+    has_more = len(page) > limit
     page = page[:limit]
-    return {key: shape(page, many=True).data, "next_cursor": _cursor(page[-1], column) if more else None}
+    return {key: shape(page, many=True).data, "next_cursor": _cursor(page[-1], column) if has_more else None}
 
 
-def _read(kind: type[serializers.Serializer[Any]], query: Any) -> dict[str, Any]:
-    asked = kind(data=query)
-    asked.is_valid(raise_exception=True)
-    return dict(asked.validated_data)
+def _read(serializer_class: type[serializers.Serializer[Any]], query: Any) -> dict[str, Any]:
+    serializer = serializer_class(data=query)
+    serializer.is_valid(raise_exception=True)
+    return dict(serializer.validated_data)
 
 
 def _cursor(row: Any, column: str) -> str:

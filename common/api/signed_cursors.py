@@ -21,8 +21,8 @@ class SignedCursors:
 
     def encode_cursor(self, name: str, *, now: float) -> str:
         """The cursor of the page that begins behind `name`."""
-        told = int(now + CURSOR_LIFETIME_SECONDS).to_bytes(6, "big") + name.encode()
-        return base64.urlsafe_b64encode(self._sign_payload(told) + told).decode().rstrip("=")
+        payload = int(now + CURSOR_LIFETIME_SECONDS).to_bytes(6, "big") + name.encode()
+        return base64.urlsafe_b64encode(self._sign_payload(payload) + payload).decode().rstrip("=")
 
     def decode_cursor(self, cursor: str, *, now: float) -> str | None:
         """The name behind which the page begins; None for a cursor that is not ours, not theirs, or too old."""
@@ -33,9 +33,9 @@ class SignedCursors:
             name = raw[MAC_BYTES + 6 :].decode()
         except ValueError:
             return None
-        fits = hmac.compare_digest(raw[:MAC_BYTES], self._sign_payload(raw[MAC_BYTES:]))
-        return name if fits and int.from_bytes(raw[MAC_BYTES : MAC_BYTES + 6], "big") >= now else None
+        is_authentic = hmac.compare_digest(raw[:MAC_BYTES], self._sign_payload(raw[MAC_BYTES:]))
+        return name if is_authentic and int.from_bytes(raw[MAC_BYTES : MAC_BYTES + 6], "big") >= now else None
 
-    def _sign_payload(self, told: bytes) -> bytes:
+    def _sign_payload(self, payload: bytes) -> bytes:
         # Neither a caller's id nor a server's name holds a line feed, so the parts cannot run into each other.
-        return self.sign(b"\n".join((self.caller.encode(), self.endpoint.encode(), told)))[:MAC_BYTES]
+        return self.sign(b"\n".join((self.caller.encode(), self.endpoint.encode(), payload)))[:MAC_BYTES]

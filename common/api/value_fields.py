@@ -19,8 +19,8 @@ class SecondsGiven(serializers.Field[Any, Any, Any, Any]):
     default_error_messages = {"invalid": 'Give seconds, like "30s" or 30.'}
 
     def to_internal_value(self, data: Any) -> float:
-        if isinstance(data, str) and (found := WRITTEN.fullmatch(data)):
-            return float(found[1])
+        if isinstance(data, str) and (match := WRITTEN.fullmatch(data)):
+            return float(match[1])
         if isinstance(data, bool) or not isinstance(data, int | float) or not math.isfinite(data):
             self.fail("invalid")
         return float(data)

@@ -60,28 +60,28 @@ async def _refuse_late_body(scope: dict[str, Any], send: Any) -> None:
 
 async def _read_body(receive: Receive, limit: int) -> bytes | None:
     """At most one byte more than `limit`; None when the client has disconnected."""
-    kept, seen, more = bytearray(), 0, True
-    while more and seen <= MAX_DRAINED_BYTES:
+    body, received_bytes, has_more = bytearray(), 0, True
+    while has_more and received_bytes <= MAX_DRAINED_BYTES:
         message = await receive()
         if message["type"] == "http.disconnect":
             return None
         part = message.get("body", b"")
-        seen += len(part)
-        kept += part[: limit + 1 - len(kept)]
-        more = message.get("more_body", False)
-    return bytes(kept)
+        received_bytes += len(part)
+        body += part[: limit + 1 - len(body)]
+        has_more = message.get("more_body", False)
+    return bytes(body)
 
 
 def _with_content_length(scope: dict[str, Any], length: int) -> dict[str, Any]:
-    given = [(name, value) for name, value in scope["headers"] if name != b"content-length"]
-    return {**scope, "headers": [*given, (b"content-length", b"%d" % length)] if length else given}
+    headers = [(name, value) for name, value in scope["headers"] if name != b"content-length"]
+    return {**scope, "headers": [*headers, (b"content-length", b"%d" % length)] if length else headers}
 
 
 def _replay_body(body: bytes, receive: Receive) -> Receive:
-    left = [{"type": "http.request", "body": body, "more_body": False}]
+    messages = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def replay() -> AsgiMessage:
-        return left.pop() if left else await receive()
+        return messages.pop() if messages else await receive()
 
     return replay
 

@@ -16,7 +16,7 @@ T = TypeVar("T")
 def client_source(scope: Mapping[str, Any], forwarded_for: str) -> str:
     client = scope.get("client")
     peer = client[0] if client else ""
-    return find_client_address(peer=peer, forwarded_for=forwarded_for, proxies=settings.TRUSTED_PROXIES)
+    return find_client_address(peer=peer, forwarded_for=forwarded_for, proxy_count=settings.TRUSTED_PROXIES)
 
 
 async def run_until_disconnect(receive: Receive, call: Awaitable[T]) -> T | None:

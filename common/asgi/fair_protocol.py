@@ -39,15 +39,15 @@ class FairReadScheduler:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._lines: OrderedDict[bytes, deque[tuple[FairHttpProtocol, bytes]]] = OrderedDict()
+        self._queues: OrderedDict[bytes, deque[tuple[FairHttpProtocol, bytes]]] = OrderedDict()
         #: Number of reads in this round, by caller.
         self._reads: dict[bytes, int] = {}
         #: The caller that was read last, the last read of any other caller, and the last read of all.
-        self._last, self._other_read, self._last_read = b"", NEVER, NEVER
+        self._last_caller, self._last_read_of_others, self._last_read = b"", NEVER, NEVER
 
     def may_read(self, caller: bytes) -> bool:
         """Whether this caller may read now: it has no queued chunks and has reads left in this round."""
-        if caller in self._lines:
+        if caller in self._queues:
             return False
         reads = self._reads.get(caller, 0)
         if reads >= self._reads_per_round(caller) or len(self._reads) >= MAX_READS_PER_ROUND:
@@ -56,24 +56,24 @@ class FairReadScheduler:
         return True
 
     def queue_read(self, caller: bytes, connection: "FairHttpProtocol", data: bytes) -> None:
-        line = self._lines.get(caller)
-        if line is None:
-            line = self._lines[caller] = deque()
-        line.append((connection, data))
+        queue = self._queues.get(caller)
+        if queue is None:
+            queue = self._queues[caller] = deque()
+        queue.append((connection, data))
 
     def _reads_per_round(self, caller: bytes) -> int:
-        return SHARED_READS if caller != self._last or self._is_shared(self._loop.time()) else SOLE_CALLER_READS
+        return SHARED_READS if caller != self._last_caller or self._is_shared(self._loop.time()) else SOLE_CALLER_READS
 
     def _is_shared(self, now: float) -> bool:
-        return now - self._other_read < CALLER_ACTIVE_SECONDS
+        return now - self._last_read_of_others < CALLER_ACTIVE_SECONDS
 
     def _count_read(self, caller: bytes, reads: int) -> None:
         now = self._loop.time()
-        if caller != self._last:
-            self._last, self._other_read = caller, self._last_read
+        if caller != self._last_caller:
+            self._last_caller, self._last_read_of_others = caller, self._last_read
         self._last_read = now
         if not self._reads:
-            if self._lines and self._is_shared(now):
+            if self._queues and self._is_shared(now):
                 self._loop.call_later(ROUND_SECONDS, self._start_next_round)
             else:
                 self._loop.call_soon(self._start_next_round)
@@ -81,21 +81,21 @@ class FairReadScheduler:
 
     def _start_next_round(self) -> None:
         self._reads.clear()
-        left = MAX_READS_PER_ROUND
-        for caller in list(self._lines):
-            if left <= 0:
+        remaining_reads = MAX_READS_PER_ROUND
+        for caller in list(self._queues):
+            if remaining_reads <= 0:
                 break
-            line = self._lines[caller]
-            count = min(len(line), self._reads_per_round(caller), left)
-            left -= count
+            queue = self._queues[caller]
+            count = min(len(queue), self._reads_per_round(caller), remaining_reads)
+            remaining_reads -= count
             for reads in range(count):
                 self._count_read(caller, reads)
-                connection, data = line.popleft()
+                connection, data = queue.popleft()
                 connection.process_queued_chunk(data)
-            if line:
-                self._lines.move_to_end(caller)
+            if queue:
+                self._queues.move_to_end(caller)
             else:
-                del self._lines[caller]
+                del self._queues[caller]
 
 
 class _ThreadState(threading.local):
@@ -127,9 +127,9 @@ class FairHttpProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         if self._queued_chunks == 0:
-            found = AUTHORIZATION.search(data, 0, MAX_SEARCHED_BYTES)
-            if found is not None:
-                self._caller = found[1]
+            match = AUTHORIZATION.search(data, 0, MAX_SEARCHED_BYTES)
+            if match is not None:
+                self._caller = match[1]
             if self._scheduler.may_read(self._caller):
                 super().data_received(data)
                 return

@@ -18,7 +18,7 @@ DEFAULT_TRUSTED_NETWORKS: tuple[str, ...] = (
 )
 
 
-def find_client_address(*, peer: str, forwarded_for: str, proxies: int) -> str:
+def find_client_address(*, peer: str, forwarded_for: str, proxy_count: int) -> str:
     """The client's address; an empty string for a Unix socket, and for an invalid address in the header.
 
     Each proxy appends the address of its peer to `X-Forwarded-For`, so the header is read from the right. An entry
@@ -26,15 +26,15 @@ def find_client_address(*, peer: str, forwarded_for: str, proxies: int) -> str:
     by the client itself are to the left of these.
     """
     address = _parse_address(peer)
-    hops = [hop.strip() for hop in forwarded_for.split(",") if hop.strip()] if proxies else []
-    believed = is_trusted_proxy(peer)
-    for hop in hops[: -proxies - 1 : -1]:
-        if not believed:
+    hops = [hop.strip() for hop in forwarded_for.split(",") if hop.strip()] if proxy_count else []
+    is_trusted = is_trusted_proxy(peer)
+    for hop in hops[: -proxy_count - 1 : -1]:
+        if not is_trusted:
             break
         address = _parse_address(hop)
         if address is None:
             break
-        believed = _is_in_networks(address)
+        is_trusted = _is_in_networks(address)
     return "" if address is None else str(address)
 
 
@@ -45,9 +45,9 @@ def is_trusted_proxy(peer: str) -> bool:
 
 
 def _is_in_networks(address: IpAddress) -> bool:
-    plain = getattr(address, "ipv4_mapped", None) or address
+    unmapped_address = getattr(address, "ipv4_mapped", None) or address
     networks: tuple[IpNetwork, ...] = settings.TRUSTED_PROXY_NETWORKS
-    return any(plain in network for network in networks)
+    return any(unmapped_address in network for network in networks)
 
 
 def _parse_address(text: str) -> IpAddress | None:

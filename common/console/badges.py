@@ -286,8 +286,8 @@ def vocabulary(choices: type) -> str:
     return f"{choices.__module__.partition('.')[0]}.{choices.__name__}"
 
 
-def find(words: str, value: Any) -> Badge:
-    return BADGES[words][str(getattr(value, "value", value))]
+def find(vocabulary_name: str, value: Any) -> Badge:
+    return BADGES[vocabulary_name][str(getattr(value, "value", value))]
 
 
 def of(choice: Any) -> Badge:

@@ -38,9 +38,9 @@ class Effect:
     url: str = ""
 
 
-def counted(name: str, count: int, one: str, many: str) -> Effect:
+def counted(name: str, count: int, singular: str, plural: str) -> Effect:
     """`counted("tokens", 2, "ends {} token", "ends {} tokens")`."""
-    return Effect(name, count, (one if count == 1 else many).format(count))
+    return Effect(name, count, (singular if count == 1 else plural).format(count))
 
 
 class Dialog(Page):
@@ -91,11 +91,11 @@ class Dialog(Page):
         if grown := _grown(request.POST.get("seen", ""), effects):
             return self._drawn(form, effects, grown=grown, status=409)
         try:
-            done = self.act(form)
+            result = self.act(form)
         except (InvalidInput, Conflict) as error:
             form.refuse(error)
             return self._drawn(form, self.effects(), status=http_statuses.status_for(error))
-        return done if isinstance(done, HttpResponse) else go(request, done)
+        return result if isinstance(result, HttpResponse) else go(request, result)
 
     def _drawn(
         self, form: ConsoleForm, effects: list[Effect], *, grown: list[Effect] | None = None, status: int = 200
@@ -130,10 +130,10 @@ def _seen(effects: list[Effect]) -> str:
     return ",".join(f"{effect.name}:{effect.count}" for effect in effects)
 
 
-def _grown(seen: str, effects: list[Effect]) -> list[Effect]:
+def _grown(shown_counts: str, effects: list[Effect]) -> list[Effect]:
     """The effects whose count is larger than when the dialog was rendered."""
-    before = dict(part.partition(":")[::2] for part in seen.split(",") if ":" in part)
-    return [effect for effect in effects if effect.count > _number(before.get(effect.name, "0"))]
+    counts_by_name = dict(part.partition(":")[::2] for part in shown_counts.split(",") if ":" in part)
+    return [effect for effect in effects if effect.count > _number(counts_by_name.get(effect.name, "0"))]
 
 
 def _number(text: str) -> int:

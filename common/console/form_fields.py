@@ -35,15 +35,15 @@ class PairsField(LinesField):
         pairs: dict[str, str] = {}
         problems = []
         for number, line in enumerate(str(value or "").splitlines(), 1):
-            name, split, said = line.partition(self.mark)
+            name, separator, pair_value = line.partition(self.mark)
             name = name.strip()
             if not line.strip():
                 continue
-            if not split or not name:
+            if not separator or not name:
                 problems.append(f"Line {number}: write a name, {self._called}, and the value.")
             elif name in pairs:
                 problems.append(f"Line {number}: {name} stands here twice.")
-            pairs[name] = said.strip() if self.mark == ":" else said
+            pairs[name] = pair_value.strip() if self.mark == ":" else pair_value
         if problems:
             raise forms.ValidationError(problems)
         return pairs
@@ -55,5 +55,5 @@ class PairsField(LinesField):
     def prepare_value(self, value: Any) -> Any:
         if not isinstance(value, dict):
             return value
-        gap = ": " if self.mark == ":" else self.mark
-        return "\n".join(f"{name}{gap}{said}" for name, said in value.items())
+        separator = ": " if self.mark == ":" else self.mark
+        return "\n".join(f"{name}{separator}{pair_value}" for name, pair_value in value.items())

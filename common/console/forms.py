@@ -89,9 +89,9 @@ class JSONLinesField(forms.JSONField):
 
     def to_python(self, value: Any) -> Any:
         try:
-            read = super().to_python(value)
+            parsed = super().to_python(value)
             # Django returns a parsed JSON string as a subclass of str that other code does not expect.
-            return str(read) if isinstance(read, str) else read
+            return str(parsed) if isinstance(parsed, str) else parsed
         except forms.ValidationError:
             raise forms.ValidationError(_where_it_breaks(value), code="invalid") from None
 
@@ -103,8 +103,8 @@ def _where_it_breaks(value: str) -> str:
     try:
         json.loads(value)
     except json.JSONDecodeError as error:
-        said = f"{error.msg[:1].lower()}{error.msg[1:]}"
-        return f"This is not JSON: line {error.lineno}, column {error.colno}, {said}."
+        reason = f"{error.msg[:1].lower()}{error.msg[1:]}"
+        return f"This is not JSON: line {error.lineno}, column {error.colno}, {reason}."
     except (ValueError, RecursionError):
         return "This is not JSON that can be read: a number is too long, or it is nested too deep."
     return "This is not JSON."

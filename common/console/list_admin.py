@@ -156,9 +156,9 @@ class ListAdmin(ModelAdmin):
         return {"id": str(row.pk), "name": str(row), "url": self.row_url(row), "cells": cells}
 
     def _views(self, request: HttpRequest, listing: Listing) -> list[Tab]:
-        known = [(preset.label, preset.query) for preset in self.presets] + self.saved_views(request)
-        current = _nearest([query for _, query in known], listing.state)
-        return [Tab(name, f"?{query}", current=query == current) for name, query in known]
+        views = [(preset.label, preset.query) for preset in self.presets] + self.saved_views(request)
+        current = _nearest([query for _, query in views], listing.state)
+        return [Tab(name, f"?{query}", current=query == current) for name, query in views]
 
     def _asked(self, request: HttpRequest) -> QueryDict:
         return request.GET if self.exports_by_link(request) else request.POST
@@ -183,8 +183,8 @@ class ListAdmin(ModelAdmin):
 
     def get_urls(self) -> list[URLPattern]:
         guard = self.admin_site.admin_view
-        here = [path("", guard(self.changelist_view), name=self.list_name)]
-        return here + [_guarded(pattern, guard) for pattern in self.pages()]
+        own_urls = [path("", guard(self.changelist_view), name=self.list_name)]
+        return own_urls + [_guarded(pattern, guard) for pattern in self.pages()]
 
 
 def _guarded(pattern: URLPattern, guard: Any) -> URLPattern:
@@ -195,8 +195,8 @@ def _nearest(queries: list[str], state: str) -> str | None:
     """The view with exactly this state, else the longest query whose parameters are all in the state."""
     if state in queries:
         return state
-    now = set(parse_qsl(state))
-    return max((query for query in queries if query and set(parse_qsl(query)) <= now), key=len, default=None)
+    state_pairs = set(parse_qsl(state))
+    return max((query for query in queries if query and set(parse_qsl(query)) <= state_pairs), key=len, default=None)
 
 
 def _headings(listing: Listing) -> list[dict[str, Any]]:
@@ -209,8 +209,11 @@ def _order_of(column: Column, listing: Listing) -> dict[str, Any]:
     """The link of a column heading, and the current order of the list by this column."""
     if not column.sort:
         return {"url": "", "ordered": ""}
-    rising, falling = listing.sort == column.sort, listing.sort == f"-{column.sort}"
+    is_ascending, is_descending = listing.sort == column.sort, listing.sort == f"-{column.sort}"
     query = listing.query.copy()
     query.pop("page", None)
-    query["sort"] = f"-{column.sort}" if rising else column.sort
-    return {"url": f"?{query.urlencode()}", "ordered": "ascending" if rising else "descending" if falling else ""}
+    query["sort"] = f"-{column.sort}" if is_ascending else column.sort
+    return {
+        "url": f"?{query.urlencode()}",
+        "ordered": "ascending" if is_ascending else "descending" if is_descending else "",
+    }

@@ -86,7 +86,7 @@ class Listing:
     drawn: list[Drawn] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.drawn = [self._draw(one) for one in self.filters]
+        self.drawn = [self._draw(list_filter) for list_filter in self.filters]
 
     @property
     def query(self) -> QueryDict:
@@ -98,12 +98,12 @@ class Listing:
 
     @property
     def sort(self) -> str:
-        wanted = self.query.get("sort", "")
-        return wanted if wanted.removeprefix("-") in {column.sort for column in self.columns if column.sort} else ""
+        sort_key = self.query.get("sort", "")
+        return sort_key if sort_key.removeprefix("-") in {column.sort for column in self.columns if column.sort} else ""
 
     @property
     def narrowed(self) -> list[Drawn]:
-        return [one for one in self.drawn if one.value]
+        return [active_filter for active_filter in self.drawn if active_filter.value]
 
     @property
     def is_narrowed(self) -> bool:
@@ -125,13 +125,16 @@ class Listing:
     @property
     def kept(self) -> list[tuple[str, str]]:
         """The query parameters of the active filters and the search."""
-        return [*((one.filter.name, one.value) for one in self.narrowed), *([("q", self.term)] if self.term else [])]
+        return [
+            *((active_filter.filter.name, active_filter.value) for active_filter in self.narrowed),
+            *([("q", self.term)] if self.term else []),
+        ]
 
     def matching(self) -> QuerySet[Any]:
         """The rows that match filters and search, in the requested order."""
         rows = self.rows
-        for one in self.narrowed:
-            rows = one.filter.apply(rows, one.value)
+        for active_filter in self.narrowed:
+            rows = active_filter.filter.apply(rows, active_filter.value)
         if self.term and self.search:
             matches = Q()
             for lookup in self.search:
@@ -147,12 +150,12 @@ class Listing:
             return self.order
         return [self.sort, *(path for path in self.order if path.removeprefix("-") != self.sort.removeprefix("-"))]
 
-    def _draw(self, one: Filter) -> Drawn:
-        value = self.query.get(one.name, "").strip()[:200]
-        options = list(one.choices(self.request)) if one.choices else []
-        if one.choices and value not in dict(options):
+    def _draw(self, list_filter: Filter) -> Drawn:
+        value = self.query.get(list_filter.name, "").strip()[:200]
+        options = list(list_filter.choices(self.request)) if list_filter.choices else []
+        if list_filter.choices and value not in dict(options):
             value = ""
-        return Drawn(one, value, options)
+        return Drawn(list_filter, value, options)
 
 
 def choice_filter(name: str, label: str, path: str, choices: Iterable[tuple[str, str]]) -> Filter:

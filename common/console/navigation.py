@@ -34,8 +34,8 @@ class Item:
 
     def holds(self, path: str) -> bool:
         """Whether the path is the page itself, or a page below it or below its tabs."""
-        below = [self.url] if self.page != "index" else []
-        return path == self.url or path.startswith((*below, *(reverse(f"admin:{page}") for page in self.also)))
+        prefixes = [self.url] if self.page != "index" else []
+        return path == self.url or path.startswith((*prefixes, *(reverse(f"admin:{page}") for page in self.also)))
 
 
 _items: list[Item] = []
@@ -52,7 +52,7 @@ def count_with(counter: Callable[[HttpRequest], dict[str, int]]) -> None:
 
 def counts_for(request: HttpRequest) -> dict[str, int]:
     """Counts of items that need this user's attention, by the `badge` keys of sidebar items."""
-    return {key: number for counter in _counters for key, number in counter(request).items()}
+    return {key: count for counter in _counters for key, count in counter(request).items()}
 
 
 def items_for(request: HttpRequest) -> list[Item]:
@@ -61,8 +61,8 @@ def items_for(request: HttpRequest) -> list[Item]:
 
 def sidebar(request: HttpRequest, counts: dict[str, int]) -> list[dict[str, Any]]:
     """The groups in order, each with the items that this user sees."""
-    shown = items_for(request)
-    current = _current(request.path, shown)
+    visible_items = items_for(request)
+    current = _current(request.path, visible_items)
     groups = []
     for name in GROUPS:
         entries = [
@@ -72,7 +72,7 @@ def sidebar(request: HttpRequest, counts: dict[str, int]) -> list[dict[str, Any]
                 "count": counts.get(item.badge, 0),
                 "count_url": f"{item.url}?{item.counted}" if item.counted else "",
             }
-            for item in shown
+            for item in visible_items
             if item.group == name
         ]
         if entries:
@@ -80,7 +80,7 @@ def sidebar(request: HttpRequest, counts: dict[str, int]) -> list[dict[str, Any]
     return groups
 
 
-def _current(path: str, shown: list[Item]) -> Item | None:
+def _current(path: str, items: list[Item]) -> Item | None:
     """The item with the longest URL that contains this path."""
-    under = [item for item in shown if item.holds(path)]
-    return max(under, key=lambda item: len(item.url), default=None)
+    matching_items = [item for item in items if item.holds(path)]
+    return max(matching_items, key=lambda item: len(item.url), default=None)

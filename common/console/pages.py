@@ -65,19 +65,23 @@ def wants_part(request: HttpRequest) -> bool:
     return PART in request.headers
 
 
-def render(request: HttpRequest, template: str, *, title: str, status: int = 200, **more: Any) -> TemplateResponse:
+def render(
+    request: HttpRequest, template: str, *, title: str, status: int = 200, **extra_context: Any
+) -> TemplateResponse:
     """Render a page in the console's frame, with the time of its data."""
     request.current_app = admin.site.name
-    part = wants_part(request)
-    frame = {} if part else admin.site.each_context(request)
-    whole = {**frame, "title": title, "as_of": timezone.now(), "part": part, **more}
+    is_part = wants_part(request)
+    frame = {} if is_part else admin.site.each_context(request)
+    template_context = {**frame, "title": title, "as_of": timezone.now(), "part": is_part, **extra_context}
     # Repeated in the response: a response without the header, such as the sign-in form, is not a part of a page.
-    return TemplateResponse(request, template, whole, status=status, headers={PART: "1"} if part else None)
+    return TemplateResponse(
+        request, template, template_context, status=status, headers={PART: "1"} if is_part else None
+    )
 
 
-def render_once(request: HttpRequest, template: str, *, title: str, **more: Any) -> TemplateResponse:
+def render_once(request: HttpRequest, template: str, *, title: str, **extra_context: Any) -> TemplateResponse:
     """Render a page with a secret: caches must not store it, and its URL is not sent as a referrer."""
-    page = render(request, template, title=title, **more)
+    page = render(request, template, title=title, **extra_context)
     page.headers["Cache-Control"] = "no-store"
     page.headers["Referrer-Policy"] = "no-referrer"
     return page
@@ -117,6 +121,6 @@ class Page(View):
     def context(self) -> dict[str, Any]:
         return {}
 
-    def page(self, *, status: int = 200, **more: Any) -> TemplateResponse:
-        whole = {"title": self.title, **self.context(), **more}
-        return render(self.request, self.template, status=status, **whole)
+    def page(self, *, status: int = 200, **extra_context: Any) -> TemplateResponse:
+        template_context = {"title": self.title, **self.context(), **extra_context}
+        return render(self.request, self.template, status=status, **template_context)

@@ -43,8 +43,8 @@ def find(request: HttpRequest, term: str) -> list[Group]:
 
 
 def _pages(request: HttpRequest, term: str) -> Group:
-    wanted = term.lower()
-    shown = [item for item in navigation.items_for(request) if wanted in item.title.lower()]
-    shown.sort(key=lambda item: not item.title.lower().startswith(wanted))
-    most = PER_GROUP if term else len(shown)
-    return Group("Pages", [Hit(item.title, item.url, item.icon, item.group) for item in shown[:most]])
+    lower_term = term.lower()
+    items = [item for item in navigation.items_for(request) if lower_term in item.title.lower()]
+    items.sort(key=lambda item: not item.title.lower().startswith(lower_term))
+    max_hits = PER_GROUP if term else len(items)
+    return Group("Pages", [Hit(item.title, item.url, item.icon, item.group) for item in items[:max_hits]])

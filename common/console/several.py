@@ -17,7 +17,7 @@ NAMED = 10
 
 
 def ticked(request: HttpRequest) -> list[UUID]:
-    return [known for text in request.GET.getlist("id")[:MOST] if (known := parse_uuid(text))]
+    return [row_id for text in request.GET.getlist("id")[:MOST] if (row_id := parse_uuid(text))]
 
 
 def takes_all(request: HttpRequest) -> bool:
@@ -38,5 +38,5 @@ def to_type(count: int) -> str:
     return str(count) if count > CAREFUL else ""
 
 
-def named(names: Sequence[str]) -> dict[str, Any]:
+def limit_names(names: Sequence[str]) -> dict[str, Any]:
     return {"names": names[:NAMED], "unnamed": max(0, len(names) - NAMED)}

@@ -20,19 +20,19 @@ def download(request: HttpRequest, chunks: Iterator[str], *, name: str, content_
 
 
 def _blocks(chunks: Iterator[str]) -> Iterator[str]:
-    held: list[str] = []
+    parts: list[str] = []
     size = 0
     for chunk in chunks:
-        held.append(chunk)
+        parts.append(chunk)
         size += len(chunk)
         if size >= BLOCK:
-            yield "".join(held)
-            held, size = [], 0
-    if held:
-        yield "".join(held)
+            yield "".join(parts)
+            parts, size = [], 0
+    if parts:
+        yield "".join(parts)
 
 
 async def _awaited(chunks: Iterator[str]) -> AsyncIterator[str]:
-    following = sync_to_async(lambda: next(chunks, None))
-    while (chunk := await following()) is not None:
+    read_next = sync_to_async(lambda: next(chunks, None))
+    while (chunk := await read_next()) is not None:
         yield chunk

@@ -27,8 +27,8 @@ def _said(span: timedelta) -> str:
 def absolute(moment: datetime, now: datetime) -> str:
     """`24 Nov 14:00`, with the year if it is not the current year."""
     zone = timezone.get_current_timezone()
-    local, here = _in(zone, moment), _in(zone, now)
-    year = f" {local.year}" if local.year != here.year else ""
+    local, local_now = _in(zone, moment), _in(zone, now)
+    year = f" {local.year}" if local.year != local_now.year else ""
     return f"{local.day} {local:%b}{year} {local:%H:%M}"
 
 

@@ -42,9 +42,9 @@ class TimeBoxedQuerySet(NonDeletableQuerySet[M]):
 
 def build_live_condition(relation: str = "") -> Q:
     """Neither revoked nor expired, by the database's clock. `relation` is the lookup path to the rows."""
-    way = f"{relation}__" if relation else ""
-    endless, later = Q(**{f"{way}expires_at": None}), Q(**{f"{way}expires_at__gt": Now()})
-    return Q(**{f"{way}revoked_at": None}) & (endless | later)
+    prefix = f"{relation}__" if relation else ""
+    never_expires, expires_later = Q(**{f"{prefix}expires_at": None}), Q(**{f"{prefix}expires_at__gt": Now()})
+    return Q(**{f"{prefix}revoked_at": None}) & (never_expires | expires_later)
 
 
 LIVE_CONDITION = build_live_condition()

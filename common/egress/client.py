@@ -33,14 +33,14 @@ class GuardedConnector(aiohttp.TCPConnector):
     async def connect(
         self, req: aiohttp.ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
     ) -> Connection:
-        if said := urls.find_origin_problem(req.url):
-            raise EgressBlocked(said)
+        if problem := urls.find_origin_problem(req.url):
+            raise EgressBlocked(problem)
         if req.proxy is not None:
             raise EgressBlocked("Gatehouse calls through no proxy.")
         if req.ssl is False:
             raise EgressBlocked("Gatehouse calls nobody whose certificate it does not verify.")
-        bounded = timeout if timeout.connect or timeout.sock_connect else CONNECT_TIMEOUT
-        return await super().connect(req, traces, bounded)
+        effective_timeout = timeout if timeout.connect or timeout.sock_connect else CONNECT_TIMEOUT
+        return await super().connect(req, traces, effective_timeout)
 
     async def _create_connection(
         self, req: aiohttp.ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
@@ -67,8 +67,8 @@ with warnings.catch_warnings():
         async def _request(
             self, method: str, str_or_url: aiohttp.typedefs.StrOrURL, **options: Any
         ) -> aiohttp.ClientResponse:
-            if said := urls.find_url_problem(str(str_or_url)):
-                raise EgressBlocked(said)
+            if problem := urls.find_url_problem(str(str_or_url)):
+                raise EgressBlocked(problem)
             options["allow_redirects"] = False
             return await super()._request(method, str_or_url, **options)
 
@@ -93,17 +93,17 @@ _sessions = _SessionsByLoop()
 def open_session() -> aiohttp.ClientSession:
     """Return the guarded session of the running event loop; open it if there is none."""
     loop = asyncio.get_running_loop()
-    found = _sessions.by_loop.get(loop)
-    if found is None or found.closed:
-        found = _sessions.by_loop[loop] = _create_session()
-    return found
+    session = _sessions.by_loop.get(loop)
+    if session is None or session.closed:
+        session = _sessions.by_loop[loop] = _create_session()
+    return session
 
 
 async def close_session() -> None:
     """Close the session of the running event loop and its connections. The next request opens a new session."""
-    found = _sessions.by_loop.pop(asyncio.get_running_loop(), None)
-    if found is not None:
-        await found.close()
+    session = _sessions.by_loop.pop(asyncio.get_running_loop(), None)
+    if session is not None:
+        await session.close()
 
 
 async def read_limited_body(response: aiohttp.ClientResponse, limit: int) -> bytes:

@@ -29,49 +29,54 @@ BASE_OPTIONS: list[tuple[str, int | str]] = [
 
 
 @asynccontextmanager
-async def open_channel(url: str, *, largest: int) -> AsyncIterator[grpc.aio.Channel]:
+async def open_channel(url: str, *, max_message_bytes: int) -> AsyncIterator[grpc.aio.Channel]:
     """Open a channel to the host and port of `url`, with TLS if its scheme is `https`.
 
     Received messages have at most `max_message_bytes` bytes.
 
     Raises EgressBlocked, TimeoutError, or OSError if the connection fails.
     """
-    if said := urls.find_url_problem(url):
-        raise EgressBlocked(said)
-    read = URL(url)
-    host, port = read.raw_host or "", read.port or 0
+    if problem := urls.find_url_problem(url):
+        raise EgressBlocked(problem)
+    parsed_url = URL(url)
+    host, port = parsed_url.raw_host or "", parsed_url.port or 0
     async with asyncio.timeout(CONNECT_TIMEOUT_SECONDS):
-        places = _address_targets(await resolver.resolve_host(host, port), port)
-        ours: tuple[str, int | str] = ("grpc.primary_user_agent", f"Gatehouse/{settings.VERSION}")
-        options = [*BASE_OPTIONS, ours, ("grpc.max_receive_message_length", largest), *_host_options(host, port)]
-        opened = await _open_first_reachable(places, options, secure=read.scheme == "https")
+        targets = _address_targets(await resolver.resolve_host(host, port), port)
+        user_agent: tuple[str, int | str] = ("grpc.primary_user_agent", f"Gatehouse/{settings.VERSION}")
+        options = [
+            *BASE_OPTIONS,
+            user_agent,
+            ("grpc.max_receive_message_length", max_message_bytes),
+            *_host_options(host, port),
+        ]
+        channel = await _open_first_reachable(targets, options, secure=parsed_url.scheme == "https")
     try:
-        yield opened
+        yield channel
     finally:
-        await opened.close(None)
+        await channel.close(None)
 
 
 async def _open_first_reachable(
-    places: list[str], options: list[tuple[str, int | str]], *, secure: bool
+    targets: list[str], options: list[tuple[str, int | str]], *, secure: bool
 ) -> grpc.aio.Channel:
     """Connect to the first target that answers."""
-    for place in places:
-        opened = _create_channel(place, options, secure=secure)
+    for target in targets:
+        channel = _create_channel(target, options, secure=secure)
         try:
-            await _wait_until_ready(opened)
+            await _wait_until_ready(channel)
         except BaseException as error:
-            await opened.close(None)
-            if not isinstance(error, ConnectionError) or place == places[-1]:
+            await channel.close(None)
+            if not isinstance(error, ConnectionError) or target == targets[-1]:
                 raise
         else:
-            return opened
+            return channel
     raise ConnectionRefusedError("The name has no address.")
 
 
-def _create_channel(place: str, options: list[tuple[str, int | str]], *, secure: bool) -> grpc.aio.Channel:
+def _create_channel(target: str, options: list[tuple[str, int | str]], *, secure: bool) -> grpc.aio.Channel:
     if not secure:
-        return grpc.aio.insecure_channel(place, options=options)
-    return grpc.aio.secure_channel(place, grpc.ssl_channel_credentials(_read_root_certificates()), options=options)
+        return grpc.aio.insecure_channel(target, options=options)
+    return grpc.aio.secure_channel(target, grpc.ssl_channel_credentials(_read_root_certificates()), options=options)
 
 
 def _host_options(host: str, port: int) -> list[tuple[str, int | str]]:
@@ -82,25 +87,29 @@ def _host_options(host: str, port: int) -> list[tuple[str, int | str]]:
 
 def _address_targets(addresses: list[str], port: int) -> list[str]:
     """One target per address family: a channel accepts addresses of one family only."""
-    old = [f"{address}:{port}" for address in addresses if ":" not in address]
-    new = [f"[{address}]:{port}" for address in addresses if ":" in address]
-    return [f"{family}:{','.join(found)}" for family, found in (("ipv4", old), ("ipv6", new)) if found]
+    ipv4_endpoints = [f"{address}:{port}" for address in addresses if ":" not in address]
+    ipv6_endpoints = [f"[{address}]:{port}" for address in addresses if ":" in address]
+    return [
+        f"{family}:{','.join(endpoints)}"
+        for family, endpoints in (("ipv4", ipv4_endpoints), ("ipv6", ipv6_endpoints))
+        if endpoints
+    ]
 
 
-async def _wait_until_ready(opened: grpc.aio.Channel) -> None:
+async def _wait_until_ready(channel: grpc.aio.Channel) -> None:
     """Wait for the connection; fail at the first error, because the caller decides about retries."""
-    state = opened.get_state(try_to_connect=True)
+    state = channel.get_state(try_to_connect=True)
     while state != grpc.ChannelConnectivity.READY:
         if state == grpc.ChannelConnectivity.TRANSIENT_FAILURE:
             raise ConnectionRefusedError("Nothing answers, or not by a certificate that is trusted.")
-        await opened.wait_for_state_change(state)
-        state = opened.get_state(try_to_connect=True)
+        await channel.wait_for_state_change(state)
+        state = channel.get_state(try_to_connect=True)
 
 
 @cache
 def _read_root_certificates() -> bytes | None:
     """The system's root certificates, as the rest of Gatehouse trusts them; None selects those of the gRPC library."""
-    known = ssl.get_default_verify_paths()
-    files = [known.cafile, known.capath and f"{known.capath}/ca-certificates.crt"]
-    found = next((Path(file) for file in files if file and Path(file).is_file()), None)
-    return found.read_bytes() if found else None
+    verify_paths = ssl.get_default_verify_paths()
+    files = [verify_paths.cafile, verify_paths.capath and f"{verify_paths.capath}/ca-certificates.crt"]
+    certificate_file = next((Path(file) for file in files if file and Path(file).is_file()), None)
+    return certificate_file.read_bytes() if certificate_file else None

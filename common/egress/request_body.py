@@ -28,10 +28,10 @@ class TrackedBody(Payload):
     _autoclose = True
     connection_was_closed = False
 
-    def __init__(self, raw: bytes, sent: SentFlag) -> None:
+    def __init__(self, raw: bytes, sent_flag: SentFlag) -> None:
         super().__init__(raw, content_type="application/json")
         self._size = len(raw)
-        self._sent = sent
+        self._sent_flag = sent_flag
 
     def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
         return bytes(self._value).decode(encoding, errors)
@@ -43,16 +43,16 @@ class TrackedBody(Payload):
         if _is_connection_closed(writer):
             self.connection_was_closed = True
             raise ConnectionResetError
-        self._sent.is_set = True
+        self._sent_flag.is_set = True
         await writer.write(self._value[:content_length])
 
 
 def _is_connection_closed(writer: AbstractStreamWriter) -> bool:
     """Ask the operating system, which knows before the event loop. Unread data from the server is ignored."""
     transport = writer.transport
-    connected = transport.get_extra_info("socket") if transport is not None else None
-    if connected is None or (number := connected.fileno()) < 0:
+    connection_socket = transport.get_extra_info("socket") if transport is not None else None
+    if connection_socket is None or (descriptor := connection_socket.fileno()) < 0:
         return True
-    asked = select.poll()
-    asked.register(number, POLL_HANGUP)
-    return bool(asked.poll(0))
+    poller = select.poll()
+    poller.register(descriptor, POLL_HANGUP)
+    return bool(poller.poll(0))

@@ -40,10 +40,10 @@ async def check_url(url: str) -> None:
 
     A name that cannot be resolved now is accepted: it has no address to check, and the session checks it again.
     """
-    if said := urls.find_url_problem(url):
-        raise EgressBlocked(said)
-    read = URL(url)
-    host, port = read.raw_host or "", read.port or 0
+    if problem := urls.find_url_problem(url):
+        raise EgressBlocked(problem)
+    parsed_url = URL(url)
+    host, port = parsed_url.raw_host or "", parsed_url.port or 0
     if not urls.is_numeric_host(host):
         with suppress(OSError):
             async with asyncio.timeout(CHECK_TIMEOUT_SECONDS):
@@ -53,13 +53,13 @@ async def check_url(url: str) -> None:
 async def resolve_host(host: str, port: int, family: socket.AddressFamily = socket.AF_UNSPEC) -> list[str]:
     """Resolve a name to all its addresses, in the system's order. Raises EgressBlocked if one must not be called."""
     loop = asyncio.get_running_loop()
-    found = await loop.run_in_executor(_threads.pool, _query_system_resolver, host, port, family)
-    refuse_non_public(host, port, found)
-    return found
+    ip_addresses = await loop.run_in_executor(_threads.pool, _query_system_resolver, host, port, family)
+    refuse_non_public(host, port, ip_addresses)
+    return ip_addresses
 
 
-def refuse_non_public(host: str, port: int, found: Sequence[str]) -> None:
-    if not urls.is_allowlisted(host, port) and not all(map(addresses.is_public_address, found)):
+def refuse_non_public(host: str, port: int, ip_addresses: Sequence[str]) -> None:
+    if not urls.is_allowlisted(host, port) and not all(map(addresses.is_public_address, ip_addresses)):
         raise EgressBlocked(urls.find_non_public_problem(f"{host} leads to an address that is", host, port))
 
 

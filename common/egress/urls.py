@@ -56,13 +56,13 @@ def is_numeric_host(host: str) -> bool:
     return ":" in host or NUMERIC_HOST_PATTERN.fullmatch(host) is not None
 
 
-def find_non_public_problem(what: str, host: str, port: int) -> str:
-    return f"{what} private, local or reserved. {allowlist_hint('it', _allowlist_entry(host, port))}"
+def find_non_public_problem(subject: str, host: str, port: int) -> str:
+    return f"{subject} private, local or reserved. {allowlist_hint('it', _allowlist_entry(host, port))}"
 
 
-def allowlist_hint(what: str, entry: str) -> str:
+def allowlist_hint(subject: str, entry: str) -> str:
     """How to allow `entry`. It is a setting of the machine: no role in the console can change it."""
-    return f"Whoever runs Gatehouse can allow {what}: add {entry} to the setting EGRESS_ALLOW and restart."
+    return f"Whoever runs Gatehouse can allow {subject}: add {entry} to the setting EGRESS_ALLOW and restart."
 
 
 @lru_cache(maxsize=1024)
@@ -71,11 +71,11 @@ def _find_url_problem_cached(url: str, allowed: frozenset[str]) -> str:
         return f"The URL is longer than {MAX_URL_LENGTH} characters."
     if not url.isprintable() or " " in url or "\\" in url:
         return UNPRINTABLE_URL
-    whole = URL_PATTERN.fullmatch(url)
-    if whole is None:
+    match = URL_PATTERN.fullmatch(url)
+    if match is None:
         return INCOMPLETE_URL
-    return _find_authority_problem(whole["authority"], whole["rest"]) or _find_parsed_url_problem(
-        url, whole["authority"], allowed
+    return _find_authority_problem(match["authority"], match["rest"]) or _find_parsed_url_problem(
+        url, match["authority"], allowed
     )
 
 
@@ -90,20 +90,20 @@ def _find_authority_problem(authority: str, rest: str) -> str:
 
 def _find_parsed_url_problem(url: str, authority: str, allowed: frozenset[str]) -> str:
     try:
-        read = URL(url)
+        parsed_url = URL(url)
     except ValueError:
         return BAD_HOST
-    host = read.raw_host or ""
+    host = parsed_url.raw_host or ""
     if is_numeric_host(host) and not authority.isascii():
         return BAD_ADDRESS
-    return _find_origin_problem_cached(read.scheme, host, read.port or 0, allowed)
+    return _find_origin_problem_cached(parsed_url.scheme, host, parsed_url.port or 0, allowed)
 
 
 @lru_cache(maxsize=1024)
 def _find_origin_problem_cached(scheme: str, host: str, port: int, allowed: frozenset[str]) -> str:
     entry = _allowlist_entry(host, port)
-    if odd := _find_host_spelling_problem(host):
-        return odd
+    if spelling_problem := _find_host_spelling_problem(host):
+        return spelling_problem
     if scheme not in ("http", "https"):
         return "Only https is called."
     if entry in allowed:

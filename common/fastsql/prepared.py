@@ -43,11 +43,11 @@ class PreparedQuery:
     def fetch_all(self, **values: Any) -> list[Any]:
         """All rows: model instances, or tuples or values if the query uses `values_list`."""
         vendor = statements.get_connection().vendor
-        found = self._compiled.get(vendor)
-        if found is None:
+        compiled = self._compiled.get(vendor)
+        if compiled is None:
             # Two threads may do this at once, with the same result.
-            found = self._compiled[vendor] = _compile_query(self._build, self._slots)
-        return found.execute(values)
+            compiled = self._compiled[vendor] = _compile_query(self._build, self._slots)
+        return compiled.execute(values)
 
     def fetch_first(self, **values: Any) -> Any:
         """The first row, or None. The query itself sets order and limit."""
@@ -64,11 +64,13 @@ class _CompiledQuery:
     locks_rows: bool
 
     def execute(self, values: dict[str, Any]) -> list[Any]:
-        held = statements.get_connection()
-        if self.locks_rows and not held.in_atomic_block:
+        connection = statements.get_connection()
+        if self.locks_rows and not connection.in_atomic_block:
             raise TransactionManagementError("select_for_update cannot be used outside of a transaction.")
-        said = {name: _to_database_value(self.slots[name], value, held) for name, value in values.items()}
-        params = [said[one.name] if isinstance(one, _ParameterSlot) else one for one in self.params]
+        database_values = {
+            name: _to_database_value(self.slots[name], value, connection) for name, value in values.items()
+        }
+        params = [database_values[param.name] if isinstance(param, _ParameterSlot) else param for param in self.params]
         return self.read_rows(statements.fetch_rows(self.sql, params))
 
 
@@ -78,26 +80,32 @@ class _ParameterSlot:
 
 
 def _compile_query(build: Callable[..., "QuerySet[Any, Any]"], slots: dict[str, type]) -> _CompiledQuery:
-    held = statements.get_connection()
-    stand_ins = {name: _PLACEHOLDER_FACTORIES[kind]() for name, kind in slots.items()}
-    rows = build(**stand_ins)
-    compiler = rows.query.get_compiler(connection=held)
+    connection = statements.get_connection()
+    placeholder_values = {name: _PLACEHOLDER_FACTORIES[kind]() for name, kind in slots.items()}
+    queryset = build(**placeholder_values)
+    compiler = queryset.query.get_compiler(connection=connection)
     sql, params = compiler.as_sql()
-    names = {_to_database_value(slots[name], value, held): name for name, value in stand_ins.items()}
-    places = {
-        at: names[one] for at, one in enumerate(params) if isinstance(one, tuple(_FIELDS_BY_TYPE)) and one in names
+    names_by_value = {
+        _to_database_value(slots[name], value, connection): name for name, value in placeholder_values.items()
     }
-    missing = slots.keys() - places.values()
+    names_by_position = {
+        at: names_by_value[parameter]
+        for at, parameter in enumerate(params)
+        if isinstance(parameter, tuple(_FIELDS_BY_TYPE)) and parameter in names_by_value
+    }
+    missing = slots.keys() - names_by_position.values()
     assert not missing, f"the query asks nothing of {missing}"
-    marked = [_ParameterSlot(places[at]) if at in places else param for at, param in enumerate(params)]
-    sql, left = statements.inline_constants(sql, marked, set(places))
-    locks = rows.query.select_for_update and held.features.has_select_for_update
-    return _CompiledQuery(sql, tuple(left), slots, make_row_reader(rows, compiler), locks)
+    marked_params = [
+        _ParameterSlot(names_by_position[at]) if at in names_by_position else param for at, param in enumerate(params)
+    ]
+    sql, remaining_params = statements.inline_constants(sql, marked_params, set(names_by_position))
+    locks_rows = queryset.query.select_for_update and connection.features.has_select_for_update
+    return _CompiledQuery(sql, tuple(remaining_params), slots, make_row_reader(queryset, compiler), locks_rows)
 
 
-def _to_database_value(kind: type, value: Any, held: Any) -> Any:
+def _to_database_value(kind: type, value: Any, connection: Any) -> Any:
     assert value is not None
-    return _FIELDS_BY_TYPE[kind].get_db_prep_value(value, held, prepared=False)
+    return _FIELDS_BY_TYPE[kind].get_db_prep_value(value, connection, prepared=False)
 
 
 def insert_rows(*rows: models.Model) -> None:
@@ -109,7 +117,11 @@ def insert_rows(*rows: models.Model) -> None:
     for row in rows:
         by_model.setdefault(type(row), []).append(row)
     statements.execute_statements(
-        *(_build_insert_statement(some) for each in by_model.values() for some in _split_into_batches(each))
+        *(
+            _build_insert_statement(batch)
+            for model_rows in by_model.values()
+            for batch in _split_into_batches(model_rows)
+        )
     )
     for row in rows:
         row._state.adding, row._state.db = False, statements.get_connection().alias
@@ -134,18 +146,20 @@ class ConditionalUpdate:
 
     @property
     def build_statement(self) -> statements.Statement:
-        held, model = statements.get_connection(), self.model
-        asked = {name: value for name, value in self.where.items() if value is not None}
+        connection, model = statements.get_connection(), self.model
+        conditions = {name: value for name, value in self.where.items() if value is not None}
         params = [
-            field.get_db_prep_save(value, held)
+            field.get_db_prep_save(value, connection)
             for field, value in (
                 *((_get_field(model, name), value) for name, value in self.values.items()),
                 (_get_field(model, self.key_column), self.key),
-                *((_get_field(model, name), value) for name, value in asked.items()),
+                *((_get_field(model, name), value) for name, value in conditions.items()),
             )
         ]
-        nulls = tuple(name for name in self.where if name not in asked)
-        return _build_update_sql(model, tuple(self.values), self.key_column, nulls, tuple(asked), held.vendor), params
+        null_names = tuple(name for name in self.where if name not in conditions)
+        return _build_update_sql(
+            model, tuple(self.values), self.key_column, null_names, tuple(conditions), connection.vendor
+        ), params
 
 
 def update_if(model: type[models.Model], pk: Any, values: Mapping[str, Any], *, where: Mapping[str, Any]) -> bool:
@@ -155,27 +169,29 @@ def update_if(model: type[models.Model], pk: Any, values: Mapping[str, Any], *, 
 
 def update_each_if(changes: Sequence[ConditionalUpdate]) -> list[bool]:
     """Send several updates together; the result of each is independent of the others."""
-    return [rows == 1 for rows in statements.execute_statements(*(one.build_statement for one in changes))]
+    return [
+        row_count == 1 for row_count in statements.execute_statements(*(change.build_statement for change in changes))
+    ]
 
 
 def _split_into_batches(rows: list[models.Model]) -> Iterator[list[models.Model]]:
     """Batches of ROWS_PER_INSERT rows, then single rows: the database keeps a statement for each number of rows."""
-    whole = len(rows) - len(rows) % ROWS_PER_INSERT
-    yield from (rows[at : at + ROWS_PER_INSERT] for at in range(0, whole, ROWS_PER_INSERT))
-    yield from ([row] for row in rows[whole:])
+    batched_count = len(rows) - len(rows) % ROWS_PER_INSERT
+    yield from (rows[at : at + ROWS_PER_INSERT] for at in range(0, batched_count, ROWS_PER_INSERT))
+    yield from ([row] for row in rows[batched_count:])
 
 
 def _build_insert_statement(rows: list[models.Model]) -> statements.Statement:
-    held, fields = statements.get_connection(), rows[0]._meta.concrete_fields
-    params = [field.get_db_prep_save(field.pre_save(row, add=True), held) for row in rows for field in fields]
-    return _build_insert_sql(type(rows[0]), len(rows), held.vendor), params
+    connection, fields = statements.get_connection(), rows[0]._meta.concrete_fields
+    params = [field.get_db_prep_save(field.pre_save(row, add=True), connection) for row in rows for field in fields]
+    return _build_insert_sql(type(rows[0]), len(rows), connection.vendor), params
 
 
 @cache
-def _build_insert_sql(model: type[models.Model], many: int, _vendor: str) -> str:
+def _build_insert_sql(model: type[models.Model], row_count: int, _vendor: str) -> str:
     columns = ", ".join(_quote_column(field) for field in model._meta.concrete_fields)
-    places = f"({', '.join(['%s'] * len(model._meta.concrete_fields))})"
-    return f"INSERT INTO {_quote_name(model._meta.db_table)} ({columns}) VALUES {', '.join([places] * many)}"  # noqa: S608 - names of models
+    placeholders = f"({', '.join(['%s'] * len(model._meta.concrete_fields))})"
+    return f"INSERT INTO {_quote_name(model._meta.db_table)} ({columns}) VALUES {', '.join([placeholders] * row_count)}"  # noqa: S608 - names of models
 
 
 @cache
@@ -187,13 +203,21 @@ def _build_conflict_clause(model: type[models.Model], _vendor: str) -> str:
 
 @cache
 def _build_update_sql(
-    model: type[models.Model], names: tuple[str, ...], by: str, nulls: tuple[str, ...], asked: tuple[str, ...],
+    model: type[models.Model],
+    names: tuple[str, ...],
+    key_column: str,
+    null_names: tuple[str, ...],
+    condition_names: tuple[str, ...],
     _vendor: str,
-) -> str:  # fmt: skip
-    columns = {name: _quote_column(_get_field(model, name)) for name in (*names, *nulls, *asked)}
+) -> str:
+    columns = {name: _quote_column(_get_field(model, name)) for name in (*names, *null_names, *condition_names)}
     sets = ", ".join(f"{columns[name]} = %s" for name in names)
-    key = f"{_quote_column(_get_field(model, by))} = %s"
-    where = [key, *(f"{columns[name]} = %s" for name in asked), *(f"{columns[name]} IS NULL" for name in nulls)]
+    key = f"{_quote_column(_get_field(model, key_column))} = %s"
+    where = [
+        key,
+        *(f"{columns[name]} = %s" for name in condition_names),
+        *(f"{columns[name]} IS NULL" for name in null_names),
+    ]
     return f"UPDATE {_quote_name(model._meta.db_table)} SET {sets} WHERE {' AND '.join(where)}"  # noqa: S608 - names of models
 
 

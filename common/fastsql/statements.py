@@ -23,20 +23,20 @@ Statement = tuple[str, Sequence[Any]]
 
 
 class _PreparingCursor(ServerBindingCursor):
-    def execute(self, query: Any, params: Any = None, **how: Any) -> Any:
+    def execute(self, query: Any, params: Any = None, **options: Any) -> Any:
         try:
-            done = super().execute(query, params, prepare=True, **how)  # type: ignore[misc]  # psycopg's own
+            result = super().execute(query, params, prepare=True, **options)  # type: ignore[misc]  # psycopg's own
         except FeatureNotSupported:
             # The type of a column has changed: the prepared statements of this connection are no longer valid.
-            held = self.connection  # type: ignore[attr-defined]  # psycopg's own
-            held._prepared.clear()
-            if held.info.transaction_status != TransactionStatus.IDLE:
+            connection = self.connection  # type: ignore[attr-defined]  # psycopg's own
+            connection._prepared.clear()
+            if connection.info.transaction_status != TransactionStatus.IDLE:
                 raise
             # Without preparing this time: psycopg deallocates the old statements after the next one.
-            done = super().execute(query, params, prepare=False, **how)  # type: ignore[misc]  # as above
+            result = super().execute(query, params, prepare=False, **options)  # type: ignore[misc]  # as above
         # Django's query log reads the query from the cursor, but psycopg does not store prepared queries there.
         self._query = _LoggedQuery(self.connection, query, params)  # type: ignore[attr-defined]  # psycopg's own
-        return done
+        return result
 
 
 @dataclass(frozen=True)
@@ -62,15 +62,15 @@ def fetch_rows(sql: str, params: Sequence[Any]) -> list[Any]:
         return list(cursor.fetchall())
 
 
-def execute_statements(*wanted: Statement) -> list[int]:
+def execute_statements(*statements: Statement) -> list[int]:
     """Execute statements and return the number of rows each wrote. PostgreSQL receives all of them in one pipeline."""
-    held = get_connection()
-    if held.vendor != "postgresql" or len(wanted) < 2:
-        return [_execute_statement(held, one) for one in wanted]
-    held.ensure_connection()
-    with held.wrap_database_errors, held.connection.pipeline():
-        asked = [_send_statement(held, one) for one in wanted]
-    return [int(cursor.rowcount) for cursor in asked]
+    connection = get_connection()
+    if connection.vendor != "postgresql" or len(statements) < 2:
+        return [_execute_statement(connection, statement) for statement in statements]
+    connection.ensure_connection()
+    with connection.wrap_database_errors, connection.connection.pipeline():
+        cursors = [_send_statement(connection, statement) for statement in statements]
+    return [int(cursor.rowcount) for cursor in cursors]
 
 
 def inline_constants(sql: str, params: Sequence[Any], varying: set[int]) -> tuple[str, list[Any]]:
@@ -78,34 +78,34 @@ def inline_constants(sql: str, params: Sequence[Any], varying: set[int]) -> tupl
 
     The planner needs these constants: it uses a partial index only if the plan has the constant of its condition.
     """
-    held = get_connection()
-    if held.vendor != "postgresql":
+    connection = get_connection()
+    if connection.vendor != "postgresql":
         return sql, list(params)
-    at = iter(range(len(params)))
+    positions = iter(range(len(params)))
 
-    def placed(found: re.Match[str]) -> str:
-        if found[0] == "%%" or (place := next(at)) in varying:
-            return found[0]
-        return str(held.ops.compose_sql("%s", [params[place]])).replace("%", "%%")
+    def placed(match: re.Match[str]) -> str:
+        if match[0] == "%%" or (position := next(positions)) in varying:
+            return match[0]
+        return str(connection.ops.compose_sql("%s", [params[position]])).replace("%", "%%")
 
-    return _PLACEHOLDER.sub(placed, sql), [param for place, param in enumerate(params) if place in varying]
+    return _PLACEHOLDER.sub(placed, sql), [param for position, param in enumerate(params) if position in varying]
 
 
-def _execute_statement(held: Any, one: Statement) -> int:
-    with _open_cursor(held) as cursor:
-        cursor.execute(*one)
+def _execute_statement(connection: Any, statement: Statement) -> int:
+    with _open_cursor(connection) as cursor:
+        cursor.execute(*statement)
         return int(cursor.rowcount)
 
 
-def _send_statement(held: Any, one: Statement) -> Any:
-    cursor = _open_cursor(held)
-    cursor.execute(*one)  # type: ignore[attr-defined]  # a cursor
+def _send_statement(connection: Any, statement: Statement) -> Any:
+    cursor = _open_cursor(connection)
+    cursor.execute(*statement)  # type: ignore[attr-defined]  # a cursor
     return cursor
 
 
-def _open_cursor(held: Any) -> AbstractContextManager[Any]:
-    if held.vendor != "postgresql":
-        return held.cursor()  # type: ignore[no-any-return]  # a cursor of any backend
-    held.ensure_connection()
+def _open_cursor(connection: Any) -> AbstractContextManager[Any]:
+    if connection.vendor != "postgresql":
+        return connection.cursor()  # type: ignore[no-any-return]  # a cursor of any backend
+    connection.ensure_connection()
     # Django's wrapper logs queries, converts errors and checks the thread, as for any cursor.
-    return held._prepare_cursor(_PreparingCursor(held.connection))  # type: ignore[no-any-return, call-arg]  # as above, psycopg's
+    return connection._prepare_cursor(_PreparingCursor(connection.connection))  # type: ignore[no-any-return, call-arg]  # as above, psycopg's

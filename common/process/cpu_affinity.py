@@ -20,7 +20,7 @@ STAT_PROCESSOR_FIELD = 36
 
 class CpuPinner:
     def __init__(self) -> None:
-        self._allowed = self._kept = set[int]()
+        self._allowed = self._pinned = set[int]()
 
     async def run(self) -> None:
         """Pin repeatedly for the life of the process. Runs in the thread of the event loop, which serves requests."""
@@ -34,15 +34,15 @@ class CpuPinner:
 
     def _read_allowed_cpus(self) -> None:
         """If the affinity is not the one set here, another program has set it: these are the allowed CPUs."""
-        now = os.sched_getaffinity(0)
-        if now != self._kept:
-            self._allowed = now
+        affinity = os.sched_getaffinity(0)
+        if affinity != self._pinned:
+            self._allowed = affinity
 
     async def _pin_to_current_cpu(self) -> None:
         pin_threads(self._allowed)
         await asyncio.sleep(UNPINNED_SECONDS)
-        self._kept = {get_current_cpu()}
-        pin_threads(self._kept)
+        self._pinned = {get_current_cpu()}
+        pin_threads(self._pinned)
 
 
 def get_allowed_cpus() -> set[int]:
@@ -50,13 +50,13 @@ def get_allowed_cpus() -> set[int]:
     return os.sched_getaffinity(0) if THREADS_DIRECTORY.exists() else set()
 
 
-def pin_threads(processors: set[int]) -> None:
+def pin_threads(cpus: set[int]) -> None:
     """Pin each existing thread; a thread that starts later inherits the affinity of the thread that starts it."""
     for thread in THREADS_DIRECTORY.iterdir():
         with suppress(ProcessLookupError):
-            os.sched_setaffinity(int(thread.name), processors)
+            os.sched_setaffinity(int(thread.name), cpus)
 
 
 def get_current_cpu() -> int:
-    said = (THREADS_DIRECTORY / str(threading.get_native_id()) / "stat").read_text()
-    return int(said.rpartition(")")[2].split()[STAT_PROCESSOR_FIELD])
+    stat_line = (THREADS_DIRECTORY / str(threading.get_native_id()) / "stat").read_text()
+    return int(stat_line.rpartition(")")[2].split()[STAT_PROCESSOR_FIELD])

@@ -109,8 +109,8 @@ def find_variable_problem(name: str) -> str:
 
 
 def _can_steer_programs(name: str) -> bool:
-    known = name in STEERING_NAMES or name.startswith(STEERING_PREFIXES) or name.endswith(STEERING_SUFFIXES)
-    return known and name not in HARMLESS_NAMES
+    is_steering = name in STEERING_NAMES or name.startswith(STEERING_PREFIXES) or name.endswith(STEERING_SUFFIXES)
+    return is_steering and name not in HARMLESS_NAMES
 
 
 def read_allowlist(path: Path) -> frozenset[str]:
@@ -137,16 +137,16 @@ def _parse_entry(number: int, line: str) -> str:
 
 def _resolve_program(command: str) -> str:
     if not command.startswith("/"):
-        instead = f"; {command[:60]!r} is none" if command else ""
-        raise ExecutableRefused(f"Give the absolute path of a program{instead}.")
+        hint = f"; {command[:60]!r} is none" if command else ""
+        raise ExecutableRefused(f"Give the absolute path of a program{hint}.")
     program = os.path.realpath(command)
     try:
         mode = Path(program).stat().st_mode
     except OSError as error:
         raise ExecutableRefused(f"{command} cannot be run: {error.strerror}.") from None
     if not stat.S_ISREG(mode):
-        what = "a directory" if stat.S_ISDIR(mode) else "not a file"
-        raise ExecutableRefused(f"{command} is {what}: give the path of a program.")
+        file_kind = "a directory" if stat.S_ISDIR(mode) else "not a file"
+        raise ExecutableRefused(f"{command} is {file_kind}: give the path of a program.")
     if not os.access(program, os.X_OK):
         raise ExecutableRefused(
             f"{command} may not be executed: make it executable (chmod +x), or give another program."
@@ -163,10 +163,10 @@ def _lacks_interpreter_line(program: str) -> bool:
     """Whether the program is a text file without a `#!` line. False for a program that cannot be read."""
     try:
         with Path(program).open("rb") as file:
-            begins = file.read(INSPECTED_BYTES)
+            file_head = file.read(INSPECTED_BYTES)
     except OSError:
         return False
-    return not begins.startswith(b"#!") and b"\0" not in begins
+    return not file_head.startswith(b"#!") and b"\0" not in file_head
 
 
 def _check_example(program: str, arguments: Sequence[str]) -> list[str]:

@@ -35,11 +35,11 @@ def build_command(program: list[str], *, uid: int = -1, rules: str = "") -> list
 
 def set_resource_limit(rule: str) -> None:
     name, _, value = rule.partition("=")
-    which = getattr(resource, f"RLIMIT_{name}")
+    resource_number = getattr(resource, f"RLIMIT_{name}")
     # Never above the current hard limit: only root may raise it.
-    hard = resource.getrlimit(which)[1]
-    most = int(value) if hard == resource.RLIM_INFINITY else min(int(value), hard)
-    resource.setrlimit(which, (most, most))
+    hard = resource.getrlimit(resource_number)[1]
+    new_limit = int(value) if hard == resource.RLIM_INFINITY else min(int(value), hard)
+    resource.setrlimit(resource_number, (new_limit, new_limit))
 
 
 def apply_rules(rules: str) -> None:

@@ -13,10 +13,10 @@ WORD_END = re.compile(r"""[\s,;"'&<>]""")
 MAX_PART_LENGTH = 8 * 1024
 
 
-def find_safe_end(text: str, forms: Iterable[EncodedForm], found: Sequence[SecretSpan]) -> int:
+def find_safe_end(text: str, forms: Iterable[EncodedForm], spans: Sequence[SecretSpan]) -> int:
     """The end of the text that is safe to show: before a cut-off known value, before the last word, outside spans."""
     end = min(known_values.find_partial_value(text, forms), _find_last_word(text))
-    return min((item.start for item in found if item.start < end < item.end), default=end)
+    return min((span.start for span in spans if span.start < end < span.end), default=end)
 
 
 def _find_last_word(text: str) -> int:

@@ -18,21 +18,21 @@ def extract_secrets(value: Any) -> frozenset[str]:
     return frozenset(islice(_extract_from_pair(value, DEFAULT_REDACTOR.redact_value(value)), MAX_SECRETS))
 
 
-def _extract_from_pair(value: Any, shown: Any) -> Iterator[str]:
-    if isinstance(value, Mapping) and isinstance(shown, Mapping):
+def _extract_from_pair(value: Any, redacted: Any) -> Iterator[str]:
+    if isinstance(value, Mapping) and isinstance(redacted, Mapping):
         # Names may be masked too, but their order stays the same.
-        yield from _extract_from_pairs(value.values(), shown.values())
-    elif isinstance(value, LIST_TYPES) and isinstance(shown, LIST_TYPES):
-        yield from _extract_from_pairs(value, shown)
-    elif isinstance(value, str) and shown not in (value, MASK):
-        yield from (value[found.start : found.end] for found in DEFAULT_REDACTOR.find_spans(value))
-    elif value != shown:
+        yield from _extract_from_pairs(value.values(), redacted.values())
+    elif isinstance(value, LIST_TYPES) and isinstance(redacted, LIST_TYPES):
+        yield from _extract_from_pairs(value, redacted)
+    elif isinstance(value, str) and redacted not in (value, MASK):
+        yield from (value[span.start : span.end] for span in DEFAULT_REDACTOR.find_spans(value))
+    elif value != redacted:
         yield from _collect_texts(value)
 
 
-def _extract_from_pairs(values: Any, shown: Any) -> Iterator[str]:
-    for value, its in zip(values, shown, strict=True):
-        yield from _extract_from_pair(value, its)
+def _extract_from_pairs(values: Any, redacted: Any) -> Iterator[str]:
+    for value, redacted_value in zip(values, redacted, strict=True):
+        yield from _extract_from_pair(value, redacted_value)
 
 
 def _collect_texts(value: Any) -> Iterator[str]:

@@ -27,13 +27,13 @@ class EncodedForm:
 
 @lru_cache(maxsize=128)
 def encode_forms(values: frozenset[str]) -> tuple[EncodedForm, ...]:
-    found = {form for value in values if len(value) >= MIN_SECRET_LENGTH for form in _encode_value(value)}
+    forms = {form for value in values if len(value) >= MIN_SECRET_LENGTH for form in _encode_value(value)}
     # A value that is part of a mask is not masked: redaction would find it again in every round.
-    return tuple(sorted((form for form in found if not _is_part_of_mask(form.text)), key=lambda form: form.text))
+    return tuple(sorted((form for form in forms if not _is_part_of_mask(form.text)), key=lambda form: form.text))
 
 
-def find_spans(text: str, present: list[EncodedForm]) -> Iterator[SecretSpan]:
-    for form in present:
+def find_spans(text: str, forms: list[EncodedForm]) -> Iterator[SecretSpan]:
+    for form in forms:
         yield from _find_form_spans(form, text)
 
 
@@ -45,8 +45,8 @@ def _find_form_spans(form: EncodedForm, text: str) -> Iterator[SecretSpan]:
         end += form.bits_after if text[end : end + 1] in BASE64_ALPHABET else 0
         yield make_span(start, end)
         # A repetitive value may occur again before its end; the last such occurrence covers the others.
-        again = text.rfind(form.text, at + 1, at + 2 * len(form.text) - 1)
-        at = again if again >= 0 else text.find(form.text, at + len(form.text))
+        overlapping = text.rfind(form.text, at + 1, at + 2 * len(form.text) - 1)
+        at = overlapping if overlapping >= 0 else text.find(form.text, at + len(form.text))
 
 
 def find_partial_value(text: str, forms: Iterable[EncodedForm]) -> int:
@@ -73,8 +73,8 @@ def _encode_value(value: str) -> Iterator[EncodedForm]:
 
 def _escape_json(value: str) -> Iterator[str]:
     for ascii_only in (True, False):
-        once = json.dumps(value, ensure_ascii=ascii_only)[1:-1]
-        yield from (once, once.replace("/", "\\/"), json.dumps(once)[1:-1])
+        escaped = json.dumps(value, ensure_ascii=ascii_only)[1:-1]
+        yield from (escaped, escaped.replace("/", "\\/"), json.dumps(escaped)[1:-1])
 
 
 def _quote_url(raw: bytes) -> Iterator[str]:

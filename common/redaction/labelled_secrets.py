@@ -55,17 +55,17 @@ PUBLIC_NAMES = re.compile(r"(?i)digest")
 
 
 def find_spans(text: str) -> list[SecretSpan]:
-    lower, found = _lower_keeping_length(text), list[SecretSpan]()
+    lower, spans = _lower_keeping_length(text), list[SecretSpan]()
     for word in AUTHORIZATION_SCHEMES:
         if word in lower:
-            found += _find_scheme_credentials(text, lower, word)
+            spans += _find_scheme_credentials(text, lower, word)
     if "://" in text:
-        found += _find_url_passwords(text)
+        spans += _find_url_passwords(text)
     if "=" in text or (":" in text and NAME_VALUE_SIGN.search(text)):
         for word in SECRET_WORDS:
             if word in lower:
-                found += _find_values_by_name(text, lower, word)
-    return found
+                spans += _find_values_by_name(text, lower, word)
+    return spans
 
 
 def _lower_keeping_length(text: str) -> str:
@@ -73,7 +73,7 @@ def _lower_keeping_length(text: str) -> str:
     lower = text.lower()
     if len(lower) == len(text):
         return lower
-    return "".join(small if len(small := mark.lower()) == 1 else mark for mark in text)
+    return "".join(lowered if len(lowered := character.lower()) == 1 else character for character in text)
 
 
 def _find_occurrences(text: str, word: str) -> Iterator[int]:
@@ -87,7 +87,7 @@ def _find_scheme_credentials(text: str, lower: str, word: str) -> Iterator[Secre
     for at in _find_occurrences(lower, word):
         match = SCHEME_CREDENTIALS.match(text, at + len(word))
         if match and not is_inside_word(text, at) and NON_WORD_MARK.search(match[1]):
-            yield make_span(*match.span(1), first=at)
+            yield make_span(*match.span(1), context_start=at)
 
 
 def _find_url_passwords(text: str) -> Iterator[SecretSpan]:
@@ -100,7 +100,7 @@ def _find_url_passwords(text: str) -> Iterator[SecretSpan]:
         masked = text.find("]", start, end) if text.startswith("[REDACTED:", start) else start
         colon = text.find(":", masked, host) if host >= 0 and masked >= 0 else -1
         if 0 <= colon < host - 1:
-            yield make_span(colon + 1, host, first=at, last=end)
+            yield make_span(colon + 1, host, context_start=at, context_end=end)
 
 
 def _find_values_by_name(text: str, lower: str, word: str) -> Iterator[SecretSpan]:
@@ -110,29 +110,31 @@ def _find_values_by_name(text: str, lower: str, word: str) -> Iterator[SecretSpa
         after = NAME_AFTER.match(text, at + len(word))
         assert before is not None  # both patterns match an empty text
         assert after is not None
-        first, behind = at - before.end(), after.end()
-        name = text[first:behind]
+        name_start, name_end = at - before.end(), after.end()
+        name = text[name_start:name_end]
         if (is_secret_name(name, "") or CLOUD_KEY_NAMES.search(name)) and not PUBLIC_NAMES.search(name):
-            if quoted := QUOTED_NAME_END.match(text, behind):
-                found = _quoted_value_span(text, name, first, quoted)
+            if quoted := QUOTED_NAME_END.match(text, name_end):
+                span = _quoted_value_span(text, name, name_start, quoted)
             else:
-                found = _assigned_value_span(text, name, first, behind)
-            if found:
-                yield found
-                behind = found.end
-        at = lower.find(word, behind)
+                span = _assigned_value_span(text, name, name_start, name_end)
+            if span:
+                yield span
+                name_end = span.end
+        at = lower.find(word, name_end)
 
 
-def _quoted_value_span(text: str, name: str, first: int, opened: re.Match[str]) -> SecretSpan | None:
-    slashes, at = opened["slashes"], opened.end()
+def _quoted_value_span(text: str, name: str, name_start: int, opening_match: re.Match[str]) -> SecretSpan | None:
+    slashes, at = opening_match["slashes"], opening_match.end()
     quote = text[at + len(slashes) : at + len(slashes) + 1]
     if quote in ('"', "'") and text.startswith(slashes, at):
         start = at + len(slashes) + 1
         end = _find_closing_quote(text, start, len(slashes), quote)
-        return make_span(start, end, first=first, last=end + len(slashes) + 1) if end > start else None
+        return (
+            make_span(start, end, context_start=name_start, context_end=end + len(slashes) + 1) if end > start else None
+        )
     if (number := NUMBER.match(text, at)) and is_secret_name(name, 0):
-        opening = slashes + opened["quote"]
-        return make_span(*number.span(), first=first, mask=f"{opening}{MASK}{opening}")
+        opening = slashes + opening_match["quote"]
+        return make_span(*number.span(), context_start=name_start, mask=f"{opening}{MASK}{opening}")
     return None
 
 
@@ -146,26 +148,32 @@ def _find_closing_quote(text: str, at: int, slashes: int, quote: str) -> int:
     return len(text)
 
 
-def _assigned_value_span(text: str, name: str, first: int, at: int) -> SecretSpan | None:
+def _assigned_value_span(text: str, name: str, name_start: int, at: int) -> SecretSpan | None:
     match = ASSIGNED_VALUE.match(text, at)
     if match is None:
         return None
-    value, tight = match["value"], match["sign"] == "="
+    value, is_tight = match["value"], match["sign"] == "="
     start, end = match.span("value")
     if NUMBER.fullmatch(value):
-        return make_span(start, end, first=first) if is_secret_name(name, 0) else None
+        return make_span(start, end, context_start=name_start) if is_secret_name(name, 0) else None
     if NON_LETTER_MARK.search(value):
-        return make_span(start, end, first=first) if tight or len(value) >= MIN_SPACED_VALUE_LENGTH else None
-    return _connection_string_span(text, first, start, end) if tight else None
+        return (
+            make_span(start, end, context_start=name_start)
+            if is_tight or len(value) >= MIN_SPACED_VALUE_LENGTH
+            else None
+        )
+    return _connection_string_span(text, name_start, start, end) if is_tight else None
 
 
-def _connection_string_span(text: str, first: int, start: int, end: int) -> SecretSpan | None:
+def _connection_string_span(text: str, name_start: int, start: int, end: int) -> SecretSpan | None:
     """A plain word is a password if its line has a part of a connection string near it."""
-    begin = max(
-        text.rfind("\n", max(0, first - MAX_CONNECTION_DISTANCE), first) + 1, first - MAX_CONNECTION_DISTANCE, 0
+    context_start = max(
+        text.rfind("\n", max(0, name_start - MAX_CONNECTION_DISTANCE), name_start) + 1,
+        name_start - MAX_CONNECTION_DISTANCE,
+        0,
     )
-    stop = text.find("\n", end, end + MAX_CONNECTION_DISTANCE)
-    stop = min(end + MAX_CONNECTION_DISTANCE, len(text)) if stop < 0 else stop
-    near = text[begin:first].lower(), text[end:stop].lower()
-    told = any(part in side for side in near for part in CONNECTION_STRING_PARTS)
-    return make_span(start, end, first=begin, last=stop) if told else None
+    context_end = text.find("\n", end, end + MAX_CONNECTION_DISTANCE)
+    context_end = min(end + MAX_CONNECTION_DISTANCE, len(text)) if context_end < 0 else context_end
+    context = text[context_start:name_start].lower(), text[end:context_end].lower()
+    is_connection_string = any(part in side for side in context for part in CONNECTION_STRING_PARTS)
+    return make_span(start, end, context_start=context_start, context_end=context_end) if is_connection_string else None

@@ -25,52 +25,54 @@ class SecretSpan(NamedTuple):
 
 
 def make_span(
-    start: int, end: int, *, first: int | None = None, last: int | None = None, mask: str = MASK
+    start: int, end: int, *, context_start: int | None = None, context_end: int | None = None, mask: str = MASK
 ) -> SecretSpan:
-    return SecretSpan(start, end, start if first is None else first, end if last is None else last, mask)
+    return SecretSpan(
+        start, end, start if context_start is None else context_start, end if context_end is None else context_end, mask
+    )
 
 
-def merge_spans(text: str, finds: Iterable[SecretSpan]) -> list[SecretSpan]:
+def merge_spans(text: str, spans: Iterable[SecretSpan]) -> list[SecretSpan]:
     """Sort spans and merge those that overlap; the wider of two spans sets the mask."""
-    earlier = (
+    existing_masks = (
         [make_span(*match.span(), mask=match[0]) for match in MASK_PATTERN.finditer(text)]
         if "[REDACTED:" in text
         else []
     )
-    kept: list[SecretSpan] = []
-    for item in sorted([*earlier, *(_extend_over_escape(text, found) for found in finds)]):
-        if kept and item.start < kept[-1].end:
-            kept[-1] = _merge_overlapping(kept[-1], item)
+    merged: list[SecretSpan] = []
+    for span in sorted([*existing_masks, *(_extend_over_escape(text, new_span) for new_span in spans)]):
+        if merged and span.start < merged[-1].end:
+            merged[-1] = _merge_overlapping(merged[-1], span)
         else:
-            kept.append(item)
-    return kept
+            merged.append(span)
+    return merged
 
 
-def replace_spans(text: str, finds: Iterable[SecretSpan]) -> str:
+def replace_spans(text: str, spans: Iterable[SecretSpan]) -> str:
     parts, at = [], 0
-    for item in finds:
-        parts += [text[at : item.start], item.mask]
-        at = item.end
+    for span in spans:
+        parts += [text[at : span.start], span.mask]
+        at = span.end
     return "".join([*parts, text[at:]])
 
 
-def _merge_overlapping(one: SecretSpan, other: SecretSpan) -> SecretSpan:
-    wider = one if one.end - one.start >= other.end - other.start else other
+def _merge_overlapping(first: SecretSpan, second: SecretSpan) -> SecretSpan:
+    wider = first if first.end - first.start >= second.end - second.start else second
     return SecretSpan(
-        one.start,
-        max(one.end, other.end),
-        min(one.context_start, other.context_start),
-        max(one.context_end, other.context_end),
+        first.start,
+        max(first.end, second.end),
+        min(first.context_start, second.context_start),
+        max(first.context_end, second.context_end),
         wider.mask,
     )
 
 
-def _extend_over_escape(text: str, item: SecretSpan) -> SecretSpan:
+def _extend_over_escape(text: str, span: SecretSpan) -> SecretSpan:
     """Extend a span over the start of an escape before it, with all backslashes: nested JSON has several for each."""
-    half = HALF_ESCAPE.search(text, max(0, item.start - MAX_HALF_ESCAPE_LENGTH), item.start)
-    if half is None:
-        return item
-    at = half.start()
+    match = HALF_ESCAPE.search(text, max(0, span.start - MAX_HALF_ESCAPE_LENGTH), span.start)
+    if match is None:
+        return span
+    at = match.start()
     while at and text[at - 1] == "\\":
         at -= 1
-    return item._replace(start=at, context_start=min(at, item.context_start))
+    return span._replace(start=at, context_start=min(at, span.context_start))

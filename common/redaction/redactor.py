@@ -40,35 +40,35 @@ DEFAULT_POLICY = RedactionPolicy()
 class _CompiledPolicy:
     """The search rules for one policy and one set of known values."""
 
-    def __init__(self, policy: RedactionPolicy, known: frozenset[str]) -> None:
-        self.forms = known_values.encode_forms(known) if policy.secrets else ()
-        self._sought = [(form.text, form) for form in self.forms]
+    def __init__(self, policy: RedactionPolicy, secret_values: frozenset[str]) -> None:
+        self.forms = known_values.encode_forms(secret_values) if policy.secrets else ()
+        self._texts_and_forms = [(form.text, form) for form in self.forms]
         #: Secrets that may occur in JSON as a number, without quotes.
         self.numeric = tuple(form.text for form in self.forms if NUMBER_CHARACTERS.issuperset(form.text))
         self.secrets = policy.secrets
-        self.shortest = MIN_ADDRESS_LENGTH if policy.ip else MIN_SECRET_LENGTH
-        chosen = (
+        self.min_length = MIN_ADDRESS_LENGTH if policy.ip else MIN_SECRET_LENGTH
+        personal_finders = (
             (policy.email, personal_data.find_emails),
             (policy.phone, personal_data.find_phones),
             (policy.ip, personal_data.find_ip_addresses),
         )
-        self.personal: list[SpanFinder] = [finder for wanted, finder in chosen if wanted]
+        self.personal: list[SpanFinder] = [finder for is_enabled, finder in personal_finders if is_enabled]
         #: Cache of names without secrets in them: whether a text and whether a number with this name is a secret.
         self.names: dict[str, tuple[bool, bool]] = {}
 
     def find_spans(self, text: str) -> list[SecretSpan]:
-        found: list[SecretSpan] = []
-        if forms := [form for sought, form in self._sought if sought in text]:
-            found += known_values.find_spans(text, forms)
+        spans: list[SecretSpan] = []
+        if forms := [form for form_text, form in self._texts_and_forms if form_text in text]:
+            spans += known_values.find_spans(text, forms)
         if self.secrets:
             if rules := token_patterns.find_matching_rules(text):
-                found += token_patterns.find_spans(text, rules)
+                spans += token_patterns.find_spans(text, rules)
             if private_keys.KEY_MARKER in text:
-                found += private_keys.find_spans(text)
-            found += labelled_secrets.find_spans(text)
+                spans += private_keys.find_spans(text)
+            spans += labelled_secrets.find_spans(text)
         for finder in self.personal:
-            found += finder(text)
-        return merge_spans(text, found) if found else found
+            spans += finder(text)
+        return merge_spans(text, spans) if spans else spans
 
 
 _compile_policy = lru_cache(maxsize=128)(_CompiledPolicy)
@@ -121,22 +121,22 @@ class Redactor:
         return self._compiled_policy.forms
 
 
-def redact_by_policy(does: _CompiledPolicy, text: str) -> str:
+def redact_by_policy(compiled_policy: _CompiledPolicy, text: str) -> str:
     """Redact a text. Returns the same object if nothing was found."""
-    if len(text) < does.shortest:
+    if len(text) < compiled_policy.min_length:
         return text
-    clean = _redact_until_stable(does, text)
+    clean = _redact_until_stable(compiled_policy, text)
     if clean is not text and text.lstrip()[:1] in ("{", "[", '"') and _is_json(text) and not _is_json(clean):
         # The masks made the JSON text invalid, so the parsed structure is redacted instead.
-        clean = json.dumps(_StructureWalk(does).redact_value(json.loads(text)), ensure_ascii=False)
+        clean = json.dumps(_StructureWalk(compiled_policy).redact_value(json.loads(text)), ensure_ascii=False)
     return clean
 
 
-def _redact_until_stable(does: _CompiledPolicy, text: str) -> str:
+def _redact_until_stable(compiled_policy: _CompiledPolicy, text: str) -> str:
     """Redact until another round finds nothing, so that redacting the result again changes nothing."""
     for _ in range(MAX_ROUNDS):
-        found = does.find_spans(text)
-        clean = replace_spans(text, found) if found else text
+        spans = compiled_policy.find_spans(text)
+        clean = replace_spans(text, spans) if spans else text
         if clean == text:
             return text
         text = clean
@@ -146,9 +146,9 @@ def _redact_until_stable(does: _CompiledPolicy, text: str) -> str:
 class _StructureWalk:
     """One walk through one value. It limits the number of parts and records whether anything changed."""
 
-    def __init__(self, does: _CompiledPolicy) -> None:
-        self._compiled_policy = does
-        self._left = MAX_PARTS
+    def __init__(self, compiled_policy: _CompiledPolicy) -> None:
+        self._compiled_policy = compiled_policy
+        self._remaining_parts = MAX_PARTS
         self.changed = False
 
     def redact_value(self, value: Any, depth: int = 1) -> Any:
@@ -171,8 +171,8 @@ class _StructureWalk:
         return MASK
 
     def _redact_container(self, value: Any, depth: int) -> Any:
-        self._left -= len(value)
-        if depth > MAX_DEPTH or self._left < 0:
+        self._remaining_parts -= len(value)
+        if depth > MAX_DEPTH or self._remaining_parts < 0:
             self.changed = True
             return UNREADABLE
         if isinstance(value, Mapping):
@@ -180,19 +180,23 @@ class _StructureWalk:
         return [self.redact_value(item, depth + 1) for item in value]
 
     def _redact_mapping(self, value: Mapping[Any, Any], depth: int) -> dict[Any, Any]:
-        made: dict[Any, Any] = {}
+        result: dict[Any, Any] = {}
         names = self._compiled_policy.names
         for key, item in value.items():
             kinds = names.get(key) if type(key) is str else None
-            name, (text, number) = (key, kinds) if kinds else self._redact_name(key)
-            if name in made:
-                name = _make_unique_name(name, made)
-            if (number if isinstance(item, NUMBER_TYPES) else text) and item is not None and not isinstance(item, bool):
+            name, (is_secret_text, is_secret_number) = (key, kinds) if kinds else self._redact_name(key)
+            if name in result:
+                name = _make_unique_name(name, result)
+            if (
+                (is_secret_number if isinstance(item, NUMBER_TYPES) else is_secret_text)
+                and item is not None
+                and not isinstance(item, bool)
+            ):
                 self.changed = self.changed or item != MASK
-                made[name] = MASK
+                result[name] = MASK
             else:
-                made[name] = self.redact_value(item, depth + 1)
-        return made
+                result[name] = self.redact_value(item, depth + 1)
+        return result
 
     def _redact_name(self, key: Any) -> tuple[Any, tuple[bool, bool]]:
         """The redacted key, and whether a text and whether a number under this key is a secret."""
@@ -214,10 +218,10 @@ class _StructureWalk:
         return clean
 
 
-def _make_unique_name(name: str, taken: Mapping[Any, Any]) -> str:
+def _make_unique_name(name: str, used_names: Mapping[Any, Any]) -> str:
     """Add a number to a name: two names that are equal after redaction must stay different."""
     number = 2
-    while f"{name} {number}" in taken:
+    while f"{name} {number}" in used_names:
         number += 1
     return f"{name} {number}"
 

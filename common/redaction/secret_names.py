@@ -18,10 +18,12 @@ MAX_CACHED_NAMES, MAX_CACHED_NAME_LENGTH = 4096, 64
 
 
 def is_secret_name(name: str, value: Any) -> bool:
-    text, number = _classify_cached(name) if len(name) <= MAX_CACHED_NAME_LENGTH else classify_name(name)
+    is_secret_text, is_secret_number = (
+        _classify_cached(name) if len(name) <= MAX_CACHED_NAME_LENGTH else classify_name(name)
+    )
     if value is None or isinstance(value, bool):
         return False
-    return number if isinstance(value, int | float) else text
+    return is_secret_number if isinstance(value, int | float) else is_secret_text
 
 
 def classify_name(name: str) -> tuple[bool, bool]:

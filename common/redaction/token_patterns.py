@@ -44,7 +44,7 @@ def has_mixed_characters(text: str) -> bool:
 
 def find_matching_rules(text: str) -> list[TokenRule]:
     """The rules whose prefixes occur in the text; none for most texts."""
-    return [rule for beginning, rule in RULES_BY_PREFIX if beginning in text]
+    return [rule for prefix, rule in RULES_BY_PREFIX if prefix in text]
 
 
 def find_spans(text: str, rules: list[TokenRule]) -> Iterator[SecretSpan]:
@@ -58,15 +58,15 @@ def _find_rule_spans(rule: TokenRule, text: str) -> Iterator[SecretSpan]:
         match = rule.pattern.match(text, at)
         if match and rule.is_token(match):
             start, end = match.span(rule.secret_group)
-            yield make_span(start, end, first=at)
+            yield make_span(start, end, context_start=at)
             at = text.find(rule.prefix, match.end())
         else:
             # The end of a run may be the prefix of a token: `ghp_ghp_…`.
             at = text.find(rule.prefix, max(at + 1, match.end() - MAX_PREFIX_LENGTH if match else 0))
 
 
-def _at_least(least: int) -> Callable[[Match], bool]:
-    return lambda match: match.end() - match.start() >= least
+def _at_least(min_length: int) -> Callable[[Match], bool]:
+    return lambda match: match.end() - match.start() >= min_length
 
 
 def _is_github_token(match: Match) -> bool:
@@ -75,8 +75,8 @@ def _is_github_token(match: Match) -> bool:
     return length == 36 if is_inside_word(match.string, match.start()) else length >= 20
 
 
-def _at_least_outside_word(least: int) -> Callable[[Match], bool]:
-    return lambda match: match.end() - match.start() >= least and not is_inside_word(match.string, match.start())
+def _at_least_outside_word(min_length: int) -> Callable[[Match], bool]:
+    return lambda match: match.end() - match.start() >= min_length and not is_inside_word(match.string, match.start())
 
 
 def _is_sk_token(match: Match) -> bool:
@@ -98,9 +98,9 @@ def _always(_match: Match) -> bool:
     return True
 
 
-def _rule(beginning: str, pattern: str, judge: Callable[[Match], bool]) -> TokenRule:
+def _rule(prefix: str, pattern: str, is_token: Callable[[Match], bool]) -> TokenRule:
     compiled = re.compile(pattern)
-    return TokenRule(beginning, compiled, judge, 1 if compiled.groups and not compiled.groupindex else 0)
+    return TokenRule(prefix, compiled, is_token, 1 if compiled.groups and not compiled.groupindex else 0)
 
 
 #: The second alternative consumes a run without dots, which is not a JWT. An encrypted JWT has five parts.

@@ -33,7 +33,7 @@ def in_state(found: Any, state: str) -> Any:
 
 
 class Approvals(ApiView):
-    @listing(of=ApprovalShape, filters=ApprovalFilters)
+    @listing(gives=ApprovalShape, filters=ApprovalFilters)
     def get(self, asked: dict[str, Any]) -> Any:
         """List calls that wait, or waited
 

@@ -13,7 +13,7 @@ from nhi.api.views import ApiView
 
 
 class Budgets(ApiView):
-    @listing(of=shapes.BudgetShape, filters=shapes.BudgetFilters, needs="mcp.view_budget")
+    @listing(gives=shapes.BudgetShape, filters=shapes.BudgetFilters, needs="mcp.view_budget")
     def get(self, asked: dict[str, Any]) -> Any:
         """List budgets
 
@@ -61,7 +61,7 @@ class OneBudget(ApiView):
 
 
 class Breakers(ApiView):
-    @listing(of=shapes.BreakerShape, filters=shapes.BreakerFilters, needs="mcp.view_breaker")
+    @listing(gives=shapes.BreakerShape, filters=shapes.BreakerFilters, needs="mcp.view_breaker")
     def get(self, asked: dict[str, Any]) -> Any:
         """List breakers
 

@@ -42,7 +42,7 @@ def owner(view: ApiView, given: dict[str, Any]) -> User:
 
 
 class Servers(ApiView):
-    @listing(of=shapes.ServerItem, filters=shapes.ServerFilters)
+    @listing(gives=shapes.ServerItem, filters=shapes.ServerFilters)
     def get(self, asked: dict[str, Any]) -> Any:
         """List servers
 
@@ -133,7 +133,7 @@ class Disable(OfServer):
 
 
 class HealthReports(ApiView):
-    @listing(of=shapes.HealthReportShape, filters=shapes.HealthReportFilters)
+    @listing(gives=shapes.HealthReportShape, filters=shapes.HealthReportFilters)
     def get(self, asked: dict[str, Any]) -> Any:
         """List reports of checks
 

@@ -17,7 +17,7 @@ LOOKUPS = {"server": "server__name", "definition": "state", "tool": "name"}
 
 
 class Tools(ApiView):
-    @listing(of=shapes.ToolShape, filters=shapes.ToolFilters)
+    @listing(gives=shapes.ToolShape, filters=shapes.ToolFilters)
     def get(self, asked: dict[str, Any]) -> Any:
         """List tools
 

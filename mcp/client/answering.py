@@ -62,20 +62,20 @@ def progress_listener(on_progress: OnProgress | None, token: jsonrpc.RequestId) 
         return ignore_message
     progress_filter = ProgressFilter(token)
 
-    async def hear(message: jsonrpc.Message) -> None:
+    async def handle_message(message: jsonrpc.Message) -> None:
         update = progress_filter.select(message)
         if update is not None:
             await on_progress(update)
 
-    return hear
+    return handle_message
 
 
 def change_listener(on_change: OnChange) -> MessageListener:
-    async def hear(message: jsonrpc.Message) -> None:
+    async def handle_message(message: jsonrpc.Message) -> None:
         if message.get("method") == "notifications/tools/list_changed":
             await on_change()
 
-    return hear
+    return handle_message
 
 
 async def read_answer(

@@ -142,14 +142,14 @@ class LegacyConnection(UpstreamConnection):
         return is_expired
 
     def _reply_listener(self, session: LegacySession, on_message: MessageListener) -> MessageListener:
-        async def hear(message: Message) -> None:
+        async def handle_message(message: Message) -> None:
             reply = legacy.build_reply(message)
             if reply is None:
                 await on_message(message)
             else:
                 self._send_in_background(session, reply)
 
-        return hear
+        return handle_message
 
     def _send_in_background(self, session: LegacySession, message: Message) -> None:
         self._background_tasks.run(self._sender.notify(message, session.headers))

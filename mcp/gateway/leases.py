@@ -51,7 +51,7 @@ async def write_outcome(outcome: types.CallOutcome) -> bool:
 async def update_server_status(outcome: types.CallOutcome) -> None:
     """Update the server's status. Callers wait for this only briefly: another process may hold the row's lock."""
     update = asyncio.ensure_future(
-        run_in_thread(partial(_update_status_or_warn, outcome), by=_status_executor.executor)
+        run_in_thread(partial(_update_status_or_warn, outcome), executor=_status_executor.executor)
     )
     await asyncio.wait({update}, timeout=STATUS_UPDATE_SECONDS)
 

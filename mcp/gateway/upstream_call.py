@@ -149,10 +149,10 @@ def _build_missing_capability_result(error: UpstreamError) -> UpstreamResult:
 
 
 def _redact_progress(redactor: Redactor, on_progress: OnProgress) -> OnProgress:
-    async def told(progress: dict[str, Any]) -> None:
+    async def report_redacted(progress: dict[str, Any]) -> None:
         await on_progress(redactor.redact_value(progress))
 
-    return told
+    return report_redacted
 
 
 def _has_content_blocks(result: dict[str, Any]) -> bool:

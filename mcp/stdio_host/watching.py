@@ -97,13 +97,13 @@ class ChangeListener:
         if not _announces_changes(handshake):
             return "silent"
 
-        async def changed() -> None:
+        async def report_change() -> None:
             self._debouncer.notify(target.server_id)
 
         # The tools may have changed before this connection.
-        await changed()
+        await report_change()
         negotiated_target = replace(target, era=handshake.era, protocol_version=handshake.protocol_version)
-        await transports.watch_changes(negotiated_target, changed, seconds=LISTEN_SECONDS)
+        await transports.watch_changes(negotiated_target, report_change, seconds=LISTEN_SECONDS)
         return "ended"
 
 

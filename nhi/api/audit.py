@@ -11,7 +11,7 @@ LOOKUPS = {"since": "at__gte", "until": "at__lt"}
 
 
 class AuditEvents(ApiView):
-    @listing(of=EventShape, filters=EventFilters, paged="cursor")
+    @listing(gives=EventShape, filters=EventFilters, paged="cursor")
     def get(self, asked: dict[str, Any]) -> Any:
         """List audit events
 

@@ -22,7 +22,7 @@ from nhi.models import Credential
 
 
 class Credentials(OfIdentity):
-    @listing(of=CredentialShape, filters=StateFilter)
+    @listing(gives=CredentialShape, filters=StateFilter)
     def get(self, asked: dict[str, Any]) -> Any:
         """List the credentials of an identity
 

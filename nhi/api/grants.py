@@ -31,7 +31,7 @@ def filtered(rows: Any, asked: dict[str, Any]) -> Any:
 
 
 class ToolGrants(ApiView):
-    @listing(of=shapes.ToolGrantShape, filters=shapes.ToolGrantFilters)
+    @listing(gives=shapes.ToolGrantShape, filters=shapes.ToolGrantFilters)
     def get(self, asked: dict[str, Any]) -> Any:
         """List grants to tools
 
@@ -98,7 +98,7 @@ class RevokeToolGrant(OfGrant):
 
 
 class NhiGrants(ApiView):
-    @listing(of=shapes.NhiGrantShape, filters=shapes.NhiGrantFilters)
+    @listing(gives=shapes.NhiGrantShape, filters=shapes.NhiGrantFilters)
     def get(self, asked: dict[str, Any]) -> Any:
         """List grants between identities
 
@@ -142,7 +142,7 @@ class RevokeNhiGrant(OfGrant):
 
 
 class UserGrants(ApiView):
-    @listing(of=shapes.UserGrantShape, filters=shapes.UserGrantFilters)
+    @listing(gives=shapes.UserGrantShape, filters=shapes.UserGrantFilters)
     def get(self, asked: dict[str, Any]) -> Any:
         """List grants to people
 

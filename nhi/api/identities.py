@@ -52,7 +52,7 @@ def with_people(view: ApiView, given: dict[str, Any]) -> dict[str, Any]:
 
 
 class Identities(ApiView):
-    @listing(of=IdentityShape, filters=IdentityFilters)
+    @listing(gives=IdentityShape, filters=IdentityFilters)
     def get(self, asked: dict[str, Any]) -> Any:
         """List identities
 

@@ -107,7 +107,7 @@ class BulkDialog(ActorDialog, Generic[R]):
         more_text = f"These are the newest {self.most}; {self.others}."
         return {
             "title": self.title,
-            **several.named(self.names()),
+            **several.limit_names(self.names()),
             "skipped": [f"{self.called(row)}: {reason}" for row, reason in self.skipped],
             "skipped_why": ", ".join(Counter(reason for _, reason in self.skipped)),
             "more_left": more_text if len(self.chosen) > self.most else "",

@@ -27,7 +27,7 @@ def _rows(view: ApiView) -> AgentQuerySet:
 
 
 class Agents(ApiView):
-    @listing(of=shapes.AgentShape, filters=shapes.AgentFilters)
+    @listing(gives=shapes.AgentShape, filters=shapes.AgentFilters)
     def get(self, asked: dict[str, Any]) -> Any:
         """List agents
 

@@ -46,7 +46,7 @@ def for_reader(actor: Actor) -> Any:
 
 
 class Executions(ApiView):
-    @listing(of=shapes.ExecutionItem, filters=shapes.ExecutionFilters)
+    @listing(gives=shapes.ExecutionItem, filters=shapes.ExecutionFilters)
     def get(self, asked: dict[str, Any]) -> Any:
         """List runs
 

@@ -43,7 +43,7 @@ async def serving(certificate: Certificate | None = None) -> AsyncIterator[int]:
 
 
 async def echo(url: str, said: bytes = b"hello", *, largest: int = 1000) -> bytes:
-    async with grpc_channels.open_channel(url, largest=largest) as opened:
+    async with grpc_channels.open_channel(url, max_message_bytes=largest) as opened:
         return bytes(await opened.unary_unary("/any/Echo", None, None)(said))
 
 

@@ -70,7 +70,7 @@ def test_an_entry_counts_while_a_trusted_proxy_wrote_it(
     settings: Any, peer: str, header: str, proxies: int, source: str
 ) -> None:
     settings.TRUSTED_PROXY_NETWORKS = (ip_network("10.0.3.7"), ip_network("10.9.0.0/16"))
-    assert find_client_address(peer=peer, forwarded_for=header, proxies=proxies) == source
+    assert find_client_address(peer=peer, forwarded_for=header, proxy_count=proxies) == source
 
 
 @pytest.mark.parametrize("peer, is_believed", [
@@ -79,7 +79,7 @@ def test_an_entry_counts_while_a_trusted_proxy_wrote_it(
 ])  # fmt: skip
 def test_by_default_loopback_and_private_addresses_are_believed(settings: Any, peer: str, is_believed: bool) -> None:
     assert tuple(map(ip_network, DEFAULT_TRUSTED_NETWORKS)) == settings.TRUSTED_PROXY_NETWORKS
-    assert (find_client_address(peer=peer, forwarded_for=CLAIMED, proxies=1) == CLAIMED) == is_believed
+    assert (find_client_address(peer=peer, forwarded_for=CLAIMED, proxy_count=1) == CLAIMED) == is_believed
 
 
 def http_doors(token: str) -> list[tuple[str, str, dict[str, str], str]]:

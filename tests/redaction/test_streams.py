@@ -99,7 +99,7 @@ def test_what_is_held_back_is_bounded() -> None:
             chunk = "".join(drawn.choices(letters, k=500))
             given_ += len(chunk)
             shown += len(stream.feed(chunk))
-            assert len(stream._held) <= MAX_BUFFERED_CHARACTERS
+            assert len(stream._buffer) <= MAX_BUFFERED_CHARACTERS
         assert shown + len(stream.flush()) <= given_ + 50
 
 
@@ -109,7 +109,7 @@ def test_a_key_without_an_end_is_masked_as_it_streams() -> None:
     text = f"start\n-----BEGIN PRIVATE KEY-----\n{body}"
     for start in range(0, len(text), 700):
         shown += stream.feed(text[start : start + 700])
-        assert len(stream._held) <= MAX_BUFFERED_CHARACTERS
+        assert len(stream._buffer) <= MAX_BUFFERED_CHARACTERS
     shown += stream.feed("\nand then, it went on: with words.\n" * 20)
     shown += stream.flush()
     assert shown.startswith(f"start\n{MASK}")

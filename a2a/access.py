@@ -20,8 +20,8 @@ from nhi.authorization.facts import LoadedFacts
 from nhi.choices import Kind, PermissionType, State
 from nhi.credentials import run_tokens
 from nhi.decisions import engine
-from nhi.decisions.chains import ChainLink
-from nhi.decisions.chains import DelegationChain as NobodyBehind
+from nhi.decisions.delegation import ChainLink
+from nhi.decisions.delegation import DelegationChain as NobodyBehind
 from nhi.decisions.types import AccessMatch, CallCondition, Decision, RequestedAction
 from nhi.models import Identity, NhiPermission
 from supervisor.access import Caller

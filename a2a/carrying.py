@@ -14,7 +14,7 @@ from a2a import carrier_leases as leases
 from a2a import carriers
 from a2a.carriers import Carrier, Elsewhere
 from a2a.models import Task
-from common.office import BackgroundThread, PollLoop
+from common.background import BackgroundThread, PollLoop
 
 log = logging.getLogger(__name__)
 MOST_AT_ONCE = 64

@@ -12,8 +12,8 @@ from common.errors import Conflict, InvalidInput, NotFound
 from nhi.actors import Actor
 from nhi.credentials import run_tokens
 from nhi.credentials.tokens import ParsedBearerToken
-from nhi.decisions import chains
-from nhi.decisions.chains import MAX_CHAIN_DEPTH, ChainLink, TaskFacts
+from nhi.decisions import delegation
+from nhi.decisions.delegation import MAX_CHAIN_DEPTH, ChainLink, TaskFacts
 from nhi.decisions.types import CallCondition
 from nhi.models import Identity
 
@@ -27,7 +27,7 @@ class Chain:
     """From the first who asked to who asks now."""
 
     #: What stands behind who asks.
-    behind: chains.DelegationChain
+    behind: delegation.DelegationChain
     caller: ChainLink
     parent: Task | None = None
 
@@ -39,7 +39,7 @@ class Chain:
         """What a decision is told of a task for `target` at this chain's end."""
         return self.asks(delegates=False).check_target(target.pk, target.name)
 
-    def asks(self, *, delegates: bool) -> chains.DelegationChain:
+    def asks(self, *, delegates: bool) -> delegation.DelegationChain:
         """What stands behind the one that is asked, by a grant of either type."""
         return self.behind.extended(self.caller, delegates=delegates)
 
@@ -62,15 +62,15 @@ class Chain:
 def of(caller: ChainLink, *, holder_id: UUID, parent_task_id: UUID | None, shown: ParsedBearerToken | None) -> Chain:
     """The chain at whose end `caller` asks: that of the task it works on, if it says so or its run's token does."""
     run = run_tokens.load_chain(shown)
-    task_id = chains.task_to_load(run, parent_task_id)
+    task_id = delegation.task_to_load(run, parent_task_id)
     parent = Task.objects.filter(pk=task_id).first() if task_id is not None else None
     tasks = {parent.pk: _facts(parent)} if parent is not None else {}
-    behind = chains.resolve_chain(run, parent_task_id, holder_id, tasks)
+    behind = delegation.resolve_chain(run, parent_task_id, holder_id, tasks)
     if isinstance(behind, CallCondition):
         if behind.reason == "task_ended":
             raise ended()
         raise NotFound(f"{behind.message} Name an open one that you work on as parent_task_id, or none.")
-    return Chain(behind or chains.DelegationChain(), caller, parent)
+    return Chain(behind or delegation.DelegationChain(), caller, parent)
 
 
 def ended() -> Conflict:
@@ -84,10 +84,10 @@ def known(ids: Collection[UUID], seen_by: Actor | None) -> Mapping[UUID, TaskFac
 
 
 def _facts(task: Task) -> TaskFacts:
-    chain = chains.DelegationChain(chains.links_from_json(task.chain), task.behalf, task.pk)
+    chain = delegation.DelegationChain(delegation.links_from_json(task.chain), task.behalf, task.pk)
     return TaskFacts(task.agent_id, task.state in OPEN, chain)
 
 
-def as_kept(chain: chains.DelegationChain) -> dict[str, Any]:
+def as_kept(chain: delegation.DelegationChain) -> dict[str, Any]:
     """The columns of a task that say what stands behind its agent."""
     return {"chain": chain.callers_as_json(), "behalf": chain.principal_count}

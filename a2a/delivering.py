@@ -12,7 +12,7 @@ from a2a import deliveries, posting, signatures
 from a2a.deliveries import Parcel
 from a2a.models import Delivery
 from a2a.turns import Lane, Turns
-from common.office import BackgroundThread, PollLoop
+from common.background import BackgroundThread, PollLoop
 
 log = logging.getLogger(__name__)
 MOST_AT_ONCE = 64

@@ -15,7 +15,7 @@ from a2a.changes import Change, Made, Status
 from a2a.choices import TERMINAL, Role, TaskState
 from a2a.models import Task
 from a2a.models.tasks import TaskQuerySet
-from common import each, strict_json
+from common import background, strict_json
 from common.errors import Conflict, InvalidTransition, PayloadTooLarge
 from nhi.actors import SYSTEM
 from nhi.hooks import StopStep
@@ -64,9 +64,9 @@ def let_go(task: Task) -> None:
 def catch_up() -> None:
     """The sweeper's part: what a process that ended did not get to."""
     for run in [*_done()[:MOST_AT_ONCE], *_running()[:MOST_AT_ONCE]]:
-        each.run_isolated(follow, run)
+        background.run_isolated(follow, run)
     for task in _outlived()[:MOST_AT_ONCE]:
-        each.run_isolated(let_go, task)
+        background.run_isolated(let_go, task)
 
 
 def _done() -> QuerySet[Execution]:

@@ -8,7 +8,7 @@ from uuid import UUID
 from django.db import connection
 
 from a2a.models import Task, TaskEvent
-from common.connections import use_unpooled_connection
+from common.executors import use_unpooled_connection
 
 CHANNEL = "a2a_news"
 #: Seconds between looks at a file's version, which reads a few bytes of memory that its processes share.

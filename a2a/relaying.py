@@ -19,9 +19,9 @@ from a2a.changes import Change, Made, Printed, Status
 from a2a.choices import TaskState
 from a2a.models import Artifact, Task
 from a2a.writer import TaskFull
-from common import each
+from common import background
+from common.background import BackgroundThread
 from common.errors import PayloadTooLarge
-from common.office import BackgroundThread
 from supervisor.choices import Kind, OutputPattern, Stream
 from supervisor.models import Attempt, Execution, OutputChunk
 
@@ -154,7 +154,7 @@ class _Desk:
 
     def _tell(self, run: Execution) -> None:
         try:
-            each.run_isolated(relay, run)
+            background.run_isolated(relay, run)
         except AWAY:
             self.note(run)
             raise

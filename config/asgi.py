@@ -24,7 +24,7 @@ from common.process.cpu_affinity import CpuPinner  # noqa: E402 - the same
 from config import metrics  # noqa: E402 - see the line before
 from config.pulse import Pulse  # noqa: E402 - the same
 from mcp.api.urls import CALL  # noqa: E402 - the same
-from mcp.gateway import gateway  # noqa: E402 - the same
+from mcp.gateway import pipeline  # noqa: E402 - the same
 from mcp.protocol.endpoints import find_server_name  # noqa: E402 - the same
 from mcp.server import application as mcp_application  # noqa: E402 - the same
 from mcp.server import rest_handler  # noqa: E402 - the same
@@ -35,7 +35,7 @@ from supervisor.api.following import Followed  # noqa: E402 - the same
 # times a call and after each wait for its turn.
 sys.setswitchinterval(0.001)
 pages = limit_body(Waiting(Followed(ThreadedHandler())), limit=1024 * 1024)
-tools = metrics.counted(mcp_application.make_application(gateway), metrics.counting("mcp"))
+tools = metrics.counted(mcp_application.make_application(pipeline), metrics.counting("mcp"))
 agents = metrics.counted(tasks.make_application(), metrics.counting("a2a"))
 calls = rest_handler.make_application(pages, security_headers(), metrics.counting(f"api/nhi/{CALL}"))
 

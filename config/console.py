@@ -11,7 +11,7 @@ from django.template.response import TemplateResponse
 from django.utils import timezone
 from unfold.sites import UnfoldAdminSite
 
-from common.console import account, navigation, palette, site_pages, times
+from common.console import navigation, palette, times
 from common.console.pages import refused, render
 from common.errors import GatehouseError, InvalidInput, NotAllowed, NotFound
 
@@ -29,7 +29,7 @@ class ConsoleSite(UnfoldAdminSite):
         return super().admin_view(_framed(view), cacheable)  # type: ignore[no-any-return]  # unfold has no types
 
     def get_urls(self) -> list[Any]:
-        return [*site_pages.urls(self.admin_view), *super().get_urls()]
+        return [*navigation.urls(self.admin_view), *super().get_urls()]
 
     def each_context(self, request: HttpRequest) -> dict[str, Any]:
         signed_in = self.has_permission(request)
@@ -41,7 +41,7 @@ class ConsoleSite(UnfoldAdminSite):
             "is_popup": False,
             "is_nav_sidebar_enabled": False,
             "sidebar": navigation.sidebar(request, needs) if signed_in else [],
-            "account": account.links(request) if signed_in else [],
+            "account": navigation.links(request) if signed_in else [],
         }
 
     def app_index(self, request: HttpRequest, app_label: str, extra_context: Any = None) -> HttpResponse:

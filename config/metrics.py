@@ -23,7 +23,7 @@ from prometheus_client.registry import Collector
 
 from common import crypto
 from common.asgi.bodies import AsgiApplication, AsgiMessage, Receive
-from mcp.gateway import call_numbers
+from mcp.gateway import call_log
 from nhi import processes
 from supervisor import numbers
 
@@ -126,7 +126,7 @@ def registry() -> prometheus_client.CollectorRegistry:
     if os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
         MultiProcessCollector(gathered)  # type: ignore[no-untyped-call]  # the package leaves it untyped
     else:
-        for own in (REQUESTS, SECONDS, TASKS, call_numbers.CALL_COUNTER, call_numbers.CALL_SECONDS):
+        for own in (REQUESTS, SECONDS, TASKS, call_log.CALL_COUNTER, call_log.CALL_SECONDS):
             gathered.register(own)
     return gathered
 

@@ -13,7 +13,7 @@ class McpConfig(AppConfig):
         # Models cannot be imported before this point.
         from mcp import rights  # noqa: PLC0415 - as above
         from mcp.gateway import dry_run  # noqa: PLC0415 - as above
-        from mcp.gateway.batch import stopping  # noqa: PLC0415 - as above
+        from mcp.gateway.batch import active_calls  # noqa: PLC0415 - as above
         from mcp.limits import budgets  # noqa: PLC0415 - as above
         from mcp.tools import catalogue  # noqa: PLC0415 - as above
         from nhi import hooks  # noqa: PLC0415 - as above
@@ -21,6 +21,6 @@ class McpConfig(AppConfig):
         post_migrate.connect(rights.after_migrate, sender=self, dispatch_uid="mcp.rights")
         hooks.add_condition_source(dry_run.find_conditions)
         hooks.set_schema_source(dry_run.find_argument_schemas)
-        hooks.add_stop_step(stopping.CALLS_STOP_STEP)
+        hooks.add_stop_step(active_calls.CALLS_STOP_STEP)
         hooks.on_identity_change(catalogue.on_capability_change)
         hooks.on_grant_replaced(budgets.move_to_grant)

@@ -7,7 +7,7 @@ from celery import shared_task
 from kombu.exceptions import OperationalError
 
 from mcp.approvals import decisions
-from mcp.gateway import rollups
+from mcp.gateway import call_statistics
 from mcp.gateway.batch import result_writer
 from mcp.limits import breakers, budgets
 from mcp.models import Server
@@ -55,5 +55,5 @@ def queue_refresh(server_id: UUID) -> None:
 
 @shared_task(name="mcp.tidy")
 def tidy() -> None:
-    rollups.roll_up()
+    call_statistics.roll_up()
     health.remove_old_reports()

@@ -5,12 +5,12 @@ Seeding needs a running installation, because the gateway connects to the demo s
 
 import sys
 
+from common.executors import background_loop
 from common.ids import uuid7
 from common.process import executable_allowlist
-from common.threads import background_loop
 from mcp.choices import DefinitionState, Transport
 from mcp.client import transports
-from mcp.gateway import gateway
+from mcp.gateway import pipeline
 from mcp.limits import budgets
 from mcp.models import Server, Tool
 from mcp.servers import health, lifecycle
@@ -92,9 +92,9 @@ def _make_sample_calls(actor: Actor, bot: Identity) -> None:
     refused_agent = Identity.objects.get(kind="agent", name="writer")
     for caller in (bot, refused_agent):
         issued = credentials.issue(actor=actor, holder=caller, days=1)
-        call = gateway.IncomingCall(
+        call = pipeline.IncomingCall(
             bearer=issued.token, server=NAME, tool="create_todo", arguments={"title": "Look around in the console"},
             request_id=uuid7(), source="127.0.0.1",
         )  # fmt: skip
-        background_loop.run(gateway.call_tool(call), timeout=15)
+        background_loop.run(pipeline.call_tool(call), timeout=15)
         credentials.revoke(actor=actor, credential=issued.credential, reason="Made for one call of the demo")

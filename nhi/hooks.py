@@ -11,7 +11,7 @@ from uuid import UUID
 
 from nhi.actors import Actor
 from nhi.choices import OriginRole
-from nhi.decisions.chains import TaskFacts
+from nhi.decisions.delegation import TaskFacts
 from nhi.decisions.types import AccessMatch, CallCondition
 from nhi.models import Identity
 

@@ -10,7 +10,7 @@ from nhi.actors import Actor
 from nhi.choices import ActorKind
 from nhi.credentials import run_tokens
 from nhi.credentials.tokens import ParsedBearerToken, ShortTokenClaims
-from nhi.decisions.chains import ChainLink, DelegationChain, TaskFacts, links_from_json
+from nhi.decisions.delegation import ChainLink, DelegationChain, TaskFacts, links_from_json
 from supervisor.models import Execution
 
 log = logging.getLogger(__name__)

@@ -109,7 +109,7 @@ CAPABILITIES: dict[str, Promise] = {
     ),
     "MCP-05": Promise(
         "A tool is called by the definition that a person approved; a changed one is refused until another approves.",
-        "mcp.gateway.batch.reading:_definition_condition = return None",
+        "mcp.gateway.batch.facts:_definition_condition = return None",
     ),
     "MCP-06": Promise(
         "The gateway is an MCP server of protocol 2026-07-28 itself, for what its caller was granted.",
@@ -127,7 +127,7 @@ CAPABILITIES: dict[str, Promise] = {
     "MCP-09": Promise(
         "A service that fails is left alone by all processes, and tried by one call at a time; one that fails for a "
         "single identity is left alone for that one.",
-        "mcp.gateway.batch.reading:breaker_condition = return None",
+        "mcp.gateway.batch.facts:breaker_condition = return None",
     ),
     "MCP-10": Promise(
         "Each check of a server leaves a report of how its handshake went.",
@@ -135,7 +135,7 @@ CAPABILITIES: dict[str, Promise] = {
     ),
     "MCP-11": Promise(
         "Servers and tools show counts, latency of the last hundred calls and calls in flight.",
-        "mcp.gateway.metrics:_load_statistics = raise",
+        "mcp.gateway.call_statistics:_load_statistics = raise",
     ),
     "MCP-12": Promise(
         "Each call is one line of the structured log, with its context and without its secrets.",

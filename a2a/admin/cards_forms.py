@@ -10,7 +10,7 @@ from a2a.endpoint_changes import PLACES
 from a2a.wire import methods
 from common.console.form_fields import LinesField
 from common.console.forms import Chips, ConsoleForm, ReasonField, WordsField
-from nhi.console.names import NameField
+from nhi.console.name_fields import NameField
 
 PLAIN = {"autocomplete": "off", "spellcheck": "false"}
 MODES = "Media types such as text/plain, parted by commas."

@@ -9,14 +9,14 @@ from a2a import card_changes, card_rights, cards, endpoint_changes
 from a2a.admin.cards_forms import CardFields, EndpointFields, SkillFields
 from a2a.models import AgentCard, Endpoint, Skill
 from a2a.wire import methods
-from common.console import site_pages
+from common.console import navigation
 from common.console.dialogs import Call
 from common.console.forms import ConsoleForm, ReasonField
 from common.errors import NotAllowed, NotFound
 from nhi.access import rights
 from nhi.admin.identities.hub import OfIdentity
 from nhi.choices import Kind
-from nhi.console import names
+from nhi.console import name_fields
 from nhi.console.base import ActorDialog, ActorPage
 from nhi.identities import identities
 
@@ -190,7 +190,7 @@ class EditEndpoint(OfAgent, ActorDialog):
         return {"title": f"Edit the endpoint of {self.identity.name}"}
 
     def form(self, data: Any = None) -> ConsoleForm:
-        return names.bind_name_fields(super().form(data), self.actor)
+        return name_fields.bind_name_fields(super().form(data), self.actor)
 
     def initial(self) -> dict[str, Any]:
         row = Endpoint.objects.select_related("open_as").filter(pk=self.identity.pk).first()
@@ -222,4 +222,4 @@ PAGES: tuple[tuple[str, Any, str], ...] = (
     (f"{SKILL}/move", MoveSkill, "card_skill_move"),
 )
 for _path, _page, _name in PAGES:
-    site_pages.add_site_page(f"nhi/identity/<uuid:pk>/{_path}/", _page.as_view(), f"nhi_identity_{_name}")
+    navigation.add_site_page(f"nhi/identity/<uuid:pk>/{_path}/", _page.as_view(), f"nhi_identity_{_name}")

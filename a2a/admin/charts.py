@@ -6,7 +6,7 @@ from django.http import HttpRequest
 
 from a2a.admin import charts_data, charts_draw
 from a2a.models import Delivery, Task
-from common.console import site_pages
+from common.console import navigation
 from common.console.charts import Chart, ChartRange, get_chosen_range, range_tabs
 from common.console.pages import Crumb, link
 from common.errors import NotFound
@@ -72,5 +72,5 @@ def on_home(request: HttpRequest) -> dict[str, Any] | None:
     return {"url": f"{link('a2a_charts')}?range={chosen.key}", "alone": not charts_of_calls.sees_calls(request)}
 
 
-site_pages.add_site_page("tasks/charts/", Charts.as_view(), "a2a_charts")
+navigation.add_site_page("tasks/charts/", Charts.as_view(), "a2a_charts")
 home.add(home.Part("admin/a2a/charts/home.html", on_home))

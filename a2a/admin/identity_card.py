@@ -7,7 +7,7 @@ from a2a import card_rights, cards
 from a2a.admin import cards_cells
 from a2a.cards import Described
 from a2a.choices import CardForm
-from common.console import site_pages
+from common.console import navigation
 from common.console.pages import Control, Tab
 from nhi.access import rights
 from nhi.admin.identities import hub
@@ -120,5 +120,5 @@ class Endpoint(Card):
 PAGES = (("card", Skills), ("card_preview", Preview), ("card_checks", Checks), ("card_endpoint", Endpoint))
 for _name, _page in PAGES:
     _path = _name.replace("_", "/")
-    site_pages.add_site_page(f"nhi/identity/<uuid:pk>/{_path}/", _page.as_view(), f"nhi_identity_{_name}")
+    navigation.add_site_page(f"nhi/identity/<uuid:pk>/{_path}/", _page.as_view(), f"nhi_identity_{_name}")
 hub.add_tab(Added("card", "Card", frozenset({Kind.AGENT}), place=1))

@@ -11,7 +11,7 @@ from a2a.admin.tasks_filters import OFFERED, OPEN, WAITING, list_url
 from a2a.choices import RuntimeKind, TaskState
 from a2a.models import Task
 from a2a.models.tasks import WAITS
-from common.console import site_pages
+from common.console import navigation
 from nhi.console.base import ActorPage
 
 MOST = 100
@@ -70,4 +70,4 @@ def _links(agent: str) -> dict[str, str]:
     }
 
 
-site_pages.add_site_page("tasks/inboxes/", Inboxes.as_view(), "a2a_inboxes")
+navigation.add_site_page("tasks/inboxes/", Inboxes.as_view(), "a2a_inboxes")

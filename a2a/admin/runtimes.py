@@ -10,7 +10,7 @@ from a2a.choices import Binding, RuntimeKind, WireVersion
 from a2a.models import Runtime, Task
 from a2a.remote import testing
 from a2a.runtimes import Behind
-from common.console import site_pages
+from common.console import navigation
 from common.console.dialogs import Call
 from common.console.forms import Chips, ConsoleForm
 from common.console.pages import Control, link
@@ -219,5 +219,5 @@ def initial(behind: Behind) -> dict[str, Any]:
 
 agents_hub.add_consequence(goes_to)
 agents_hub.add_foresight(will_go_to)
-site_pages.add_site_page("nhi/identity/<uuid:pk>/runtime/", Change.as_view(), "a2a_runtime_change")
-site_pages.add_site_page("nhi/identity/<uuid:pk>/runtime/test/", Test.as_view(), "a2a_runtime_test")
+navigation.add_site_page("nhi/identity/<uuid:pk>/runtime/", Change.as_view(), "a2a_runtime_change")
+navigation.add_site_page("nhi/identity/<uuid:pk>/runtime/test/", Test.as_view(), "a2a_runtime_test")

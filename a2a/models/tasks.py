@@ -117,7 +117,7 @@ class Task(NonDeletableModel):
     chain = models.JSONField(default=list)
     #: How it was asked for: whether the agent acts with its own rights or on its caller's behalf.
     permission_type = models.CharField(max_length=16, choices=PermissionType, default=PermissionType.CALL)
-    #: On behalf of how many of the last in the chain the agent acts (`nhi.decisions.chains`).
+    #: On behalf of how many of the last in the chain the agent acts (`nhi.decisions.delegation`).
     behalf = models.PositiveSmallIntegerField(default=0)
     #: The task that all of its tree are parts of; its own id where that is itself.
     root_id = models.UUIDField(null=True, editable=False)

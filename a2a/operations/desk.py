@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from django.db import InterfaceError, OperationalError, connection
 
-from common.connections import use_unpooled_connection
+from common.executors import use_unpooled_connection
 
 T = TypeVar("T")
 #: Who waits for a lock must not hold up those who only read.

@@ -23,7 +23,7 @@ from a2a.remote.troubles import NO_ROOM, Code, Trouble
 from a2a.remote.watching import eyes
 from a2a.wire.faults import Kind
 from a2a.writer import TaskEnded
-from common.threads import run_in_thread
+from common.executors import run_in_thread
 
 #: For a message that is just leaving when this ends: only its answer says what to go on with, or to cancel.
 GRACE = 5.0

@@ -18,8 +18,7 @@ from a2a.wire import metadata
 from common import egress, strict_json
 from common.egress.request_body import SentFlag, TrackedBody
 from common.errors import PayloadTooLarge
-from mcp.client.failing import read_content_type, translate_errors
-from mcp.client.sending import read_chunk, read_response
+from mcp.client.http_exchange import read_chunk, read_content_type, read_response, translate_errors
 from mcp.protocol import jsonrpc, sse
 
 REFUSAL_LIMIT, REFUSAL_SECONDS = 64 << 10, 2.0

@@ -9,7 +9,7 @@ from a2a.carriers import Carrier, Check
 from a2a.models import Runtime, Task
 from a2a.remote import carrying, forwarding
 from a2a.remote.target import Binding, Credential, Target, Version
-from common.threads import run_in_thread
+from common.executors import run_in_thread
 
 AUTHORIZATION = "Authorization"
 

@@ -10,8 +10,8 @@ from a2a.remote.client import Client
 from a2a.remote.target import Target
 from a2a.remote.troubles import Trouble
 from a2a.wire.faults import Kind
+from common.executors import run_in_thread
 from common.ids import uuid7
-from common.threads import run_in_thread
 from nhi.actors import SYSTEM
 from nhi.audit import events
 

@@ -4,7 +4,7 @@ from types import TracebackType
 
 from a2a.remote.troubles import Code, Trouble
 from a2a.wire.faults import Kind
-from common.threads import run_in_thread
+from common.executors import run_in_thread
 from mcp.limits import breakers
 from mcp.limits.breakers import BreakerOpen, GuardedCall
 

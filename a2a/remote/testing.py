@@ -13,9 +13,9 @@ from a2a.remote.probing import Probe, Report
 from common import crypto
 from common.egress.request_body import SentFlag
 from common.errors import Conflict
+from common.executors import background_loop
 from common.redaction import redact_text
 from common.redaction.redactor import Redactor
-from common.threads import background_loop
 from nhi.actors import Actor
 from nhi.audit import events
 from nhi.models import Identity

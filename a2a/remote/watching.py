@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 from django.db import Error
 
 from a2a.models import Task
-from common.threads import run_in_thread
+from common.executors import run_in_thread
 
 log = logging.getLogger(__name__)
 LOOK_EVERY = 0.5

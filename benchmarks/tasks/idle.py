@@ -31,7 +31,7 @@ def do_nothing(**_: Any) -> None:
 
 async def carry(task_id: UUID, check: "Callable[[Task], None]") -> None:
     """`check` is asked under the lock of the row, as whoever relays a server's answer asks it."""
-    from common.threads import run_in_thread
+    from common.executors import run_in_thread
 
     await run_in_thread(lambda: complete(task_id, check))
 

@@ -1,16 +1,170 @@
-"""The badge of every state: label, tone and icon.
+"""The badge of every state: label, tone, icon."""
 
-The tone `bad` (red) marks failures. Denials and revocations are intended results and have other tones. A test fails if
-a choice of a model has no badge here.
-"""
-
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
-from common.console import agent_badges, task_badges
-from common.console.tones import ICONS, Badge, Tone
-
 __all__ = ["BADGES", "ICONS", "Badge", "Tone", "find", "of", "vocabulary"]
+
+
+class Tone(StrEnum):
+    GOOD = "good"
+    BUSY = "busy"
+    LOOK = "look"
+    BAD = "bad"
+    STILL = "still"
+
+
+ICONS = {
+    Tone.GOOD: "check_circle",
+    Tone.BUSY: "sync",
+    Tone.LOOK: "warning",
+    Tone.BAD: "error",
+    Tone.STILL: "circle",
+}
+
+
+@dataclass(frozen=True)
+class Badge:
+    label: str
+    tone: Tone
+    icon: str = ""
+
+    @property
+    def symbol(self) -> str:
+        return self.icon or ICONS[self.tone]
+
+    def saying(self, label: str) -> "Badge":
+        """A copy with another label."""
+        return Badge(label, self.tone, self.icon)
+
+
 _good, _busy, _look, _bad, _still = Tone.GOOD, Tone.BUSY, Tone.LOOK, Tone.BAD, Tone.STILL
+
+TASK_BADGES: dict[str, dict[str, Badge]] = {
+    "a2a.TaskState": {
+        "submitted": Badge("Submitted", _still),
+        "working": Badge("Working", _busy),
+        "input_required": Badge("Needs input", _look),
+        "auth_required": Badge("Needs sign-in", _look),
+        "completed": Badge("Completed", _good),
+        "failed": Badge("Failed", _bad),
+        "canceled": Badge("Cancelled", _still),
+        "rejected": Badge("Rejected", _bad),
+    },
+    "a2a.Word": {
+        "pending": Badge("Pending", _still),
+        "running": Badge("Running", _busy),
+        "completed": Badge("Completed", _good),
+        "failed": Badge("Failed", _bad),
+        "cancelled": Badge("Cancelled", _still),
+    },
+    "a2a.Role": {
+        "user": Badge("Caller", _still, "person"),
+        "agent": Badge("Agent", _still, "smart_toy"),
+    },
+    "a2a.EventKind": {
+        "task": Badge("Task", _still, "task"),
+        "status": Badge("Status", _still, "sync_alt"),
+        "artifact": Badge("Artifact", _still, "draft"),
+        "message": Badge("Message", _still, "chat"),
+    },
+    "a2a.DeliveryState": {
+        "pending": Badge("Queued", _busy),
+        "delivered": Badge("Delivered", _good),
+        "dead": Badge("Gave up", _bad),
+        "disabled": Badge("Endpoint gone", _still),
+        "blocked": Badge("Not allowed", _look, "block"),
+        "retrying": Badge("Retrying", _look, "replay"),
+        "under_way": Badge("Being delivered", _busy),
+        "stopped": Badge("Called off", _still, "do_not_disturb_on"),
+    },
+    "a2a.Trouble": {
+        "http_error": Badge("Answered with an error", _look),
+        "redirect": Badge("Answered with a redirect", _look),
+        "gone": Badge("Endpoint gone", _still),
+        "timeout": Badge("No answer in time", _look, "timer_off"),
+        "unreachable": Badge("Not reached", _look),
+        "certificate": Badge("Certificate refused", _look),
+        "egress_blocked": Badge("Not allowed", _look, "block"),
+        "unreadable": Badge("Secret unreadable", _bad),
+        "lost": Badge("Lost", _bad),
+        "stopped": Badge("Called off", _still, "do_not_disturb_on"),
+        "withdrawn": Badge("Not wanted any more", _still, "do_not_disturb_on"),
+    },
+}
+
+
+AGENT_BADGES: dict[str, dict[str, Badge]] = {
+    "a2a.RuntimeKind": {
+        "inbox": Badge("Its own workers", _still, "inbox"),
+        "cli": Badge("A program", _still, "terminal"),
+        "model": Badge("A model", _still, "neurology"),
+        "remote": Badge("Another A2A server", _still, "cloud"),
+    },
+    "a2a.WireVersion": {
+        "auto": Badge("As its card says", _still, "badge"),
+        "1.0": Badge("1.0", _still, "badge"),
+        "0.3": Badge("0.3", _still, "badge"),
+    },
+    "a2a.Binding": {
+        "auto": Badge("As its card says", _still, "badge"),
+        "JSONRPC": Badge("JSON-RPC", _still, "data_object"),
+        "HTTP+JSON": Badge("HTTP and JSON", _still, "http"),
+        "GRPC": Badge("gRPC", _still, "bolt"),
+    },
+    "a2a.Tested": {
+        "works": Badge("Works", _good),
+        "unproven": Badge("Not known to work", _look),
+        "credential_refused": Badge("Refuses the credential", _bad, "key_off"),
+        "blocked": Badge("Not called from here", _look, "block"),
+        "unknown_host": Badge("Host name not known", _bad),
+        "unreachable": Badge("No connection", _bad),
+        "certificate": Badge("Certificate refused", _bad),
+        "timeout": Badge("No answer in time", _bad),
+        "no_protocol": Badge("Does not speak A2A", _bad),
+        "no_interface": Badge("No interface to use", _bad),
+        "busy": Badge("Takes nothing now", _look),
+        "failed": Badge("Fails", _bad),
+    },
+    "a2a.Shown": {
+        "accepted": Badge("Accepted", _good, "key"),
+        "refused": Badge("Refused", _bad, "key_off"),
+        "unknown": Badge("Not known", _still, "key"),
+        "withheld": Badge("Not sent", _look, "key"),
+        "none": Badge("None is set", _still, "key"),
+    },
+    "a2a.TestStep": {
+        "card": Badge("Card", _still, "badge"),
+        "interface": Badge("Interface", _still, "lan"),
+        "task": Badge("Task", _still, "task"),
+    },
+    "a2a.Transport": {
+        "json_rpc": Badge("JSON-RPC", _still, "data_object"),
+        "http_json": Badge("HTTP and JSON", _still, "http"),
+        "grpc": Badge("gRPC", _still, "bolt"),
+    },
+    "a2a.Authentication": {
+        "bearer_token": Badge("Bearer token", _good, "key"),
+        "api_key": Badge("API key", _good, "key"),
+        "none": Badge("Open to everybody", _bad, "lock_open"),
+    },
+    "a2a.CardForm": {
+        "merged": Badge("Merged", _still, "badge"),
+        "1.0": Badge("Strict 1.0", _still, "badge"),
+        "0.3": Badge("Strict 0.3", _still, "badge"),
+    },
+    "card": {
+        "discoverable": Badge("Anyone can read it", _look, "public"),
+        "hidden": Badge("Callers only", _still, "visibility_off"),
+        "withheld": Badge("Not shown now", _still, "block"),
+    },
+    "objection": {
+        "error": Badge("Refused", _bad),
+        "warning": Badge("Noticed", _look),
+    },
+}
+
 
 #: By vocabulary: `<app>.<TextChoices class>`, or a name for states that pages derive.
 BADGES: dict[str, dict[str, Badge]] = {
@@ -277,8 +431,8 @@ BADGES: dict[str, dict[str, Badge]] = {
         "skipped": Badge("Skipped", _still),
         "pending": Badge("Still ending", _busy),
     },
-    **task_badges.TASK_BADGES,
-    **agent_badges.AGENT_BADGES,
+    **TASK_BADGES,
+    **AGENT_BADGES,
 }
 
 

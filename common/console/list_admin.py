@@ -13,7 +13,7 @@ from django.http import HttpRequest, HttpResponse, QueryDict
 from django.urls import URLPattern, path
 from unfold.admin import ModelAdmin
 
-from common.console import export, keyset
+from common.console import downloads, keyset
 from common.console.lists import Bulk, Column, Filter, Listing, Lookup, Preset
 from common.console.pages import Control, Tab, render
 from common.errors import NotAllowed
@@ -166,10 +166,10 @@ class ListAdmin(ModelAdmin):
     def _export(self, request: HttpRequest, listing: Listing) -> HttpResponse:
         if not self.may_export(request):
             raise NotAllowed("You may not export lists.")
-        rows = list(listing.matching()[: export.MOST_ROWS])
+        rows = list(listing.matching()[: downloads.MOST_ROWS])
         self.prepare(request, rows)
         self.exported(request, len(rows), listing.state)
-        return export.as_csv(self.title.lower().replace(" ", "-"), self.columns, rows)
+        return downloads.as_csv(self.title.lower().replace(" ", "-"), self.columns, rows)
 
     # ── Django's own forms are disabled ───────────────────────────────────────────────────────────────────────────
     def has_add_permission(self, request: HttpRequest) -> bool:

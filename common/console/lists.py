@@ -1,13 +1,16 @@
-"""Columns, filters, search, ordering and pages of a list, from one declaration."""
+"""Columns, filters, search, ordering and selected rows of a list."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode
+from uuid import UUID
 
 from django.core.paginator import Paginator
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest, QueryDict
+
+from common.ids import parse_uuid
 
 PER_PAGE = 50
 #: Query parameters that are not filters.
@@ -165,3 +168,35 @@ def choice_filter(name: str, label: str, path: str, choices: Iterable[tuple[str,
 
 def text_filter(name: str, label: str, path: str) -> Filter:
     return Filter(name, label, lambda rows, value: rows.filter(**{path: value}))
+
+
+MOST = 100
+#: For more rows than this, the user must type the number of rows to confirm.
+CAREFUL = 20
+NAMED = 10
+
+
+def ticked(request: HttpRequest) -> list[UUID]:
+    return [row_id for text in request.GET.getlist("id")[:MOST] if (row_id := parse_uuid(text))]
+
+
+def takes_all(request: HttpRequest) -> bool:
+    """Whether the action applies to all rows that match the list's filters instead of the selected rows."""
+    return request.GET.get("all") == "1"
+
+
+def picked(
+    request: HttpRequest, rows: QuerySet[Any], filters: Sequence[Filter], search: Sequence[Lookup] = ()
+) -> QuerySet[Any]:
+    if takes_all(request):
+        return Listing(request, rows, (), filters, search).matching()
+    return rows.filter(pk__in=ticked(request))
+
+
+def to_type(count: int) -> str:
+    """The text that the user must type to confirm a change of this many rows; empty for a few rows."""
+    return str(count) if count > CAREFUL else ""
+
+
+def limit_names(names: Sequence[str]) -> dict[str, Any]:
+    return {"names": names[:NAMED], "unnamed": max(0, len(names) - NAMED)}

@@ -1,11 +1,11 @@
-"""The sidebar. Each app adds its items when its admin is loaded."""
+"""The sidebar, the account menu and pages without a model."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from django.http import HttpRequest
-from django.urls import reverse
+from django.urls import URLPattern, path, reverse
 
 GROUPS = ("", "Identities", "Access", "Gateway", "Runs", "Tasks", "Activity", "Settings")
 
@@ -84,3 +84,40 @@ def _current(path: str, items: list[Item]) -> Item | None:
     """The item with the longest URL that contains this path."""
     matching_items = [item for item in items if item.holds(path)]
     return max(matching_items, key=lambda item: len(item.url), default=None)
+
+
+@dataclass(frozen=True)
+class Entry:
+    title: str
+    icon: str
+    #: Name of the page's URL, with its namespace.
+    page: str
+
+    @property
+    def url(self) -> str:
+        return reverse(self.page)
+
+
+_entries = [Entry("Change password", "key", "admin:password_change")]
+
+
+def add_account_links(*entries: Entry) -> None:
+    _entries.extend(entries)
+
+
+def links(_request: HttpRequest) -> list[Entry]:
+    return list(_entries)
+
+
+View = Callable[..., Any]
+
+_pages: list[tuple[str, View, str]] = []
+
+
+def add_site_page(where: str, view: View, name: str) -> None:
+    """`add_site_page("explain/", Explain.as_view(), "explain")` serves `/admin/explain/` as `admin:explain`."""
+    _pages.append((where, view, name))
+
+
+def urls(guard: Callable[[View], View]) -> list[URLPattern]:
+    return [path(where, guard(view), name=name) for where, view, name in _pages]

@@ -1,15 +1,33 @@
-"""Applies a redaction policy and a set of known secrets to text and structures."""
+"""Applies a redaction policy to text and structures."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
 from common.redaction import known_values, labelled_secrets, personal_data, private_keys, token_patterns
-from common.redaction.cuts import find_safe_end
+from common.redaction.known_values import EncodedForm
 from common.redaction.masks import MASK, UNREADABLE, SecretSpan, merge_spans, replace_spans
 from common.redaction.secret_names import MAX_CACHED_NAME_LENGTH, MAX_CACHED_NAMES, classify_name
+
+#: Characters that separate possible secrets.
+WORD_END = re.compile(r"""[\s,;"'&<>]""")
+#: Length of the text that is dropped if it has no separator: longer than most tokens.
+MAX_PART_LENGTH = 8 * 1024
+
+
+def find_safe_end(text: str, forms: Iterable[EncodedForm], spans: Sequence[SecretSpan]) -> int:
+    """The end of the text that is safe to show: before a cut-off known value, before the last word, outside spans."""
+    end = min(known_values.find_partial_value(text, forms), _find_last_word(text))
+    return min((span.start for span in spans if span.start < end < span.end), default=end)
+
+
+def _find_last_word(text: str) -> int:
+    first = max(0, len(text) - MAX_PART_LENGTH)
+    return max((match.end() for match in WORD_END.finditer(text, first)), default=first)
+
 
 #: Shorter texts cannot contain a secret, or an IP address, that any rule finds.
 MIN_SECRET_LENGTH, MIN_ADDRESS_LENGTH = 6, 3

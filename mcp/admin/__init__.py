@@ -2,7 +2,8 @@
 
 from mcp.admin import calls_found, navigation, people_rights, servers_found
 from mcp.admin.approvals import changelist as approvals
-from mcp.admin.calls import calls, identity_tab
+from mcp.admin.calls import changelist as calls
+from mcp.admin.calls import identity_tab
 from mcp.admin.home import charts, first_steps
 from mcp.admin.limits import breakers, budgets
 from mcp.admin.servers import changelist as servers

@@ -12,7 +12,7 @@ from django.db.models.functions import Cast
 from django.utils import timezone
 
 from common.db.clock import start_of_hour
-from mcp.gateway import rollups
+from mcp.gateway import call_statistics
 from nhi.choices import CallStatus
 from nhi.models import CallRollup, InvocationLog
 
@@ -89,7 +89,7 @@ def of_tools(tools: Iterable[tuple[str, str]], *, span: timedelta) -> dict[tuple
 def _of(by: Sequence[str], where: Q, span: timedelta, *, faults: bool = False) -> dict[tuple[str, ...], Numbers]:
     """Closed hours from their sums, the open ones from the log; whole hours at the far end."""
     now = timezone.now()
-    since, begins = rollups.find_open_since(now), now - span
+    since, begins = call_statistics.find_open_since(now), now - span
     closed = CallRollup.objects.filter(where, hour__gte=start_of_hour(begins), hour__lt=since)
     recent = InvocationLog.objects.filter(where, timestamp__gte=max(since, begins))
     found: dict[tuple[str, ...], Numbers] = {}

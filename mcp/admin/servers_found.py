@@ -9,7 +9,7 @@ from common.console import palette
 from common.console.pages import link
 from common.console.palette import PER_GROUP, Group, Hit
 from common.ids import parse_uuid
-from mcp.admin.servers import servers_cells
+from mcp.admin.servers import cells
 from mcp.choices import DefinitionState
 from mcp.models import Server, Tool
 from nhi.actors import Actor
@@ -39,9 +39,7 @@ def _servers(actor: Actor, term: str) -> list[Server]:
 
 
 def _hit(server: Server) -> Hit:
-    return Hit(
-        server.name, link("mcp_server_hub", server.pk), "dns", f"Server, {servers_cells.standing(server).label.lower()}"
-    )
+    return Hit(server.name, link("mcp_server_hub", server.pk), "dns", f"Server, {cells.standing(server).label.lower()}")
 
 
 def _tools(actor: Actor, term: str) -> list[Hit]:

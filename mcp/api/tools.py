@@ -8,7 +8,7 @@ from mcp.api.shapes import tools as shapes
 from mcp.choices import DefinitionState
 from mcp.gateway import tool_list as lists
 from mcp.models import Tool
-from mcp.tools import definitions, tools
+from mcp.tools import catalogue, definitions
 from nhi.api.views import ApiView
 from nhi.models import User
 
@@ -59,7 +59,7 @@ class OneTool(OfTool):
         What its server says of it is changed by nobody here."""
         if "owner_id" in given:
             given["owner"] = self.named(User.objects.all(), "owner_id", given.pop("owner_id"))
-        changed: Tool = ROWS.get(pk=tools.change_tool(actor=self.actor, tool=self.tool, **given).pk)
+        changed: Tool = ROWS.get(pk=catalogue.change_tool(actor=self.actor, tool=self.tool, **given).pk)
         return changed
 
 

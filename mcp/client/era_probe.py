@@ -8,12 +8,11 @@ from dataclasses import dataclass, field
 
 from mcp_types.jsonrpc import UNSUPPORTED_PROTOCOL_VERSION
 
-from mcp.client.answering import BackgroundTasks
 from mcp.client.connection import UpstreamConnection, retry_if_closed
-from mcp.client.http_sse import SseConnection
-from mcp.client.legacy import LegacyConnection
+from mcp.client.http_exchange import BackgroundTasks, HttpSender
+from mcp.client.legacy_connection import LegacyConnection
 from mcp.client.modern_connection import ModernConnection
-from mcp.client.sending import HttpSender
+from mcp.client.sse_connection import SseConnection
 from mcp.protocol import modern
 from mcp.protocol.errors import UpstreamError, UpstreamFailure, UpstreamFault
 from mcp.protocol.jsonrpc import Message

@@ -13,14 +13,12 @@ from mcp_types.jsonrpc import UNSUPPORTED_PROTOCOL_VERSION
 
 from common import egress
 from common.egress.request_body import SentFlag
-from mcp.client.answering import BackgroundTasks
 from mcp.client.connection import UpstreamConnection
 from mcp.client.era_probe import EraProbe, ProbeResult
-from mcp.client.failing import deadline
-from mcp.client.http_sse import SseConnection
-from mcp.client.legacy import LegacyConnection
+from mcp.client.http_exchange import BackgroundTasks, HttpSender, SessionFactory, deadline
+from mcp.client.legacy_connection import LegacyConnection
 from mcp.client.modern_connection import ModernConnection
-from mcp.client.sending import HttpSender, SessionFactory
+from mcp.client.sse_connection import SseConnection
 from mcp.client.types import Era, Handshake, OnChange, OnProgress, ServerTarget
 from mcp.protocol import modern
 from mcp.protocol.errors import UpstreamError, UpstreamFailure

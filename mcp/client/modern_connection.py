@@ -7,9 +7,15 @@ from typing import Any
 from mcp_types.jsonrpc import HEADER_MISMATCH
 
 from common.egress.request_body import SentFlag
-from mcp.client.answering import BackgroundTasks, MessageListener, change_listener, progress_listener, read_answer
 from mcp.client.connection import UpstreamConnection
-from mcp.client.sending import HttpSender
+from mcp.client.http_exchange import (
+    BackgroundTasks,
+    HttpSender,
+    MessageListener,
+    change_listener,
+    progress_listener,
+    read_answer,
+)
 from mcp.client.types import Era, OnChange, OnProgress
 from mcp.protocol import headers, modern
 from mcp.protocol.errors import UpstreamError

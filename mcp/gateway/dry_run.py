@@ -11,7 +11,7 @@ from common import canonical_json
 from common.db import clock
 from mcp.choices import ApprovalState, BreakerScope, BreakerState, BudgetScope, DefinitionState
 from mcp.gateway.batch.budget_store import BUDGET_COLUMNS
-from mcp.gateway.batch.reading import (
+from mcp.gateway.batch.facts import (
     DEFINITION_REFUSALS,
     NO_SERVER_CONDITION,
     breaker_message,

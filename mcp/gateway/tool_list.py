@@ -6,8 +6,8 @@ from typing import Any
 from uuid import UUID
 
 from common.context import RequestContext, bind_context
+from common.executors import run_in_thread
 from common.ids import uuid7
-from common.threads import run_in_thread
 from mcp.choices import DefinitionState
 from mcp.models import Tool
 from nhi.access import effective_access

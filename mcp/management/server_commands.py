@@ -6,7 +6,7 @@ from typing import Any
 from common import egress
 from common.commands import GatehouseCommand
 from common.errors import InvalidInput
-from common.threads import background_loop
+from common.executors import background_loop
 from mcp.client import transports
 from mcp.models import Server
 

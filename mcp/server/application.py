@@ -14,12 +14,12 @@ from common import egress
 from common.asgi.bodies import AsgiApplication, Receive
 from common.asgi.headers import security_headers
 from common.asgi.hosts import is_allowed_host
-from common.threads import background_loop
+from common.executors import background_loop
 from mcp.client import transports
 from mcp.gateway.batch.worker import batch_worker
 from mcp.protocol.endpoints import find_server_name
-from mcp.server.admission import EndpointSettings
 from mcp.server.mcp_handler import GatewayBackend, McpRequestHandler, ServerContext
+from mcp.server.request_headers import EndpointSettings
 from nhi.authorization import oauth
 
 #: Seconds to wait for the log rows of calls that the shutdown cancels. A later check marks missing rows as lost.

@@ -15,14 +15,14 @@ from common.asgi.headers import HeaderPairs
 from common.context import RequestContext, bind_context
 from common.ids import parse_uuid, uuid7
 from mcp.client.transports import OnProgress
-from mcp.gateway.gateway import CallResult, IncomingCall
+from mcp.gateway.pipeline import CallResult, IncomingCall
 from mcp.gateway.tool_list import ToolListing
-from mcp.server import admission, bodies, errors, heads, mcp_renderer, request_parser, rest_renderer, results
-from mcp.server.admission import EndpointSettings
+from mcp.server import bodies, errors, mcp_renderer, request_headers, request_parser, rest_renderer, results
 from mcp.server.errors import ErrorResponse
-from mcp.server.progress import ProgressNotifier
+from mcp.server.request_headers import EndpointSettings
 from mcp.server.request_parser import McpNotification, McpRequest
 from mcp.server.response_writer import KEEP_ALIVE_SECONDS, McpResponseWriter
+from mcp.server.results import ProgressNotifier
 from nhi.authorization.authentication import Unauthenticated
 from nhi.credentials import tokens
 
@@ -31,7 +31,7 @@ sign_cursor = partial(crypto.sign, "mcp-cursor")
 
 
 class GatewayBackend(Protocol):
-    """The interface of `mcp.gateway.gateway`."""
+    """The interface of `mcp.gateway.pipeline`."""
 
     async def call_tool(self, call: IncomingCall) -> CallResult: ...
 
@@ -54,7 +54,7 @@ class McpRequestHandler:
     def __init__(self, context: ServerContext, server: str, scope: dict[str, Any], receive: Receive, send: Any) -> None:
         self._context, self._server, self._receive = context, server, receive
         self._method: str = scope["method"]
-        self._headers = heads.read_headers(scope["headers"])
+        self._headers = request_headers.read_headers(scope["headers"])
         self._request_id = parse_uuid(self._headers.get("x-request-id")) or uuid7()
         self._source = clients.client_source(scope, self._headers.get("x-forwarded-for"))
         self._response_writer = McpResponseWriter(
@@ -85,17 +85,17 @@ class McpRequestHandler:
     def _check_headers(self) -> ErrorResponse | None:
         """Check the headers before the body is read. Malformed tokens are refused without a query."""
         settings = self._context.settings
-        error_response = admission.check_request(self._method, self._headers, settings)
+        error_response = request_headers.check_request(self._method, self._headers, settings)
         if error_response is not None:
             return error_response
-        bearer = admission.read_bearer(self._headers, settings)
+        bearer = request_headers.read_bearer(self._headers, settings)
         if isinstance(bearer, ErrorResponse):
             return bearer
         if tokens.parse(bearer) is None:
             message = "This is not a Gatehouse token, or a part of it is missing."
-            return admission.unauthenticated_error(settings, "malformed", message)
+            return request_headers.unauthenticated_error(settings, "malformed", message)
         self._bearer = bearer
-        return admission.check_content_headers(self._headers)
+        return request_headers.check_content_headers(self._headers)
 
     async def _answer_listing(self, request: McpRequest) -> None:
         """Answer discovery and tool lists, which both require a valid token."""
@@ -110,7 +110,7 @@ class McpRequestHandler:
         self, request: McpRequest, listing: ToolListing | Unauthenticated
     ) -> dict[str, Any] | ErrorResponse:
         if isinstance(listing, Unauthenticated):
-            return admission.unauthenticated_error(self._context.settings, listing.reason, listing.message)
+            return request_headers.unauthenticated_error(self._context.settings, listing.reason, listing.message)
         return self._build_listing(request, listing)
 
     def _build_listing(self, request: McpRequest, listing: ToolListing) -> dict[str, Any] | ErrorResponse:

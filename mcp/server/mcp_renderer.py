@@ -9,10 +9,10 @@ from django.db import InterfaceError, OperationalError
 
 from common.asgi.headers import HeaderPairs
 from common.errors import GatehouseError, RateLimited
-from mcp.gateway.gateway import CallResult
-from mcp.server import admission, errors, results
-from mcp.server.admission import EndpointSettings
+from mcp.gateway.pipeline import CallResult
+from mcp.server import errors, request_headers, results
 from mcp.server.errors import ErrorResponse
+from mcp.server.request_headers import EndpointSettings
 
 log = logging.getLogger(__name__)
 #: Reasons of calls that were sent and failed. Every other reason is a denial: nothing was sent, or access ended during
@@ -36,7 +36,7 @@ def render_result(
     declared_capabilities: frozenset[str] = frozenset(),
 ) -> dict[str, Any] | ErrorResponse:
     if call_result.status == "unauthenticated":
-        return admission.unauthenticated_error(settings, call_result.reason, call_result.message)
+        return request_headers.unauthenticated_error(settings, call_result.reason, call_result.message)
     if not call_result.tool_is_visible:
         # The same message for a tool that does not exist and for a tool that the caller has no grant for.
         return errors.protocol_error(errors.INVALID_PARAMS, "There is no such tool here that you may call.")

@@ -6,7 +6,7 @@ from typing import Any
 from common import strict_json
 from mcp.server import errors
 from mcp.server.errors import ErrorResponse, RequestId, http_error, protocol_error
-from mcp.server.heads import RequestHeaders
+from mcp.server.request_headers import RequestHeaders
 
 LATEST_VERSION = "2026-07-28"
 SUPPORTED_VERSIONS = (LATEST_VERSION,)

@@ -21,8 +21,8 @@ from common.context import RequestContext, bind_context
 from common.errors import InvalidInput
 from common.ids import parse_uuid, uuid7
 from common.strict_json import StrictJsonError
-from mcp.gateway import gateway
-from mcp.server import bodies, heads, rest_renderer
+from mcp.gateway import pipeline
+from mcp.server import bodies, request_headers, rest_renderer
 from mcp.server.errors import ErrorResponse
 from mcp.server.rest_renderer import RestResponse
 from nhi.credentials import tokens
@@ -89,12 +89,12 @@ class RestCallHandler:
         body = await bodies.read_body(self._receive)
         if isinstance(body, ErrorResponse):
             raise InvalidInput("The body did not arrive in time.")
-        call_result = await clients.run_until_disconnect(self._receive, gateway.call_tool(self._build_call(body)))
+        call_result = await clients.run_until_disconnect(self._receive, pipeline.call_tool(self._build_call(body)))
         return None if call_result is None else rest_renderer.render_result(call_result)
 
-    def _build_call(self, body: bytes) -> gateway.IncomingCall:
+    def _build_call(self, body: bytes) -> pipeline.IncomingCall:
         """Build the call. An invalid body is reported only after the decision whether the caller may see the tool."""
-        call = gateway.IncomingCall(self._bearer, "", self._name, {}, self._request_id, self._source)
+        call = pipeline.IncomingCall(self._bearer, "", self._name, {}, self._request_id, self._source)
         try:
             parameters, call_context = rest_renderer.parse_call_body(_parse_json(body))
         except InvalidInput as error:
@@ -126,7 +126,7 @@ def _is_unambiguous(scope: Mapping[str, Any], headers: Mapping[bytes, bytes]) ->
         and not scope.get("query_string")
         and not headers.keys() & {b"cookie", b"transfer-encoding"}
         and _content_length(headers) in BODY_LENGTHS
-        and heads.is_json_content_type(_header_text(headers, b"content-type"))
+        and request_headers.is_json_content_type(_header_text(headers, b"content-type"))
         and is_allowed_host(_header_text(headers, b"host"))
     )
 

@@ -8,7 +8,7 @@ from django.conf import settings
 
 from common import context
 from common.errors import FieldError, InvalidInput
-from mcp.gateway.gateway import CallContext, CallResult
+from mcp.gateway.pipeline import CallContext, CallResult
 from mcp.server.request_parser import CONTEXT_FIELDS
 from nhi.authorization import oauth
 from nhi.choices import CallStatus

@@ -14,8 +14,8 @@ from django.db import InterfaceError, OperationalError, transaction
 from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
+from common.executors import background_loop
 from common.redaction.redactor import Redactor
-from common.threads import background_loop
 from mcp.choices import Connection, FaultKind, HealthStatus
 from mcp.client import transports
 from mcp.client.transports import Handshake

@@ -12,8 +12,7 @@ from common.process import parent_death
 from mcp.protocol.errors import UpstreamFault
 from mcp.stdio_host import process_groups
 from mcp.stdio_host.environment import PROCESS_LIMITS
-from mcp.stdio_host.lines import MAX_LINE_BYTES, LineSplitter, LineTooLong
-from mcp.stdio_host.ring import StderrBuffer
+from mcp.stdio_host.output import MAX_LINE_BYTES, LineSplitter, LineTooLong, StderrBuffer
 
 #: Time limit of each step of an orderly stop.
 STOP_STEP_SECONDS = 2.0

@@ -9,7 +9,7 @@ from mcp.protocol import jsonrpc, legacy
 from mcp.protocol.errors import UpstreamFault
 from mcp.protocol.jsonrpc import Message
 from mcp.protocol.progress import ProgressFilter
-from mcp.stdio_host.lines import parse_messages
+from mcp.stdio_host.output import parse_messages
 
 #: Builds a request with the given id.
 RequestBuilder = Callable[[int], Message]

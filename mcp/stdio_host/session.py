@@ -15,8 +15,8 @@ from mcp.stdio_host import process_groups
 from mcp.stdio_host.child_process import ServerProcess
 from mcp.stdio_host.environment import build_environment
 from mcp.stdio_host.handshake import HandshakeNegotiation, RequestFormat, build_handshake
+from mcp.stdio_host.output import StderrBuffer
 from mcp.stdio_host.process_groups import ProcessGroupJournal
-from mcp.stdio_host.ring import StderrBuffer
 from mcp.stdio_host.rpc_channel import PendingRequest, RpcChannel
 
 #: The first start of a server may have to download it.

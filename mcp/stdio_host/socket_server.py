@@ -22,8 +22,8 @@ from mcp.protocol import frames
 from mcp.protocol.errors import UpstreamError, UpstreamFault
 from mcp.protocol.frames import BadFrame
 from mcp.protocol.jsonrpc import Message
+from mcp.stdio_host.hosted_servers import ServerRegistry, describe_status
 from mcp.stdio_host.rpc_channel import PendingRequest
-from mcp.stdio_host.servers import ServerRegistry, describe_status
 
 log = logging.getLogger(__name__)
 #: Concurrent requests of one connection.

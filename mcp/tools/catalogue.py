@@ -1,4 +1,4 @@
-"""Registers the tools that servers list, each with an identity of its own."""
+"""Registers the tools that servers list; changes what people set on a tool."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ from nhi.actors import SYSTEM, Actor
 from nhi.audit import events, sanitization
 from nhi.choices import Kind
 from nhi.identities import identities
-from nhi.models import Identity
+from nhi.models import Identity, User
 from nhi.validation import TOOL_NAME_PATTERN
 
 #: Per server.
@@ -238,3 +238,33 @@ def _withdraw_tool(tool: Tool, report: RefreshReport) -> None:
     if tool.state != DefinitionState.WITHDRAWN and definitions.move_state(tool, DefinitionState.WITHDRAWN):
         events.write("tool.withdrawn", actor=SYSTEM, subject=tool.identity)
         report.withdrawn.append(tool.name)
+
+
+def change_tool(
+    *,
+    actor: Actor,
+    tool: Tool,
+    requires_approval: bool | None = None,
+    deprecated: bool | None = None,
+    owner: User | None = None,
+) -> Tool:
+    """Change a tool; arguments that are None change nothing. A deprecated tool still works but shows a notice."""
+    actor.require("mcp.change_tool", "change tools")
+    values = {"requires_approval": requires_approval, "deprecated": deprecated}
+    with transaction.atomic():
+        current = Tool.objects.select_for_update(of=("self",)).select_related("identity", "server").get(pk=tool.pk)
+        _save_attributes(actor, current, {name: value for name, value in values.items() if value is not None})
+        if owner is not None and owner.pk != current.identity.owner_id:
+            current.identity = identities.change(actor=actor, identity=current.identity, owner=owner)
+    return current
+
+
+def _save_attributes(actor: Actor, tool: Tool, values: dict[str, Any]) -> None:
+    before = {name: getattr(tool, name) for name, value in values.items() if getattr(tool, name) != value}
+    if not before:
+        return
+    after = {name: values[name] for name in before}
+    for name, value in after.items():
+        setattr(tool, name, value)
+    tool.save(update_fields=list(after))
+    events.write("tool.changed", actor=actor, subject=tool.identity, before=before, after=after)

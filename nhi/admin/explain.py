@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 from django import forms
 from django.http import HttpRequest, HttpResponse
 
-from common.console import badges, site_pages, times
+from common.console import badges, navigation, times
 from common.console.badges import Badge
 from common.console.forms import ConsoleForm, JSONLinesField, MomentField
 from common.console.pages import Control, link
@@ -15,7 +15,7 @@ from common.errors import InvalidInput, NotAllowed
 from nhi.authorization import explain
 from nhi.authorization.explain import Explanation
 from nhi.choices import Kind
-from nhi.console import names
+from nhi.console import name_fields
 from nhi.console.base import ActorPage
 from nhi.decisions.types import AccessMatch, CheckResult
 
@@ -41,8 +41,8 @@ WOULD = {"pass": "Would pass", "fail": "Would fail", "skip": "Not asked"}
 class AskForm(ConsoleForm):
     """The part of the question that stands in the address."""
 
-    caller = names.NameField("caller", label="Caller")
-    target = names.NameField("identity", label="May call", help_text="A tool, an agent or a service account.")
+    caller = name_fields.NameField("caller", label="Caller")
+    target = name_fields.NameField("identity", label="May call", help_text="A tool, an agent or a service account.")
     at = MomentField(label="At", required=False, help_text="Empty: now. Or a time to come.")
     action = forms.CharField(
         label="Action",
@@ -134,7 +134,7 @@ class Explain(ActorPage):
             unknown = any(error.code == "unknown" for error in _errors(asked))
             return self.page(form=asked, given=None, status=404 if unknown else 400)
         # A link holds ids; people read names.
-        read = {name: names.full_name(asked.cleaned_data[name]) for name in BOTH}
+        read = {name: name_fields.full_name(asked.cleaned_data[name]) for name in BOTH}
         asked.data = {**request.GET.dict(), **read}
         try:
             told = self._explain(asked, arguments)
@@ -150,9 +150,11 @@ class Explain(ActorPage):
             form = AskForm(query)
         else:
             begun = {name: query.get(name, "").strip() for name in BOTH}
-            known = {name: names.initial_name(BOTH[name], self.actor, text) or text for name, text in begun.items()}
+            known = {
+                name: name_fields.initial_name(BOTH[name], self.actor, text) or text for name, text in begun.items()
+            }
             form = AskForm(initial={**query.dict(), **known})
-        names.bind_name_fields(form, self.actor)
+        name_fields.bind_name_fields(form, self.actor)
         return form
 
     def _explain(self, asked: AskForm, arguments: Any) -> Explanation:
@@ -257,4 +259,4 @@ def _address(asked: AskForm) -> str:
     return urlencode(query)
 
 
-site_pages.add_site_page("explain/", Explain.as_view(), "explain")
+navigation.add_site_page("explain/", Explain.as_view(), "explain")

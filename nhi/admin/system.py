@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db import connection
 from django.utils import timezone
 
-from common.console import badges, site_pages
+from common.console import badges, navigation
 from common.console.badges import Badge
 from nhi import hooks, processes
 from nhi.console.base import ActorPage
@@ -127,4 +127,4 @@ def _database_version() -> tuple[int, ...]:
     return version
 
 
-site_pages.add_site_page("system/", System.as_view(), "system")
+navigation.add_site_page("system/", System.as_view(), "system")

@@ -6,7 +6,7 @@ from uuid import UUID
 from common.api.operations import listing, operation
 from common.api.shapes import Reason
 from nhi.access import bulk, grants
-from nhi.access.access import ItemResult
+from nhi.access.bulk import ItemResult
 from nhi.api.shapes import grants as shapes
 from nhi.api.shapes.credentials import RevokedShape
 from nhi.api.shapes.items import ToolResults

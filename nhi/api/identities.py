@@ -6,8 +6,8 @@ from uuid import UUID
 from common.api.operations import listing, operation
 from common.api.shapes import Reason
 from common.errors import InvalidInput
-from nhi.access import access, effective_access
-from nhi.access.access import ItemResult
+from nhi.access import bulk, effective_access
+from nhi.access.bulk import ItemResult
 from nhi.api.shapes.identities import (
     AccessShape,
     Activation,
@@ -154,4 +154,4 @@ class CopyAccess(OfIdentity):
 
         Its live grants with their limits and ends, and its live roles. Each item has its own result."""
         target = self.named(ROWS.all(), "to_id", given["to_id"])
-        return {"results": access.copy_access(actor=self.actor, source=self.identity, target=target)}
+        return {"results": bulk.copy_access(actor=self.actor, source=self.identity, target=target)}

@@ -12,7 +12,7 @@ from common.api.operations import Operation, of_handler
 from common.errors import InvalidInput, NotAllowed, NotFound, RecordUnavailable
 from nhi.actors import Actor
 from nhi.api.authentication import Caller
-from nhi.audit import opened
+from nhi.audit import events
 from nhi.people import sessions
 
 M = TypeVar("M", bound=Model)
@@ -77,7 +77,7 @@ class ApiView(APIView):
         if response.status_code >= 400 or declared is None or not (self.opens and self.actor.only_reads):
             return response
         try:
-            opened.write_page_opened(request, actor=self.actor, title=declared.summary)
+            events.write_page_opened(request, actor=self.actor, title=declared.summary)
         except RecordUnavailable as error:
             return self.handle_exception(error)
         return response

@@ -1,10 +1,11 @@
-"""The only writer of audit events."""
+"""The only writer of audit events, page views of auditors included."""
 
 import hashlib
 from typing import Any
 from uuid import UUID
 
 from django.db import DatabaseError, models
+from django.http import HttpRequest
 
 from common import canonical_json, context
 from common.errors import RecordUnavailable
@@ -67,3 +68,16 @@ def _limit_size(value: dict[str, Any]) -> dict[str, Any]:
     if len(text) <= MAX_DETAILS_BYTES:
         return storable
     return {"omitted_bytes": len(text), "sha256": hashlib.sha256(text).hexdigest()}
+
+
+MAX_QUERY_LENGTH = 2000
+
+
+def write_page_opened(request: HttpRequest, *, actor: Actor, title: str) -> None:
+    write(
+        "page.opened",
+        actor=actor,
+        subject_kind="page",
+        subject_name=title,
+        details={"path": request.path, "query": request.META.get("QUERY_STRING", "")[:MAX_QUERY_LENGTH]},
+    )

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from common import canonical_json, crypto
 from nhi.audit import row_macs, sanitization
-from nhi.decisions.chains import ChainLink
+from nhi.decisions.delegation import ChainLink
 from nhi.models import InvocationLog
 
 COLUMNS = tuple(field.attname for field in InvocationLog._meta.concrete_fields)

@@ -9,9 +9,8 @@ from nhi.actors import Actor
 from nhi.authorization import facts
 from nhi.authorization.facts import LoadedFacts
 from nhi.choices import Kind
-from nhi.decisions import chains, delegation
-from nhi.decisions.chains import ChainLink, DelegationChain
-from nhi.decisions.delegation import ChainCheck
+from nhi.decisions import delegation
+from nhi.decisions.delegation import ChainCheck, ChainLink, DelegationChain
 from nhi.decisions.types import CallCondition, DecisionParty, RequestedAction
 
 
@@ -39,9 +38,9 @@ def check_work_context(
     caller, target = loaded_facts.caller, loaded_facts.target
     if caller is None or target is None:
         return None
-    id_to_load = chains.task_to_load(run_chain, task_id)
+    id_to_load = delegation.task_to_load(run_chain, task_id)
     tasks = hooks.load_tasks([id_to_load], visible_to=visible_to) if id_to_load is not None else {}
-    resolved = chains.resolve_chain(run_chain, task_id, caller.id, tasks)
+    resolved = delegation.resolve_chain(run_chain, task_id, caller.id, tasks)
     if isinstance(resolved, CallCondition):
         return ChainCheck(resolved)
     if resolved is None:
@@ -76,4 +75,4 @@ def _check_chain_target(chain: DelegationChain, caller: DecisionParty, target: D
 def run_chain_of(loaded_facts: LoadedFacts) -> DelegationChain | None:
     """Return the chain of the run that owns the token; None for other tokens."""
     data: Any = loaded_facts.credential.chain if loaded_facts.credential is not None else None
-    return chains.chain_from_json(data)
+    return delegation.chain_from_json(data)

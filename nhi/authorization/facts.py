@@ -20,8 +20,7 @@ from common.fastsql.prepared import PreparedQuery
 from common.ids import uuid7
 from nhi.choices import Kind, PermissionType
 from nhi.credentials import credentials, tokens
-from nhi.decisions.chains import ChainLink
-from nhi.decisions.delegation import Principal
+from nhi.decisions.delegation import ChainLink, Principal
 from nhi.decisions.types import AccessMatch, DecisionFacts, DecisionParty
 from nhi.models import Credential, Identity, NhiPermission, RoleAssignment, ToolPermission, User
 

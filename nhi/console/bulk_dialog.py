@@ -9,12 +9,12 @@ from django.db.models import Model, QuerySet
 from django.http import HttpResponse
 from django.utils.functional import cached_property
 
-from common.console import several
+from common.console import lists
 from common.console.forms import ConsoleForm
 from common.console.lists import Filter, Lookup
 from common.console.pages import link, render
 from common.errors import Conflict, NotAllowed
-from nhi.access.access import ItemResult, attempt_item
+from nhi.access.bulk import ItemResult, attempt_item
 from nhi.console.base import ActorDialog
 
 R = TypeVar("R", bound=Model)
@@ -38,7 +38,7 @@ class BulkDialog(ActorDialog, Generic[R]):
     search: Sequence[Lookup] = ()
     order: Sequence[str] = ("-created_at", "-id")
     #: Maximum rows of one submission. For more rows, people repeat the operation.
-    most = several.MOST
+    most = lists.MOST
     #: How to reach the other rows. "In the same way" is right only if changed rows no longer match the filter.
     others = "the others after that, in the same way"
 
@@ -69,9 +69,9 @@ class BulkDialog(ActorDialog, Generic[R]):
 
     def picked(self, rows: QuerySet[R]) -> QuerySet[R]:
         if not self.filters:
-            return rows.filter(pk__in=several.ticked(self.request))
-        matching = several.picked(self.request, rows, self.filters, self.search)
-        return self.fits(matching) if several.takes_all(self.request) else matching
+            return rows.filter(pk__in=lists.ticked(self.request))
+        matching = lists.picked(self.request, rows, self.filters, self.search)
+        return self.fits(matching) if lists.takes_all(self.request) else matching
 
     @cached_property
     def fitting(self) -> list[R]:
@@ -101,13 +101,13 @@ class BulkDialog(ActorDialog, Generic[R]):
 
     @property
     def typed(self) -> str:  # type: ignore[override]  # a property, as `title`
-        return several.to_type(len(self.fitting)) if self.danger else ""
+        return lists.to_type(len(self.fitting)) if self.danger else ""
 
     def context(self) -> dict[str, Any]:
         more_text = f"These are the newest {self.most}; {self.others}."
         return {
             "title": self.title,
-            **several.limit_names(self.names()),
+            **lists.limit_names(self.names()),
             "skipped": [f"{self.called(row)}: {reason}" for row, reason in self.skipped],
             "skipped_why": ", ".join(Counter(reason for _, reason in self.skipped)),
             "more_left": more_text if len(self.chosen) > self.most else "",

@@ -12,7 +12,7 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.utils import timezone
 
-from common.console import export, keyset, streams
+from common.console import downloads, keyset
 from common.console.lists import Filter, Listing, Lookup
 from common.console.pages import Crumb, link
 from common.errors import InvalidInput
@@ -83,7 +83,7 @@ class LogExport(ActorPage):
         events.write("export.made", actor=self.actor, subject_kind="list", subject_name=self.log, details=details)
         lines = self._as_csv(listing.matching()) if format_name == "csv" else self._as_jsonl(listing.matching())
         name = f"{self.log.replace(' ', '-')}.{format_name}"
-        return streams.download(self.request, lines, name=name, content_type=FORMATS[format_name])
+        return downloads.download(self.request, lines, name=name, content_type=FORMATS[format_name])
 
     def _as_csv(self, matching: QuerySet[Any]) -> Iterator[str]:
         yield _csv_line(self.head)
@@ -110,7 +110,7 @@ class LogExport(ActorPage):
 
 def _csv_line(cells: Iterable[Any]) -> str:
     out = io.StringIO()
-    csv.writer(out).writerow([export.safe(cell) for cell in cells])
+    csv.writer(out).writerow([downloads.safe(cell) for cell in cells])
     return out.getvalue()
 
 

@@ -16,8 +16,8 @@ from common.fastsql import prepared
 from nhi.actors import Actor
 from nhi.choices import Kind
 from nhi.credentials import credentials, tokens
-from nhi.decisions import chains
-from nhi.decisions.chains import DelegationChain
+from nhi.decisions import delegation
+from nhi.decisions.delegation import DelegationChain
 from nhi.models import Credential, Identity
 
 DIGEST_LENGTH = 32
@@ -93,7 +93,7 @@ def load_chain(token: tokens.ParsedBearerToken | None) -> DelegationChain | None
     if not isinstance(token, tokens.ShortTokenClaims) or token.execution_id is None:
         return None
     row = Credential.runs.filter(execution_id=token.execution_id).only("chain").first()
-    return (chains.chain_from_json(row.chain) or DelegationChain()) if row is not None else None
+    return (delegation.chain_from_json(row.chain) or DelegationChain()) if row is not None else None
 
 
 def close(*, execution_ids: Sequence[UUID], at: datetime) -> int:

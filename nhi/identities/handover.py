@@ -4,7 +4,7 @@ from typing import Any
 
 from django.db.models import Q
 
-from nhi.access.access import ItemResult, attempt_item
+from nhi.access.bulk import ItemResult, attempt_item
 from nhi.actors import Actor
 from nhi.choices import State
 from nhi.identities import identities

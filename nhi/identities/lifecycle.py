@@ -13,7 +13,7 @@ from django.db.models.functions import Now
 
 from common.errors import InvalidTransition
 from nhi import hooks
-from nhi.access import access, rights
+from nhi.access import bulk, rights
 from nhi.actors import SYSTEM, Actor
 from nhi.audit import events
 from nhi.choices import TRANSITIONS, State, StopCause
@@ -85,7 +85,7 @@ def archive(*, actor: Actor, identity: Identity, reason: str) -> StopResult:
     tokens = Credential.objects.live().filter(identity=identity).count()
     with transaction.atomic(durable=True):
         moved = move(actor=actor, identity=identity, to=State.ARCHIVED, reason=reason)
-        access.revoke_all_access(actor=actor, identity=moved, reason=f"Archived: {reason}")
+        bulk.revoke_all_access(actor=actor, identity=moved, reason=f"Archived: {reason}")
     return _run_stop(moved, tokens=tokens)
 
 

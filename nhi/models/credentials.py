@@ -101,7 +101,7 @@ class Credential(TimeBoxed):
     created_by_name = models.CharField(max_length=192, editable=False)
     #: The run of a run token; empty for a long-lived credential.
     execution_id = models.UUIDField(null=True, editable=False)
-    #: The delegation chain of the run (`nhi.decisions.chains`).
+    #: The delegation chain of the run (`nhi.decisions.delegation`).
     chain = models.JSONField(null=True, editable=False)
 
     objects: ClassVar[LongLivedCredentialManager] = LongLivedCredentialManager()

@@ -13,7 +13,7 @@ from django.urls import reverse
 from common.console.pages import PART
 from common.errors import GatehouseError, RecordUnavailable
 from nhi import actors
-from nhi.audit import opened
+from nhi.audit import events
 from nhi.models import User
 from nhi.people import mfa, sessions, sign_in
 from nhi.web import error_pages
@@ -143,7 +143,7 @@ def enforce_read_only_auditors(get_response: GetResponse) -> GetResponse:
         response = get_response(request)
         try:
             if _is_page(request, response):
-                opened.write_page_opened(request, actor=actor, title=_page_title(request, response))
+                events.write_page_opened(request, actor=actor, title=_page_title(request, response))
         except RecordUnavailable as error:
             return error_pages.render_gatehouse_error(request, error)
         return response

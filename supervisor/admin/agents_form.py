@@ -10,7 +10,7 @@ from common.console.form_fields import LinesField, PairsField
 from common.console.forms import Chips, ConsoleForm, WordsField
 from common.errors import GatehouseError
 from common.process import executable_allowlist
-from nhi.console.names import NameField
+from nhi.console.name_fields import NameField
 from supervisor import agents
 from supervisor.choices import AccessType, InputPattern, Kind, Mode, OutputPattern
 from supervisor.models import Agent

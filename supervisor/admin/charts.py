@@ -5,7 +5,7 @@ from typing import Any
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from common.console import site_pages
+from common.console import navigation
 from common.console.charts import Chart, ChartRange, get_chosen_range, range_tabs
 from common.console.pages import Crumb, link
 from mcp.admin.home import charts as charts_of_calls
@@ -54,5 +54,5 @@ def on_home(request: HttpRequest) -> dict[str, Any] | None:
     return {"url": f"{link('run_charts')}?range={chosen.key}", "alone": alone}
 
 
-site_pages.add_site_page("runs/charts/", Charts.as_view(), "run_charts")
+navigation.add_site_page("runs/charts/", Charts.as_view(), "run_charts")
 home.add(home.Part("admin/supervisor/charts/home.html", on_home))

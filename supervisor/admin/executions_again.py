@@ -16,7 +16,7 @@ from common.console.dialogs import Effect, counted
 from common.console.forms import ConsoleForm
 from common.console.pages import link
 from common.errors import Conflict
-from nhi.access.access import ItemResult
+from nhi.access.bulk import ItemResult
 from supervisor import access, admission, submitting
 from supervisor.access import Caller
 from supervisor.admin import agents_cells

@@ -3,7 +3,7 @@
 from django.http import HttpRequest, HttpResponseBase
 from django.urls import path
 
-from common.console import streams
+from common.console import downloads
 from nhi.console.base import ActorPage
 from supervisor.admin.executions_hub import OfExecution
 from supervisor.choices import Stream
@@ -23,7 +23,7 @@ class Download(OfExecution, ActorPage):
             rows = rows.filter(stream=stream)
         texts = rows.values_list("text", flat=True).iterator(chunk_size=PIECES)
         name = f"run-{self.run.number}-{self.run.pk}.txt"
-        return streams.download(
+        return downloads.download(
             request, (text.translate(SHOWN) for text in texts), name=name, content_type="text/plain; charset=utf-8"
         )
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from common.console import keyset, site_pages
+from common.console import keyset, navigation
 from common.console.pages import Control, link
 from nhi.admin.identities import hub
 from nhi.admin.identities.hub import Added, Hub
@@ -45,5 +45,5 @@ class Runs(Hub):
         return Control("Add program or model", url, "add", dialog=False)
 
 
-site_pages.add_site_page("nhi/identity/<uuid:pk>/runs/", Runs.as_view(), "nhi_identity_runs")
+navigation.add_site_page("nhi/identity/<uuid:pk>/runs/", Runs.as_view(), "nhi_identity_runs")
 hub.add_tab(Added("runs", "Runs", frozenset({Kind.AGENT})))

@@ -11,7 +11,7 @@ from django.db.models import F, Q, QuerySet, Window
 from django.db.models.functions import RowNumber
 from django.utils import timezone
 
-from common.console import badges, site_pages
+from common.console import badges, navigation
 from common.console.badges import Badge
 from common.console.pages import Control, link
 from nhi.choices import State
@@ -170,4 +170,4 @@ def _strained(runner: Runner) -> list[str]:
     return [words for over, words in limits if over]
 
 
-site_pages.add_site_page("runs/queue/", Queue.as_view(), "supervisor_queue")
+navigation.add_site_page("runs/queue/", Queue.as_view(), "supervisor_queue")

@@ -8,14 +8,14 @@ from django import forms
 
 from common.console.forms import Chips, ConsoleForm, JSONLinesField
 from common.errors import GatehouseError, InvalidInput
-from nhi.console import names
-from nhi.console.names import NamedRows, NameField
+from nhi.console import name_fields
+from nhi.console.name_fields import NamedRows, NameField
 from supervisor import schedules
 from supervisor.choices import MisfirePolicy, OverlapPolicy
 from supervisor.models import Agent, Schedule
 from supervisor.schedules import facts as schedule_facts
 
-names.NAMED_ROWS.setdefault("runs_here", NamedRows("agent that runs here", Agent.objects.visible_to))
+name_fields.NAMED_ROWS.setdefault("runs_here", NamedRows("agent that runs here", Agent.objects.visible_to))
 PLAIN = {"autocomplete": "off", "spellcheck": "false"}
 
 

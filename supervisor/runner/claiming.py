@@ -14,7 +14,7 @@ from common.db import clock
 from nhi import actors
 from nhi.credentials import run_tokens
 from nhi.credentials.run_tokens import RunTokenRequest
-from nhi.decisions.chains import DelegationChain
+from nhi.decisions.delegation import DelegationChain
 from supervisor import chains, slots
 from supervisor.choices import ExecutionState
 from supervisor.models import Execution

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 
-from common.threads import run_in_thread
+from common.executors import run_in_thread
 from mcp.limits import breakers
 from mcp.limits.breakers import GuardedCall
 from supervisor.chat import ChatFault

@@ -8,8 +8,8 @@ from common import strict_json
 from common.context import RequestContext, bind_context
 from common.errors import GatehouseError
 from common.ids import uuid7
-from mcp.gateway import gateway
-from mcp.gateway.gateway import CallResult, IncomingCall
+from mcp.gateway import pipeline
+from mcp.gateway.pipeline import CallResult, IncomingCall
 from nhi.authorization.authentication import Unauthenticated
 from nhi.choices import CallStatus
 from supervisor.chat import Call
@@ -34,7 +34,7 @@ class Tools:
 
     async def offered(self) -> list[Json]:
         """What may be called now, as the API wants it; grants may have come and gone since the last time."""
-        found = await gateway.list_tools(self._token, source=SOURCE)
+        found = await pipeline.list_tools(self._token, source=SOURCE)
         if isinstance(found, Unauthenticated):
             raise CannotStart(ErrorCategory.PERMANENT, f"Its identity may not act now: {found.message}")
         self._offer = Offer(found.tools)
@@ -51,7 +51,7 @@ class Tools:
         with bind_context(RequestContext(request_id, SOURCE)):
             ask = _ask(call, tool=name, **known)
             try:
-                outcome = await gateway.call_tool(ask)
+                outcome = await pipeline.call_tool(ask)
             except GatehouseError as problem:
                 # The gateway could not decide: nothing was called, and there is no row of it.
                 self._tell(f"tool {name}: {problem.code}")

@@ -9,7 +9,7 @@ from django.test import Client
 from django.urls import reverse
 
 from common.errors import InvalidInput
-from nhi.access import access, grants
+from nhi.access import bulk, grants
 from nhi.actors import SYSTEM
 from nhi.models import ToolPermission
 from tests.api.conftest import Stage
@@ -77,7 +77,7 @@ def test_one_of_before_is_not_given_again_nor_copied(stage: Stage) -> None:
         grants.renew(actor=cast.admin(), grant=old, expires_at=None, reason="For the test")
     with pytest.raises(InvalidInput, match="allowed_parameters"):
         grants.change_limits(actor=cast.admin(), grant=old, limits={"max_calls_per_hour": 5}, reason="For the test")
-    [item] = access.copy_access(actor=cast.admin(), source=stage.bot, target=stage.other)
+    [item] = bulk.copy_access(actor=cast.admin(), source=stage.bot, target=stage.other)
     assert (item.result, "Did you mean" in item.message) == ("refused", True)
     changed = grants.change_limits(
         actor=cast.admin(), grant=old, limits={"allowed_parameters": FINE}, reason="For the test"

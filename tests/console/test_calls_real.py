@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from common import threads
+from common import executors
 from common.ids import uuid7
 from mcp.approvals import decisions
-from mcp.gateway import gateway
+from mcp.gateway import pipeline
 from mcp.limits import budgets
 from mcp.models import CallApproval, Tool
 from nhi import demo
@@ -37,11 +37,11 @@ def test_what_the_gateway_writes_reads_on_the_pages(upstreams: Peer) -> None:
     planner = identity("planner")
     token = credentials.issue(actor=SYSTEM, holder=planner).token
 
-    def call(**arguments: Any) -> gateway.CallResult:
-        ask = gateway.IncomingCall(
+    def call(**arguments: Any) -> pipeline.CallResult:
+        ask = pipeline.IncomingCall(
             bearer=token, server="todo", tool="echo", arguments=arguments, request_id=uuid7(), source="127.0.0.1"
         )
-        return threads.background_loop.run(gateway.call_tool(ask), timeout=20)
+        return executors.background_loop.run(pipeline.call_tool(ask), timeout=20)
 
     refused = call(text="a")
     grants.give_tool(actor=SYSTEM, agent=planner, tool=tool.identity, reason="For the test")

@@ -15,8 +15,8 @@ from playwright.sync_api import Page, expect
 
 from common.db.clock import start_of_hour
 from common.ids import uuid7
-from mcp.admin.calls.calls_strip import Strip
-from mcp.gateway import rollups
+from mcp.admin.calls.timeline import Strip
+from mcp.gateway import call_statistics
 from nhi.models import CallRollup, Identity, User
 from tests.console.axe import violations
 from tests.console.call_log import LIST, TAIL, fill, on_postgresql, plans
@@ -87,7 +87,7 @@ def test_a_bar_leads_to_the_calls_of_its_time_and_keeps_the_other_filters(mara: 
 
 def test_an_hour_is_drawn_by_the_minute_and_a_minute_is_the_end(mara: Client) -> None:
     call(ago=5 * 3600)
-    assert rollups.roll_up()
+    assert call_statistics.roll_up()
     day = strip(mara)
     assert day
     assert (day.width, len(day.table)) == ("an hour", 1)
@@ -136,7 +136,7 @@ def test_the_strip_says_that_hours_are_not_summed_yet(mara: Client) -> None:
     assert shown
     assert [bar.total for bar in shown.table] == [1, 1]
     assert [note.partition(" on are missing")[2] for note in shown.notes] == [": their hours are not summed yet."]
-    assert rollups.roll_up()
+    assert call_statistics.roll_up()
     assert totals(mara) == [1, 1, 1]
     assert not strip(mara).notes  # type: ignore[union-attr]  # drawn just above
 

@@ -13,7 +13,7 @@ from django.utils import timezone
 from common.console.charts import CHART_RANGES
 from common.db.clock import start_of_hour
 from mcp.admin.home.chart_data import BUCKETS, Source, quantile
-from mcp.gateway import rollups
+from mcp.gateway import call_statistics
 from mcp.models import HealthReport
 from nhi import actors
 from nhi.actors import SYSTEM
@@ -80,7 +80,7 @@ def test_hours_that_the_sums_already_hold_are_not_counted_twice(mara: Client) ->
     for hours in (3, 4, 5):
         call(ago=hours * 3600)
     before = context(mara)["charts"][0].summary
-    assert rollups.roll_up()
+    assert call_statistics.roll_up()
     assert context(mara)["charts"][0].summary == before == "4 calls, 0 refused (0.0 %), 0 errors."
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from common import context
-from mcp.gateway.gateway import CallResult, IncomingCall
+from mcp.gateway.pipeline import CallResult, IncomingCall
 from mcp.gateway.tool_list import ToolListing
 from mcp.server import application
 from nhi.authorization.authentication import Unauthenticated

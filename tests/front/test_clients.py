@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from mcp.gateway.gateway import CallResult, IncomingCall
+from mcp.gateway.pipeline import CallResult, IncomingCall
 from mcp.gateway.tool_list import ToolListing
 from tests.front.asking import META, body, headers, message
 from tests.front.door import CALL, CALLER, DONE, TOKEN, Gateway

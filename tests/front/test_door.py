@@ -10,7 +10,7 @@ from django.db import OperationalError
 from mcp_types import methods
 
 from common.errors import Conflict, RateLimited, RecordUnavailable
-from mcp.gateway.gateway import CallResult
+from mcp.gateway.pipeline import CallResult
 from mcp.gateway.tool_list import ToolListing
 from nhi.authorization.authentication import Unauthenticated
 from tests.front.asking import META, VERSION, body, message

@@ -5,7 +5,7 @@ import shlex
 
 import pytest
 
-from mcp.server import admission, heads, request_parser
+from mcp.server import request_headers, request_parser
 from mcp.server.request_parser import McpRequest
 from tests.services.house import ROOT
 
@@ -18,8 +18,8 @@ def test_the_request_that_is_shown_is_read() -> None:
     assert found
     words = shlex.split(found[1].replace("\\\n", " "))
     pairs = [words[at + 1].split(": ", 1) for at, word in enumerate(words) if word == "-H"]
-    head = heads.read_headers([(name.lower().encode(), value.encode()) for name, value in pairs])
-    assert admission.check_content_headers(head) is None
+    head = request_headers.read_headers([(name.lower().encode(), value.encode()) for name, value in pairs])
+    assert request_headers.check_content_headers(head) is None
     asked = request_parser.parse_request(head, words[words.index("-d") + 1].encode())
     assert isinstance(asked, McpRequest)
     assert (asked.name, asked.arguments) == ("todo__create_todo", {"title": "Buy milk"})

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from mcp_types import jsonrpc
 
-from mcp.server import errors, heads, request_parser
+from mcp.server import errors, request_headers, request_parser
 from mcp.server.errors import ErrorResponse
 from mcp.server.request_parser import McpNotification, McpRequest
 from tests.front.asking import META, VERSION, Headers, body, headers, message
@@ -21,7 +21,7 @@ def read(
     of: Any, given: Headers | None = None, raw: bytes | None = None
 ) -> McpRequest | ErrorResponse | McpNotification:
     return request_parser.parse_request(
-        heads.read_headers(headers(of) if given is None else given), body(of) if raw is None else raw
+        request_headers.read_headers(headers(of) if given is None else given), body(of) if raw is None else raw
     )
 
 
@@ -215,7 +215,7 @@ def test_an_encoded_name_that_looks_encoded_is_one_level_deep() -> None:
 
 @pytest.mark.parametrize("broken", ["=?base64?!?=", "=?base64?YQ?=", "=?base64?YR==?=", "=?base64?/w==?="])
 def test_a_broken_wrapping_equals_nothing(broken: str) -> None:
-    assert heads.decode_value(broken) is None
+    assert request_headers.decode_value(broken) is None
 
 
 @pytest.mark.parametrize("version", ["2099-01-01", "", "2025-11-25", "next"])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mcp.gateway.gateway import CallResult
+from mcp.gateway.pipeline import CallResult
 from tests.front.asking import META, message
 from tests.front.door import CALL, Gateway, ask
 

@@ -10,7 +10,7 @@ from mcp_types import methods
 from common import crypto
 from common.api.signed_cursors import CURSOR_LIFETIME_SECONDS, SignedCursors
 from mcp.server import results
-from mcp.server.progress import MAX_NOTIFICATIONS_PER_SECOND, ProgressNotifier
+from mcp.server.results import MAX_NOTIFICATIONS_PER_SECOND, ProgressNotifier
 
 pytestmark = pytest.mark.capability("MCP-06")
 INFO = {"name": "gatehouse", "version": "0.1.0"}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mcp.gateway.gateway import CallResult, IncomingCall
+from mcp.gateway.pipeline import CallResult, IncomingCall
 from mcp.server import response_writer
 from mcp.server.errors import ErrorResponse
 from tests.front.asking import META, message
@@ -183,7 +183,7 @@ def test_the_end_of_the_server_is_told_and_not_taken_for_the_clients() -> None:
 
 
 def test_a_slow_client_slows_no_upstream_down(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcp.server.progress.MAX_NOTIFICATIONS_PER_SECOND", 10_000)
+    monkeypatch.setattr("mcp.server.results.MAX_NOTIFICATIONS_PER_SECOND", 10_000)
     told = 1000
 
     async def scene() -> Client:

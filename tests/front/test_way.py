@@ -11,8 +11,8 @@ import pytest
 
 from common.canonical_json import encode
 from mcp.choices import Connection, DefinitionState, Transport
-from mcp.gateway import gateway
-from mcp.gateway.batch import stopping
+from mcp.gateway import pipeline
+from mcp.gateway.batch import active_calls
 from mcp.models import Server, Tool, ToolDefinition
 from mcp.models.calls import Call
 from nhi.access import grants
@@ -44,7 +44,7 @@ def peer(tmp_path: Path, settings: Any) -> Iterator[PeerServer]:
 
 @pytest.fixture
 def url() -> Iterator[str]:
-    with served(gateway) as found:
+    with served(pipeline) as found:
         yield found
 
 
@@ -163,7 +163,7 @@ def test_suspending_the_agent_ends_its_call_and_tells_it_why(bot: Identity, peer
     denied = ended["result"]["_meta"]["gatehouse/denied"]
     row = InvocationLog.objects.get(pk=denied["call_id"])
     assert (denied["reason"], row.status) == (row.reason, "error")
-    assert denied["reason"] == stopping.STOP_REASON
+    assert denied["reason"] == active_calls.STOP_REASON
     assert not Call.objects.exists()
 
 

@@ -10,9 +10,9 @@ from hypothesis import example, given
 from hypothesis import strategies as some
 from mcp_types import jsonrpc
 
-from mcp.server import admission, heads, request_parser
-from mcp.server.admission import EndpointSettings
+from mcp.server import request_headers, request_parser
 from mcp.server.errors import ErrorResponse
+from mcp.server.request_headers import EndpointSettings
 from mcp.server.request_parser import McpNotification, McpRequest
 from tests.front.asking import META, NAMED, VERSION, headers, message
 
@@ -37,7 +37,7 @@ PARAMS = some.fixed_dictionaries(
 MESSAGES = some.fixed_dictionaries(
     {}, optional={"jsonrpc": some.just("2.0") | VALUES, "id": VALUES, "method": METHODS, "params": PARAMS | VALUES}
 )
-NAMES = some.sampled_from([name.encode() for name in heads.KNOWN_HEADERS.values()])
+NAMES = some.sampled_from([name.encode() for name in request_headers.KNOWN_HEADERS.values()])
 HEADERS = some.lists(some.tuples(NAMES, some.binary(max_size=30)), max_size=8)
 
 
@@ -58,7 +58,7 @@ def sound(found: McpRequest | ErrorResponse | McpNotification, sent: Any = None)
 @given(some.binary(max_size=200), HEADERS)
 @example(b"\x80", [])
 def test_bytes(raw: bytes, given_headers: list[tuple[bytes, bytes]]) -> None:
-    sound(request_parser.parse_request(heads.read_headers(given_headers), raw))
+    sound(request_parser.parse_request(request_headers.read_headers(given_headers), raw))
 
 
 @given(MESSAGES)
@@ -73,16 +73,16 @@ def test_messages_with_the_headers_that_belong_to_them(sent: dict[str, Any]) -> 
         for name, value in pairs.items()
         if isinstance(value, str) and value.isprintable()
     ]
-    sound(request_parser.parse_request(heads.read_headers(given_headers), json.dumps(sent).encode()), sent)
+    sound(request_parser.parse_request(request_headers.read_headers(given_headers), json.dumps(sent).encode()), sent)
 
 
 @given(HEADERS)
 def test_headers_alone(given_headers: list[tuple[bytes, bytes]]) -> None:
-    head = heads.read_headers(given_headers)
+    head = request_headers.read_headers(given_headers)
     for found in (
-        admission.check_request("POST", head, HOUSE),
-        admission.check_content_headers(head),
-        admission.read_bearer(head, HOUSE),
+        request_headers.check_request("POST", head, HOUSE),
+        request_headers.check_content_headers(head),
+        request_headers.read_bearer(head, HOUSE),
     ):
         assert found is None or isinstance(found, str | ErrorResponse)
 
@@ -90,8 +90,10 @@ def test_headers_alone(given_headers: list[tuple[bytes, bytes]]) -> None:
 @given(HEADERS)
 def test_a_right_message_passes_only_with_headers_that_say_the_same(extra: list[tuple[bytes, bytes]]) -> None:
     right = message()
-    found = request_parser.parse_request(heads.read_headers([*headers(right), *extra]), json.dumps(right).encode())
-    doubled = {name for name, _ in extra} & {name.encode() for name in heads.ROUTING_HEADERS}
+    found = request_parser.parse_request(
+        request_headers.read_headers([*headers(right), *extra]), json.dumps(right).encode()
+    )
+    doubled = {name for name, _ in extra} & {name.encode() for name in request_headers.ROUTING_HEADERS}
     assert isinstance(found, ErrorResponse) == bool(doubled)
 
 

@@ -1,6 +1,6 @@
 """A server that changes what it says of its tools, and the people who approve it."""
 
-from mcp.gateway import gateway
+from mcp.gateway import pipeline
 from mcp.models import Tool
 from mcp.servers import health
 from mcp.tools import definitions
@@ -36,5 +36,5 @@ def refused_as(made: Scene) -> str:
 
 
 def listed(made: Scene) -> list[str]:
-    found = run(gateway.list_tools(made.made["tokens"]["bot"]))
+    found = run(pipeline.list_tools(made.made["tokens"]["bot"]))
     return [tool["name"] for tool in found.tools]  # type: ignore[union-attr]  # it was listed

@@ -12,8 +12,8 @@ from django.db import connection
 from common import egress
 from common.ids import uuid7
 from mcp.client import transports
-from mcp.gateway import gateway
-from mcp.gateway.gateway import CallContext, CallResult, IncomingCall
+from mcp.gateway import pipeline
+from mcp.gateway.pipeline import CallContext, CallResult, IncomingCall
 from mcp.models import Server, Tool
 from nhi.models import InvocationLog
 from tests.mcp import world
@@ -49,7 +49,7 @@ class Scene:
         )  # fmt: skip
 
     def call(self, tool: str = "echo", arguments: Json | None = None, *, agent: str = "bot", **more: Any) -> CallResult:
-        return run(gateway.call_tool(self.ask(tool, arguments, agent=agent, **more)))
+        return run(pipeline.call_tool(self.ask(tool, arguments, agent=agent, **more)))
 
 
 def scene(url: str = "", *, server: str = "peer", **wanted: Any) -> Scene:
@@ -71,7 +71,7 @@ async def _whole(work: Coroutine[Any, Any, T]) -> T:
 
 async def left_alone(ask: IncomingCall, after: asyncio.Event | None = None, *, seconds: float = 0.0) -> None:
     """A caller that goes away while its call is under way."""
-    task = asyncio.create_task(gateway.call_tool(ask))
+    task = asyncio.create_task(pipeline.call_tool(ask))
     if after is not None:
         await asyncio.wait_for(after.wait(), 10)
     await asyncio.sleep(seconds)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from mcp.gateway import call_numbers
-from mcp.gateway.batch.stopping import STOP_REASON
+from mcp.gateway import call_log
+from mcp.gateway.batch.active_calls import STOP_REASON
 from mcp.server.mcp_renderer import FAILED_REASONS
 from nhi.credentials import tokens
 from tests.mcp.peer import Peer
@@ -13,11 +13,11 @@ pytestmark = [pytest.mark.capability("OPS-03"), pytest.mark.django_db(transactio
 
 
 def counted(status: str, reason: str = "") -> float:
-    return float(call_numbers.CALL_COUNTER.labels(status, reason)._value.get())
+    return float(call_log.CALL_COUNTER.labels(status, reason)._value.get())
 
 
 def timed(status: str) -> float:
-    [family] = call_numbers.CALL_SECONDS.labels(status).collect()
+    [family] = call_log.CALL_SECONDS.labels(status).collect()
     return next(sample.value for sample in family.samples if sample.name.endswith("_count"))
 
 
@@ -47,10 +47,10 @@ def test_a_call_is_counted_once_and_timed(server: Peer, status: str, reason: str
 
 def test_what_is_not_on_the_lists_is_one_label() -> None:
     before = counted("other", "other")
-    call_numbers.count_call("a status", "chosen by somebody", 0.1)
-    call_numbers.count_call("another", "chosen too", 0.1)
+    call_log.count_call("a status", "chosen by somebody", 0.1)
+    call_log.count_call("another", "chosen too", 0.1)
     assert counted("other", "other") == before + 2
 
 
 def test_every_reason_that_a_door_knows_is_on_the_list() -> None:
-    assert {*FAILED_REASONS, STOP_REASON} <= call_numbers.KNOWN_REASONS
+    assert {*FAILED_REASONS, STOP_REASON} <= call_log.KNOWN_REASONS

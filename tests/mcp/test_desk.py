@@ -14,8 +14,8 @@ from django.db import connection
 
 from common.db import clock
 from common.errors import RecordUnavailable
-from mcp.gateway import arguments, gateway
-from mcp.gateway.batch import decision, reserving, result_writer
+from mcp.gateway import arguments, pipeline
+from mcp.gateway.batch import decision, reservation, result_writer
 from mcp.gateway.batch.worker import BatchWorker, batch_worker
 from mcp.gateway.types import CallLease, CallOutcome, CallRefusal, CallRequest, DatabaseUnavailable
 from mcp.models import Breaker, Call, CallApproval
@@ -54,10 +54,10 @@ def wish(made: Scene, tool: str = "echo", **parameters: Any) -> CallRequest:
     ask = made.ask(tool, parameters)
     shown = tokens.parse(ask.bearer)
     assert shown is not None
-    found = gateway._build_request(ask, shown)
+    found = pipeline._build_request(ask, shown)
     return replace(
         found,
-        checked=arguments.check_remembered_schemas(gateway._caller_key(found), found.server, found.tool, parameters),
+        checked=arguments.check_remembered_schemas(pipeline._caller_key(found), found.server, found.tool, parameters),
     )
 
 
@@ -98,7 +98,7 @@ def test_a_fault_of_ours_in_one_call_spoils_no_other(made: Scene, far_side: Peer
 
     async def together() -> list[Any]:
         asks = [made.ask("poison" if number % 4 == 0 else "echo") for number in range(20)]
-        return await asyncio.gather(*(gateway.call_tool(ask) for ask in asks), return_exceptions=True)
+        return await asyncio.gather(*(pipeline.call_tool(ask) for ask in asks), return_exceptions=True)
 
     answers = run(together())
     assert [isinstance(answer, ZeroDivisionError) for answer in answers] == [number % 4 == 0 for number in range(20)]
@@ -224,8 +224,8 @@ def held(made: Scene, agent: str) -> CallLease:
     ask = made.ask("echo", agent=agent)
     shown = tokens.parse(ask.bearer)
     assert shown is not None
-    found = gateway._build_request(ask, shown)
-    checked = arguments.check_remembered_schemas(gateway._caller_key(found), found.server, found.tool, {})
+    found = pipeline._build_request(ask, shown)
+    checked = arguments.check_remembered_schemas(pipeline._caller_key(found), found.server, found.tool, {})
     ticket = batch_worker.decide(replace(found, checked=checked)).result(10)
     assert isinstance(ticket, CallLease)
     return ticket
@@ -242,7 +242,7 @@ def test_strangers_who_come_at_several_places_are_all_counted(made: Scene) -> No
     rounds = 15
     for _ in range(rounds):
         sides = [[bearing(made, stranger, source) for source in order] for order in (sources, sources[::-1])]
-        found = at_once([lambda side=side: reserving.reserve_calls(side) for side in sides])
+        found = at_once([lambda side=side: reservation.reserve_calls(side) for side in sides])
         assert all(answer.unknown_bearer for answers in found for answer in answers.values())
     assert sum(RefusedAuthentication.objects.values_list("count", flat=True)) == 2 * rounds * len(sources)
     assert set(RefusedAuthentication.objects.values_list("source", flat=True)) == set(sources)
@@ -253,4 +253,4 @@ def bearing(made: Scene, token: str, source: str) -> CallRequest:
     ask = made.ask(agent=token, source=source)
     shown = tokens.parse(token)
     assert shown is not None
-    return gateway._build_request(ask, shown)
+    return pipeline._build_request(ask, shown)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mcp.gateway import arguments, gateway, leases
+from mcp.gateway import arguments, pipeline
 from mcp.gateway.batch.worker import batch_worker
 from mcp.models import Call
 from nhi.credentials import tokens
@@ -24,13 +24,13 @@ def test_a_call_that_is_given_up_while_the_desk_ends_has_its_row(server: Peer) -
     ask = town.ask()
     shown = tokens.parse(ask.bearer)
     assert shown is not None
-    wish = gateway._build_request(ask, shown)
-    known = arguments.check_remembered_schemas(gateway._caller_key(wish), wish.server, wish.tool, wish.arguments)
+    wish = pipeline._build_request(ask, shown)
+    known = arguments.check_remembered_schemas(pipeline._caller_key(wish), wish.server, wish.tool, wish.arguments)
 
     def given_up(future: "Future[Any]") -> None:
         # By now the desk has been told to end.
         time.sleep(0.3)
-        leases._record_abandoned_call(future)
+        pipeline._record_abandoned_call(future)
 
     batch_worker.decide(replace(wish, checked=known)).add_done_callback(given_up)
     batch_worker.stop()

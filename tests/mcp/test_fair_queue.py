@@ -4,8 +4,7 @@ import threading
 
 import pytest
 
-from mcp.gateway.batch.callers import CallerKeys
-from mcp.gateway.batch.fair_queue import FairQueue, QueueLimits
+from mcp.gateway.batch.fair_queue import CallerKeys, FairQueue, QueueLimits
 from nhi.credentials import tokens
 
 pytestmark = [pytest.mark.capability("MCP-09")]

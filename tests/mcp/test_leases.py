@@ -13,10 +13,10 @@ import pytest
 from django.db import connection
 
 from common.db import clock
-from mcp.gateway import arguments, gateway
-from mcp.gateway.batch import leasing, renewing, result_writer
+from mcp.gateway import arguments, pipeline
+from mcp.gateway.batch import active_calls, reservation, result_writer
 from mcp.gateway.batch.worker import batch_worker
-from mcp.gateway.gateway import CallResult
+from mcp.gateway.pipeline import CallResult
 from mcp.gateway.types import CallLease
 from mcp.models import Budget, BudgetWindow, Call, CallSlot
 from nhi.audit import row_macs
@@ -114,8 +114,8 @@ def test_two_reapers_at_once_write_one_row_each(server: Peer) -> None:
 
 def orphans(made: Scene, count: int) -> set[UUID]:
     """Leases of a process that is gone."""
-    wishes = [gateway._build_request(one, shown(one)) for one in (made.ask() for _ in range(count))]
-    checked = arguments.check_remembered_schemas(gateway._caller_key(wishes[0]), "peer", "echo", {})
+    wishes = [pipeline._build_request(one, shown(one)) for one in (made.ask() for _ in range(count))]
+    checked = arguments.check_remembered_schemas(pipeline._caller_key(wishes[0]), "peer", "echo", {})
     held = [batch_worker.decide(replace(wish, checked=checked)).result(10) for wish in wishes]
     assert all(isinstance(one, CallLease) for one in held)
     batch_worker.stop()
@@ -124,21 +124,21 @@ def orphans(made: Scene, count: int) -> set[UUID]:
     return {wish.call_id for wish in wishes}
 
 
-def shown(ask: gateway.IncomingCall) -> tokens.ParsedBearerToken:
+def shown(ask: pipeline.IncomingCall) -> tokens.ParsedBearerToken:
     parsed = tokens.parse(ask.bearer)
     assert parsed is not None
     return parsed
 
 
 def test_a_lease_is_renewed_and_never_past_its_calls_end(made: Scene, server: Peer, monkeypatch: Any) -> None:
-    monkeypatch.setattr(renewing, "RENEW_INTERVAL_SECONDS", 0.0)
+    monkeypatch.setattr(active_calls, "RENEW_INTERVAL_SECONDS", 0.0)
     with under_way(made, server) as (call_id, end):
         [flight] = [one for one in batch_worker.active_calls._by_call.values() if one.lease.call_id == call_id]
         soon = clock.database_now() + timedelta(seconds=1)
         Call.objects.update(deadline=soon)
         CallSlot.objects.update(deadline=soon)
         moved(call_id, soon)
-        near = clock.database_now() + renewing.LEASE_DURATION
+        near = clock.database_now() + active_calls.LEASE_DURATION
         assert abs(Call.objects.get().deadline - near) < timedelta(seconds=3)
         assert abs(CallSlot.objects.get().deadline - Call.objects.get().deadline) < timedelta(seconds=2)
         # As if it had been under way for all of its time but five seconds.
@@ -165,7 +165,7 @@ def test_access_that_changes_in_between_is_decided_anew_and_charged_once(
     made: Scene, server: Peer, monkeypatch: Any
 ) -> None:
     warm_up(made)
-    lease, times = leasing.write_leases, []
+    lease, times = reservation.write_leases, []
 
     def meanwhile(leases: Any, *more: Any) -> Any:
         times.extend([len(leases)] if leases else [])
@@ -174,7 +174,7 @@ def test_access_that_changes_in_between_is_decided_anew_and_charged_once(
             raise_epoch()
         return lease(leases, *more)
 
-    monkeypatch.setattr(leasing, "write_leases", meanwhile)
+    monkeypatch.setattr(reservation, "write_leases", meanwhile)
     outcome = made.call()
     assert (outcome.status, len(times)) == ("success", 2)
     assert Budget.objects.get().day_used == 2, "one for the call before, one for this"
@@ -202,7 +202,7 @@ def test_a_suspension_in_between_leaves_no_lease_and_costs_nothing(made: Scene, 
     if connection.vendor != "postgresql":
         pytest.skip("SQLite lets nobody in between: its one writer reads and writes alone")
     warm_up(made)
-    lease, done = leasing.write_leases, []
+    lease, done = reservation.write_leases, []
 
     def meanwhile(leases: Any, *more: Any) -> Any:
         if not done:
@@ -211,7 +211,7 @@ def test_a_suspension_in_between_leaves_no_lease_and_costs_nothing(made: Scene, 
                 aside.submit(suspend).result(5)
         return lease(leases, *more)
 
-    monkeypatch.setattr(leasing, "write_leases", meanwhile)
+    monkeypatch.setattr(reservation, "write_leases", meanwhile)
     outcome = made.call()
     assert (outcome.status, outcome.reason) == ("unauthenticated", "caller_suspended")
     assert Budget.objects.get().day_used == 1

@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 
 from common.ids import uuid7
-from mcp.gateway.gateway import CallContext
+from mcp.gateway.pipeline import CallContext
 from nhi.models import InvocationLog
 from tests.mcp.peer import Peer
 from tests.mcp.scene import Scene, scene

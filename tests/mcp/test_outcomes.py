@@ -10,8 +10,8 @@ import pytest
 from django.db import connection
 
 from common.db import clock
-from mcp.gateway import gateway
-from mcp.gateway.gateway import CallResult
+from mcp.gateway import pipeline
+from mcp.gateway.pipeline import CallResult
 from mcp.models import Call, CallSlot
 from nhi.actors import SYSTEM
 from nhi.audit import row_macs
@@ -103,7 +103,7 @@ def canonical(arguments: Json) -> bytes:
 def test_a_caller_who_goes_away_leaves_a_row_that_says_so(made: Scene, far_side: Peer) -> None:
     async def leave() -> None:
         asking = made.ask("gone")
-        task = asyncio.create_task(gateway.call_tool(asking))
+        task = asyncio.create_task(pipeline.call_tool(asking))
         await until(lambda: len(far_side.calls) == 1, "called")
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -119,7 +119,7 @@ def test_a_caller_who_goes_away_leaves_a_row_that_says_so(made: Scene, far_side:
 
 def test_a_stopped_call_says_why(made: Scene, far_side: Peer) -> None:
     async def stop() -> CallResult:
-        task = asyncio.create_task(gateway.call_tool(made.ask("stopped")))
+        task = asyncio.create_task(pipeline.call_tool(made.ask("stopped")))
         await until(lambda: len(far_side.calls) == 1, "called")
         await asyncio.to_thread(suspend)
         return await asyncio.wait_for(task, 10)

@@ -11,7 +11,7 @@ from django.db import connection
 from django.db.backends.signals import connection_created
 
 from common.errors import RecordUnavailable
-from mcp.gateway import gateway
+from mcp.gateway import pipeline
 from mcp.gateway.batch.worker import batch_worker
 from mcp.models import Call
 from nhi.audit import row_macs
@@ -114,7 +114,7 @@ def test_a_refusal_that_could_not_be_written_stops_the_deciding_too(made: Scene,
 
 def test_all_calls_in_flight_get_their_rows_when_it_works_again(made: Scene, server: Peer) -> None:
     async def many() -> list[Any]:
-        tasks = [asyncio.create_task(gateway.call_tool(made.ask())) for _ in range(10)]
+        tasks = [asyncio.create_task(pipeline.call_tool(made.ask())) for _ in range(10)]
         await until(lambda: len(server.calls) == 10, "called")
         await asyncio.to_thread(break_it)
         server.let_go()

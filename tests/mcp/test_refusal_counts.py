@@ -9,7 +9,7 @@ import pytest
 
 from common import crypto
 from common.db import clock
-from mcp.gateway import gateway, metrics, rollups
+from mcp.gateway import call_statistics, pipeline
 from mcp.models import CallApproval
 from mcp.server import rest_renderer
 from nhi.audit import invocations, refusal_limits, row_macs
@@ -180,10 +180,10 @@ def test_whoever_counts_calls_counts_them(made: Scene) -> None:
         made.call(agent="stranger")
     end_the_minute()
     refusal_limits.flush_counts()
-    assert metrics.load_server_statistics(made.server).invocation_count == LIMIT + 7
+    assert call_statistics.load_server_statistics(made.server).invocation_count == LIMIT + 7
     hour = hour_of(clock.database_now() - timedelta(minutes=2))
-    rollups._sum_hour(hour)
-    rollups._sum_hour(hour + timedelta(hours=1))
+    call_statistics._sum_hour(hour)
+    call_statistics._sum_hour(hour + timedelta(hours=1))
     assert sum(CallRollup.objects.values_list("calls", flat=True)) == LIMIT + 7
 
 
@@ -226,7 +226,7 @@ def test_a_lease_of_the_version_before_becomes_a_row(made: Scene) -> None:
 
 def test_all_of_a_flood_are_in_the_log(made: Scene) -> None:
     async def flood() -> list[Any]:
-        return await asyncio.gather(*(gateway.call_tool(made.ask(agent="stranger")) for _ in range(120)))
+        return await asyncio.gather(*(pipeline.call_tool(made.ask(agent="stranger")) for _ in range(120)))
 
     outcomes = run(flood())
     assert sum(outcome.recorded for outcome in outcomes) == LIMIT

@@ -9,13 +9,13 @@ import pytest
 from common import canonical_json
 from common.ids import uuid7
 from mcp.gateway.arguments import find_problems, prepare_schema
-from mcp.gateway.batch import database, decision, reading
+from mcp.gateway.batch import database, decision
+from mcp.gateway.batch import facts as batch_facts
 from mcp.gateway.types import CallRequest
 from nhi.authorization import facts
 from nhi.credentials import tokens
 from nhi.decisions import delegation
-from nhi.decisions.chains import ChainLink
-from nhi.decisions.delegation import Principal
+from nhi.decisions.delegation import ChainLink, Principal
 from nhi.decisions.types import Decision, RequestedAction
 from nhi.models import Identity, ToolPermission
 from tests.mcp.behind import stand_behind_a_server
@@ -74,12 +74,12 @@ def test_on_whose_behalf_it_may_be_called_is_found_alike() -> None:
 
 
 def _by_clerk(each: Staged, row: Any) -> Principal:
-    found = reading.read_principal_facts(row)
-    held = [match for match in (reading.find_grant(found), reading.find_role(found)) if match is not None]
+    found = batch_facts.read_principal_facts(row)
+    held = [match for match in (batch_facts.find_grant(found), batch_facts.find_role(found)) if match is not None]
     limited = ToolPermission.objects.filter(pk__in=[match.id for match in held]).exclude(allowed_parameters=None)
     schemas = dict(limited.values_list("pk", "allowed_parameters"))
     known = [replace(match, allowed_parameters=schemas.get(match.id)) for match in held]
-    return Principal("the caller", reading.build_caller(found), tuple(known))
+    return Principal("the caller", batch_facts.build_caller(found), tuple(known))
 
 
 def _by_facts(each: Staged) -> Principal:
@@ -101,7 +101,9 @@ def decide(wishes: list[CallRequest]) -> list[Decision]:
         for one in wishes
     ]
     rows = database.load_facts(asked)
-    return [decision.decide_call(reading.read_facts(row), one).decision for row, one in zip(rows, wishes, strict=True)]
+    return [
+        decision.decide_call(batch_facts.read_facts(row), one).decision for row, one in zip(rows, wishes, strict=True)
+    ]
 
 
 def wish(each: Staged) -> CallRequest:

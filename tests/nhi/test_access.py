@@ -3,7 +3,7 @@
 import pytest
 
 from common.errors import InvalidInput, NotAllowed
-from nhi.access import access, bulk, effective_access, grants, roles
+from nhi.access import bulk, effective_access, grants, roles
 from nhi.access.bulk import ToolSelection
 from nhi.actors import SYSTEM
 from nhi.authorization import facts
@@ -82,7 +82,7 @@ def test_without_the_right_nothing_is_given_or_copied() -> None:
                 actor=cast.acting(role, role), agent=bot, selection=ToolSelection(tool_ids=(tool.pk,)), reason="Trying"
             )
         with pytest.raises(NotAllowed):
-            access.copy_access(actor=cast.acting(role, role), source=bot, target=cast.agent(f"to-{role}"))
+            bulk.copy_access(actor=cast.acting(role, role), source=bot, target=cast.agent(f"to-{role}"))
 
 
 def test_a_copy_has_the_same_limits_and_ends_and_says_from_whom() -> None:
@@ -100,7 +100,7 @@ def test_a_copy_has_the_same_limits_and_ends_and_says_from_whom() -> None:
     cast.tool_grant(bot, away := cast.tool("s__away"))
     lifecycle.suspend(actor=SYSTEM, identity=away, reason="Leak")
     results = {
-        (item.kind, item.name): item.result for item in access.copy_access(actor=cast.admin(), source=bot, target=heir)
+        (item.kind, item.name): item.result for item in bulk.copy_access(actor=cast.admin(), source=bot, target=heir)
     }
     assert results == {
         ("tool", "s__read"): "created", ("tool", "s__away"): "refused", ("nhi", "writer"): "created",
@@ -113,7 +113,7 @@ def test_a_copy_has_the_same_limits_and_ends_and_says_from_whom() -> None:
     assert RoleAssignment.objects.get(identity=heir).expires_at == ends
     event = AuditEvent.objects.get(event="access.copied")
     assert event.details == {"to": "heir", "created": 3, "exists": 0, "refused": 2}
-    again = access.copy_access(actor=cast.admin(), source=bot, target=heir)
+    again = bulk.copy_access(actor=cast.admin(), source=bot, target=heir)
     assert sorted(item.result for item in again) == ["exists", "exists", "exists", "refused", "refused"]
 
 

@@ -10,7 +10,7 @@ from nhi.actors import Actor
 from nhi.authorization import authentication
 from nhi.credentials import run_tokens, tokens
 from nhi.credentials.run_tokens import RunTokenRequest
-from nhi.decisions.chains import DelegationChain
+from nhi.decisions.delegation import DelegationChain
 from nhi.models import Identity
 
 DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"

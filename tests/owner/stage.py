@@ -178,16 +178,21 @@ def main(data: Path) -> None:
 
     django.setup()
     from mcp.servers.targets import LaunchConfig
-    from mcp.stdio_host import handshake, news, run, servers, session, watching
-    from mcp.stdio_host.house import HostBackend
+    from mcp.stdio_host import handshake, hosted_servers, session, tool_changes
+    from mcp.stdio_host import main as run
+    from mcp.stdio_host.main import HostBackend
 
     def read(server_id: UUID) -> LaunchConfig | None:
         kept = json.loads((data / "launches.json").read_text()).get(str(server_id))
         return LaunchConfig(tuple(kept["argv"]), kept["env"], kept["revision"], kept["enabled"]) if kept else None
 
-    servers.SWEEP_SECONDS, session.FRESH_SECONDS = 0.2, 1.0
-    watching.REVISION_CHECK_SECONDS, watching.MAX_RETRY_SECONDS, news.FIRST_DEBOUNCE_SECONDS = 0.2, 1.0, 0.3
-    handshake.PROBE_SECONDS, servers.IDLE_SECONDS = 1.0, float(os.environ["STAGE_IDLE"])
+    hosted_servers.SWEEP_SECONDS, session.FRESH_SECONDS = 0.2, 1.0
+    tool_changes.REVISION_CHECK_SECONDS, tool_changes.MAX_RETRY_SECONDS, tool_changes.FIRST_DEBOUNCE_SECONDS = (
+        0.2,
+        1.0,
+        0.3,
+    )
+    handshake.PROBE_SECONDS, hosted_servers.IDLE_SECONDS = 1.0, float(os.environ["STAGE_IDLE"])
 
     def revisions() -> dict[UUID, int]:
         return {target.server_id: target.revision for target in watched()}

@@ -11,7 +11,7 @@ from a2a import tracing
 from common.db import clock
 from common.ids import uuid7
 from mcp.admin.calls import run_links
-from mcp.gateway import gateway
+from mcp.gateway import pipeline
 from nhi.audit import invocations, row_macs
 from nhi.models import InvocationLog
 from supervisor import submitting
@@ -63,7 +63,7 @@ def call(door: str, token: str, request_id: UUID) -> InvocationLog:
     said = str(request_id)
     if door == "mcp":
         of = message(name="peer__echo", arguments={"x": 1})
-        client = front.Client(gateway, "/mcp").post(of, authorization=f"Bearer {token}", x_request_id=said)  # type: ignore[arg-type]  # the real one
+        client = front.Client(pipeline, "/mcp").post(of, authorization=f"Bearer {token}", x_request_id=said)  # type: ignore[arg-type]  # the real one
         assert to_its_end(client).status == 200
     else:
         doors, asked = Doors(), Asked(token, more=[(b"x-request-id", said.encode())])

@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from common.ids import uuid7
 from nhi import hooks
 from nhi.credentials import tokens
-from nhi.decisions.chains import TaskFacts
+from nhi.decisions.delegation import TaskFacts
 from nhi.models import Credential
 from supervisor import cancelling, chains, lifecycle, reaping, waking
 from supervisor.choices import ExecutionState

@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from common.api.signed_cursors import SignedCursors
 from common.ids import uuid7
-from mcp.gateway import rollups
+from mcp.gateway import call_statistics
 from mcp.models import (
     BudgetWindow,
     Call,
@@ -123,7 +123,7 @@ def calls(mara: User) -> None:
     approve(tool_of(server))
     lifecycle.change(actor=person, server=server, headers={"X-Key": "${KEY}", "X-Team": "docs"})
     calling.call(ago=7300)
-    rollups.roll_up()
+    call_statistics.roll_up()
     call = calling.flight()
     CallSlot.objects.create(budget_id=BudgetWindow.objects.earliest("pk").budget_id, call_id=call.pk, deadline=FAR)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mcp.protocol import headers, jsonrpc, legacy, modern, sse
 from mcp.protocol.errors import UpstreamError, UpstreamFault
 from mcp.protocol.progress import ProgressFilter
-from mcp.server import heads
+from mcp.server import request_headers
 
 pytestmark = pytest.mark.capability("MCP-03")
 
@@ -63,7 +63,7 @@ def test_a_header_value_comes_back_whole(text: str) -> None:
     encoded = headers.encode_value(text)
     assert all(" " <= character <= "~" for character in encoded)
     assert encoded == encoded.strip()
-    assert heads.decode_value(encoded) == text
+    assert request_headers.decode_value(encoded) == text
 
 
 ANNOTATED = {"type": "string", headers.MIRROR_KEYWORD: "A"}

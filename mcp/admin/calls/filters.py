@@ -15,7 +15,7 @@ from common.console.lists import Filter
 from common.console.pages import link
 from common.ids import parse_uuid
 from common.templatetags.console import spell_invisible
-from mcp.gateway.batch import stopping
+from mcp.gateway.batch import active_calls
 from mcp.gateway.batch.decision import REFUSAL_STATUS
 from mcp.models import Server, Tool
 from nhi.admin.audit.authentication_failures import REASONS as REFUSED_TOKENS
@@ -32,7 +32,7 @@ MOST_NAMES = 100
 #: Reasons of calls that were let through and failed; refusals are those of a decision.
 FAILED = ("upstream", "timeout", "tool_error", "lost", "cancelled", "unreadable", "unexpected")
 #: Why a call under way is ended when its caller loses access.
-STOPPED = (stopping.STOP_REASON,)
+STOPPED = (active_calls.STOP_REASON,)
 #: Who is refused for one of these has shown no token that holds: that is no call, and counted where tokens are.
 AT_THE_DOOR = frozenset(REFUSED_TOKENS) - {"decision_failed"}
 

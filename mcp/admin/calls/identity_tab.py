@@ -4,7 +4,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from common.console import keyset, site_pages
+from common.console import keyset, navigation
 from common.console.pages import Tab, link
 from common.templatetags.console import spell_invisible
 from mcp.admin.calls import active_calls
@@ -86,6 +86,6 @@ def _refusal(row: InvocationLog) -> dict[str, Any]:
     return {"call": row, "remedy": remedy}
 
 
-site_pages.add_site_page("nhi/identity/<uuid:pk>/activity/", Activity.as_view(), "nhi_identity_activity")
+navigation.add_site_page("nhi/identity/<uuid:pk>/activity/", Activity.as_view(), "nhi_identity_activity")
 hub.add_tab(Added("activity", "Activity"))
 hub.add_part(Part("connect", "admin/mcp/calls/refusals.html", last_refusals))

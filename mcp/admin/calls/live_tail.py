@@ -12,7 +12,7 @@ from common.console.lists import OWN, Listing
 from common.console.pages import Crumb, link
 from mcp.admin.calls import cells as calls_cells
 from mcp.admin.calls import filters
-from mcp.gateway import rollups
+from mcp.gateway import call_statistics
 from nhi.console.base import ActorPage
 from nhi.models import InvocationLog
 
@@ -58,7 +58,7 @@ class Tail(ActorPage):
     @cached_property
     def found(self) -> list[InvocationLog]:
         rows = filters.within_a_day(InvocationLog.objects.visible_to(self.actor), self.request.GET)
-        young = rows.filter(timestamp__gte=timezone.now() - rollups.SETTLE_DELAY).defer(*calls_cells.NOT_SHOWN)
+        young = rows.filter(timestamp__gte=timezone.now() - call_statistics.SETTLE_DELAY).defer(*calls_cells.NOT_SHOWN)
         order = ("-timestamp", "-id")
         listing = Listing(self.request, young, calls_cells.COLUMNS, filters.FILTERS, order=order)
         return list(listing.matching()[: SHOWN + 1])

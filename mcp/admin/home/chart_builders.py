@@ -16,7 +16,7 @@ from common.templatetags.console import spell_invisible
 from mcp.admin.calls.filters import log_url
 from mcp.admin.home.chart_data import Hour
 from mcp.admin.home.limit_charts import CELLS, WORST
-from mcp.admin.limits.budgets_lines import Line, lines_of
+from mcp.admin.limits.budget_usage import Line, lines_of
 from mcp.limits.budgets import BudgetUsage
 from nhi.choices import CallStatus
 

@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from common.console.charts import HOUR, ChartRange
 from common.db.clock import start_of_hour
-from mcp.gateway import rollups
+from mcp.gateway import call_statistics
 from nhi.actors import Actor
 from nhi.choices import CallStatus
 from nhi.models import CallRollup, Identity, InvocationLog
@@ -51,7 +51,7 @@ class Source:
         #: Whole hours: the first bar is as long as the others.
         self.begins = start_of_hour(now) - chosen.span + HOUR
         self.ends = start_of_hour(now) + HOUR
-        self.opens = max(rollups.find_open_since(now), self.begins)
+        self.opens = max(call_statistics.find_open_since(now), self.begins)
         own = Q(agent_id__in=Identity.objects.managed_by(actor).values("pk"))
         self._of = Q() if actor.may("nhi.view_invocationlog") else own
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from django.http import HttpRequest
 
-from common.console import site_pages
+from common.console import navigation
 from common.console.charts import (
     DEFAULT_RANGE,
     BarChart,
@@ -82,5 +82,5 @@ def on_home(request: HttpRequest) -> dict[str, Any] | None:
     return {"url": f"{link('charts')}?range={span.key}", "ranges": range_tabs(span, link("index"))}
 
 
-site_pages.add_site_page("charts/", Charts.as_view(), "charts")
+navigation.add_site_page("charts/", Charts.as_view(), "charts")
 home.add(home.Part("admin/mcp/calls/charts_home.html", on_home))

@@ -8,7 +8,7 @@ from django.db.models.functions import Cast, Coalesce, Least, TruncHour
 from django.utils import timezone
 
 from common.db.clock import start_of_hour
-from mcp.admin.limits.budgets_lines import NEAR
+from mcp.admin.limits.budget_usage import NEAR
 from mcp.choices import HealthStatus
 from mcp.limits.budget_state import ROLLING_HOUR, floor_to_minute
 from mcp.models import Budget, BudgetWindow, CallSlot, HealthReport, Server

@@ -16,8 +16,7 @@ from common.console.lists import Bulk, Column, Preset, choice_filter
 from common.console.pages import Control, link, link_if_any
 from common.templatetags.console import badge, when
 from mcp.admin.limits import budget_dialogs
-from mcp.admin.limits.budgets_lines import Line, lines_of
-from mcp.admin.limits.budgets_refused import refused_today
+from mcp.admin.limits.budget_usage import Line, lines_of, refused_today
 from mcp.choices import BudgetScope
 from mcp.limits import budgets
 from mcp.models import Budget

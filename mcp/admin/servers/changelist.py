@@ -11,7 +11,7 @@ from django.urls import URLPattern
 from common.console.lists import Preset, choice_filter
 from common.console.pages import Control, link
 from mcp.admin.call_statistics import Numbers, of_servers
-from mcp.admin.servers import form_pages, servers_cells, servers_tabs, verbs
+from mcp.admin.servers import cells, form_pages, tabs, verbs
 from mcp.choices import Connection, DefinitionState, Transport
 from mcp.models import Call, Server, Tool
 from nhi.console.base import GovernedAdmin
@@ -25,7 +25,7 @@ class ServerAdmin(GovernedAdmin):
     title = "Servers"
     lead = "Where tools come from. Each is met every 30 seconds; what fails stands first."
     view_right = "mcp.view_server"
-    columns = servers_cells.COLUMNS
+    columns = cells.COLUMNS
     filters = (
         choice_filter("status", "Status", "status", Connection.choices),
         choice_filter("transport", "Transport", "transport", Transport.choices),
@@ -77,4 +77,4 @@ class ServerAdmin(GovernedAdmin):
         return link("mcp_server_hub", row.pk)
 
     def pages(self) -> list[URLPattern]:
-        return [*form_pages.URLS, *servers_tabs.URLS, *verbs.URLS]
+        return [*form_pages.URLS, *tabs.URLS, *verbs.URLS]

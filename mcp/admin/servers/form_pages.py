@@ -9,14 +9,14 @@ from django.urls import path
 from common.console.pages import Crumb, link, render
 from common.errors import Conflict, InvalidInput, NotAllowed
 from mcp.admin.servers import diagnosis
+from mcp.admin.servers.cells import command_line, digest
 from mcp.admin.servers.form import AddForm, ServerForm, initial
 from mcp.admin.servers.hub import OfServer
-from mcp.admin.servers.servers_look import command_line, digest
 from mcp.choices import Connection, DefinitionState, Transport
 from mcp.models import Server, Tool
 from mcp.servers import lifecycle
 from nhi.console.base import ActorPage
-from nhi.console.fields import bind_people_fields
+from nhi.console.name_fields import bind_people_fields
 from nhi.models import User
 
 #: What must be readable before anything can be said of what would run.

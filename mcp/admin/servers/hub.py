@@ -8,7 +8,7 @@ from django.utils.functional import cached_property
 from common.console.pages import Control, Crumb, Tab, link
 from common.errors import NotFound
 from mcp import rights
-from mcp.admin.servers import servers_cells
+from mcp.admin.servers import cells
 from mcp.choices import BreakerState, Connection, DefinitionState, Transport
 from mcp.models import Breaker, Server, Tool
 from nhi.console.base import ActorMixin, ActorPage
@@ -77,13 +77,13 @@ class Hub(OfServer, ActorPage):
         return {
             "title": f"{name}: {dict(TABS)[self.tab]}" if self.tab != "hub" else name,
             "server": self.server,
-            "standing": servers_cells.standing(self.server),
+            "standing": cells.standing(self.server),
             "why": self._why() if self.sees else "",
             "sees": self.sees,
             "transport": Transport(self.server.transport).label,
             "breaker": self.breaker,
             "counts": self.counts,
-            "quarantined": servers_cells.said_quarantined(self.counts[DefinitionState.QUARANTINED]),
+            "quarantined": cells.said_quarantined(self.counts[DefinitionState.QUARANTINED]),
             "crumb": Crumb("Servers", link("mcp_server_changelist")),
             "controls": self._controls(),
             "more": self._more(),

@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 from django.urls import path
 from django.utils.functional import cached_property
 
-from common.console import several
+from common.console import lists
 from common.console.dialogs import Effect, counted
 from common.console.forms import ConsoleForm, ReasonField
 from common.console.pages import link
@@ -70,7 +70,7 @@ class Approve(BulkDialog[Tool]):
 
     @property
     def typed(self) -> str:  # type: ignore[override]  # the number is known once there is a request
-        return several.to_type(len(self.fitting))
+        return lists.to_type(len(self.fitting))
 
     def context(self) -> dict[str, Any]:
         words = f"{ONE_SERVER[:-1]}: these are of {', '.join(self.servers)}."

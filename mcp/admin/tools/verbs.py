@@ -10,9 +10,9 @@ from common.console.forms import ConsoleForm
 from common.errors import NotAllowed
 from mcp.admin.tools import callers
 from mcp.admin.tools.hub import OfTool
-from mcp.tools import tools
+from mcp.tools import catalogue
 from nhi.console.base import ActorDialog
-from nhi.console.fields import PersonField, bind_people_fields
+from nhi.console.name_fields import PersonField, bind_people_fields
 
 
 class Verb(OfTool, ActorDialog):
@@ -64,7 +64,7 @@ class Owner(Verb):
 
     def act(self, form: ConsoleForm) -> str:
         owner = form.cleaned_data["owner"]
-        tools.change_tool(actor=self.actor, tool=self.tool, owner=owner)
+        catalogue.change_tool(actor=self.actor, tool=self.tool, owner=owner)
         return self.said(f"{owner.username} owns {self.name} now.")
 
 
@@ -87,7 +87,9 @@ class EachCall(Verb):
         return [] if self.tool.requires_approval else [self.agents("must wait for a person from then on")]
 
     def act(self, form: ConsoleForm) -> str:
-        fresh = tools.change_tool(actor=self.actor, tool=self.tool, requires_approval=not self.tool.requires_approval)
+        fresh = catalogue.change_tool(
+            actor=self.actor, tool=self.tool, requires_approval=not self.tool.requires_approval
+        )
         waits = (
             "Each call of {} waits for a person now." if fresh.requires_approval else "Calls of {} pass at once now."
         )
@@ -111,7 +113,7 @@ class Deprecation(Verb):
         return [] if self.tool.deprecated else [self.agents("see that it is deprecated")]
 
     def act(self, form: ConsoleForm) -> str:
-        fresh = tools.change_tool(actor=self.actor, tool=self.tool, deprecated=not self.tool.deprecated)
+        fresh = catalogue.change_tool(actor=self.actor, tool=self.tool, deprecated=not self.tool.deprecated)
         return self.said(f"{self.name} is deprecated." if fresh.deprecated else f"{self.name} is in use again.")
 
 

@@ -9,8 +9,8 @@ from common.api.shapes import Filters, Input, Shape
 from common.api.value_fields import NullableTexts, Number, Pairs, Said, Seconds, SecondsGiven
 from mcp.api.shapes import examples
 from mcp.choices import SEED_WORDS, Connection, DefinitionState, HealthStatus, Transport
-from mcp.gateway import metrics
-from mcp.gateway.metrics import CallStatistics
+from mcp.gateway import call_statistics
+from mcp.gateway.call_statistics import CallStatistics
 from mcp.models import Server
 from nhi.api.shapes import examples as story
 from nhi.api.shapes.identities import OwnerShape
@@ -128,7 +128,7 @@ class Shown:
 
     @property
     def metrics(self) -> CallStatistics:
-        return metrics.load_server_statistics(self._server)
+        return call_statistics.load_server_statistics(self._server)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._server, name)

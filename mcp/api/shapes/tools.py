@@ -10,7 +10,7 @@ from common.api.value_fields import Said
 from mcp.api.shapes import examples
 from mcp.api.shapes.servers import MetricsShape
 from mcp.choices import Connection, DefinitionState
-from mcp.gateway import metrics
+from mcp.gateway import call_statistics
 from mcp.models import Tool, ToolDefinition
 from nhi.api.shapes import examples as story
 from nhi.choices import State
@@ -108,7 +108,7 @@ class ToolDetailShape(ToolShape):
     example = {**ToolShape.example, "metrics": MetricsShape.example}
 
     def to_representation(self, instance: Tool) -> dict[str, Any]:
-        counted = MetricsShape(metrics.load_tool_statistics(instance)).data
+        counted = MetricsShape(call_statistics.load_tool_statistics(instance)).data
         return {**super().to_representation(instance), "metrics": dict(counted)}
 
 

@@ -9,7 +9,7 @@ from common.context import RequestContext, bind_context
 from mcp.approvals import origins
 from mcp.approvals.origins import CallRoots
 from mcp.choices import ApprovalState
-from mcp.gateway.batch import decision, reading
+from mcp.gateway.batch import decision, facts
 from mcp.gateway.batch.decision import PendingCall
 from mcp.gateway.types import CallRefusal
 from mcp.models import CallApproval
@@ -36,7 +36,7 @@ def sealing_place(approval: CallApproval) -> str:
 
 def request_approval(pending: PendingCall) -> tuple[CallRefusal, dict[str, Any] | None]:
     """Find the open approval of this call with the same arguments or create one. The attempt is logged either way."""
-    if not reading.is_exact(pending.request.arguments):
+    if not facts.is_exact(pending.request.arguments):
         return decision.refuse_call(pending, "invalid_parameters", INEXACT_NUMBER_MESSAGE)
     approval = _find_open_approval(pending)
     if approval is None and _has_too_many_waiting(pending):
@@ -120,7 +120,7 @@ def _find_open_approval(pending: PendingCall) -> CallApproval | None:
     approval = candidates.first()
     if approval is None:
         return None
-    if approval.expires_at <= pending.facts.now or approval.terms != reading.approval_terms(pending.facts):
+    if approval.expires_at <= pending.facts.now or approval.terms != facts.approval_terms(pending.facts):
         CallApproval.objects.filter(pk=approval.pk).update(state=ApprovalState.EXPIRED, sealed_arguments="")
         return None
     CallApproval.objects.filter(pk=approval.pk).update(attempts=approval.attempts + 1)
@@ -143,7 +143,7 @@ def _create_approval(pending: PendingCall) -> CallApproval:
         args_hash=request.args_hash,
         context=sanitization.make_storable(_build_context(pending)),
         grant_id=match.id if match is not None and match.kind == "grant" else None,
-        terms=reading.approval_terms(pending.facts),
+        terms=facts.approval_terms(pending.facts),
         owner_id=pending.facts.read_id("owner_id"),
         asked_at=pending.facts.now,
         expires_at=pending.facts.now + APPROVAL_LIFETIME,

@@ -6,9 +6,16 @@ from typing import Any
 
 from common.ids import uuid7
 from mcp.choices import BreakerScope
-from mcp.gateway.batch import chaining, reading
-from mcp.gateway.batch.chaining import CallChain
-from mcp.gateway.batch.reading import CallFacts
+from mcp.gateway.batch.facts import (
+    NO_CHAIN,
+    CallChain,
+    CallFacts,
+    build_caller,
+    build_decision_facts,
+    build_target,
+    find_blocking_breaker,
+    find_grant,
+)
 from mcp.gateway.types import CallRefusal, CallRequest, SchemasNeeded
 from nhi.audit import invocations
 from nhi.choices import CallStatus
@@ -43,7 +50,7 @@ class PendingCall:
     request: CallRequest
     facts: CallFacts
     decision: Decision
-    call_chain: CallChain = chaining.NO_CHAIN
+    call_chain: CallChain = NO_CHAIN
     chain_check: ChainCheck | None = None
     row: dict[str, Any] | None = None
 
@@ -62,15 +69,13 @@ class PendingCall:
         return any(check.name == "approval" and check.outcome == "pass" for check in self.decision.checks)
 
 
-def decide_call(facts: CallFacts, request: CallRequest, call_chain: CallChain = chaining.NO_CHAIN) -> PendingCall:
-    caller, target, decision_id = reading.build_caller(facts), reading.build_target(facts, request), uuid7()
+def decide_call(facts: CallFacts, request: CallRequest, call_chain: CallChain = NO_CHAIN) -> PendingCall:
+    caller, target, decision_id = build_caller(facts), build_target(facts, request), uuid7()
     # Arguments that could not be parsed violate the tool's schema; no grant's limit is reported as violated.
     checked = {grant.id: () for grant in _find_grants(facts, call_chain)} if request.problem else request.checked
     action = RequestedAction("call", None, known_violations=checked)
     chain_check = call_chain.evaluate(action, target, decision_id=decision_id, facts=facts)
-    decision = engine.decide(
-        caller, action, target, reading.build_decision_facts(facts, request, decision_id, chain_check)
-    )
+    decision = engine.decide(caller, action, target, build_decision_facts(facts, request, decision_id, chain_check))
     pending = PendingCall(request, facts, decision, call_chain, chain_check)
     if not is_unauthenticated(pending):
         pending.row = _begin_log_row(pending)
@@ -102,7 +107,7 @@ def find_unchecked_schemas(pending: PendingCall) -> SchemasNeeded | None:
 
 def _find_grants(facts: CallFacts, call_chain: CallChain) -> list[AccessMatch]:
     """Return the grants for the tool of the caller and of all principals of the chain."""
-    candidates = (reading.find_grant(party_facts) for party_facts in (facts, *call_chain.principals))
+    candidates = (find_grant(party_facts) for party_facts in (facts, *call_chain.principals))
     return [grant for grant in candidates if grant is not None]
 
 
@@ -147,7 +152,7 @@ def _begin_log_row(pending: PendingCall) -> dict[str, Any]:
 
 def _describe_breaker(facts: CallFacts) -> dict[str, Any]:
     """Describe the breaker that refuses the call, or else the server's breaker."""
-    breaker = reading.find_blocking_breaker(facts)
+    breaker = find_blocking_breaker(facts)
     if breaker is not None:
         return {"state": breaker.state.value, "failures": breaker.failures, "scope": breaker.scope.value}
     row = facts.row
@@ -182,7 +187,7 @@ def _describe_check(check: CheckResult, pending: PendingCall, reason: str) -> li
 def refuse_as_decided(pending: PendingCall) -> tuple[CallRefusal, dict[str, Any] | None]:
     decision, refusal_fields = pending.decision, dict[str, Any]()
     if decision.reason == "breaker_open":
-        breaker = reading.find_blocking_breaker(pending.facts)
+        breaker = find_blocking_breaker(pending.facts)
         assert breaker is not None  # the reason comes from a blocking breaker
         refusal_fields["retry_after"] = breaker.seconds_until_probe(pending.facts.now)
         refusal_fields["breaker_scope"] = breaker.scope.value

@@ -1,8 +1,4 @@
-"""A queue that gives every caller a share of its capacity and serves the callers in turn.
-
-A caller with thousands of items fills its own share and waits behind its own items. An item of another caller is in the
-next batch.
-"""
+"""A queue that gives every caller a share, and the keys that callers share by."""
 
 import queue
 import threading
@@ -11,6 +7,10 @@ from collections import OrderedDict, deque
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
+from uuid import UUID
+
+from nhi.credentials import tokens
+from nhi.credentials.tokens import ParsedCredentialToken
 
 T = TypeVar("T")
 
@@ -140,3 +140,29 @@ class FairQueue(Generic[T]):
             self._waiting[caller] = remaining
         else:
             del self._waiting[caller]
+
+
+#: Number of credentials that are remembered. The oldest are removed first.
+MAX_KNOWN_CREDENTIALS = 20_000
+
+
+class CallerKeys:
+    def __init__(self) -> None:
+        self._identities: dict[bytes, UUID] = {}
+
+    def key(self, token: tokens.ParsedBearerToken, source: str) -> Hashable:
+        if not isinstance(token, ParsedCredentialToken):
+            return token.identity_id
+        identity_id = self._identities.get(token.digest)
+        return ("unknown", source) if identity_id is None else identity_id
+
+    def remember(self, token: tokens.ParsedBearerToken, identity_id: UUID) -> None:
+        """Remember that this credential was accepted for this identity."""
+        if not isinstance(token, ParsedCredentialToken) or token.digest in self._identities:
+            return
+        while len(self._identities) >= MAX_KNOWN_CREDENTIALS:
+            self._identities.pop(next(iter(self._identities)), None)
+        self._identities[token.digest] = identity_id
+
+
+caller_keys = CallerKeys()

@@ -19,9 +19,8 @@ from django.db import DatabaseError, InterfaceError, OperationalError, connectio
 from psycopg.errors import DeadlockDetected
 
 from common.errors import RecordUnavailable
-from mcp.gateway.batch import database, renewing, reserving, result_writer
-from mcp.gateway.batch.callers import caller_keys
-from mcp.gateway.batch.fair_queue import FairQueue, QueueLimits
+from mcp.gateway.batch import active_calls, database, reservation, result_writer
+from mcp.gateway.batch.fair_queue import FairQueue, QueueLimits, caller_keys
 from mcp.gateway.types import (
     CallDecision,
     CallerOverloaded,
@@ -59,7 +58,7 @@ class BatchWorker:
         self._items: FairQueue[WorkItem] = FairQueue(QUEUE_LIMITS)
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
-        self.active_calls = renewing.ActiveCalls()
+        self.active_calls = active_calls.ActiveCalls()
         #: Outcomes that could not be written. Nothing is decided while there are any.
         self._pending_outcomes: list[CallOutcome] = []
         #: A row could not be written. A test write must succeed before the next decision.
@@ -183,7 +182,7 @@ class BatchWorker:
             result_writer.check_writable()
             self._needs_write_check = False
         by_call = {item.work.call_id: item for item in items if isinstance(item.work, CallRequest)}
-        decisions = reserving.reserve_calls(
+        decisions = reservation.reserve_calls(
             [item.work for item in by_call.values() if isinstance(item.work, CallRequest)]
         )
         for call_id, decision in decisions.items():

@@ -9,8 +9,8 @@ from django.core.management import BaseCommand
 from common.process import file_lock
 from mcp import celery_tasks
 from mcp.servers.targets import load_http_revisions, load_launch, load_target
-from mcp.stdio_host import run
-from mcp.stdio_host.house import HostBackend
+from mcp.stdio_host import main
+from mcp.stdio_host.main import HostBackend
 
 HOUSE = HostBackend(load_launch, load_http_revisions, load_target, celery_tasks.queue_refresh)
 
@@ -21,8 +21,8 @@ class Command(BaseCommand):
 
     def handle(self, **_: Any) -> None:
         try:
-            with file_lock.hold_file_lock(settings.DATA / run.LOCK_NAME):
-                asyncio.run(run.run_host(data=settings.DATA, socket=settings.STDIO_SOCKET, backend=HOUSE))
+            with file_lock.hold_file_lock(settings.DATA / main.LOCK_NAME):
+                asyncio.run(main.run_host(data=settings.DATA, socket=settings.STDIO_SOCKET, backend=HOUSE))
         except file_lock.FileLockedError as other:
             # Not a failure: there is one, which is what was asked for.
             self.stdout.write(f"The stdio owner of {settings.DATA} already runs (process {other.holder}).")

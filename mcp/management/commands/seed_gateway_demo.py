@@ -6,7 +6,7 @@ from typing import Any
 from django.core.management import BaseCommand
 
 from common import egress
-from common.threads import background_loop
+from common.executors import background_loop
 from mcp import demo
 from mcp.client import transports
 from mcp.gateway.batch.worker import batch_worker

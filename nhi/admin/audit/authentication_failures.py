@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from common.console.lists import Filter, choice_filter, text_filter
 from common.console.pages import Tab
-from nhi.admin.audit.audit import logs
+from nhi.admin.audit.changelist import logs
 from nhi.audit.authentication_failures import UNKNOWN_PUBLIC_ID
 from nhi.console import columns
 from nhi.console.base import GovernedAdmin

@@ -8,9 +8,9 @@ from django.db.models import QuerySet
 from common.console.dialogs import Effect, counted
 from common.console.forms import ConsoleForm
 from nhi.access import grants, roles
-from nhi.admin.grants import grants_left
+from nhi.admin.grants import change
+from nhi.admin.grants.change import RenewForm, RevokeForm
 from nhi.admin.grants.detail import seen
-from nhi.admin.grants.grants_change import RenewForm, RevokeForm
 from nhi.console.bulk_dialog import BulkDialog
 from nhi.models import Identity, ToolPermission
 from nhi.models.grants import Grant
@@ -64,7 +64,7 @@ class Revoke(Bulk):
         return [
             counted("grants", len(self.fitting), "Ends {} grant", "Ends {} grants"),
             counted("holders", self._holders(), "Takes access from {} holder", "Takes access from {} holders"),
-            *(grants_left.ongoing_work_between(self._pairs()) if self.kind == "nhipermission" else ()),
+            *(change.ongoing_work_between(self._pairs()) if self.kind == "nhipermission" else ()),
         ]
 
     def _pairs(self) -> list[tuple[Identity, Identity]]:

@@ -10,12 +10,11 @@ from django.urls import URLPattern, path
 
 from common.console.lists import Bulk, Column, Preset, choice_filter
 from common.console.pages import Control, Tab, link
-from nhi.admin.grants import bulk_dialogs, give, give_many
+from nhi.admin.grants import bulk_dialogs, change, give, give_many
 from nhi.admin.grants import columns as cells
 from nhi.admin.grants import detail as page
-from nhi.admin.grants import grants_change as change
 from nhi.choices import Level, PermissionType
-from nhi.console import columns, names
+from nhi.console import columns, name_fields
 from nhi.console.base import GovernedAdmin
 from nhi.console.request_actor import may_change
 from nhi.models import NhiPermission, RoleAssignment, ToolPermission, UserPermission
@@ -115,7 +114,7 @@ class ToolPermissionAdmin(GrantAdmin):
         return [
             path("give/", give.GiveTool.as_view(), name="nhi_toolpermission_give"),
             *give_many.URLS,
-            *names.URLS,
+            *name_fields.URLS,
             path(
                 "<uuid:pk>/limits/", change.ChangeToolLimits.as_view(model=self.model), name="nhi_toolpermission_limits"
             ),

@@ -15,10 +15,10 @@ from common.console.forms import Chips, ConsoleForm, ReasonField
 from common.console.pages import Crumb, link
 from common.errors import Conflict, InvalidInput, NotAllowed
 from nhi.access import bulk
-from nhi.access.access import ItemResult
+from nhi.access.bulk import ItemResult
 from nhi.admin.grants.give import REASONS
 from nhi.admin.grants.limit_forms import LimitedForm, ToolLimits
-from nhi.console import names
+from nhi.console import name_fields
 from nhi.console.base import ActorPage
 from nhi.models import Identity
 
@@ -36,7 +36,7 @@ FORESEEN = {"created": "Adds"}
 class ManyForm(ToolLimits, LimitedForm):
     aliases = {**LimitedForm.aliases, **ToolLimits.limit_aliases, "tool_ids": "tools", "agent_id": "agents"}
 
-    agents = names.NamesField("agent", label="Agents", help_text="A name a line, or parted by commas.")
+    agents = name_fields.NamesField("agent", label="Agents", help_text="A name a line, or parted by commas.")
     what = forms.ChoiceField(choices=WHAT, initial="pattern", widget=Chips, label="Access to")
     pattern = forms.CharField(
         required=False,
@@ -50,7 +50,9 @@ class ManyForm(ToolLimits, LimitedForm):
         help_text="The part of a tool's name before its first two underscores, like github.",
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
     )
-    tools = names.NamesField("tool", label="Tools", required=False, help_text="A name a line, or parted by commas.")
+    tools = name_fields.NamesField(
+        "tool", label="Tools", required=False, help_text="A name a line, or parted by commas."
+    )
     reason = ReasonField(*REASONS)
 
     field_order = ("agents", "what", "pattern", "server", "tools", "ends", "ends_on", "reason")
@@ -110,13 +112,13 @@ class ManyPage(ActorPage):
 
     def get(self, request: HttpRequest, **_kwargs: Any) -> HttpResponse:
         asked = request.GET
-        agent = names.initial_name("agent", self.actor, asked.get("agent", ""))
+        agent = name_fields.initial_name("agent", self.actor, asked.get("agent", ""))
         initial = {"agents": agent, "pattern": asked.get("pattern", "")[:200]}
         return self._drawn(ManyForm(initial=initial))
 
     def post(self, request: HttpRequest, **_kwargs: Any) -> HttpResponse:
         form = ManyForm(request.POST)
-        names.bind_name_fields(form, self.actor)
+        name_fields.bind_name_fields(form, self.actor)
         if not form.is_valid():
             return self._drawn(form, status=422)
         try:
@@ -161,7 +163,7 @@ class ManyPage(ActorPage):
         return self._drawn(ManyForm(), results=results, title=f"{words}, {len(results) - done} not")
 
     def _drawn(self, form: ConsoleForm, *, status: int = 200, **more: Any) -> HttpResponse:
-        names.bind_name_fields(form, self.actor)
+        name_fields.bind_name_fields(form, self.actor)
         crumb = Crumb("Grants", link("nhi_toolpermission_changelist"))
         return self.page(status=status, form=form, crumb=crumb, back=crumb.url, most=MOST, api=BY_API, **more)
 

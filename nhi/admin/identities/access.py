@@ -12,11 +12,11 @@ from common.console.dialogs import Call
 from common.console.forms import Chips, ConsoleForm, ReasonField
 from common.console.pages import render
 from common.errors import Conflict, InvalidInput, NotAllowed
-from nhi.access import access, bulk, grants
+from nhi.access import bulk, grants
 from nhi.admin.grants.limit_forms import MOST_CALLS, TASKS_PER_HOUR, LimitedForm, ToolLimits
 from nhi.admin.identities.hub import OfIdentity
 from nhi.choices import Kind, PermissionType
-from nhi.console import names
+from nhi.console import name_fields
 from nhi.console.base import ActorDialog
 from nhi.models import Identity, NhiPermission
 from nhi.models.identities import IdentityQuerySet
@@ -47,7 +47,9 @@ class GiveForm(ToolLimits, LimitedForm):
     )
     server = forms.ChoiceField(required=False)
     tools = ToolsField(queryset=Identity.objects.none(), required=False)
-    agent = names.NameField("caller", label="Agent", required=False, help_text="It may be sent tasks from then on.")
+    agent = name_fields.NameField(
+        "caller", label="Agent", required=False, help_text="It may be sent tasks from then on."
+    )
     may = forms.ChoiceField(
         choices=PermissionType.choices, initial=PermissionType.CALL, widget=Chips, required=False,
         help_text="Call: the other acts with its own rights. Delegate: it acts on the caller's behalf.",
@@ -132,7 +134,7 @@ class Give(OfIdentity, ActorDialog):
     def form(self, data: Any = None) -> ConsoleForm:
         initial = {"pattern": self.request.GET.get("pattern", "")[:200]}
         seen, agents = Identity.objects.visible_to(self.actor), self.actor.may("nhi.add_nhipermission")
-        return names.bind_name_fields(GiveForm(data, initial=initial, tools=seen, agents=agents), self.actor)
+        return name_fields.bind_name_fields(GiveForm(data, initial=initial, tools=seen, agents=agents), self.actor)
 
     def act(self, form: ConsoleForm) -> str | HttpResponse:
         assert isinstance(form, GiveForm)
@@ -162,7 +164,7 @@ class Give(OfIdentity, ActorDialog):
         messages.success(self.request, f"Given: {grant}.")
         return self.url("access")
 
-    def _results(self, results: list[access.ItemResult], created: int) -> HttpResponse:
+    def _results(self, results: list[bulk.ItemResult], created: int) -> HttpResponse:
         title = f"{self.identity.name} was given {_grants(created)}"
         return render(self.request, "console/results.html", title=title, results=results, back=self.url("access"))
 
@@ -197,7 +199,7 @@ class GivePreview(Give):
 
 
 class CopyForm(ConsoleForm):
-    to = names.NameField("caller", label="To", help_text="The name of an agent or a service account.")
+    to = name_fields.NameField("caller", label="To", help_text="The name of an agent or a service account.")
 
 
 class Copy(OfIdentity, ActorDialog):
@@ -218,14 +220,14 @@ class Copy(OfIdentity, ActorDialog):
         return {"title": f"Copy the access of {self.identity.name}"}
 
     def form(self, data: Any = None) -> ConsoleForm:
-        return names.bind_name_fields(super().form(data), self.actor)
+        return name_fields.bind_name_fields(super().form(data), self.actor)
 
     def by_api(self) -> Call:
         return Call(self.api("copy-access"), {"to_id": "…"})
 
     def act(self, form: ConsoleForm) -> str | HttpResponse:
         target = form.cleaned_data["to"]
-        results = access.copy_access(actor=self.actor, source=self.identity, target=target)
+        results = bulk.copy_access(actor=self.actor, source=self.identity, target=target)
         title = f"Copied from {self.identity.name} to {target.name}"
         return render(self.request, "console/results.html", title=title, results=results, back=self.url("access"))
 

@@ -16,7 +16,7 @@ from common.console.badges import Badge
 from common.console.lists import Column, Filter, Preset, choice_filter
 from common.console.pages import Control, link
 from common.templatetags.console import badge
-from nhi.admin.people import detail, people_changes
+from nhi.admin.people import change, detail
 from nhi.console import columns
 from nhi.console.base import GovernedAdmin
 from nhi.console.request_actor import may_change
@@ -103,4 +103,4 @@ class PersonAdmin(GovernedAdmin):
         return link("nhi_user_hub", row.pk)
 
     def pages(self) -> list[URLPattern]:
-        return [*people_changes.URLS, *detail.URLS]
+        return [*change.URLS, *detail.URLS]

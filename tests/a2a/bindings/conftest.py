@@ -14,7 +14,7 @@ from a2a.choices import Role, TaskState
 from a2a.models import Task
 from a2a.news import board
 from a2a.operations.desk import desk
-from common.threads import run_in_thread
+from common.executors import run_in_thread
 from tests.a2a.conftest import Stage
 from tests.services.asgi import LONGEST, Answer, Door, Event
 

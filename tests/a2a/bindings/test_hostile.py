@@ -16,7 +16,7 @@ from a2a.operations.desk import _sound
 from a2a.wire.faults import Fault, Kind
 from nhi.actors import SYSTEM
 from nhi.credentials import credentials, tokens
-from nhi.decisions.chains import ChainLink, DelegationChain
+from nhi.decisions.delegation import ChainLink, DelegationChain
 from nhi.models import AuditEvent, Credential
 from tests.a2a.bindings.conftest import AT_ONCE, SENT, Agent, heard, in_loop, run_in_thread, says
 from tests.nhi import cast

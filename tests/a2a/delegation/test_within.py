@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from a2a import access, cancelling, sending
 from common.errors import NotAllowed, NotFound
 from common.ids import uuid7
-from mcp.gateway.batch import database, reserving
+from mcp.gateway.batch import database, reservation
 from mcp.gateway.types import CallContext, CallRequest
 from nhi import actors
 from nhi.credentials import tokens
@@ -193,7 +193,7 @@ class TestCost:
 
     def queries(self, wishes: list[CallRequest]) -> int:
         with CaptureQueriesContext(connection) as seen:
-            answers = reserving.reserve_calls(wishes)
+            answers = reservation.reserve_calls(wishes)
         assert not any(hasattr(answer, "reason") for answer in answers.values())
         return len(seen)
 

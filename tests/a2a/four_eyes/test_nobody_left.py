@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from django.core.cache import cache
 
-from mcp.gateway import gateway
+from mcp.gateway import pipeline
 from mcp.models import CallApproval
 from nhi.actors import SYSTEM
 from nhi.models import User
@@ -37,7 +37,7 @@ def alone(office: Office) -> Office:
 
 def over_mcp(token: str) -> Any:
     message: Any = asking.message(name=TOOL, arguments={"name": "all"})
-    client = door.Client(gateway)  # type: ignore[arg-type]  # the real one
+    client = door.Client(pipeline)  # type: ignore[arg-type]  # the real one
     return run(client.post(message, authorization=f"Bearer {token}")).answer["result"]
 
 

@@ -16,7 +16,7 @@ from a2a.carriers import Carrier, Check
 from a2a.changes import Made, Status
 from a2a.choices import Role, RuntimeKind, TaskState
 from a2a.models import Runtime, Task
-from common.threads import run_in_thread
+from common.executors import run_in_thread
 from nhi import actors
 from nhi.actors import SYSTEM
 from supervisor.access import Caller

@@ -15,7 +15,7 @@ from prometheus_client import Counter, Histogram
 from common.redaction.redactor import Redactor
 from mcp.gateway.types import CallRequest
 from nhi.choices import CallStatus
-from nhi.decisions.reasons import REASONS
+from nhi.decisions.reasons import ALL_REASONS
 
 log = logging.getLogger("mcp.calls")
 
@@ -83,12 +83,7 @@ CALL_SECONDS = Histogram(
     buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60),
 )
 STATUSES = frozenset({*CallStatus.values, "pending_approval", "unauthenticated"})
-#: Reasons outside decisions: of calls that were made and failed, and of malformed tokens.
-NON_DECISION_REASONS = frozenset({
-    "tool_error", "upstream", "unreadable", "timeout", "lost", "cancelled", "unexpected", "revoked_in_flight",
-    "malformed",
-})  # fmt: skip
-KNOWN_REASONS = frozenset({"", *REASONS, *NON_DECISION_REASONS})
+KNOWN_REASONS = frozenset({"", *ALL_REASONS})
 
 
 def count_call(status: str, reason: str, seconds: float) -> None:

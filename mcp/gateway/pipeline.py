@@ -29,6 +29,7 @@ from nhi import hooks
 from nhi.authorization import oauth
 from nhi.choices import CallStatus
 from nhi.credentials import tokens
+from nhi.decisions import reasons
 from nhi.hooks import WaitingCall
 
 __all__ = ["CallContext", "CallResult", "IncomingCall", "call_tool", "list_tools"]
@@ -69,7 +70,6 @@ class CallResult:
     status: str
     reason: str = ""
     message: str = ""
-    error_code: str = ""
     #: False when the caller never had a grant: the answer is the same as for a tool that does not exist.
     tool_is_visible: bool = True
     result: dict[str, Any] | None = None
@@ -88,13 +88,17 @@ class CallResult:
     #: False for a refusal that was only counted and has no row. `call_id` is then None, or the id of the waiting call.
     recorded: bool = True
 
+    @property
+    def error_code(self) -> str:
+        return reasons.kind_of(self.reason).error_code if self.reason else ""
+
 
 async def call_tool(incoming_call: IncomingCall) -> CallResult:
     started_at = time.monotonic()
     token = tokens.parse(incoming_call.bearer)
     if token is None or (isinstance(token, tokens.ParsedCredentialToken) and token.prefix == "usr"):
-        call_log.count_call("unauthenticated", "malformed", time.monotonic() - started_at)
-        return CallResult(None, "unauthenticated", "malformed", MALFORMED_BEARER_MESSAGE)
+        call_log.count_call("unauthenticated", reasons.MALFORMED, time.monotonic() - started_at)
+        return CallResult(None, "unauthenticated", reasons.MALFORMED, MALFORMED_BEARER_MESSAGE)
     batch_worker.require_capacity(token, incoming_call.source)
     request = _build_request(incoming_call, token)
     decision = await _decide(request)
@@ -144,12 +148,10 @@ async def _execute(
             )
             raise
         asyncio.current_task().uncancel()  # type: ignore[union-attr]  # every loop runs its coroutines in a task
-        upstream_result = build_stopped_result(cancel_signal.reason, ACCESS_ENDED_MESSAGE, "Unauthorized")
+        upstream_result = build_stopped_result(cancel_signal.reason, ACCESS_ENDED_MESSAGE)
     except Exception:
         # An error of Gatehouse itself; the call still gets its row.
-        failed_result = UpstreamResult(
-            CallStatus.ERROR, None, "unexpected", "InternalError", UNEXPECTED_MESSAGE, service_verdict=""
-        )
+        failed_result = UpstreamResult(CallStatus.ERROR, None, "unexpected", UNEXPECTED_MESSAGE, service_verdict="")
         await _write_result(request, lease, failed_result, started_at, sent_at)
         raise
     finally:
@@ -164,7 +166,7 @@ async def _call_upstream(incoming_call: IncomingCall, lease: CallLease) -> Upstr
     if server.target.revision != lease.revision:
         # The configuration that was decided upon is not the current one.
         message = "The server was changed while the call was decided. Nothing was sent; send it again."
-        return UpstreamResult(CallStatus.ERROR, None, "upstream", "ExecutionFailed", message, service_verdict="")
+        return UpstreamResult(CallStatus.ERROR, None, "upstream", message, service_verdict="")
     return await upstream_call.call_tool(
         lease,
         server,
@@ -192,9 +194,7 @@ async def _write_result(
     if outcome.updates_service:
         await update_server_status(outcome)
     if not recorded:
-        upstream_result = UpstreamResult(
-            CallStatus.ERROR, None, "lost", "Timeout", "This call had been given up as lost."
-        )
+        upstream_result = UpstreamResult(CallStatus.ERROR, None, "lost", "This call had been given up as lost.")
         public_message = ""
     quota = lease.quota
     result = CallResult(
@@ -202,7 +202,6 @@ async def _write_result(
         status=upstream_result.status,
         reason=upstream_result.reason,
         message=public_message or upstream_result.message,
-        error_code=upstream_result.error_code,
         result=upstream_result.result,
         latency_ms=round((time.monotonic() - started_at) * 1000, 3),
         remaining=quota.remaining if quota else None,
@@ -215,7 +214,7 @@ async def _write_result(
 
 
 def _build_refusal_result(refusal: CallRefusal, started_at: float) -> CallResult:
-    status = refusal.status
+    status: str = reasons.kind_of(refusal.reason).log_status
     if refusal.unknown_bearer:
         status = "unauthenticated"
     elif refusal.reason == "approval_required":
@@ -226,7 +225,6 @@ def _build_refusal_result(refusal: CallRefusal, started_at: float) -> CallResult
         status=status,
         reason=refusal.reason,
         message=refusal.message,
-        error_code=refusal.error_code,
         tool_is_visible=refusal.tool_is_visible,
         retry_after=refusal.retry_after,
         latency_ms=round((time.monotonic() - started_at) * 1000, 3),
@@ -390,7 +388,6 @@ def build_outcome(
         status=upstream_result.status,
         duration=duration,
         reason=upstream_result.reason,
-        error_code=upstream_result.error_code,
         error_message=upstream_result.message,
         redaction_applied=upstream_result.redacted,
         service_verdict=upstream_result.service_verdict,
@@ -399,5 +396,5 @@ def build_outcome(
     )
 
 
-def build_stopped_result(reason: str, message: str, error_code: str = "ExecutionFailed") -> UpstreamResult:
-    return UpstreamResult(CallStatus.ERROR, None, reason, error_code, message, service_verdict="")
+def build_stopped_result(reason: str, message: str) -> UpstreamResult:
+    return UpstreamResult(CallStatus.ERROR, None, reason, message, service_verdict="")

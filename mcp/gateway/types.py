@@ -10,6 +10,7 @@ from common.errors import GatehouseError, RateLimited
 from mcp.choices import FaultKind
 from mcp.limits.budget_state import RemainingQuota
 from nhi.credentials.tokens import ParsedBearerToken
+from nhi.decisions import reasons
 from nhi.hooks import WaitingCall
 
 #: Violations of each schema that the arguments were checked against, by the id of its grant or tool definition.
@@ -106,12 +107,10 @@ class CallRefusal:
     """A refused call. Its row is written; an attempt without a valid identity is only counted."""
 
     call_id: UUID
-    status: str
     reason: str
     message: str
     #: False when the caller never had a grant: the answer is the same as for a tool that does not exist.
     tool_is_visible: bool
-    error_code: str = "Unauthorized"
     #: The token identifies nobody: the attempt is counted and has no log row.
     unknown_bearer: bool = False
     retry_after: int | None = None
@@ -150,13 +149,16 @@ class CallOutcome:
     status: str
     duration: float
     reason: str = ""
-    error_code: str = ""
     error_message: str = ""
     redaction_applied: bool = False
     #: What the outcome means for the health of the service: "fault", "success" or "" for neither.
     service_verdict: str = ""
     fault_kind: FaultKind = FaultKind.ANSWER
     details: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def error_code(self) -> str:
+        return reasons.kind_of(self.reason).error_code if self.reason else ""
 
     @property
     def updates_service(self) -> bool:

@@ -31,7 +31,6 @@ class UpstreamResult:
     status: str
     result: dict[str, Any] | None = None
     reason: str = ""
-    error_code: str = ""
     message: str = ""
     #: Message for the caller where `message` is meant for operators.
     public_message: str = ""
@@ -72,19 +71,17 @@ async def call_tool(
 async def _build_result(result: dict[str, Any], redactor: Redactor) -> UpstreamResult:
     if not _has_content_blocks(result):
         message = "The server's result has no list of content, as the protocol wants it."
-        return UpstreamResult(CallStatus.ERROR, None, "upstream", "ExecutionFailed", message, service_verdict="fault")
+        return UpstreamResult(CallStatus.ERROR, None, "upstream", message, service_verdict="fault")
     if _estimate_size(result) > MAX_INLINE_REDACTION_SIZE:
         redacted_result, has_secrets = await asyncio.to_thread(redactor.redact_and_report, result)
     else:
         redacted_result, has_secrets = redactor.redact_and_report(result)
     if not isinstance(redacted_result, dict):
         message = "The result could not be looked through for secrets, so it is not given on."
-        return UpstreamResult(CallStatus.ERROR, None, "unreadable", "ExecutionFailed", message, redacted=True)
+        return UpstreamResult(CallStatus.ERROR, None, "unreadable", message, redacted=True)
     if redacted_result.get("isError"):
         message = _find_first_text(redacted_result) or "The tool reported an error."
-        return UpstreamResult(
-            CallStatus.ERROR, redacted_result, "tool_error", "ExecutionFailed", message[:500], redacted=has_secrets
-        )
+        return UpstreamResult(CallStatus.ERROR, redacted_result, "tool_error", message[:500], redacted=has_secrets)
     return UpstreamResult(CallStatus.SUCCESS, redacted_result, redacted=has_secrets)
 
 
@@ -96,7 +93,6 @@ def _build_timeout_result(lease: CallLease, *, sent: bool = True) -> UpstreamRes
         CallStatus.ERROR,
         None,
         "timeout",
-        "Timeout",
         message,
         service_verdict="" if lease.has_shortened_timeout else "fault",
     )
@@ -114,7 +110,6 @@ def _build_fault_result(lease: CallLease, fault: UpstreamFault, redactor: Redact
         CallStatus.ERROR,
         None,
         "upstream",
-        "ExecutionFailed",
         message,
         public_message,
         redacted,
@@ -129,13 +124,9 @@ def _build_error_result(error: UpstreamError, redactor: Redactor) -> UpstreamRes
     message = redactor.redact_text(error.message)
     has_secrets = message != error.message
     if error.blames_caller:
-        return UpstreamResult(
-            CallStatus.ERROR, None, "invalid_parameters", "InvalidParameters", message, redacted=has_secrets
-        )
+        return UpstreamResult(CallStatus.ERROR, None, "invalid_parameters", message, redacted=has_secrets)
     public_message = public_messages.error_message(error)
-    return UpstreamResult(
-        CallStatus.ERROR, None, "upstream", "ExecutionFailed", message, public_message, has_secrets, "fault"
-    )
+    return UpstreamResult(CallStatus.ERROR, None, "upstream", message, public_message, has_secrets, "fault")
 
 
 def _build_missing_capability_result(error: UpstreamError) -> UpstreamResult:
@@ -143,9 +134,7 @@ def _build_missing_capability_result(error: UpstreamError) -> UpstreamResult:
     capabilities = tuple(name for name in CLIENT_CAPABILITIES if isinstance(required, dict) and name in required)
     name_list = f": {', '.join(capabilities)}" if capabilities else ""
     message = f"The tool needs capabilities of its client that Gatehouse does not pass on{name_list}. It was not run."
-    return UpstreamResult(
-        CallStatus.ERROR, None, "invalid_parameters", "InvalidParameters", message, required_capabilities=capabilities
-    )
+    return UpstreamResult(CallStatus.ERROR, None, "invalid_parameters", message, required_capabilities=capabilities)
 
 
 def _redact_progress(redactor: Redactor, on_progress: OnProgress) -> OnProgress:

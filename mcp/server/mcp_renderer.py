@@ -13,11 +13,9 @@ from mcp.gateway.pipeline import CallResult
 from mcp.server import errors, request_headers, results
 from mcp.server.errors import ErrorResponse
 from mcp.server.request_headers import EndpointSettings
+from nhi.decisions.reasons import kind_of
 
 log = logging.getLogger(__name__)
-#: Reasons of calls that were sent and failed. Every other reason is a denial: nothing was sent, or access ended during
-#: the call.
-FAILED_REASONS = frozenset({"tool_error", "upstream", "unreadable", "timeout", "lost", "cancelled", "unexpected"})
 #: Status by error code, for errors that the gateway raises when it cannot decide, or stops before the call has ended.
 ERROR_STATUS = {
     "record_unavailable": 503,
@@ -52,7 +50,7 @@ def render_result(
         return results.build_tool_result(call_result.result, call_id=call_id, info=info)
     return results.build_refusal_result(
         "\n".join((call_result.message, *(f"{field}: {problem}" for field, problem in call_result.fields))),
-        mark=results.FAILED_KEY if call_result.reason in FAILED_REASONS else results.DENIED_KEY,
+        mark=results.FAILED_KEY if kind_of(call_result.reason).failed else results.DENIED_KEY,
         info=info,
         call_id=call_id,
         reason=call_result.reason,

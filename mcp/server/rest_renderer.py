@@ -1,4 +1,4 @@
-"""Parses REST call bodies and renders call results as REST answers, with one table of statuses."""
+"""Parses REST call bodies and renders call results as REST answers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,22 +12,8 @@ from mcp.gateway.pipeline import CallContext, CallResult
 from mcp.server.request_parser import CONTEXT_FIELDS
 from nhi.authorization import oauth
 from nhi.choices import CallStatus
+from nhi.decisions.reasons import kind_of
 
-#: Status by the reason of an unsuccessful call. Every other reason is a denial, 403.
-REST_STATUS: dict[str, int] = {
-    "invalid_parameters": 400,
-    "tool_error": 502,
-    "upstream": 502,
-    "unreadable": 502,
-    "timeout": 504,
-    "lost": 504,
-    "cancelled": 499,
-    "breaker_open": 503,
-    "rate_exceeded": 429,
-    "quota_exceeded": 429,
-    "concurrency_exceeded": 429,
-    "unexpected": 500,
-}
 NOT_FOUND_MESSAGE = "There is nothing here that you can see."
 #: Context fields whose name in the log row differs.
 RECORD_FIELD_NAMES = {"conversation_id": "thread_id"}
@@ -107,7 +93,6 @@ def build_challenge_headers(has_token: bool = True) -> dict[str, str]:
 
 
 def _render_refusal(call_result: CallResult) -> RestResponse:
-    status = REST_STATUS.get(call_result.reason, 403)
     details: dict[str, Any] = {}
     if call_result.reason == "tool_error":
         details["result"] = render_tool_result(call_result.result)
@@ -119,7 +104,7 @@ def _render_refusal(call_result: CallResult) -> RestResponse:
         details["call_id"] = str(call_result.call_id)
     code = call_result.error_code or "Unauthorized"
     body = _build_error_body(code, call_result.message, call_result.reason, details, call_result.fields)
-    return RestResponse(status, body, _build_headers(call_result))
+    return RestResponse(kind_of(call_result.reason).rest_status, body, _build_headers(call_result))
 
 
 def _build_headers(call_result: CallResult) -> dict[str, str]:

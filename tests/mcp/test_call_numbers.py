@@ -4,8 +4,8 @@ import pytest
 
 from mcp.gateway import call_log
 from mcp.gateway.batch.active_calls import STOP_REASON
-from mcp.server.mcp_renderer import FAILED_REASONS
 from nhi.credentials import tokens
+from nhi.decisions.reasons import RESULT_REASONS
 from tests.mcp.peer import Peer
 from tests.mcp.scene import Scene, scene
 
@@ -52,5 +52,6 @@ def test_what_is_not_on_the_lists_is_one_label() -> None:
     assert counted("other", "other") == before + 2
 
 
-def test_every_reason_that_a_door_knows_is_on_the_list() -> None:
-    assert {*FAILED_REASONS, STOP_REASON} <= call_log.KNOWN_REASONS
+def test_what_stops_a_call_is_a_reason_of_the_table() -> None:
+    assert STOP_REASON in RESULT_REASONS
+    assert {*RESULT_REASONS} <= call_log.KNOWN_REASONS

@@ -232,7 +232,7 @@ def held(made: Scene, agent: str) -> CallLease:
 
 
 def fault(ticket: CallLease) -> CallOutcome:
-    return CallOutcome(ticket, "error", 1.0, "upstream", "ExecutionFailed", "It is broken.", service_verdict="fault")
+    return CallOutcome(ticket, "error", 1.0, "upstream", "It is broken.", service_verdict="fault")
 
 
 def test_strangers_who_come_at_several_places_are_all_counted(made: Scene) -> None:

@@ -15,13 +15,11 @@ from common.console.lists import Filter
 from common.console.pages import link
 from common.ids import parse_uuid
 from common.templatetags.console import spell_invisible
-from mcp.gateway.batch import active_calls
-from mcp.gateway.batch.decision import REFUSAL_STATUS
 from mcp.models import Server, Tool
 from nhi.admin.audit.authentication_failures import REASONS as REFUSED_TOKENS
 from nhi.choices import CallStatus, Kind
 from nhi.console.log_filters import SPANS, time_filter
-from nhi.decisions.reasons import REASONS
+from nhi.decisions.reasons import REASONS, RESULT_REASONS
 from nhi.models import Identity
 
 Rows = QuerySet[Any]
@@ -29,10 +27,6 @@ LAST_DAY, EVER = timedelta(hours=24), "all"
 OTHER_SPANS = {key: words for key, (words, span) in SPANS.items() if span != LAST_DAY} | {EVER: "Any time"}
 #: A text that more names hold than this is looked for in the rows themselves, of which many will have it.
 MOST_NAMES = 100
-#: Reasons of calls that were let through and failed; refusals are those of a decision.
-FAILED = ("upstream", "timeout", "tool_error", "lost", "cancelled", "unreadable", "unexpected")
-#: Why a call under way is ended when its caller loses access.
-STOPPED = (active_calls.STOP_REASON,)
 #: Who is refused for one of these has shown no token that holds: that is no call, and counted where tokens are.
 AT_THE_DOOR = frozenset(REFUSED_TOKENS) - {"decision_failed"}
 
@@ -154,11 +148,9 @@ def _reasons(status: CallStatus) -> list[str]:
     refused = [
         reason
         for reason, known in REASONS.items()
-        if not known.allows
-        and reason not in AT_THE_DOOR
-        and REFUSAL_STATUS.get(reason, (CallStatus.PERMISSION_DENIED,))[0] == status
+        if not known.allows and reason not in AT_THE_DOOR and known.kind.log_status == status
     ]
-    return sorted({*refused, *FAILED, *STOPPED} if status == CallStatus.ERROR else refused)
+    return sorted({*refused, *RESULT_REASONS} if status == CallStatus.ERROR else refused)
 
 
 FILTERS = (

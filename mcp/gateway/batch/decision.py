@@ -18,9 +18,8 @@ from mcp.gateway.batch.facts import (
 )
 from mcp.gateway.types import CallRefusal, CallRequest, SchemasNeeded
 from nhi.audit import invocations
-from nhi.choices import CallStatus
 from nhi.credentials.tokens import ShortTokenClaims
-from nhi.decisions import engine
+from nhi.decisions import engine, reasons
 from nhi.decisions.delegation import ChainCheck
 from nhi.decisions.types import AccessMatch, CheckResult, Decision, RequestedAction
 
@@ -31,16 +30,6 @@ CHECKS_BEFORE_ARGUMENTS = frozenset(
 CREDENTIAL_CHECKS = frozenset({"credential", "caller"})
 #: The chain's reason that depends on the arguments.
 CHAIN_ARGUMENTS_REASON = "chain_not_allowed"
-#: Log status and REST error code of each refusal reason. Other reasons have DENIED_STATUS.
-REFUSAL_STATUS: dict[str, tuple[str, str]] = {
-    "no_grant": (CallStatus.PERMISSION_DENIED, "NotFound"),
-    "invalid_parameters": (CallStatus.ERROR, "InvalidParameters"),
-    "breaker_open": (CallStatus.ERROR, "ExecutionFailed"),
-    "rate_exceeded": (CallStatus.RATE_LIMITED, "RateLimitExceeded"),
-    "quota_exceeded": (CallStatus.RATE_LIMITED, "RateLimitExceeded"),
-    "concurrency_exceeded": (CallStatus.RATE_LIMITED, "RateLimitExceeded"),
-}
-DENIED_STATUS = (CallStatus.PERMISSION_DENIED, "Unauthorized")
 
 
 @dataclass
@@ -163,16 +152,21 @@ def refuse_call(
     pending: PendingCall, reason: str, message: str, **refusal_fields: Any
 ) -> tuple[CallRefusal, dict[str, Any] | None]:
     """Build the refusal and the finished log row."""
-    status, error_code = REFUSAL_STATUS.get(reason, DENIED_STATUS)
+    kind = reasons.kind_of(reason)
     refusal = CallRefusal(
-        pending.request.call_id, status, reason, message, tool_is_visible=reason != "no_grant", error_code=error_code,
+        pending.request.call_id, reason, message, tool_is_visible=kind != reasons.HIDDEN,
         unknown_bearer=pending.row is None, **refusal_fields,
     )  # fmt: skip
     if pending.row is None:
         return refusal, None
     more_details = {"decision": [_describe_check(check, pending, reason) for check in pending.decision.checks]}
     log_row = invocations.end(
-        pending.row, status=status, reason=reason, error_code=error_code, error_message=message, details=more_details
+        pending.row,
+        status=kind.log_status,
+        reason=reason,
+        error_code=kind.error_code,
+        error_message=message,
+        details=more_details,
     )
     return refusal, log_row
 

@@ -18,6 +18,7 @@ from mcp.servers import connection_status
 from nhi.actors import SYSTEM
 from nhi.audit import events, invocations
 from nhi.choices import CallStatus
+from nhi.decisions import reasons
 from nhi.models import InvocationLog
 
 LOG_COLUMNS = ", ".join(invocations.COLUMNS)
@@ -73,7 +74,8 @@ def reap_lost_calls(limit: int = 500) -> int:
             duration = (now - log_row["timestamp"]).total_seconds() * 1000
             rows.append(
                 invocations.end(
-                    log_row, status=CallStatus.ERROR, reason="lost", error_code="Timeout", error_message=LOST_MESSAGE,
+                    log_row, status=CallStatus.ERROR, reason="lost", error_code=reasons.TIMED_OUT.error_code,
+                    error_message=LOST_MESSAGE,
                     duration=duration,
                 )
             )  # fmt: skip

@@ -19,7 +19,7 @@ from tests.front.asking import META, NAMED, VERSION, headers, message
 pytestmark = pytest.mark.capability("MCP-06")
 SERVER = Path(request_parser.__file__).parent
 #: What reads requests and builds answers; the other modules of the package connect it to Django and to sockets.
-PURE_MODULES = ("admission", "errors", "heads", "progress", "request_parser", "results")
+PURE_MODULES = ("errors", "request_headers", "request_parser", "results")
 HOUSE = EndpointSettings("https://gate.example.org", bool, "https://gate.example.org/x")
 
 SCALARS = some.none() | some.booleans() | some.integers() | some.floats() | some.text(max_size=20)

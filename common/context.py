@@ -11,6 +11,8 @@ from common.ids import uuid7
 
 @dataclass(frozen=True)
 class RequestContext:
+    """The id of a request or task, and the address of its client; the address is empty if there is no client."""
+
     request_id: UUID
     source: str = ""
 

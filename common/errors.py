@@ -7,6 +7,8 @@ from typing import Any, ClassVar
 
 @dataclass(frozen=True)
 class FieldError:
+    """What is wrong with one field of the input."""
+
     field: str
     message: str
 
@@ -66,10 +68,14 @@ class Conflict(GatehouseError):
 
 
 class Duplicate(Conflict):
+    """An object with the same unique values, such as its name, already exists."""
+
     code = "duplicate"
 
 
 class InvalidTransition(Conflict):
+    """The object's state does not allow the move, or another request moved the object meanwhile."""
+
     code = "invalid_transition"
 
 

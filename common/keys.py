@@ -1,4 +1,4 @@
-"""Loads the installation's keys and derives keys from them.
+"""The secrets and key rings of the installation: loads or creates them, and derives a key for each use of a secret.
 
 Production sets them in the environment and refuses to start without them. The embedded default generates them once and
 stores them beside its database, so that every command with the same GATEHOUSE_DATA uses the same keys.
@@ -37,6 +37,8 @@ class KeyRing:
 
 @dataclass(frozen=True, repr=False)
 class InstallationKeys:
+    """The values of SECRET_KEY, TOKEN_PEPPER, FIELD_KEYS and SIGNING_KEYS as text. Key rings are not parsed."""
+
     secret_key: str
     token_pepper: str
     field_keys: str

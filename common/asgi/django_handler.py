@@ -24,6 +24,8 @@ MAX_THREADS = 128
 
 
 class ThreadedHandler(ASGIHandler):
+    """An ASGI handler that runs each request in one thread of a pool."""
+
     def __init__(self) -> None:
         super().__init__()
         self._threads = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="django")

@@ -8,6 +8,11 @@ __all__ = ["BADGES", "ICONS", "Badge", "Tone", "find", "of", "vocabulary"]
 
 
 class Tone(StrEnum):
+    """How the console rates a state. The tone sets the colour and the default icon of a badge.
+
+    `LOOK` marks a state that a person should look at, `STILL` a neutral one.
+    """
+
     GOOD = "good"
     BUSY = "busy"
     LOOK = "look"
@@ -26,6 +31,8 @@ ICONS = {
 
 @dataclass(frozen=True)
 class Badge:
+    """How the console shows one state. Without an icon of its own, the badge has the icon of its tone."""
+
     label: str
     tone: Tone
     icon: str = ""

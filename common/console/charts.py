@@ -53,6 +53,8 @@ class Chart:
 
 @dataclass(frozen=True)
 class Bar:
+    """One bar of a chart: its length in percent (`share`) and the text beside it (`words`)."""
+
     name: str
     url: str
     value: int
@@ -62,6 +64,8 @@ class Bar:
 
 @dataclass(frozen=True)
 class BarChart:
+    """A chart that compares names by their numbers, headed by the question that it answers and a summary."""
+
     id: str
     question: str
     summary: str
@@ -70,12 +74,16 @@ class BarChart:
 
 @dataclass(frozen=True)
 class StatusCell:
+    """One period in a status row, with the text that describes it (`words`)."""
+
     tone: str
     words: str
 
 
 @dataclass(frozen=True)
 class StatusRow:
+    """The status of one object over time: a cell for each period, and a summary in words."""
+
     name: str
     url: str
     cells: list[StatusCell]

@@ -13,6 +13,8 @@ from common.ids import parse_uuid
 
 @dataclass(frozen=True)
 class Slice:
+    """One page of a log, newest row first, with the positions of its neighbouring pages."""
+
     rows: list[Any]
     #: Values for `before` and `after`; empty at the oldest and at the newest end of the log.
     older: str

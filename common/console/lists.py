@@ -23,6 +23,8 @@ Lookup = str | Callable[[str], Q]
 
 @dataclass(frozen=True)
 class Column:
+    """A column of a list. `cell` renders a row's value for the page, `text` for exports."""
+
     label: str
     cell: Cell
     #: The cell as plain text for exports; a cell of the page may contain markup.
@@ -35,6 +37,8 @@ class Column:
 
 @dataclass(frozen=True)
 class Filter:
+    """A filter of a list: the name of its query parameter, its form control, and the function that narrows the rows."""
+
     name: str
     label: str
     apply: Callable[[QuerySet[Any], str], QuerySet[Any]]

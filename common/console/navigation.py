@@ -12,6 +12,8 @@ GROUPS = ("", "Identities", "Access", "Gateway", "Runs", "Tasks", "Activity", "S
 
 @dataclass(frozen=True)
 class Item:
+    """A link in the sidebar."""
+
     group: str
     title: str
     icon: str
@@ -88,6 +90,8 @@ def _current(path: str, items: list[Item]) -> Item | None:
 
 @dataclass(frozen=True)
 class Entry:
+    """A link in the account menu."""
+
     title: str
     icon: str
     #: Name of the page's URL, with its namespace.

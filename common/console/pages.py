@@ -19,6 +19,8 @@ PART = "X-Console-Part"
 
 @dataclass(frozen=True)
 class Tab:
+    """A link in a row of tabs."""
+
     label: str
     url: str
     count: int | None = None
@@ -45,6 +47,8 @@ class Control:
 
 @dataclass(frozen=True)
 class Crumb:
+    """The link in the top bar from a page back to the page above it."""
+
     label: str
     url: str
 

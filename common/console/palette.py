@@ -13,6 +13,8 @@ PER_GROUP = 6
 
 @dataclass(frozen=True)
 class Hit:
+    """One result of the command palette: a link, and a note that explains it."""
+
     title: str
     url: str
     icon: str
@@ -21,6 +23,8 @@ class Hit:
 
 @dataclass(frozen=True)
 class Group:
+    """Results of the command palette under a common title."""
+
     title: str
     hits: list[Hit]
 

@@ -17,6 +17,8 @@ class NonDeletableQuerySet(QuerySet[M]):
 
 
 class NonDeletableModel(models.Model):
+    """A model whose rows are never deleted: `delete` raises TypeError. Rows are archived or revoked instead."""
+
     class Meta:
         abstract = True
 

@@ -30,6 +30,12 @@ KEEPALIVE_SECONDS = 4.0
 
 
 class GuardedConnector(aiohttp.TCPConnector):
+    """An aiohttp connector that connects only to addresses which the egress rules allow.
+
+    It checks the URL before it connects and the address of the peer afterwards, and accepts neither a proxy nor
+    unverified TLS.
+    """
+
     async def connect(
         self, req: aiohttp.ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
     ) -> Connection:

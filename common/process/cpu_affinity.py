@@ -19,6 +19,8 @@ STAT_PROCESSOR_FIELD = 36
 
 
 class CpuPinner:
+    """Pins the threads of this process at intervals, within the CPUs that the process may use."""
+
     def __init__(self) -> None:
         self._allowed = self._pinned = set[int]()
 

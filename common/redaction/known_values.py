@@ -19,6 +19,8 @@ BASE64_ALPHABET = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxy
 
 @dataclass(frozen=True, repr=False)
 class EncodedForm:
+    """One encoding of a secret, or a piece of it, as it is searched for in text."""
+
     text: str
     #: Adjacent characters with some bits of the secret: base64 characters do not end at byte boundaries.
     bits_before: int = 0

@@ -23,6 +23,8 @@ MIN_PIECE_LENGTH = 20
 
 @dataclass(frozen=True)
 class TokenRule:
+    """How one kind of token is found: its prefix, the pattern at the prefix, and a check of the match."""
+
     prefix: str
     pattern: re.Pattern[str]
     is_token: Callable[[Match], bool]

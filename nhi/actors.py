@@ -18,6 +18,8 @@ READ_ONLY = "nhi.read_only"
 
 @dataclass(frozen=True)
 class Actor:
+    """Who performs an operation, with the console rights that apply to it. An actor is not stored."""
+
     kind: ActorKind
     id: UUID | None
     name: str

@@ -6,6 +6,8 @@ from django.db.models.signals import post_migrate, pre_migrate
 
 
 class NhiConfig(AppConfig):
+    """The Django app `nhi`. It reinstalls the append-only triggers after a migration."""
+
     name = "nhi"
     label = "nhi"
     verbose_name = "Identities and access"

@@ -4,12 +4,16 @@ from django.db.models import TextChoices
 
 
 class Kind(TextChoices):
+    """The kind of an identity: agent, service account or tool."""
+
     AGENT = "agent", "Agent"
     SERVICE_ACCOUNT = "service_account", "Service account"
     TOOL = "tool", "Tool"
 
 
 class State(TextChoices):
+    """The state of an identity in its lifecycle. `TRANSITIONS` lists the allowed moves."""
+
     INACTIVE = "inactive", "Inactive"
     ACTIVE = "active", "Active"
     SUSPENDED = "suspended", "Suspended"
@@ -35,11 +39,19 @@ class GrantState(TextChoices):
 
 
 class PermissionType(TextChoices):
+    """What a grant between identities allows its holder.
+
+    `CALL`: the target acts with its own rights. `DELEGATE`: the target acts on the holder's behalf, so that the rights
+    of both limit it.
+    """
+
     CALL = "call", "Call"
     DELEGATE = "delegate", "Delegate"
 
 
 class Level(TextChoices):
+    """What a grant lets a person do with an identity. Each level includes the ones before it."""
+
     USE = "use", "Use"
     MANAGE = "manage", "Manage"
     ADMIN = "admin", "Admin"
@@ -54,6 +66,8 @@ class Level(TextChoices):
 
 
 class Verdict(TextChoices):
+    """Whether a decision allows or denies the action."""
+
     ALLOW = "allow", "Allowed"
     DENY = "deny", "Denied"
 
@@ -68,6 +82,8 @@ class CallStatus(TextChoices):
 
 
 class ActorKind(TextChoices):
+    """The kind of an actor. `SYSTEM` is Gatehouse itself or a command at the terminal."""
+
     USER = "user", "Person"
     IDENTITY = "identity", "Identity"
     SYSTEM = "system", "Gatehouse"

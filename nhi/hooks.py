@@ -235,6 +235,8 @@ def load_current_work(identity_id: UUID, at: datetime | None = None) -> WorkIds:
 
 @dataclass(frozen=True)
 class ReadinessReport:
+    """Whether this installation can serve requests, as `/readyz` reports it."""
+
     #: The result of each readiness check, by name: whether it passed, and a sentence.
     checks: dict[str, tuple[bool, str]] = field(default_factory=dict)
     #: Sentences about problems that do not affect readiness.

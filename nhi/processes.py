@@ -27,6 +27,8 @@ ORIGIN_PATTERN = re.compile(r"gen(?P<pid>[0-9]{1,10})@(?P<host>.{1,255})")
 
 @dataclass(frozen=True)
 class MessageSender:
+    """The process that published a Celery message."""
+
     host: str
     pid: int
 

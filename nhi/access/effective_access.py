@@ -15,6 +15,8 @@ from nhi.models import Identity, NhiPermission, RoleAssignment, RoleCapability, 
 
 @dataclass(frozen=True)
 class AccessPath:
+    """A live grant or role assignment that gives access to a target."""
+
     kind: Literal["grant", "role"]
     id: UUID
     name: str
@@ -33,6 +35,8 @@ class ReachableTarget:
 
 @dataclass(frozen=True)
 class AccessOverview:
+    """Everything that an identity can call now. `agents` includes service accounts."""
+
     tools: list[ReachableTarget]
     agents: list[ReachableTarget]
 

@@ -32,6 +32,8 @@ PAIR_FIELDS: dict[str, tuple[str, ...]] = {
 
 
 class AlreadyRevoked(Conflict):
+    """The grant or role assignment was revoked before, or is no longer live and cannot be changed."""
+
     code = "already_revoked"
 
 

@@ -22,6 +22,8 @@ from nhi.validation import SLUG_PATTERN, Problems
 
 
 class AlreadyApproved(Conflict):
+    """The wildcard does not wait for approval: it was approved or removed before."""
+
     code = "already_approved"
 
 

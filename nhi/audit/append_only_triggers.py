@@ -75,6 +75,8 @@ SQLITE_FOUND_TRIGGERS = "SELECT name, sql FROM sqlite_master WHERE type = 'trigg
 
 
 class TriggerDifference(StrEnum):
+    """How the triggers of a log table differ from the ones that Gatehouse installs."""
+
     MISSING = "missing"
     DISABLED = "disabled"
     CHANGED = "changed"

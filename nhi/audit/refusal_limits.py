@@ -51,6 +51,8 @@ DO UPDATE SET count = nhi_refusal_count.count + excluded.count
 
 @dataclass(frozen=True)
 class RefusalKey:
+    """The refusals that are counted together. `event` is empty for refused calls."""
+
     identity_id: UUID
     event: str
     object_id: UUID

@@ -36,6 +36,8 @@ READ_ERRORS = (DatabaseError, ValueError, TypeError, OverflowError, RecursionErr
 
 @dataclass(frozen=True)
 class BrokenRow:
+    """A log row that does not match its MAC or cannot be read."""
+
     table: str
     #: None if the column itself is unreadable.
     id: str | None
@@ -44,6 +46,8 @@ class BrokenRow:
 
 @dataclass
 class VerificationReport:
+    """The result of one verification. `broken_count` also counts broken rows that `broken` does not list."""
+
     rows: int = 0
     broken: list[BrokenRow] = field(default_factory=list)
     broken_count: int = 0

@@ -33,6 +33,8 @@ def missing_credential_error(header: str | None) -> Unauthenticated:
 
 @dataclass(frozen=True)
 class AuthenticatedCaller:
+    """The actor of an accepted token, with the facts that were read for the token."""
+
     actor: Actor
     loaded_facts: LoadedFacts
 

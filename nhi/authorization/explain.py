@@ -18,6 +18,8 @@ from nhi.models import Identity
 
 @dataclass(frozen=True)
 class Explanation:
+    """The decision about a possible call, and what would change it."""
+
     decision: Decision
     caller: DecisionParty
     target: DecisionParty

@@ -26,10 +26,14 @@ REST_METADATA_PATH, MCP_METADATA_PATH = METADATA_PATH + REST_PATH, METADATA_PATH
 
 
 class InvalidScope(InvalidInput):
+    """The `scope` of a token request is too long, or is not a list of capability patterns."""
+
     code = "invalid_scope"
 
 
 class InvalidTarget(InvalidInput):
+    """The `resource` of a token request names no resource of this installation."""
+
     code = "invalid_target"
 
 
@@ -41,6 +45,8 @@ class ClientNotIdentity(NotAllowed):
 
 @dataclass(frozen=True, repr=False)
 class ExchangedToken:
+    """A new short-lived token, its scope and its lifetime in seconds."""
+
     token: str
     expires_in: int
     scope: str

@@ -1,4 +1,4 @@
-"""Counts of items that need the person, for home and sidebar.
+"""Counts the objects that need an action by the signed-in person, for the home page and the sidebar.
 
 One statement counts them, up to a bound. The counts are cached for 15 seconds per person.
 """

@@ -42,6 +42,8 @@ def add_subject_pages(page_names: dict[str, str]) -> None:
 
 @dataclass(frozen=True)
 class EventSentence:
+    """An audit event as a sentence, in HTML with links and in plain text."""
+
     event: AuditEvent
     html: SafeString
     text: str

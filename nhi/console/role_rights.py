@@ -64,6 +64,8 @@ LABELS = {
 
 @dataclass(frozen=True)
 class RoleRightLine:
+    """One right in the table of console roles. `changes` is false for rights that only read."""
+
     words: str
     changes: bool
     #: Whether each role has the right, in the order of `LABELS`.

@@ -34,10 +34,14 @@ parse = tokens.parse
 
 
 class TooManyLiveCredentials(Conflict):
+    """The holder already has `MAX_LIVE` live credentials."""
+
     code = "two_live"
 
 
 class CredentialNotLive(Conflict):
+    """The credential has ended and cannot be rotated, or was revoked and cannot be revoked again."""
+
     code = "not_live"
 
 

@@ -20,6 +20,8 @@ FLUSH_SECONDS = 15.0
 
 @dataclass(frozen=True)
 class CredentialUse:
+    """When and from where a credential was used. The identity is None for a credential of a person."""
+
     at: datetime
     source: str
     identity_id: UUID | None

@@ -32,6 +32,11 @@ class NewCredentialToken:
 
 @dataclass(frozen=True, repr=False)
 class ParsedCredentialToken:
+    """The parts of a well-formed credential token, before its credential is looked up.
+
+    `public_id` finds the credential, and `digest` must equal the stored one. The secret itself is not kept.
+    """
+
     prefix: str
     public_id: str
     digest: bytes

@@ -16,6 +16,8 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class ChainLink:
+    """One caller in a delegation chain: an identity or a person."""
+
     id: UUID
     name: str
 

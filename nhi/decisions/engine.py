@@ -27,6 +27,8 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class DecisionRequest:
+    """What each check reads. `match` is the grant or role that decides, once it is chosen."""
+
     subject: DecisionParty | None
     action: RequestedAction
     target: DecisionParty | None

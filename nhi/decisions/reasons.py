@@ -37,6 +37,8 @@ STOPPED = ReasonKind(CallStatus.ERROR, "Unauthorized", 403)
 
 @dataclass(frozen=True)
 class DecisionReason:
+    """What one reason code means for the call, its log row and its answer."""
+
     #: Whether a decision with this reason allows the call.
     allows: bool
     #: The next step, for readers who may see the objects; {caller} and {target} are names.

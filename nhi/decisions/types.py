@@ -90,6 +90,8 @@ class DecisionFacts:
 
 @dataclass(frozen=True)
 class CheckResult:
+    """The result of one check. `reason` is the reason code of a failure."""
+
     name: str
     outcome: CheckOutcome
     reason: str = ""
@@ -98,6 +100,8 @@ class CheckResult:
 
 @dataclass(frozen=True)
 class Decision:
+    """The answer of the engine. `match` is the grant or role that decided, if any covers the target."""
+
     id: UUID
     verdict: Verdict
     reason: str

@@ -22,6 +22,8 @@ class AppendOnlyViolation(TypeError):
 
 
 class AuditEventQuerySet(QuerySet["AuditEvent"]):
+    """Audit events. Rows cannot be changed or deleted."""
+
     def visible_to(self, actor: "Actor") -> "AuditEventQuerySet":
         if actor.may("nhi.view_auditevent"):
             return self
@@ -99,6 +101,8 @@ class AuditEvent(models.Model):
 
 
 class InvocationLogQuerySet(QuerySet["InvocationLog"]):
+    """Rows of the call log. They cannot be changed or deleted."""
+
     def visible_to(self, actor: "Actor") -> "InvocationLogQuerySet":
         """All rows for readers of the log; own calls for identities; calls of managed identities for people."""
         if actor.may("nhi.view_invocationlog"):

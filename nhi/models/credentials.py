@@ -47,6 +47,11 @@ class TimeBoxed(NonDeletableModel):
 
 
 class CredentialQuerySet(TimeBoxedQuerySet["Credential"]):
+    """Credentials.
+
+    Without the view right, an actor sees its own and those of the identities that it manages.
+    """
+
     def visible_to(self, actor: "Actor") -> "CredentialQuerySet":
         if actor.may("nhi.view_credential"):
             return self
@@ -150,6 +155,8 @@ class Credential(TimeBoxed):
 
 
 class RefusedAuthenticationQuerySet(models.QuerySet["RefusedAuthentication"]):
+    """Counts of refused authentications, one per credential, address and minute."""
+
     def visible_to(self, actor: "Actor") -> "RefusedAuthenticationQuerySet":
         """All rows for readers of the audit log; else those about credentials that the actor can see."""
         if actor.may("nhi.view_auditevent"):

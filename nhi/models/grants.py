@@ -35,6 +35,11 @@ class Grant(TimeBoxed):
 
 
 class ToolPermissionQuerySet(TimeBoxedQuerySet["ToolPermission"]):
+    """Grants from agents to tools.
+
+    Without the view right, an actor sees the grants of the agents and tools that it sees.
+    """
+
     def visible_to(self, actor: "Actor") -> "ToolPermissionQuerySet":
         if actor.may("nhi.view_toolpermission"):
             return self
@@ -85,6 +90,11 @@ class ToolPermission(Grant):
 
 
 class NhiPermissionQuerySet(TimeBoxedQuerySet["NhiPermission"]):
+    """Grants between identities.
+
+    Without the view right, an actor sees the grants from and to the identities that it sees.
+    """
+
     def visible_to(self, actor: "Actor") -> "NhiPermissionQuerySet":
         if actor.may("nhi.view_nhipermission"):
             return self
@@ -130,6 +140,11 @@ class NhiPermission(Grant):
 
 
 class UserPermissionQuerySet(TimeBoxedQuerySet["UserPermission"]):
+    """Grants from people to identities.
+
+    Without the view right, a person sees their own, and those to identities whose description they may change.
+    """
+
     def visible_to(self, actor: "Actor") -> "UserPermissionQuerySet":
         if actor.may("nhi.view_userpermission"):
             return self

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 
 class IdentityQuerySet(NonDeletableQuerySet["Identity"]):
+    """Identities. Owners and people with a grant have access without a console role."""
+
     def of_kind(self, *kinds: Kind) -> "IdentityQuerySet":
         return self.filter(kind__in=kinds)
 

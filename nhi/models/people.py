@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 
 class PersonQuerySet(models.QuerySet["User"]):
+    """People. Without the view right, a person sees their own row only."""
+
     def visible_to(self, actor: "Actor") -> "PersonQuerySet":
         if actor.may("nhi.view_user"):
             return self
@@ -77,6 +79,8 @@ class SignInNotice(models.Model):
 
 
 class SavedViewQuerySet(models.QuerySet["SavedView"]):
+    """Saved views of lists. A person sees their own views and shared ones."""
+
     def visible_to(self, actor: "Actor") -> "SavedViewQuerySet":
         return self.filter(models.Q(user_id=actor.id) | models.Q(shared=True))
 

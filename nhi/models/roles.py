@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 
 class RoleQuerySet(NonDeletableQuerySet["Role"]):
+    """Roles of identities. Without the view right, an actor sees the roles of the identities that it sees."""
+
     def visible_to(self, actor: "Actor") -> "RoleQuerySet":
         if actor.may("nhi.view_role"):
             return self
@@ -27,6 +29,8 @@ class RoleQuerySet(NonDeletableQuerySet["Role"]):
 
 
 class Role(NonDeletableModel):
+    """A named set of capability patterns for identities. The console roles of people are Django groups."""
+
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     name = models.CharField(max_length=63, unique=True)
     description = models.CharField(max_length=1000, blank=True)
@@ -45,6 +49,8 @@ class Role(NonDeletableModel):
 
 
 class RoleCapabilityQuerySet(NonDeletableQuerySet["RoleCapability"]):
+    """Patterns of roles, including removed ones."""
+
     def effective(self) -> "RoleCapabilityQuerySet":
         """Approved and not removed. Only these allow a call."""
         return self.filter(removed_at=None, approved_at__isnull=False)
@@ -84,6 +90,8 @@ class RoleCapability(NonDeletableModel):
 
 
 class RoleAssignmentQuerySet(TimeBoxedQuerySet["RoleAssignment"]):
+    """Assignments of roles to identities. Without the view right, an actor sees those of identities that it sees."""
+
     def visible_to(self, actor: "Actor") -> "RoleAssignmentQuerySet":
         if actor.may("nhi.view_roleassignment"):
             return self

@@ -31,6 +31,8 @@ MAX_WAIT_SECONDS, WAIT_INTERVAL_SECONDS = 3.0, 0.05
 
 @dataclass(frozen=True)
 class ThrottleRule:
+    """How many failures start a lock, and how long locks last."""
+
     name: str
     limit: int
     first_lock: timedelta
@@ -48,6 +50,8 @@ ADDRESS_RULE = ThrottleRule("address", 200, timedelta(minutes=15), timedelta(min
 
 @dataclass(frozen=True)
 class CounterKey:
+    """The name and address whose attempts one counter counts, with the counter's rule."""
+
     username: str
     source: str
     rule: ThrottleRule
@@ -66,6 +70,8 @@ class SignInAttempt:
 
 @dataclass(frozen=True)
 class SignInLock:
+    """A lock that a failed attempt started."""
+
     rule: ThrottleRule
     until: datetime
 

@@ -27,6 +27,8 @@ from nhi.web import error_pages
 
 
 class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth has no types
+    """allauth's account hooks: nobody can sign up, and only people with console access sign in."""
+
     def is_open_for_signup(self, request: HttpRequest) -> bool:
         return False
 
@@ -72,6 +74,8 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
 
 
 class FactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]  # allauth has no types
+    """allauth's hooks for second factors. It seals the secrets of factors before they are stored."""
+
     error_messages = {
         **DefaultMFAAdapter.error_messages,
         "incorrect_code": "This code is wrong. Check the clock of your phone and type the current one.",
@@ -95,6 +99,8 @@ class FactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]  # allauth has no 
 
 
 class SingleSignOnAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # allauth has no types
+    """allauth's hooks for single sign-on."""
+
     def is_open_for_signup(self, request: HttpRequest, sociallogin: Any) -> bool:
         """A newcomer becomes a person without console roles. A security admin may give them roles."""
         return True

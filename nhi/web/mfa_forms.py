@@ -40,14 +40,20 @@ class _ThrottledCodeMixin:
 
 
 class CodeForm(_ThrottledCodeMixin, AuthenticateForm):  # type: ignore[misc]  # allauth has no types
+    """Asks for a code after the password at sign-in."""
+
     code = _code_field()
 
 
 class ConfirmCodeForm(_ThrottledCodeMixin, ReauthenticateForm):  # type: ignore[misc]  # allauth has no types
+    """Asks a person who is signed in for a code, to confirm a sensitive action."""
+
     code = _code_field()
 
 
 class AddTotpForm(ActivateTOTPForm):  # type: ignore[misc]  # allauth has no types
+    """Asks for the first code of a new authenticator app."""
+
     code = _code_field()
 
     def clean_code(self) -> str:

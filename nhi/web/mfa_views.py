@@ -40,12 +40,14 @@ class MfaSignInView(AuthenticateView):
 
 
 class ConfirmByCodeView(ReauthenticateView):
+    """The page that asks for a code to confirm a sensitive action."""
+
     def form_invalid(self, form: Any) -> HttpResponse:
         return add_retry_after(super().form_invalid(form), form)
 
 
 class ConfirmByPasskeyView(ReauthenticateWebAuthnView):
-    pass
+    """The page that asks for a passkey to confirm a sensitive action."""
 
 
 class SignInSettingsView(IndexView):
@@ -76,6 +78,8 @@ class RecentSignInMixin:
 
 
 class AddTotpView(RecentSignInMixin, ActivateTOTPView):
+    """The page on which people set up an authenticator app."""
+
     def form_valid(self, form: Any) -> HttpResponse:
         with transaction.atomic():
             response: HttpResponse = super().form_valid(form)
@@ -84,6 +88,8 @@ class AddTotpView(RecentSignInMixin, ActivateTOTPView):
 
 
 class RemoveTotpView(DeactivateTOTPView):
+    """The page on which people remove their authenticator app."""
+
     def form_valid(self, form: Any) -> HttpResponse:
         with transaction.atomic():
             response: HttpResponse = super().form_valid(form)
@@ -92,6 +98,8 @@ class RemoveTotpView(DeactivateTOTPView):
 
 
 class AddPasskeyView(RecentSignInMixin, AddWebAuthnView):
+    """The page on which people add a passkey."""
+
     def form_valid(self, form: Any) -> HttpResponse:
         with transaction.atomic():
             response: HttpResponse = super().form_valid(form)
@@ -100,10 +108,14 @@ class AddPasskeyView(RecentSignInMixin, AddWebAuthnView):
 
 
 class RenamePasskeyView(EditWebAuthnView):
+    """The page on which people rename a passkey. A new name is no audit event."""
+
     success_url = reverse_lazy("mfa_index")
 
 
 class RemovePasskeyView(RemoveWebAuthnView):
+    """The page on which people remove a passkey."""
+
     success_url = reverse_lazy("mfa_index")
 
     def form_valid(self, form: Any) -> HttpResponse:
@@ -123,10 +135,12 @@ class PasskeySignInView(LoginWebAuthnView):
 
 
 class RecoveryCodesView(ViewRecoveryCodesView):
-    pass
+    """The page that shows people their unused recovery codes."""
 
 
 class MakeRecoveryCodesView(GenerateRecoveryCodesView):
+    """The page on which people make new recovery codes, which replace all earlier ones."""
+
     def form_valid(self, form: Any) -> HttpResponse:
         with transaction.atomic():
             response: HttpResponse = super().form_valid(form)

@@ -21,6 +21,8 @@ from nhi.web import error_pages
 
 
 class OwnPasswordForm(forms.Form):
+    """Asks for the new password twice. The form does not check the rules for passwords."""
+
     password = forms.CharField(label="New password", max_length=4096, strip=False, widget=forms.PasswordInput)
     again = forms.CharField(label="New password again", max_length=4096, strip=False, widget=forms.PasswordInput)
 
@@ -34,6 +36,8 @@ class OwnPasswordForm(forms.Form):
 @method_decorator([login_required, require_fresh_proof_first], name="dispatch")
 @method_decorator(sensitive_post_parameters("password", "again"), name="dispatch")
 class ChangePasswordView(View):
+    """The page on which people change their own password. It refuses people who have only single sign-on."""
+
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         if request.user.is_authenticated and not request.user.has_usable_password():
             # A password in addition to single sign-on would outlive the account at the provider.

@@ -27,11 +27,15 @@ from nhi.web import error_pages
 
 
 class SignInForm(forms.Form):
+    """Asks for name and password. The view checks them."""
+
     username = forms.CharField(label="Name", max_length=1000, strip=True)
     password = forms.CharField(label="Password", max_length=4096, strip=False, widget=forms.PasswordInput)
 
 
 class ConfirmPasswordForm(forms.Form):
+    """Asks a person who is signed in for the password, to confirm a sensitive action."""
+
     password = forms.CharField(label="Password", max_length=4096, strip=False, widget=forms.PasswordInput)
 
 

@@ -5,6 +5,8 @@ from django.db.models.signals import post_migrate
 
 
 class McpConfig(AppConfig):
+    """The Django app `mcp`. It adds its conditions, stop steps and listeners to the hooks of `nhi`."""
+
     name = "mcp"
     label = "mcp"
     verbose_name = "Gateway"

@@ -4,6 +4,8 @@ from django.db.models import TextChoices
 
 
 class Transport(TextChoices):
+    """How Gatehouse reaches an MCP server: it runs the server's process, or connects over HTTP."""
+
     STDIO = "stdio", "Process (stdio)"
     HTTP = "http", "Streamable HTTP"
     SSE = "sse", "HTTP with SSE"
@@ -26,6 +28,8 @@ SEED_WORDS = {Connection.READY: "connected", Connection.DEGRADED: "degraded", Co
 
 
 class DefinitionState(TextChoices):
+    """The state of a tool, by the approval of its definition. Only approved tools can be called."""
+
     PENDING = "pending", "Needs approval"
     APPROVED = "approved", "Approved"
     QUARANTINED = "quarantined", "Quarantined"
@@ -42,6 +46,11 @@ DEFINITION_MOVES: dict[DefinitionState, frozenset[DefinitionState]] = {
 
 
 class BudgetScope(TextChoices):
+    """The kind of object whose calls a budget limits.
+
+    `AGENT` includes service accounts. `GRANT` is a grant from an agent to a tool.
+    """
+
     SERVER = "server", "Server"
     TOOL = "tool", "Tool"
     AGENT = "agent", "Agent"
@@ -49,6 +58,8 @@ class BudgetScope(TextChoices):
 
 
 class BreakerState(TextChoices):
+    """The state of a circuit breaker. While it is half-open, one call tests whether the service is back."""
+
     CLOSED = "CLOSED", "Closed, calls flow"
     HALF_OPEN = "HALF-OPEN", "Half-open, one probe"
     OPEN = "OPEN", "Open, calls refused"
@@ -71,6 +82,11 @@ class FaultKind(TextChoices):
 
 
 class ApprovalState(TextChoices):
+    """The state of a call that waits for approval.
+
+    `EXPIRED` also applies to an approved call that was not made in time, `USED` to one that was made.
+    """
+
     PENDING = "pending", "Waiting"
     APPROVED = "approved", "Approved"
     REFUSED = "refused", "Refused"
@@ -88,6 +104,8 @@ class OriginKind(TextChoices):
 
 
 class HealthStatus(TextChoices):
+    """The result of a health check. `DEGRADED` means that the handshake succeeded and was slow."""
+
     HEALTHY = "Healthy", "Healthy"
     DEGRADED = "Degraded", "Degraded"
     UNHEALTHY = "Unhealthy", "Unhealthy"

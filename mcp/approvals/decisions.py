@@ -28,6 +28,8 @@ class ApprovalNotWaiting(Conflict):
 
 
 class OwnCallApproval(NotAllowed):
+    """The actor may not decide about this call: it is an identity, or a person who is an origin of the call."""
+
     code = "own_request"
 
 

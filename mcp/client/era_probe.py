@@ -24,6 +24,8 @@ NO_POST_STATUSES = frozenset({400, 404, 405})
 
 @dataclass(frozen=True)
 class ProbeResult:
+    """The connection in the detected era, with the server's answer to the handshake."""
+
     connection: UpstreamConnection
     protocol_version: str
     server_info: Message
@@ -33,6 +35,8 @@ class ProbeResult:
 
 @dataclass
 class EraProbe:
+    """One detection of a server's era. `steps` records its requests and their failures."""
+
     sender: HttpSender
     background_tasks: BackgroundTasks
     handshake_timeout: float

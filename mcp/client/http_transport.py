@@ -32,6 +32,8 @@ ERA_REFUSAL_STATUSES = frozenset({400, 404, 405, 406, 415})
 
 @dataclass
 class PooledConnection:
+    """A connection to one revision of a server, which concurrent requests share."""
+
     revision: int
     connection: UpstreamConnection
     #: Monotonic time. A connection built from the remembered era has not been probed.
@@ -67,6 +69,8 @@ class _LoopState:
 
 
 class HttpTransport:
+    """The transport to servers over Streamable HTTP and HTTP with SSE."""
+
     def __init__(self, *, session: SessionFactory = egress.open_session) -> None:
         self._open_session = session
         self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _LoopState] = WeakKeyDictionary()

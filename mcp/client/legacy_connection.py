@@ -32,6 +32,8 @@ SESSION_ID = re.compile(r"[\x21-\x7E]{1,1024}")
 
 @dataclass(frozen=True)
 class LegacySession:
+    """A session that `initialize` opened. The id is empty if the server assigned none."""
+
     id: str
     initialize_result: legacy.InitializeResult
 
@@ -48,6 +50,8 @@ class SessionExpired(Exception):
 
 
 class LegacyConnection(UpstreamConnection):
+    """A connection over Streamable HTTP to a server of the legacy era. It opens a session when a request needs one."""
+
     era: Era = "legacy"
 
     def __init__(self, sender: HttpSender, background_tasks: BackgroundTasks, *, handshake_timeout: float) -> None:

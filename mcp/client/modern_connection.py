@@ -26,6 +26,8 @@ log = logging.getLogger(__name__)
 
 
 class ModernConnection(UpstreamConnection):
+    """A connection to a server of the modern era."""
+
     era: Era = "modern"
 
     def __init__(self, sender: HttpSender, background_tasks: BackgroundTasks, *, version: str = modern.LATEST) -> None:

@@ -36,6 +36,8 @@ STREAM_ENDED = UpstreamFault("closed", "The server ended its event stream.", sen
 
 
 class SseStream:
+    """One open event stream, and the requests that wait for an answer on it."""
+
     def __init__(self, sender: HttpSender, background_tasks: BackgroundTasks) -> None:
         self._sender = sender
         self._background_tasks = background_tasks
@@ -218,6 +220,8 @@ def _parse_endpoint(stream_url: URL, data: bytes) -> str:
 
 
 class SseConnection(UpstreamConnection):
+    """A connection over HTTP with SSE. It opens a new event stream when the previous one has ended."""
+
     era: Era = "sse"
 
     def __init__(self, sender: HttpSender, background_tasks: BackgroundTasks, *, handshake_timeout: float) -> None:

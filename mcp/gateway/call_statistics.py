@@ -104,6 +104,8 @@ LATENCY_SAMPLE_SIZE = 100
 
 @dataclass(frozen=True)
 class CallStatistics:
+    """Numbers of all calls of a server or a tool, and the latency of its latest calls."""
+
     handshake_latency_ms: float | None
     invocation_count: int
     success_count: int

@@ -21,6 +21,8 @@ LISTED_FIELDS = ("title", "description", "inputSchema", "outputSchema", "annotat
 
 @dataclass(frozen=True)
 class ToolListing:
+    """The tools that one identity may call, as MCP tool objects."""
+
     identity_id: UUID
     tools: list[dict[str, Any]]
 

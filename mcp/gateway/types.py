@@ -34,6 +34,8 @@ class CallerOverloaded(RateLimited):
 
 
 class DatabaseUnavailable(GatehouseError):
+    """The database failed, or did not answer in time, while a call was decided. The call is not made."""
+
     code = "database_unavailable"
 
     def __init__(self) -> None:

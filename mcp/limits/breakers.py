@@ -42,6 +42,8 @@ class BreakerOpen(GatehouseError):
 
 
 class BreakerNotOpen(Conflict):
+    """The breaker cannot be reset, because it is closed and has counted no fault."""
+
     code = "breaker_closed"
 
 

@@ -104,6 +104,8 @@ class BudgetState:
 
 @dataclass(frozen=True)
 class LimitExceeded:
+    """The limit that one more call would exceed, and the seconds after which a retry may pass."""
+
     reason: str
     message: str
     retry_after: int

@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 
 
 class Call(models.Model):
-    """The lease of an active call. The transaction that allows the call creates it; the one that logs it deletes it.
+    """The lease of an active call. Finished calls are in the call log, `InvocationLog`.
 
-    No foreign keys: their checks would wait for locks of the referenced rows.
+    The transaction that allows the call creates the row, and the transaction that logs the call deletes it. There are
+    no foreign keys: their checks would wait for locks of the referenced rows.
     """
 
     #: The id of the future log row.
@@ -68,6 +69,8 @@ class CallSlot(models.Model):
 
 
 class CallApprovalQuerySet(QuerySet["CallApproval"]):
+    """Call approvals. People without the view right see those for the identities that they manage."""
+
     def visible_to(self, actor: "Actor") -> "CallApprovalQuerySet":
         if actor.may("mcp.view_callapproval"):
             return self

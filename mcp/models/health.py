@@ -9,7 +9,7 @@ from mcp.models.servers import Server
 
 
 class HealthReport(models.Model):
-    """The result of one handshake with a server, on demand or scheduled."""
+    """One handshake that Gatehouse made with a server, on demand or periodically, and its result."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     server = models.ForeignKey(Server, on_delete=models.CASCADE, related_name="health_reports")

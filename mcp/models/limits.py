@@ -66,6 +66,8 @@ class BudgetWindow(models.Model):
 
 
 class BreakerQuerySet(QuerySet["Breaker"]):
+    """Circuit breakers. A breaker stops all callers of its service, or one identity."""
+
     def for_all(self) -> "BreakerQuerySet":
         """Breakers that stop every caller of their service."""
         return self.filter(agent_id=None)

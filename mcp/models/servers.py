@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 
 class ServerQuerySet(NonDeletableQuerySet["Server"]):
+    """Servers. An actor who sees a server does not always see its configuration."""
+
     def visible_to(self, actor: "Actor") -> "ServerQuerySet":
         """All servers for actors with `view_server`; for other people, those that they own or whose tools they see."""
         if actor.may("mcp.view_server"):

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 
 class ToolQuerySet(NonDeletableQuerySet["Tool"]):
+    """Tools. Actors without the view right see the tools whose identities they see."""
+
     def visible_to(self, actor: "Actor") -> "ToolQuerySet":
         if actor.may("mcp.view_tool"):
             return self

@@ -8,6 +8,8 @@ from mcp.protocol.errors import UpstreamFault
 
 @dataclass(frozen=True, slots=True)
 class ServerSentEvent:
+    """One event of a stream. The lines of its data are joined."""
+
     #: Bytes, because the JSON decoder reads them directly and validates the UTF-8.
     data: bytes
     name: str = "message"

@@ -22,6 +22,8 @@ RequestId = str | int
 
 @dataclass(frozen=True, slots=True)
 class ErrorResponse:
+    """An HTTP response whose body is a JSON-RPC error."""
+
     status: int
     code: int
     message: str

@@ -51,6 +51,8 @@ class ServerContext:
 
 
 class McpRequestHandler:
+    """Handles one HTTP request to an MCP endpoint, from its headers to the end of the response."""
+
     def __init__(self, context: ServerContext, server: str, scope: dict[str, Any], receive: Receive, send: Any) -> None:
         self._context, self._server, self._receive = context, server, receive
         self._method: str = scope["method"]

@@ -18,6 +18,11 @@ EVENT_STREAM_TYPE, JSON_TYPE = "text/event-stream", "application/json"
 
 @dataclass(frozen=True, slots=True)
 class RequestHeaders:
+    """The headers that Gatehouse reads, by lower-case name.
+
+    `repeated` names the headers that the request may contain only once and contains more often.
+    """
+
     values: dict[str, str]
     repeated: frozenset[str] = frozenset()
 

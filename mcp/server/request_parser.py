@@ -27,6 +27,8 @@ NAME_PARAMETERS = {"tools/call": "name", "prompts/get": "name", "resources/read"
 
 @dataclass(frozen=True, slots=True)
 class McpRequest:
+    """A valid MCP request. Name, arguments, progress token and context belong to calls, the cursor to listings."""
+
     id: RequestId
     method: str
     version: str

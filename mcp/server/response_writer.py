@@ -22,6 +22,8 @@ STREAM_HEADERS = (
 
 
 class McpResponseWriter:
+    """Writes the response to one MCP request."""
+
     def __init__(self, send: Any, headers: HeaderPairs) -> None:
         self._send = send
         self._headers = headers

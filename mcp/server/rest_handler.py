@@ -48,6 +48,8 @@ def make_application(
 
 
 class RestCallHandler:
+    """Handles one tool call over REST without Django."""
+
     @classmethod
     def match(
         cls, scope: dict[str, Any], receive: Receive, send: Any, headers: HeaderPairs, response_counter: ResponseCounter

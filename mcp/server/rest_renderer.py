@@ -21,6 +21,8 @@ RECORD_FIELD_NAMES = {"conversation_id": "thread_id"}
 
 @dataclass(frozen=True)
 class RestResponse:
+    """The answer to a tool call over REST. The body is not yet encoded."""
+
     status: int
     body: dict[str, Any]
     headers: dict[str, str] = field(default_factory=dict)

@@ -130,6 +130,8 @@ MAX_PROGRESS = 2**63
 
 
 class ProgressNotifier:
+    """Converts upstream progress updates of one call to notifications with the client's own progress token."""
+
     def __init__(self, token: RequestId) -> None:
         self._token = token
         self._last: float = -math.inf

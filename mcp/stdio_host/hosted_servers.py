@@ -68,6 +68,8 @@ class HostContext:
 
 
 class HostedServer:
+    """A stdio server across restarts of its process. Without a process, the next request starts one."""
+
     def __init__(self, server_id: UUID, context: HostContext) -> None:
         self.id = server_id
         self.session: ServerSession | None = None
@@ -262,6 +264,8 @@ IDLE_SECONDS = 600.0
 
 
 class ServerRegistry:
+    """The servers of this host by id. Servers that are not used for a while are stopped."""
+
     def __init__(self, context: HostContext) -> None:
         self._context = context
         self._servers: dict[UUID, HostedServer] = {}

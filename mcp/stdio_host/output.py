@@ -18,6 +18,8 @@ class LineTooLong(Exception):
 
 
 class LineSplitter:
+    """Splits chunks of standard output into lines. A line that is too long raises `LineTooLong`."""
+
     def __init__(self, max_bytes: int = MAX_LINE_BYTES) -> None:
         self._max_bytes = max_bytes
         self._parts: list[bytes] = []
@@ -71,6 +73,8 @@ CUT_MARK = " … (cut)"
 
 
 class StderrBuffer:
+    """The last lines that a server wrote to standard error, across restarts of its process."""
+
     def __init__(self) -> None:
         self._lines: deque[str] = deque(maxlen=MAX_STDERR_LINES)
         self._partial_line = b""

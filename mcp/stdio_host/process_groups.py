@@ -22,6 +22,8 @@ KILL_PASSES, PASS_PAUSE_SECONDS = 100, 0.02
 
 
 class ProcessGroupJournal:
+    """The file that lists the process groups of this host, for the host that follows after a crash."""
+
     def __init__(self, path: Path) -> None:
         self._path = path
         self._started: dict[int, float] = {}

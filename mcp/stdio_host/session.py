@@ -26,6 +26,8 @@ FRESH_SECONDS = 5.0
 
 @dataclass
 class ServerSession:
+    """One process of a stdio server. A restart is a new session."""
+
     revision: int
     #: Prefix of the mark in the environment of this process and its descendants.
     mark_prefix: str

@@ -34,6 +34,8 @@ MAX_UNREAD_BYTES = 1 << 20
 
 
 class SocketServer:
+    """Accepts connections on the host's Unix socket, from processes of the same operating system user only."""
+
     def __init__(self, servers: ServerRegistry, path: Path) -> None:
         self._servers = servers
         self._path = path

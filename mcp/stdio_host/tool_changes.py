@@ -1,4 +1,7 @@
-"""Listens for changed tool lists and debounces refreshes."""
+"""Listens to HTTP servers for changed tool lists, and debounces the refreshes of HTTP and stdio servers.
+
+Stdio servers announce changes on their own channels, so nothing listens to them here.
+"""
 
 import asyncio
 import logging

@@ -95,6 +95,8 @@ FLAG_ORDER = ("hidden_unicode", "instruction", "mention", "comment", "blob", "lo
 
 @dataclass(frozen=True)
 class DefinitionFlag:
+    """A finding in one place of a tool definition, with a message for reviewers."""
+
     kind: str
     place: str
     message: str

@@ -21,6 +21,8 @@ StopCallback = Callable[[str], None]
 
 @dataclass
 class ActiveCall:
+    """A call that this process is making. `stop_reason` is empty while the call may continue."""
+
     lease: CallLease
     started_at: float
     renewed_at: float
@@ -29,6 +31,8 @@ class ActiveCall:
 
 
 class ActiveCalls:
+    """The calls that this process is making, by id. All threads may use it."""
+
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._by_call: dict[UUID, ActiveCall] = {}

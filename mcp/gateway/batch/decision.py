@@ -34,7 +34,10 @@ CHAIN_ARGUMENTS_REASON = "chain_not_allowed"
 
 @dataclass
 class PendingCall:
-    """A call between decision and lease: its request, facts, decision and unfinished log row."""
+    """A decided call of the current batch, before the worker makes it a lease or a refusal.
+
+    `row` is the unfinished log row. It is None if the caller is not authenticated.
+    """
 
     request: CallRequest
     facts: CallFacts

@@ -17,6 +17,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class QueueLimits:
+    """How many items a fair queue accepts, and how many of them a batch takes."""
+
     #: Maximum number of waiting items of all callers.
     total: int
     #: Maximum number of waiting items of one caller.
@@ -32,6 +34,8 @@ class QueueLimits:
 
 @dataclass
 class QueueBatch(Generic[T]):
+    """The items that were taken from the queue together. It is empty if none arrived in time."""
+
     items: list[T] = field(default_factory=list)
     #: The queue was closed: the thread that took this batch ends once the queue is empty.
     closed: bool = False
@@ -147,6 +151,11 @@ MAX_KNOWN_CREDENTIALS = 20_000
 
 
 class CallerKeys:
+    """Maps the token of a request to the key of its caller in the queue, without a query.
+
+    Requests with a credential that this process has not accepted yet share the key of their source address.
+    """
+
     def __init__(self) -> None:
         self._identities: dict[bytes, UUID] = {}
 

@@ -45,11 +45,15 @@ DB_ERRORS = (OperationalError, InterfaceError)
 
 @dataclass
 class WorkItem:
+    """A call to decide or an outcome to record, with the future for the result."""
+
     work: CallRequest | CallOutcome
     future: "Future[Any]" = field(default_factory=Future)
 
 
 class BatchWorker:
+    """The queue of this process and the thread that processes it. The first item starts the thread."""
+
     def __init__(self) -> None:
         self.restart()
 

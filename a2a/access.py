@@ -15,7 +15,7 @@ from common import context
 from common.errors import GatehouseError, NotAllowed, NotFound, PayloadTooLarge, RateLimited
 from common.fastsql.prepared import PreparedQuery
 from nhi.actors import Actor
-from nhi.authorization import delegated_conditions, facts
+from nhi.authorization import facts, work_conditions
 from nhi.authorization.facts import LoadedFacts
 from nhi.choices import Kind, PermissionType, State
 from nhi.credentials import run_tokens
@@ -124,7 +124,7 @@ def _along(chain: Chain, wanted: RequestedAction, loaded: LoadedFacts, target: I
     closed = chain.to(target)
     if not closed.ok or not chain.behind.principals:
         return closed
-    return delegated_conditions.check_chain(chain.behind, wanted, loaded).condition
+    return work_conditions.check_chain(chain.behind, wanted, loaded).condition
 
 
 def require_room(chain: Chain) -> None:

@@ -9,7 +9,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from django.conf import settings
 
-from common import keys
+from common import installation_keys
 
 ROW_KEY_LABEL = "record"
 #: The key id in rows of earlier versions for a key derived from SECRET_KEY, whichever SECRET_KEY was current.
@@ -82,7 +82,7 @@ def derive_signing_keys(label: str) -> dict[str, bytes]:
 
 @cache
 def _derive_key(secret: str, label: str) -> bytes:
-    return keys.derive(secret, label)
+    return installation_keys.derive(secret, label)
 
 
 def _candidate_row_keys(key_id: str) -> list[bytes]:

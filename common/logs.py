@@ -28,7 +28,7 @@ def redact_event(_logger: WrappedLogger, _method: str, event: EventDict) -> Even
     return clean
 
 
-class LogFormatter(structlog.stdlib.ProcessorFormatter):
+class PrerenderedLineFormatter(structlog.stdlib.ProcessorFormatter):
     """Writes a record's `line` unchanged if its caller has rendered and redacted it already, as the hot path does."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -65,7 +65,7 @@ def build_logging_configuration(level: str, *, log_sql: bool) -> dict[str, Any]:
         "disable_existing_loggers": False,
         "formatters": {
             "json": {
-                "()": LogFormatter,
+                "()": PrerenderedLineFormatter,
                 "foreign_pre_chain": SHARED_PROCESSORS,
                 "processors": [
                     structlog.stdlib.ProcessorFormatter.remove_processors_meta,

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
-from common.asgi import proxies
+from common.asgi import client_address
 from common.context import RequestContext, bind_context
 from common.ids import parse_uuid, uuid7
 
@@ -18,11 +18,11 @@ def request_context(get_response: GetResponse) -> GetResponse:
     def middleware(request: HttpRequest) -> HttpResponse:
         request_id = parse_uuid(request.headers.get("X-Request-ID", "")) or uuid7()
         peer = request.META.get("REMOTE_ADDR", "")
-        if not proxies.is_trusted_proxy(peer):
+        if not client_address.is_trusted_proxy(peer):
             # Only a trusted proxy may state that its client connected with TLS.
             request.META.pop("HTTP_X_FORWARDED_PROTO", None)
         forwarded_for = request.META.get("HTTP_X_FORWARDED_FOR", "")
-        source = proxies.find_client_address(
+        source = client_address.find_client_address(
             peer=peer, forwarded_for=forwarded_for, proxy_count=settings.TRUSTED_PROXIES
         )
         with bind_context(RequestContext(request_id, source)):

@@ -5,7 +5,7 @@ from typing import Any
 from django.conf import settings
 from django.core.checks import CheckMessage, Info, Warning  # noqa: A004 - Django's name for it
 
-from common.asgi.proxies import DEFAULT_TRUSTED_NETWORKS
+from common.asgi.client_address import DEFAULT_TRUSTED_NETWORKS
 
 COUNTS = ("TRUSTED_PROXIES", "GRPC_TRUSTED_PROXIES")
 DEFAULT_PROXY_NETWORKS, OPEN_METRICS = "config.W001", "config.I001"

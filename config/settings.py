@@ -6,8 +6,8 @@ from urllib.parse import quote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
-from common import keys, logs, version
-from common.asgi import proxies
+from common import installation_keys, logs, version
+from common.asgi import client_address
 from config import environment as env
 from config import oidc, openapi
 
@@ -46,20 +46,20 @@ CSRF_TRUSTED_ORIGINS = [PUBLIC_URL] if SECURE else []
 TRUSTED_PROXIES = env.number("TRUSTED_PROXIES", 0, low=0, high=10)
 #: The gRPC port is often reached past the proxy of the web port, so it has a number of its own.
 GRPC_TRUSTED_PROXIES = env.number("GRPC_TRUSTED_PROXIES", 0, low=0, high=10)
-TRUSTED_PROXY_NETWORKS = env.networks("TRUSTED_PROXY_NETWORKS", proxies.DEFAULT_TRUSTED_NETWORKS)
+TRUSTED_PROXY_NETWORKS = env.networks("TRUSTED_PROXY_NETWORKS", client_address.DEFAULT_TRUSTED_NETWORKS)
 #: The bearer token that /metrics asks for; empty: everybody who reaches the web port reads it.
 METRICS_TOKEN = env.secret("METRICS_TOKEN", shortest=32)
 REQUIRE_MFA = env.flag("REQUIRE_MFA")
 EGRESS_ALLOW = env.endpoints("EGRESS_ALLOW")
 
 # ── Keys ──────────────────────────────────────────────────────────────────────────────────────────────────────────
-KEYS = keys.load(dict(os.environ), DATA, required=bool(env.text("DATABASE_URL")) and not DEBUG)
+KEYS = installation_keys.load(dict(os.environ), DATA, required=bool(env.text("DATABASE_URL")) and not DEBUG)
 SECRET_KEY = KEYS.secret_key
 #: Earlier values of SECRET_KEY: sessions of then go on, and record rows whose MACs hang on it stay verifiable.
-SECRET_KEY_FALLBACKS = env.secrets("SECRET_KEY_FALLBACKS", shortest=keys.MIN_SECRET_LENGTH)
+SECRET_KEY_FALLBACKS = env.secrets("SECRET_KEY_FALLBACKS", shortest=installation_keys.MIN_SECRET_LENGTH)
 TOKEN_PEPPER = KEYS.token_pepper
-FIELD_KEYS = keys.parse_key_ring("FIELD_KEYS", KEYS.field_keys)
-SIGNING_KEYS = keys.parse_key_ring("SIGNING_KEYS", KEYS.signing_keys)
+FIELD_KEYS = installation_keys.parse_key_ring("FIELD_KEYS", KEYS.field_keys)
+SIGNING_KEYS = installation_keys.parse_key_ring("SIGNING_KEYS", KEYS.signing_keys)
 
 # ── Applications ──────────────────────────────────────────────────────────────────────────────────────────────────
 INSTALLED_APPS = [
@@ -209,7 +209,7 @@ SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_AGE = 8 * 3600
 SESSION_IDLE_SECONDS = 30 * 60
-CSRF_FAILURE_VIEW = "nhi.web.error_pages.csrf_failure"
+CSRF_FAILURE_VIEW = "nhi.web.error_responses.csrf_failure"
 CSRF_COOKIE_NAME = "__Host-csrftoken" if SECURE else "csrftoken"
 # Whoever ends TLS redirects; here it would turn the probes of a private network away.
 SECURE_SSL_REDIRECT = False

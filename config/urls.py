@@ -18,7 +18,7 @@ urlpatterns = [
     path("admin/", admin.site.urls),
     path("", include("config.api")),
 ]
-handler400 = "nhi.web.error_pages.bad_request"
-handler403 = "nhi.web.error_pages.permission_denied"
-handler404 = "nhi.web.error_pages.page_not_found"
-handler500 = "nhi.web.error_pages.server_error"
+handler400 = "nhi.web.error_responses.bad_request"
+handler403 = "nhi.web.error_responses.permission_denied"
+handler404 = "nhi.web.error_responses.page_not_found"
+handler500 = "nhi.web.error_responses.server_error"

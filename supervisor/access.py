@@ -11,7 +11,7 @@ from common.fastsql.prepared import PreparedQuery
 from nhi import hooks
 from nhi.actors import Actor
 from nhi.audit import refusal_limits
-from nhi.authorization import delegated_conditions, facts
+from nhi.authorization import facts, work_conditions
 from nhi.choices import Kind, State
 from nhi.credentials import run_tokens, tokens
 from nhi.decisions import engine
@@ -102,7 +102,7 @@ def _conditions(
     behind = run_tokens.load_chain(caller.shown)
     if behind is None or not behind.principals:
         return told
-    return (*told, delegated_conditions.check_chain(behind, wanted, loaded).condition)
+    return (*told, work_conditions.check_chain(behind, wanted, loaded).condition)
 
 
 def _require_an_end(caller: Caller, agent: Agent, delegates: bool) -> dict[str, Any]:

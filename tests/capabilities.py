@@ -100,7 +100,7 @@ CAPABILITIES: dict[str, Promise] = {
     ),
     "MCP-03": Promise(
         "Servers are met over stdio, HTTP and HTTP with SSE in every era, and their status says how they are doing.",
-        "mcp.servers.connection_status:move_status = return False",
+        "mcp.servers.status_changes:move_status = return False",
     ),
     "MCP-04": Promise(
         "Every tool a server lists is registered; one that vanishes is marked and kept.",
@@ -215,7 +215,7 @@ CAPABILITIES: dict[str, Promise] = {
     "CON-02": Promise(
         "Home says what needs this person, each card leading to exactly that, then charts of calls, runs and tasks "
         "over time: outcomes, latency, who drives it, budgets that burn, health, what piles up, who was told.",
-        "nhi.console.attention:all_items = return []",
+        "nhi.console.attention_counts:all_items = return []",
         "tests/console/test_home.py",
     ),
     "CON-05": Promise(
@@ -235,7 +235,7 @@ CAPABILITIES: dict[str, Promise] = {
     ),
     "OPS-02": Promise(
         "Settings come from the environment; unsafe or odd values stop the start.",
-        "common.keys:parse_key_ring = return None",
+        "common.installation_keys:parse_key_ring = return None",
         "tests/house/test_environment.py",
     ),
     "OPS-03": Promise(

@@ -10,7 +10,7 @@ from a2a.admin.cards_forms import CardFields, EndpointFields, SkillFields
 from a2a.models import AgentCard, Endpoint, Skill
 from a2a.wire import methods
 from common.console import navigation
-from common.console.dialogs import Call
+from common.console.confirmation_dialogs import Call
 from common.console.forms import ConsoleForm, ReasonField
 from common.errors import NotAllowed, NotFound
 from nhi.access import rights

@@ -15,7 +15,7 @@ from a2a.admin.deliveries_filters import FILTERS, SEARCH
 from a2a.admin.deliveries_verbs import AGAIN, WhyForm
 from a2a.choices import DeliveryState
 from a2a.models import Delivery
-from common.console.dialogs import Effect, counted
+from common.console.confirmation_dialogs import Effect, counted
 from common.console.forms import ConsoleForm
 from nhi.actors import Actor
 from nhi.console.bulk_dialog import BulkDialog

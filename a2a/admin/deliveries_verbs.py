@@ -11,7 +11,7 @@ from a2a.admin import deliveries_cells
 from a2a.admin.deliveries_hub import OfDelivery
 from a2a.choices import DeliveryState
 from a2a.retrying import ATTEMPTS
-from common.console.dialogs import Call, Effect, counted
+from common.console.confirmation_dialogs import Call, Effect, counted
 from common.console.forms import ConsoleForm, ReasonField
 from common.errors import NotAllowed
 from nhi.console.base import ActorDialog

@@ -15,8 +15,8 @@ from a2a.models import Delivery, Task
 from common.console import navigation
 from common.console.navigation import Item
 from nhi.actors import Actor
-from nhi.console import attention, event_sentences
-from nhi.console.attention import AttentionItem
+from nhi.console import attention_counts, event_sentences
+from nhi.console.attention_counts import AttentionItem
 from nhi.console.request_actor import may
 from nhi.models import Identity
 
@@ -67,7 +67,7 @@ navigation.add_sidebar_items(
         also=("a2a_webhooksecret_changelist",),
     ),
 )  # fmt: skip
-attention.add_items(
+attention_counts.add_items(
     AttentionItem(
         "tasks_waiting",
         waiting_for,

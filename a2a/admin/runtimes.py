@@ -11,7 +11,7 @@ from a2a.models import Runtime, Task
 from a2a.remote import testing
 from a2a.runtimes import Behind
 from common.console import navigation
-from common.console.dialogs import Call
+from common.console.confirmation_dialogs import Call
 from common.console.forms import Chips, ConsoleForm
 from common.console.pages import Control, link
 from common.errors import NotAllowed, NotFound

@@ -14,7 +14,7 @@ from a2a.admin.tasks_cancel import CancelForm
 from a2a.admin.tasks_filters import FILTERS, SEARCH, needs
 from a2a.choices import TaskState
 from a2a.models import Task
-from common.console.dialogs import Effect, counted
+from common.console.confirmation_dialogs import Effect, counted
 from common.console.forms import ConsoleForm
 from nhi.actors import Actor
 from nhi.console.bulk_dialog import BulkDialog

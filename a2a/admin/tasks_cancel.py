@@ -11,7 +11,7 @@ from a2a.admin import tasks_cells
 from a2a.admin.tasks_hub import OfTask
 from a2a.choices import TaskState
 from a2a.models import Task
-from common.console.dialogs import Call, Effect, counted
+from common.console.confirmation_dialogs import Call, Effect, counted
 from common.console.forms import ConsoleForm, ReasonField
 from common.errors import NotAllowed
 from nhi.console.base import ActorDialog

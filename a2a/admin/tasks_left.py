@@ -8,7 +8,7 @@ from django.db.models import Count
 
 from a2a.admin.tasks_filters import OPEN, list_url
 from a2a.models import Task
-from common.console.dialogs import Effect, counted
+from common.console.confirmation_dialogs import Effect, counted
 from nhi.admin.grants import change
 from nhi.admin.grants.change import Pairs
 from nhi.models import Identity

@@ -10,7 +10,7 @@ from a2a import callback_urls, calling_off, pushing
 from a2a.admin import deliveries_cells
 from a2a.admin.tasks_hub import OfTask
 from a2a.models import Delivery, PushConfig, Task
-from common.console.dialogs import Effect, counted
+from common.console.confirmation_dialogs import Effect, counted
 from common.console.forms import ConsoleForm, ReasonField
 from common.console.pages import Control, link
 from common.errors import NotAllowed, NotFound

@@ -11,7 +11,7 @@ from a2a.admin import tasks_cells
 from a2a.admin.tasks_content import pieces
 from a2a.admin.tasks_hub import OfTask
 from a2a.choices import Role, TaskState
-from common.console.dialogs import Effect
+from common.console.confirmation_dialogs import Effect
 from common.console.forms import ConsoleForm
 from common.errors import NotAllowed
 from nhi.console.base import ActorDialog

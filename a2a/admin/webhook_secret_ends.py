@@ -8,7 +8,7 @@ from django.urls import path
 from a2a import webhook_ends, webhooks
 from a2a.admin.webhook_secrets_beside import revoking, signs_alone
 from a2a.models import WebhookSecret
-from common.console.dialogs import Call, Effect, counted
+from common.console.confirmation_dialogs import Call, Effect, counted
 from common.console.forms import ConsoleForm, ReasonField
 from common.console.pages import link
 from common.errors import NotAllowed, NotFound

@@ -19,7 +19,7 @@ from a2a.admin.webhook_secrets_beside import signs_alone
 from a2a.models import WebhookSecret
 from a2a.webhooks import Shown
 from common.console import times
-from common.console.dialogs import Call, Effect
+from common.console.confirmation_dialogs import Call, Effect
 from common.console.forms import ConsoleForm
 from common.console.lists import Bulk, Column, text_filter
 from common.console.pages import Control, Tab, link, render, render_once

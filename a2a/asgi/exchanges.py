@@ -23,7 +23,7 @@ from common.asgi.clients import ProcessStopping
 from common.asgi.headers import HeaderPairs
 from common.asgi.hosts import is_allowed_host
 from common.ids import parse_uuid, uuid7
-from mcp.server import bodies
+from mcp.server import body_reader
 from mcp.server.errors import ErrorResponse
 from nhi.authorization import oauth
 from nhi.authorization.authentication import missing_credential_error
@@ -60,7 +60,7 @@ class Exchange:
             call = await desk.do(lambda: self._read(body)) if len(body) > SMALL else self._read(body)
             self._wrapping = call.wrapping
             await clients.run_until_disconnect(self._receive, self._answer(call, len(body)))
-        except bodies.ClientDisconnected:
+        except body_reader.ClientDisconnected:
             log.debug("a client went away before its request was whole")
         except Unread as unread:
             self._wrapping = unread.wrapping
@@ -95,7 +95,7 @@ class Exchange:
         return not whole or int(said) > SMALL
 
     async def _body(self) -> bytes:
-        body = await bodies.read_body(self._receive, max_bytes=LARGEST)
+        body = await body_reader.read_body(self._receive, max_bytes=LARGEST)
         if isinstance(body, ErrorResponse):
             raise Fault(Kind.INVALID_REQUEST, body.message)
         if len(body) > LARGEST:

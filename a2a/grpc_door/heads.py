@@ -10,7 +10,7 @@ from django.conf import settings
 from a2a.operations import faults
 from a2a.operations.visits import Shown
 from a2a.wire.faults import Fault, Kind, invalid
-from common.asgi.proxies import find_client_address
+from common.asgi.client_address import find_client_address
 from common.ids import parse_uuid, uuid7
 from nhi.authorization import authentication
 from nhi.credentials import tokens

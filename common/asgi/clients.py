@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from django.conf import settings
 
 from common.asgi.bodies import Receive
-from common.asgi.proxies import find_client_address
+from common.asgi.client_address import find_client_address
 from common.errors import GatehouseError
 
 T = TypeVar("T")

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from common.redaction import known_values, labelled_secrets, personal_data, private_keys, token_patterns
-from common.redaction.known_values import EncodedForm
+from common.redaction import known_secrets, labelled_secrets, personal_data, private_keys, token_patterns
+from common.redaction.known_secrets import EncodedForm
 from common.redaction.masks import MASK, UNREADABLE, SecretSpan, merge_spans, replace_spans
 from common.redaction.secret_names import MAX_CACHED_NAME_LENGTH, MAX_CACHED_NAMES, classify_name
 
@@ -20,7 +20,7 @@ MAX_PART_LENGTH = 8 * 1024
 
 def find_safe_end(text: str, forms: Iterable[EncodedForm], spans: Sequence[SecretSpan]) -> int:
     """The end of the text that is safe to show: before a cut-off known value, before the last word, outside spans."""
-    end = min(known_values.find_partial_value(text, forms), _find_last_word(text))
+    end = min(known_secrets.find_partial_value(text, forms), _find_last_word(text))
     return min((span.start for span in spans if span.start < end < span.end), default=end)
 
 
@@ -59,7 +59,7 @@ class _CompiledPolicy:
     """The search rules for one policy and one set of known values."""
 
     def __init__(self, policy: RedactionPolicy, secret_values: frozenset[str]) -> None:
-        self.forms = known_values.encode_forms(secret_values) if policy.secrets else ()
+        self.forms = known_secrets.encode_forms(secret_values) if policy.secrets else ()
         self._texts_and_forms = [(form.text, form) for form in self.forms]
         #: Secrets that may occur in JSON as a number, without quotes.
         self.numeric = tuple(form.text for form in self.forms if NUMBER_CHARACTERS.issuperset(form.text))
@@ -77,7 +77,7 @@ class _CompiledPolicy:
     def find_spans(self, text: str) -> list[SecretSpan]:
         spans: list[SecretSpan] = []
         if forms := [form for form_text, form in self._texts_and_forms if form_text in text]:
-            spans += known_values.find_spans(text, forms)
+            spans += known_secrets.find_spans(text, forms)
         if self.secrets:
             if rules := token_patterns.find_matching_rules(text):
                 spans += token_patterns.find_spans(text, rules)
@@ -135,7 +135,7 @@ class Redactor:
         """The spans that would be masked, in order and without overlaps."""
         return self._compiled_policy.find_spans(text)
 
-    def encoded_forms(self) -> tuple[known_values.EncodedForm, ...]:
+    def encoded_forms(self) -> tuple[known_secrets.EncodedForm, ...]:
         return self._compiled_policy.forms
 
 

@@ -15,8 +15,8 @@ from mcp.choices import Connection, DefinitionState
 from mcp.models import Server, Tool
 from mcp.tools import reviewers
 from nhi.actors import Actor
-from nhi.console import attention, event_sentences
-from nhi.console.attention import AttentionItem
+from nhi.console import attention_counts, event_sentences
+from nhi.console.attention_counts import AttentionItem
 from nhi.console.request_actor import may
 
 #: What is counted, as the list of tools is narrowed to it.
@@ -76,7 +76,7 @@ navigation.add_sidebar_items(
         also=("mcp_healthreport_changelist",),
     ),
 )
-attention.add_items(
+attention_counts.add_items(
     AttentionItem(
         "tools_quarantined",
         quarantined,

@@ -22,7 +22,7 @@ from mcp.client.transports import OnProgress
 from mcp.gateway import arguments, call_log, public_messages, tool_list, types, upstream_call
 from mcp.gateway.batch import result_writer
 from mcp.gateway.batch.worker import batch_worker
-from mcp.gateway.types import CallContext, CallLease, CallRefusal, CallRequest, SchemasNeeded
+from mcp.gateway.types import CallerContext, CallLease, CallRefusal, CallRequest, SchemasNeeded
 from mcp.gateway.upstream_call import UpstreamResult
 from mcp.servers.targets import target_cache
 from nhi import hooks
@@ -32,7 +32,7 @@ from nhi.credentials import tokens
 from nhi.decisions import reasons
 from nhi.hooks import WaitingCall
 
-__all__ = ["CallContext", "CallResult", "IncomingCall", "call_tool", "list_tools"]
+__all__ = ["CallResult", "CallerContext", "IncomingCall", "call_tool", "list_tools"]
 
 log = logging.getLogger(__name__)
 list_tools = tool_list.list_tools
@@ -54,7 +54,7 @@ class IncomingCall:
     request_id: UUID
     source: str
     entry_point: str = "rest"
-    context: CallContext = field(default_factory=CallContext)
+    context: CallerContext = field(default_factory=CallerContext)
     on_progress: OnProgress | None = field(default=None, repr=False)
     protocol_version: str = ""
     #: Why the body could not be parsed. Whether the caller may know the tool is still decided.

@@ -43,7 +43,7 @@ class DatabaseUnavailable(GatehouseError):
 
 
 @dataclass(frozen=True)
-class CallContext:
+class CallerContext:
     """Context that the caller sends with a call. It is stored with the log row and has no influence on decisions."""
 
     thread_id: str = ""
@@ -66,7 +66,7 @@ class CallRequest:
     args_hash: str
     request_id: UUID
     source: str
-    context: CallContext = field(default_factory=CallContext)
+    context: CallerContext = field(default_factory=CallerContext)
     entry_point: str = "rest"
     checked: CheckedArguments = field(default_factory=dict, repr=False)
     #: Why the arguments could not be parsed.

@@ -17,12 +17,12 @@ from common.ids import parse_uuid, uuid7
 from mcp.client.transports import OnProgress
 from mcp.gateway.pipeline import CallResult, IncomingCall
 from mcp.gateway.tool_list import ToolListing
-from mcp.server import bodies, errors, mcp_renderer, request_headers, request_parser, rest_renderer, results
+from mcp.server import body_reader, errors, mcp_renderer, request_headers, request_parser, rest_renderer, results
 from mcp.server.errors import ErrorResponse
 from mcp.server.request_headers import EndpointSettings
 from mcp.server.request_parser import McpNotification, McpRequest
 from mcp.server.response_writer import KEEP_ALIVE_SECONDS, McpResponseWriter
-from mcp.server.results import ProgressNotifier
+from mcp.server.results import ProgressNotificationBuilder
 from nhi.authorization.authentication import Unauthenticated
 from nhi.credentials import tokens
 
@@ -68,12 +68,12 @@ class McpRequestHandler:
         with bind_context(RequestContext(self._request_id, self._source)):
             try:
                 await self._run()
-            except bodies.ClientDisconnected:
+            except body_reader.ClientDisconnected:
                 log.debug("a client went away before its request was whole")
 
     async def _run(self) -> None:
         error_response = self._check_headers()
-        body = error_response or await bodies.read_body(self._receive)
+        body = error_response or await body_reader.read_body(self._receive)
         request = body if isinstance(body, ErrorResponse) else request_parser.parse_request(self._headers, body)
         if isinstance(request, ErrorResponse):
             await self._response_writer.send_error(request)
@@ -162,11 +162,11 @@ class McpRequestHandler:
             context=rest_renderer.build_call_context(request.context),
             on_progress=None
             if request.progress_token is None
-            else self._progress_callback(ProgressNotifier(request.progress_token)),
+            else self._progress_callback(ProgressNotificationBuilder(request.progress_token)),
             protocol_version=request.version,
         )
 
-    def _progress_callback(self, notifier: ProgressNotifier) -> OnProgress:
+    def _progress_callback(self, notifier: ProgressNotificationBuilder) -> OnProgress:
         async def on_progress(update: dict[str, Any]) -> None:
             notification = notifier.build_notification(update, now=time.monotonic())
             if notification is not None:

@@ -22,7 +22,7 @@ from common.errors import InvalidInput
 from common.ids import parse_uuid, uuid7
 from common.strict_json import StrictJsonError
 from mcp.gateway import pipeline
-from mcp.server import bodies, request_headers, rest_renderer
+from mcp.server import body_reader, request_headers, rest_renderer
 from mcp.server.errors import ErrorResponse
 from mcp.server.rest_renderer import RestResponse
 from nhi.credentials import tokens
@@ -80,7 +80,7 @@ class RestCallHandler:
         with bind_context(RequestContext(self._request_id, self._source)):
             try:
                 response = await self._call_tool()
-            except bodies.ClientDisconnected:
+            except body_reader.ClientDisconnected:
                 return
             except Exception as error:
                 response = _render_failure(error)
@@ -88,7 +88,7 @@ class RestCallHandler:
                 await self._send_response(response)
 
     async def _call_tool(self) -> RestResponse | None:
-        body = await bodies.read_body(self._receive)
+        body = await body_reader.read_body(self._receive)
         if isinstance(body, ErrorResponse):
             raise InvalidInput("The body did not arrive in time.")
         call_result = await clients.run_until_disconnect(self._receive, pipeline.call_tool(self._build_call(body)))

@@ -8,7 +8,7 @@ from django.conf import settings
 
 from common import context
 from common.errors import FieldError, InvalidInput
-from mcp.gateway.pipeline import CallContext, CallResult
+from mcp.gateway.pipeline import CallerContext, CallResult
 from mcp.server.request_parser import CONTEXT_FIELDS
 from nhi.authorization import oauth
 from nhi.choices import CallStatus
@@ -54,7 +54,7 @@ def render_result(call_result: CallResult) -> RestResponse:
     return _render_refusal(call_result)
 
 
-def parse_call_body(body: Any) -> tuple[dict[str, Any], CallContext]:
+def parse_call_body(body: Any) -> tuple[dict[str, Any], CallerContext]:
     """Return the arguments and the context of the call."""
     if not isinstance(body, dict):
         raise InvalidInput("Send a JSON object with parameters.")
@@ -75,9 +75,9 @@ def parse_call_body(body: Any) -> tuple[dict[str, Any], CallContext]:
     return parameters, build_call_context(context_fields)
 
 
-def build_call_context(fields: Mapping[str, str | None]) -> CallContext:
+def build_call_context(fields: Mapping[str, str | None]) -> CallerContext:
     """Build the context of a call as it is recorded, for MCP and REST."""
-    return CallContext(**{RECORD_FIELD_NAMES.get(name, name): value or "" for name, value in fields.items()})
+    return CallerContext(**{RECORD_FIELD_NAMES.get(name, name): value or "" for name, value in fields.items()})
 
 
 def render_tool_result(result: dict[str, Any] | None) -> dict[str, Any]:

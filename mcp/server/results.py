@@ -129,7 +129,7 @@ MAX_NOTIFICATIONS_PER_SECOND = 50
 MAX_PROGRESS = 2**63
 
 
-class ProgressNotifier:
+class ProgressNotificationBuilder:
     """Converts upstream progress updates of one call to notifications with the client's own progress token."""
 
     def __init__(self, token: RequestId) -> None:

@@ -22,7 +22,7 @@ from mcp.client.transports import Handshake
 from mcp.limits import breakers
 from mcp.models import HealthReport, Server
 from mcp.protocol.errors import UpstreamFailure, UpstreamFault
-from mcp.servers import connection_status
+from mcp.servers import status_changes
 from mcp.servers.targets import resolve_server
 from mcp.tools import catalogue
 from mcp.tools.catalogue import RefreshReport
@@ -201,7 +201,7 @@ def _update_server(server_check: ServerCheck) -> None:
     if not Server.objects.filter(pk=server_check.server.pk, revision=server_check.server.revision).update(**fields):
         return
     if handshake is not None and not server_check.error:
-        connection_status.record_success(server_check.server.pk)
+        status_changes.record_success(server_check.server.pk)
         breakers.record_check_success(server_check.server.pk)
     else:
         if server_check.fault_kind is not None:
@@ -210,7 +210,7 @@ def _update_server(server_check: ServerCheck) -> None:
                 breakers.ServerFault(server_check.fault_kind, sanitization.single_line(server_check.error, 500)),
             )
         go_offline = Server.objects.filter(pk=server_check.server.pk, status=Connection.DEGRADED).exists()
-        connection_status.record_fault(server_check.server.pk, server_check.error, go_offline=go_offline)
+        status_changes.record_fault(server_check.server.pk, server_check.error, go_offline=go_offline)
 
 
 def check_due_servers() -> int:

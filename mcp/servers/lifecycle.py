@@ -14,7 +14,7 @@ from common.errors import Conflict, Duplicate, FieldError
 from mcp.choices import Connection
 from mcp.limits import breakers
 from mcp.models import Server, ServerSecret
-from mcp.servers import connection_status, health, secrets, validation
+from mcp.servers import health, secrets, status_changes, validation
 from mcp.tools import catalogue
 from nhi.actors import Actor
 from nhi.audit import events
@@ -124,7 +124,7 @@ def disable(*, actor: Actor, server: Server, reason: str) -> Server:
     """Disable a server: its tools can no longer be called. Active calls finish."""
     _set_enabled(actor, server, reason, enabled=False)
     fresh = read(server)
-    connection_status.move_status(fresh, Connection.OFFLINE, f"Disabled: {reason}", actor=actor)
+    status_changes.move_status(fresh, Connection.OFFLINE, f"Disabled: {reason}", actor=actor)
     return read(server)
 
 

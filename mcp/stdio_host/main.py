@@ -21,7 +21,7 @@ from mcp.stdio_host import environment, process_groups
 from mcp.stdio_host.hosted_servers import HostContext, LaunchSpec, ServerRegistry
 from mcp.stdio_host.process_groups import ProcessGroupJournal
 from mcp.stdio_host.socket_server import SocketServer
-from mcp.stdio_host.tool_changes import ChangeDebouncer, ChangeListener
+from mcp.stdio_host.tool_list_listener import ChangeDebouncer, ChangeListener
 from nhi import processes
 from nhi.models.processes import ProcessKind
 

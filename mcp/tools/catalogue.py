@@ -10,11 +10,11 @@ from django.db import transaction
 from django.db.models.functions import Now
 
 from common.errors import Conflict, GatehouseError, InvalidInput
-from common.redaction import known_values, masks
+from common.redaction import known_secrets, masks
 from mcp.choices import DefinitionState
 from mcp.models import PendingChange, Server, Tool
 from mcp.tools import definitions, reviewers
-from mcp.tools.definitions import FlagScan
+from mcp.tools.definitions import DefinitionScan
 from nhi.actors import SYSTEM, Actor
 from nhi.audit import events, sanitization
 from nhi.choices import Kind
@@ -78,7 +78,7 @@ def record_listing(*, actor: Actor, server: Server, listed_tools: list[dict[str,
     return report
 
 
-def _find_flags(server: Server, bodies: dict[str, dict[str, Any]]) -> dict[str, FlagScan]:
+def _find_flags(server: Server, bodies: dict[str, dict[str, Any]]) -> dict[str, DefinitionScan]:
     """Find the flags of new and changed texts."""
     bodies_before = dict(Tool.objects.filter(server=server).exclude(current=None).values_list("name", "current__body"))
     server_text = definitions.server_text
@@ -101,15 +101,15 @@ def _pending_changes(server: Server) -> dict[UUID, list[PendingChange]]:
 def remove_secrets(secret_values: Iterable[str], listed_tools: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Mask the server's known secrets in its listed tools. Nothing else is masked: in a definition, a name like
     `password` is the name of a property."""
-    forms = known_values.encode_forms(frozenset(secret_values))
+    forms = known_secrets.encode_forms(frozenset(secret_values))
     return [_mask_secrets(forms, tool) for tool in listed_tools] if forms else listed_tools
 
 
-def _mask_secrets(forms: tuple[known_values.EncodedForm, ...], value: Any) -> Any:
+def _mask_secrets(forms: tuple[known_secrets.EncodedForm, ...], value: Any) -> Any:
     if isinstance(value, str):
         present = [form for form in forms if form.text in value]
         return (
-            masks.replace_spans(value, masks.merge_spans(value, known_values.find_spans(value, present)))
+            masks.replace_spans(value, masks.merge_spans(value, known_secrets.find_spans(value, present)))
             if present
             else value
         )
@@ -219,7 +219,7 @@ def _choose_capability(qualified_name: str) -> str:
 
 
 def _record_tool(
-    tool: Tool, body: dict[str, Any], server: Server, found_flags: FlagScan | None, report: RefreshReport
+    tool: Tool, body: dict[str, Any], server: Server, found_flags: DefinitionScan | None, report: RefreshReport
 ) -> None:
     is_new = tool.current is None
     changed = definitions.record_definition(tool, body, server=server, found_flags=found_flags)

@@ -80,7 +80,7 @@ def hash_body(body: dict[str, Any]) -> str:
 
 
 def record_definition(
-    tool: Tool, body: dict[str, Any], *, server: Server, found_flags: "FlagScan | None" = None,
+    tool: Tool, body: dict[str, Any], *, server: Server, found_flags: "DefinitionScan | None" = None,
     changed_by: Actor = SYSTEM,
 ) -> bool:  # fmt: skip
     """Record the tool's definition. Returns True if it differs from the current one.
@@ -194,7 +194,7 @@ def server_text(body: dict[str, Any]) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class FlagScan:
+class DefinitionScan:
     """The flags of a body, and whether its schema can check arguments."""
 
     flags: tuple[injection_flags.DefinitionFlag, ...]
@@ -205,7 +205,7 @@ class FlagScan:
         return [flag.as_json() for flag in self.flags]
 
 
-def find_flags(body: dict[str, Any], vocabulary: injection_flags.NameVocabulary) -> FlagScan:
+def find_flags(body: dict[str, Any], vocabulary: injection_flags.NameVocabulary) -> DefinitionScan:
     """Scan the whole text of a body. This can take long, so never call it while a row is locked."""
     schema = body.get("inputSchema")
     schema_problem = json_schema.find_problem(schema) if isinstance(schema, dict) else "It has no input schema."
@@ -213,7 +213,7 @@ def find_flags(body: dict[str, Any], vocabulary: injection_flags.NameVocabulary)
     if schema_problem:
         message = f"arguments are not checked against it here: {schema_problem}"
         flags.append(injection_flags.DefinitionFlag("schema", "inputSchema", message))
-    return FlagScan(tuple(flags), not schema_problem, vocabulary.digest)
+    return DefinitionScan(tuple(flags), not schema_problem, vocabulary.digest)
 
 
 def load_vocabulary(server: Server) -> injection_flags.NameVocabulary:
@@ -251,7 +251,7 @@ def renew_flags(*, seconds: float = RENEW_SECONDS) -> int:
 
 
 def _create_definition(
-    tool: Tool, body: dict[str, Any], server: Server, found_flags: FlagScan | None, changed_by: Actor
+    tool: Tool, body: dict[str, Any], server: Server, found_flags: DefinitionScan | None, changed_by: Actor
 ) -> ToolDefinition:
     number = ToolDefinition.objects.filter(tool=tool).aggregate(last=Max("number"))["last"] or 0
     # The connection settings differ from the pinned ones, so a person caused this change.
@@ -269,7 +269,7 @@ def _create_definition(
 
 
 def _flag_fields(
-    previous: ToolDefinition | None, body: dict[str, Any], server: Server, found_flags: FlagScan | None
+    previous: ToolDefinition | None, body: dict[str, Any], server: Server, found_flags: DefinitionScan | None
 ) -> dict[str, Any]:
     """Return the flags found beforehand, or those of the previous definition if its text is the same."""
     if found_flags is None and previous is not None and server_text(previous.body) == server_text(body):

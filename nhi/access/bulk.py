@@ -131,7 +131,7 @@ MAX_TOOLS = 100
 
 
 @dataclass(frozen=True)
-class ToolSelection:
+class ToolSelector:
     """Selects tools by exactly one of: a list of ids, a server's name, a capability pattern."""
 
     tool_ids: tuple[UUID, ...] | None = None
@@ -162,7 +162,7 @@ def give_tools(
     *,
     actor: Actor,
     agent: Identity,
-    selection: ToolSelection,
+    selection: ToolSelector,
     reason: str,
     expires_at: datetime | None = None,
     limits: dict[str, Any] | None = None,
@@ -184,12 +184,12 @@ def give_tools(
     return results + [_unknown_tool_result(tool_id) for tool_id in unknown]
 
 
-def preview_agent(*, actor: Actor, agent: Identity, selection: ToolSelection) -> BulkGrantPreview:
+def preview_agent(*, actor: Actor, agent: Identity, selection: ToolSelector) -> BulkGrantPreview:
     """Return what `give_tools` would do now, without doing it."""
     return preview_agents(actor=actor, agents=[agent], selection=selection)[0]
 
 
-def preview_agents(*, actor: Actor, agents: Sequence[Identity], selection: ToolSelection) -> list[BulkGrantPreview]:
+def preview_agents(*, actor: Actor, agents: Sequence[Identity], selection: ToolSelector) -> list[BulkGrantPreview]:
     """Return a preview for each agent. The number of queries does not depend on the number of agents."""
     tools, unknown = select_tools(actor, selection)
     rows = ToolPermission.objects.live().filter(agent__in=agents, tool__in=tools).values_list("agent_id", "tool_id")
@@ -205,7 +205,7 @@ def preview_agents(*, actor: Actor, agents: Sequence[Identity], selection: ToolS
     ]
 
 
-def select_tools(actor: Actor, selection: ToolSelection) -> tuple[list[Identity], list[UUID]]:
+def select_tools(actor: Actor, selection: ToolSelector) -> tuple[list[Identity], list[UUID]]:
     """Return the selected tools, and the ids that match no tool visible to the actor."""
     rows = Identity.objects.visible_to(actor).filter(kind=Kind.TOOL)
     chosen = [name for name in ("tool_ids", "server", "pattern") if getattr(selection, name) is not None]

@@ -9,7 +9,7 @@ from django.http import HttpRequest
 
 from common.console.pages import Control, link
 from nhi.choices import Kind
-from nhi.console import attention, event_sentences
+from nhi.console import attention_counts, event_sentences
 from nhi.console.base import ActorPage
 from nhi.models import AuditEvent, Credential, Identity, NhiPermission, RoleAssignment, ToolPermission, User
 
@@ -112,12 +112,12 @@ class Home(ActorPage):
     title = "Home"
 
     def context(self) -> dict[str, Any]:
-        waiting = attention.counts_for_request(self.request)
+        waiting = attention_counts.counts_for_request(self.request)
         steps = self._first_steps()
         return {
             "cards": [
                 {"need": need, "words": need.said(waiting[need.key], self.actor)}
-                for need in attention.all_items()
+                for need in attention_counts.all_items()
                 if waiting.get(need.key)
             ],
             "steps": steps if steps and not all(step.done for step in steps) else [],

@@ -11,8 +11,8 @@ from django.urls import reverse
 from common.console import navigation, palette
 from common.console.navigation import Item
 from nhi.admin import palette_search
-from nhi.console import attention
-from nhi.console.attention import AttentionItem
+from nhi.console import attention_counts
+from nhi.console.attention_counts import AttentionItem
 from nhi.console.request_actor import may
 
 
@@ -57,10 +57,10 @@ navigation.add_sidebar_items(
     Item("Settings", "System", "dns", "system", _who("nhi.view_process")),
 )
 
-attention.add_items(
+attention_counts.add_items(
     AttentionItem(
         "credentials_ending",
-        attention.credentials_ending,
+        attention_counts.credentials_ending,
         "{} credential ends within 7 days",
         "{} credentials end within 7 days",
         "key",
@@ -69,7 +69,7 @@ attention.add_items(
     ),
     AttentionItem(
         "identities_ending",
-        attention.identities_ending,
+        attention_counts.identities_ending,
         "{} identity ends within 7 days",
         "{} identities end within 7 days",
         "event_busy",
@@ -78,7 +78,7 @@ attention.add_items(
     ),
     AttentionItem(
         "access_ending",
-        attention.access_ending,
+        attention_counts.access_ending,
         "{} grant ends within 7 days",
         "{} grants end within 7 days",
         "handshake",
@@ -87,7 +87,7 @@ attention.add_items(
     ),
     AttentionItem(
         "limits_void",
-        attention.limits_void,
+        attention_counts.limits_void,
         "{} grant has a limit that limits nothing",
         "{} grants have a limit that limits nothing",
         "rule",
@@ -96,7 +96,7 @@ attention.add_items(
     ),
     AttentionItem(
         "wildcards_waiting",
-        attention.wildcards_waiting,
+        attention_counts.wildcards_waiting,
         "{} role wildcard waits for your approval",
         "{} role wildcards wait for your approval",
         "badge",
@@ -105,7 +105,7 @@ attention.add_items(
     ),
     AttentionItem(
         "suspended",
-        attention.suspended,
+        attention_counts.suspended,
         "{} identity is suspended",
         "{} identities are suspended",
         "pause_circle",
@@ -114,5 +114,5 @@ attention.add_items(
     ),
 )
 
-navigation.count_with(attention.counts_for_request)
+navigation.count_with(attention_counts.counts_for_request)
 palette.add_palette_providers(palette_search.find)

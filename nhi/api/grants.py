@@ -62,7 +62,7 @@ class BulkToolGrants(ApiView):
         By list, by server or by capability pattern, at most 100; each with its own result."""
         agent = self.named(Identity.objects.all(), "agent_id", given["agent_id"])
         listed = given.get("tool_ids")
-        chosen = bulk.ToolSelection(
+        chosen = bulk.ToolSelector(
             tool_ids=None if listed is None else tuple(listed),
             server=given.get("server"),
             pattern=given.get("pattern"),

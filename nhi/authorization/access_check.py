@@ -10,7 +10,7 @@ from common.errors import NotAllowed
 from nhi import hooks
 from nhi.actors import Actor
 from nhi.audit import refusal_limits
-from nhi.authorization import delegated_conditions, facts
+from nhi.authorization import facts, work_conditions
 from nhi.credentials import tokens
 from nhi.decisions import engine
 from nhi.decisions.types import Decision, RequestedAction
@@ -38,14 +38,14 @@ def check(
     problems.raise_if_any()
     loaded_facts = facts.for_token(token, context.current().source, target_id, audience=audience)
     requested_action = RequestedAction("call", parameters, name=action)
-    chain_check = delegated_conditions.check_work_context(
-        loaded_facts, requested_action, run_chain=delegated_conditions.run_chain_of(loaded_facts), task_id=task_id
+    chain_check = work_conditions.check_work_context(
+        loaded_facts, requested_action, run_chain=work_conditions.run_chain_of(loaded_facts), task_id=task_id
     )
     conditions = hooks.load_conditions(actor.id, target_id, parameters) if actor.id and loaded_facts.target else ()
     conditions = (
         *conditions,
-        *delegated_conditions.hourly_quota_conditions(loaded_facts),
-        *delegated_conditions.chain_conditions(chain_check),
+        *work_conditions.hourly_quota_conditions(loaded_facts),
+        *work_conditions.chain_conditions(chain_check),
     )
     decision = engine.decide(
         loaded_facts.caller, requested_action, loaded_facts.target, replace(loaded_facts.facts, conditions=conditions)

@@ -32,14 +32,14 @@ def missing_credential_error(header: str | None) -> Unauthenticated:
 
 
 @dataclass(frozen=True)
-class AuthenticatedCaller:
+class AuthenticatedActor:
     """The actor of an accepted token, with the facts that were read for the token."""
 
     actor: Actor
     loaded_facts: LoadedFacts
 
 
-def authenticate(bearer: str, *, audience: str = "") -> AuthenticatedCaller:
+def authenticate(bearer: str, *, audience: str = "") -> AuthenticatedActor:
     """Return the caller of this token. A malformed token is refused without a database query."""
     token = tokens.parse(bearer)
     if token is None:
@@ -58,10 +58,10 @@ def authenticate(bearer: str, *, audience: str = "") -> AuthenticatedCaller:
         is_narrowed=loaded_facts.is_narrowed,
         run_id=loaded_facts.run_id,
     )
-    return AuthenticatedCaller(actor, loaded_facts)
+    return AuthenticatedActor(actor, loaded_facts)
 
 
-def _authenticate_person(loaded_facts: LoadedFacts, source: str) -> AuthenticatedCaller:
+def _authenticate_person(loaded_facts: LoadedFacts, source: str) -> AuthenticatedActor:
     assert loaded_facts.user is not None  # checked by the caller
     assert loaded_facts.credential is not None
     last_used.record_use(loaded_facts.credential, at=loaded_facts.facts.decided_at, source=source)
@@ -69,7 +69,7 @@ def _authenticate_person(loaded_facts: LoadedFacts, source: str) -> Authenticate
     actor = actors.person(
         loaded_facts.user, credential_id=credential.pk, issues_credentials=credential.issues_credentials
     )
-    return AuthenticatedCaller(actor, loaded_facts)
+    return AuthenticatedActor(actor, loaded_facts)
 
 
 def _refuse_token(loaded_facts: LoadedFacts, reason: str, message: str) -> NoReturn:

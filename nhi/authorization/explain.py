@@ -10,9 +10,9 @@ from common.db.clock import MAX_TIME
 from common.errors import InvalidInput, NotFound
 from nhi import hooks
 from nhi.actors import Actor
-from nhi.authorization import delegated_conditions, facts
+from nhi.authorization import facts, work_conditions
 from nhi.decisions import engine, reasons
-from nhi.decisions.types import AccessMatch, CheckResult, Decision, DecisionParty, RequestedAction
+from nhi.decisions.types import AccessMatch, CallerOrTarget, CheckResult, Decision, RequestedAction
 from nhi.models import Identity
 
 
@@ -21,8 +21,8 @@ class Explanation:
     """The decision about a possible call, and what would change it."""
 
     decision: Decision
-    caller: DecisionParty
-    target: DecisionParty
+    caller: CallerOrTarget
+    target: CallerOrTarget
     #: The remedies: one sentence for each failed check.
     would_pass: tuple[str, ...]
     #: Every other grant and role that covers the target, including ended ones.
@@ -64,13 +64,13 @@ def explain(
     assert loaded_facts.caller is not None  # both were visible just now, and identities are never deleted
     assert loaded_facts.target is not None
     requested_action = RequestedAction("call", parameters, name=action)
-    chain_check = delegated_conditions.check_work_context(
+    chain_check = work_conditions.check_work_context(
         loaded_facts, requested_action, task_id=task_id, visible_to=actor, at=at
     )
     conditions = (
         *hooks.load_conditions(caller_id, target_id, parameters),
-        *delegated_conditions.hourly_quota_conditions(loaded_facts),
-        *delegated_conditions.chain_conditions(chain_check),
+        *work_conditions.hourly_quota_conditions(loaded_facts),
+        *work_conditions.chain_conditions(chain_check),
     )
     decision_facts = replace(loaded_facts.facts, conditions=conditions)
     decision = engine.decide(loaded_facts.caller, requested_action, loaded_facts.target, decision_facts)
@@ -105,7 +105,7 @@ def _limits_description(match: AccessMatch) -> str:
     return " and ".join([*words, *(["asks for approval"] if match.requires_approval else [])])
 
 
-def _remedy_sentences(decision: Decision, caller: DecisionParty, target: DecisionParty) -> tuple[str, ...]:
+def _remedy_sentences(decision: Decision, caller: CallerOrTarget, target: CallerOrTarget) -> tuple[str, ...]:
     failed = [check for check in decision.checks if check.outcome == "fail"]
     sentences = [
         reasons.remedy(check.reason, check=check.name, caller=caller.name, target=target.name) for check in failed

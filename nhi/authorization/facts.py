@@ -21,7 +21,7 @@ from common.ids import uuid7
 from nhi.choices import Kind, PermissionType
 from nhi.credentials import credentials, tokens
 from nhi.decisions.delegation import ChainLink, Principal
-from nhi.decisions.types import AccessMatch, DecisionFacts, DecisionParty
+from nhi.decisions.types import AccessMatch, CallerOrTarget, DecisionFacts
 from nhi.models import Credential, Identity, NhiPermission, RoleAssignment, ToolPermission, User
 
 PARTY_COLUMNS = ("id", "kind", "name", "state", "expires_at", "capability")
@@ -36,8 +36,8 @@ class LoadedFacts:
     """The result of the query as inputs for `decide`."""
 
     facts: DecisionFacts
-    caller: DecisionParty | None = None
-    target: DecisionParty | None = None
+    caller: CallerOrTarget | None = None
+    target: CallerOrTarget | None = None
     identity: Identity | None = None
     user: User | None = None
     credential: Credential | None = None
@@ -229,18 +229,18 @@ def _read_match(row: Any, column: str, kind: Any, now: datetime, *, delegates: b
     )
 
 
-def _read_target(row: Any, now: datetime) -> DecisionParty | None:
+def _read_target(row: Any, now: datetime) -> CallerOrTarget | None:
     data = _decode_json(getattr(row, "facts_target", None))
     if data is None:
         return None
     expires_at = clock.parse_database_time(data["expires_at"]) if data["expires_at"] else None
     is_expired = expires_at is not None and expires_at <= now
-    return DecisionParty(UUID(data["id"]), data["kind"], data["name"], data["state"], is_expired, data["capability"])
+    return CallerOrTarget(UUID(data["id"]), data["kind"], data["name"], data["state"], is_expired, data["capability"])
 
 
-def _party_from_identity(identity: Identity, now: datetime) -> DecisionParty:
+def _party_from_identity(identity: Identity, now: datetime) -> CallerOrTarget:
     is_expired = identity.expires_at is not None and identity.expires_at <= now
-    return DecisionParty(identity.pk, identity.kind, identity.name, identity.state, is_expired, identity.capability)
+    return CallerOrTarget(identity.pk, identity.kind, identity.name, identity.state, is_expired, identity.capability)
 
 
 def _credential_facts(row: Credential, now: datetime) -> credentials.CredentialFacts:

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 
-from common.console.dialogs import Dialog, go
+from common.console.confirmation_dialogs import Dialog, go
 from common.console.list_admin import ListAdmin
 from common.console.lists import Bulk, Listing
 from common.console.pages import Page, link

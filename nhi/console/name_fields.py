@@ -144,7 +144,7 @@ def initial_name(row_kind: str, actor: Actor, text: str) -> str:
         return ""
 
 
-class NameSuggestions(ActorPage):
+class NameSuggestionsView(ActorPage):
     """Suggests names that start with the typed text, then names that contain it."""
 
     def get(self, request: HttpRequest, **kwargs: Any) -> HttpResponse:
@@ -168,7 +168,7 @@ def _suggestion(row: Any, among: list[Any]) -> dict[str, str]:
     return {"name": full_name(row, exactly=twice), "note": kind}
 
 
-URLS = [path("names/<slug:what>/", NameSuggestions.as_view(), name="names")]
+URLS = [path("names/<slug:what>/", NameSuggestionsView.as_view(), name="names")]
 
 
 F = TypeVar("F", bound=ConsoleForm)

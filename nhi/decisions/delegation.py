@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from nhi.decisions import engine
-from nhi.decisions.types import AccessMatch, CallCondition, Decision, DecisionFacts, DecisionParty, RequestedAction
+from nhi.decisions.types import AccessMatch, CallCondition, CallerOrTarget, Decision, DecisionFacts, RequestedAction
 
 #: The most callers in a chain, including the first one.
 MAX_CHAIN_DEPTH = 5
@@ -132,7 +132,7 @@ class Principal:
     """An identity on whose behalf the caller acts, with its grants and roles for the target."""
 
     name: str
-    party: DecisionParty | None
+    party: CallerOrTarget | None
     matches: tuple[AccessMatch, ...] = ()
 
 
@@ -150,7 +150,7 @@ class ChainCheck:
 def check_principals(
     principals: Sequence[Principal],
     action: RequestedAction,
-    target: DecisionParty | None,
+    target: CallerOrTarget | None,
     *,
     decision_id: UUID,
     at: datetime,

@@ -15,10 +15,10 @@ from nhi.decisions import capabilities, json_schema
 from nhi.decisions.types import (
     AccessMatch,
     CallCondition,
+    CallerOrTarget,
     CheckResult,
     Decision,
     DecisionFacts,
-    DecisionParty,
     RequestedAction,
 )
 
@@ -29,15 +29,15 @@ log = logging.getLogger(__name__)
 class DecisionRequest:
     """What each check reads. `match` is the grant or role that decides, once it is chosen."""
 
-    subject: DecisionParty | None
+    subject: CallerOrTarget | None
     action: RequestedAction
-    target: DecisionParty | None
+    target: CallerOrTarget | None
     facts: DecisionFacts
     match: AccessMatch | None = None
 
 
 def decide(
-    subject: DecisionParty | None, action: RequestedAction, target: DecisionParty | None, facts: DecisionFacts
+    subject: CallerOrTarget | None, action: RequestedAction, target: CallerOrTarget | None, facts: DecisionFacts
 ) -> Decision:
     """Decide whether `subject` may do `action` to `target`. Runs every check; the first failure is the reason."""
     try:

@@ -12,7 +12,7 @@ CheckOutcome = Literal["pass", "fail", "skip"]
 
 
 @dataclass(frozen=True)
-class DecisionParty:
+class CallerOrTarget:
     """A caller or a target, as read by the facts query."""
 
     id: UUID

@@ -23,7 +23,7 @@ from nhi.actors import SYSTEM
 from nhi.audit import authentication_failures
 from nhi.models import User
 from nhi.people import mfa, people, sessions, sign_in, sign_in_notices
-from nhi.web import error_pages
+from nhi.web import error_responses
 
 
 class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth has no types
@@ -42,7 +42,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
         methods = authentication_methods(request, user)
         clear_login(request)
         sign_in.record_missing_console(user=user, methods=", ".join(methods))
-        return error_pages.render_no_console(request, user)
+        return error_responses.render_no_console(request, user)
 
     def login(self, request: HttpRequest, user: User) -> None:
         methods = authentication_methods(request, user)

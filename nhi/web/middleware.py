@@ -16,7 +16,7 @@ from nhi import actors
 from nhi.audit import events
 from nhi.models import User
 from nhi.people import mfa, sessions, sign_in
-from nhi.web import error_pages
+from nhi.web import error_responses
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
 CONSOLE_PATH = "/admin/"
@@ -86,7 +86,7 @@ def require_own_password(get_response: GetResponse) -> GetResponse:
                 if request.path.startswith(CONSOLE_PATH):
                     return redirect(reverse("account_change_password"))
                 text = f"Choose your own password first, at {settings.PUBLIC_URL}{reverse('account_change_password')}."
-                return error_pages.render_error(request, 403, text, reason="password_change_required")
+                return error_responses.render_error(request, 403, text, reason="password_change_required")
         return get_response(request)
 
     return middleware
@@ -117,7 +117,7 @@ def require_second_factor(get_response: GetResponse) -> GetResponse:
                 if request.path.startswith(CONSOLE_PATH):
                     return redirect(reverse("mfa_index"))
                 text = f"Set up a second factor first, at {settings.PUBLIC_URL}{reverse('mfa_index')}."
-                return error_pages.render_error(request, 403, text, reason="second_factor_required")
+                return error_responses.render_error(request, 403, text, reason="second_factor_required")
         return get_response(request)
 
     return middleware
@@ -137,7 +137,7 @@ def enforce_read_only_auditors(get_response: GetResponse) -> GetResponse:
         if not actor.only_reads:
             return get_response(request)
         if request.method not in SAFE_METHODS and not request.path.startswith(OWN_ACCOUNT_PATHS):
-            return error_pages.render_error(
+            return error_responses.render_error(
                 request, 403, "Auditors read everything and change nothing.", reason="read_only"
             )
         response = get_response(request)
@@ -145,7 +145,7 @@ def enforce_read_only_auditors(get_response: GetResponse) -> GetResponse:
             if _is_page(request, response):
                 events.write_page_opened(request, actor=actor, title=_page_title(request, response))
         except RecordUnavailable as error:
-            return error_pages.render_gatehouse_error(request, error)
+            return error_responses.render_gatehouse_error(request, error)
         return response
 
     return middleware
@@ -161,7 +161,7 @@ class ErrorPageMiddleware:
         return self.get_response(request)
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
-        return error_pages.render_gatehouse_error(request, error) if isinstance(error, GatehouseError) else None
+        return error_responses.render_gatehouse_error(request, error) if isinstance(error, GatehouseError) else None
 
 
 def _end_session(request: HttpRequest, reason: str) -> None:

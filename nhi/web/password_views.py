@@ -17,7 +17,7 @@ from common.errors import InvalidInput, NotAllowed
 from nhi import actors
 from nhi.people import people, sessions
 from nhi.people.sessions import require_fresh_proof_first
-from nhi.web import error_pages
+from nhi.web import error_responses
 
 
 class OwnPasswordForm(forms.Form):
@@ -66,6 +66,6 @@ class ChangePasswordView(View):
 
     def page(self, form: OwnPasswordForm, *, status: int = 200) -> HttpResponse:
         forced = sessions.signed_in_person(self.request).must_change_password
-        return error_pages.render_page(
+        return error_responses.render_page(
             self.request, "account/password_change.html", status=status, form=form, forced=forced
         )

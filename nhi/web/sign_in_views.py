@@ -23,7 +23,7 @@ from django.views.decorators.http import require_http_methods
 
 from common.errors import GatehouseError, RateLimited
 from nhi.people import sessions, sign_in
-from nhi.web import error_pages
+from nhi.web import error_responses
 
 
 class SignInForm(forms.Form):
@@ -65,7 +65,7 @@ class SignInView(View):
     def page(self, form: SignInForm, refusal: GatehouseError | None = None, status: int = 200) -> HttpResponse:
         context: dict[str, Any] = {"form": form, "refusal": refusal, "next": safe_next_path(self.request)}
         context["sso"] = settings.OIDC.name if settings.OIDC else ""
-        response = error_pages.render_page(self.request, "account/login.html", status=status, **context)
+        response = error_responses.render_page(self.request, "account/login.html", status=status, **context)
         return add_retry_after(response, refusal)
 
 
@@ -92,7 +92,7 @@ class ConfirmPasswordView(View):
     def page(self, form: ConfirmPasswordForm, refusal: GatehouseError | None = None, status: int = 200) -> HttpResponse:
         context: dict[str, Any] = {"form": form, "refusal": refusal, "next": safe_next_path(self.request)}
         return add_retry_after(
-            error_pages.render_page(self.request, "account/reauthenticate.html", status=status, **context), refusal
+            error_responses.render_page(self.request, "account/reauthenticate.html", status=status, **context), refusal
         )
 
 
@@ -102,7 +102,7 @@ class SignOutView(View):
     def get(self, request: HttpRequest) -> HttpResponse:
         if not request.user.is_authenticated:
             return redirect(settings.LOGIN_URL)
-        return error_pages.render_page(request, "account/logout.html")
+        return error_responses.render_page(request, "account/logout.html")
 
     def post(self, request: HttpRequest) -> HttpResponse:
         if request.user.is_authenticated:

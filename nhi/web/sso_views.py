@@ -22,7 +22,7 @@ from common import crypto
 from nhi.audit import authentication_failures
 from nhi.people import sessions, sign_in
 from nhi.people.sessions import require_fresh_proof_first
-from nhi.web import error_pages
+from nhi.web import error_responses
 from nhi.web.sign_in_views import safe_next_path
 
 #: Exceptions of allauth for a provider that is unreachable or does not speak OpenID Connect.
@@ -43,7 +43,7 @@ def start(request: HttpRequest, provider_id: str) -> HttpResponse:
     process = AuthProcess.LOGIN
     if request.user.is_authenticated and request.GET.get("process") == AuthProcess.CONNECT:
         if not crypto.is_equal_in_constant_time(connect_token(request).encode(), request.GET.get("token", "").encode()):
-            return error_pages.csrf_failure(request)
+            return error_responses.csrf_failure(request)
         raise_if_reauthentication_required(request, app="allauth.socialaccount")
         process = AuthProcess.CONNECT
     provider = get_adapter().get_provider(request, provider_id)
@@ -85,7 +85,7 @@ def cancelled(request: HttpRequest) -> HttpResponse:
 
 def render_sso_failure(request: HttpRequest) -> HttpResponse:
     authentication_failures.count_failure("single sign-on", "sso_failed", timezone.now())
-    return error_pages.render_error(request, 502, NO_ANSWER_MESSAGE, reason="sso_failed")
+    return error_responses.render_error(request, 502, NO_ANSWER_MESSAGE, reason="sso_failed")
 
 
 def connect_token(request: HttpRequest) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from common.console.dialogs import Call
+from common.console.confirmation_dialogs import Call
 from common.console.pages import Control, Crumb, Tab, link
 from common.errors import NotFound
 from common.process import executable_allowlist

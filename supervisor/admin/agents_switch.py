@@ -5,7 +5,7 @@ from typing import Any
 from django.contrib import messages
 from django.urls import path
 
-from common.console.dialogs import Call, Effect, counted
+from common.console.confirmation_dialogs import Call, Effect, counted
 from common.console.forms import ConsoleForm, ReasonField
 from nhi.console.base import ActorDialog
 from supervisor import agents

@@ -12,7 +12,7 @@ from django.urls import path
 from django.utils.functional import cached_property
 from django.utils.html import format_html
 
-from common.console.dialogs import Effect, counted
+from common.console.confirmation_dialogs import Effect, counted
 from common.console.forms import ConsoleForm
 from common.console.pages import link
 from common.errors import Conflict

@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 from django.urls import path
 from django.utils.functional import cached_property
 
-from common.console.dialogs import Effect, counted
+from common.console.confirmation_dialogs import Effect, counted
 from common.console.forms import ConsoleForm
 from nhi.actors import Actor
 from nhi.console.bulk_dialog import BulkDialog

@@ -17,7 +17,7 @@ from common.console.lists import Listing
 from common.console.pages import Control, link
 from common.errors import Conflict, NotAllowed, NotFound
 from nhi.actors import Actor
-from nhi.console import attention
+from nhi.console import attention_counts
 from nhi.console.base import ActorDialog
 from nhi.console.log_filters import SPANS
 from nhi.console.request_actor import actor_of
@@ -71,7 +71,7 @@ def controls(request: HttpRequest) -> list[Control]:
         return []
     if not HIDES_NOTHING.issuperset(narrowing):
         return []
-    if ("seen", "no") not in narrowing and not attention.counts_for_request(request).get("runs_failed"):
+    if ("seen", "no") not in narrowing and not attention_counts.counts_for_request(request).get("runs_failed"):
         return []
     seen = [("moment", until.isoformat()), ("mark", _mark(_late(actor_of(request), until)))]
     url = f"{link('supervisor_execution_seen')}?{urlencode([*narrowing, *seen])}"
@@ -100,7 +100,7 @@ class Seen(ActorDialog):
         if self.request.GET.get("mark") != _mark(late):
             raise Conflict("More has failed that you have not seen yet. Nothing was marked: look at the list again.")
         read_markers.mark_seen(actor=self.actor, page=PAGE, until=until, individual_ids=late)
-        attention.clear_cache(self.actor)
+        attention_counts.clear_cache(self.actor)
         messages.success(self.request, "What went wrong until then is marked as seen by you.")
         return self.back()
 

@@ -14,8 +14,8 @@ from django.http import HttpRequest
 from common.console import navigation
 from common.console.navigation import Item
 from nhi.actors import Actor
-from nhi.console import attention, event_sentences
-from nhi.console.attention import AttentionItem
+from nhi.console import attention_counts, event_sentences
+from nhi.console.attention_counts import AttentionItem
 from nhi.console.request_actor import may
 from nhi.models import Identity
 from supervisor.admin import executions_seen
@@ -66,7 +66,7 @@ navigation.add_sidebar_items(
     ),
     Item("Runs", "Queue", "hourglass_empty", "supervisor_queue", _who("supervisor.view_execution")),
 )  # fmt: skip
-attention.add_items(
+attention_counts.add_items(
     AttentionItem(
         "runs_failed",
         failed_lately,

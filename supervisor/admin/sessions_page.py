@@ -5,7 +5,7 @@ from typing import Any
 from django import forms
 from django.urls import path
 
-from common.console.dialogs import Call
+from common.console.confirmation_dialogs import Call
 from common.console.forms import ConsoleForm
 from common.console.pages import Control, Crumb, link
 from common.errors import NotAllowed, NotFound

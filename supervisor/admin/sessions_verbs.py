@@ -6,7 +6,7 @@ from typing import Any
 from django.urls import path
 
 from common.console import times
-from common.console.dialogs import Call, Effect
+from common.console.confirmation_dialogs import Call, Effect
 from common.console.forms import ConsoleForm, ReasonField
 from common.console.pages import link
 from common.errors import Conflict, NotAllowed

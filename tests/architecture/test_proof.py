@@ -5,7 +5,7 @@ import inspect
 import pytest
 
 from common.api.operations import of_handler
-from common.console.dialogs import Dialog
+from common.console.confirmation_dialogs import Dialog
 from nhi.api.shapes.credentials import IssuedShape
 from nhi.api.views import ApiView
 from nhi.console.base import FreshProofDialog

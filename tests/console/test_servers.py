@@ -10,7 +10,7 @@ from django.utils import timezone
 from mcp.choices import BreakerState, Connection
 from mcp.limits import breakers
 from mcp.models import Breaker, Call, HealthReport, Server
-from mcp.servers import connection_status, health, lifecycle
+from mcp.servers import health, lifecycle, status_changes
 from nhi.models import Identity
 from tests.console import gateway
 from tests.console.conftest import SignedIn
@@ -79,7 +79,7 @@ def test_handshake_and_last_fault_stand_apart_with_their_times(todo: Server, mar
     assert (told.met, told.fault, told.of_handshake) == (met, "", False)
     assert "None was counted." in words(mara.get(hub(todo)))
     breakers.record_fault(Breaker.objects.get(server=todo), call_id=None, reason="502 of the server")
-    connection_status.record_fault(todo.pk, "502 of the server")
+    status_changes.record_fault(todo.pk, "502 of the server")
     page = mara.get(hub(todo))
     told, counted = page.context["diagnosis"], Breaker.objects.get(server=todo).last_failure_time
     assert (told.met, told.fault, told.fault_at, told.of_handshake) == (met, "502 of the server", counted, False)

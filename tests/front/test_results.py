@@ -10,7 +10,7 @@ from mcp_types import methods
 from common import crypto
 from common.api.signed_cursors import CURSOR_LIFETIME_SECONDS, SignedCursors
 from mcp.server import results
-from mcp.server.results import MAX_NOTIFICATIONS_PER_SECOND, ProgressNotifier
+from mcp.server.results import MAX_NOTIFICATIONS_PER_SECOND, ProgressNotificationBuilder
 
 pytestmark = pytest.mark.capability("MCP-06")
 INFO = {"name": "gatehouse", "version": "0.1.0"}
@@ -171,7 +171,7 @@ def test_no_client_is_asked_to_repeat_arguments_in_headers() -> None:
 
 
 def test_progress_only_rises_and_carries_the_callers_token() -> None:
-    progress = ProgressNotifier("mine")
+    progress = ProgressNotificationBuilder("mine")
     said = [
         {"progress": 1, "total": 3, "message": "one", "progressToken": "theirs"},
         {"progress": 1},
@@ -188,7 +188,7 @@ def test_progress_only_rises_and_carries_the_callers_token() -> None:
 
 
 def test_progress_is_not_more_than_a_client_can_use() -> None:
-    progress = ProgressNotifier(1)
+    progress = ProgressNotificationBuilder(1)
     sent = [progress.build_notification({"progress": number}, now=NOW) for number in range(1, 1000)]
     assert sum(one is not None for one in sent) == MAX_NOTIFICATIONS_PER_SECOND
     assert progress.build_notification({"progress": 2000}, now=NOW + 1) is not None

@@ -9,7 +9,7 @@ import pytest
 
 from common.asgi import bodies as asgi
 from common.ids import uuid7
-from mcp.server import bodies
+from mcp.server import body_reader
 
 pytestmark = pytest.mark.capability("OPS-02")
 
@@ -49,4 +49,4 @@ def test_a_body_that_never_ends_is_refused(monkeypatch: pytest.MonkeyPatch, part
 
 
 def test_all_doors_wait_as_long() -> None:
-    assert asgi.BODY_TIMEOUT_SECONDS == bodies.BODY_TIMEOUT_SECONDS
+    assert asgi.BODY_TIMEOUT_SECONDS == body_reader.BODY_TIMEOUT_SECONDS

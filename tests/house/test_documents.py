@@ -11,7 +11,7 @@ import pytest
 import uvicorn
 from django.core.management import BaseCommand, get_commands, load_command_class
 
-from common.keys import InstallationKeys
+from common.installation_keys import InstallationKeys
 from config import environment
 from config.launcher import plan, uvicorn_server
 from tests.services.house import ROOT

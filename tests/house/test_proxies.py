@@ -14,7 +14,7 @@ import grpc
 import pytest
 
 from a2a.grpc_door import heads
-from common.asgi.proxies import DEFAULT_TRUSTED_NETWORKS, find_client_address
+from common.asgi.client_address import DEFAULT_TRUSTED_NETWORKS, find_client_address
 from nhi.actors import SYSTEM
 from nhi.credentials import credentials
 from nhi.models import RefusedAuthentication

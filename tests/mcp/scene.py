@@ -13,7 +13,7 @@ from common import egress
 from common.ids import uuid7
 from mcp.client import transports
 from mcp.gateway import pipeline
-from mcp.gateway.pipeline import CallContext, CallResult, IncomingCall
+from mcp.gateway.pipeline import CallerContext, CallResult, IncomingCall
 from mcp.models import Server, Tool
 from nhi.models import InvocationLog
 from tests.mcp import world
@@ -27,7 +27,7 @@ Json = dict[str, Any]
 class Scene:
     made: Json
     name: str = "peer"
-    context: CallContext = field(default_factory=CallContext)
+    context: CallerContext = field(default_factory=CallerContext)
 
     @property
     def server(self) -> Server:

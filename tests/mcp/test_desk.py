@@ -15,7 +15,7 @@ from django.db import connection
 from common.db import clock
 from common.errors import RecordUnavailable
 from mcp.gateway import arguments, pipeline
-from mcp.gateway.batch import decision, reservation, result_writer
+from mcp.gateway.batch import batch_transaction, decision, result_writer
 from mcp.gateway.batch.worker import BatchWorker, batch_worker
 from mcp.gateway.types import CallLease, CallOutcome, CallRefusal, CallRequest, DatabaseUnavailable
 from mcp.models import Breaker, Call, CallApproval
@@ -242,7 +242,7 @@ def test_strangers_who_come_at_several_places_are_all_counted(made: Scene) -> No
     rounds = 15
     for _ in range(rounds):
         sides = [[bearing(made, stranger, source) for source in order] for order in (sources, sources[::-1])]
-        found = at_once([lambda side=side: reservation.reserve_calls(side) for side in sides])
+        found = at_once([lambda side=side: batch_transaction.reserve_calls(side) for side in sides])
         assert all(answer.unknown_bearer for answers in found for answer in answers.values())
     assert sum(RefusedAuthentication.objects.values_list("count", flat=True)) == 2 * rounds * len(sources)
     assert set(RefusedAuthentication.objects.values_list("source", flat=True)) == set(sources)

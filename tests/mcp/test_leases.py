@@ -14,7 +14,7 @@ from django.db import connection
 
 from common.db import clock
 from mcp.gateway import arguments, pipeline
-from mcp.gateway.batch import active_calls, reservation, result_writer
+from mcp.gateway.batch import active_calls, batch_transaction, result_writer
 from mcp.gateway.batch.worker import batch_worker
 from mcp.gateway.pipeline import CallResult
 from mcp.gateway.types import CallLease
@@ -165,7 +165,7 @@ def test_access_that_changes_in_between_is_decided_anew_and_charged_once(
     made: Scene, server: Peer, monkeypatch: Any
 ) -> None:
     warm_up(made)
-    lease, times = reservation.write_leases, []
+    lease, times = batch_transaction.write_leases, []
 
     def meanwhile(leases: Any, *more: Any) -> Any:
         times.extend([len(leases)] if leases else [])
@@ -174,7 +174,7 @@ def test_access_that_changes_in_between_is_decided_anew_and_charged_once(
             raise_epoch()
         return lease(leases, *more)
 
-    monkeypatch.setattr(reservation, "write_leases", meanwhile)
+    monkeypatch.setattr(batch_transaction, "write_leases", meanwhile)
     outcome = made.call()
     assert (outcome.status, len(times)) == ("success", 2)
     assert Budget.objects.get().day_used == 2, "one for the call before, one for this"
@@ -202,7 +202,7 @@ def test_a_suspension_in_between_leaves_no_lease_and_costs_nothing(made: Scene, 
     if connection.vendor != "postgresql":
         pytest.skip("SQLite lets nobody in between: its one writer reads and writes alone")
     warm_up(made)
-    lease, done = reservation.write_leases, []
+    lease, done = batch_transaction.write_leases, []
 
     def meanwhile(leases: Any, *more: Any) -> Any:
         if not done:
@@ -211,7 +211,7 @@ def test_a_suspension_in_between_leaves_no_lease_and_costs_nothing(made: Scene, 
                 aside.submit(suspend).result(5)
         return lease(leases, *more)
 
-    monkeypatch.setattr(reservation, "write_leases", meanwhile)
+    monkeypatch.setattr(batch_transaction, "write_leases", meanwhile)
     outcome = made.call()
     assert (outcome.status, outcome.reason) == ("unauthenticated", "caller_suspended")
     assert Budget.objects.get().day_used == 1

@@ -9,7 +9,7 @@ import pytest
 from django.db import connection
 
 from mcp.gateway import pipeline
-from mcp.gateway.batch import reservation, result_writer
+from mcp.gateway.batch import batch_transaction, result_writer
 from nhi.models import InvocationLog
 from tests.mcp.leases import made as made
 from tests.mcp.leases import nothing_is_left, rows, warm_up
@@ -31,7 +31,7 @@ def count_of_rows() -> int:
 
 
 def test_who_leaves_before_the_desk_has_answered_leaves_no_lease(made: Scene, server: Peer, monkeypatch: Any) -> None:
-    reached, go_on, reserve = threading.Event(), threading.Event(), reservation.reserve_calls
+    reached, go_on, reserve = threading.Event(), threading.Event(), batch_transaction.reserve_calls
 
     def slowly(wishes: Any) -> Any:
         reached.set()
@@ -39,7 +39,7 @@ def test_who_leaves_before_the_desk_has_answered_leaves_no_lease(made: Scene, se
         return reserve(wishes)
 
     warm_up(made)
-    monkeypatch.setattr(reservation, "reserve_calls", slowly)
+    monkeypatch.setattr(batch_transaction, "reserve_calls", slowly)
 
     async def leave() -> None:
         task = asyncio.create_task(pipeline.call_tool(made.ask()))
@@ -57,7 +57,7 @@ def test_who_leaves_before_the_desk_has_answered_leaves_no_lease(made: Scene, se
 
 
 def test_who_leaves_while_waiting_in_line_is_not_decided_about(made: Scene, server: Peer, monkeypatch: Any) -> None:
-    reached, go_on, reserve, asked = threading.Event(), threading.Event(), reservation.reserve_calls, []
+    reached, go_on, reserve, asked = threading.Event(), threading.Event(), batch_transaction.reserve_calls, []
 
     def slowly(wishes: Any) -> Any:
         asked.append(len(wishes))
@@ -66,7 +66,7 @@ def test_who_leaves_while_waiting_in_line_is_not_decided_about(made: Scene, serv
         return reserve(wishes)
 
     warm_up(made)
-    monkeypatch.setattr(reservation, "reserve_calls", slowly)
+    monkeypatch.setattr(batch_transaction, "reserve_calls", slowly)
 
     async def leave() -> None:
         first = asyncio.create_task(pipeline.call_tool(made.ask()))

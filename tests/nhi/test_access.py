@@ -4,7 +4,7 @@ import pytest
 
 from common.errors import InvalidInput, NotAllowed
 from nhi.access import bulk, effective_access, grants, roles
-from nhi.access.bulk import ToolSelection
+from nhi.access.bulk import ToolSelector
 from nhi.actors import SYSTEM
 from nhi.authorization import facts
 from nhi.decisions import engine
@@ -16,7 +16,7 @@ from tests.nhi import cast
 pytestmark = [pytest.mark.capability("NHI-12"), pytest.mark.django_db, pytest.mark.both_databases]
 
 
-def give(agent: Identity, selection: ToolSelection) -> list[tuple[str, str]]:
+def give(agent: Identity, selection: ToolSelector) -> list[tuple[str, str]]:
     results = bulk.give_tools(actor=cast.admin(), agent=agent, selection=selection, reason="All of it")
     return [(item.name, item.result) for item in results]
 
@@ -30,7 +30,7 @@ def test_each_item_has_its_own_result() -> None:
     bot, new, held = cast.agent(), cast.tool("s__new"), cast.tool("s__held")
     away, unknown = asleep("s__away"), cast.agent("no-tool").pk
     cast.tool_grant(bot, held)
-    selection = ToolSelection(tool_ids=(new.pk, held.pk, away.pk, unknown))
+    selection = ToolSelector(tool_ids=(new.pk, held.pk, away.pk, unknown))
     foreseen = [
         (item.name, item.result)
         for item in bulk.preview_agent(actor=cast.admin(), agent=bot, selection=selection).items
@@ -47,10 +47,10 @@ def test_by_server_and_by_pattern() -> None:
     bot, other = cast.agent(), cast.agent("other")
     for name in ("git__a", "git__b/c", "git-lab__a", "gitx__a"):
         cast.tool(name)
-    assert give(bot, ToolSelection(server="git")) == [("git__a", "created"), ("git__b/c", "created")]
-    assert give(other, ToolSelection(pattern="git.b.*")) == [("git__b/c", "created")]
+    assert give(bot, ToolSelector(server="git")) == [("git__a", "created"), ("git__b/c", "created")]
+    assert give(other, ToolSelector(pattern="git.b.*")) == [("git__b/c", "created")]
     with pytest.raises(InvalidInput) as refused:
-        give(other, ToolSelection(pattern="*.*"))
+        give(other, ToolSelector(pattern="*.*"))
     assert [field.field for field in refused.value.fields] == ["pattern"], "everything is for a role, and two people"
 
 
@@ -58,20 +58,20 @@ def test_one_way_to_choose_and_at_most_a_hundred() -> None:
     bot = cast.agent()
     ids = tuple(cast.tool(f"s__t{number}").pk for number in range(101))
     for selection, field in (
-        (ToolSelection(), "tool_ids"),
-        (ToolSelection(tool_ids=ids[:2], server="s"), "server"),
-        (ToolSelection(tool_ids=ids), "tool_ids"),
-        (ToolSelection(tool_ids=()), "tool_ids"),
-        (ToolSelection(server="s"), "server"),
-        (ToolSelection(server="nowhere"), "server"),
-        (ToolSelection(pattern="s.*"), "pattern"),
-        (ToolSelection(pattern="s*"), "pattern"),
+        (ToolSelector(), "tool_ids"),
+        (ToolSelector(tool_ids=ids[:2], server="s"), "server"),
+        (ToolSelector(tool_ids=ids), "tool_ids"),
+        (ToolSelector(tool_ids=()), "tool_ids"),
+        (ToolSelector(server="s"), "server"),
+        (ToolSelector(server="nowhere"), "server"),
+        (ToolSelector(pattern="s.*"), "pattern"),
+        (ToolSelector(pattern="s*"), "pattern"),
     ):
         with pytest.raises(InvalidInput) as refused:
             give(bot, selection)
         assert [one.field for one in refused.value.fields] == [field], selection
     assert not ToolPermission.objects.exists()
-    assert len(give(bot, ToolSelection(tool_ids=ids[:100]))) == 100
+    assert len(give(bot, ToolSelector(tool_ids=ids[:100]))) == 100
 
 
 def test_without_the_right_nothing_is_given_or_copied() -> None:
@@ -79,7 +79,7 @@ def test_without_the_right_nothing_is_given_or_copied() -> None:
     for role in ("operator", "approver", "auditor"):
         with pytest.raises(NotAllowed):
             bulk.give_tools(
-                actor=cast.acting(role, role), agent=bot, selection=ToolSelection(tool_ids=(tool.pk,)), reason="Trying"
+                actor=cast.acting(role, role), agent=bot, selection=ToolSelector(tool_ids=(tool.pk,)), reason="Trying"
             )
         with pytest.raises(NotAllowed):
             bulk.copy_access(actor=cast.acting(role, role), source=bot, target=cast.agent(f"to-{role}"))

@@ -21,7 +21,7 @@ from nhi.access import roles
 from nhi.choices import Kind, State, Verdict
 from nhi.credentials import tokens
 from nhi.decisions import capabilities, engine, json_schema, types
-from nhi.decisions.types import AccessMatch, DecisionFacts, DecisionParty, RequestedAction
+from nhi.decisions.types import AccessMatch, CallerOrTarget, DecisionFacts, RequestedAction
 from nhi.models import Identity, User
 from tests.nhi.decisions import oracle
 
@@ -35,7 +35,7 @@ PATTERNS = st.one_of(
     NAMES, st.lists(SEGMENTS, min_size=1, max_size=3).map(lambda parts: ".".join([*parts, "*"])), st.just("*.*")
 )
 PARTIES = st.builds(
-    DecisionParty,
+    CallerOrTarget,
     id=st.builds(uuid7),
     kind=st.sampled_from([Kind.AGENT.value, Kind.SERVICE_ACCOUNT.value, Kind.TOOL.value]),
     name=st.just("someone"),
@@ -73,7 +73,7 @@ ASKED = st.tuples(
     st.one_of(st.none(), PARTIES, PARTIES, PARTIES), ACTIONS, st.one_of(st.none(), PARTIES, PARTIES), FACTS
 )
 QUESTIONS = ASKED.map(lambda asked: asked if asked[1].verb == "call" else (*asked[:2], None, asked[3]))
-Asked = tuple[DecisionParty | None, RequestedAction, DecisionParty | None, DecisionFacts]
+Asked = tuple[CallerOrTarget | None, RequestedAction, CallerOrTarget | None, DecisionFacts]
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -84,7 +84,7 @@ def _quiet() -> Iterator[None]:
         yield
 
 
-def ended(party: DecisionParty | None, how: str) -> DecisionParty | None:
+def ended(party: CallerOrTarget | None, how: str) -> CallerOrTarget | None:
     return party and (replace(party, expired=True) if how == "expired" else replace(party, state=how))
 
 
@@ -149,8 +149,8 @@ def test_an_allow_rests_on_what_is_live(asked: Asked) -> None:
 
 
 def allowed_question() -> Asked:
-    caller = DecisionParty(uuid7(), Kind.AGENT, "bot", State.ACTIVE)
-    target = DecisionParty(uuid7(), Kind.TOOL, "tool", State.ACTIVE, capability="github.read")
+    caller = CallerOrTarget(uuid7(), Kind.AGENT, "bot", State.ACTIVE)
+    target = CallerOrTarget(uuid7(), Kind.TOOL, "tool", State.ACTIVE, capability="github.read")
     match = AccessMatch("grant", uuid7(), "by mara", allowed_parameters=SCHEMA)
     facts = DecisionFacts(uuid7(), NOW, "", ("github.*",), (match,))
     return caller, RequestedAction("call", {"n": 1}), target, facts

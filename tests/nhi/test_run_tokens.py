@@ -12,7 +12,7 @@ from common.ids import uuid7
 from nhi import celery_tasks
 from nhi.actors import SYSTEM
 from nhi.authorization import authentication, oauth
-from nhi.console import attention
+from nhi.console import attention_counts
 from nhi.credentials import credentials, run_tokens, tokens
 from nhi.identities import identities, lifecycle
 from nhi.models import Credential, Identity, RefusedAuthentication
@@ -86,7 +86,7 @@ def test_it_is_none_of_the_two_that_people_look_after() -> None:
     with pytest.raises(credentials.TooManyLiveCredentials):
         credentials.issue(actor=SYSTEM, holder=bot)
     assert lifecycle.consequences(bot)["tokens"] == 2
-    assert not attention.credentials_ending(cast.admin()).filter(execution_id__isnull=False)
+    assert not attention_counts.credentials_ending(cast.admin()).filter(execution_id__isnull=False)
     new = credentials.replace(actor=SYSTEM, holder=bot)
     assert [shown(token) for token in held] == ["", "", ""]
     assert [row.pk for row in Credential.objects.live().filter(identity=bot)] == [new.credential.pk]

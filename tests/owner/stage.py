@@ -178,7 +178,7 @@ def main(data: Path) -> None:
 
     django.setup()
     from mcp.servers.targets import LaunchConfig
-    from mcp.stdio_host import handshake, hosted_servers, session, tool_changes
+    from mcp.stdio_host import handshake, hosted_servers, session, tool_list_listener
     from mcp.stdio_host import main as run
     from mcp.stdio_host.main import HostBackend
 
@@ -187,7 +187,11 @@ def main(data: Path) -> None:
         return LaunchConfig(tuple(kept["argv"]), kept["env"], kept["revision"], kept["enabled"]) if kept else None
 
     hosted_servers.SWEEP_SECONDS, session.FRESH_SECONDS = 0.2, 1.0
-    tool_changes.REVISION_CHECK_SECONDS, tool_changes.MAX_RETRY_SECONDS, tool_changes.FIRST_DEBOUNCE_SECONDS = (
+    (
+        tool_list_listener.REVISION_CHECK_SECONDS,
+        tool_list_listener.MAX_RETRY_SECONDS,
+        tool_list_listener.FIRST_DEBOUNCE_SECONDS,
+    ) = (
         0.2,
         1.0,
         0.3,

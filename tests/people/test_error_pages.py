@@ -10,7 +10,7 @@ from django.urls import path
 from common.console.pages import PART, refused
 from common.errors import Conflict, GatehouseError, InvalidInput, NotAllowed, NotFound, RateLimited, RecordUnavailable
 from config import urls
-from nhi.web import error_pages
+from nhi.web import error_responses
 
 pytestmark = pytest.mark.capability("CON-01")
 
@@ -88,4 +88,4 @@ def test_an_unknown_host_is_refused(client: Client) -> None:
 def test_a_refusal_has_one_status_in_the_console_and_outside_it(error: GatehouseError, rf: RequestFactory) -> None:
     request = rf.get("/admin/", headers={PART: "1"})
     request.user = AnonymousUser()
-    assert refused(request, error).status_code == error_pages.render_gatehouse_error(request, error).status_code
+    assert refused(request, error).status_code == error_responses.render_gatehouse_error(request, error).status_code

@@ -181,7 +181,7 @@ def test_a_bulk_verb_stops_when_the_record_is_away(closed: Callable[[], None]) -
     closed()
     with pytest.raises(RecordUnavailable):
         bulk.give_tools(
-            actor=SYSTEM, agent=there["bot"], selection=bulk.ToolSelection(server="github"), reason="All of it"
+            actor=SYSTEM, agent=there["bot"], selection=bulk.ToolSelector(server="github"), reason="All of it"
         )
     assert ToolPermission.objects.count() == 1
 

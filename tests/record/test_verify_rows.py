@@ -15,7 +15,7 @@ from django.db import connection
 from django.utils import timezone
 
 from common.ids import uuid7
-from common.keys import KeyRing
+from common.installation_keys import KeyRing
 from nhi.actors import SYSTEM
 from nhi.audit import append_only_triggers, events, invocations, row_macs, verification
 from nhi.audit.checks import signing_keys_are_set

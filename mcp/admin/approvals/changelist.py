@@ -23,8 +23,8 @@ from mcp.approvals import decisions
 from mcp.choices import ApprovalState
 from mcp.models import CallApproval
 from nhi.actors import Actor
-from nhi.console import attention, columns
-from nhi.console.attention import AttentionItem
+from nhi.console import attention_counts, columns
+from nhi.console.attention_counts import AttentionItem
 from nhi.console.base import GovernedAdmin
 from nhi.console.request_actor import actor_of, may
 
@@ -177,7 +177,7 @@ class Waiting(AttentionItem):
         return super().said(count, actor) + oldest
 
 
-attention.add_items(
+attention_counts.add_items(
     Waiting(
         "approvals_waiting",
         to_decide,

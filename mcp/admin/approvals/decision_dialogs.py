@@ -6,13 +6,13 @@ from django.contrib import messages
 from django.core.signing import Signer
 from django.utils.crypto import constant_time_compare
 
-from common.console.dialogs import Call
+from common.console.confirmation_dialogs import Call
 from common.console.forms import ConsoleForm, ReasonField
 from common.errors import Conflict, NotAllowed
 from common.templatetags.console import spell_invisible
 from mcp.admin.approvals.detail import OfApproval
 from mcp.approvals import decisions
-from nhi.console import attention
+from nhi.console import attention_counts
 from nhi.console.base import ActorDialog
 
 
@@ -54,7 +54,7 @@ class Decision(OfApproval, ActorDialog):
 
     def act(self, form: ConsoleForm) -> str:
         self.decide(form.cleaned_data["reason"])
-        attention.clear_cache(self.actor)
+        attention_counts.clear_cache(self.actor)
         messages.success(self.request, spell_invisible(f"{self.approval}: {self.done}"))
         return self.back()
 

@@ -13,7 +13,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from common.console import badges
-from common.console.dialogs import Call
+from common.console.confirmation_dialogs import Call
 from common.console.forms import ConsoleForm, ReasonField
 from common.console.lists import Bulk, Column, Filter, choice_filter
 from common.console.pages import Tab, link, link_if_any
@@ -24,8 +24,8 @@ from mcp.choices import BreakerScope, BreakerState
 from mcp.limits import breakers
 from mcp.models import Breaker
 from nhi.actors import Actor
-from nhi.console import attention, columns
-from nhi.console.attention import AttentionItem
+from nhi.console import attention_counts, columns
+from nhi.console.attention_counts import AttentionItem
 from nhi.console.base import ActorDialog, GovernedAdmin
 from nhi.console.request_actor import actor_of, may_change
 
@@ -183,7 +183,7 @@ class Open(AttentionItem):
         return f"{super().said(count, actor)}: {', '.join(names)}{' …' if count > len(names) else ''}"
 
 
-attention.add_items(
+attention_counts.add_items(
     Open(
         "breakers_open", tripped, "{} breaker open", "{} breakers open", "electrical_services", "mcp_breaker_changelist"
     )

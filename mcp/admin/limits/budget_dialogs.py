@@ -7,7 +7,7 @@ from django import forms
 from django.contrib import messages
 from django.utils.functional import cached_property
 
-from common.console.dialogs import Call
+from common.console.confirmation_dialogs import Call
 from common.console.forms import Chips, ConsoleForm
 from common.console.pages import link
 from common.errors import NotAllowed, NotFound

@@ -6,7 +6,7 @@ from django.contrib import messages
 from django.urls import path
 
 from common.console import times
-from common.console.dialogs import Call, Effect, counted
+from common.console.confirmation_dialogs import Call, Effect, counted
 from common.console.forms import ConsoleForm, ReasonField
 from common.errors import NotAllowed
 from mcp import models as rows

@@ -9,7 +9,7 @@ from django.urls import path
 from django.utils.functional import cached_property
 
 from common.console import lists
-from common.console.dialogs import Effect, counted
+from common.console.confirmation_dialogs import Effect, counted
 from common.console.forms import ConsoleForm, ReasonField
 from common.console.pages import link
 from common.errors import NotAllowed

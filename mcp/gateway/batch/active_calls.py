@@ -9,7 +9,7 @@ from uuid import UUID
 from django.db.models import Q, QuerySet
 
 from mcp.gateway.batch import database
-from mcp.gateway.batch.reservation import LEASE_DURATION, LEASE_GRACE
+from mcp.gateway.batch.batch_transaction import LEASE_DURATION, LEASE_GRACE
 from mcp.gateway.types import CallDecision, CallLease
 from mcp.models import Call
 from nhi.hooks import StopStep

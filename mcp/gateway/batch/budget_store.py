@@ -9,7 +9,7 @@ from common.db import clock
 from common.ids import uuid7
 from mcp.choices import BudgetScope
 from mcp.gateway.batch import database
-from mcp.gateway.batch.decision import PendingCall
+from mcp.gateway.batch.decision import DecidedCall
 from mcp.limits.budget_state import ROLLING_HOUR, BudgetState, floor_to_minute
 from nhi.audit import sanitization
 from nhi.decisions.types import AccessMatch
@@ -21,7 +21,7 @@ BUDGET_COLUMNS = (
 )  # fmt: skip
 
 
-def find_budget_keys(pending: PendingCall) -> list[BudgetKey]:
+def find_budget_keys(pending: DecidedCall) -> list[BudgetKey]:
     """Return the keys of the budgets that may apply to a call, including those of the grants that limit it."""
     match, facts = pending.decision.match, pending.facts
     targets = {
@@ -35,7 +35,7 @@ def find_budget_keys(pending: PendingCall) -> list[BudgetKey]:
     return list(dict.fromkeys([*keys, *hourly_keys]))
 
 
-def find_hourly_grants(pending: PendingCall) -> list[tuple[str, AccessMatch]]:
+def find_hourly_grants(pending: DecidedCall) -> list[tuple[str, AccessMatch]]:
     """Return the grants of the call that limit calls per hour: the caller's, and those of the chain's principals."""
     match = pending.decision.match
     grants = (
@@ -44,11 +44,11 @@ def find_hourly_grants(pending: PendingCall) -> list[tuple[str, AccessMatch]]:
     return [*grants, *(pending.chain_check.counted_grants.items() if pending.chain_check is not None else ())]
 
 
-def has_budgets(pending: PendingCall) -> bool:
+def has_budgets(pending: DecidedCall) -> bool:
     return bool(pending.facts.row["budgeted"]) or bool(pending.decision.allowed and find_hourly_grants(pending))
 
 
-def create_grant_budgets(pending_calls: Iterable[PendingCall]) -> None:
+def create_grant_budgets(pending_calls: Iterable[DecidedCall]) -> None:
     """Create the budgets of grants that limit calls per hour. Each is created with the first call of its grant."""
     budgets = {
         match.id: (
@@ -67,7 +67,7 @@ def create_grant_budgets(pending_calls: Iterable[PendingCall]) -> None:
         )
 
 
-def lock_budgets(pending_calls: Sequence[PendingCall]) -> tuple[dict[BudgetKey, BudgetState], datetime]:
+def lock_budgets(pending_calls: Sequence[DecidedCall]) -> tuple[dict[BudgetKey, BudgetState], datetime]:
     """Lock every budget of the batch in the order of ids. Return them with the database time after locking."""
     target_ids = {target for pending in pending_calls for _, target in find_budget_keys(pending)}
     condition, values = database.id_condition(sorted(target_ids))
@@ -120,7 +120,7 @@ def _count_usage(budgets: Sequence[BudgetState]) -> datetime:
     return clock.parse_database_time(rows[0][1])
 
 
-def select_budgets(pending: PendingCall, budgets: dict[BudgetKey, BudgetState]) -> list[BudgetState]:
+def select_budgets(pending: DecidedCall, budgets: dict[BudgetKey, BudgetState]) -> list[BudgetState]:
     selected = [budgets[key] for key in find_budget_keys(pending) if key in budgets]
     hourly = {match.id: match.max_calls_per_hour for _, match in find_hourly_grants(pending)}
     for budget in selected:

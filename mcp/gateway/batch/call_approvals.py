@@ -10,7 +10,7 @@ from mcp.approvals import origins
 from mcp.approvals.origins import CallRoots
 from mcp.choices import ApprovalState
 from mcp.gateway.batch import decision, facts
-from mcp.gateway.batch.decision import PendingCall
+from mcp.gateway.batch.decision import DecidedCall
 from mcp.gateway.types import CallRefusal
 from mcp.models import CallApproval
 from nhi.actors import Actor
@@ -34,7 +34,7 @@ def sealing_place(approval: CallApproval) -> str:
     return f"mcp_call_approval/{approval.pk}/arguments"
 
 
-def request_approval(pending: PendingCall) -> tuple[CallRefusal, dict[str, Any] | None]:
+def request_approval(pending: DecidedCall) -> tuple[CallRefusal, dict[str, Any] | None]:
     """Find the open approval of this call with the same arguments or create one. The attempt is logged either way."""
     if not facts.is_exact(pending.request.arguments):
         return decision.refuse_call(pending, "invalid_parameters", INEXACT_NUMBER_MESSAGE)
@@ -63,7 +63,7 @@ def waiting_message(approval: CallApproval) -> str:
     return f"{WAITING_MESSAGE} {origins.needs_superuser_message()}" if approval.needs_superuser else WAITING_MESSAGE
 
 
-def _call_roots(pending: PendingCall) -> CallRoots:
+def _call_roots(pending: DecidedCall) -> CallRoots:
     chain = pending.call_chain.chain
     return CallRoots.of_call(
         agent_id=pending.log_row["agent_id"],
@@ -73,14 +73,14 @@ def _call_roots(pending: PendingCall) -> CallRoots:
     )
 
 
-def _build_waiting(pending: PendingCall, approval: CallApproval) -> WaitingCall | None:
+def _build_waiting(pending: DecidedCall, approval: CallApproval) -> WaitingCall | None:
     chain = pending.call_chain.chain
     if chain is None or chain.task_id is None:
         return None
     return WaitingCall(approval.pk, chain.task_id, pending.request.name, approval.expires_at)
 
 
-def use_approval(pending: PendingCall) -> bool:
+def use_approval(pending: DecidedCall) -> bool:
     """Use up the approval for this call. An approval by a person behind this call is expired instead, so that the call
     is decided again and waits for somebody else."""
     now = pending.facts.now
@@ -101,13 +101,13 @@ def use_approval(pending: PendingCall) -> bool:
     return True
 
 
-def return_approval(pending: PendingCall) -> None:
+def return_approval(pending: DecidedCall) -> None:
     CallApproval.objects.filter(pk__in=[pending.facts.read_id("approval_id")], used_by=pending.request.call_id).update(
         state=ApprovalState.APPROVED, used_by=None
     )
 
 
-def _find_open_approval(pending: PendingCall) -> CallApproval | None:
+def _find_open_approval(pending: DecidedCall) -> CallApproval | None:
     """Find the open approval of this call. One that is past its time or has other terms is expired."""
     call_key = {
         "agent_id": pending.log_row["agent_id"],
@@ -127,12 +127,12 @@ def _find_open_approval(pending: PendingCall) -> CallApproval | None:
     return approval
 
 
-def _has_too_many_waiting(pending: PendingCall) -> bool:
+def _has_too_many_waiting(pending: DecidedCall) -> bool:
     waiting = CallApproval.objects.filter(agent_id=pending.log_row["agent_id"], state=ApprovalState.PENDING)
     return waiting.filter(expires_at__gt=pending.facts.now).count() >= MAX_WAITING
 
 
-def _create_approval(pending: PendingCall) -> CallApproval:
+def _create_approval(pending: DecidedCall) -> CallApproval:
     request, row, match = pending.request, pending.log_row, pending.decision.match
     approval = CallApproval(
         id=request.call_id,
@@ -157,7 +157,7 @@ def _create_approval(pending: PendingCall) -> CallApproval:
     return approval
 
 
-def _build_context(pending: PendingCall) -> dict[str, str]:
+def _build_context(pending: DecidedCall) -> dict[str, str]:
     context, chain = pending.request.context, pending.call_chain.chain
     values = {
         "conversation_id": context.thread_id,

@@ -33,7 +33,7 @@ CHAIN_ARGUMENTS_REASON = "chain_not_allowed"
 
 
 @dataclass
-class PendingCall:
+class DecidedCall:
     """A decided call of the current batch, before the worker makes it a lease or a refusal.
 
     `row` is the unfinished log row. It is None if the caller is not authenticated.
@@ -61,26 +61,26 @@ class PendingCall:
         return any(check.name == "approval" and check.outcome == "pass" for check in self.decision.checks)
 
 
-def decide_call(facts: CallFacts, request: CallRequest, call_chain: CallChain = NO_CHAIN) -> PendingCall:
+def decide_call(facts: CallFacts, request: CallRequest, call_chain: CallChain = NO_CHAIN) -> DecidedCall:
     caller, target, decision_id = build_caller(facts), build_target(facts, request), uuid7()
     # Arguments that could not be parsed violate the tool's schema; no grant's limit is reported as violated.
     checked = {grant.id: () for grant in _find_grants(facts, call_chain)} if request.problem else request.checked
     action = RequestedAction("call", None, known_violations=checked)
     chain_check = call_chain.evaluate(action, target, decision_id=decision_id, facts=facts)
     decision = engine.decide(caller, action, target, build_decision_facts(facts, request, decision_id, chain_check))
-    pending = PendingCall(request, facts, decision, call_chain, chain_check)
+    pending = DecidedCall(request, facts, decision, call_chain, chain_check)
     if not is_unauthenticated(pending):
         pending.row = _begin_log_row(pending)
     return pending
 
 
-def is_unauthenticated(pending: PendingCall) -> bool:
+def is_unauthenticated(pending: DecidedCall) -> bool:
     """Whether the token gives no valid identity. Such an attempt is counted and attributed to no identity."""
     failed_check = pending.decision.failed_check
     return not pending.facts.is_identity or (failed_check is not None and failed_check.name in CREDENTIAL_CHECKS)
 
 
-def find_unchecked_schemas(pending: PendingCall) -> SchemasNeeded | None:
+def find_unchecked_schemas(pending: DecidedCall) -> SchemasNeeded | None:
     """Return the schemas that the arguments must still be checked against before the decision is final."""
     failed_check, facts, checked = pending.decision.failed_check, pending.facts, pending.request.checked
     if is_unauthenticated(pending) or pending.request.problem or (failed_check is not None and _is_final(failed_check)):
@@ -110,7 +110,7 @@ def _is_final(failed_check: CheckResult) -> bool:
     )
 
 
-def _begin_log_row(pending: PendingCall) -> dict[str, Any]:
+def _begin_log_row(pending: DecidedCall) -> dict[str, Any]:
     request, facts, match = pending.request, pending.facts, pending.decision.match
     agent_id = facts.read_id("agent_id")
     assert agent_id is not None  # the caller is authenticated
@@ -152,7 +152,7 @@ def _describe_breaker(facts: CallFacts) -> dict[str, Any]:
 
 
 def refuse_call(
-    pending: PendingCall, reason: str, message: str, **refusal_fields: Any
+    pending: DecidedCall, reason: str, message: str, **refusal_fields: Any
 ) -> tuple[CallRefusal, dict[str, Any] | None]:
     """Build the refusal and the finished log row."""
     kind = reasons.kind_of(reason)
@@ -174,14 +174,14 @@ def refuse_call(
     return refusal, log_row
 
 
-def _describe_check(check: CheckResult, pending: PendingCall, reason: str) -> list[str]:
+def _describe_check(check: CheckResult, pending: DecidedCall, reason: str) -> list[str]:
     """Describe a check as it was decided. Budgets are consumed after the decision, so their refusal overrides it."""
     if check.name == "budget" and pending.decision.allowed and reason != pending.decision.reason:
         return [check.name, "fail", reason]
     return [check.name, check.outcome, check.reason]
 
 
-def refuse_as_decided(pending: PendingCall) -> tuple[CallRefusal, dict[str, Any] | None]:
+def refuse_as_decided(pending: DecidedCall) -> tuple[CallRefusal, dict[str, Any] | None]:
     decision, refusal_fields = pending.decision, dict[str, Any]()
     if decision.reason == "breaker_open":
         breaker = find_blocking_breaker(pending.facts)
@@ -195,7 +195,7 @@ def refuse_as_decided(pending: PendingCall) -> tuple[CallRefusal, dict[str, Any]
     return refuse_call(pending, decision.reason, decision.message, **refusal_fields)
 
 
-def _find_schema_problems(pending: PendingCall) -> tuple[tuple[str, str], ...]:
+def _find_schema_problems(pending: DecidedCall) -> tuple[tuple[str, str], ...]:
     if pending.request.problem:
         return pending.request.problem_fields
     definition_id = pending.facts.read_id("definition_id")

@@ -17,7 +17,7 @@ from nhi.credentials import credentials
 from nhi.credentials.tokens import ShortTokenClaims
 from nhi.decisions import delegation
 from nhi.decisions.delegation import ChainCheck, DelegationChain, Principal, TaskFacts
-from nhi.decisions.types import AccessMatch, CallCondition, DecisionFacts, DecisionParty, RequestedAction
+from nhi.decisions.types import AccessMatch, CallCondition, CallerOrTarget, DecisionFacts, RequestedAction
 
 #: The two breakers of a call and the prefixes of their columns.
 BREAKER_PREFIXES = ((BreakerScope.SERVER, "breaker_"), (BreakerScope.IDENTITY, "own_breaker_"))
@@ -68,24 +68,24 @@ def read_principal_facts(raw: tuple[Any, ...]) -> CallFacts:
     return CallFacts(row, clock.parse_database_time(row["now"]))
 
 
-def build_caller(call_facts: CallFacts) -> DecisionParty | None:
+def build_caller(call_facts: CallFacts) -> CallerOrTarget | None:
     agent_id = call_facts.read_id("agent_id")
     if agent_id is None:
         return None
     row = call_facts.row
-    return DecisionParty(
+    return CallerOrTarget(
         agent_id, row["agent_kind"], row["agent_name"], row["agent_state"], call_facts.is_past("agent_expires")
     )
 
 
-def build_target(call_facts: CallFacts, request: CallRequest) -> DecisionParty | None:
+def build_target(call_facts: CallFacts, request: CallRequest) -> CallerOrTarget | None:
     """Build the target if the tool belongs to the server: `a__b` with `c` and `a` with `b__c` form the same name."""
     tool_id, row = call_facts.read_id("tool_id"), call_facts.row
     if tool_id is None:
         return None
     if row["server_id"] is not None and (row["server_name"], row["wire_name"]) != (request.server, request.tool):
         return None
-    return DecisionParty(
+    return CallerOrTarget(
         tool_id,
         "tool",
         row["tool_name"],
@@ -341,7 +341,7 @@ class CallChain:
     principals: tuple[CallFacts, ...] = ()
 
     def evaluate(
-        self, action: RequestedAction, target: DecisionParty | None, *, decision_id: UUID, facts: CallFacts
+        self, action: RequestedAction, target: CallerOrTarget | None, *, decision_id: UUID, facts: CallFacts
     ) -> ChainCheck | None:
         """Return the effect of the chain on the decision; None for a call without a chain."""
         if self.refusal is not None:

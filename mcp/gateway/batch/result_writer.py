@@ -14,7 +14,7 @@ from mcp.gateway.batch import database
 from mcp.gateway.types import CallOutcome
 from mcp.limits import breakers
 from mcp.models import Breaker, Call
-from mcp.servers import connection_status
+from mcp.servers import status_changes
 from nhi.actors import SYSTEM
 from nhi.audit import events, invocations
 from nhi.choices import CallStatus
@@ -132,10 +132,10 @@ def update_server_status(outcome: CallOutcome) -> None:
     """Update the server's connection status. Runs separately, because a tool refresh may lock the server's row."""
     server_id = outcome.lease.server_id
     if outcome.service_verdict == "success":
-        connection_status.record_success(server_id)
+        status_changes.record_success(server_id)
     elif outcome.service_verdict == "fault":
         is_open = Breaker.objects.for_all().filter(server_id=server_id, state=BreakerState.OPEN).exists()
-        connection_status.record_fault(server_id, outcome.error_message, go_offline=is_open)
+        status_changes.record_fault(server_id, outcome.error_message, go_offline=is_open)
 
 
 def _update_breaker(outcome: CallOutcome) -> None:

@@ -19,7 +19,7 @@ from django.db import DatabaseError, InterfaceError, OperationalError, connectio
 from psycopg.errors import DeadlockDetected
 
 from common.errors import RecordUnavailable
-from mcp.gateway.batch import active_calls, database, reservation, result_writer
+from mcp.gateway.batch import active_calls, batch_transaction, database, result_writer
 from mcp.gateway.batch.fair_queue import FairQueue, QueueLimits, caller_keys
 from mcp.gateway.types import (
     CallDecision,
@@ -186,7 +186,7 @@ class BatchWorker:
             result_writer.check_writable()
             self._needs_write_check = False
         by_call = {item.work.call_id: item for item in items if isinstance(item.work, CallRequest)}
-        decisions = reservation.reserve_calls(
+        decisions = batch_transaction.reserve_calls(
             [item.work for item in by_call.values() if isinstance(item.work, CallRequest)]
         )
         for call_id, decision in decisions.items():

@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 from django.urls import path
 from django.utils.functional import cached_property
 
-from common.console.dialogs import Call, Effect, counted
+from common.console.confirmation_dialogs import Call, Effect, counted
 from common.console.forms import ConsoleForm
 from common.console.pages import link
 from common.errors import NotAllowed, NotFound

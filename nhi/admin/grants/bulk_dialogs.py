@@ -5,7 +5,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from common.console.dialogs import Effect, counted
+from common.console.confirmation_dialogs import Effect, counted
 from common.console.forms import ConsoleForm
 from nhi.access import grants, roles
 from nhi.admin.grants import change

@@ -8,7 +8,7 @@ from django.http import QueryDict
 from django.utils import timezone
 
 from common.console import times
-from common.console.dialogs import Call, Effect, counted
+from common.console.confirmation_dialogs import Call, Effect, counted
 from common.console.forms import ConsoleForm, EndsForm, ReasonField
 from common.console.pages import link
 from common.errors import NotAllowed

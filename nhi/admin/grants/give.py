@@ -8,7 +8,7 @@ from django.core.exceptions import ValidationError
 from django.http import QueryDict
 from django.utils.html import format_html
 
-from common.console.dialogs import Call
+from common.console.confirmation_dialogs import Call
 from common.console.forms import Chips, ConsoleForm, EndsForm, ReasonField
 from common.console.pages import link
 from common.errors import Duplicate, NotAllowed

@@ -70,13 +70,13 @@ class ManyForm(ToolLimits, LimitedForm):
         return cleaned
 
     @property
-    def selection(self) -> bulk.ToolSelection:
+    def selection(self) -> bulk.ToolSelector:
         given = self.cleaned_data
         if given["what"] == "tools":
-            return bulk.ToolSelection(tool_ids=tuple(tool.pk for tool in given["tools"]))
+            return bulk.ToolSelector(tool_ids=tuple(tool.pk for tool in given["tools"]))
         if given["what"] == "server":
-            return bulk.ToolSelection(server=given["server"].strip())
-        return bulk.ToolSelection(pattern=given["pattern"].strip())
+            return bulk.ToolSelector(server=given["server"].strip())
+        return bulk.ToolSelector(pattern=given["pattern"].strip())
 
 
 @dataclass(frozen=True)

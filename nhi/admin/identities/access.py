@@ -8,7 +8,7 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.urls import path
 
-from common.console.dialogs import Call
+from common.console.confirmation_dialogs import Call
 from common.console.forms import Chips, ConsoleForm, ReasonField
 from common.console.pages import render
 from common.errors import Conflict, InvalidInput, NotAllowed
@@ -100,14 +100,14 @@ class GiveForm(ToolLimits, LimitedForm):
         return [field for field in super().main_fields if field.name != "reason"]
 
     @property
-    def selection(self) -> bulk.ToolSelection:
+    def selection(self) -> bulk.ToolSelector:
         given = self.cleaned_data
         if given["what"] == "server":
-            return bulk.ToolSelection(server=given["server"])
+            return bulk.ToolSelector(server=given["server"])
         if given["what"] == "tools":
             ids: tuple[UUID, ...] = tuple(tool.pk for tool in given["tools"])
-            return bulk.ToolSelection(tool_ids=ids)
-        return bulk.ToolSelection(pattern=given["pattern"].strip())
+            return bulk.ToolSelector(tool_ids=ids)
+        return bulk.ToolSelector(pattern=given["pattern"].strip())
 
 
 class Give(OfIdentity, ActorDialog):

@@ -6,7 +6,7 @@ from typing import Any
 from django.db.models import QuerySet
 from django.urls import path
 
-from common.console.dialogs import Effect, counted
+from common.console.confirmation_dialogs import Effect, counted
 from common.console.forms import ConsoleForm, WordsField
 from nhi.admin.identities.state_changes import StopForm
 from nhi.admin.identities.stop_effects import stop_effects

@@ -9,7 +9,7 @@ from django.http import HttpResponse
 from django.urls import path
 from django.utils.functional import cached_property
 
-from common.console.dialogs import Call, Effect, counted
+from common.console.confirmation_dialogs import Call, Effect, counted
 from common.console.forms import Chips, ConsoleForm, ReasonField, WordsField
 from common.console.pages import render_once
 from common.errors import NotAllowed, NotFound

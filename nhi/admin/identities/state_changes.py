@@ -9,7 +9,7 @@ from django.urls import path
 from django.utils import timezone
 from django.utils.functional import cached_property
 
-from common.console.dialogs import Call, Effect, counted
+from common.console.confirmation_dialogs import Call, Effect, counted
 from common.console.forms import ConsoleForm, ReasonField
 from common.console.pages import render
 from common.errors import NotAllowed

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.db.models import Q
 
-from common.console.dialogs import Effect, counted
+from common.console.confirmation_dialogs import Effect, counted
 from nhi.identities import lifecycle
 from nhi.models import Identity, NhiPermission, RoleAssignment, ToolPermission, UserPermission
 

@@ -11,7 +11,7 @@ from django.shortcuts import redirect
 from django.urls import path, reverse
 from django.utils.functional import cached_property
 
-from common.console.dialogs import Effect, counted
+from common.console.confirmation_dialogs import Effect, counted
 from common.console.forms import ConsoleForm, ReasonField
 from common.console.navigation import Entry, add_account_links
 from common.console.pages import Control, render_once

@@ -12,7 +12,7 @@ from django.urls import path
 from django.utils.functional import cached_property
 from django.utils.safestring import SafeString
 
-from common.console.dialogs import Effect, counted
+from common.console.confirmation_dialogs import Effect, counted
 from common.console.forms import ConsoleForm, ReasonField
 from common.console.pages import link, render, render_once
 from common.errors import NotAllowed

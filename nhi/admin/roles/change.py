@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import path
 from django.utils.functional import cached_property
 
-from common.console.dialogs import Call, Effect, counted
+from common.console.confirmation_dialogs import Call, Effect, counted
 from common.console.forms import ConsoleForm, ReasonField, WordsField
 from common.console.pages import link, render
 from common.errors import NotAllowed, NotFound

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from a2a import card_changes, endpoint_changes
-from common.keys import KeyRing
+from common.installation_keys import KeyRing
 from nhi.actors import SYSTEM
 from nhi.identities import identities
 from nhi.models import Identity

@@ -10,8 +10,8 @@ from django.test.utils import CaptureQueriesContext
 from a2a import access, cancelling, sending
 from common.errors import NotAllowed, NotFound
 from common.ids import uuid7
-from mcp.gateway.batch import database, reservation
-from mcp.gateway.types import CallContext, CallRequest
+from mcp.gateway.batch import batch_transaction, database
+from mcp.gateway.types import CallerContext, CallRequest
 from nhi import actors
 from nhi.credentials import tokens
 from nhi.models import InvocationLog
@@ -193,7 +193,7 @@ class TestCost:
 
     def queries(self, wishes: list[CallRequest]) -> int:
         with CaptureQueriesContext(connection) as seen:
-            answers = reservation.reserve_calls(wishes)
+            answers = batch_transaction.reserve_calls(wishes)
         assert not any(hasattr(answer, "reason") for answer in answers.values())
         return len(seen)
 
@@ -208,7 +208,7 @@ class TestCost:
         assert shown is not None
         return CallRequest(
             call_id=uuid7(), token=shown, audience="", server="peer", tool="echo", arguments={}, args_hash="0" * 64,
-            request_id=uuid7(), source="127.0.0.1", context=CallContext(task_id=named),
+            request_id=uuid7(), source="127.0.0.1", context=CallerContext(task_id=named),
         )  # fmt: skip
 
     @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ from django.test import Client
 from django.utils import timezone
 
 from nhi import actors
-from nhi.console import attention
+from nhi.console import attention_counts
 from nhi.models import LastLook, User
 from nhi.people import read_markers
 from supervisor.admin.executions_seen import PAGE
@@ -26,7 +26,7 @@ def failed(agent: Agent) -> Execution:
 
 
 def counted(client: Client) -> int:
-    return attention.counts_for_request(client.get("/admin/").wsgi_request).get("runs_failed", 0)
+    return attention_counts.counts_for_request(client.get("/admin/").wsgi_request).get("runs_failed", 0)
 
 
 def listed(client: Client, path: str = UNSEEN) -> list[str]:
@@ -142,6 +142,6 @@ def test_the_count_is_bounded_and_one_statement_however_many(ship: Agent, mara: 
     scene.many(ship, 150)
     Execution.objects.update(status="failure")
     cache.clear()
-    assert counted(mara) == attention.MAX_COUNT
+    assert counted(mara) == attention_counts.MAX_COUNT
     assert "99+" in text(mara, "/admin/")
     assert queries(mara, UNSEEN) <= few <= 15

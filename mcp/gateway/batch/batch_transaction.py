@@ -13,7 +13,7 @@ from common.context import RequestContext, bind_context
 from common.errors import RecordUnavailable
 from common.ids import uuid7
 from mcp.gateway.batch import budget_store, call_approvals, database, decision
-from mcp.gateway.batch.decision import PendingCall
+from mcp.gateway.batch.decision import DecidedCall
 from mcp.gateway.batch.facts import find_probed_breakers, find_tripped_breakers, load_chains, needs_probe, read_facts
 from mcp.gateway.batch.fair_queue import caller_keys
 from mcp.gateway.types import CallDecision, CallLease, CallRefusal, CallRequest, SchemasNeeded
@@ -43,14 +43,14 @@ class AccessChanged(Exception):
 class ReservationBatch:
     """The pending calls of one batch, with the leases, slots and rows to write."""
 
-    def __init__(self, pending_calls: Sequence[PendingCall]) -> None:
+    def __init__(self, pending_calls: Sequence[DecidedCall]) -> None:
         self.pending_calls = pending_calls
         self.decisions: DecisionsByCall = {}
         self.rows: list[dict[str, Any]] = []
-        self.leases: list[tuple[PendingCall, CallLease, datetime]] = []
+        self.leases: list[tuple[DecidedCall, CallLease, datetime]] = []
         self.slots: list[dict[str, Any]] = []
 
-    def refuse(self, pending: PendingCall, refusal_and_row: tuple[CallRefusal, dict[str, Any] | None]) -> None:
+    def refuse(self, pending: DecidedCall, refusal_and_row: tuple[CallRefusal, dict[str, Any] | None]) -> None:
         refusal, row = refusal_and_row
         self.decisions[pending.request.call_id] = refusal
         if row is not None:
@@ -99,7 +99,7 @@ def reserve_calls(requests: Sequence[CallRequest]) -> DecisionsByCall:
     return {**attach_schemas(needed_by_call), **(_write_unless_stale(ready) if ready else {})}
 
 
-def _record_credential_uses(pending_calls: Sequence[PendingCall]) -> None:
+def _record_credential_uses(pending_calls: Sequence[DecidedCall]) -> None:
     for pending in pending_calls:
         credential_id = pending.facts.read_id("credential_id")
         if credential_id is not None and not decision.is_unauthenticated(pending):
@@ -108,7 +108,7 @@ def _record_credential_uses(pending_calls: Sequence[PendingCall]) -> None:
             caller_keys.remember(pending.request.token, pending.log_row["agent_id"])
 
 
-def _write_unless_stale(pending_calls: Sequence[PendingCall]) -> DecisionsByCall:
+def _write_unless_stale(pending_calls: Sequence[DecidedCall]) -> DecisionsByCall:
     try:
         return _write_batch(pending_calls)
     except AccessChanged as error:
@@ -116,7 +116,7 @@ def _write_unless_stale(pending_calls: Sequence[PendingCall]) -> DecisionsByCall
         return dict.fromkeys(error.calls) | _write_unless_stale(unchanged)
 
 
-def _write_batch(pending_calls: Sequence[PendingCall]) -> DecisionsByCall:
+def _write_batch(pending_calls: Sequence[DecidedCall]) -> DecisionsByCall:
     batch = ReservationBatch(pending_calls)
     if all(
         pending.decision.allowed and not budget_store.has_budgets(pending) and not _needs_exclusive_rows(pending)
@@ -144,16 +144,16 @@ def _is_first_approval_request(row: dict[str, Any]) -> bool:
     return bool(row["details"].get("approval_id") == str(row["id"]))
 
 
-def _lock_order(pending: PendingCall) -> tuple[str, str]:
+def _lock_order(pending: DecidedCall) -> tuple[str, str]:
     """Return the key of the order in which every process locks rows that waiting calls share."""
     return str(pending.facts.row["agent_id"]), f"{pending.request.name} {pending.request.args_hash}"
 
 
-def _needs_exclusive_rows(pending: PendingCall) -> bool:
+def _needs_exclusive_rows(pending: DecidedCall) -> bool:
     return pending.uses_approval or needs_probe(pending.facts)
 
 
-def _consume_budgets(batch: ReservationBatch, allowed: Sequence[PendingCall]) -> None:
+def _consume_budgets(batch: ReservationBatch, allowed: Sequence[DecidedCall]) -> None:
     """Consume budgets in order of arrival, with all budgets of the batch locked."""
     needs_budgets = any(budget_store.has_budgets(pending) for pending in allowed)
     if needs_budgets:
@@ -186,7 +186,7 @@ def _consume_budgets(batch: ReservationBatch, allowed: Sequence[PendingCall]) ->
         budget_store.save_usage(budgets.values(), now)
 
 
-def _lost_race(batch: ReservationBatch, pending: PendingCall) -> bool:
+def _lost_race(batch: ReservationBatch, pending: DecidedCall) -> bool:
     """Claim the approval and the probes of a call. If another call was first, the call is decided again."""
     if pending.uses_approval and not call_approvals.use_approval(pending):
         batch.decisions[pending.request.call_id] = None
@@ -199,7 +199,7 @@ def _lost_race(batch: ReservationBatch, pending: PendingCall) -> bool:
     return True
 
 
-def _claim_probes(pending: PendingCall) -> bool:
+def _claim_probes(pending: DecidedCall) -> bool:
     """Claim every probe that the call needs, for as long as the call may take. If one claim fails, release all."""
     probed = find_probed_breakers(pending.facts)
     seconds = float(pending.facts.row["timeout"]) + LEASE_GRACE.total_seconds()
@@ -209,7 +209,7 @@ def _claim_probes(pending: PendingCall) -> bool:
     return False
 
 
-def _release_claims(pending: PendingCall) -> None:
+def _release_claims(pending: DecidedCall) -> None:
     """Return the approval and the probes of a call that a budget refuses."""
     if pending.uses_approval:
         call_approvals.return_approval(pending)
@@ -217,7 +217,7 @@ def _release_claims(pending: PendingCall) -> None:
         breakers.release_probe(pending.request.call_id)
 
 
-def _add_lease(batch: ReservationBatch, pending: PendingCall, budgets: list[BudgetState], now: datetime) -> None:
+def _add_lease(batch: ReservationBatch, pending: DecidedCall, budgets: list[BudgetState], now: datetime) -> None:
     facts, request = pending.facts, pending.request
     timeout = min([float(facts.row["timeout"]), *(budget.timeout for budget in budgets if budget.timeout)])
     deadline = now + min(timedelta(seconds=timeout) + LEASE_GRACE, LEASE_DURATION)
@@ -231,7 +231,7 @@ def _add_lease(batch: ReservationBatch, pending: PendingCall, budgets: list[Budg
     batch.leases.append((pending, lease, deadline))
 
 
-def _build_lease(pending: PendingCall, timeout: float, *, has_slots: bool, quota: RemainingQuota | None) -> CallLease:
+def _build_lease(pending: DecidedCall, timeout: float, *, has_slots: bool, quota: RemainingQuota | None) -> CallLease:
     facts, row = pending.facts, pending.facts.row
     server_id, definition_id = facts.read_id("server_id"), facts.read_id("definition_id")
     assert server_id is not None  # the decision requires an enabled server
@@ -265,7 +265,7 @@ def _describe_budget(budget: BudgetState, now: datetime) -> dict[str, Any]:
     }
 
 
-def _count_unauthenticated(pending_calls: Sequence[PendingCall]) -> None:
+def _count_unauthenticated(pending_calls: Sequence[DecidedCall]) -> None:
     unauthenticated = [pending for pending in pending_calls if decision.is_unauthenticated(pending)]
     attempts = [
         (pending.facts.row["public_id"] or authentication_failures.UNKNOWN_PUBLIC_ID, pending.request.source, pending)
@@ -286,7 +286,7 @@ def _facts_parameters(request: CallRequest) -> tuple[Any, ...]:
 
 
 def write_leases(
-    leases: Sequence[tuple[PendingCall, CallLease, datetime]], slots: Sequence[dict[str, Any]]
+    leases: Sequence[tuple[DecidedCall, CallLease, datetime]], slots: Sequence[dict[str, Any]]
 ) -> set[UUID]:
     """Write leases and slots. Return the ids of the leased calls; calls whose access has changed get no lease."""
     if not leases:

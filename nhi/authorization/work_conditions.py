@@ -11,7 +11,7 @@ from nhi.authorization.facts import LoadedFacts
 from nhi.choices import Kind
 from nhi.decisions import delegation
 from nhi.decisions.delegation import ChainCheck, ChainLink, DelegationChain
-from nhi.decisions.types import CallCondition, DecisionParty, RequestedAction
+from nhi.decisions.types import CallCondition, CallerOrTarget, RequestedAction
 
 
 def check_chain(
@@ -65,7 +65,7 @@ def chain_conditions(chain_check: ChainCheck | None) -> tuple[CallCondition, ...
     return (chain_check.condition, *approval)
 
 
-def _check_chain_target(chain: DelegationChain, caller: DecisionParty, target: DecisionParty) -> CallCondition:
+def _check_chain_target(chain: DelegationChain, caller: CallerOrTarget, target: CallerOrTarget) -> CallCondition:
     """Refuse an agent that would close a cycle or exceed the depth. Tools call nobody, so they always pass."""
     if target.kind == Kind.TOOL:
         return CallCondition("chain", True)

@@ -82,7 +82,7 @@ ListenEnd = Literal["silent", "missing", "ended"]
 
 
 class ChangeListener:
-    """Listens to all servers. One callback returns their revisions, or None if unknown; the other loads a target."""
+    """Listens to HTTP servers. One callback returns their revisions, or None if unknown; the other loads a target."""
 
     def __init__(
         self,

@@ -1,6 +1,7 @@
 """Views for second factors, built on allauth: asked for after the password, added and removed under Settings.
 
-Each view writes its audit event in the transaction that changes the factor, so that neither exists without the other.
+A view that adds, replaces or removes a factor writes its audit event in the same transaction, so that neither exists
+without the other.
 """
 
 from typing import Any

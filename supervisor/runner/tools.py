@@ -47,7 +47,13 @@ class Tools:
         """What came of a call, for the model to read: a result, or the sentence of its refusal."""
         name = self._offer.tool(call.name)
         request_id = uuid7()
-        known = {"bearer": self._token, "server": "", "request_id": request_id, "source": SOURCE, "door": "model"}
+        known = {
+            "bearer": self._token,
+            "server": "",
+            "request_id": request_id,
+            "source": SOURCE,
+            "entry_point": "model",
+        }
         with bind_context(RequestContext(request_id, SOURCE)):
             ask = _ask(call, tool=name, **known)
             try:
